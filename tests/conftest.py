@@ -1,0 +1,43 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures and set-up that every test shares."""
+
+import os
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+# Bit-for-bit comparisons need one order of summation.
+os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '0')
+
+import numpy as np  # noqa: E402 (the variables above come first)
+import pytest  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from absl import flags  # noqa: E402
+
+from tfplugin.testing import behaviors  # noqa: E402
+
+_NUM_LOGICAL_CPUS = 4
+
+
+def pytest_configure(config):
+  del config
+  # Code under test may read absl flags; unparsed flags raise.
+  flags.FLAGS(['pytest'])
+  tf.config.set_logical_device_configuration(
+      tf.config.list_physical_devices('CPU')[0],
+      [tf.config.LogicalDeviceConfiguration()] * _NUM_LOGICAL_CPUS)
+
+
+@pytest.fixture(autouse=True)
+def seeds():
+  """Every test starts from the same random state."""
+  np.random.seed(0)
+  tf.random.set_seed(0)
+
+
+@pytest.fixture(params=behaviors.BEHAVIORS)
+def behavior(request, seeds):
+  """Runs the test under v1 and under v2 behaviour; its value is the name."""
+  # `seeds` first: under v1 behaviour it would make the implicit global graph.
+  del seeds
+  with behaviors.behavior(request.param):
+    yield request.param

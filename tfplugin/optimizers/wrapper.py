@@ -1,0 +1,105 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The delegation that all of tfplugin's optimizers share."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import types
+
+tf1 = tf.compat.v1
+
+
+def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
+  """Raises unless `opt` is an instance of a v1 optimizer.
+
+  Args:
+    opt: What the user passed.
+    argument: The name of the argument it was passed as, for the message.
+
+  Raises:
+    TypeError: `opt` is a class, a Keras optimizer or something else.
+  """
+  if isinstance(opt, tf1.train.Optimizer):
+    return
+  remedy = 'Pass e.g. `tf.compat.v1.train.AdamOptimizer(1e-3)`.'
+  if isinstance(opt, type) and issubclass(opt, tf1.train.Optimizer):
+    remedy = f'Pass an instance, not the class: `{opt.__name__}(...)`.'
+  elif hasattr(opt, 'iterations') or hasattr(opt, 'get_updates'):
+    remedy = 'Keras optimizers are not supported. ' + remedy
+  raise TypeError(f'`{argument}` must be an instance of '
+                  f'`tf.compat.v1.train.Optimizer`. Received: {opt!r}. '
+                  f'{remedy}')
+
+
+class OptimizerWrapper(tf1.train.Optimizer):
+  """An optimizer that hands every call on to the optimizer it wraps.
+
+  With nothing overridden it behaves, bit for bit, as the wrapped optimizer: same
+  weights, same variable and slot names. A subclass overrides
+  `compute_gradients` and/or `apply_gradients` and holds its algorithm alone; one
+  that creates variables also overrides `variables()` as inner + own.
+  """
+
+  def __init__(self, opt: tf1.train.Optimizer, use_locking: bool, name: str):
+    """Wraps `opt`.
+
+    Args:
+      opt: The v1 optimizer that computes and applies the updates.
+      use_locking: Whether the wrapper's own updates take a lock.
+      name: The wrapper's own name. It names ops, never a variable of `opt`.
+
+    Raises:
+      TypeError: `opt` is not an instance of a v1 optimizer.
+    """
+    check_optimizer(opt)
+    super().__init__(use_locking, name)
+    self._optimizer = opt
+    # For object-based checkpoints: a wrapper's slots are the inner ones.
+    self._track_trackable(opt, 'base_optimizer')
+
+  def compute_gradients(
+      self,
+      loss: types.LossLike,
+      var_list=None,
+      gate_gradients: int = tf1.train.Optimizer.GATE_OP,
+      aggregation_method: Optional[int] = None,
+      colocate_gradients_with_ops: bool = False,
+      grad_loss: Optional[tf.Tensor] = None,
+  ) -> types.GradsAndVars:
+    """Computes gradients with the wrapped optimizer; see the base class."""
+    return self._optimizer.compute_gradients(
+        loss,
+        var_list=var_list,
+        gate_gradients=gate_gradients,
+        aggregation_method=aggregation_method,
+        colocate_gradients_with_ops=colocate_gradients_with_ops,
+        grad_loss=grad_loss)
+
+  def apply_gradients(self,
+                      grads_and_vars: types.GradsAndVars,
+                      global_step: Optional[tf.Variable] = None,
+                      name: Optional[str] = None,
+                      skip_gradients_aggregation: bool = False):
+    """Applies gradients with the wrapped optimizer; see the base class."""
+    # Only when it is set: an optimizer written before TensorFlow 2.10 overrides
+    # `apply_gradients` without this argument.
+    extra = ({'skip_gradients_aggregation': True}
+             if skip_gradients_aggregation else {})
+    return self._optimizer.apply_gradients(
+        grads_and_vars, global_step=global_step, name=name, **extra)
+
+  def get_slot(self, var: tf.Variable, name: str) -> Optional[tf.Variable]:
+    """Returns the wrapped optimizer's slot `name` of `var`, or None."""
+    return self._optimizer.get_slot(var, name)
+
+  def get_slot_names(self) -> list[str]:
+    """Returns the names of the wrapped optimizer's slots."""
+    return self._optimizer.get_slot_names()
+
+  def variables(self) -> list[tf.Variable]:
+    """Returns the wrapped optimizer's variables."""
+    return self._optimizer.variables()
