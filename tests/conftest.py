@@ -35,9 +35,7 @@ def seeds():
 
 
 @pytest.fixture(params=behaviors.BEHAVIORS)
-def behavior(request, seeds):
+def behavior(request):
   """Runs the test under v1 and under v2 behaviour; its value is the name."""
-  # `seeds` first: under v1 behaviour it would make the implicit global graph.
-  del seeds
   with behaviors.behavior(request.param):
     yield request.param

@@ -19,8 +19,8 @@ def behavior(name: str) -> Iterator[None]:
   """Switches TensorFlow's behaviour for the block and back to v2 after it.
 
   v1: ref variables, control flow v1, no eager execution. v2: resource
-  variables, control flow v2. Build graphs inside `with tf.Graph().as_default()`:
-  once the implicit global graph exists, TensorFlow refuses to switch back.
+  variables, control flow v2. The block starts outside any graph; the implicit
+  global graph is dropped when a v1 block ends.
 
   Args:
     name: `'v1'` or `'v2'`.
@@ -40,4 +40,6 @@ def behavior(name: str) -> Iterator[None]:
   try:
     yield
   finally:
+    # TensorFlow refuses to switch back while the implicit global graph exists.
+    tf1.reset_default_graph()
     tf1.enable_v2_behavior()
