@@ -8,12 +8,12 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 # Bit-for-bit comparisons need one order of summation.
 os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '0')
 
-import numpy as np  # noqa: E402 (the variables above come first)
-import pytest  # noqa: E402
-import tensorflow as tf  # noqa: E402
-from absl import flags  # noqa: E402
+import numpy as np
+import pytest
+import tensorflow as tf
+from absl import flags
 
-from tfplugin.testing import behaviors  # noqa: E402
+from tfplugin.testing import behaviors
 
 _NUM_LOGICAL_CPUS = 4
 

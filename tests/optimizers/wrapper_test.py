@@ -38,5 +38,5 @@ def test_wrapper_with_nothing_overridden_equals_bare_optimizer(behavior):
     (None, 'Pass e.g.'),
 ])
 def test_wrong_optimizer_type_names_the_remedy(opt, remedy):
-  with pytest.raises(TypeError, match=r'`opt` must be .* Received: .*' + remedy):
+  with pytest.raises(TypeError, match=f'`opt` must be .* Received: .*{remedy}'):
     wrapper.OptimizerWrapper(opt, False, 'W')

@@ -38,10 +38,10 @@ def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
 class OptimizerWrapper(tf1.train.Optimizer):
   """An optimizer that hands every call on to the optimizer it wraps.
 
-  With nothing overridden it behaves, bit for bit, as the wrapped optimizer: same
-  weights, same variable and slot names. A subclass overrides
-  `compute_gradients` and/or `apply_gradients` and holds its algorithm alone; one
-  that creates variables also overrides `variables()` as inner + own.
+  With nothing overridden it behaves, bit for bit, as the wrapped optimizer:
+  same weights, same variable and slot names. A subclass overrides
+  `compute_gradients` and/or `apply_gradients` and holds its algorithm alone;
+  one that creates variables also overrides `variables()` as inner + own.
   """
 
   def __init__(self, opt: tf1.train.Optimizer, use_locking: bool, name: str):
