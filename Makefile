@@ -1,0 +1,42 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+.DEFAULT_GOAL := help
+.PHONY: help venv train test lint wheel bench build-files clean
+
+# Sources come from this directory, whatever the caller has set.
+PY := PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 .venv/bin/python
+ARGS ?=
+
+help:  ## Lists the targets
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1|/' \
+	  | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
+	@echo
+	@echo 'PYTHON=interpreter chooses the Python of .venv (CPython 3.9 to 3.11).'
+	@echo "ARGS='...' is handed to the program, e.g. make train ARGS='--wrapper=tower'."
+
+venv:  ## Makes .venv with the pinned packages, once
+	@PYTHON='$(PYTHON)' sh build_defs/make_venv.sh
+
+train: venv  ## Trains on a local cluster with elastic averaging
+	$(PY) -m tfplugin.bin.train $(ARGS)
+
+test: venv  ## Runs all tests
+	$(PY) -m pytest $(ARGS)
+
+lint: venv  ## Checks the rules of the house
+	$(PY) -m ruff check --no-cache . $(ARGS)
+
+wheel: venv  ## Builds dist/tfplugin-*.whl, byte for byte the wheel of bazel
+	SOURCE_DATE_EPOCH=315532800 $(PY) -m pip wheel --quiet --no-deps \
+	  --no-build-isolation --disable-pip-version-check --wheel-dir dist .
+	@ls dist/*.whl
+
+bench: venv  ## Runs every benchmark; figures depend on the machine
+	$(PY) -m benchmarks.run $(ARGS)
+
+build-files: venv  ## Writes the BUILD files anew from the imports
+	$(PY) build_defs/update_build_files.py $(ARGS)
+
+clean:  ## Removes .venv and everything that was built
+	rm -rf .venv build dist *.egg-info

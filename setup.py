@@ -1,0 +1,76 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Metadata of the distribution; the tools' settings are in pyproject.toml.
+
+The data that the programs train on lies in testdata/ at the top level and is
+installed as tfplugin/testdata/. Code finds it next to the package, or, in a
+checkout and under Bazel, one directory further up.
+"""
+
+import pathlib
+
+import setuptools
+
+_ROOT = pathlib.Path(__file__).resolve().parent
+_TENSORFLOW = '>=2.15,<2.16'
+_TRAIN = ['matplotlib>=3.7', 'psutil>=5.9', 'rich>=13']
+_TEST = [*_TRAIN, 'pytest>=8', 'pytest-timeout>=2.2']
+# A program is declared when it exists.
+_PROGRAMS = ('launch', 'train', 'train_tpu')
+
+
+def _version() -> str:
+  """Reads the version without importing the package, and so TensorFlow."""
+  namespace: dict = {}
+  exec((_ROOT / 'tfplugin/version.py').read_text(), namespace)
+  return namespace['__version__']
+
+
+def _console_scripts() -> list:
+  return [
+      f'tfplugin-{name.replace("_", "-")} = tfplugin.bin.{name}:run'
+      for name in _PROGRAMS
+      if (_ROOT / f'tfplugin/bin/{name}.py').exists()
+  ]
+
+
+setuptools.setup(
+    name='tfplugin',
+    version=_version(),
+    description='Distributed-training wrappers for TensorFlow Estimator: '
+                'elastic averaging, stale gradients, towers, clipping, shards',
+    long_description=(_ROOT / 'README.md').read_text(encoding='utf-8'),
+    long_description_content_type='text/markdown',
+    author='The tfplugin Authors',
+    license='Apache-2.0',
+    python_requires='>=3.9,<3.12',
+    packages=[*setuptools.find_packages(include=['tfplugin', 'tfplugin.*']),
+              'tfplugin.testdata'],
+    package_dir={'tfplugin.testdata': 'testdata'},
+    package_data={
+        'tfplugin': ['py.typed'],
+        'tfplugin.testdata': ['*.gz', '*.txt', '*.md'],
+    },
+    # TensorFlow itself comes by an extra: either distribution serves, and
+    # installing both into one environment breaks it.
+    install_requires=[
+        'absl-py>=1.4',
+        'numpy<2',
+        f'tensorflow-estimator{_TENSORFLOW}',
+    ],
+    extras_require={
+        'cpu': [f'tensorflow-cpu{_TENSORFLOW}'],
+        'gpu': [f'tensorflow{_TENSORFLOW}'],
+        'train': _TRAIN,
+        'test': _TEST,
+        'dev': [*_TEST, 'ruff==0.17.5', 'setuptools==75.8.2', 'wheel'],
+    },
+    entry_points={'console_scripts': _console_scripts()},
+    classifiers=[
+        'License :: OSI Approved :: Apache Software License',
+        'Programming Language :: Python :: 3.9',
+        'Programming Language :: Python :: 3.10',
+        'Programming Language :: Python :: 3.11',
+        'Topic :: Scientific/Engineering :: Artificial Intelligence',
+    ],
+)
