@@ -1,0 +1,165 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the supervision, with small programs in the place of roles."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from tfplugin.bin import guard
+from tfplugin.bin import local_cluster
+from tfplugin.bin import tf_config
+
+_LIMIT = 20
+_SLEEP = 'import time; time.sleep(120)'
+# Starts a child in a session of its own, which no signal to a group reaches.
+_WITH_CHILD = ('import subprocess, sys, time; subprocess.Popen([sys.executable,'
+               f' "-c", {_SLEEP!r}], start_new_session=True); '
+               'print("started", flush=True); time.sleep(120)')
+
+CHIEF = tf_config.Task('chief', 0)
+WORKER = tf_config.Task('worker', 0)
+PS = tf_config.Task('ps', 0)
+
+
+def _start(cluster, task, code):
+  return cluster.start(task, [sys.executable, '-c', code], {})
+
+
+def _wait_until(condition):
+  deadline = time.monotonic() + _LIMIT
+  while not condition():
+    assert time.monotonic() < deadline
+    time.sleep(0.02)
+
+
+def _is_alive(pid):
+  try:
+    return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+  except psutil.NoSuchProcess:
+    return False
+
+
+def test_a_role_gets_its_tf_config_and_its_log(tmp_path):
+  addresses = {'chief': ['127.0.0.1:1']}
+  with local_cluster.LocalCluster(tmp_path / 'logs') as cluster:
+    role = cluster.start(
+        CHIEF, [sys.executable, '-c', 'import os; print(os.environ["TF_CONFIG"])'],
+        addresses)
+    cluster.wait(timeout=_LIMIT)
+  assert role.status == 0
+  log = (tmp_path / 'logs' / 'chief-0.log').read_text()
+  assert tf_config.decode(log) == (addresses, CHIEF)
+
+
+def test_a_ps_is_not_waited_for_and_ends_with_the_context(tmp_path):
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    ps = _start(cluster, PS, _SLEEP)
+    _start(cluster, CHIEF, 'pass')
+    cluster.wait(timeout=_LIMIT)
+    assert ps.status is None
+  assert ps.status == -signal.SIGTERM
+
+
+@pytest.mark.parametrize('task', [CHIEF, PS, tf_config.Task('evaluator', 0)])
+def test_a_dead_role_ends_the_run_with_its_last_lines(tmp_path, task):
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    other = _start(cluster, tf_config.Task('chief', 1), _SLEEP)
+    _start(cluster, task, 'raise SystemExit("the disk is full")')
+    with pytest.raises(local_cluster.RoleError,
+                       match=f'{task.name} ended with status 1(.|\n)*full'):
+      cluster.wait(timeout=_LIMIT)
+  assert not _is_alive(other.pid)
+
+
+def test_the_run_goes_on_without_a_worker(tmp_path):
+  lost = []
+  with local_cluster.LocalCluster(tmp_path, on_lost=lost.append) as cluster:
+    worker = _start(cluster, WORKER, _SLEEP)
+    _start(cluster, CHIEF, 'import time; time.sleep(.5)')
+    os.kill(worker.pid, signal.SIGKILL)
+    cluster.wait(timeout=_LIMIT)
+  assert lost == cluster.lost == [worker]
+  assert worker.describe_end() == 'was ended by SIGKILL'
+
+
+def test_waiting_has_a_limit_that_names_who_runs(tmp_path):
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    _start(cluster, WORKER, _SLEEP)
+    with pytest.raises(TimeoutError, match=r'in 0.2 s.*running: worker:0\.'):
+      cluster.wait(timeout=0.2)
+
+
+def test_a_role_that_ignores_sigterm_is_killed(tmp_path):
+  code = ('import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); '
+          f'print("deaf", flush=True); {_SLEEP}')
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    role = _start(cluster, CHIEF, code)
+    _wait_until(lambda: 'deaf' in role.log_path.read_text())
+    cluster.end(grace_secs=0.3)
+  assert role.status == -signal.SIGKILL
+
+
+def test_what_a_role_started_in_another_session_ends_too(tmp_path):
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    role = _start(cluster, CHIEF, _WITH_CHILD)
+    _wait_until(lambda: 'started' in role.log_path.read_text())
+    children = psutil.Process(role.pid).children()
+    assert len(children) == 1
+  _wait_until(lambda: not _is_alive(children[0].pid))
+
+
+def test_a_dead_guard_is_replaced_and_knows_the_roles(tmp_path):
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    _start(cluster, CHIEF, _SLEEP)
+    first, = (p for p in psutil.Process().children()
+              if 'guard.py' in ' '.join(p.cmdline()))
+    first.kill()
+    first.wait(_LIMIT)
+    cluster.check()
+    second, = (p for p in psutil.Process().children()
+               if 'guard.py' in ' '.join(p.cmdline()))
+    assert second.pid != first.pid
+
+
+def _launcher(tmp_path):
+  """Starts a launcher of two roles, one with a child in its own session."""
+  code = textwrap.dedent(f'''
+      import sys
+      from tfplugin.bin import local_cluster
+      from tfplugin.bin import tf_config
+      with local_cluster.LocalCluster({str(tmp_path)!r}) as cluster:
+        for task, code in ((tf_config.Task('chief', 0), {_WITH_CHILD!r}),
+                           (tf_config.Task('worker', 0), {_SLEEP!r})):
+          cluster.start(task, [sys.executable, '-c', code], {{}})
+        cluster.wait()
+      ''')
+  launcher = subprocess.Popen([sys.executable, '-c', code])
+  log = tmp_path / 'chief-0.log'
+  _wait_until(lambda: log.exists() and 'started' in log.read_text())
+  processes = psutil.Process(launcher.pid).children(recursive=True)
+  _wait_until(lambda: len(psutil.Process(launcher.pid).children(recursive=True))
+              >= 4)
+  processes = psutil.Process(launcher.pid).children(recursive=True)
+  return launcher, processes
+
+
+@pytest.mark.parametrize(
+    'number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_no_process_is_left_when_the_launcher_is_ended(tmp_path, number):
+  launcher, processes = _launcher(tmp_path)
+  launcher.send_signal(number)
+  assert launcher.wait(_LIMIT) != 0
+  _, alive = psutil.wait_procs(processes, timeout=_LIMIT)
+  assert not alive
+
+
+def test_the_guard_forgets_what_it_is_told_to_forget():
+  lines = ['watch 4\n', 'watch 5\n', 'forget 4\n', 'watch 6\n']
+  assert guard.watched_groups(lines) == {5, 6}

@@ -1,0 +1,83 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Ends a cluster's processes when the process that started them has died.
+
+A program of its own that imports nothing but the standard library. Each role of
+a local cluster leads a process group and carries a mark in its environment,
+which what it starts inherits. The launcher gives this program the mark as its
+argument and the groups on its standard input, one command a line:
+
+    watch 4711
+    forget 4711
+
+Standard input ends when the launcher ends, however it ends, SIGKILL included.
+Then every group still watched and, where /proc exists, every process that
+carries the mark gets SIGKILL. Neither a role nor anything a role started is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+import time
+from collections.abc import Iterable
+
+# The environment variable that carries the marks, outermost launcher first.
+MARK_VARIABLE = 'TFPLUGIN_CLUSTERS'
+_ROUNDS = 50
+
+
+def watched_groups(lines: Iterable[str]) -> set[int]:
+  """Follows the commands in `lines` to their end; returns what is watched."""
+  groups = set()
+  for line in lines:
+    command, _, group = line.partition(' ')
+    if command == 'watch':
+      groups.add(int(group))
+    else:
+      groups.discard(int(group))
+  return groups
+
+
+def marked_processes(mark: str) -> list[int]:
+  """Returns the ids of the processes whose environment carries `mark`."""
+  found = []
+  for entry in pathlib.Path('/proc').glob('[0-9]*'):
+    # It may have ended meanwhile, or be another user's.
+    with contextlib.suppress(OSError):
+      for variable in (entry / 'environ').read_bytes().split(b'\0'):
+        name, _, value = variable.decode(errors='replace').partition('=')
+        if name == MARK_VARIABLE and mark in value.split(','):
+          found.append(int(entry.name))
+  return found
+
+
+def kill_marked(mark: str) -> None:
+  """Sends SIGKILL to every process that carries `mark`, until none is left."""
+  for _ in range(_ROUNDS):
+    processes = marked_processes(mark)
+    if not processes:
+      return
+    for process in processes:
+      with contextlib.suppress(OSError):
+        os.kill(process, signal.SIGKILL)
+    # A process may have been starting another one just then: look again.
+    time.sleep(0.02)
+
+
+def main() -> None:
+  """Waits for the launcher's end and ends what it left."""
+  # The launcher's end is the only thing that ends this program.
+  for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+  for group in watched_groups(sys.stdin):
+    with contextlib.suppress(OSError):
+      os.killpg(group, signal.SIGKILL)
+  kill_marked(sys.argv[1])
+
+
+if __name__ == '__main__':
+  main()
