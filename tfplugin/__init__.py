@@ -1,0 +1,10 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Distributed-training wrappers for TensorFlow Estimator."""
+
+from tfplugin import _version_gate  # noqa: F401 (importing it is the check)
+from tfplugin.version import __version__
+
+__all__ = (
+    '__version__',
+)
