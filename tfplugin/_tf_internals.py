@@ -7,11 +7,47 @@ Each function says what it reaches and why no public API serves.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 import tensorflow as tf
 
+# Runs a function once per replica, each in its thread, up to each `merge_call`.
+from tensorflow.python.distribute import mirrored_run
+
+# The public strategies cannot be given an extended class, and no public class
+# implements between-graph parameter servers.
+from tensorflow.python.distribute.parameter_server_strategy import (
+  ParameterServerStrategyExtended as ParameterServerStrategyExtended,
+)
+
+# The variable of a strategy that keeps one copy for all replicas.
+from tensorflow.python.distribute.ps_values import (
+  AggregatingVariable as AggregatingVariable,
+)
+
+# A `tf.cond` branch of control flow v2 is built in one.
+from tensorflow.python.framework import func_graph
+
+# `tf.compat.v1.colocate_with` warns and takes no distributed variable.
+from tensorflow.python.framework import ops
+
+# The store of `get_variable` and its key; see `copy_of_variable_store`.
+from tensorflow.python.ops import variable_scope
+
+# `tf.Variable(...)` runs the variable creators again; a creator that returns
+# a variable of its own kind needs the class itself.
+from tensorflow.python.ops.resource_variable_ops import (
+  ResourceVariable as ResourceVariable,
+)
+
 tf1 = tf.compat.v1
+
+call_for_each_replica = mirrored_run.call_for_each_replica
+# A replica context that pauses the replica's thread in `merge_call`; the public
+# API gives no way to run something around the pause.
+MirroredReplicaContext = mirrored_run._MirroredReplicaContext
 
 
 def create_optimizer_state(optimizer: tf1.train.Optimizer,
@@ -47,3 +83,170 @@ def learning_rate_of(optimizer: tf1.train.Optimizer):
     if rate is not None:
       return rate() if callable(rate) else rate
   return None
+
+
+def initialize_like(variable: tf.Variable, handle: tf.Tensor, initializer,
+                    ) -> None:
+  """Makes `variable` start from the value that `initializer` assigns.
+
+  A warm start replaces a variable's initialiser through a private attribute;
+  where one variable stands in for another, it must reach the other.
+
+  Args:
+    variable: The variable to initialise.
+    handle: The handle that `initializer` may assign to in its place.
+    initializer: The assignment that TensorFlow made.
+  """
+  assignment = getattr(initializer, 'op', initializer)
+  if assignment.inputs[0] is handle:
+    with tf1.device(variable.device):
+      assignment = tf.raw_ops.AssignVariableOp(
+          resource=variable.handle, value=assignment.inputs[1])
+  variable._initializer_op = assignment
+
+
+def graph_element(variable: tf.Variable) -> tf.Tensor:
+  """The tensor that a fetch or a Saver takes for `variable`.
+
+  `session.run(v)` and `tf.compat.v1.train.Saver` look it up privately.
+
+  Args:
+    variable: A variable made in a graph.
+  """
+  return variable._graph_element
+
+
+def set_save_slice_info(variable: tf.Variable, save_slice_info) -> None:
+  """Marks `variable` as a slice of a partitioned variable, for the Saver.
+
+  `get_variable` does so privately, with the variable that it returned.
+
+  Args:
+    variable: A part of a partitioned variable.
+    save_slice_info: A `tf.Variable.SaveSliceInfo`.
+  """
+  variable._set_save_slice_info(save_slice_info)
+
+
+def variable_view(variable: tf.Variable, handle: tf.Tensor) -> tf.Variable:
+  """Returns `variable` as it looks through another tensor of its handle.
+
+  Every read of the view goes through `handle`, so that a gradient with respect
+  to the variable passes there. No public API makes a variable from a handle.
+
+  Args:
+    variable: A resource variable.
+    handle: An identity of its handle.
+  """
+  view = object.__new__(type(variable))
+  view.__dict__.update(variable.__dict__)
+  view._handle = handle
+  # A cached value was read through the original handle.
+  view._cached_value = None
+  return view
+
+
+def copy_of_variable_store() -> Sequence[object]:
+  """Returns a list of one: a copy of the graph's store of `get_variable`.
+
+  The store has no public handle; with a copy of its own, each tower may create
+  the variables that another tower has created already.
+  """
+  store = variable_scope._get_default_variable_store()
+  new = variable_scope._VariableStore()
+  new._vars.update(store._vars)
+  new._partitioned_vars.update(store._partitioned_vars)
+  return [new]
+
+
+VARIABLE_STORE_KEY = variable_scope._VARSTORE_KEY
+
+
+def redirect_input(op: tf.Operation, index: int, tensor: tf.Tensor) -> None:
+  """Makes input `index` of `op` read `tensor`.
+
+  Public TensorFlow graphs are append-only.
+
+  Args:
+    op: An operation of a graph that has not run yet.
+    index: Which input.
+    tensor: What it reads from now on; same dtype and a compatible shape.
+  """
+  op._update_input(index, tensor)
+
+
+def add_control_inputs(op: tf.Operation, inputs: Sequence[tf.Operation],
+                       ) -> None:
+  """Makes `op` wait for `inputs`; public TensorFlow graphs are append-only."""
+  op._add_control_inputs(inputs)
+
+
+@contextlib.contextmanager
+def private_train_ops() -> Iterator[None]:
+  """Keeps what a `tf.cond` branch adds to TRAIN_OP inside the branch.
+
+  `Optimizer.apply_gradients` adds its op to that collection, and the graph of a
+  control-flow-v2 branch shares its collections with the graph around it. The op
+  of a branch has no meaning there: `import_meta_graph` of an export fails on
+  it. No public API gives a branch graph its own list. With control flow v1 the
+  op belongs to the graph itself, and nothing is done.
+  """
+  graph = tf1.get_default_graph()
+  if isinstance(graph, func_graph.FuncGraph):
+    key = tf1.GraphKeys.TRAIN_OP
+    graph._collections = {
+        **graph._collections, key: list(graph._collections.get(key, ()))}
+  yield
+
+
+def colocate_with(variable: tf.Variable):
+  """Places ops on the device of `variable`, in a graph and in eager execution.
+
+  The public `tf.compat.v1.colocate_with` logs a deprecation warning that the
+  user could do nothing about, and `tf.device(variable.device)` would count as a
+  placement in `replica_device_setter`'s round robin.
+
+  Args:
+    variable: The variable to sit next to.
+  """
+  return ops.colocate_with(variable)
+
+
+def order_before_variable_reads(operation: tf.Operation,
+                                targets: Sequence[tf.Tensor],
+                                exclude: Sequence[tf.Operation] = ()) -> None:
+  """Makes every read of a variable that `targets` need wait for `operation`.
+
+  Every op upstream of `targets` that consumes the handle (or the ref) of a
+  variable gets a control dependency on `operation`. The public
+  `control_dependencies` acts on new ops only; the model is already built.
+
+  Args:
+    operation: An op without inputs from the model.
+    targets: Tensors of the same graph; other graphs' tensors are skipped.
+    exclude: Variables' own ops whose consumers are left alone.
+  """
+  excluded = {*exclude, operation}
+  pending = [t.op for t in targets if t.graph is operation.graph]
+  seen = set(pending)
+  while pending:
+    consumer = pending.pop()
+    sources = [i.op for i in consumer.inputs]
+    if consumer not in excluded and any(
+        _is_variable(s) and s not in excluded for s in sources):
+      consumer._add_control_input(operation)
+    for source in (*sources, *consumer.control_inputs):
+      if source not in seen and source is not operation:
+        seen.add(source)
+        pending.append(source)
+
+
+def _is_variable(op: tf.Operation) -> bool:
+  """Whether `op` yields a variable's handle or ref, captured ones included."""
+  if op.type in ('VarHandleOp', 'VariableV2', 'Variable'):
+    return True
+  if op.type != 'Placeholder' or op.outputs[0].dtype != tf.resource:
+    return False
+  handle_data = getattr(op.outputs[0], '_handle_data', None)
+  return bool(handle_data and handle_data.is_set and
+              handle_data.shape_and_type)
