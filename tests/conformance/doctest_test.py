@@ -1,0 +1,47 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the example of every docstring."""
+# BUILD deps: //tfplugin:everything
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfplugin
+
+_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def _examples() -> list:
+  """Every docstring with an example, in whatever module it stands."""
+  finder = doctest.DocTestFinder(exclude_empty=True)
+  names = ['tfplugin', *(module.name for module in pkgutil.walk_packages(
+      tfplugin.__path__, 'tfplugin.'))]
+  found = []
+  for name in names:
+    module = importlib.import_module(name)
+    found += [test for test in finder.find(module, name) if test.examples]
+  return found
+
+
+def _globals(test: doctest.DocTest) -> dict:
+  """What every example may use without importing it."""
+  return {**test.globs, 'np': np, 'tf': tf, 'tf1': tf.compat.v1,
+          'tfplugin': tfplugin}
+
+
+@pytest.mark.parametrize('test', _examples(), ids=lambda test: test.name)
+def test_example_of(test, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)  # An example may write files.
+  test.globs = _globals(test)
+  runner = doctest.DocTestRunner(optionflags=_FLAGS, verbose=False)
+  report = []
+  runner.run(test, out=report.append)
+  assert not runner.failures, ''.join(report)
+  assert not tf.compat.v1.get_default_graph().building_function

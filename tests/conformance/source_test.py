@@ -1,0 +1,177 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the rules that the repository keeps about its own files."""
+# BUILD data: //:sources
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import re
+
+from build_defs import import_graph
+from build_defs import update_build_files
+
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
+_FILES = import_graph.python_files(_ROOT)
+_SOURCES = [file for file in _FILES if file.startswith('tfplugin/')]
+
+_HEADER = ('# Copyright 2026 The tfplugin Authors.\n'
+           '# SPDX-License-Identifier: Apache-2.0\n')
+_MAX_LINES = 350
+_INTERNALS = 'tfplugin/_tf_internals.py'
+
+# Source files without a test at the mirrored path, and why. Must not grow.
+_NO_TEST = {
+    'tfplugin/_tf_internals.py': 'its functions are tested by their callers',
+    'tfplugin/types.py': 'aliases only',
+    'tfplugin/version.py': 'constants; see _version_gate_test.py',
+}
+
+# A file imports from its own layer and from those before it.
+_LAYERS = (
+    ('_tf_internals', '_version_gate', 'types', 'version'),
+    ('ops',),
+    ('distribute',),
+    ('optimizers',),
+    ('hooks',),
+    ('estimator',),
+    ('__init__', 'contrib'),
+    ('bin',),
+    ('testing',),
+)
+_RANK = {name: rank for rank, names in enumerate(_LAYERS) for name in names}
+_TESTING = 'testing'
+
+
+def _text(file: str) -> str:
+  return (_ROOT / file).read_text(encoding='utf-8')
+
+
+def _layer(file: str) -> str:
+  return file.split('/')[1].removesuffix('.py')
+
+
+def test_files_are_found():
+  assert 'tfplugin/__init__.py' in _SOURCES
+  assert len(_FILES) > 20
+
+
+def test_every_file_begins_with_the_licence_header():
+  assert not [file for file in _FILES
+              if not _text(file).removeprefix('#!/usr/bin/env python3\n')
+              .startswith(_HEADER)]
+
+
+def test_no_file_is_longer_than_the_limit():
+  lengths = {file: _text(file).count('\n') for file in _FILES}
+  assert not {f: n for f, n in lengths.items() if n > _MAX_LINES}
+
+
+def test_no_file_is_a_drawer_for_everything():
+  drawers = {'common.py', 'helpers.py', 'misc.py', 'util.py', 'utils.py'}
+  assert not [f for f in _FILES if pathlib.PurePath(f).name in drawers]
+
+
+def test_every_file_has_a_docstring():
+  assert not [file for file in _FILES
+              if not ast.get_docstring(ast.parse(_text(file)))]
+
+
+def test_private_tensorflow_is_imported_in_one_file_only():
+  pattern = re.compile(
+      r'^\s*(from|import) tensorflow(_estimator)?\.python\b', re.M)
+  offenders = [
+      file for file in _FILES if file != _INTERNALS
+      and not file.startswith('testdata/') and pattern.search(_text(file))]
+  assert not offenders, f'{offenders}: add a function to {_INTERNALS} instead'
+
+
+def test_private_tensorflow_functions_say_why():
+  functions = [node for node in ast.parse(_text(_INTERNALS)).body
+               if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+  assert functions
+  assert not [node.name for node in functions if not ast.get_docstring(node)]
+
+
+def test_collections_of_the_graph_are_not_edited():
+  pattern = re.compile(
+      r'clear_collection\(|get_collection_ref\(|\._collections')
+  assert not [file for file in _SOURCES if pattern.search(_text(file))]
+
+
+def test_every_layer_is_known():
+  assert not {_layer(file) for file in _SOURCES} - set(_RANK)
+
+
+def test_imports_go_one_way():
+  wrong = []
+  for file in _SOURCES:
+    for other in import_graph.needs(_ROOT, file).imported:
+      if not other.startswith('tfplugin/'):
+        wrong.append((file, other))
+      elif _RANK[_layer(other)] > _RANK[_layer(file)]:
+        wrong.append((file, other))
+  assert not wrong
+
+
+def test_nothing_but_tests_imports_the_test_helpers():
+  assert not [
+      (file, other) for file in _SOURCES if _layer(file) != _TESTING
+      for other in import_graph.needs(_ROOT, file).imported
+      if other.startswith('tfplugin/testing/')]
+
+
+def test_every_source_file_has_its_test_at_the_same_path():
+  missing = []
+  for file in _SOURCES:
+    test = f'tests/{file[len("tfplugin/"):-len(".py")]}_test.py'
+    exempt = file in _NO_TEST or file.endswith('__init__.py')
+    if not exempt and not (_ROOT / test).is_file():
+      missing.append(test)
+  assert not missing
+
+
+def test_exemptions_from_testing_are_not_stale():
+  stale = [file for file in _NO_TEST if file not in _SOURCES
+           or (_ROOT / f'tests/{file[9:-3]}_test.py').is_file()]
+  assert not stale
+
+
+def test_build_files_are_up_to_date():
+  stale = update_build_files.stale(_ROOT)
+  assert not stale, 'run `make build-files`'
+
+
+def test_exemption_from_lint_carries_a_reason():
+  # `noqa` with codes only is a rule that was switched off for no reason.
+  pattern = re.compile(r'#\s*noqa(?!: [A-Z0-9, ]+ \(.+)')
+  offenders = [
+      f'{file}:{number}' for file in _SOURCES
+      for number, line in enumerate(_text(file).splitlines(), 1)
+      if pattern.search(line)]
+  assert not offenders, '# noqa: CODE (why)'
+
+
+def test_nothing_of_one_machine_is_named():
+  pattern = re.compile(r'[\s\'"=:(`]/(?:home|root|work|Users)/')
+  files = [*_FILES, 'README.md', 'Makefile', 'requirements.txt', 'setup.py']
+  assert not [file for file in files
+              if (_ROOT / file).is_file() and pattern.search(_text(file))]
+
+
+def test_version_and_requirements_agree():
+  pinned = re.search(r'^tensorflow-cpu==([\d.]+)$', _text('requirements.txt'),
+                     re.M).group(1)
+  low, high = re.findall(r"_TENSORFLOW = '([\d.]+)'",
+                         _text('tfplugin/version.py'))
+  assert low.split('.') <= pinned.split('.') < high.split('.')
+  short = [bound.rpartition('.')[0] for bound in (low, high)]
+  assert f"_TENSORFLOW = '>={short[0]},<{short[1]}'" in _text('setup.py')
+
+
+def test_bazel_reads_the_pinned_setuptools():
+  pin = re.search(r'^setuptools==[\d.]+$', _text('requirements.txt'),
+                  re.M).group()
+  assert f'requires = ["{pin}"]' in _text('pyproject.toml')
+  assert f"'{pin}'" in _text('setup.py')
