@@ -8,6 +8,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import types
 
 tf1 = tf.compat.v1
@@ -103,3 +104,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
   def variables(self) -> list[tf.Variable]:
     """Returns the wrapped optimizer's variables."""
     return self._optimizer.variables()
+
+  def _create_slots(self, var_list: list[tf.Variable]) -> None:
+    # A wrapper around this one may want the state before it applies.
+    _tf_internals.create_optimizer_state(self._optimizer, var_list)

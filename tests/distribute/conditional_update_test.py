@@ -1,0 +1,142 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of applying gradients under a boolean tensor."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute import conditional_update
+
+tf1 = tf.compat.v1
+
+
+def _build(optimizer):
+  """One variable at 1, gradient 1; a placeholder decides."""
+  variable = tf1.get_variable('v', initializer=1.0)
+  step = tf1.train.get_or_create_global_step()
+  decide = tf1.placeholder(tf.bool, [], name='decide')
+  update = conditional_update.apply_gradients_if(
+      decide, optimizer, [(tf.ones([]), variable)], global_step=step,
+      name='update')
+  return variable, step, decide, update
+
+
+def test_only_true_changes_the_variable_and_the_step(behavior):
+  with tf.Graph().as_default():
+    v, step, decide, update = _build(tf1.train.GradientDescentOptimizer(0.25))
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      got = []
+      for decision in (True, False, True):
+        session.run(update, {decide: decision})
+        got.append(tuple(session.run((v, step))))
+  # 1 - .25, unchanged, - .25 again.
+  assert got == [(0.75, 1), (0.75, 1), (0.5, 2)]
+
+
+def test_skipped_adam_keeps_slots_and_powers(behavior):
+  with tf.Graph().as_default():
+    *_, decide, update = _build(tf1.train.AdamOptimizer(0.1))
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(update, {decide: True})
+      before = session.run(tf1.global_variables())
+      session.run(update, {decide: False})
+      np.testing.assert_equal(session.run(tf1.global_variables()), before)
+
+
+def test_names_are_those_of_an_unconditional_update(behavior):
+  with tf.Graph().as_default():
+    _build(tf1.train.AdamOptimizer(0.1))
+    names = {v.op.name for v in tf1.global_variables()}
+  assert names == {'v', 'global_step', 'v/Adam', 'v/Adam_1', 'beta1_power',
+                   'beta2_power'}
+
+
+def test_an_exported_graph_can_be_imported_and_trained(behavior, tmp_path):
+  path = str(tmp_path / 'graph.meta')
+  with tf.Graph().as_default():
+    *_, update = _build(tf1.train.AdamOptimizer(0.1))
+    assert update in tf1.get_collection(tf1.GraphKeys.TRAIN_OP)
+    tf1.train.export_meta_graph(path)
+  with tf.Graph().as_default():
+    tf1.train.import_meta_graph(path, clear_devices=True)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run('update', {'decide:0': True})
+      assert session.run(tf1.train.get_global_step()) == 1
+
+
+def test_branches_run_what_the_caller_adds(behavior):
+  with tf.Graph().as_default():
+    v = tf1.get_variable('v', initializer=1.0)
+    applied = tf1.get_variable('applied', initializer=0.0)
+    skipped = tf1.get_variable('skipped', initializer=0.0)
+    decide = tf1.placeholder(tf.bool, [])
+    update = conditional_update.apply_gradients_if(
+        decide, tf1.train.GradientDescentOptimizer(1.0), [(tf.ones([]), v)],
+        # Sees the variable after the update.
+        on_apply=lambda: [tf1.assign(applied, v.read_value())],
+        on_skip=lambda: [tf1.assign_add(skipped, 1.0)])
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(update, {decide: True})
+      session.run(update, {decide: False})
+      session.run(update, {decide: False})
+      assert session.run((v, applied, skipped)) == (0.0, 0.0, 2.0)
+
+
+def test_eager_and_function_decide_too():
+  for wrap in (lambda f: f, tf.function):
+    v = tf.Variable(1.0)
+    optimizer = tf1.train.AdamOptimizer(0.1)
+
+    @wrap
+    def step(decide, v=v, optimizer=optimizer):
+      conditional_update.apply_gradients_if(
+          decide, optimizer, [(tf.ones([]), v)])
+
+    step(tf.constant(False))
+    assert float(v.numpy()) == 1.0
+    step(tf.constant(True))
+    # Adam's first step has the length of the learning rate.
+    np.testing.assert_allclose(float(v.numpy()), 0.9, rtol=1e-6)
+
+
+@pytest.mark.parametrize('strategy_fn', [
+    lambda: tf.distribute.OneDeviceStrategy('/cpu:0'),
+    lambda: tf.distribute.MirroredStrategy(
+        ['/cpu:0', '/cpu:1'],
+        cross_device_ops=tf.distribute.ReductionToOneDevice()),
+], ids=['one_device', 'mirrored'])
+@pytest.mark.parametrize('in_function', [False, True])
+def test_replicas_decide_once(strategy_fn, in_function):
+  strategy = strategy_fn()
+  with strategy.scope():
+    v = tf.Variable(1.0)
+  optimizer = tf1.train.GradientDescentOptimizer(0.25)
+
+  def replica_step(decide):
+    conditional_update.apply_gradients_if(
+        decide, optimizer, [(tf.ones([]), v)])
+
+  def step(decide):
+    strategy.run(replica_step, args=(decide,))
+
+  step = tf.function(step) if in_function else step
+  step(tf.constant(False))
+  assert float(v.numpy()) == 1.0
+  step(tf.constant(True))
+  # The gradients of the replicas, 1 each, are summed.
+  assert float(v.numpy()) == 1.0 - 0.25 * strategy.num_replicas_in_sync
+
+
+@pytest.mark.parametrize('pairs, text', [
+    ([], 'must not be empty'), ([(None, 0)], 'must hold a gradient')])
+def test_nothing_to_apply_is_an_error(pairs, text):
+  v = tf.Variable(1.0)
+  with pytest.raises(ValueError, match=f'`grads_and_vars` {text}'):
+    conditional_update.apply_gradients_if(
+        tf.constant(True), tf1.train.GradientDescentOptimizer(1.0),
+        [(g, v) for g, _ in pairs])

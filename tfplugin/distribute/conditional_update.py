@@ -1,0 +1,165 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Applies gradients under a boolean tensor, in whatever context it is called.
+
+  plain graph, tf.function:  one `tf.cond` around `apply_gradients`
+  eager:                     a Python if
+  tf.distribute replica:     one `merge_call`: one decision for all replicas and
+                             variables, one `tf.cond`, and every replica applies
+                             inside it
+
+The optimizer's slots and other variables are made before the branch, so that
+they have the names that an unconditional `apply_gradients` gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin import types
+
+tf1 = tf.compat.v1
+
+# Makes ops inside a branch; returns them.
+BranchFn = Callable[[], Sequence]
+
+
+def apply_gradients_if(
+    should_apply: tf.Tensor,
+    optimizer: tf1.train.Optimizer,
+    grads_and_vars: types.GradsAndVars,
+    global_step: Optional[tf.Variable] = None,
+    name: Optional[str] = None,
+    *,
+    on_apply: BranchFn = tuple,
+    on_skip: BranchFn = tuple,
+    **apply_kwargs,
+):
+  """Runs `optimizer.apply_gradients` where `should_apply` is true.
+
+  Where it is false, neither the variables nor the optimizer's state nor
+  `global_step` change.
+
+  Args:
+    should_apply: A bool scalar. In a replica context each replica passes its
+      own; the gradients are applied if every replica's is true.
+    optimizer: Any v1 optimizer, wrapped or not.
+    grads_and_vars: As `apply_gradients` takes it; gradients may be None.
+    global_step: Incremented with an applied update, or None.
+    name: Of the returned op.
+    on_apply: Called inside the branch that applies, after the update; what it
+      returns runs with it. Called in cross-replica context under a strategy.
+    on_skip: The same for the other branch.
+    **apply_kwargs: Passed on to `apply_gradients`.
+
+  Returns:
+    An op in a graph, None in eager execution.
+
+  Raises:
+    ValueError: `grads_and_vars` is empty or holds no gradient at all.
+
+  Example:
+    >>> v = tf.Variable(1.0)
+    >>> sgd = tf.compat.v1.train.GradientDescentOptimizer(0.5)
+    >>> apply_gradients_if(tf.constant(False), sgd, [(tf.constant(1.), v)])
+    >>> float(v)
+    1.0
+    >>> apply_gradients_if(tf.constant(True), sgd, [(tf.constant(1.), v)])
+    >>> float(v)
+    0.5
+  """
+  grads_and_vars = _check_gradients(grads_and_vars)
+  name = name or optimizer.get_name()
+  if tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context():
+    raise RuntimeError('`apply_gradients` was called in a cross-replica '
+                       'context. Call it in the replica function that '
+                       '`strategy.run` runs.')
+  if tf.distribute.has_strategy() and not apply_kwargs.get(
+      'skip_gradients_aggregation'):
+    return tf.distribute.get_replica_context().merge_call(
+        _merged, args=(should_apply, grads_and_vars),
+        kwargs={'optimizer': optimizer, 'global_step': [global_step],
+                'name': name, 'on_apply': on_apply, 'on_skip': on_skip})
+  _tf_internals.create_optimizer_state(
+      optimizer, [v for g, v in grads_and_vars if g is not None])
+
+  def apply():
+    return optimizer.apply_gradients(
+        grads_and_vars, global_step=global_step, **apply_kwargs)
+
+  return _branch(should_apply, apply, on_apply, on_skip, name)
+
+
+def _check_gradients(grads_and_vars: types.GradsAndVars) -> list:
+  """Returns the pairs as a list; raises as the bare optimizer would."""
+  grads_and_vars = list(grads_and_vars)
+  if not grads_and_vars:
+    raise ValueError('`grads_and_vars` must not be empty. No variables '
+                     'provided.')
+  if all(gradient is None for gradient, _ in grads_and_vars):
+    raise ValueError('`grads_and_vars` must hold a gradient. No gradients '
+                     'provided for any variable. Received: '
+                     f'{[variable.name for _, variable in grads_and_vars]}')
+  return grads_and_vars
+
+
+def _merged(strategy, should_apply, grads_and_vars, *, optimizer, global_step,
+            name, on_apply, on_skip):
+  """Decides once for all replicas; runs in cross-replica context."""
+  decisions = strategy.experimental_local_results(should_apply)
+  should_apply = tf.reduce_all(tf.stack([tf.identity(d) for d in decisions]))
+  variables = [v for g, v in grads_and_vars if g is not None]
+  _tf_internals.create_optimizer_state(optimizer, variables)
+  gradients = tuple(g for g, _ in grads_and_vars)
+
+  def apply_in_replica(gradients):
+    # The variables come by closure: an argument would arrive unwrapped, as the
+    # copy of one replica, which the optimizer must not see.
+    pairs = list(zip(gradients, [v for _, v in grads_and_vars]))
+    return optimizer.apply_gradients(pairs, global_step=global_step[0])
+
+  def apply():
+    results = strategy.extended.call_for_each_replica(
+        apply_in_replica, args=(gradients,))
+    return strategy.experimental_local_results(results)
+
+  return _branch(should_apply, apply, on_apply, on_skip, name)
+
+
+def _branch(should_apply, apply, on_apply, on_skip, name):
+  """Runs `apply` then `on_apply`, or `on_skip`; see `apply_gradients_if`."""
+  if tf.executing_eagerly():
+    if bool(should_apply):
+      apply()
+      on_apply()
+    else:
+      on_skip()
+    return None
+
+  def true_branch():
+    with _tf_internals.private_train_ops():
+      update = _ops_of(apply())
+      with tf.control_dependencies(update):
+        return _done(update + _ops_of(on_apply()))
+
+  done = tf.cond(should_apply, true_branch, lambda: _done(_ops_of(on_skip())))
+  update = tf.group(done, name=name)
+  if not tf.inside_function():
+    tf1.add_to_collection(tf1.GraphKeys.TRAIN_OP, update)
+  return update
+
+
+def _ops_of(results) -> list:
+  """Flattens what ran in a branch into a list of ops."""
+  return [getattr(result, 'op', result)
+          for result in tf.nest.flatten(results) if result is not None]
+
+
+def _done(operations: list) -> tf.Tensor:
+  with tf.control_dependencies(operations):
+    return tf.constant(True)

@@ -1,0 +1,90 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic of stale gradients: how late one is, and what that means.
+
+  staleness = apply_step - read_step
+
+read_step is the global step when the worker's step began, before it read a
+variable; apply_step is the global step when its gradients arrive. The
+difference counts the updates that others made in between.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.ops import indexed_slices
+
+
+def check_max_staleness(staleness) -> int:
+  """Returns the bound as an int.
+
+  Args:
+    staleness: The largest staleness that is still applied, in global steps.
+
+  Raises:
+    TypeError: It is not an integer.
+    ValueError: It is negative.
+  """
+  try:
+    value = operator.index(staleness)
+  except TypeError:
+    value = None
+  if value is None or isinstance(staleness, bool):
+    raise TypeError('`staleness` must be an integer, the number of global '
+                    f'steps. Received: {staleness!r}')
+  if value < 0:
+    raise ValueError('`staleness` must be at least 0. '
+                     f'Received: {staleness!r}. 0 drops every gradient that '
+                     'another worker has overtaken.')
+  return value
+
+
+def staleness_of(read_step: tf.Tensor, apply_step: tf.Tensor) -> tf.Tensor:
+  """Returns apply_step - read_step as an `int64` scalar.
+
+  Example:
+    >>> int(staleness_of(tf.constant(3), tf.constant(8)))
+    5
+  """
+  return tf.cast(apply_step, tf.int64) - tf.cast(read_step, tf.int64)
+
+
+def is_fresh(staleness: tf.Tensor, max_staleness: int) -> tf.Tensor:
+  """Returns whether a gradient is applied: staleness <= max_staleness.
+
+  Example:
+    >>> bool(is_fresh(tf.constant(5, tf.int64), 5))
+    True
+    >>> bool(is_fresh(tf.constant(6, tf.int64), 5))
+    False
+  """
+  return staleness <= tf.constant(max_staleness, staleness.dtype)
+
+
+def all_finite(gradients: list[types.Gradient]) -> tf.Tensor:
+  """Returns whether no gradient holds an infinity or a NaN, a bool scalar."""
+  checks = [
+      tf.reduce_all(tf.math.is_finite(indexed_slices.components(gradient)[0]))
+      for gradient in gradients if gradient is not None
+  ]
+  return tf.reduce_all(tf.stack(checks)) if checks else tf.constant(True)
+
+
+def dropped_fraction(num_dropped: tf.Tensor,
+                     num_applied: tf.Tensor) -> tf.Tensor:
+  """Returns dropped / (dropped + applied), a `float32` in [0, 1]; 0 at first.
+
+  Example:
+    >>> float(dropped_fraction(tf.constant(1), tf.constant(3)))
+    0.25
+    >>> float(dropped_fraction(tf.constant(0), tf.constant(0)))
+    0.0
+  """
+  total = tf.cast(num_dropped, tf.int64) + tf.cast(num_applied, tf.int64)
+  fraction = (tf.cast(num_dropped, tf.float64)
+              / tf.cast(tf.maximum(total, 1), tf.float64))
+  return tf.cast(fraction, tf.float32)
