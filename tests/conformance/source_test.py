@@ -28,6 +28,14 @@ _NO_TEST = {
     'tfplugin/version.py': 'constants; see _version_gate_test.py',
 }
 
+# Files that may edit collections of a graph, and why. Must not grow.
+_EDITS_COLLECTIONS = {
+    'tfplugin/distribute/tower_collections.py':
+        'a tower must see what it made itself; all is put back afterwards',
+    'tfplugin/distribute/tower_variables.py':
+        'a variable that towers share is listed in the view of each tower',
+}
+
 # A file imports from its own layer and from those before it.
 _LAYERS = (
     ('_tf_internals', '_version_gate', 'types', 'version'),
@@ -96,7 +104,8 @@ def test_private_tensorflow_functions_say_why():
 
 def test_collections_of_the_graph_are_not_edited():
   pattern = re.compile(r'\b(clear_collection|get_collection_ref)\(')
-  assert not [file for file in _SOURCES if pattern.search(_text(file))]
+  edits = {file for file in _SOURCES if pattern.search(_text(file))}
+  assert edits <= set(_EDITS_COLLECTIONS)
   # The one function that gives the graph of a branch a list of its own.
   reaches = [file for file in _SOURCES if '._collections' in _text(file)]
   assert set(reaches) <= {_INTERNALS}
