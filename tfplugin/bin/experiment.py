@@ -1,0 +1,115 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the Estimator and its input of the main job, alike in every role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfplugin.bin import datasets
+from tfplugin.bin import models
+from tfplugin.bin import options as options_lib
+from tfplugin.bin import run_files
+from tfplugin.bin import status
+from tfplugin.bin import tf_config
+from tfplugin.bin import wrappers
+
+tf1 = tf.compat.v1
+
+_NUM_CHECKPOINTS = 8
+_NUM_SUMMARIES = 100
+_EVAL_BATCH = 1000
+_EVAL_THROTTLE_SECS = 1
+_SEED = 1
+
+
+class Experiment(NamedTuple):
+  """What `train_and_evaluate` takes."""
+
+  estimator: tf.estimator.Estimator
+  train_spec: tf.estimator.TrainSpec
+  eval_spec: tf.estimator.EvalSpec
+
+
+def load_data(options: options_lib.TrainOptions) -> datasets.Split:
+  """Returns the data that the model of `options` learns from."""
+  if options.model == 'embedding':
+    return datasets.load_word_pairs(options.data_file)
+  return datasets.load_digits(options.data_file)
+
+
+def make_experiment(options: options_lib.TrainOptions) -> Experiment:
+  """Makes what this process, whose role is in TF_CONFIG, is to run.
+
+  Args:
+    options: The settings of the run, alike in all of its processes.
+
+  Returns:
+    The experiment.
+  """
+  data = load_data(options)
+  config = _run_config(options)
+  estimator = tf.estimator.Estimator(
+      wrappers.wrap(options, models.MODEL_FNS[options.model],
+                    _status_adder(options, config)),
+      config=config,
+      params={'num_classes': data.num_classes})
+  train_spec = tf.estimator.TrainSpec(
+      _train_input_fn(data.train, options.batch_size,
+                      seed=_SEED + (config.global_id_in_cluster or 0)),
+      max_steps=options.steps)
+  eval_spec = tf.estimator.EvalSpec(
+      _eval_input_fn(data.test),
+      steps=None,
+      start_delay_secs=0,
+      throttle_secs=_EVAL_THROTTLE_SECS)
+  return Experiment(estimator, train_spec, eval_spec)
+
+
+def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
+  return tf.estimator.RunConfig(
+      model_dir=options.model_dir,
+      tf_random_seed=_SEED,
+      save_checkpoints_steps=max(1, options.steps // _NUM_CHECKPOINTS),
+      save_summary_steps=max(1, options.steps // _NUM_SUMMARIES),
+      log_step_count_steps=max(1, options.steps // _NUM_SUMMARIES),
+      # Or TensorFlow holds worker k back for 5 * (k + 1) seconds.
+      experimental_max_worker_delay_secs=0)
+
+
+def _status_adder(options: options_lib.TrainOptions,
+                  config: tf.estimator.RunConfig) -> Callable:
+  """Returns a function that adds the hook which reports to the launcher."""
+  task = tf_config.Task(config.task_type, config.task_id)
+  path = run_files.status_path(options.model_dir, task)
+
+  def add_status(spec, figures):
+    for name, figure in figures.items():
+      tf1.summary.scalar(name.replace(' ', '_'), figure)
+    hook = status.StatusHook(path, spec.loss, figures)
+    return spec._replace(training_hooks=(*spec.training_hooks, hook))
+
+  return add_status
+
+
+def _train_input_fn(examples: datasets.Examples, batch_size: int, seed: int):
+
+  def input_fn():
+    rows = tf.data.Dataset.from_tensor_slices(tuple(examples))
+    rows = rows.shuffle(len(examples.labels), seed=seed).repeat()
+    # Whole batches, so that each divides by the number of shards.
+    return rows.batch(batch_size, drop_remainder=True).prefetch(2)
+
+  return input_fn
+
+
+def _eval_input_fn(examples: datasets.Examples):
+
+  def input_fn():
+    rows = tf.data.Dataset.from_tensor_slices(tuple(examples))
+    return rows.batch(_EVAL_BATCH)
+
+  return input_fn

@@ -1,0 +1,196 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What the main job is told: one value that every process of it shares."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+from typing import Optional
+from typing import Union
+
+WRAPPERS = ('elastic_average', 'drop_stale', 'variable_clipping', 'tower',
+            'cross_shard', 'none')
+# These split the work over devices of one process; no cluster is started.
+ONE_PROCESS_WRAPPERS = ('tower', 'cross_shard')
+# These need a place that all the processes share.
+PS_WRAPPERS = ('elastic_average', 'drop_stale')
+OPTIMIZERS = ('adagrad', 'adam', 'momentum', 'sgd')
+
+FILE_NAME = 'train_options.json'
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelDefaults:
+  """What a model needs to learn well when nothing else is asked for."""
+
+  optimizer: str
+  learning_rate: float
+  batch_size: int
+  steps: int
+
+
+MODELS = {
+    'mlp': ModelDefaults('adam', 2e-3, 32, 6000),
+    'cnn': ModelDefaults('adam', 2e-3, 32, 3000),
+    'embedding': ModelDefaults('adagrad', 0.5, 256, 6000),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+  """The settings of one run of the main job.
+
+  Attributes:
+    model_dir: Where checkpoints, events, logs and the figure go.
+    wrapper: One of `WRAPPERS`.
+    model: One of `MODELS`.
+    workers: How many workers train besides the chief, which trains too. None: 1,
+      or 0 for a wrapper that runs in one process.
+    ps: How many parameter servers. None: 1 if there are workers or the wrapper
+      needs one.
+    evaluator: Whether a process of its own evaluates each checkpoint.
+    steps: The global step to train to. None: the model's default.
+    batch_size: Rows per step of each worker. None: the model's default.
+    optimizer: One of `OPTIMIZERS`. None: the model's default.
+    learning_rate: None: the model's default.
+    data_file: The training data. Empty: the data that come with tfplugin.
+    communication_period: Elastic: local steps between two communications.
+    moving_rate: Elastic: the share of the difference that moves. None: 0.9 /
+      communication_period / number of training processes.
+    rho: Elastic: the strength of the penalty in the loss. None: moving_rate /
+      learning_rate, the old default, which doubles the force.
+    synchronous: Elastic: whether all start together.
+    staleness: Drop stale: how many steps behind a gradient may be.
+    max_norm: Clipping: the largest L2 norm of a row.
+    devices: Tower, cross shard: how many logical CPU devices.
+    start_limit_secs: How long a worker waits for the chief's start, seconds.
+    finish_limit_secs: How long the chief waits for the workers' end, seconds.
+  """
+
+  model_dir: str
+  wrapper: str = 'elastic_average'
+  model: str = 'mlp'
+  workers: Optional[int] = None
+  ps: Optional[int] = None
+  evaluator: bool = True
+  steps: Optional[int] = None
+  batch_size: Optional[int] = None
+  optimizer: Optional[str] = None
+  learning_rate: Optional[float] = None
+  data_file: str = ''
+  communication_period: int = 10
+  moving_rate: Optional[float] = None
+  rho: Optional[float] = 0.0
+  synchronous: bool = False
+  staleness: int = 10
+  max_norm: float = 2.0
+  devices: int = 2
+  start_limit_secs: float = 300.0
+  finish_limit_secs: float = 120.0
+
+  def __post_init__(self):
+    """Fills in the defaults that depend on other settings, and checks all.
+
+    Raises:
+      ValueError: a setting is out of its range, or two do not go together.
+    """
+    _check_choice('model_dir', self.model_dir, None)
+    _check_choice('wrapper', self.wrapper, WRAPPERS)
+    _check_choice('model', self.model, MODELS)
+    defaults = MODELS[self.model]
+    local = self.wrapper in ONE_PROCESS_WRAPPERS
+    self._default('workers', 0 if local else 1)
+    needs_ps = self.workers or self.wrapper in PS_WRAPPERS
+    self._default('ps', 1 if needs_ps and not local else 0)
+    for name in ('optimizer', 'learning_rate', 'batch_size', 'steps'):
+      self._default(name, getattr(defaults, name))
+    _check_choice('optimizer', self.optimizer, OPTIMIZERS)
+    self._check_numbers()
+    self._check_cluster()
+
+  @property
+  def is_local(self) -> bool:
+    """Whether one process does everything."""
+    return not self.workers and not self.ps
+
+  def save(self) -> pathlib.Path:
+    """Writes the settings into `model_dir`, where `load` finds them."""
+    path = pathlib.Path(self.model_dir) / FILE_NAME
+    path.write_text(json.dumps(dataclasses.asdict(self), indent=2) + '\n')
+    return path
+
+  def _default(self, name: str, value: object) -> None:
+    if getattr(self, name) is None:
+      # The way that `dataclasses` provides for frozen classes.
+      object.__setattr__(self, name, value)
+
+  def _check_numbers(self) -> None:
+    _check_at_least('workers', self.workers, 0)
+    _check_at_least('ps', self.ps, 0)
+    _check_at_least('staleness', self.staleness, 0)
+    _check_at_least('devices', self.devices, 1)
+    for name in ('steps', 'batch_size', 'communication_period'):
+      _check_at_least(name, getattr(self, name), 1)
+    for name in ('learning_rate', 'max_norm', 'start_limit_secs',
+                 'finish_limit_secs'):
+      value = getattr(self, name)
+      if not value > 0:
+        raise ValueError(f'`{name}` must be positive. Received: {value!r}')
+    if self.moving_rate is not None and not 0 <= self.moving_rate <= 1:
+      raise ValueError('`moving_rate` must be in [0, 1]. Received: '
+                       f'{self.moving_rate!r}')
+    if self.rho is not None and not self.rho >= 0:
+      raise ValueError('`rho` must not be negative. Received: '
+                       f'{self.rho!r}')
+
+  def _check_cluster(self) -> None:
+    if self.wrapper in ONE_PROCESS_WRAPPERS and not self.is_local:
+      raise ValueError(
+          f'`wrapper={self.wrapper}` runs on the devices of one process. '
+          f'Received: workers={self.workers}, ps={self.ps}. Leave both out; '
+          '`devices` says on how many devices it runs.')
+    if self.wrapper in PS_WRAPPERS and not self.ps:
+      raise ValueError(f'`wrapper={self.wrapper}` needs a parameter server. '
+                       'Received: ps=0. Set `ps` to 1 or more.')
+    if self.workers and not self.ps:
+      raise ValueError(
+          'Workers need a parameter server to share the variables. Received: '
+          f'workers={self.workers}, ps=0. Set `ps` to 1 or more.')
+    if self.wrapper == 'cross_shard' and self.batch_size % self.devices:
+      raise ValueError(
+          '`batch_size` must be divisible by `devices`, because each shard gets '
+          f'an equal part. Received: batch_size={self.batch_size}, '
+          f'devices={self.devices}.')
+
+
+def load(path: Union[str, os.PathLike]) -> TrainOptions:
+  """Reads what `TrainOptions.save` wrote.
+
+  Raises:
+    ValueError: it is not such a file.
+  """
+  text = pathlib.Path(path).read_text()
+  try:
+    return TrainOptions(**json.loads(text))
+  except (TypeError, json.JSONDecodeError) as e:
+    raise ValueError(f'{path} must hold the settings of a run ({e}). Received: '
+                     f'{text[:80]!r}. Delete it, or take another '
+                     '`model_dir`.') from e
+
+
+def _check_choice(name: str, value: object, choices) -> None:
+  if choices is None:
+    if not value or not isinstance(value, str):
+      raise ValueError(f'`{name}` must be a path. Received: {value!r}')
+  elif value not in choices:
+    raise ValueError(f'`{name}` must be one of {", ".join(choices)}. '
+                     f'Received: {value!r}')
+
+
+def _check_at_least(name: str, value: object, least: int) -> None:
+  if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    raise ValueError(f'`{name}` must be an integer of at least {least}. '
+                     f'Received: {value!r}')

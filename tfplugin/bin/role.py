@@ -1,0 +1,54 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The program of each process of the main job; TF_CONFIG says which role it has.
+
+Started by `train_lib`, or by hand on several machines with the same settings
+file and the TF_CONFIG of each:
+
+    TF_CONFIG=... python -m tfplugin.bin.role MODEL_DIR/train_options.json
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import tensorflow as tf
+
+from tfplugin.bin import experiment
+from tfplugin.bin import options as options_lib
+from tfplugin.bin import tf_config
+from tfplugin.estimator import train_and_evaluate
+
+_USAGE = 'Usage: python -m tfplugin.bin.role MODEL_DIR/train_options.json'
+
+
+def main(argv: list[str]) -> None:
+  """Runs this process's part of the training.
+
+  Args:
+    argv: The program's name and the path of the settings.
+
+  Raises:
+    SystemExit: the arguments are wrong.
+    ValueError: TF_CONFIG or the settings are wrong.
+    RuntimeError: the port that TF_CONFIG gives to this process is occupied.
+  """
+  if len(argv) != 2:
+    raise SystemExit(f'{_USAGE}. Received: {argv[1:]}')
+  cluster, task = tf_config.decode(os.environ.get('TF_CONFIG', ''))
+  if task is not None:
+    tf_config.check_own_port(cluster, task)
+  tf.get_logger().setLevel('INFO')
+  options = options_lib.load(argv[1])
+  parts = experiment.make_experiment(options)
+  train_and_evaluate.train_and_evaluate(
+      parts.estimator,
+      parts.train_spec,
+      parts.eval_spec,
+      start_limit_secs=options.start_limit_secs,
+      finish_limit_secs=options.finish_limit_secs)
+
+
+if __name__ == '__main__':
+  main(sys.argv)

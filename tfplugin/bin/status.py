@@ -1,0 +1,112 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How a role tells the launcher where it is: lines of JSON in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+from typing import Optional
+from typing import Union
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+_EVERY_SECS = 0.5
+
+
+class Status(NamedTuple):
+  """One line: where a role was at some moment.
+
+  Attributes:
+    time: Seconds since the epoch.
+    first_step_time: When its first step ended; None before.
+    global_step: The step of the whole run.
+    local_steps: Steps that this role has made in this run.
+    loss: The loss of its last batch.
+    figures: What the wrapper does, by name.
+  """
+
+  time: float
+  first_step_time: Optional[float]
+  global_step: int
+  local_steps: int
+  loss: float
+  figures: dict
+
+
+class StatusHook(tf1.train.SessionRunHook):
+  """Writes a line twice a second, after the first step and at the end."""
+
+  def __init__(self, path: Union[str, os.PathLike], loss: tf.Tensor,
+               figures: Mapping[str, tf.Tensor]):
+    """Prepares the file.
+
+    Args:
+      path: The file; what an earlier run wrote is overwritten.
+      loss: Scalar tensor.
+      figures: Scalar tensors by the name under which they are shown.
+    """
+    self._path = pathlib.Path(path)
+    self._tensors = {'loss': loss, 'figures': dict(figures)}
+    self._file = None
+    self._local_steps = 0
+    self._first_step_time = None
+    self._last_time = float('-inf')
+    self._last_values = None
+
+  def begin(self) -> None:
+    """Opens the file and finds the global step."""
+    self._tensors['global_step'] = tf1.train.get_global_step()
+    self._file = open(self._path, 'w')
+
+  def before_run(self, run_context) -> tf1.train.SessionRunArgs:
+    """Asks for the values; scalars, whose cost is not noticed."""
+    del run_context
+    return tf1.train.SessionRunArgs(self._tensors)
+
+  def after_run(self, run_context, run_values) -> None:
+    """Counts the step; writes a line when it is time."""
+    del run_context
+    now = time.time()
+    self._local_steps += 1
+    self._last_values = run_values.results
+    if self._first_step_time is None:
+      self._first_step_time = now
+    if now - self._last_time >= _EVERY_SECS:
+      self._write(now)
+
+  def end(self, session: tf1.Session) -> None:
+    """Writes the last line."""
+    del session
+    if self._last_values is not None:
+      self._write(time.time())
+    self._file.close()
+
+  def _write(self, now: float) -> None:
+    self._last_time = now
+    values = self._last_values
+    line = Status(
+        time=now,
+        first_step_time=self._first_step_time,
+        global_step=int(values['global_step']),
+        local_steps=self._local_steps,
+        loss=float(values['loss']),
+        figures={k: float(v) for k, v in values['figures'].items()})
+    self._file.write(json.dumps(line._asdict()) + '\n')
+    self._file.flush()
+
+
+def read_last(path: Union[str, os.PathLike]) -> Optional[Status]:
+  """Returns the last whole line of the file, or None if there is none yet."""
+  try:
+    lines = pathlib.Path(path).read_text().split('\n')
+  except FileNotFoundError:
+    return None
+  # What follows the last newline is a line that is just being written.
+  return Status(**json.loads(lines[-2])) if len(lines) > 1 else None

@@ -1,0 +1,90 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Puts each of the five wrappers around a model_fn of `models.py`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfplugin.bin import options as options_lib
+
+tf1 = tf.compat.v1
+
+_RATES = {
+    'adagrad': tf1.train.AdagradOptimizer,
+    'adam': tf1.train.AdamOptimizer,
+    'momentum': lambda rate: tf1.train.MomentumOptimizer(rate, 0.9),
+    'sgd': tf1.train.GradientDescentOptimizer,
+}
+
+
+class Wrapped:
+  """What a wrapper adds to one graph of the model; this one adds nothing.
+
+  Attributes:
+    figures: Scalar tensors that say what the wrapper does, for the progress
+      line; there once the model is built.
+  """
+
+  def __init__(self, options: options_lib.TrainOptions,
+               config: tf.estimator.RunConfig):
+    """Prepares to build one graph.
+
+    Args:
+      options: The settings of the run.
+      config: The Estimator's configuration.
+    """
+    self.options = options
+    self.config = config
+    self.figures = {}
+
+  def variable_scope(self):
+    """Returns the context in which the model's variables are made."""
+    return contextlib.nullcontext()
+
+  def optimizer(self) -> tf1.train.Optimizer:
+    """Returns the optimizer; called when the model is built."""
+    return _RATES[self.options.optimizer](self.options.learning_rate)
+
+  def decorate(self, model_fn: Callable) -> Callable:
+    """Returns the model_fn `(features, labels, mode, params)` to call."""
+    return model_fn
+
+  def finish(self, spec: tf.estimator.EstimatorSpec):
+    """Returns the spec for training with what the wrapper needs besides."""
+    return spec
+
+
+_WRAPPED = {'none': Wrapped}
+
+
+def wrap(options: options_lib.TrainOptions, model_fn: Callable,
+         finish: Callable) -> Callable:
+  """Returns `model_fn` with the wrapper of `options` around it.
+
+  Args:
+    options: The settings of the run.
+    model_fn: One of `models.MODEL_FNS`.
+    finish: Called with the spec for training and the wrapper's figures; returns
+      the spec that the Estimator gets.
+
+  Returns:
+    A model_fn with the arguments `features, labels, mode, params, config`.
+  """
+
+  def wrapped_model_fn(features, labels, mode, params, config):
+    is_training = mode == tf.estimator.ModeKeys.TRAIN
+    wrapped = _WRAPPED[options.wrapper](options, config)
+    scope = (wrapped.variable_scope if is_training else contextlib.nullcontext)
+    # Functions, not bound methods: params may be copied, `wrapped` must not be.
+    params = {**params, 'optimizer': lambda: wrapped.optimizer(),
+              'variable_scope': lambda: scope()}
+    spec = wrapped.decorate(model_fn)(features, labels, mode, params)
+    if not is_training:
+      return spec
+    return finish(wrapped.finish(spec), wrapped.figures)
+
+  return wrapped_model_fn

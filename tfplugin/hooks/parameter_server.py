@@ -1,0 +1,55 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A parameter server that ends when the work is done."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.hooks import finish_board
+
+tf1 = tf.compat.v1
+
+
+def run_parameter_server(config: tf.estimator.RunConfig,
+                         time_limit_secs: Optional[float] = None) -> None:
+  """Serves until the chief and every worker have reported their end.
+
+  In the place of `tf.estimator.train_and_evaluate`, which never returns in a
+  parameter server. Chief and workers need a `ReportFinishedHook` each. The
+  server lives as long as the process.
+
+  Args:
+    config: The Estimator's configuration in a task of type `ps`.
+    time_limit_secs: How long to serve at most, in seconds; None serves as long
+      as it takes.
+
+  Raises:
+    ValueError: the task is not a `ps`.
+    TimeoutError: the limit is reached; the message names who has not reported.
+
+  Differences from tf.contrib: there a parameter server never ended.
+  """
+  if config.task_type != 'ps':
+    raise ValueError('`config` must describe a task of type `ps`. Received: '
+                     f'{config.task_type!r}. Call '
+                     '`tf.estimator.train_and_evaluate` in the others.')
+  # Not the whole session_config: the server would add its device filters to
+  # those of every session, which would then wait for tasks that have ended.
+  gpu_options = config.session_config and config.session_config.gpu_options
+  # The name keeps the server alive while this function waits.
+  server = tf.distribute.Server(
+      config.cluster_spec,
+      job_name='ps',
+      task_index=config.task_id,
+      config=tf1.ConfigProto(gpu_options=gpu_options),
+      protocol=config.protocol)
+  tf1.logging.info('Serving at %s until the work is done.', server.target)
+  finish_board.wait_for_tasks(
+      config.cluster_spec,
+      finish_board.training_tasks(config.cluster_spec),
+      f'ps:{config.task_id}',
+      time_limit_secs,
+      ps_index=config.task_id)

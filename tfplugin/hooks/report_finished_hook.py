@@ -1,0 +1,51 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tells the parameter servers that this task has made its last step."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfplugin.hooks import finish_board
+
+tf1 = tf.compat.v1
+
+
+class ReportFinishedHook(tf1.train.SessionRunHook):
+  """Tells every parameter server, at the end, that this task is done.
+
+  For the chief and the workers. The parameter servers run
+  `run_parameter_server`, which ends when all of them have reported; the chief
+  waits for the others by `WaitForWorkersHook`.
+
+  Give it as the last hook: once the chief and every worker have reported, the
+  parameter servers end, and a hook that is asked later could not reach a variable.
+  A task that finds the work done makes no session and calls no hook. Where you
+  can, call `tfplugin.estimator.train_and_evaluate`, which has neither caveat.
+
+  Differences from tf.contrib: there a parameter server never ended.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> from tfplugin import hooks
+    >>> config = tf.estimator.RunConfig()
+    >>> hook = hooks.ReportFinishedHook(config)
+  """
+
+  def __init__(self, config: tf.estimator.RunConfig,
+               time_limit_secs: float = 30.0):
+    """Prepares the report of the task that `config` describes.
+
+    Args:
+      config: The Estimator's configuration, which knows cluster and task.
+      time_limit_secs: How long to try to reach each ps, in seconds.
+    """
+    self._cluster_spec = config.cluster_spec
+    self._task = f'{config.task_type}:{config.task_id}'
+    self._time_limit_secs = time_limit_secs
+
+  def end(self, session: tf1.Session) -> None:
+    """Reports; see the class."""
+    del session
+    finish_board.report_finished(self._cluster_spec, self._task,
+                                 self._time_limit_secs)

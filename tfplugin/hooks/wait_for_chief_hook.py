@@ -1,0 +1,96 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Lets a worker begin as soon as the chief has initialised the variables."""
+
+from __future__ import annotations
+
+import time
+from typing import Optional
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+_POLL_SECS = 0.1
+
+
+class WaitForChiefHook(tf1.train.SessionRunHook):
+  """Waits, before a worker's session is made, for the chief's initialisation.
+
+  TensorFlow's own wait looks every 30 s, with no way to say otherwise through an
+  Estimator: a worker that loses the race against the chief by a moment begins
+  half a minute late. This hook looks ten times a second and is done before that
+  wait begins. It does nothing in another task than a worker of a cluster with
+  parameter servers.
+
+  Raises:
+    TimeoutError: from `begin`, when the limit is reached; the message names the
+      chief and the variables that lack their initial value.
+
+  Differences from tf.contrib: there was none.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> from tfplugin import hooks
+    >>> config = tf.estimator.RunConfig(experimental_max_worker_delay_secs=0)
+    >>> hook = hooks.WaitForChiefHook(config, time_limit_secs=60.0)
+  """
+
+  def __init__(self, config: tf.estimator.RunConfig,
+               time_limit_secs: float = 300.0):
+    """Prepares the wait.
+
+    Args:
+      config: The Estimator's configuration, which knows cluster, task and
+        master.
+      time_limit_secs: The limit in seconds. It has to be longer than the chief's
+        start takes, the restoring of a checkpoint included.
+
+    Raises:
+      ValueError: the limit is not positive.
+    """
+    if time_limit_secs <= 0:
+      raise ValueError('`time_limit_secs` must be positive. Received: '
+                       f'{time_limit_secs!r}')
+    self._task_type = config.task_type
+    self._task_id = config.task_id
+    self._master = config.master
+    self._has_ps = config.num_ps_replicas > 0
+    self._time_limit_secs = time_limit_secs
+
+  def begin(self) -> None:
+    """Waits; see the class."""
+    if self._task_type != 'worker' or not self._has_ps:
+      return
+    missing_names = tf1.report_uninitialized_variables(tf1.global_variables())
+    start = time.monotonic()
+    while True:
+      missing = self._look(missing_names)
+      if missing is not None and not missing.size:
+        return
+      if time.monotonic() - start > self._time_limit_secs:
+        raise TimeoutError(self._message(missing))
+      time.sleep(_POLL_SECS)
+
+  def _look(self, missing_names: tf.Tensor):
+    """Returns the names of what is not initialised; None without contact."""
+    own = f'/job:{self._task_type}/task:{self._task_id}'
+    config = tf1.ConfigProto(
+        allow_soft_placement=True,
+        device_filters=['/job:ps', own],
+        operation_timeout_in_ms=int(self._time_limit_secs * 1000))
+    try:
+      with tf1.Session(self._master, config=config) as session:
+        return session.run(missing_names)
+    except (tf.errors.UnavailableError, tf.errors.AbortedError,
+            tf.errors.DeadlineExceededError):
+      return None
+
+  def _message(self, missing: Optional[object]) -> str:
+    what = 'its session reached not every parameter server'
+    if missing is not None:
+      names = ', '.join(sorted(name.decode() for name in missing))
+      what = f'these variables have no value yet: {names}'
+    return (f'{self._task_type}:{self._task_id} waited '
+            f'{self._time_limit_secs:g} s for chief:0 to initialise the '
+            f"variables; {what}. Look into the chief's log.")

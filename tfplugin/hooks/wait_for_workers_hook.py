@@ -1,0 +1,74 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Lets the chief stay until the workers have made their last step."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfplugin.hooks import finish_board
+
+tf1 = tf.compat.v1
+
+
+class WaitForWorkersHook(tf1.train.SessionRunHook):
+  """At the end of training, waits until every worker has reported its end.
+
+  For the chief: what runs after its training (an export, the end of the job)
+  then finds that nobody still updates the variables. It does nothing in another
+  task and in a cluster without workers or ps. Every worker needs a
+  `ReportFinishedHook`.
+
+  Raises:
+    TimeoutError: from `end`, when the limit is reached; it names the workers.
+
+  Differences from tf.contrib: there the chief left while workers still ran.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> from tfplugin import hooks
+    >>> config = tf.estimator.RunConfig()
+    >>> hook = hooks.WaitForWorkersHook(config, time_limit_secs=60.0)
+  """
+
+  def __init__(self, config: tf.estimator.RunConfig,
+               time_limit_secs: float = 120.0):
+    """Prepares the wait.
+
+    Args:
+      config: The Estimator's configuration, which knows cluster and task.
+      time_limit_secs: The limit in seconds. It has to be longer than a step of
+        the slowest worker takes, its start included.
+
+    Raises:
+      ValueError: the limit is not positive.
+    """
+    if time_limit_secs <= 0:
+      raise ValueError('`time_limit_secs` must be positive. Received: '
+                       f'{time_limit_secs!r}')
+    self._config = config
+    self._time_limit_secs = time_limit_secs
+
+  def end(self, session: tf1.Session) -> None:
+    """Waits; see the class."""
+    del session
+    wait_for_workers(self._config, self._time_limit_secs)
+
+
+def wait_for_workers(config: tf.estimator.RunConfig,
+                     time_limit_secs: float) -> None:
+  """Waits, in the chief, until every worker has reported its end.
+
+  Args:
+    config: The Estimator's configuration, which knows cluster and task.
+    time_limit_secs: The limit in seconds.
+
+  Raises:
+    TimeoutError: the limit is reached; the message names the workers.
+  """
+  cluster_spec = config.cluster_spec
+  if config.task_type != 'chief' or 'ps' not in cluster_spec.jobs:
+    return
+  workers = [task for task in finish_board.training_tasks(cluster_spec)
+             if task.startswith('worker:')]
+  finish_board.wait_for_tasks(cluster_spec, workers, 'chief:0', time_limit_secs)
