@@ -10,8 +10,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Optional
 
 import tensorflow as tf
+
+# Values of all replicas as one; how Estimator's loss is scaled.
+from tensorflow.python.distribute import distribute_utils
 
 # Runs a function once per replica, each in its thread, up to each `merge_call`.
 from tensorflow.python.distribute import mirrored_run
@@ -42,12 +46,17 @@ from tensorflow.python.ops.resource_variable_ops import (
   ResourceVariable as ResourceVariable,
 )
 
+# How many TPU shards are being built; see `number_of_tpu_shards`.
+from tensorflow.python.tpu import tpu_function
+
 tf1 = tf.compat.v1
 
 call_for_each_replica = mirrored_run.call_for_each_replica
 # A replica context that pauses the replica's thread in `merge_call`; the public
 # API gives no way to run something around the pause.
 MirroredReplicaContext = mirrored_run._MirroredReplicaContext
+# Makes what every replica passes to `merge_call` one structure.
+regroup = distribute_utils.regroup
 
 
 def create_optimizer_state(optimizer: tf1.train.Optimizer,
@@ -250,3 +259,53 @@ def _is_variable(op: tf.Operation) -> bool:
   handle_data = getattr(op.outputs[0], '_handle_data', None)
   return bool(handle_data and handle_data.is_set and
               handle_data.shape_and_type)
+
+
+def number_of_tpu_shards() -> Optional[int]:
+  """The number of shards of the `tpu_shard_context` around the call, or None.
+
+  The context itself is public as `tf.compat.v1.tpu.shard` only, which offers no
+  way to ask for it.
+  """
+  return tpu_function.get_tpu_context().number_of_shards
+
+
+def strategy_divides_loss() -> bool:
+  """Whether `compute_gradients` divides the loss by the number of replicas.
+
+  v1 optimizers do so in a strategy under an Estimator, unless the last loss
+  that was built was a sum. The rule is in a private function of theirs.
+  """
+  return (distribute_utils.get_loss_reduction() ==
+          tf.distribute.ReduceOp.MEAN)
+
+
+def distributed_apply(optimizer: tf1.train.Optimizer, strategy,
+                      grads_and_vars: Sequence, global_step, name):
+  """`optimizer.apply_gradients` for a cross-replica context.
+
+  The public method refuses that context and names this private one.
+
+  Args:
+    optimizer: A v1 optimizer, not a wrapper.
+    strategy: The strategy, or what stands in for it.
+    grads_and_vars: Pairs of a per-replica gradient and a variable.
+    global_step: Incremented by 1, or None.
+    name: Of the returned op, or None.
+  """
+  return optimizer._distributed_apply(
+      strategy, grads_and_vars, global_step, name)
+
+
+def implements_updates(optimizer: tf1.train.Optimizer) -> bool:
+  """Whether `optimizer` has the per-variable updates of the v1 protocol.
+
+  They are the documented way to write an optimizer, under private names.
+
+  Args:
+    optimizer: A v1 optimizer.
+  """
+  base = tf1.train.Optimizer
+  return (type(optimizer)._apply_dense is not base._apply_dense or
+          type(optimizer)._resource_apply_dense is not
+          base._resource_apply_dense)

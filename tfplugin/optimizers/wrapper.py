@@ -57,7 +57,8 @@ class OptimizerWrapper(tf1.train.Optimizer):
       TypeError: `opt` is not an instance of a v1 optimizer.
     """
     check_optimizer(opt)
-    super().__init__(use_locking, name)
+    # By name: a subclass may have another optimizer class beside this one.
+    tf1.train.Optimizer.__init__(self, use_locking, name)
     self._optimizer = opt
     # For object-based checkpoints: a wrapper's slots are the inner ones.
     self._track_trackable(opt, 'base_optimizer')

@@ -1,0 +1,100 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Which shards reduce together: the rules of `group_assignment`.
+
+A group assignment is a list of groups, and a group is a list of shard indices:
+`[[0, 1], [2, 3]]` makes shards 0 and 1 reduce together, and 2 and 3. All groups
+have one size, and every shard is in exactly one group. None stands for one
+group of all shards.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+GroupAssignment = Optional[list[list[int]]]
+
+
+def check(group_assignment: GroupAssignment,
+          num_shards: Optional[int] = None) -> None:
+  """Raises unless `group_assignment` divides the shards into equal groups.
+
+  Args:
+    group_assignment: None, or a list of lists of shard indices.
+    num_shards: How many shards there are; None where nobody knows it yet, then
+      the indices must be a permutation of as many as there are.
+
+  Raises:
+    ValueError: Not a list of lists of integers, groups of several sizes, or not
+      a permutation of `range(num_shards)`.
+
+  Example:
+    >>> check([[0, 2], [1, 3]], num_shards=4)
+    >>> check([[0, 1], [2]])
+    Traceback (most recent call last):
+    ...
+    ValueError: The groups of `group_assignment` must have one size. Received:
+    [[0, 1], [2]]. Give every group 1 or more shards, the same number each.
+  """
+  if group_assignment is None:
+    return
+  if not _is_list_of_int_lists(group_assignment):
+    raise ValueError(
+        '`group_assignment` must be a list of lists of integers, or None. '
+        f'Received: {group_assignment!r}. Example: [[0, 1], [2, 3]].')
+  sizes = {len(group) for group in group_assignment}
+  if len(sizes) != 1 or 0 in sizes:
+    raise ValueError(
+        'The groups of `group_assignment` must have one size. Received: '
+        f'{group_assignment!r}. Give every group 1 or more shards, the same '
+        'number each.')
+  indices = [index for group in group_assignment for index in group]
+  wanted = len(indices) if num_shards is None else num_shards
+  if sorted(indices) != list(range(wanted)):
+    raise ValueError(
+        f'`group_assignment` must be a permutation of range({wanted}). '
+        f'Received: {group_assignment!r}. Name each of the {wanted} shards '
+        'once.')
+
+
+def group_size(group_assignment: GroupAssignment, num_shards: int) -> int:
+  """The number of shards that reduce together.
+
+  Args:
+    group_assignment: A checked group assignment.
+    num_shards: How many shards there are.
+
+  Returns:
+    `num_shards` without groups, else the size of a group.
+
+  Raises:
+    ValueError: The groups do not fit `num_shards`.
+
+  Example:
+    >>> group_size(None, 4), group_size([[0, 1], [2, 3]], 4)
+    (4, 2)
+  """
+  check(group_assignment, num_shards)
+  return num_shards if group_assignment is None else len(group_assignment[0])
+
+
+def group_of_shard(group_assignment: list[list[int]]) -> list[int]:
+  """The index of the group of each shard.
+
+  Args:
+    group_assignment: A checked group assignment, not None.
+
+  Example:
+    >>> group_of_shard([[0, 3], [1, 2]])
+    [0, 1, 1, 0]
+  """
+  groups = {shard: index for index, group in enumerate(group_assignment)
+            for shard in group}
+  return [groups[shard] for shard in range(len(groups))]
+
+
+def _is_list_of_int_lists(value) -> bool:
+  return (isinstance(value, list) and bool(value) and
+          all(isinstance(group, list) for group in value) and
+          all(isinstance(index, int) and not isinstance(index, bool)
+              for group in value for index in group))
