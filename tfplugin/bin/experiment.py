@@ -83,7 +83,9 @@ def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
 def _status_adder(options: options_lib.TrainOptions,
                   config: tf.estimator.RunConfig) -> Callable:
   """Returns a function that adds the hook which reports to the launcher."""
-  task = tf_config.Task(config.task_type, config.task_id)
+  # A process without a cluster calls itself a worker; it is the chief.
+  task_type = config.task_type if config.cluster_spec.jobs else 'chief'
+  task = tf_config.Task(task_type, config.task_id)
   path = run_files.status_path(options.model_dir, task)
 
   def add_status(spec, figures):

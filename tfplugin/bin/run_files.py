@@ -18,9 +18,14 @@ def log_dir(model_dir: PathLike) -> pathlib.Path:
   return pathlib.Path(model_dir) / 'logs'
 
 
+def status_dir(model_dir: PathLike) -> pathlib.Path:
+  """Returns the directory in which the roles say where they are."""
+  return pathlib.Path(model_dir) / 'status'
+
+
 def status_path(model_dir: PathLike, task: tf_config.Task) -> pathlib.Path:
   """Returns the file in which `task` says where it is."""
-  return pathlib.Path(model_dir) / 'status' / f'{task.type}-{task.index}.jsonl'
+  return status_dir(model_dir) / f'{task.type}-{task.index}.jsonl'
 
 
 def eval_dir(model_dir: PathLike) -> pathlib.Path:

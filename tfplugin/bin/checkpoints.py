@@ -1,0 +1,99 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Makes sure that a model_dir can be trained in before anything touches it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Optional
+from typing import Union
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+_REMEDY = ('It is left as it is. Take another `model_dir`, or move these files '
+           'away.')
+
+
+def check_model_dir(model_dir: Union[str, os.PathLike],
+                    expected: Mapping[str, list[int]]) -> Optional[int]:
+  """Reads the newest checkpoint of `model_dir` whole; changes nothing.
+
+  Args:
+    model_dir: The directory, which need not exist.
+    expected: The shapes of the variables that a checkpoint of this model has,
+      by their names; it may have others.
+
+  Returns:
+    The global step of the checkpoint, or None if there is none.
+
+  Raises:
+    ValueError: it is no directory, or the checkpoint is corrupt, or that of
+      another model.
+  """
+  path = pathlib.Path(model_dir)
+  if path.exists() and not path.is_dir():
+    raise ValueError(f'`model_dir` must be a directory. Received: {path}, which '
+                     'is a file.')
+  if not (path / 'checkpoint').exists():
+    return _check_no_orphans(path)
+  checkpoint = tf.train.latest_checkpoint(str(path))
+  if checkpoint is None:
+    raise _corrupt(path, 'the file `checkpoint` names no file that exists')
+  try:
+    reader = tf.train.load_checkpoint(checkpoint)
+    values = {name: reader.get_tensor(name)
+              for name in reader.get_variable_to_shape_map()}
+  # RuntimeError is what the reader raises beside TensorFlow's own errors.
+  except (tf.errors.OpError, RuntimeError, ValueError) as e:
+    raise _corrupt(path, f'{checkpoint} cannot be read: {e}') from e
+  _check_variables(checkpoint, {n: list(v.shape) for n, v in values.items()},
+                   expected)
+  return int(values['global_step'])
+
+
+def variable_shapes(model_fn, features, labels, params) -> dict[str, list[int]]:
+  """Returns what a checkpoint of a model has to have to be evaluated.
+
+  Args:
+    model_fn: The model_fn.
+    features: One batch of features, a numpy array.
+    labels: One batch of labels, a numpy array.
+    params: The model_fn's params.
+
+  Returns:
+    The shapes of its global variables and the global step, by their names.
+  """
+  with tf.Graph().as_default():
+    tf1.train.create_global_step()
+    model_fn(tf.constant(features), tf.constant(labels),
+             tf.estimator.ModeKeys.EVAL, params)
+    return {v.op.name: v.shape.as_list() for v in tf1.global_variables()}
+
+
+def _check_no_orphans(path: pathlib.Path) -> None:
+  """Raises if there are checkpoint files without the file that lists them."""
+  for orphan in path.glob('*.ckpt-*.index'):
+    raise _corrupt(path, f'{orphan.name} is there, but not the file '
+                   '`checkpoint`')
+
+
+def _corrupt(path: pathlib.Path, received: str) -> ValueError:
+  return ValueError('`model_dir` must have no checkpoint or a whole one. '
+                    f'Received: {path}, where {received}. {_REMEDY}')
+
+
+def _check_variables(checkpoint: str, found: Mapping[str, list[int]],
+                     expected: Mapping[str, list[int]]) -> None:
+  problems = [f'`{name}` is missing' for name in expected if name not in found]
+  problems += [
+      f'`{name}` has the shape {found[name]} where {shape} is expected'
+      for name, shape in expected.items()
+      if name in found and found[name] != shape]
+  if problems:
+    raise ValueError(
+        'The checkpoint in `model_dir` must be one of this model. Received: '
+        f'{checkpoint}, where {"; ".join(problems[:4])}. {_REMEDY}')

@@ -1,0 +1,98 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The one line that says where a run is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Optional
+
+from tfplugin.bin import status
+
+# A log file or a pipe gets a line now and then instead of one that changes.
+_PLAIN_EVERY_SECS = 10.0
+_RATE_WINDOW_SECS = 3.0
+
+
+class Progress:
+  """Shows step, speed, loss and what the wrapper does; a context manager."""
+
+  def __init__(self, steps: int):
+    """Prepares the line.
+
+    Args:
+      steps: The global step at which the run ends.
+    """
+    # Imported here: it is an extra.
+    from rich import console
+    from rich import live
+    self._console = console.Console()
+    self._live = live.Live('', console=self._console, refresh_per_second=5)
+    self._steps = steps
+    self._history: list[tuple[float, int]] = []
+    self._last_plain = time.monotonic()
+
+  def __enter__(self) -> Progress:
+    if self._console.is_terminal:
+      self._live.start()
+    return self
+
+  def __exit__(self, *unused_error) -> None:
+    if self._console.is_terminal:
+      self._live.stop()
+
+  def update(self, statuses: Mapping[str, Optional[status.Status]]) -> None:
+    """Shows the newest figures.
+
+    Args:
+      statuses: The last status of each training role by its name.
+    """
+    known = {name: s for name, s in statuses.items() if s is not None}
+    newest = max(known.values(), key=lambda s: s.time, default=None)
+    if newest is not None:
+      self._history.append((newest.time, newest.global_step))
+    line = make_line(known, self._steps, self._rate())
+    if self._console.is_terminal:
+      # A table that fits: one line, cut off at the terminal's width.
+      from rich import text
+      self._live.update(text.Text(line, no_wrap=True, overflow='ellipsis'))
+    elif time.monotonic() - self._last_plain >= _PLAIN_EVERY_SECS:
+      self._last_plain = time.monotonic()
+      self._console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+  def say(self, message: str) -> None:
+    """Prints a line that stays."""
+    self._console.print(message, soft_wrap=True, markup=False, highlight=False)
+
+  def _rate(self) -> float:
+    """Returns the global steps per second of the last few seconds."""
+    while (len(self._history) > 2 and
+           self._history[-1][0] - self._history[1][0] > _RATE_WINDOW_SECS):
+      self._history.pop(0)
+    if len(self._history) < 2:
+      return 0.0
+    (first_time, first_step), (time_, step) = self._history[0], self._history[-1]
+    return (step - first_step) / max(time_ - first_time, 1e-3)
+
+
+def make_line(statuses: Mapping[str, status.Status], steps: int,
+              rate: float) -> str:
+  """Returns the progress line.
+
+  Args:
+    statuses: The last status of each training role that has begun.
+    steps: The global step at which the run ends.
+    rate: Global steps per second.
+
+  Returns:
+    The line.
+  """
+  if not statuses:
+    return 'starting: no step yet'
+  newest = max(statuses.values(), key=lambda s: s.time)
+  step = min(max(s.global_step for s in statuses.values()), steps)
+  parts = [f'step {step}/{steps}', f'{rate:.0f} steps/s',
+           f'loss {newest.loss:.4f}']
+  parts += [f'{name} {value:.4g}' for name, value in newest.figures.items()]
+  return ' | '.join(parts)

@@ -1,0 +1,84 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""tfplugin-train: trains a model with a wrapper on a real cluster of processes.
+
+    tfplugin-train --wrapper=elastic_average --workers=1 --ps=1
+"""
+
+from __future__ import annotations
+
+import time
+
+import tensorflow as tf
+from absl import app
+from absl import flags
+
+from tfplugin.bin import failures
+from tfplugin.bin import options as options_lib
+from tfplugin.bin import report
+from tfplugin.bin import train_lib
+
+# Each flag sets the field of `TrainOptions` of the same name.
+_OPTIONS = (
+    flags.DEFINE_enum('wrapper', 'elastic_average', options_lib.WRAPPERS,
+                      'What is put around the optimizer.'),
+    flags.DEFINE_enum('model', 'mlp', list(options_lib.MODELS),
+                      'mlp and cnn classify digits; embedding learns word '
+                      'vectors.'),
+    flags.DEFINE_integer('workers', None, 'Worker processes besides the chief, '
+                         'which trains too: 1 makes two that train. Default: 1; '
+                         'tower and cross_shard run in one process.'),
+    flags.DEFINE_integer('ps', None, 'Parameter servers. Default: 1.'),
+    flags.DEFINE_bool('evaluator', True, 'Whether a process of its own '
+                      'evaluates each checkpoint.'),
+    flags.DEFINE_integer('steps', None, 'The global step to train to; a run in '
+                         'the same model_dir goes on from where it was.'),
+    flags.DEFINE_string('model_dir', None, 'Where checkpoints, events, logs and '
+                        'curves go. Default: a new directory under runs/.'),
+    flags.DEFINE_integer('batch_size', None, 'Rows per step of each worker.'),
+    flags.DEFINE_enum('optimizer', None, options_lib.OPTIMIZERS,
+                      'The optimizer inside the wrapper.'),
+    flags.DEFINE_float('learning_rate', None, 'Its learning rate.'),
+    flags.DEFINE_string('data_file', '', 'Your own digits (csv) or text.'),
+    flags.DEFINE_integer('communication_period', 10, 'elastic_average: local '
+                         'steps between two communications.'),
+    flags.DEFINE_float('moving_rate', None, 'elastic_average: the share of the '
+                       'difference that moves. Default: 0.9 / period / '
+                       'processes that train.'),
+    flags.DEFINE_float('rho', 0.0, 'elastic_average: strength of the penalty.'),
+    flags.DEFINE_bool('synchronous', False, 'elastic_average: whether all '
+                      'start together.'),
+    flags.DEFINE_integer('staleness', 10, 'drop_stale: how many steps behind a '
+                         'gradient may be.'),
+    flags.DEFINE_float('max_norm', 2.0, 'variable_clipping: the largest L2 norm '
+                       'of a row.'),
+    flags.DEFINE_integer('devices', 2, 'tower, cross_shard: how many logical '
+                         'CPU devices.'),
+    flags.DEFINE_float('start_limit_secs', 300.0, 'How long a worker waits for '
+                       'the chief to start.'),
+    flags.DEFINE_float('finish_limit_secs', 120.0, 'How long the chief waits '
+                       'for the last step of the workers.'),
+)
+
+
+def main(argv: list[str]) -> None:
+  """Trains as the flags say."""
+  if len(argv) > 1:
+    raise app.UsageError(f'Unknown arguments: {" ".join(argv[1:])}')
+  values = {flag.name: flag.value for flag in _OPTIONS}
+  if not values['model_dir']:
+    values['model_dir'] = time.strftime(
+        f'runs/{values["wrapper"]}-{values["model"]}-%Y%m%d-%H%M%S')
+  # The roles' logs have TensorFlow's messages; here they would break the line.
+  tf.get_logger().setLevel('ERROR')
+  with failures.shown():
+    report.show(train_lib.train(options_lib.TrainOptions(**values)))
+
+
+def run() -> None:
+  """The console script."""
+  app.run(main)
+
+
+if __name__ == '__main__':
+  run()

@@ -1,0 +1,187 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The main job: trains on a cluster of processes and reports what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import sys
+import time
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Optional
+
+import numpy as np
+import tensorflow as tf
+
+from tfplugin.bin import checkpoints
+from tfplugin.bin import curves
+from tfplugin.bin import events
+from tfplugin.bin import experiment
+from tfplugin.bin import extras
+from tfplugin.bin import local_cluster
+from tfplugin.bin import models
+from tfplugin.bin import options as options_lib
+from tfplugin.bin import progress as progress_lib
+from tfplugin.bin import report
+from tfplugin.bin import run_files
+from tfplugin.bin import status
+from tfplugin.bin import tf_config
+from tfplugin.hooks import finish_board
+
+# Ample for a ps to see that all is done and leave.
+_PS_LIMIT_SECS = 15.0
+# What the roles log: warnings and errors of TensorFlow's C++ part.
+_ROLE_ENVIRONMENT = {'TF_CPP_MIN_LOG_LEVEL': '1', 'PYTHONUNBUFFERED': '1'}
+
+
+def train(options: options_lib.TrainOptions) -> report.Result:
+  """Trains, showing progress, and returns what came of it.
+
+  Where the checkpoint in `model_dir` has the steps already, it is evaluated only.
+
+  Args:
+    options: The settings of the run.
+
+  Returns:
+    The result, which has not been printed.
+
+  Raises:
+    ValueError: the data file or the model_dir is not fit for it.
+    RuntimeError: a package is missing, or a role died that cannot be spared.
+    KeyboardInterrupt: the user ended it. No process is left in any case.
+  """
+  extras.check_installed()
+  first_step = _check_input(options)
+  cluster = ({} if options.is_local else
+             tf_config.make_cluster(options.workers, options.ps))
+  tasks = _tasks(options, cluster, is_done=first_step >= options.steps)
+  _write_first_files(options)
+  start = time.time()
+  with progress_lib.Progress(options.steps) as progress:
+    lost = _run_cluster(options, cluster, tasks, progress)
+  return _result(options, tasks, lost, start, first_step)
+
+
+def _check_input(options: options_lib.TrainOptions) -> int:
+  """Checks data and model_dir; returns the global step that is there."""
+  data = experiment.load_data(options)
+  params = {'num_classes': data.num_classes,
+            'variable_scope': contextlib.nullcontext}
+  expected = checkpoints.variable_shapes(
+      models.MODEL_FNS[options.model], data.test.inputs[:1],
+      data.test.labels[:1], params)
+  step = checkpoints.check_model_dir(options.model_dir, expected)
+  settings = pathlib.Path(options.model_dir) / options_lib.FILE_NAME
+  if step is not None and settings.exists():
+    earlier = options_lib.load(settings)
+    if earlier.optimizer != options.optimizer:
+      raise ValueError(
+          '`optimizer` must be the one with which the checkpoint in '
+          f'`model_dir` was made, {earlier.optimizer}: the state of another '
+          f'is not in it. Received: {options.optimizer}. Take another '
+          '`model_dir`, or that optimizer.')
+  return step or 0
+
+
+def _tasks(options: options_lib.TrainOptions,
+           cluster: Mapping[str, list[str]],
+           is_done: bool) -> list[tf_config.Task]:
+  """Returns the tasks to start."""
+  if not cluster:
+    # It evaluates each checkpoint itself.
+    return [tf_config.Task('chief', 0)]
+  tasks = tf_config.tasks_of(cluster, options.evaluator)
+  if is_done:
+    return [task for task in tasks if task.type == 'evaluator']
+  return tasks
+
+
+def _write_first_files(options: options_lib.TrainOptions) -> None:
+  status_dir = run_files.status_dir(options.model_dir)
+  status_dir.mkdir(parents=True, exist_ok=True)
+  for path in status_dir.glob('*.jsonl'):
+    path.unlink()
+  options.save()
+
+
+def _run_cluster(options: options_lib.TrainOptions,
+                 cluster: Mapping[str, list[str]],
+                 tasks: Sequence[tf_config.Task],
+                 progress: progress_lib.Progress) -> dict[str, str]:
+  """Runs the processes to their end; returns how each lost one ended."""
+
+  def handle_lost(role):
+    progress.say(f'{role.task.name} {role.describe_end()}; the run goes on '
+                 f'without it. Its log: {role.log_path}')
+    # Or the chief would wait for its last step.
+    finish_board.report_finished(tf.train.ClusterSpec(dict(cluster)),
+                                 role.task.name, time_limit_secs=5.0)
+
+  settings = str(pathlib.Path(options.model_dir) / options_lib.FILE_NAME)
+  command = [sys.executable, '-m', 'tfplugin.bin.role', settings]
+  with local_cluster.LocalCluster(run_files.log_dir(options.model_dir),
+                                  on_lost=handle_lost) as processes:
+    for task in tasks:
+      processes.start(task, command, cluster, _ROLE_ENVIRONMENT)
+    processes.wait(
+        while_waiting=lambda: progress.update(_statuses(options, tasks)))
+    if not processes.wait_for_ps(_PS_LIMIT_SECS):
+      progress.say('A parameter server did not end by itself in '
+                   f'{_PS_LIMIT_SECS:g} s; it is ended now.')
+    return {role.task.name: role.describe_end() for role in processes.lost}
+
+
+def _statuses(options: options_lib.TrainOptions,
+              tasks: Sequence[tf_config.Task]
+             ) -> dict[str, Optional[status.Status]]:
+  """Returns the last status of each task that trains."""
+  return {
+      task.name: status.read_last(
+          run_files.status_path(options.model_dir, task))
+      for task in tasks if task.type in ('chief', 'worker')
+  }
+
+
+def _result(options: options_lib.TrainOptions, tasks: Sequence[tf_config.Task],
+            lost: Mapping[str, str], start: float,
+            first_step: int) -> report.Result:
+  wall_secs = time.time() - start
+  statuses = _statuses(options, tasks)
+  known = [s for s in statuses.values() if s is not None]
+  eval_dir = run_files.eval_dir(options.model_dir)
+  accuracy = events.read_curve(eval_dir, 'accuracy').values
+  title = f'{options.model} with {options.wrapper}'
+  figures = max(known, key=lambda s: s.time).figures if known else {}
+  return report.Result(
+      title=title,
+      accuracy=accuracy[-1] if accuracy else None,
+      first_step=first_step,
+      last_step=max([first_step] + [s.global_step for s in known]),
+      wall_secs=wall_secs,
+      roles=statuses,
+      start_secs={name: s.first_step_time - start
+                  for name, s in statuses.items() if s is not None},
+      lost=lost,
+      figures={**figures, **_norms(options)},
+      files={
+          'checkpoint': tf.train.latest_checkpoint(options.model_dir),
+          'TensorBoard': f'tensorboard --logdir {options.model_dir}',
+          'logs': str(run_files.log_dir(options.model_dir)),
+          'curves': str(curves.draw(options.model_dir, title)),
+      })
+
+
+def _norms(options: options_lib.TrainOptions) -> dict[str, float]:
+  """Returns the largest row norm of each embedding table, if there are any."""
+  if options.model != 'embedding':
+    return {}
+  reader = tf.train.load_checkpoint(options.model_dir)
+  return {
+      f'largest row norm of {name} (bound {options.max_norm:g})'
+      if options.wrapper == 'variable_clipping' else
+      f'largest row norm of {name}':
+          float(np.linalg.norm(reader.get_tensor(name), axis=1).max())
+      for name in models.EMBEDDING_TABLES
+  }
