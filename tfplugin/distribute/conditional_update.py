@@ -14,6 +14,7 @@ they have the names that an unconditional `apply_gradients` gives them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Callable
 from typing import Optional
@@ -36,6 +37,7 @@ def apply_gradients_if(
     global_step: Optional[tf.Variable] = None,
     name: Optional[str] = None,
     *,
+    prepare: Callable[[], None] = lambda: None,
     on_apply: BranchFn = tuple,
     on_skip: BranchFn = tuple,
     **apply_kwargs,
@@ -52,8 +54,11 @@ def apply_gradients_if(
     grads_and_vars: As `apply_gradients` takes it; gradients may be None.
     global_step: Incremented with an applied update, or None.
     name: Of the returned op.
-    on_apply: Called inside the branch that applies, after the update; what it
-      returns runs with it. Called in cross-replica context under a strategy.
+    prepare: Called once before the branch: the place to make the variables
+      that `on_apply` and `on_skip` use. Under a strategy all three are called
+      in cross-replica context.
+    on_apply: Called inside the branch that applies, after the update; the ops
+      it returns run with it.
     on_skip: The same for the other branch.
     **apply_kwargs: Passed on to `apply_gradients`.
 
@@ -81,12 +86,15 @@ def apply_gradients_if(
                        '`strategy.run` runs.')
   if tf.distribute.has_strategy() and not apply_kwargs.get(
       'skip_gradients_aggregation'):
+    # By closure: as arguments the callables would arrive per replica.
+    merged = functools.partial(
+        _merged, optimizer=optimizer, global_step=global_step, name=name,
+        prepare=prepare, on_apply=on_apply, on_skip=on_skip)
     return tf.distribute.get_replica_context().merge_call(
-        _merged, args=(should_apply, grads_and_vars),
-        kwargs={'optimizer': optimizer, 'global_step': [global_step],
-                'name': name, 'on_apply': on_apply, 'on_skip': on_skip})
+        merged, args=(should_apply, grads_and_vars))
   _tf_internals.create_optimizer_state(
       optimizer, [v for g, v in grads_and_vars if g is not None])
+  prepare()
 
   def apply():
     return optimizer.apply_gradients(
@@ -109,19 +117,20 @@ def _check_gradients(grads_and_vars: types.GradsAndVars) -> list:
 
 
 def _merged(strategy, should_apply, grads_and_vars, *, optimizer, global_step,
-            name, on_apply, on_skip):
+            name, prepare, on_apply, on_skip):
   """Decides once for all replicas; runs in cross-replica context."""
   decisions = strategy.experimental_local_results(should_apply)
   should_apply = tf.reduce_all(tf.stack([tf.identity(d) for d in decisions]))
   variables = [v for g, v in grads_and_vars if g is not None]
   _tf_internals.create_optimizer_state(optimizer, variables)
+  prepare()
   gradients = tuple(g for g, _ in grads_and_vars)
 
   def apply_in_replica(gradients):
     # The variables come by closure: an argument would arrive unwrapped, as the
     # copy of one replica, which the optimizer must not see.
     pairs = list(zip(gradients, [v for _, v in grads_and_vars]))
-    return optimizer.apply_gradients(pairs, global_step=global_step[0])
+    return optimizer.apply_gradients(pairs, global_step=global_step)
 
   def apply():
     results = strategy.extended.call_for_each_replica(

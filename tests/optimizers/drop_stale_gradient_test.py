@@ -1,0 +1,404 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of dropping stale gradients."""
+
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.optimizers import drop_stale_gradient
+
+tf1 = tf.compat.v1
+
+Optimizer = drop_stale_gradient.DropStaleGradientOptimizer
+_LIMIT = 30  # seconds; a wait that lasts longer is a failure
+
+
+def _sgd(rate=0.5):
+  return tf1.train.GradientDescentOptimizer(rate)
+
+
+def _adam():
+  return tf1.train.AdamOptimizer(0.1)
+
+
+class _Gate:
+  """Holds a step between its begin and the forward pass, or after it."""
+
+  def __init__(self):
+    self.reached = threading.Event()
+    self.open = threading.Event()
+
+  def __call__(self, value):
+    self.reached.set()
+    assert self.open.wait(_LIMIT)
+    return value
+
+
+def _run_held(session, fetches, gate, meanwhile):
+  """Runs a step up to the gate, then `meanwhile`, then the rest of the step."""
+  result = []
+  thread = threading.Thread(target=lambda: result.append(session.run(fetches)))
+  thread.start()
+  try:
+    assert gate.reached.wait(_LIMIT)
+    meanwhile()
+  finally:
+    gate.open.set()
+    thread.join(_LIMIT)
+  assert result, 'the held step did not end'
+  return result[0]
+
+
+def _held_model(gate, before_read):
+  """Loss w * w whose step stops at the gate.
+
+  With `before_read` the gate is in front of the only read of `w`: it stands for
+  a slow read. Else it stands for a slow forward pass.
+  """
+  w = tf1.get_variable('w', initializer=1.0)
+  step = tf1.train.get_or_create_global_step()
+
+  def pause(value):
+    held = tf1.py_func(gate, [value], tf.float32, stateful=True)
+    held.set_shape([])
+    return held
+
+  if before_read:
+    with tf.control_dependencies([pause(tf.constant(0.0))]):
+      read = w.read_value()
+  else:
+    read = w + tf.stop_gradient(0.0 * pause(w.read_value()))
+  return w, step, read * read
+
+
+def _overtaken(value, step, num_updates):
+  """A gradient that others overtake between its forward pass and its end."""
+  with tf.control_dependencies([value]):
+    others = tf1.assign_add(step, num_updates)
+  with tf.control_dependencies([others]):
+    return tf.identity(value)
+
+
+@pytest.mark.parametrize('use_locking', [False, True])
+@pytest.mark.parametrize('bound, want', [(5, True), (4, False)])
+def test_five_updates_during_the_forward_pass_are_staleness_5(
+    behavior, bound, want, use_locking):
+  gate = _Gate()
+  with tf.Graph().as_default():
+    w, step, loss = _held_model(gate, before_read=False)
+    optimizer = Optimizer(_sgd(), bound, use_locking=use_locking)
+    train_op = optimizer.minimize(loss, global_step=step)
+    others = tf1.assign_add(step, 5)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      _, late, accepted = _run_held(
+          session, [train_op, optimizer.staleness, optimizer.accepted], gate,
+          lambda: session.run(others))
+      assert (late, accepted) == (5, want)
+      # Accepted: 1 - .5 * 2 * 1 and one more step. Dropped: as it was.
+      got = session.run([w, step, optimizer.stale_counter])
+      assert got == ([0.0, 6, 0.0] if want else [1.0, 5, 1.0])
+
+
+def test_a_delayed_read_of_a_variable_counts_as_late(behavior):
+  # Another worker applies 5 updates while this one's read is on its way. The
+  # step began before: 5. Ordering the reading before backprop only gives 0.
+  gate = _Gate()
+  with tf.Graph().as_default():
+    _, step, loss = _held_model(gate, before_read=True)
+    # The model reads under a dependency; a second variable is read freely.
+    free = tf1.get_variable('free', initializer=1.0)
+    optimizer = Optimizer(_sgd(), 100)
+    train_op = optimizer.minimize(loss * free, global_step=step)
+    others = tf1.assign_add(step, 5)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      _, late = _run_held(session, [train_op, optimizer.staleness], gate,
+                          lambda: session.run(others))
+  assert late == 5
+
+
+def test_every_variable_is_read_after_the_step(behavior):
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    table = tf1.get_variable('table', initializer=tf.ones([4, 2]))
+    kernel = tf1.get_variable('kernel', initializer=tf.ones([2, 1]))
+    rows = tf.nn.embedding_lookup(table, [1, 1])
+    _, loss = tf.while_loop(
+        lambda i, _: i < 2,
+        lambda i, x: (i + 1, x + tf.reduce_sum(tf.matmul(rows, kernel))),
+        [0, 0.0])
+    Optimizer(_sgd(), 1).minimize(loss, global_step=step)
+    graph = tf1.get_default_graph()
+    for variable in (table, kernel):
+      source = getattr(variable, 'handle', None)
+      source = graph.get_operation_by_name(variable.op.name)
+      reads = [
+          op for tensor in source.outputs for op in tensor.consumers()
+          if op.type not in ('Assign', 'AssignVariableOp', 'VariableShape')
+          and 'update' not in op.name and 'cond' not in op.name
+          and not op.name.endswith(('IsInitializedOp', 'Read/ReadVariableOp'))]
+      assert reads
+      for read in reads:
+        assert any(c.type in ('DeepCopy', 'ReadVariableOp')
+                   for c in read.control_inputs), read.name
+
+
+def test_update_ops_before_minimize_close_no_cycle(behavior):
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=1.0)
+    moving = tf1.get_variable('moving', initializer=0.0, trainable=False)
+    loss = w * w
+    with tf.control_dependencies([tf1.assign(moving, loss)]):
+      train_op = Optimizer(_sgd(), 0).minimize(
+          loss, global_step=tf1.train.get_or_create_global_step())
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(train_op)
+      assert session.run([w, moving]) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize('make', [_sgd, _adam], ids=['sgd', 'adam'])
+def test_never_stale_equals_the_bare_optimizer(behavior, make):
+  results = []
+  for wrap in (lambda o: o, lambda o: Optimizer(o, 0)):
+    with tf.Graph().as_default():
+      table = tf1.get_variable(
+          'table', initializer=tf.reshape(tf.range(8.0), [4, 2]))
+      rows = tf.gather(table, [1, 3, 1])
+      bias = tf1.get_variable('bias', initializer=[1.0, 2.0])
+      unused = tf1.get_variable('unused', initializer=1.0)
+      loss = tf.reduce_sum(tf.square(rows + bias))
+      optimizer = wrap(make())
+      train_op = optimizer.minimize(
+          loss, global_step=tf1.train.get_or_create_global_step(),
+          var_list=[table, bias, unused])
+      with tf1.Session() as session:
+        session.run(tf1.global_variables_initializer())
+        for _ in range(3):
+          session.run(train_op)
+        results.append({v.op.name: session.run(v)
+                        for v in tf1.global_variables()})
+      assert optimizer.get_slot_names() == make().get_slot_names() or (
+          optimizer.get_slot_names() == ['m', 'v'])
+  counter = results[1].pop('stale_counter')
+  assert counter == 0.0
+  assert counter.dtype == np.float32
+  np.testing.assert_equal(results[1], results[0])
+
+
+def test_counters_are_exact_and_local(behavior):
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=1.0)
+    step = tf1.train.get_or_create_global_step()
+    late = tf1.placeholder(tf.int64, [])
+    gradient = _overtaken(w.read_value(), step, late)
+    optimizer = Optimizer(_sgd(), 2)
+    train_op = optimizer.apply_gradients([(gradient, w)], global_step=step)
+    local = {v.op.name: v.dtype.base_dtype for v in tf1.local_variables()}
+    assert local == {'DropStaleGradient/num_dropped': tf.int64,
+                     'DropStaleGradient/num_applied': tf.int64}
+    assert [v.op.name for v in optimizer.variables()] == [
+        'stale_counter', *local]
+    with tf1.Session() as session:
+      # As programs written for contrib do: no local initialiser.
+      session.run(tf1.global_variables_initializer())
+      for delay in (0, 3, 9, 2):
+        session.run(train_op, {late: delay})
+      assert session.run([optimizer.num_dropped, optimizer.num_applied,
+                          optimizer.stale_counter, step]) == [2, 2, 2.0, 16]
+
+
+def test_ten_of_ten_dropped_show_a_fraction_of_1_and_the_old_ratio(behavior):
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=1.0)
+    step = tf1.train.get_or_create_global_step()
+    gradient = _overtaken(w.read_value(), step, 1)
+    undo = tf1.assign(step, 0)
+    train_op = Optimizer(_sgd(), 0).apply_gradients([(gradient, w)], step)
+    merged = tf1.summary.merge_all()
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      for _ in range(10):
+        session.run(train_op)
+        session.run(undo)
+      summary = tf1.Summary.FromString(session.run(merged))
+  values = {v.tag: v.simple_value for v in summary.value}
+  # Ten dropped / (step 0 + 1): no percentage; ten dropped of ten is all.
+  assert values == {'Gradient_staleness_percentage': 10.0,
+                    'Gradients_dropped_fraction': 1.0}
+
+
+def test_second_instance_has_its_own_counter(behavior):
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    for name in ('a', 'b'):
+      w = tf1.get_variable(name, initializer=1.0)
+      Optimizer(_sgd(), 3).minimize(w * w, global_step=step, var_list=[w])
+    names = [v.op.name for v in tf1.global_variables()]
+  assert names == ['global_step', 'a', 'stale_counter', 'b',
+                   'DropStaleGradient_1/stale_counter']
+
+
+def test_gradients_of_tf_gradients_are_measured_too(behavior):
+  gate = _Gate()
+  with tf.Graph().as_default():
+    w, step, loss = _held_model(gate, before_read=False)
+    optimizer = Optimizer(_sgd(), 4)
+    train_op = optimizer.apply_gradients(
+        list(zip(tf.gradients(loss, [w]), [w])), global_step=step)
+    others = tf1.assign_add(step, 5)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      _run_held(session, train_op, gate, lambda: session.run(others))
+      assert session.run([w, step]) == [1.0, 5]
+
+
+def test_without_global_step_the_graphs_is_measured_and_not_advanced(behavior):
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    w = tf1.get_variable('w', initializer=1.0)
+    train_op = Optimizer(_sgd(), 0).minimize(w * w)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(train_op)
+      assert session.run([w, step]) == [0.0, 0]
+
+
+def test_no_global_step_at_all_is_a_clear_error(behavior):
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=1.0)
+    with pytest.raises(ValueError, match='`global_step` must .*Received: None'):
+      Optimizer(_sgd(), 0).minimize(w * w)
+
+
+def test_reading_is_no_op_that_could_be_folded(behavior):
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=1.0)
+    step = tf1.train.get_or_create_global_step()
+    optimizer = Optimizer(_sgd(), 0)
+    optimizer.minimize(w * w, global_step=step)
+    sub = optimizer.staleness.op
+    types = {tensor.op.type for tensor in sub.inputs}
+    types.discard('Cast')
+    assert types <= {'DeepCopy', 'ReadVariableOp'}
+
+
+def test_checkpoint_moves_between_bare_and_wrapped(behavior, tmp_path):
+  def build(wrap):
+    w = tf1.get_variable('w', initializer=1.0)
+    step = tf1.train.get_or_create_global_step()
+    train_op = wrap(_adam()).minimize(w * w, global_step=step)
+    return w, train_op
+
+  bare, wrapped = (lambda o: o), (lambda o: Optimizer(o, 0))
+  for first, second in ((bare, wrapped), (wrapped, bare)):
+    results = []
+    for third in (first, second):
+      with tf.Graph().as_default():
+        w, train_op = build(first)
+        with tf1.Session() as session:
+          session.run(tf1.global_variables_initializer())
+          session.run(train_op)
+          path = tf1.train.Saver().save(session, str(tmp_path / 'model'))
+      with tf.Graph().as_default():
+        w, train_op = build(third)
+        saved = {n for n, _ in tf.train.list_variables(path)}
+        shared = [v for v in tf1.global_variables() if v.op.name in saved]
+        assert {'w', 'w/Adam', 'beta1_power'} <= {v.op.name for v in shared}
+        with tf1.Session() as session:
+          session.run(tf1.global_variables_initializer())
+          tf1.train.Saver(shared).restore(session, path)
+          session.run(train_op)
+          results.append(session.run(w))
+    assert results[0] == results[1]
+
+
+def test_restored_session_without_initialisers_trains(behavior, tmp_path):
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=1.0)
+    optimizer = Optimizer(_sgd(), 0)
+    train_op = optimizer.minimize(
+        w * w, global_step=tf1.train.get_or_create_global_step())
+    saver = tf1.train.Saver()
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      path = saver.save(session, str(tmp_path / 'model'))
+    with tf1.Session() as session:
+      saver.restore(session, path)
+      session.run(train_op)
+      assert session.run([w, optimizer.num_applied]) == [0.0, 1]
+
+
+def test_eager_and_function_minimize():
+  for wrap in (lambda f: f, tf.function):
+    w = tf.Variable(1.0)
+    step = tf.Variable(0, dtype=tf.int64)
+    optimizer = Optimizer(_sgd(), 0)
+
+    @wrap
+    def train(w=w, step=step, optimizer=optimizer):
+      optimizer.minimize(lambda: w * w, global_step=step, var_list=[w])
+
+    train()
+    train()
+    assert (float(w), int(step)) == (0.0, 2)
+    assert int(optimizer.num_applied) == 2
+
+
+def test_eager_drops_what_is_late():
+  w = tf.Variable(1.0)
+  step = tf.Variable(0, dtype=tf.int64)
+  optimizer = Optimizer(_sgd(), 4)
+
+  def loss():
+    value = w * w
+    step.assign_add(5)  # Another thread's updates.
+    return value
+
+  optimizer.minimize(loss, global_step=step, var_list=[w])
+  assert (float(w), int(step)) == (1.0, 5)
+  assert not bool(optimizer.accepted)
+  assert float(optimizer.stale_counter) == 1.0
+
+
+def test_eager_apply_without_a_reading_names_the_call():
+  w = tf.Variable(1.0)
+  with pytest.raises(RuntimeError, match=r'minimize\(loss, global_step\)'):
+    Optimizer(_sgd(), 0).apply_gradients(
+        [(tf.ones([]), w)], tf.Variable(0, dtype=tf.int64))
+
+
+def test_replicas_of_a_strategy_apply(behavior):
+  with tf.Graph().as_default():
+    strategy = tf.distribute.MirroredStrategy(
+        ['/cpu:0', '/cpu:1'],
+        cross_device_ops=tf.distribute.ReductionToOneDevice())
+    with strategy.scope():
+      step = tf1.train.get_or_create_global_step()
+      w = tf1.get_variable('w', initializer=1.0)
+      optimizer = Optimizer(_adam(), 0)
+
+      def replica_step():
+        return optimizer.minimize(w * w, global_step=step)
+
+      train_op = strategy.group(
+          strategy.extended.call_for_each_replica(replica_step))
+      init = tf1.global_variables_initializer()
+    config = tf1.ConfigProto(device_count={'CPU': 2})
+    with tf1.Session(config=config) as session:
+      session.run(init)
+      session.run(train_op)
+      got = session.run(strategy.experimental_local_results(w))
+      # Adam's first step has the length of the learning rate.
+      np.testing.assert_allclose(got, [0.9, 0.9], rtol=1e-5)
+
+
+@pytest.mark.parametrize('staleness, error', [
+    (-1, ValueError), (1.5, TypeError), (None, TypeError)])
+def test_bad_staleness_is_refused_at_construction(staleness, error):
+  with pytest.raises(error, match='`staleness` must .*Received: '):
+    Optimizer(_sgd(), staleness)

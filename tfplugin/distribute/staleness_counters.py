@@ -1,0 +1,134 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The counters of a wrapper that drops gradients, per graph."""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import worker_counter
+
+tf1 = tf.compat.v1
+
+# Checkpoints hold this name.
+STALE_COUNTER = 'stale_counter'
+
+
+@dataclasses.dataclass(frozen=True)
+class Counters:
+  """What is counted in one graph.
+
+  Attributes:
+    stale_counter: `float32`, [], global: the drops of all workers.
+    num_dropped: This worker's drops.
+    num_applied: This worker's applied gradients.
+  """
+
+  stale_counter: tf.Variable
+  num_dropped: worker_counter.WorkerCounter
+  num_applied: worker_counter.WorkerCounter
+
+
+class StalenessCounters:
+  """Creates the counters in each graph once, and finds them again.
+
+  Variables created:
+    stale_counter: see `Counters`; beside the global step. A second instance in
+      one graph names it <prefix>/stale_counter.
+    <prefix>/num_dropped, <prefix>/num_applied: int64, [], local, on the worker.
+  """
+
+  def __init__(self, name: str):
+    """Creates nothing yet.
+
+    Args:
+      name: The prefix, made unique in each graph.
+    """
+    self._name = name
+    self._of_graph = weakref.WeakKeyDictionary()
+    self._eager = None
+
+  def create(self, global_step: tf.Variable, worker_device: str = '') -> None:
+    """Creates the counters unless this graph has them.
+
+    Args:
+      global_step: `stale_counter` sits beside it.
+      worker_device: Where the local ones go; empty for the session's own.
+    """
+    if self._find() is not None:
+      return
+    with tf.init_scope():
+      prefix, counter_name = _free_names(self._name)
+      with tf1.name_scope(None), _beside(global_step):
+        stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
+      device = '' if tf.distribute.has_strategy() else worker_device
+      counters = Counters(
+          stale_counter,
+          worker_counter.WorkerCounter(f'{prefix}/num_dropped', device),
+          worker_counter.WorkerCounter(f'{prefix}/num_applied', device))
+      if tf.executing_eagerly():
+        self._eager = counters
+      else:
+        self._of_graph[tf1.get_default_graph()] = counters
+
+  def here(self) -> Counters:
+    """Returns the counters of the current graph.
+
+    Raises:
+      RuntimeError: They were not created yet.
+    """
+    counters = self._find()
+    if counters is None:
+      raise RuntimeError('The counters were read before apply_gradients() was '
+                         'called in this graph; call `minimize()` first.')
+    return counters
+
+  def variables(self) -> list[tf.Variable]:
+    """Returns the variables of the current graph; none before `create`."""
+    counters = self._find()
+    if counters is None:
+      return []
+    return [counters.stale_counter, counters.num_dropped.variable,
+            counters.num_applied.variable]
+
+  def count_applied(self) -> list:
+    """Returns the ops that count an applied gradient."""
+    return [self.here().num_applied.increment()]
+
+  def count_dropped(self) -> list:
+    """Returns the ops that count a dropped gradient."""
+    counters = self.here()
+    return [counters.stale_counter.assign_add(1.0),
+            counters.num_dropped.increment()]
+
+  def _find(self) -> Optional[Counters]:
+    with tf.init_scope():
+      if tf.executing_eagerly():
+        return self._eager
+      return self._of_graph.get(tf1.get_default_graph())
+
+
+def _free_names(name: str) -> tuple[str, str]:
+  """Returns a prefix, and the name of stale_counter, not used in this graph."""
+  scope = tf1.get_variable_scope().name
+  first = f'{scope}/{STALE_COUNTER}' if scope else STALE_COUNTER
+  if tf.executing_eagerly():
+    return name, first
+  used = {v.op.name for v in tf1.global_variables() + tf1.local_variables()}
+  prefix, suffix = name, 0
+  while f'{prefix}/num_applied' in used or f'{prefix}/{STALE_COUNTER}' in used:
+    suffix += 1
+    prefix = f'{name}_{suffix}'
+  return prefix, first if first not in used else f'{prefix}/{STALE_COUNTER}'
+
+
+def _beside(step: tf.Variable):
+  """Places a variable on the device of `step`."""
+  if tf.distribute.has_strategy():
+    return tf.distribute.get_strategy().extended.colocate_vars_with(step)
+  return _tf_internals.colocate_with(step)

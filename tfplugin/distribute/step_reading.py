@@ -1,0 +1,87 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the global step at an exact point of a training step.
+
+The reading is an op of its own on the step's device, never an alias of the
+variable's buffer (a ref variable is updated in place) and never a candidate for
+constant folding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin import types
+from tfplugin.ops import indexed_slices
+
+
+def read_step(global_step: tf.Variable) -> tf.Tensor:
+  """Returns the value of `global_step` now: after the current dependencies.
+
+  Args:
+    global_step: An integer scalar variable of any kind.
+
+  Returns:
+    A scalar of its dtype. In a graph it is the output of the op that reads.
+  """
+  if tf.executing_eagerly():
+    return tf.identity(global_step.read_value())
+  if global_step.dtype != global_step.dtype.base_dtype:
+    with _tf_internals.colocate_with(global_step):
+      # An identity of a ref is an alias: the value would change with the step.
+      return tf.raw_ops.DeepCopy(x=global_step.read_value())
+  # `read_value()` ends in an identity on the caller's device; who waits for
+  # that on a parameter server waits for a round trip.
+  with _tf_internals.colocate_with(global_step):
+    return tf.raw_ops.ReadVariableOp(
+        resource=global_step.handle, dtype=global_step.dtype)
+
+
+def read_step_before_forward(
+    global_step: tf.Variable,
+    gradients: Sequence[types.Gradient]) -> tf.Tensor:
+  """Returns the step as it was before the model read its first variable.
+
+  In a graph, every read of a variable that the gradients need is made to wait
+  for the reading. The reading itself waits for nothing, so that gradients that
+  were made under control dependencies do not close a cycle.
+
+  Args:
+    global_step: An integer scalar variable.
+    gradients: The gradients of one step, dense, sparse or None; in a graph.
+
+  Returns:
+    A scalar of the step's dtype.
+  """
+  tensors = [
+      t for g in gradients for t in indexed_slices.components(g)
+  ]
+  with tensors[0].graph.as_default(), tf.control_dependencies(None):
+    reading = read_step(global_step)
+  _tf_internals.order_before_variable_reads(
+      reading.op, tensors, exclude=[_source(reading)])
+  return reading
+
+
+def read_step_after(global_step: tf.Variable,
+                    gradients: Sequence[types.Gradient]) -> tf.Tensor:
+  """Returns the step as it is when all of `gradients` are computed."""
+  tensors = [
+      t for g in gradients for t in indexed_slices.components(g)
+  ]
+  with tf.control_dependencies(tensors):
+    # One edge to the step's device instead of one per gradient.
+    computed = tf.no_op(name='gradients_computed')
+  with tf.control_dependencies([computed] if computed else []):
+    return read_step(global_step)
+
+
+def _source(reading: tf.Tensor) -> tf.Operation:
+  """Returns the op of the variable that `reading` reads."""
+  op = reading.op
+  while op.inputs:
+    op = op.inputs[0].op
+  return op

@@ -1,0 +1,49 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""An exact counter that each worker keeps for itself."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+
+class WorkerCounter:
+  """An `int64` local variable that starts at 0 and counts events of a worker.
+
+  It is no part of a checkpoint. A session that ran only the global initialiser,
+  or restored a checkpoint, can use it: not initialised counts as 0.
+
+  Variables created:
+    <name>: int64, [], local; on the worker.
+
+  Example:
+    >>> counter = WorkerCounter('steps')
+    >>> _ = counter.increment(), counter.increment()
+    >>> int(counter.value())
+    2
+  """
+
+  def __init__(self, name: str, device: str = ''):
+    """Creates the variable.
+
+    Args:
+      name: Its full name; no scope is put before it.
+      device: The worker's device; empty for the session's own.
+    """
+    # `None` leaves every outer device scope: a setter would choose a ps.
+    with tf.init_scope(), tf1.name_scope(None), \
+        tf1.device(None), tf1.device(device):
+      self.variable = tf1.Variable(
+          tf.zeros([], tf.int64), trainable=False, use_resource=True,
+          collections=[tf1.GraphKeys.LOCAL_VARIABLES], name=name)
+
+  def increment(self) -> tf.Operation:
+    """Returns an op that adds 1."""
+    return self.variable.assign(self.value() + 1)
+
+  def value(self) -> tf.Tensor:
+    """Returns the count as an `int64` scalar."""
+    return tf.cond(self.variable.is_initialized(), self.variable.read_value,
+                   lambda: tf.zeros([], tf.int64))

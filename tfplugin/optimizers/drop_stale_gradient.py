@@ -1,0 +1,267 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Drops a gradient that other workers have overtaken by too many steps."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.distribute import conditional_update
+from tfplugin.distribute import staleness_counters
+from tfplugin.distribute import step_reading
+from tfplugin.distribute import update_lock
+from tfplugin.ops import staleness as staleness_ops
+from tfplugin.optimizers import wrapper
+
+tf1 = tf.compat.v1
+
+# Dashboards hold this tag.
+SUMMARY_TAG = 'Gradient staleness percentage'
+FRACTION_TAG = 'Gradients dropped fraction'
+
+
+class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
+  """Applies a gradient only if it is at most `staleness` steps late.
+
+  For asynchronous training on parameter servers, where a slow worker's
+  gradients belong to weights that have long moved on. Dropping them bounds how
+  wrong an update can be and costs the work of that step; where every sample
+  counts, choose `SyncReplicasOptimizer` instead.
+
+    staleness = global_step when applying - global_step when the step began
+    staleness <= bound:  the wrapped optimizer applies, global_step advances
+    staleness >  bound:  nothing changes but the counters
+
+  Each worker, in each step:
+    1. reads global_step before its forward pass reads any variable;
+    2. computes the loss and the gradients;
+    3. reads global_step again once every gradient is there, and decides.
+
+  The guarantee: at the moment of step 3 the gradient is at most `staleness`
+  updates late. Without a lock other workers may apply between the decision and
+  the update, so that of p workers at most p - 1 further updates come in
+  between. With `use_locking=True` decision and update are one: a mutex beside
+  global_step is held from the second reading to the end of the update, and the
+  bound is exact among the workers that lock. It serialises the updates.
+
+  Variables created:
+    stale_counter: float32, [], global, beside global_step. All workers' drops.
+      A second instance in the same graph calls it <name>_1/stale_counter.
+    <name>/num_dropped, <name>/num_applied: int64, [], local, on the worker.
+      Exact, this worker's alone, not checkpointed.
+
+  Supported: dense and sparse gradients, partitioned variables, any v1 optimizer
+  inside; graphs, eager execution and tf.function; replicas of tf.distribute,
+  which decide together. `apply_gradients` accepts gradients of `tf.gradients`.
+
+  Differences from tf.contrib:
+    * The first reading precedes the forward pass. contrib ordered it before
+      the backward pass at best: one worker's read delayed while another applied
+      5 updates was staleness 0 there, and is 5 here.
+    * `global_step=None` measures with `tf.compat.v1.train.get_global_step()`
+      and, as with the bare optimizer, does not advance it. contrib crashed.
+    * Inner variables keep the bare optimizer's names (`beta1_power`, not
+      `cond/beta1_power`), so that checkpoints move both ways.
+    * The summary `Gradient staleness percentage` is stale_counter /
+      (global_step + 1) as it was, and no percentage: ten of ten dropped show
+      10.0. `Gradients dropped fraction` is dropped / (dropped + applied).
+    * Several instances in one graph; `apply_gradients` on its own;
+      `variables()` includes the wrapped optimizer's.
+
+  Example:
+    >>> with tf.Graph().as_default():
+    ...   step = tf.compat.v1.train.get_or_create_global_step()
+    ...   w = tf.compat.v1.get_variable('w', initializer=3.0)
+    ...   optimizer = DropStaleGradientOptimizer(
+    ...       tf.compat.v1.train.GradientDescentOptimizer(0.5), staleness=8)
+    ...   train_op = optimizer.minimize(w * w, global_step=step)
+    ...   with tf.compat.v1.Session() as session:
+    ...     session.run(tf.compat.v1.global_variables_initializer())
+    ...     session.run([train_op, optimizer.accepted])[1], session.run(w)
+    (True, 0.0)
+
+  References:
+    Chen, Pan, Monga, Bengio and Jozefowicz. Revisiting distributed synchronous
+    SGD. 2016. https://arxiv.org/abs/1604.00981 (on dropping late work)
+  """
+
+  def __init__(self,
+               opt: tf1.train.Optimizer,
+               staleness: int,
+               use_locking: bool = False,
+               name: str = 'DropStaleGradient'):
+    """Wraps `opt`.
+
+    Args:
+      opt: The v1 optimizer that computes and applies the updates.
+      staleness: The largest staleness that is still applied, in global steps.
+        0 accepts a gradient only if nobody else was faster.
+      use_locking: Whether a worker holds a mutex while it decides and applies,
+        in a plain graph. Elsewhere one thread applies and no lock is needed.
+      name: Names ops and the local counters.
+
+    Raises:
+      TypeError: `opt` is no v1 optimizer or `staleness` no integer.
+      ValueError: `staleness` is negative.
+    """
+    super().__init__(opt, use_locking, name)
+    self._max_staleness = staleness_ops.check_max_staleness(staleness)
+    self._counters = staleness_counters.StalenessCounters(name)
+    self._eager_step = None
+    self._eager_reading = None
+    self._staleness = None
+    self._accepted = None
+
+  @property
+  def accepted(self) -> Optional[tf.Tensor]:
+    """Whether the last built update is applied: a bool scalar, else None.
+
+    Fetch it together with the train op to learn whether this worker's gradient
+    was used. Under a strategy it is the replica's own opinion; the gradients
+    are applied if all replicas agree.
+    """
+    return self._accepted
+
+  @property
+  def staleness(self) -> Optional[tf.Tensor]:
+    """The staleness of the last built update: an `int64` scalar, else None."""
+    return self._staleness
+
+  @property
+  def num_dropped(self) -> tf.Tensor:
+    """How many gradients this worker dropped: an `int64` scalar."""
+    return self._counters.here().num_dropped.value()
+
+  @property
+  def num_applied(self) -> tf.Tensor:
+    """How many gradients this worker applied: an `int64` scalar."""
+    return self._counters.here().num_applied.value()
+
+  @property
+  def stale_counter(self) -> tf.Variable:
+    """All workers' dropped gradients: a `float32` scalar variable."""
+    return self._counters.here().stale_counter
+
+  def variables(self) -> list[tf.Variable]:
+    """Returns the wrapped optimizer's variables and the counters."""
+    return super().variables() + self._counters.variables()
+
+  def minimize(self, loss, global_step=None, var_list=None,
+               gate_gradients=tf1.train.Optimizer.GATE_OP,
+               aggregation_method=None, colocate_gradients_with_ops=False,
+               name=None, grad_loss=None):
+    """See base class."""
+    self._eager_step = global_step
+    try:
+      return super().minimize(
+          loss, global_step, var_list, gate_gradients, aggregation_method,
+          colocate_gradients_with_ops, name, grad_loss)
+    finally:
+      self._eager_step = None
+
+  def compute_gradients(self, loss: types.LossLike, *args,
+                        **kwargs) -> types.GradsAndVars:
+    """Computes gradients with the wrapped optimizer; see the base class.
+
+    In eager execution this is where the step begins. In a graph the reading is
+    put before the forward pass when the gradients are applied.
+    """
+    if tf.executing_eagerly():
+      step = self._eager_step
+      step = tf1.train.get_global_step() if step is None else step
+      self._eager_reading = (
+          None if step is None else step_reading.read_step(step))
+    return super().compute_gradients(loss, *args, **kwargs)
+
+  def apply_gradients(self,
+                      grads_and_vars: types.GradsAndVars,
+                      global_step: Optional[tf.Variable] = None,
+                      name: Optional[str] = None,
+                      skip_gradients_aggregation: bool = False):
+    """Applies the gradients unless they are stale.
+
+    Args:
+      grads_and_vars: Gradients of `compute_gradients` or `tf.gradients`.
+      global_step: The step that the staleness is counted in; advanced with an
+        applied update. None: counted in the graph's global step, which is then
+        not advanced.
+      name: Of the returned op.
+      skip_gradients_aggregation: The gradients are reduced already.
+
+    Returns:
+      An op that applies or drops; None in eager execution.
+
+    Raises:
+      ValueError: There is no gradient, or no global step.
+      RuntimeError: Eager execution without a reading by `compute_gradients`.
+    """
+    grads_and_vars = list(grads_and_vars)
+    gradients = [g for g, _ in grads_and_vars if g is not None]
+    step = _resolve_step(global_step)
+    extra = ({'skip_gradients_aggregation': True}
+             if skip_gradients_aggregation else {})
+
+    def apply():
+      self._decide(step, gradients)
+      return conditional_update.apply_gradients_if(
+          self._accepted, self._optimizer, grads_and_vars, global_step,
+          name or self.get_name(),
+          prepare=lambda: self._counters.create(step, self._staleness.device),
+          on_apply=self._counters.count_applied,
+          on_skip=self._counters.count_dropped, **extra)
+
+    lockable = not (tf.executing_eagerly() or tf.inside_function()
+                    or tf.distribute.has_strategy())
+    if self._use_locking and lockable:
+      update = update_lock.run_locked(
+          step, gradients, apply, f'{self.get_name()}/mutex')
+    else:
+      update = apply()
+    self._summarize(step)
+    return update
+
+  def _decide(self, step: tf.Variable, gradients: list) -> None:
+    """Sets staleness and accepted."""
+    if tf.executing_eagerly():
+      if self._eager_reading is None:
+        raise RuntimeError(
+            f'{type(self).__name__}.apply_gradients() found no reading of the '
+            'step in eager execution: call `minimize(loss, global_step)`, or '
+            'create the global step and call compute_gradients() first.')
+      read = self._eager_reading
+    elif gradients:
+      read = step_reading.read_step_before_forward(step, gradients)
+    else:
+      raise ValueError('`grads_and_vars` must hold a gradient. No gradients '
+                       'provided for any variable. Received: none')
+    apply_step = step_reading.read_step_after(step, gradients)
+    self._staleness = staleness_ops.staleness_of(read, apply_step)
+    self._accepted = staleness_ops.is_fresh(
+        self._staleness, self._max_staleness)
+
+  def _summarize(self, step: tf.Variable) -> None:
+    """Adds the summaries to a plain graph."""
+    if tf.executing_eagerly() or tf.inside_function():
+      return
+    counters = self._counters.here()
+    with tf.control_dependencies(None):
+      ratio = counters.stale_counter.read_value() / (
+          tf.cast(step.read_value(), tf.float32) + 1.0)
+      fraction = staleness_ops.dropped_fraction(
+          counters.num_dropped.value(), counters.num_applied.value())
+      tf1.summary.scalar(SUMMARY_TAG, ratio)
+      tf1.summary.scalar(FRACTION_TAG, fraction)
+
+
+def _resolve_step(global_step: Optional[tf.Variable]) -> tf.Variable:
+  """Returns the step that staleness is counted in."""
+  step = tf1.train.get_global_step() if global_step is None else global_step
+  if step is None:
+    raise ValueError(
+        '`global_step` must be a variable: staleness is counted in global '
+        'steps and this graph has none. Received: None. Pass '
+        '`tf.compat.v1.train.get_or_create_global_step()`.')
+  return step
