@@ -3,8 +3,12 @@
 """Distributed-training wrappers for TensorFlow Estimator."""
 
 from tfplugin import _version_gate  # noqa: F401 (importing it is the check)
+from tfplugin.distribute.cross_replica import cross_replica_sum
+from tfplugin.optimizers.cross_shard import CrossShardOptimizer
 from tfplugin.version import __version__
 
 __all__ = (
+    'CrossShardOptimizer',
     '__version__',
+    'cross_replica_sum',
 )
