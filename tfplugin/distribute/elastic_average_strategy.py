@@ -1,0 +1,122 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Elastic averaging as a `tf.distribute` strategy."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import elastic_average_extended
+from tfplugin.distribute import elastic_settings
+from tfplugin.distribute import parameter_server_base
+
+tf1 = tf.compat.v1
+
+
+class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
+  """Trains a copy of the model per worker, tied to a centre by a spring.
+
+  Every worker trains its own copy. Every `communication_period` local steps
+  the copy and the centre on the parameter servers move towards each other:
+
+      d = moving_rate * (local - centre);  local -= d;  centre += d
+
+  The model_fn knows nothing of it: no getter, no hook, no saver. The centre has
+  the variable's own name, and is what checkpoints, evaluators, predictions and
+  exports see; those run without the strategy, on the same model_dir.
+
+  What becomes of each variable:
+
+  * Trainable: a copy on the worker and a centre on a parameter server. A copy
+    starts from the centre, also when a worker restarts.
+  * Not trainable, floating point, e.g. batch norm's moving averages: likewise
+    by default, so that the centre's statistics are those of the centre's
+    weights; `statistics='shared'` keeps one on a parameter server, which every
+    worker updates.
+  * Not trainable, another type; global_step: one, on a parameter server.
+  * Optimizer slots: on the worker. The chief's are saved, under the names that
+    the bare optimizer gives them; another worker's start anew with it.
+  * Metric and other local variables: on the worker.
+
+  `session.run(variable)` and a `Saver` take the centre; computations take the
+  copy. With the default `count_steps` global_step counts the communications of
+  all workers, so that `max_steps` and learning rate schedules do, too; it must
+  be advanced by the optimizer for that.
+
+  Args:
+    cluster_resolver: A `tf.distribute.cluster_resolver.ClusterResolver`; None
+      reads `TF_CONFIG`.
+    num_worker: The number of workers, for the default moving rate. None counts
+      chief and workers of the cluster.
+    communication_period: Local steps from one exchange to the next.
+    moving_rate: The part of the difference that moves, in [0, 1]. None means
+      0.9 / communication_period / num_worker.
+    rho: The weight of the exploration penalty, rho / 2 * |local - c|^2, where
+      c is the centre that the worker saw last. It acts on the gradients; the
+      reported loss is without it. With 0, no c is kept.
+    synchronous: Whether workers wait for each other before their first step.
+    update_order: `'gradient_first'`, or `'elastic_first'` for the rule as
+      published, whose difference is that of the values before the gradient.
+    count_steps: What global_step counts: `'communication'` or `'local'`.
+    statistics: `'average'` or `'shared'`, see above.
+    sparse_exchange: Whether a variable with sparse gradients exchanges only the
+      rows that this worker's gradients touched since its last exchange. A row
+      that a worker does not touch stays as it was on that worker, also where
+      the centre moves on, and catches up once touched. Rows that an optimizer
+      moves without a gradient, as Adam does, count as not touched.
+
+  Raises:
+    TypeError: An argument has the wrong type.
+    ValueError: An argument is out of range, or the cluster has no `ps`.
+
+  Example:
+  >>> strategy = tfplugin.distribute.ElasticAverageStrategy(
+  ...     communication_period=4)
+  >>> strategy.num_worker
+  1
+
+  Several devices of one worker average their gradients first.
+
+  References: S. Zhang, A. Choromanska, Y. LeCun, "Deep learning with Elastic
+  Averaging SGD", NeurIPS 2015, https://arxiv.org/abs/1412.6651.
+
+  Differences from tf.contrib: none to compare with; contrib had the optimizer
+  only. Unlike there, `rho` is 0.0 by default and has no default derived from
+  the learning rate, which a strategy does not see.
+  """
+
+  def __init__(
+      self,
+      cluster_resolver: Optional[
+          tf.distribute.cluster_resolver.ClusterResolver] = None,
+      *,
+      num_worker: Optional[int] = None,
+      communication_period: int = 10,
+      moving_rate: Optional[float] = None,
+      rho: float = 0.0,
+      synchronous: bool = False,
+      update_order: str = 'gradient_first',
+      count_steps: str = 'communication',
+      statistics: str = 'average',
+      sparse_exchange: bool = False):
+    settings = elastic_settings.ElasticSettings(
+        num_worker=num_worker,
+        communication_period=communication_period,
+        moving_rate=moving_rate,
+        rho=rho,
+        synchronous=synchronous,
+        update_order=update_order,
+        count_steps=count_steps,
+        statistics=statistics,
+        sparse_exchange=sparse_exchange)
+    resolver = parameter_server_base.resolver_or_default(cluster_resolver)
+    super().__init__(
+        elastic_average_extended.ElasticAverageExtended(
+            self, resolver, settings))
+
+  @property
+  def num_worker(self) -> int:
+    """The number of workers that the default moving rate divides by."""
+    return self.extended.num_worker

@@ -1,0 +1,146 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What tfplugin's asynchronous parameter-server strategies have in common."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import prompt_start
+
+tf1 = tf.compat.v1
+
+
+class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
+  """Between-graph parameter servers, with a hook at the end of the step.
+
+  Local variables, such as those of metrics, are made on the worker; TensorFlow
+  would put them on a parameter server, where all workers share them.
+  """
+
+  def _create_variable(self, next_creator, **kwargs):
+    if not is_local(kwargs):
+      return super()._create_variable(next_creator, **kwargs)
+    with self._on_worker():
+      return self._create_var_creator(next_creator, **kwargs)(**kwargs)
+
+  def _on_worker(self):
+    """Places ops on this worker's device, whatever was asked for outside."""
+    devices = self._compute_devices
+    return self._on(devices[0] if len(devices) == 1 else self._worker_device)
+
+  @contextlib.contextmanager
+  def _on(self, device):
+    graph = tf1.get_default_graph()
+    with graph.colocate_with(None, ignore_existing=True), tf1.device(device):
+      yield
+
+  def _call_for_each_replica(self, fn, args, kwargs):
+    result = super()._call_for_each_replica(fn, args, kwargs)
+    # Estimator calls once with the model_fn, then for parts of the scaffold.
+    if hasattr(result, 'train_op'):
+      result = self._finish_step(result)
+      if self._in_multi_worker_mode() and not self.experimental_should_init:
+        prompt_start.add_ready_op()
+    return result
+
+  def _ops_of_all_replicas(self, value) -> list:
+    strategy = self._container_strategy()
+    return tf.nest.flatten(strategy.experimental_local_results(value))
+
+  def _finish_step(self, spec):
+    """Returns `spec` with what the strategy does after `train_op` added."""
+    return spec
+
+
+class ParameterServerStrategy(tf1.distribute.Strategy):
+  """A strategy that builds graphs for a v1 session, and says so otherwise."""
+
+  def scope(self):
+    """See `tf.distribute.Strategy.scope`; in a graph only."""
+    self._refuse_eager()
+    return super().scope()
+
+  def run(self, fn, args=(), kwargs=None, options=None):
+    """See `tf.distribute.Strategy.run`; in a graph only."""
+    self._refuse_eager()
+    return super().run(fn, args=args, kwargs=kwargs, options=options)
+
+  def experimental_distribute_dataset(self, dataset, options=None):
+    """See `tf.distribute.Strategy`; in a graph only."""
+    self._refuse_eager()
+    return super().experimental_distribute_dataset(dataset, options)
+
+  def distribute_datasets_from_function(self, dataset_fn, options=None):
+    """See `tf.distribute.Strategy`; in a graph only."""
+    self._refuse_eager()
+    return super().distribute_datasets_from_function(dataset_fn, options)
+
+  def _refuse_eager(self) -> None:
+    if tf.executing_eagerly():
+      raise RuntimeError(
+          f'{type(self).__name__} works in a graph: parameter servers without '
+          'a coordinator need a session. Received: a call in eager mode. '
+          'Use it through an Estimator, `RunConfig(train_distribute=...)`, or '
+          'build inside `with tf.Graph().as_default()`; for `Model.fit` and '
+          'tf.function use `tf.distribute.MirroredStrategy`.')
+
+
+def is_local(kwargs: dict[str, Any]) -> bool:
+  """Whether the arguments of a variable creator ask for a local variable.
+
+  Args:
+    kwargs: What a variable creator was called with.
+  """
+  collections = kwargs.get('collections') or ()
+  return (tf1.GraphKeys.LOCAL_VARIABLES in collections or
+          tf1.GraphKeys.METRIC_VARIABLES in collections)
+
+
+def unwrapped(variable: tf.Variable) -> tf.Variable:
+  """Returns the variable inside the wrapper that several devices share.
+
+  Args:
+    variable: Any variable that a strategy made.
+  """
+  if isinstance(variable, _tf_internals.AggregatingVariable):
+    return variable.get()
+  return variable
+
+
+def resolver_or_default(
+    cluster_resolver: Optional[tf.distribute.cluster_resolver.ClusterResolver],
+) -> tf.distribute.cluster_resolver.ClusterResolver:
+  """Checks `cluster_resolver`; None stands for the one of `TF_CONFIG`.
+
+  Args:
+    cluster_resolver: What the user passed.
+
+  Raises:
+    TypeError: It is something else than a cluster resolver.
+  """
+  if cluster_resolver is None:
+    return tf.distribute.cluster_resolver.TFConfigClusterResolver()
+  resolver_class = tf.distribute.cluster_resolver.ClusterResolver
+  if not isinstance(cluster_resolver, resolver_class):
+    raise TypeError(
+        '`cluster_resolver` must be a '
+        '`tf.distribute.cluster_resolver.ClusterResolver` or None. '
+        f'Received: {cluster_resolver!r}. None reads TF_CONFIG.')
+  return cluster_resolver
+
+
+def count_workers(cluster_spec: tf.train.ClusterSpec) -> int:
+  """The number of tasks in `cluster_spec` that train, at least 1.
+
+  Args:
+    cluster_spec: A cluster; an empty one is a single process.
+  """
+  jobs = cluster_spec.as_dict() if cluster_spec else {}
+  return max(1, sum(len(jobs.get(job, ()))
+                    for job in ('chief', 'master', 'worker')))
