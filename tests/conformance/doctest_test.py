@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
+import pathlib
 import pkgutil
 
 import numpy as np
@@ -15,6 +17,7 @@ import tensorflow as tf
 
 import tfplugin
 
+_MAIN = "\nif __name__ == '__main__':"
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -25,9 +28,16 @@ def _examples() -> list:
       tfplugin.__path__, 'tfplugin.'))]
   found = []
   for name in names:
-    module = importlib.import_module(name)
-    found += [test for test in finder.find(module, name) if test.examples]
+    # Two programs may define the same flag, so only one could be imported.
+    if not _is_program(name):
+      module = importlib.import_module(name)
+      found += [test for test in finder.find(module, name) if test.examples]
   return found
+
+
+def _is_program(name: str) -> bool:
+  origin = importlib.util.find_spec(name).origin
+  return bool(origin) and _MAIN in pathlib.Path(origin).read_text('utf-8')
 
 
 def _globals(test: doctest.DocTest) -> dict:

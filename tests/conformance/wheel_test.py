@@ -107,13 +107,16 @@ def test_installed_package_is_used_from_another_directory(installed, tmp_path):
 
 
 def test_every_console_script_can_be_called(installed, tmp_path):
-  program = (
-      'from importlib import metadata\n'
-      'points = [p for p in metadata.distribution("tfplugin").entry_points\n'
-      '          if p.group == "console_scripts"]\n'
-      'assert all(callable(p.load()) for p in points)\n'
-      'print(*sorted(p.name for p in points))')
-  names = _run(sys.executable, '-c', program, cwd=tmp_path,
-               PYTHONPATH=str(installed)).split()
-  assert {'tfplugin-launch', 'tfplugin-train'} <= set(names)
-  assert all((installed / 'bin' / name).is_file() for name in names)
+  scripts = sorted(path.name for path in (installed / 'bin').iterdir())
+  assert {'tfplugin-launch', 'tfplugin-train'} <= set(scripts)
+  for script in scripts:
+    # A process for each: two programs may define the same flag.
+    program = (
+        'from importlib import metadata\n'
+        'points = metadata.distribution("tfplugin").entry_points\n'
+        f'(point,) = (p for p in points if p.name == "{script}")\n'
+        'print(point.value, callable(point.load()))')
+    shown = _run(sys.executable, '-W', 'ignore', '-c', program, cwd=tmp_path,
+                 PYTHONPATH=str(installed))
+    module = 'tfplugin.bin.' + script.split('-', 1)[1].replace('-', '_')
+    assert shown.split() == [f'{module}:run', 'True']
