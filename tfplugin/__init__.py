@@ -4,11 +4,15 @@
 
 from tfplugin import _version_gate  # noqa: F401 (importing it is the check)
 from tfplugin.distribute.cross_replica import cross_replica_sum
+from tfplugin.estimator.replicate import replicate_model_fn
 from tfplugin.optimizers.cross_shard import CrossShardOptimizer
+from tfplugin.optimizers.tower import TowerOptimizer
 from tfplugin.version import __version__
 
 __all__ = (
     'CrossShardOptimizer',
+    'TowerOptimizer',
     '__version__',
     'cross_replica_sum',
+    'replicate_model_fn',
 )

@@ -1,3 +1,14 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
 """Where and when a rule runs: contexts, placement, tf.distribute strategies."""
+from tfplugin.distribute.drop_stale_gradient_strategy import (
+  DropStaleGradientStrategy,
+)
+from tfplugin.distribute.elastic_average_strategy import ElasticAverageStrategy
+from tfplugin.distribute.tower_strategy import TowerStrategy
+
+__all__ = (
+    'DropStaleGradientStrategy',
+    'ElasticAverageStrategy',
+    'TowerStrategy',
+)

@@ -3,5 +3,9 @@
 """The five optimizers and the elastic custom getter."""
 
 from tfplugin.optimizers.cross_shard import CrossShardOptimizer
+from tfplugin.optimizers.tower import TowerOptimizer
 
-__all__ = ('CrossShardOptimizer',)
+__all__ = (
+    'CrossShardOptimizer',
+    'TowerOptimizer',
+)

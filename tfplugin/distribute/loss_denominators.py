@@ -1,0 +1,71 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A mean loss is divided once, by the count of the whole batch.
+
+The reductions of `tf.compat.v1.losses` divide a sum by a count: of non-zero
+weights, of elements, or by a sum of weights. In a tower that is the tower's own
+count n[i], and no mean of such means is the mean of the batch. With
+
+  n[i]  ->  weight[i] * sum{j} n[j]
+
+in the place of n[i], the weighted sum over towers has the value and the
+gradients of the batch, whatever else is added to the loss:
+
+  sum{i} weight[i] * S[i] / (weight[i] * sum{j} n[j])  =  S / n
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.ops import weighted_sum
+
+# How `tf.compat.v1.losses` names its division.
+_DIVISION = re.compile(r'(^|/)value(_\d+)?$')
+
+
+def share(ops_by_tower: Sequence[Sequence[tf.Operation]],
+          weights: Sequence[weighted_sum.Weight]) -> None:
+  """Makes the mean losses of all towers divide by the common count.
+
+  Args:
+    ops_by_tower: For each tower the ops that were built in it.
+    weights: For each tower what its loss is multiplied by.
+
+  Raises:
+    RuntimeError: Towers have different numbers of such losses.
+  """
+  counts_by_tower = [_counts(ops) for ops in ops_by_tower]
+  sizes = [len(counts) for counts in counts_by_tower]
+  if len(set(sizes)) > 1:
+    raise RuntimeError(
+        'Towers must compute the same losses. Received: a model_fn with '
+        f'{sizes} mean losses in towers 0 to {len(sizes) - 1}. Add the same '
+        'losses whatever the tower.')
+  for counts in zip(*counts_by_tower):
+    _share_one(counts, weights)
+
+
+def _counts(ops: Sequence[tf.Operation]) -> list[tf.Tensor]:
+  """Returns the denominators of the mean losses among `ops`, in order."""
+  return [op.inputs[1] for op in ops
+          if op.type == 'DivNoNan' and _DIVISION.search(op.name)
+          # Not the value of a metric, which divides what variables hold.
+          and op.inputs[0].op.type == 'Sum']
+
+
+def _share_one(counts: Sequence[tf.Tensor],
+               weights: Sequence[weighted_sum.Weight]) -> None:
+  consumers = [list(count.consumers()) for count in counts]
+  with tf.control_dependencies(None):
+    total = tf.add_n(list(counts))
+    for count, weight, ops in zip(counts, weights, consumers):
+      shared = total * tf.cast(weight, total.dtype)
+      for op in ops:
+        for index, tensor in enumerate(op.inputs):
+          if tensor is count:
+            _tf_internals.redirect_input(op, index, shared)

@@ -1,0 +1,82 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A tower sees the graph's collections as if it were alone in the graph.
+
+A model_fn asks the graph for what it has made so far: its losses, its update
+ops, its trainable variables. Where several towers are built into one graph, a
+later tower would find those of the earlier ones among its own. So each tower
+works on its own lists; when all towers are built, the graph holds everything
+that any of them added, nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+
+tf1 = tf.compat.v1
+
+Lists = dict[Hashable, list]
+
+
+class TowerCollections:
+  """The collections of one graph, once per tower."""
+
+  def __init__(self, graph: tf.Graph, num_towers: int):
+    """Remembers what `graph` holds before the first tower."""
+    self._graph = graph
+    self._before = self._lists()
+    self._towers = []
+    for _ in range(num_towers):
+      lists = {key: list(values) for key, values in self._before.items()}
+      lists[_tf_internals.VARIABLE_STORE_KEY] = (
+          _tf_internals.copy_of_variable_store())
+      self._towers.append(lists)
+
+  def show(self, tower: int) -> None:
+    """Lets the graph show the lists of `tower`."""
+    self._set(self._towers[tower])
+
+  def keep(self, tower: int) -> None:
+    """Keeps what the graph shows now as the lists of `tower`."""
+    self._towers[tower] = self._lists()
+
+  def join(self) -> None:
+    """Lets the graph show what it held before, and all that towers added."""
+    joined = {key: list(values) for key, values in self._before.items()}
+    for lists in self._towers:
+      for key, values in lists.items():
+        if key == _tf_internals.VARIABLE_STORE_KEY:
+          joined.setdefault(key, values)
+          continue
+        known = joined.setdefault(key, [])
+        seen = {id(value) for value in known}
+        known.extend(value for value in values if id(value) not in seen)
+    self._set(joined)
+
+  def _lists(self) -> Lists:
+    keys = [*self._graph.get_all_collection_keys(),
+            _tf_internals.VARIABLE_STORE_KEY]
+    return {key: list(self._graph.get_collection(key)) for key in keys
+            if self._graph.get_collection_ref(key)}
+
+  def _set(self, lists: Lists) -> None:
+    for key in {*self._graph.get_all_collection_keys(), *lists,
+                _tf_internals.VARIABLE_STORE_KEY}:
+      self._graph.get_collection_ref(key)[:] = lists.get(key, [])
+
+
+def keys_with(graph: tf.Graph, value: object) -> list[str]:
+  """Returns the names of the collections of `graph` that hold `value`."""
+  return [key for key in graph.get_all_collection_keys()
+          if any(v is value for v in graph.get_collection_ref(key))]
+
+
+def replace(graph: tf.Graph, old: object, new: object) -> None:
+  """Puts `new` in the place of `old` in each collection of `graph`."""
+  for key in keys_with(graph, old):
+    values = graph.get_collection_ref(key)
+    values[:] = [new if value is old else value for value in values]

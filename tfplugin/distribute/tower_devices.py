@@ -1,0 +1,66 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The local devices that towers run on, found without initialising them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+import tensorflow as tf
+
+
+def local_devices() -> list[str]:
+  """Returns this process's GPUs, or its logical CPUs where it has no GPU.
+
+  The runtime is asked for physical devices and their configuration alone: a
+  list of *logical* devices would initialise the GPUs and claim their memory. In
+  a cluster these are the devices of this task, named without job and task.
+
+  Returns:
+    Device strings, e.g. `['/device:GPU:0', '/device:GPU:1']`.
+  """
+  return _devices('GPU') or _devices('CPU') or ['/device:CPU:0']
+
+
+def _devices(kind: str) -> list[str]:
+  count = 0
+  for device in tf.config.get_visible_devices(kind):
+    configurations = tf.config.get_logical_device_configuration(device)
+    count += len(configurations or [None])
+  return [f'/device:{kind}:{index}' for index in range(count)]
+
+
+def check_devices(devices: Optional[Sequence[str]]) -> list[str]:
+  """Returns `devices` as a list, or the local ones where it is None.
+
+  Args:
+    devices: Device strings, such as `'/gpu:0'` or `'/device:CPU:1'`.
+
+  Raises:
+    TypeError: `devices` is not a list of strings.
+    ValueError: It is empty, or an entry is not a device string.
+  """
+  if devices is None:
+    return local_devices()
+  if isinstance(devices, str) or not all(isinstance(d, str) for d in devices):
+    raise TypeError('`devices` must be a list of device strings. '
+                    f"Received: {devices!r}. Pass e.g. ['/gpu:0', '/gpu:1'].")
+  if not devices:
+    raise ValueError('`devices` must name at least one device. '
+                     f'Received: {devices!r}. Leave it out to use the local '
+                     'devices.')
+  return [_canonical(device) for device in devices]
+
+
+def _canonical(device: str) -> str:
+  try:
+    spec = tf.DeviceSpec.from_string(device)
+  except ValueError as error:
+    raise ValueError(
+        '`devices` must hold device strings. '
+        f'Received: {device!r}. Pass e.g. `/gpu:0`.') from error
+  if spec.device_type is None:
+    raise ValueError('`devices` must name the type of each device. '
+                     f'Received: {device!r}. Pass e.g. `/gpu:0`.')
+  return spec.replace(device_index=spec.device_index or 0).to_string()

@@ -1,0 +1,75 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of all towers become one where they leave the model.
+
+Each tower reads a variable through an identity of its handle. The gradient of
+that identity stops the tower until the others have got there, and gives every
+tower the same sum:
+
+  gradient = sum{towers} weight[tower] * gradient[tower]
+
+So `tf.gradients` in a tower returns what it would return on one device with the
+whole batch, and whatever follows (clipping by the global norm, say) needs no
+more knowledge of towers.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+
+tf1 = tf.compat.v1
+
+_SUM_OVER_TOWERS = 'TfpluginSumOverTowers'
+
+
+@tf.RegisterGradient(_SUM_OVER_TOWERS)
+def _sum_over_towers(op: tf.Operation, gradient):
+  context = tf.distribute.get_replica_context()
+  reduce = getattr(context, 'reduce_gradient', None)
+  return gradient if reduce is None else reduce(op.outputs[0], gradient)
+
+
+def summing_view(variable: tf.Variable) -> tf.Variable:
+  """Returns `variable` as a tower reads it: gradients are summed over towers.
+
+  Args:
+    variable: A resource variable of the default graph.
+  """
+  with tf.init_scope(), _tf_internals.colocate_with(variable):
+    graph = tf1.get_default_graph()
+    with graph.gradient_override_map({'Identity': _SUM_OVER_TOWERS}):
+      handle = tf.identity(variable.handle, name='handle')
+  return _tf_internals.variable_view(variable, handle)
+
+
+class SummedGradients:
+  """Tells the gradients that are summed already from those of one tower."""
+
+  def __init__(self):
+    self._sums = set()
+    self._without = set()
+
+  def add(self, gradient) -> None:
+    """Declares `gradient` a sum over the towers."""
+    self._sums.add(_values(gradient).op)
+
+  def made_from_sum(self, gradient) -> bool:
+    """Whether `gradient` was computed from a sum over the towers."""
+    pending = [_values(gradient).op]
+    visited = set()
+    while pending:
+      op = pending.pop()
+      if op in self._sums:
+        return True
+      if op not in visited and op not in self._without:
+        visited.add(op)
+        pending.extend(tensor.op for tensor in op.inputs)
+    self._without |= visited
+    return False
+
+
+def _values(gradient) -> tf.Tensor:
+  return (gradient.values if isinstance(gradient, tf.IndexedSlices)
+          else gradient)

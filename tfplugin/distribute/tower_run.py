@@ -1,0 +1,228 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""One function built in every tower: who waits for whom, who shares what."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import loss_denominators
+from tfplugin.distribute import tower_collections
+from tfplugin.distribute import tower_gradients
+from tfplugin.distribute import tower_variables
+from tfplugin.ops import weighted_sum
+
+tf1 = tf.compat.v1
+
+
+@dataclasses.dataclass(frozen=True)
+class TowerWeights:
+  """How much each tower counts, as floats or scalar float tensors.
+
+  Attributes:
+    rows: The tower's share of the rows of the batch; the shares sum to 1. Means
+      over towers are taken with it.
+    loss: What the tower's loss and gradients are multiplied by in the sum.
+  """
+
+  rows: Sequence[weighted_sum.Weight]
+  loss: Sequence[weighted_sum.Weight]
+
+
+def equal_weights(num_towers: int) -> TowerWeights:
+  """Returns the weights of towers that all got the same number of rows."""
+  shares = [1.0 / num_towers] * num_towers
+  return TowerWeights(shares, shares)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Call:
+  """A merge call of one tower."""
+
+  label: str
+  args: tuple
+  kwargs: dict
+
+
+class TowerContext(_tf_internals.MirroredReplicaContext):
+  """The replica context of one tower of a `TowerRun`."""
+
+  def __init__(self, strategy, tower: int, run: TowerRun):
+    super().__init__(strategy, tower)
+    self._tower = tower
+    self._run = run
+
+  def view_of(self, variable: tf.Variable) -> tf.Variable:
+    """Returns `variable` as this tower reads it."""
+    return self._run.view(self._tower, variable)
+
+  def reduce_gradient(self, handle: tf.Tensor, gradient):
+    """Returns the sum over the towers of what `gradient` is in each."""
+    return self._labelled(
+        f'the gradient of `{self._run.name_of(self._tower, handle)}`',
+        self._run.sum_gradients, (gradient,), {})
+
+  def _merge_call(self, fn: Callable, args: tuple, kwargs: dict):
+    return self._labelled(_label(fn, args), fn, args, kwargs)
+
+  def _labelled(self, label: str, fn: Callable, args: tuple, kwargs: dict):
+    run = self._run
+    run.pause(self._tower, label)
+    call = _Call(label, args, kwargs)
+    # Only the function of tower 0 is run, with the arguments of all towers.
+    result = super()._merge_call(run.merged(fn), (call,), {})
+    run.resume(self._tower)
+    return result
+
+
+def _label(fn: Callable, args: tuple) -> str:
+  """Names what a tower waits in; equal in all towers that agree."""
+  owner = getattr(fn, '__self__', None)
+  if isinstance(owner, tf1.train.Optimizer) and args:
+    names = ', '.join(variable.name for _, variable in args[0])
+    return f'{owner.get_name()}.apply_gradients of [{names}]'
+  return f'`{getattr(fn, "__qualname__", type(fn).__name__)}`'
+
+
+class TowerRun:
+  """Builds one function once per tower into one graph.
+
+  Attributes:
+    weights: The `TowerWeights` of the batch.
+    variables: The `SharedVariables`.
+  """
+
+  def __init__(self, strategy, weights: TowerWeights, sum_gradients: bool):
+    """Prepares a run.
+
+    Args:
+      strategy: A `TowerStrategy`.
+      weights: How much each tower counts.
+      sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
+    """
+    self.weights = weights
+    self.variables = tower_variables.SharedVariables()
+    self._strategy = strategy
+    self._num_towers = strategy.num_replicas_in_sync
+    self._sum_gradients = sum_gradients
+    self._graph = tf1.get_default_graph()
+    self._collections = tower_collections.TowerCollections(
+        self._graph, self._num_towers)
+    self._summed = tower_gradients.SummedGradients()
+    self._views = {}
+    self._names = {}
+    self._waits = ['its start'] * self._num_towers
+    self._results = [None] * self._num_towers
+    # Absolute: a tower's ops are named the same wherever the run is made.
+    outer = self._graph.get_name_scope()
+    self._outer = outer + '/' if outer else ''
+    self._num_ops_before = len(self._graph.get_operations())
+
+  def build(self, fn: Callable[[int], Any]) -> list[Any]:
+    """Returns `[fn(0), fn(1), ...]`, each built in its tower."""
+    scope = tf1.get_variable_scope()
+    try:
+      _tf_internals.call_for_each_replica(
+          self._strategy, tf.autograph.experimental.do_not_convert(
+              lambda tower: self._in_tower(tower, fn, scope)),
+          args=(_tf_internals.regroup(tuple(range(self._num_towers))),))
+      self.variables.check_all_taken()
+    except RuntimeError as error:
+      if 'merge_call' in str(error) and 'different number' in str(error):
+        raise RuntimeError(self._disagreement()) from error
+      raise
+    finally:
+      self._collections.join()
+    loss_denominators.share(
+        [self.ops_of(tower) for tower in range(self._num_towers)],
+        self.weights.loss)
+    return self._results
+
+  def ops_of(self, tower: int) -> list[tf.Operation]:
+    """Returns the ops that were built in `tower`."""
+    scopes = [self.name_scope(i) for i in range(1, self._num_towers)]
+    new = self._graph.get_operations()[self._num_ops_before:]
+    if tower:
+      return [op for op in new if op.name.startswith(scopes[tower - 1])]
+    return [op for op in new if not op.name.startswith(tuple(scopes))]
+
+  def name_scope(self, tower: int) -> str:
+    """Returns the name scope of `tower`; the first one has none of its own."""
+    return f'{self._outer}tower_{tower}/' if tower else self._outer
+
+  def view(self, tower: int, variable: tf.Variable) -> tf.Variable:
+    """Returns `variable` as `tower` reads it."""
+    if not self._sum_gradients or not variable.trainable:
+      return variable
+    key = (tower, variable.ref())
+    if key not in self._views:
+      self._views[key] = tower_gradients.summing_view(variable)
+      self._names[tower, self._views[key].handle.ref()] = variable.name
+    return self._views[key]
+
+  def name_of(self, tower: int, handle: tf.Tensor) -> str:
+    """Returns the name of the variable that `tower` reads through `handle`."""
+    return self._names[tower, handle.ref()]
+
+  def sum_gradients(self, strategy, gradient):
+    """Sums `gradient`, one value per tower, over the towers."""
+    values = strategy.experimental_local_results(gradient)
+    if len(values) != self._num_towers:
+      values = values * self._num_towers
+    total = weighted_sum.weighted_sum(values, self.weights.loss)
+    self._summed.add(total)
+    return total
+
+  def gradient_to_apply(self, gradient):
+    """Returns the one gradient of all towers that an optimizer applies."""
+    values = self._strategy.experimental_local_results(gradient)
+    if len(values) == 1 or self._summed.made_from_sum(values[0]):
+      return values[0]
+    return weighted_sum.weighted_sum(values, self.weights.loss)
+
+  def pause(self, tower: int, label: str) -> None:
+    """Notes that `tower` waits for the others in `label`."""
+    self._collections.keep(tower)
+    self._waits[tower] = label
+
+  def resume(self, tower: int) -> None:
+    """Notes that `tower` goes on."""
+    self._collections.show(tower)
+
+  def merged(self, fn: Callable) -> Callable:
+    """Returns `fn` as it runs once, for all towers that wait."""
+    def run(strategy, calls):
+      calls = strategy.experimental_local_results(calls)
+      if len({call.label for call in calls}) > 1:
+        raise RuntimeError(self._disagreement())
+      args = _tf_internals.regroup(tuple(call.args for call in calls))
+      kwargs = _tf_internals.regroup(tuple(call.kwargs for call in calls))
+      self._collections.show(0)
+      result = fn(strategy, *args, **kwargs)
+      self._collections.keep(0)
+      return result
+    return run
+
+  def _in_tower(self, tower: int, fn: Callable[[int], Any], scope) -> None:
+    if tower:
+      tf1.keras.backend.reset_uids()
+    self._collections.show(tower)
+    with TowerContext(self._strategy, tower, self), \
+        tf1.variable_scope(scope, auxiliary_name_scope=False), \
+        tf.name_scope(self.name_scope(tower)), \
+        tf.variable_creator_scope(self.variables.creator(tower)):
+      self._results[tower] = fn(tower)
+    self.pause(tower, 'its end')
+
+  def _disagreement(self) -> str:
+    states = '; '.join(f'tower {tower} is at {label}'
+                       for tower, label in enumerate(self._waits))
+    return ('Towers must compute gradients, apply optimizers and update '
+            'variables in the same order. Received: a model_fn of which '
+            f'{states}. Make the same calls whatever the tower.')

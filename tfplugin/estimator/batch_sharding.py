@@ -1,0 +1,194 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Splits a batch over towers, whatever its size and structure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Sequence
+from typing import Any
+from typing import Union
+
+import tensorflow as tf
+
+Rows = Union[int, tf.Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class Shards:
+  """A batch, split.
+
+  Attributes:
+    features: One structure per tower, of the structure of the batch.
+    labels: Likewise; None in each tower where the batch has none.
+    rows: The number of rows of each tower: ints where the size of the batch is
+      static, else scalar int64 tensors. They differ by at most one, larger ones
+      come first, and may be 0.
+  """
+
+  features: Sequence[Any]
+  labels: Sequence[Any]
+  rows: Sequence[Rows]
+
+  def shares(self) -> list[Union[float, tf.Tensor]]:
+    """Returns each tower's share of the rows; they sum to 1.
+
+    A batch without any row is the first tower's.
+    """
+    total = sum(self.rows)
+    if isinstance(total, int):
+      return ([rows / total for rows in self.rows] if total
+              else [1.0] + [0.0] * (len(self.rows) - 1))
+    first, *others = [tf.cast(rows, tf.float32) for rows in self.rows]
+    rows = [tf.where(total > 0, first, 1.0), *others]
+    return [r / tf.add_n(rows) for r in rows]
+
+
+def split_batch(features: Any, labels: Any, num_shards: int,
+                broadcast: Collection[str] = ()) -> Shards:
+  """Splits a batch along the first dimension, in order, as evenly as it goes.
+
+  Args:
+    features: A tensor, `tf.SparseTensor`, `tf.RaggedTensor`, or any nest of
+      them; each `[batch, ...]`. Scalars go to every shard as they are.
+    labels: Likewise, or None.
+    num_shards: Into how many.
+    broadcast: Keys of a dict in `features` or `labels` whose values go to every
+      shard as they are.
+
+  Raises:
+    ValueError: Nothing in the batch has a first dimension, two tensors have
+      different ones, or a key of `broadcast` is not there.
+  """
+  _check_keys((features, labels), broadcast)
+  leaves = [leaf for leaf, kept in _leaves((features, labels), broadcast)
+            if not kept]
+  if not leaves:
+    raise ValueError(
+        'A batch must have a first dimension to split it over towers. '
+        f'Received: features={features!r}, labels={labels!r}, all of rank 0. '
+        'Batch the input, or name nothing or less in `broadcast`.')
+  if num_shards == 1:
+    return Shards([features], [labels], [_num_rows(leaves)])
+  rows = _num_rows(leaves)
+  begins, sizes = _bounds(rows, num_shards)
+  shards = [
+      _map(lambda leaf, begin=begin, size=size: _slice(leaf, begin, size),
+           (features, labels), broadcast)
+      for begin, size in zip(begins, sizes)]
+  return Shards(*map(list, zip(*shards)), sizes)
+
+
+def _bounds(rows: Rows, num_shards: int) -> tuple[list[Rows], list[Rows]]:
+  """Returns where each shard begins and how many rows it has."""
+  base, extra = rows // num_shards, rows % num_shards
+  if isinstance(rows, int):
+    sizes = [base + (i < extra) for i in range(num_shards)]
+    begins = [i * base + min(i, extra) for i in range(num_shards)]
+  else:
+    sizes = [base + tf.cast(i < extra, tf.int64) for i in range(num_shards)]
+    begins = [i * base + tf.minimum(tf.cast(i, tf.int64), extra)
+              for i in range(num_shards)]
+  return begins, sizes
+
+
+def _num_rows(leaves: Sequence[Any]) -> Rows:
+  """Returns the number of rows that all `leaves` have."""
+  static = {tf.compat.dimension_value(leaf.shape[0]) for leaf in leaves
+            if leaf.shape.rank is not None} - {None}
+  if len(static) > 1:
+    raise ValueError('Every tensor of a batch must have the same first '
+                     f'dimension. Received: {sorted(static)} in {leaves}. Name '
+                     'in `broadcast` what is not to be split.')
+  if static:
+    return static.pop()
+  counts = [_dynamic_rows(leaf) for leaf in leaves]
+  with tf.control_dependencies([
+      tf.debugging.assert_equal(
+          count, counts[0],
+          message='Every tensor of a batch must have the same first dimension.')
+      for count in counts[1:]]):
+    return tf.identity(counts[0])
+
+
+def _dynamic_rows(leaf: Any) -> tf.Tensor:
+  if isinstance(leaf, tf.SparseTensor):
+    return leaf.dense_shape[0]
+  if isinstance(leaf, tf.RaggedTensor):
+    return tf.cast(leaf.nrows(), tf.int64)
+  return tf.shape(leaf, out_type=tf.int64)[0]
+
+
+def _slice(leaf: Any, begin: Rows, size: Rows) -> Any:
+  if not isinstance(leaf, tf.SparseTensor):
+    return leaf[begin:begin + size]
+  rest = tf.cast(leaf.dense_shape[1:], tf.int64)
+  start = tf.concat([[tf.cast(begin, tf.int64)], tf.zeros_like(rest)], 0)
+  sizes = tf.concat([[tf.cast(size, tf.int64)], rest], 0)
+  sliced = tf.sparse.slice(leaf, start, sizes)
+  sliced.indices.set_shape([None, leaf.shape.rank])
+  return sliced
+
+
+def _leaves(structure: Any, broadcast: Collection[str]) -> list:
+  """Returns `(leaf, is kept whole)` for each leaf of `structure`."""
+  leaves = []
+  _map(lambda leaf: leaves.append((leaf, False)), structure, broadcast)
+  return leaves
+
+
+def _map(fn, structure: Any, broadcast: Collection[str]) -> Any:
+  """Applies `fn` to each leaf that is split, and keeps the others."""
+  flat = tf.nest.flatten(_mark(structure, broadcast))
+  mapped = [leaf.value if isinstance(leaf, _Whole) else
+            _map_leaf(fn, leaf) for leaf in flat]
+  return tf.nest.pack_sequence_as(structure, mapped)
+
+
+def _map_leaf(fn, leaf: Any) -> Any:
+  if leaf is None:
+    return None
+  if not isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor)):
+    leaf = tf.convert_to_tensor(leaf)
+  return leaf if leaf.shape.rank == 0 else fn(leaf)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Whole:
+  value: Any
+
+
+def _mark(structure: Any, broadcast: Collection[str]) -> Any:
+  """Wraps each leaf below a key of `broadcast`."""
+  if isinstance(structure, dict):
+    return type(structure)({
+        key: tf.nest.map_structure(_Whole, value) if key in broadcast
+        else _mark(value, broadcast)
+        for key, value in structure.items()})
+  if isinstance(structure, (list, tuple)):
+    items = [_mark(value, broadcast) for value in structure]
+    return (type(structure)(*items) if hasattr(structure, '_fields')
+            else type(structure)(items))
+  return structure
+
+
+def _check_keys(structure: Any, broadcast: Collection[str]) -> None:
+  if isinstance(broadcast, str):
+    raise TypeError('`broadcast` must be a list of keys. '
+                    f'Received: {broadcast!r}. Pass [{broadcast!r}].')
+  missing = set(broadcast) - _keys(structure)
+  if missing:
+    raise ValueError(
+        '`broadcast` must name keys of the features or labels. Received: '
+        f'{sorted(missing)}; the keys are {sorted(_keys(structure))}.')
+
+
+def _keys(structure: Any) -> set[str]:
+  keys = set()
+  if isinstance(structure, dict):
+    keys |= set(structure)
+    structure = list(structure.values())
+  if isinstance(structure, (list, tuple)):
+    keys = keys.union(*(_keys(value) for value in structure))
+  return keys

@@ -1,0 +1,108 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Calls a model_fn with what it asks for, and wraps one in another."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+from tfplugin import types
+
+_ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFnCall:
+  """One call that Estimator makes.
+
+  Attributes:
+    model_fn: The user's function; called with `self` where it is a method.
+    mode: A `tf.estimator.ModeKeys`.
+    arguments: All arguments by name, `mode` among them only where the model_fn
+      asks for it.
+    owner: The object that the model_fn is a method of, or None.
+  """
+
+  model_fn: types.ModelFn
+  mode: str
+  arguments: dict[str, Any]
+  owner: Optional[Any] = None
+
+  def __call__(self, **replaced: Any):
+    """Calls the model_fn; `replaced` arguments stand in for the given ones."""
+    arguments = {**self.arguments,
+                 **{name: value for name, value in replaced.items()
+                    if name in self.arguments}}
+    owner = () if self.owner is None else (self.owner,)
+    return self.model_fn(*owner, **arguments)
+
+
+def decorate(model_fn: types.ModelFn,
+             run: Callable[[ModelFnCall], Any]) -> types.ModelFn:
+  """Returns a model_fn that hands each call on to `run`.
+
+  The result has the signature of `model_fn`, from which Estimator reads what to
+  pass, with `mode` added where it is missing. It works above a function, on a
+  method of a class body, on a bound method and on a `functools.partial`.
+
+  Args:
+    model_fn: Takes `features`, and `labels`, `mode`, `params`, `config` in any
+      subset.
+    run: Gets the call and returns the `tf.estimator.EstimatorSpec`.
+
+  Raises:
+    TypeError: `model_fn` is not callable.
+    ValueError: It does not take `features`, or it needs an argument that
+      Estimator does not pass.
+  """
+  signature = _checked_signature(model_fn)
+  names = list(signature.parameters)
+  is_method = names[:1] in (['self'], ['cls'])
+  wants_mode = 'mode' in names
+  shown = signature if wants_mode else _with_mode(signature)
+
+  def decorated(*args, **kwargs):
+    arguments = dict(shown.bind(*args, **kwargs).arguments)
+    mode = arguments['mode'] if wants_mode else arguments.pop('mode')
+    owner = arguments.pop(names[0]) if is_method else None
+    return run(ModelFnCall(model_fn, mode, arguments, owner))
+
+  if hasattr(model_fn, '__name__'):
+    functools.update_wrapper(decorated, model_fn)
+  decorated.__signature__ = shown
+  return decorated
+
+
+def _checked_signature(model_fn: types.ModelFn) -> inspect.Signature:
+  if not callable(model_fn):
+    raise TypeError('`model_fn` must be a function. '
+                    f'Received: {model_fn!r}. Decorate the function that '
+                    'returns the EstimatorSpec.')
+  signature = inspect.signature(model_fn)
+  if 'features' not in signature.parameters:
+    raise ValueError('`model_fn` must take `features`. '
+                     f'Received: a function of {signature}. Name its first '
+                     'argument `features`.')
+  for name, parameter in signature.parameters.items():
+    needed = parameter.default is parameter.empty and parameter.kind not in (
+        parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    if needed and name not in (*_ARGUMENTS, 'self', 'cls'):
+      raise ValueError(
+          f'`model_fn` may take {", ".join(_ARGUMENTS)}. Received: a function '
+          f'that needs `{name}`. Give it a default, bind it with '
+          'functools.partial, or pass it in `params`.')
+  return signature
+
+
+def _with_mode(signature: inspect.Signature) -> inspect.Signature:
+  mode = inspect.Parameter('mode', inspect.Parameter.KEYWORD_ONLY)
+  parameters = list(signature.parameters.values())
+  last = parameters[-1:]
+  if last and last[0].kind is inspect.Parameter.VAR_KEYWORD:
+    return signature.replace(parameters=[*parameters[:-1], mode, *last])
+  return signature.replace(parameters=[*parameters, mode])

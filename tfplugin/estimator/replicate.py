@@ -1,0 +1,202 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A model_fn that runs on several devices of one process."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Collection
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.distribute import tower_devices
+from tfplugin.distribute import tower_run
+from tfplugin.distribute import tower_strategy
+from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import model_fn as model_fn_lib
+from tfplugin.estimator import spec_reduction
+from tfplugin.estimator import streaming_metrics
+
+tf1 = tf.compat.v1
+
+_Reduction = tf1.losses.Reduction
+
+
+def replicate_model_fn(
+    model_fn: Optional[types.ModelFn] = None,
+    loss_reduction: str = _Reduction.SUM_BY_NONZERO_WEIGHTS,
+    devices: Optional[Sequence[str]] = None,
+    *,
+    broadcast: Collection[str] = (),
+    replicate_eval: bool = True,
+) -> types.ModelFn:
+  """Returns a model_fn that splits each batch over several devices.
+
+  The batch is split along its first dimension, the model_fn is built once per
+  device (a *tower*), all towers share one set of variables, and each variable
+  is updated once. Loss, gradients, metrics, predictions and exports are those
+  of one device with the whole batch, for every batch size: one that the number
+  of towers does not divide, one that is smaller, one that is not known before
+  the step. The model_fn stays as it is, with a plain `tf.compat.v1.train`
+  optimizer or a `tfplugin.TowerOptimizer`; checkpoints have the names of one
+  device and can be moved there and back.
+
+  Rules:
+    * Tower 0 has no name scope of its own, tower i is in `tower_<i>`. The
+      reduced loss is the tensor `loss`.
+    * loss = sum{towers} weight * loss[tower] with the tower's share of the rows
+      as weight, or 1 for `loss_reduction=SUM`. Losses of
+      `tf.compat.v1.losses` that divide by a count divide by the count of the
+      whole batch. A division that you write yourself, such as a sum of masked
+      losses over the sum of the mask, is the tower's own.
+    * `tf.gradients` with respect to variables returns the gradient of the whole
+      batch in each tower. What is made of it (clipped, decayed) is applied as
+      tower 0 made it.
+    * Assignments to variables take place once, with the value of tower 0, or
+      the row-weighted mean where the variable asks for the mean (the statistics
+      of batch normalisation do). Batch normalisation normalises within a tower.
+    * Metrics share their variables; towers update them in turn.
+    * train_op, hooks and scaffold are those of tower 0.
+    * Scalars in the batch go to every tower.
+
+  Args:
+    model_fn: As for `tf.estimator.Estimator`; `features` and `labels` are
+      nests of tensors `[batch, ...]`, dense, sparse or ragged. Left out, a
+      decorator is returned, for `@replicate_model_fn(devices=...)`.
+    loss_reduction: How the model_fn reduces its loss, one of
+      `tf.compat.v1.losses.Reduction`: with SUM losses of towers are added up,
+      with the others they are averaged.
+    devices: Device strings, one per tower. By default the local GPUs, or else
+      the logical CPUs, found without initialising them.
+    broadcast: Keys of features or labels that are passed on whole.
+    replicate_eval: Whether to split the batch in EVAL too; False runs the
+      evaluation on the first device.
+
+  Returns:
+    A model_fn with the same signature.
+
+  Raises:
+    TypeError: `model_fn` is not callable, `devices` not a list of strings.
+    ValueError: `loss_reduction` is NONE or unknown; `devices` is empty; the
+      model_fn does not take `features`. When called: a batch without a first
+      dimension, no labels in TRAIN for a model_fn that needs them, specs that
+      differ between towers.
+    RuntimeError: When called: inside another strategy, or towers that make
+      different variables, losses or calls of an optimizer.
+
+  Differences from tf.contrib:
+    * Every batch size works, in every mode.
+    * Variables are shared however they are made, with no need for reuse.
+    * SUM_BY_NONZERO_WEIGHTS divides by the count of the batch, not of a tower.
+    * Metrics equal those of one device, additive or not.
+    * Class labels of a ClassificationOutput are concatenated as scores are, and
+      so are the predictions of EVAL.
+    * Nothing is kept in the graph's collections.
+    * `TowerOptimizer` is not needed.
+
+  Example:
+    >>> import numpy as np
+    >>> import tensorflow as tf
+    >>> import tfplugin
+    >>> tf1 = tf.compat.v1
+    >>> @tfplugin.replicate_model_fn(devices=['/cpu:0', '/cpu:0'])
+    ... def model_fn(features, labels, mode):
+    ...   w = tf1.get_variable('w', initializer=[[0.0]])
+    ...   loss = tf1.losses.mean_squared_error(labels, features @ w)
+    ...   optimizer = tf1.train.GradientDescentOptimizer(0.1)
+    ...   train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+    ...   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+    >>> def input_fn():
+    ...   x = np.array([[1.0], [2.0], [3.0]], np.float32)
+    ...   return tf.data.Dataset.from_tensors((x, 2.0 * x))
+    >>> estimator = tf.estimator.Estimator(model_fn)
+    >>> _ = estimator.train(input_fn)
+    >>> # w = 0.1 * 2 * mean(x * 2 x) = 0.1 * 2 * 28 / 3
+    >>> print(round(float(estimator.get_variable_value('w')[0, 0]), 4))
+    1.8667
+
+  References:
+    The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
+  """
+  _check_reduction(loss_reduction)
+  if devices is not None:
+    tower_devices.check_devices(devices)
+  if model_fn is None:
+    return functools.partial(
+        replicate_model_fn, loss_reduction=loss_reduction, devices=devices,
+        broadcast=broadcast, replicate_eval=replicate_eval)
+
+  def run(call: model_fn_lib.ModelFnCall):
+    is_eval = call.mode == tf.estimator.ModeKeys.EVAL
+    names = tower_devices.check_devices(devices)
+    if is_eval and not replicate_eval:
+      names = names[:1]
+    return _run_towers(call, loss_reduction, names, broadcast)
+
+  return model_fn_lib.decorate(model_fn, run)
+
+
+def _check_reduction(loss_reduction: str) -> None:
+  known = [key for key in _Reduction.all() if key != _Reduction.NONE]
+  if loss_reduction not in known:
+    raise ValueError(
+        f'`loss_reduction` must be one of {sorted(set(known))}. '
+        f'Received: {loss_reduction!r}. Losses of towers can be joined only '
+        'where each is a scalar.')
+
+
+def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
+                devices: Sequence[str], broadcast: Collection[str]):
+  """Builds the towers of one call and reduces their specs."""
+  if tf.distribute.has_strategy():
+    raise RuntimeError(
+        '`replicate_model_fn` must not be used inside a tf.distribute '
+        f'strategy. Received: {tf.distribute.get_strategy()!r}. Leave out one '
+        'of the two.')
+  arguments = call.arguments
+  _check_labels(call)
+  shards = batch_sharding.split_batch(
+      arguments['features'], arguments.get('labels'), len(devices), broadcast)
+  shares = shards.shares()
+  weights = tower_run.TowerWeights(
+      shares, [1.0] * len(devices) if loss_reduction == _Reduction.SUM
+      else shares)
+
+  def build(tower: int):
+    return call(features=shards.features[tower], labels=shards.labels[tower],
+                **_own_params(arguments))
+
+  strategy = tower_strategy.TowerStrategy(devices)
+  training = call.mode == tf.estimator.ModeKeys.TRAIN
+  with strategy.scope():
+    run, specs = strategy.build_towers(build, weights, sum_gradients=training)
+  spec_reduction.check_specs(specs)
+  metrics = None
+  if call.mode == tf.estimator.ModeKeys.EVAL and specs[0].eval_metric_ops:
+    metrics = streaming_metrics.chain(
+        run, [spec.eval_metric_ops for spec in specs], shards.rows)
+  return spec_reduction.reduce_specs(call.mode, specs, weights.loss, metrics)
+
+
+def _own_params(arguments: dict[str, Any]) -> dict[str, Any]:
+  """Returns a copy of `params`: what one tower changes, no other one sees."""
+  return ({'params': copy.deepcopy(arguments['params'])}
+          if 'params' in arguments else {})
+
+
+def _check_labels(call: model_fn_lib.ModelFnCall) -> None:
+  """Raises if the model_fn needs labels to train and there are none."""
+  parameter = inspect.signature(call.model_fn).parameters.get('labels')
+  if (call.mode == tf.estimator.ModeKeys.TRAIN and parameter is not None
+      and parameter.default is parameter.empty
+      and call.arguments.get('labels') is None):
+    raise ValueError(
+        '`labels` must be given in TRAIN to a model_fn that takes them. '
+        'Received: None. Return (features, labels) from the input_fn, or give '
+        '`labels` the default None if the model needs none.')

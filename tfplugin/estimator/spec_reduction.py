@@ -1,0 +1,133 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The specs that a model_fn returned in several towers, as one spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.ops import weighted_sum
+
+tf1 = tf.compat.v1
+
+
+def reduce_specs(mode: str, specs: Sequence[Any],
+                 loss_weights: Sequence[weighted_sum.Weight],
+                 metrics: Optional[dict[str, Any]] = None) -> Any:
+  """Returns the spec of the whole batch.
+
+  The loss is the weighted sum of the towers' losses, predictions and export
+  outputs are concatenated in the order of the towers. Everything else (the
+  train_op, hooks, the scaffold) is that of the first tower: gradients,
+  assignments to variables and batch statistics of all towers have become one
+  before they reach it.
+
+  Args:
+    mode: A `tf.estimator.ModeKeys`.
+    specs: One `tf.estimator.EstimatorSpec` per tower.
+    loss_weights: What each tower's loss is multiplied by.
+    metrics: The `eval_metric_ops` of the whole batch.
+
+  Raises:
+    TypeError: A tower returned something else than an EstimatorSpec.
+    ValueError: Towers returned different kinds of specs.
+  """
+  check_specs(specs)
+  replaced = {}
+  if specs[0].predictions is not None:
+    replaced['predictions'] = concat(
+        'predictions', [spec.predictions for spec in specs])
+  if mode == tf.estimator.ModeKeys.PREDICT:
+    if specs[0].export_outputs:
+      replaced['export_outputs'] = {
+          key: concat_export_output(
+              key, [spec.export_outputs[key] for spec in specs])
+          for key in specs[0].export_outputs}
+    return specs[0]._replace(**replaced)
+  loss = weighted_sum.weighted_sum([spec.loss for spec in specs], loss_weights)
+  # In the root scope: the name of this tensor is a contract.
+  with tf.name_scope(''):
+    replaced['loss'] = tf.identity(loss, name='loss')
+  if metrics is not None:
+    replaced['eval_metric_ops'] = metrics
+  return specs[0]._replace(**replaced)
+
+
+def check_specs(specs: Sequence[Any]) -> None:
+  """Raises unless all towers returned the same kind of spec."""
+  for tower, spec in enumerate(specs):
+    if not isinstance(spec, tf.estimator.EstimatorSpec):
+      raise TypeError(
+          '`model_fn` must return a `tf.estimator.EstimatorSpec`. Received '
+          f'from tower {tower}: {spec!r}. Return one in every mode.')
+  first = _shape_of(specs[0])
+  for tower, spec in enumerate(specs[1:], start=1):
+    for field, expected in first.items():
+      found = _shape_of(spec)[field]
+      if found != expected:
+        raise ValueError(
+            '`model_fn` must return the same kind of EstimatorSpec in every '
+            f'tower. Received: `{field}` is {expected} in tower 0 and {found} '
+            f'in tower {tower}. Return the same whatever the tower.')
+
+
+def _shape_of(spec: Any) -> dict[str, Any]:
+  """Returns what towers have to agree on."""
+  keys = ('predictions', 'eval_metric_ops', 'export_outputs')
+  shape = {field: sorted(value) if isinstance(value, Mapping)
+           else type(value).__name__
+           for field, value in ((key, getattr(spec, key)) for key in keys)}
+  return {**shape, 'loss': 'None' if spec.loss is None else 'a tensor',
+          'train_op': 'None' if spec.train_op is None else 'an op',
+          'mode': spec.mode}
+
+
+def concat(name: str, values: Sequence[Any]) -> Any:
+  """Concatenates what the towers returned, leaf by leaf, along the batch.
+
+  Args:
+    name: Of what, for the error.
+    values: One nest of tensors `[batch, ...]` per tower, dense, sparse or
+      ragged. Of a scalar the first tower's value is taken.
+  """
+  try:
+    return tf.nest.map_structure(lambda *leaves: _concat_leaf(leaves), *values)
+  except (TypeError, ValueError) as error:
+    raise ValueError(
+        f'`{name}` must be the same structure of tensors in every tower. '
+        f'Received: {list(values)}. ({error})') from error
+
+
+def _concat_leaf(leaves: Sequence[Any]) -> Any:
+  if isinstance(leaves[0], tf.SparseTensor):
+    return tf.sparse.concat(0, leaves, expand_nonconcat_dims=True)
+  if not isinstance(leaves[0], tf.RaggedTensor):
+    leaves = [tf.convert_to_tensor(leaf) for leaf in leaves]
+    if leaves[0].shape.rank == 0:
+      return leaves[0]
+  return leaves[0] if len(leaves) == 1 else tf.concat(leaves, axis=0)
+
+
+def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
+  """Concatenates the export outputs of the towers, classes included."""
+  export = tf.estimator.export
+  if isinstance(outputs[0], export.ClassificationOutput):
+    return export.ClassificationOutput(**{
+        field: concat(f'{key}.{field}', [getattr(o, field) for o in outputs])
+        for field in ('scores', 'classes')
+        if getattr(outputs[0], field) is not None})
+  if isinstance(outputs[0], export.RegressionOutput):
+    return export.RegressionOutput(
+        concat(f'{key}.value', [o.value for o in outputs]))
+  if isinstance(outputs[0], export.PredictOutput):
+    return export.PredictOutput(
+        concat(f'{key}.outputs', [o.outputs for o in outputs]))
+  raise ValueError(
+      '`export_outputs` must hold ClassificationOutput, RegressionOutput or '
+      f'PredictOutput. Received: {outputs[0]!r} under {key!r}. Use one of '
+      '`tf.estimator.export`.')

@@ -1,0 +1,123 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The optimizer of a model_fn that runs in several towers."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Callable
+from typing import Optional
+from typing import Union
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.optimizers import wrapper
+
+tf1 = tf.compat.v1
+
+# The graphs in which a TowerOptimizer was used. Not a graph collection: those
+# end in every exported meta graph.
+_graphs = weakref.WeakSet()
+
+
+class TowerOptimizer(wrapper.OptimizerWrapper):
+  """Applies the gradient of the whole batch once, whatever the tower.
+
+  Inside a model_fn that `tfplugin.replicate_model_fn` runs in several towers,
+  `compute_gradients` returns the gradient of the whole batch, summed over the
+  towers, in every tower alike, and `apply_gradients` updates each variable
+  once:
+
+    gradient = sum{towers} weight[tower] * gradient[tower]
+
+  where weight[tower] is the tower's share of the rows of the batch (1 for
+  `loss_reduction=SUM`). A plain `tf.compat.v1.train` optimizer does the same
+  there; this class is for programs that use it already. With one tower, and
+  outside of `replicate_model_fn`, it is the optimizer that it wraps.
+
+  Variables created: none of its own. Those of the wrapped optimizer have the
+  names that they have on one device.
+
+  Supported: every v1 optimizer, dense and sparse gradients (rows of the towers
+  are concatenated, never densified), partitioned variables, several instances,
+  gradients that are clipped or otherwise changed between the two calls.
+
+  Differences from tf.contrib:
+    * Gradients come out of `compute_gradients` summed, so that what is done to
+      them before `apply_gradients` (clipping by the global norm, say) is done
+      to the gradient of the batch and not to that of a tower.
+    * Nothing is stored in the graph's collections.
+    * Used without `replicate_model_fn` it is not an error.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
+    >>> tf1 = tf.compat.v1
+    >>> with tf.Graph().as_default(), tf1.Session() as session:
+    ...   w = tf1.get_variable('w', initializer=[1.0, 2.0])
+    ...   opt = tfplugin.TowerOptimizer(tf1.train.GradientDescentOptimizer(0.5))
+    ...   train_op = opt.minimize(tf.reduce_sum(w * w))
+    ...   session.run(tf1.global_variables_initializer())
+    ...   session.run(train_op)
+    ...   print(session.run(w))
+    [0. 0.]
+
+  References:
+    The class of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
+  """
+
+  # Kept for programs that name it. Nothing is stored under it.
+  COLLECTION_FOR_GRAPH_STATES = 'replicate_model_fn_graph_states'
+
+  def __init__(self, optimizer_or_optimizer_fn: Union[
+      tf1.train.Optimizer, Callable[[], tf1.train.Optimizer]]):
+    """Wraps an optimizer.
+
+    Args:
+      optimizer_or_optimizer_fn: A v1 optimizer, or a function without arguments
+        that returns one.
+
+    Raises:
+      TypeError: It is neither.
+    """
+    optimizer = optimizer_or_optimizer_fn
+    if callable(optimizer) and not isinstance(optimizer, type):
+      optimizer = optimizer()
+    wrapper.check_optimizer(optimizer, 'optimizer_or_optimizer_fn')
+    super().__init__(optimizer, use_locking=False, name=optimizer.get_name())
+
+  @staticmethod
+  def has_been_used() -> bool:
+    """Whether a TowerOptimizer computed gradients in the default graph."""
+    return tf1.get_default_graph() in _graphs
+
+  def compute_gradients(self, loss: types.LossLike, *args, **kwargs,
+                        ) -> types.GradsAndVars:
+    """Computes the gradients of the whole batch; see the base class.
+
+    Args:
+      loss: The tower's scalar loss.
+      *args: As in `tf.compat.v1.train.Optimizer.compute_gradients`.
+      **kwargs: Likewise.
+
+    Raises:
+      RuntimeError: Eager execution, or a function as loss.
+    """
+    if tf.executing_eagerly() or callable(loss):
+      raise RuntimeError(
+          '`TowerOptimizer` works on a loss tensor of a graph. Received: '
+          f'loss={loss!r}. Outside a graph use the bare optimizer under '
+          '`tfplugin.distribute.TowerStrategy`.')
+    _graphs.add(tf1.get_default_graph())
+    return super().compute_gradients(loss, *args, **kwargs)
+
+  def apply_gradients(self, grads_and_vars: types.GradsAndVars,
+                      global_step: Optional[tf.Variable] = None,
+                      name: Optional[str] = None,
+                      skip_gradients_aggregation: bool = False):
+    """Applies the gradients once for all towers; see the base class."""
+    if not tf.executing_eagerly():
+      _graphs.add(tf1.get_default_graph())
+    return super().apply_gradients(
+        grads_and_vars, global_step, name, skip_gradients_aggregation)
