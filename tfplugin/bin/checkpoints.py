@@ -55,6 +55,12 @@ def check_model_dir(model_dir: Union[str, os.PathLike],
   return int(values['global_step'])
 
 
+def global_step(model_dir: Union[str, os.PathLike]) -> int:
+  """Returns the global step of the newest checkpoint, which has to exist."""
+  reader = tf.train.load_checkpoint(str(model_dir))
+  return int(reader.get_tensor('global_step'))
+
+
 def variable_shapes(model_fn, features, labels, params) -> dict[str, list[int]]:
   """Returns what a checkpoint of a model has to have to be evaluated.
 

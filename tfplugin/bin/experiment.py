@@ -51,6 +51,7 @@ def make_experiment(options: options_lib.TrainOptions) -> Experiment:
     The experiment.
   """
   data = load_data(options)
+  _make_logical_devices(options)
   config = _run_config(options)
   estimator = tf.estimator.Estimator(
       wrappers.wrap(options, models.MODEL_FNS[options.model],
@@ -76,8 +77,36 @@ def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
       save_checkpoints_steps=max(1, options.steps // _NUM_CHECKPOINTS),
       save_summary_steps=max(1, options.steps // _NUM_SUMMARIES),
       log_step_count_steps=max(1, options.steps // _NUM_SUMMARIES),
+      train_distribute=_strategy(options),
+      session_config=_session_config(options),
       # Or TensorFlow holds worker k back for 5 * (k + 1) seconds.
       experimental_max_worker_delay_secs=0)
+
+
+def _strategy(options: options_lib.TrainOptions):
+  """Returns the strategy that makes the shards of `cross_shard`, else None."""
+  if options.wrapper != 'cross_shard':
+    return None
+  # Other ways to reduce can hang on the CPUs of a small machine.
+  return tf.distribute.MirroredStrategy(
+      [f'/cpu:{i}' for i in range(options.devices)],
+      cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+
+def _session_config(options: options_lib.TrainOptions):
+  """Returns a session's share of the logical devices; None in a cluster."""
+  if options.wrapper not in options_lib.ONE_PROCESS_WRAPPERS:
+    return None
+  return tf1.ConfigProto(device_count={'CPU': options.devices},
+                         allow_soft_placement=True)
+
+
+def _make_logical_devices(options: options_lib.TrainOptions) -> None:
+  """Splits the CPU in logical devices, before anything else is made."""
+  if options.wrapper in options_lib.ONE_PROCESS_WRAPPERS:
+    cpu, *_ = tf.config.list_physical_devices('CPU')
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration()] * options.devices)
 
 
 def _status_adder(options: options_lib.TrainOptions,
@@ -88,10 +117,10 @@ def _status_adder(options: options_lib.TrainOptions,
   task = tf_config.Task(task_type, config.task_id)
   path = run_files.status_path(options.model_dir, task)
 
-  def add_status(spec, figures):
-    for name, figure in figures.items():
+  def add_status(spec, figures, counts):
+    for name, figure in {**figures, **counts}.items():
       tf1.summary.scalar(name.replace(' ', '_'), figure)
-    hook = status.StatusHook(path, spec.loss, figures)
+    hook = status.StatusHook(path, spec.loss, figures, counts)
     return spec._replace(training_hooks=(*spec.training_hooks, hook))
 
   return add_status

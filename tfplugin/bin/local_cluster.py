@@ -46,12 +46,6 @@ def log_tail(path: pathlib.Path, num_lines: int = _TAIL_LINES) -> str:
   return ''
 
 
-def package_path() -> str:
-  """Returns PYTHONPATH for a child that is to import this very tfplugin."""
-  root = str(pathlib.Path(__file__).resolve().parents[2])
-  return os.pathsep.join(filter(None, [root, os.environ.get('PYTHONPATH')]))
-
-
 class Role:
   """One process of the cluster.
 
@@ -117,6 +111,11 @@ class Role:
     if self.status is not None and self.status < 0:
       return f'was ended by {signal.Signals(-self.status).name}'
     return f'ended with status {self.status}'
+
+  def describe_failure(self) -> str:
+    """Returns how the process ended and the last lines of its log."""
+    return (f'{self.task.name} {self.describe_end()}. The last lines of '
+            f'{self.log_path}:\n{log_tail(self.log_path)}')
 
 
 class LocalCluster:
@@ -189,7 +188,7 @@ class LocalCluster:
     Returns:
       The role.
     """
-    env = {**os.environ, **(environment or {}), 'PYTHONPATH': package_path()}
+    env = {**os.environ, **(environment or {})}
     env.pop('TF_CONFIG', None)
     if cluster:
       env['TF_CONFIG'] = tf_config.encode(cluster, task)
@@ -202,15 +201,17 @@ class LocalCluster:
     return role
 
   def wait(self, *,
+           spare: Sequence[str] = ('ps',),
            while_waiting: Callable[[], None] = lambda: None,
            timeout: Optional[float] = None) -> None:
-    """Waits until every role but the parameter servers has ended.
+    """Waits until the roles have ended, but for those that serve others.
 
     A worker that ends with an error is given up and the run goes on: training
     is asynchronous, and the others take its share. Any other role that does
     ends the wait with an error.
 
     Args:
+      spare: The types of the tasks that are not waited for.
       while_waiting: Called ten times a second.
       timeout: The time limit in seconds; None waits as long as it takes.
 
@@ -225,7 +226,7 @@ class LocalCluster:
       self.check()
       while_waiting()
       running = [r.task.name for r in self.roles
-                 if r.task.type != 'ps' and r.status is None]
+                 if r.task.type not in spare and r.status is None]
       if not running:
         return
       if timeout is not None and time.monotonic() - start > timeout:
@@ -283,8 +284,7 @@ class LocalCluster:
       self.lost.append(role)
       self._on_lost(role)
       return
-    raise RoleError(f'{role.task.name} {role.describe_end()}. The last lines '
-                    f'of {role.log_path}:\n{log_tail(role.log_path)}')
+    raise RoleError(role.describe_failure())
 
   def _start_guard(self) -> None:
     # -I: neither this directory nor PYTHONPATH is to shadow a standard module.

@@ -94,5 +94,6 @@ def make_line(statuses: Mapping[str, status.Status], steps: int,
   step = min(max(s.global_step for s in statuses.values()), steps)
   parts = [f'step {step}/{steps}', f'{rate:.0f} steps/s',
            f'loss {newest.loss:.4f}']
-  parts += [f'{name} {value:.4g}' for name, value in newest.figures.items()]
+  combined = status.combine(statuses.values())
+  parts += [f'{name} {value:.6g}' for name, value in combined.items()]
   return ' | '.join(parts)

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import time
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import NamedTuple
 from typing import Optional
@@ -30,6 +31,7 @@ class Status(NamedTuple):
     local_steps: Steps that this role has made in this run.
     loss: The loss of its last batch.
     figures: What the wrapper does, by name.
+    counts: What it has done, by name; those of all roles add up.
   """
 
   time: float
@@ -38,22 +40,26 @@ class Status(NamedTuple):
   local_steps: int
   loss: float
   figures: dict
+  counts: dict
 
 
 class StatusHook(tf1.train.SessionRunHook):
   """Writes a line twice a second, after the first step and at the end."""
 
   def __init__(self, path: Union[str, os.PathLike], loss: tf.Tensor,
-               figures: Mapping[str, tf.Tensor]):
+               figures: Mapping[str, tf.Tensor],
+               counts: Mapping[str, tf.Tensor]):
     """Prepares the file.
 
     Args:
       path: The file; what an earlier run wrote is overwritten.
       loss: Scalar tensor.
       figures: Scalar tensors by the name under which they are shown.
+      counts: Likewise, where the sum over the roles is shown.
     """
     self._path = pathlib.Path(path)
-    self._tensors = {'loss': loss, 'figures': dict(figures)}
+    self._tensors = {'loss': loss, 'figures': dict(figures),
+                     'counts': dict(counts)}
     self._file = None
     self._local_steps = 0
     self._first_step_time = None
@@ -97,7 +103,8 @@ class StatusHook(tf1.train.SessionRunHook):
         global_step=int(values['global_step']),
         local_steps=self._local_steps,
         loss=float(values['loss']),
-        figures={k: float(v) for k, v in values['figures'].items()})
+        figures={k: float(v) for k, v in values['figures'].items()},
+        counts={k: int(v) for k, v in values['counts'].items()})
     self._file.write(json.dumps(line._asdict()) + '\n')
     self._file.flush()
 
@@ -110,3 +117,19 @@ def read_last(path: Union[str, os.PathLike]) -> Optional[Status]:
     return None
   # What follows the last newline is a line that is just being written.
   return Status(**json.loads(lines[-2])) if len(lines) > 1 else None
+
+
+def combine(statuses: Iterable[Status]) -> dict[str, float]:
+  """Returns what the wrapper does and has done in all the roles.
+
+  Args:
+    statuses: The last status of each role that has begun.
+
+  Returns:
+    The figures of the role that reported last, and the sums of the counts.
+  """
+  statuses = sorted(statuses, key=lambda s: s.time)
+  combined = dict(statuses[-1].figures) if statuses else {}
+  for name in statuses[-1].counts if statuses else ():
+    combined[name] = sum(s.counts.get(name, 0) for s in statuses)
+  return combined

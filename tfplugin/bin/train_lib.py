@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
 import sys
+import sysconfig
 import time
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -32,8 +34,6 @@ from tfplugin.hooks import finish_board
 
 # Ample for a ps to see that all is done and leave.
 _PS_LIMIT_SECS = 15.0
-# What the roles log: warnings and errors of TensorFlow's C++ part.
-_ROLE_ENVIRONMENT = {'TF_CPP_MIN_LOG_LEVEL': '1', 'PYTHONUNBUFFERED': '1'}
 
 
 def train(options: options_lib.TrainOptions) -> report.Result:
@@ -124,13 +124,25 @@ def _run_cluster(options: options_lib.TrainOptions,
   with local_cluster.LocalCluster(run_files.log_dir(options.model_dir),
                                   on_lost=handle_lost) as processes:
     for task in tasks:
-      processes.start(task, command, cluster, _ROLE_ENVIRONMENT)
+      processes.start(task, command, cluster, _environment())
     processes.wait(
         while_waiting=lambda: progress.update(_statuses(options, tasks)))
     if not processes.wait_for_ps(_PS_LIMIT_SECS):
       progress.say('A parameter server did not end by itself in '
                    f'{_PS_LIMIT_SECS:g} s; it is ended now.')
     return {role.task.name: role.describe_end() for role in processes.lost}
+
+
+def _environment() -> dict[str, str]:
+  """Returns the variables that the roles get besides this process's."""
+  # Of TensorFlow's C++ part, warnings and errors.
+  variables = {'TF_CPP_MIN_LOG_LEVEL': '1', 'PYTHONUNBUFFERED': '1'}
+  root = str(pathlib.Path(__file__).resolve().parents[2])
+  if root not in sysconfig.get_paths().values():
+    # A source tree, which a child would not find by itself.
+    paths = [root, os.environ.get('PYTHONPATH')]
+    variables['PYTHONPATH'] = os.pathsep.join(filter(None, paths))
+  return variables
 
 
 def _statuses(options: options_lib.TrainOptions,
@@ -153,18 +165,17 @@ def _result(options: options_lib.TrainOptions, tasks: Sequence[tf_config.Task],
   eval_dir = run_files.eval_dir(options.model_dir)
   accuracy = events.read_curve(eval_dir, 'accuracy').values
   title = f'{options.model} with {options.wrapper}'
-  figures = max(known, key=lambda s: s.time).figures if known else {}
   return report.Result(
       title=title,
       accuracy=accuracy[-1] if accuracy else None,
       first_step=first_step,
-      last_step=max([first_step] + [s.global_step for s in known]),
+      last_step=checkpoints.global_step(options.model_dir),
       wall_secs=wall_secs,
       roles=statuses,
       start_secs={name: s.first_step_time - start
                   for name, s in statuses.items() if s is not None},
       lost=lost,
-      figures={**figures, **_norms(options)},
+      figures={**status.combine(known), **_norms(options)},
       files={
           'checkpoint': tf.train.latest_checkpoint(options.model_dir),
           'TensorBoard': f'tensorboard --logdir {options.model_dir}',

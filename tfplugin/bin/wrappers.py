@@ -10,6 +10,10 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfplugin.bin import options as options_lib
+from tfplugin.estimator import replicate
+from tfplugin.optimizers import cross_shard
+from tfplugin.optimizers import drop_stale_gradient
+from tfplugin.optimizers import tower
 
 tf1 = tf.compat.v1
 
@@ -27,6 +31,7 @@ class Wrapped:
   Attributes:
     figures: Scalar tensors that say what the wrapper does, for the progress
       line; there once the model is built.
+    counts: Likewise, where the sum over the processes is shown.
   """
 
   def __init__(self, options: options_lib.TrainOptions,
@@ -40,6 +45,7 @@ class Wrapped:
     self.options = options
     self.config = config
     self.figures = {}
+    self.counts = {}
 
   def variable_scope(self):
     """Returns the context in which the model's variables are made."""
@@ -58,7 +64,46 @@ class Wrapped:
     return spec
 
 
-_WRAPPED = {'none': Wrapped}
+class _DropStale(Wrapped):
+  """Drops gradients that come too late."""
+
+  def optimizer(self) -> tf1.train.Optimizer:
+    self._optimizer = drop_stale_gradient.DropStaleGradientOptimizer(
+        super().optimizer(), self.options.staleness)
+    return self._optimizer
+
+  def finish(self, spec: tf.estimator.EstimatorSpec):
+    self.counts = {
+        'dropped': self._optimizer.num_dropped,
+        'applied': self._optimizer.num_applied,
+    }
+    return spec
+
+
+class _Tower(Wrapped):
+  """Splits each batch over the logical devices of this process."""
+
+  def optimizer(self) -> tf1.train.Optimizer:
+    return tower.TowerOptimizer(super().optimizer)
+
+  def decorate(self, model_fn: Callable) -> Callable:
+    devices = [f'/cpu:{i}' for i in range(self.options.devices)]
+    return replicate.replicate_model_fn(model_fn, devices=devices)
+
+
+class _CrossShard(Wrapped):
+  """Reduces the gradients of the replicas that the strategy runs."""
+
+  def optimizer(self) -> tf1.train.Optimizer:
+    return cross_shard.CrossShardOptimizer(super().optimizer())
+
+
+_WRAPPED = {
+    'none': Wrapped,
+    'drop_stale': _DropStale,
+    'tower': _Tower,
+    'cross_shard': _CrossShard,
+}
 
 
 def wrap(options: options_lib.TrainOptions, model_fn: Callable,
@@ -68,8 +113,8 @@ def wrap(options: options_lib.TrainOptions, model_fn: Callable,
   Args:
     options: The settings of the run.
     model_fn: One of `models.MODEL_FNS`.
-    finish: Called with the spec for training and the wrapper's figures; returns
-      the spec that the Estimator gets.
+    finish: Called with the spec for training, the wrapper's figures and its
+      counts; returns the spec that the Estimator gets.
 
   Returns:
     A model_fn with the arguments `features, labels, mode, params, config`.
@@ -85,6 +130,7 @@ def wrap(options: options_lib.TrainOptions, model_fn: Callable,
     spec = wrapped.decorate(model_fn)(features, labels, mode, params)
     if not is_training:
       return spec
-    return finish(wrapped.finish(spec), wrapped.figures)
+    return finish(wrapped.finish(spec), wrapped.figures,
+                  wrapped.counts)
 
   return wrapped_model_fn

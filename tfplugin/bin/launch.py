@@ -1,0 +1,55 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""tfplugin-launch: runs your own program as a cluster on this machine.
+
+    tfplugin-launch --workers=2 --ps=1 --evaluator -- python program.py --its=own
+
+The program is started once for each task with TF_CONFIG in its environment, as
+`tf.estimator.RunConfig` reads it; nothing in it has to change.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from absl import app
+from absl import flags
+
+from tfplugin.bin import failures
+from tfplugin.bin import launch_lib
+
+# Each flag sets the field of `LaunchOptions` of the same name.
+_OPTIONS = (
+    flags.DEFINE_integer('workers', 1, 'Worker processes besides the chief, '
+                         'which trains too.'),
+    flags.DEFINE_integer('ps', 1, 'Parameter servers. They are ended when the '
+                         'chief and the workers are done.'),
+    flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
+    flags.DEFINE_bool('keep_going', True, 'Whether the run goes on without a '
+                      'worker that dies, as asynchronous training can.'),
+    flags.DEFINE_float('evaluator_limit_secs', 120.0, 'How long the evaluator '
+                       'may take after the others have ended.'),
+    flags.DEFINE_string('logs_dir', None, 'Where the log files of the tasks go. '
+                        'Default: a new directory under runs/.'),
+)
+
+
+def main(argv: list[str]) -> None:
+  """Launches as the flags say."""
+  values = {flag.name: flag.value for flag in _OPTIONS}
+  if not values['logs_dir']:
+    values['logs_dir'] = time.strftime('runs/launch-%Y%m%d-%H%M%S/logs')
+  with failures.shown():
+    launch_lib.launch(
+        launch_lib.LaunchOptions(command=tuple(argv[1:]), **values),
+        say=lambda line: print(line, file=sys.stdout, flush=True))
+
+
+def run() -> None:
+  """The console script."""
+  app.run(main)
+
+
+if __name__ == '__main__':
+  run()

@@ -1,0 +1,132 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs any program as a local cluster: one process for each task."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import shutil
+from collections.abc import Callable
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from tfplugin.bin import local_cluster
+from tfplugin.bin import tf_config
+from tfplugin.hooks import finish_board
+
+_PS_LIMIT_SECS = 5.0
+
+
+@dataclasses.dataclass(frozen=True)
+class LaunchOptions:
+  """What is to be started.
+
+  Attributes:
+    command: The program and its arguments, the same for every task.
+    logs_dir: Where the log files go.
+    workers: Workers besides the chief.
+    ps: Parameter servers.
+    evaluator: Whether an evaluator runs too.
+    keep_going: Whether the run goes on without a worker that dies.
+    evaluator_limit_secs: How long the evaluator may take after the others have
+      ended, in seconds.
+  """
+
+  command: tuple[str, ...]
+  logs_dir: str
+  workers: int = 1
+  ps: int = 1
+  evaluator: bool = False
+  keep_going: bool = True
+  evaluator_limit_secs: float = 120.0
+
+  def __post_init__(self):
+    """Checks the settings.
+
+    Raises:
+      ValueError: one is out of its range, or there is no such program.
+    """
+    for name in ('workers', 'ps'):
+      value = getattr(self, name)
+      if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f'`{name}` must be an integer of at least 0. '
+                         f'Received: {value!r}')
+    if not self.command:
+      raise ValueError('A program to start must follow the flags. Received: '
+                       'none. Call e.g. '
+                       '`tfplugin-launch --workers=2 -- python program.py`.')
+    if shutil.which(self.command[0]) is None:
+      raise ValueError('The program must be one that can be started. Received: '
+                       f'{self.command[0]!r}, which is not found. Give its '
+                       'path, or `python program.py`.')
+
+
+def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
+  """Runs the program in every task of the cluster until the work is done.
+
+  The run is done when the chief and the workers have ended; the parameter
+  servers, which may never end by themselves, are ended then. What the chief
+  prints is shown as it comes; everything is in the log files.
+
+  Args:
+    options: What is to be started.
+    say: What shows a line.
+
+  Raises:
+    RuntimeError: a task died that cannot be spared; the message has the last
+      lines of its log.
+    KeyboardInterrupt: the user ended it. No process is left in any case.
+  """
+  cluster = tf_config.make_cluster(options.workers, options.ps)
+
+  def handle_lost(role: local_cluster.Role) -> None:
+    if not options.keep_going:
+      raise local_cluster.RoleError(role.describe_failure())
+    say(f'{role.task.name} {role.describe_end()}; the run goes on without it. '
+        f'Its log: {role.log_path}')
+    # For a chief that waits for the last step of the workers.
+    finish_board.report_finished(tf.train.ClusterSpec(dict(cluster)),
+                                 role.task.name, time_limit_secs=5.0)
+
+  with local_cluster.LocalCluster(options.logs_dir,
+                                  on_lost=handle_lost) as processes:
+    _start(options, cluster, processes)
+    say(f'{len(processes.roles)} processes; their logs are in '
+        f'{options.logs_dir}')
+    show = _Follower(pathlib.Path(options.logs_dir, 'chief-0.log'), say)
+    processes.wait(spare=('ps', 'evaluator'), while_waiting=show)
+    show()
+    try:
+      processes.wait(timeout=options.evaluator_limit_secs)
+    except TimeoutError:
+      say('The evaluator did not end within '
+          f'{options.evaluator_limit_secs:g} s of the others; it is ended now.')
+    # A ps that ends by itself has a moment to do so.
+    processes.wait_for_ps(_PS_LIMIT_SECS)
+
+
+def _start(options: LaunchOptions, cluster: Mapping[str, list[str]],
+           processes: local_cluster.LocalCluster) -> None:
+  for task in tf_config.tasks_of(cluster, options.evaluator):
+    processes.start(task, options.command, cluster, {'PYTHONUNBUFFERED': '1'})
+
+
+class _Follower:
+  """Shows what is added to a file, line by line, at each call."""
+
+  def __init__(self, path: pathlib.Path, say: Callable[[str], None]):
+    self._path = path
+    self._say = say
+    # What an earlier run wrote is not shown again.
+    self._position = path.stat().st_size if path.exists() else 0
+
+  def __call__(self) -> None:
+    with open(self._path, 'rb') as log:
+      log.seek(self._position)
+      added = log.read()
+    whole, newline, _ = added.rpartition(b'\n')
+    self._position += len(whole + newline)
+    for line in whole.splitlines():
+      self._say(f'chief:0| {line.decode(errors="replace")}')
