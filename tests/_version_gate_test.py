@@ -45,6 +45,15 @@ def test_import_without_tensorflow_names_the_command(tmp_path):
   assert 'pip install "tfplugin[gpu]"' in result.stderr
 
 
+def test_import_with_the_rest_of_a_removed_tensorflow_names_the_command(
+    tmp_path):
+  (tmp_path / 'tensorflow').mkdir()
+  (tmp_path / 'tensorflow/__init__.py').write_text('')
+  result = _import_tfplugin(tmp_path)
+  assert result.returncode == 1
+  assert 'ImportError: tfplugin needs TensorFlow' in result.stderr
+
+
 def test_broken_tensorflow_is_not_taken_for_a_missing_one(tmp_path):
   (tmp_path / 'tensorflow.py').write_text('import not_a_module\n')
   result = _import_tfplugin(tmp_path)

@@ -52,4 +52,7 @@ except ModuleNotFoundError as error:
     raise  # TensorFlow is there, something that it needs is not.
   raise ImportError(NO_TENSORFLOW) from error
 
+if not hasattr(tf, '__version__'):
+  # An empty directory of that name, as an interrupted removal leaves it.
+  raise ImportError(NO_TENSORFLOW)
 check(tf.__version__)
