@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A test target for a file that pytest runs."""
 
-def pytest_test(name, srcs, deps = [], data = [], timeout = "moderate", **kwargs):
+def pytest_test(name, srcs, deps = [], data = [], timeout = "long", **kwargs):
     """Declares a py_test that hands its sources to pytest.
 
     Args:
@@ -10,7 +10,7 @@ def pytest_test(name, srcs, deps = [], data = [], timeout = "moderate", **kwargs
       srcs: The test file.
       deps: The libraries that it imports, each conftest.py included.
       data: What it reads.
-      timeout: Bazel's limit for the file; pytest limits each test besides.
+      timeout: Bazel's limit for the whole file; pytest limits each test.
       **kwargs: Other attributes of py_test.
     """
     native.py_test(

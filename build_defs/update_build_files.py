@@ -154,7 +154,6 @@ def _test_target(tree: Tree, file: str) -> str:
   return _rule(
       'pytest_test', name=tree.name(file),
       size='medium' if distributed else 'small',
-      timeout='long' if distributed else None,
       srcs=[posixpath.basename(file)],
       shard_count=shards[0] if shards else None,
       # Several processes: Bazel starts nothing beside them on two cores.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs what README.md shows: the Python blocks, the flags, the make targets."""
 # BUILD data: //:sources
+# BUILD data: //testdata
 # BUILD deps: //tfplugin:everything
 
 from __future__ import annotations
@@ -90,6 +91,12 @@ def test_every_flag_exists(tmp_path):
     text = _run(['-m', module, '--helpfull'], tmp_path).stdout
     assert text, f'{program} prints no help'
     assert not [flag for flag in flags if not _has(flag, text)], program
+
+
+def test_every_linked_file_exists():
+  links = re.findall(r'\]\(([^)#]+)', _text())
+  assert not [link for link in links
+              if '://' not in link and not (_ROOT / link).exists()]
 
 
 def test_every_make_target_exists():
