@@ -1,0 +1,77 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the settings of the main job."""
+
+import pytest
+
+from tfplugin.bin import options as options_lib
+
+
+def _options(**kwargs):
+  return options_lib.TrainOptions(model_dir='runs/x', **kwargs)
+
+
+def test_by_default_two_processes_train_on_one_ps():
+  options = _options()
+  assert (options.wrapper, options.model) == ('elastic_average', 'mlp')
+  assert (options.workers, options.ps, options.evaluator) == (1, 1, True)
+  assert options.optimizer == options_lib.MODELS['mlp'].optimizer
+  assert not options.is_local
+
+
+@pytest.mark.parametrize('wrapper', ['tower', 'cross_shard'])
+def test_wrappers_of_one_process_start_no_cluster(wrapper):
+  options = _options(wrapper=wrapper)
+  assert (options.workers, options.ps) == (0, 0)
+  assert options.is_local
+
+
+def test_a_chief_alone_needs_no_ps_without_a_wrapper():
+  assert _options(wrapper='none', workers=0).ps == 0
+  assert _options(wrapper='drop_stale', workers=0).ps == 1
+
+
+@pytest.mark.parametrize('settings, message', [
+    ({'wrapper': 'foo'}, '`wrapper` must be one of elastic_average.*foo'),
+    ({'model': 'resnet'}, '`model` must be one of mlp, cnn, embedding'),
+    ({'optimizer': 'lion'}, '`optimizer` must be one of'),
+    ({'workers': -1}, '`workers` must be an integer of at least 0'),
+    ({'workers': 1.5}, '`workers` must be an integer.*1.5'),
+    ({'ps': True}, '`ps` must be an integer'),
+    ({'steps': 0}, '`steps` must be an integer of at least 1'),
+    ({'batch_size': 0}, '`batch_size`'),
+    ({'communication_period': 0}, '`communication_period`'),
+    ({'moving_rate': 1.5}, r'`moving_rate` must be in \[0, 1\].*1.5'),
+    ({'rho': -0.1}, '`rho` must not be negative'),
+    ({'staleness': -1}, '`staleness`'),
+    ({'max_norm': 0.0}, '`max_norm` must be positive'),
+    ({'max_norm': float('nan')}, '`max_norm` must be positive'),
+    ({'learning_rate': -1.0}, '`learning_rate` must be positive'),
+    ({'devices': 0}, '`devices`'),
+    ({'wrapper': 'tower', 'ps': 1}, 'devices of one process.*ps=1'),
+    ({'wrapper': 'drop_stale', 'ps': 0}, 'needs a parameter server'),
+    ({'wrapper': 'none', 'workers': 2, 'ps': 0}, 'Workers need a parameter'),
+    ({'wrapper': 'cross_shard', 'batch_size': 33}, 'divisible by `devices`'),
+])
+def test_a_bad_setting_is_refused(settings, message):
+  with pytest.raises(ValueError, match=message):
+    _options(**settings)
+
+
+def test_an_empty_model_dir_is_refused():
+  with pytest.raises(ValueError, match='`model_dir` must be a path'):
+    options_lib.TrainOptions(model_dir='')
+
+
+def test_settings_survive_the_file(tmp_path):
+  options = options_lib.TrainOptions(model_dir=str(tmp_path), workers=3,
+                                     moving_rate=0.25)
+  assert options_lib.load(options.save()) == options
+
+
+@pytest.mark.parametrize('text', ['{"model_dir', '{"modell_dir": "x"}'])
+def test_a_file_of_something_else_is_refused(tmp_path, text):
+  path = tmp_path / 'train_options.json'
+  path.write_text(text)
+  with pytest.raises(ValueError, match='must hold the settings of a run'):
+    options_lib.load(path)

@@ -1,0 +1,41 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the progress line."""
+
+from tfplugin.bin import progress
+from tfplugin.bin import status
+
+
+def _status(time, step, loss, **kwargs):
+  return status.Status(time, 1.0, step, 3, loss, kwargs.get('figures', {}),
+                       kwargs.get('counts', {}))
+
+
+def test_before_the_first_step():
+  assert progress.make_line({}, 100, 0.0) == 'starting: no step yet'
+
+
+def test_the_line_has_step_speed_loss_and_the_wrapper():
+  statuses = {
+      'chief:0': _status(5.0, 40, 0.25, counts={'dropped': 3, 'applied': 20}),
+      'worker:0': _status(6.0, 39, 0.125, counts={'dropped': 1, 'applied': 19}),
+  }
+  assert progress.make_line(statuses, 100, 12.4) == (
+      'step 40/100 | 12 steps/s | loss 0.1250 | dropped 4 | applied 39')
+
+
+def test_a_step_beyond_the_last_is_not_shown():
+  assert 'step 100/100' in progress.make_line(
+      {'chief:0': _status(1.0, 102, 1.0)}, 100, 1.0)
+
+
+def test_the_rate_is_that_of_the_last_seconds(capsys):
+  shown = progress.Progress(1000)
+  with shown:
+    for second in range(10):
+      # 10 steps a second at first, 100 from the fifth second on.
+      step = 10 * second if second < 5 else 50 + 100 * (second - 5)
+      shown.update({'chief:0': _status(float(second), step, 1.0)})
+    shown.say('worker:0 was ended by SIGKILL')
+  assert shown._rate() == 100.0  # noqa: SLF001 (the terminal shows it rounded)
+  assert capsys.readouterr().out == 'worker:0 was ended by SIGKILL\n'
