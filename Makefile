@@ -29,8 +29,8 @@ lint: venv  ## Checks the rules of the house
 
 wheel: venv  ## Builds dist/tfplugin-*.whl, byte for byte the wheel of bazel
 	@rm -rf build/lib build/bdist.*
-	SOURCE_DATE_EPOCH=315532800 $(PY) -m pip wheel --quiet --no-deps \
-	  --no-build-isolation --disable-pip-version-check --wheel-dir dist .
+	$(PY) -m pip wheel --quiet --no-deps --no-build-isolation \
+	  --disable-pip-version-check --wheel-dir dist .
 	@ls dist/*.whl
 
 bench: venv  ## Runs every benchmark; figures depend on the machine

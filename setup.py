@@ -7,9 +7,14 @@ installed as tfplugin/testdata/. Code finds it next to the package, or, in a
 checkout and under Bazel, one directory further up.
 """
 
+import os
 import pathlib
 
 import setuptools
+
+# The earliest time that a zip archive holds: the same sources give the same
+# wheel, byte for byte, whoever builds it.
+os.environ.setdefault('SOURCE_DATE_EPOCH', '315532800')
 
 _ROOT = pathlib.Path(__file__).resolve().parent
 _TENSORFLOW = '>=2.15,<2.16'

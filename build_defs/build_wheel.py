@@ -14,9 +14,6 @@ import subprocess
 import sys
 import tempfile
 
-# 1980-01-01, the earliest time that a zip archive can hold.
-_EPOCH = '315532800'
-
 
 def _copy(sources: list, tree: pathlib.Path) -> None:
   for source in sources:
@@ -29,7 +26,7 @@ def _copy(sources: list, tree: pathlib.Path) -> None:
 
 def _run_setup(tree: pathlib.Path, dist: pathlib.Path) -> str:
   """Runs setup.py; returns what it printed if it failed, else nothing."""
-  environ = dict(os.environ, HOME=str(tree.parent), SOURCE_DATE_EPOCH=_EPOCH)
+  environ = dict(os.environ, HOME=str(tree.parent))
   environ.pop('PYTHONPATH', None)  # Bazel's; it would shadow the copies.
   done = subprocess.run(
       [sys.executable, 'setup.py', '-q', 'bdist_wheel', '-d', str(dist)],
