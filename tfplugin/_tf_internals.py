@@ -8,6 +8,7 @@ Each function says what it reaches and why no public API serves.
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Optional
@@ -135,6 +136,17 @@ def set_save_slice_info(variable: tf.Variable, save_slice_info) -> None:
     save_slice_info: A `tf.Variable.SaveSliceInfo`.
   """
   variable._set_save_slice_info(save_slice_info)
+
+
+def save_slice_info_of(variable: tf.Variable):
+  """Returns the `SaveSliceInfo` of a part, or None for a whole variable.
+
+  `tf.Variable` has a private getter only.
+
+  Args:
+    variable: A variable, perhaps a part of a partitioned one.
+  """
+  return variable._get_save_slice_info()
 
 
 def variable_view(variable: tf.Variable, handle: tf.Tensor) -> tf.Variable:
@@ -309,3 +321,45 @@ def implements_updates(optimizer: tf1.train.Optimizer) -> bool:
   return (type(optimizer)._apply_dense is not base._apply_dense or
           type(optimizer)._resource_apply_dense is not
           base._resource_apply_dense)
+
+
+def split_of(variable: tf.Variable):
+  """Returns (full name, axes split) of a partitioned variable's part, or None.
+
+  A part carries both in a private attribute; the PartitionedVariable, which has
+  them publicly, cannot be found from a part.
+
+  Args:
+    variable: Any variable.
+  """
+  variable = getattr(variable, '_primary', variable)
+  info = getattr(variable, '_save_slice_info', None)
+  if info is None:
+    return None
+  axes = tuple(axis for axis, (full, part) in enumerate(
+      zip(info.full_shape, info.var_shape)) if full != part)
+  return info.full_name, axes
+
+
+def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
+  """Returns a strategy like `strategy` whose methods pass two mixins first.
+
+  A strategy's behaviour is in the class of its private `_extended`, for which
+  no public API takes a substitute. The new class keeps the name of the old one,
+  by which Estimator recognises some strategies.
+
+  Args:
+    strategy: Any strategy; it is not changed.
+    strategy_mixin: Goes in front of its class.
+    extended_mixin: Goes in front of the class of its `extended`.
+  """
+  def renew(instance, mixin):
+    cls = type(instance)
+    new = object.__new__(type(cls.__name__, (mixin, cls), {}))
+    new.__dict__.update(instance.__dict__)
+    return new
+
+  result = renew(strategy, strategy_mixin)
+  result._extended = renew(strategy.extended, extended_mixin)
+  result._extended._container_strategy_weakref = weakref.ref(result)
+  return result

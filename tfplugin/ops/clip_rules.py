@@ -1,0 +1,237 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Which variables are clipped, and along which dimensions.
+
+Rules say it: a variable, a regular expression over variable names or a
+predicate of a name, each with the dimensions that one slice extends over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import numbers
+import operator
+import re
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+  """One selection.
+
+  Attributes:
+    selector: A tuple of variables, a compiled expression or a predicate.
+    dims: The dimensions as the user gave them, a tuple.
+  """
+
+  selector: Any
+  dims: tuple
+
+
+def check_max_norm(max_norm) -> float:
+  """Returns the bound as a float.
+
+  Raises:
+    TypeError: It is not a number.
+    ValueError: It is not positive or not finite.
+  """
+  if isinstance(max_norm, bool) or not isinstance(max_norm, numbers.Real):
+    raise TypeError('`max_norm` must be a number. '
+                    f'Received: {max_norm!r}')
+  if not (math.isfinite(max_norm) and max_norm > 0):
+    raise ValueError('`max_norm` must be finite and greater than 0. '
+                     f'Received: {max_norm!r}')
+  return float(max_norm)
+
+
+def normalize_dims(dims: Sequence[int], rank: int,
+                   name: str) -> tuple[int, ...]:
+  """Returns `dims` sorted and not negative.
+
+  Args:
+    dims: Integers in [-rank, rank).
+    rank: Of the variable.
+    name: Of the variable, for the message.
+
+  Raises:
+    ValueError: One is out of range, or two mean the same dimension.
+
+  Example:
+    >>> normalize_dims([-1, 0], 3, 'v')
+    (0, 2)
+  """
+  for dim in dims:
+    if not -rank <= dim < rank:
+      raise ValueError(f'The dims of {name!r} must be in [{-rank}, {rank}), '
+                       f'its rank being {rank}. Received: {list(dims)}')
+  positive = sorted(dim % rank for dim in dims)
+  if len(set(positive)) != len(positive):
+    raise ValueError(f'The dims of {name!r} must not repeat a dimension. '
+                     f'Received: {list(dims)}')
+  return tuple(positive)
+
+
+def parse(rules) -> tuple[Rule, ...]:
+  """Checks rules as a user writes them.
+
+  Args:
+    rules: A mapping or a sequence of pairs. A key is a variable, a
+      PartitionedVariable, `variable.ref()`, a regular expression that is
+      searched in variable names, or a predicate of a name. A value is a
+      dimension or a sequence of them.
+
+  Raises:
+    TypeError: A key, a value or the whole is of a wrong type.
+    ValueError: It is empty, or dims do not fit the variable.
+
+  Example:
+    >>> [rule.dims for rule in parse({'embedding': 1, 'kernel': [0, -1]})]
+    [(1,), (0, -1)]
+  """
+  pairs = list(rules.items() if isinstance(rules, Mapping) else _pairs(rules))
+  if not pairs:
+    raise ValueError('`vars_to_clip_dims` must name a variable. '
+                     f'Received: {rules!r}')
+  return tuple(_rule(key, _int_tuple(dims)) for key, dims in pairs)
+
+
+def resolve(rules: Sequence[Rule],
+            variables: Sequence[tf.Variable]) -> dict[Any, tuple[int, ...]]:
+  """Finds the dims of each variable.
+
+  Args:
+    rules: From `parse`.
+    variables: The candidates.
+
+  Returns:
+    A dict from `variable.ref()` to normalised dims.
+
+  Raises:
+    ValueError: A rule selects nothing, or two rules disagree; dims do not fit.
+  """
+  resolved = {}
+  for rule in rules:
+    selected = [v for v in variables if _selects(rule.selector, v)]
+    if not selected:
+      raise ValueError(_nothing_matches(rule, variables))
+    for variable in selected:
+      name = name_of(variable)
+      dims = normalize_dims(rule.dims, len(variable.shape), name)
+      if resolved.setdefault(variable.ref(), dims) != dims:
+        raise ValueError(f'`vars_to_clip_dims` must give {name!r} one set of '
+                         f'dims. Received: {resolved[variable.ref()]} and '
+                         f'{dims}')
+  return resolved
+
+
+def group_parts(
+    variables: Sequence[tf.Variable],
+    resolved: Mapping[Any, tuple[int, ...]]) -> list[list[tf.Variable]]:
+  """Groups the variables whose slices have to be clipped together.
+
+  Args:
+    variables: In the order of the result.
+    resolved: From `resolve`; variables without dims are left out.
+
+  Returns:
+    Lists of variables: one for each variable, but a single one for the parts
+    of a variable that is partitioned along one of its dims.
+  """
+  groups = {}
+  for variable in variables:
+    dims = resolved.get(variable.ref())
+    if dims is None:
+      continue
+    split = _tf_internals.split_of(variable)
+    joint = split is not None and set(split[1]) & set(dims)
+    key = split[0] if joint else variable.ref()
+    groups.setdefault(key, []).append(variable)
+  return list(groups.values())
+
+
+def name_of(variable: tf.Variable) -> str:
+  """Returns the name without `:0`."""
+  return variable.name.split(':')[0]
+
+
+def _pairs(rules) -> list:
+  try:
+    pairs = [tuple(pair) for pair in rules]
+  except TypeError:
+    pairs = None
+  if pairs is None or isinstance(rules, str) or any(
+      len(pair) != 2 for pair in pairs):
+    raise TypeError('`vars_to_clip_dims` must be a mapping or a sequence of '
+                    f'(variable, dims) pairs. Received: {rules!r}')
+  return pairs
+
+
+def _int_tuple(dims) -> tuple[int, ...]:
+  given = dims
+  if isinstance(dims, (str, bytes)):
+    dims = [dims]
+  try:
+    dims = list(dims)
+  except TypeError:
+    dims = [dims]
+  try:
+    dims = tuple(operator.index(dim) for dim in dims)
+  except TypeError:
+    raise TypeError('The dims in `vars_to_clip_dims` must be integers. '
+                    f'Received: {given!r}') from None
+  if not dims:
+    raise ValueError('The dims in `vars_to_clip_dims` must not be empty. '
+                     f'Received: {given!r}')
+  return dims
+
+
+def _rule(key, dims: tuple[int, ...]) -> Rule:
+  """Returns the rule of one key."""
+  if isinstance(key, str):
+    return Rule(re.compile(key), dims)
+  if isinstance(key, re.Pattern):
+    return Rule(key, dims)
+  if hasattr(key, 'deref'):
+    key = key.deref()
+  if hasattr(key, 'as_tensor'):  # A PartitionedVariable; its class is private.
+    normalize_dims(dims, len(key.get_shape()), key.name)
+    return Rule(tuple(key), dims)
+  if isinstance(key, tf.Variable) or hasattr(key, 'assign'):
+    normalize_dims(dims, len(key.shape), name_of(key))
+    return Rule((key,), dims)
+  if callable(key):
+    return Rule(key, dims)
+  raise TypeError('A key of `vars_to_clip_dims` must be a variable, its '
+                  '`ref()`, a regular expression or a predicate of a name. '
+                  f'Received: {key!r}')
+
+
+def _selects(selector, variable: tf.Variable) -> bool:
+  if isinstance(selector, tuple):
+    return any(v.ref() == variable.ref() for v in selector)
+  if isinstance(selector, re.Pattern):
+    return selector.search(name_of(variable)) is not None
+  return bool(selector(name_of(variable)))
+
+
+def _nothing_matches(rule: Rule, variables: Sequence[tf.Variable]) -> str:
+  """The message for a rule without a variable, with names that are near."""
+  names = sorted({name_of(v) for v in variables})
+  if isinstance(rule.selector, tuple):
+    wanted = name_of(rule.selector[0])
+  elif isinstance(rule.selector, re.Pattern):
+    wanted = rule.selector.pattern
+  else:
+    wanted = getattr(rule.selector, '__name__', repr(rule.selector))
+  near = difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
+  return ('`vars_to_clip_dims` must select variables that are trained here. '
+          f'Received: {wanted!r}, which selects none of {len(names)}. '
+          f'Near names: {near or names[:5]}')

@@ -1,0 +1,226 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the norm of variables' slices, such as embedding rows, in a bound."""
+
+from __future__ import annotations
+
+import functools
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.distribute import update_lock
+from tfplugin.distribute import variable_update
+from tfplugin.ops import clip_rules
+from tfplugin.ops import norm_clipping
+from tfplugin.optimizers import wrapper
+
+tf1 = tf.compat.v1
+
+_ROWS = ('touched', 'all')
+
+
+class VariableClippingOptimizer(wrapper.OptimizerWrapper):
+  """Clips the L2 norm of variables' slices after each update.
+
+  This projects the weights into a ball; it is not gradient clipping. Choose it
+  for embeddings whose rows must not grow, or for max-norm regularised layers.
+
+    update of the wrapped optimizer, then for every slice along the given dims:
+    slice *= max_norm / norm(slice)    if norm(slice) > max_norm
+
+  Slices within the bound are not touched, bit for bit; afterwards no norm
+  exceeds `max_norm * (1 + 8 eps)`, eps being the rounding unit of the dtype.
+
+  With a sparse gradient, and dims without 0, the rows of the batch are clipped
+  alone and the cost does not depend on the table's size. An optimizer like Adam
+  or Momentum also moves rows outside the batch (SGD, Adagrad, Ftrl do not):
+  those may leave the ball until they next occur in a batch.
+  `rows='all'` looks at all rows after every step, at the price of a pass over
+  the table, and leaves none outside.
+
+  On parameter servers the clip reads and writes beside the variable, after the
+  update. Another worker's update that falls between its read and its write is
+  lost for the rows that are written, and one that comes after it may leave a
+  row outside until its own clip, which follows at once. With
+  `use_locking=True` update and clip are one among the workers that lock.
+
+  Variables created: none.
+
+  Supported: dense and sparse gradients with repeated ids, partitioned variables
+  (a slice that is split over several parts is measured as a whole), float16,
+  bfloat16, float32 and float64; graphs, eager execution and tf.function;
+  replicas of tf.distribute, except slices split over several parts.
+
+  Differences from tf.contrib:
+    * An id that occurs several times in a batch is clipped once. For a row
+      [6, 8] and max_norm 2 contrib left the norms 2, 6 (sign flipped) and 14
+      for one, two and three occurrences; here 2, 2, 2.
+    * A row whose square overflows is clipped; contrib made it 0.
+    * A PartitionedVariable as key is clipped; contrib ignored it.
+    * dims may be an int and negative; bad dims and unknown variables raise.
+    * A clipped row is written, not subtracted from, and a row within the bound
+      is not written: contrib's difference could exceed the bound by 1.9e-6.
+    * Clip ops always sit beside their variable: `colocate_clip_ops_with_vars`
+      is accepted and changes nothing.
+    * `variables()` returns the wrapped optimizer's.
+
+  Example:
+    >>> with tf.Graph().as_default():
+    ...   table = tf.compat.v1.get_variable(
+    ...       'table', initializer=[[6.0, 8.0], [0.3, 0.4]])
+    ...   loss = tf.reduce_sum(tf.gather(table, [0, 0]))
+    ...   optimizer = VariableClippingOptimizer(
+    ...       tf.compat.v1.train.GradientDescentOptimizer(0.0),
+    ...       {'table': 1}, max_norm=2.0)
+    ...   train_op = optimizer.minimize(loss)
+    ...   with tf.compat.v1.Session() as session:
+    ...     session.run(tf.compat.v1.global_variables_initializer())
+    ...     session.run(train_op)
+    ...     session.run(table).round(3).tolist()
+    [[1.2, 1.6], [0.3, 0.4]]
+
+  References:
+    Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov. Dropout: a
+    simple way to prevent neural networks from overfitting. JMLR 15, 2014
+    (section 5.1, max-norm regularisation).
+    https://jmlr.org/papers/v15/srivastava14a.html
+  """
+
+  def __init__(self,
+               opt: tf1.train.Optimizer,
+               vars_to_clip_dims,
+               max_norm: float,
+               use_locking: bool = False,
+               colocate_clip_ops_with_vars: bool = False,
+               name: str = 'VariableClipping',
+               *,
+               rows: str = 'touched'):
+    """Wraps `opt`.
+
+    Args:
+      opt: The v1 optimizer that computes and applies the updates.
+      vars_to_clip_dims: Which variables, and the dims that one slice extends
+        over: `{embedding: [1]}` clips every row. A dict, or a sequence of
+        (key, dims) pairs because a variable is no dict key under v2 behaviour.
+        A key is a variable, a PartitionedVariable, `variable.ref()`, a regular
+        expression that is searched in the variables' names, or a predicate of
+        a name.
+      max_norm: The largest L2 norm of a slice.
+      use_locking: Whether workers exclude each other from update and clip, with
+        a mutex beside the first variable, in a plain graph.
+      colocate_clip_ops_with_vars: Changes nothing; see the class.
+      name: Names ops.
+      rows: `'touched'` or `'all'`: which rows are looked at after a sparse
+        gradient.
+
+    Raises:
+      TypeError: An argument, a key or dims of a wrong type.
+      ValueError: `max_norm` not positive or not finite, dims empty, repeated or
+        out of range, or `rows` unknown.
+    """
+    super().__init__(opt, use_locking, name)
+    del colocate_clip_ops_with_vars
+    self._rules = clip_rules.parse(vars_to_clip_dims)
+    self._max_norm = clip_rules.check_max_norm(max_norm)
+    if rows not in _ROWS:
+      raise ValueError(f'`rows` must be one of {_ROWS}. Received: {rows!r}')
+    self._rows = rows
+    self._fraction_clipped = None
+
+  @property
+  def fraction_clipped(self) -> Optional[tf.Tensor]:
+    """Of the slices looked at by the last built update, the fraction clipped.
+
+    A `float32` scalar in [0, 1]. It is part of the update: fetch it together
+    with the train op. None before an update, and in a replica of a strategy.
+    """
+    return self._fraction_clipped
+
+  def apply_gradients(self,
+                      grads_and_vars: types.GradsAndVars,
+                      global_step: Optional[tf.Variable] = None,
+                      name: Optional[str] = None,
+                      skip_gradients_aggregation: bool = False):
+    """Applies the gradients with the wrapped optimizer, then clips.
+
+    Args:
+      grads_and_vars: Variables without a gradient are not clipped.
+      global_step: See the base class.
+      name: Of the returned op.
+      skip_gradients_aggregation: See the base class.
+
+    Returns:
+      An op that updates and clips; None in eager execution.
+
+    Raises:
+      ValueError: There is no gradient, or a rule selects no variable.
+    """
+    grads_and_vars = list(grads_and_vars)
+    dims = clip_rules.resolve(
+        self._rules, _candidates([v for _, v in grads_and_vars]))
+    gradients = {v.ref(): g for g, v in grads_and_vars if g is not None}
+    apply_inner = super().apply_gradients
+
+    def update_and_clip():
+      update = apply_inner(
+          grads_and_vars, global_step=global_step,
+          skip_gradients_aggregation=skip_gradients_aggregation)
+      clips = self._clip(update, grads_and_vars, gradients, dims)
+      if tf.executing_eagerly():
+        return None
+      return tf.group(update, *clips, name=name or self.get_name())
+
+    if not (self._use_locking and gradients) or tf.executing_eagerly() or (
+        tf.inside_function() or tf.distribute.has_strategy()):
+      return update_and_clip()
+    anchor = next(v for g, v in grads_and_vars if g is not None)
+    return update_lock.run_locked(
+        anchor, list(gradients.values()), update_and_clip,
+        f'{self.get_name()}/mutex')
+
+  def _clip(self, update, grads_and_vars, gradients, dims) -> list:
+    """Clips what was updated, after `update`; returns ops."""
+    results = []
+
+    def clip(axes, variables, ids):
+      result = self._clip_group(variables, ids, axes)
+      results.append(result)
+      return result.operation
+
+    updates = []
+    for group in clip_rules.group_parts([v for _, v in grads_and_vars], dims):
+      applied = [gradients[v.ref()] for v in group if v.ref() in gradients]
+      if applied:
+        updates.append(variable_update.VariableUpdate(
+            group, applied[0],
+            functools.partial(clip, dims[group[0].ref()])))
+    operations = variable_update.update_after(update, updates)
+    self._fraction_clipped = _fraction(results)
+    return operations
+
+  def _clip_group(self, variables, ids, axes) -> norm_clipping.ClipResult:
+    """Clips one variable, or the parts of one."""
+    if len(variables) > 1:
+      return norm_clipping.clip_jointly(variables, axes, self._max_norm)
+    if ids is None or 0 in axes or self._rows == 'all':
+      return norm_clipping.clip_variable(variables[0], axes, self._max_norm)
+    return norm_clipping.clip_rows(variables[0], ids, axes, self._max_norm)
+
+
+def _candidates(variables: list) -> list[tf.Variable]:
+  """Returns the variables that a rule may name in this context."""
+  known = {v.ref(): v for v in variables}
+  for variable in tf1.trainable_variables():
+    known.setdefault(variable.ref(), variable)
+  return list(known.values())
+
+
+def _fraction(results: list) -> Optional[tf.Tensor]:
+  """Returns the fraction of clipped slices, where one graph holds them all."""
+  if not results or tf.distribute.has_strategy():
+    return None
+  num_clipped = tf.add_n([r.num_clipped for r in results])
+  num_slices = tf.add_n([r.num_slices for r in results])
+  return tf.cast(num_clipped / tf.maximum(num_slices, 1), tf.float32)
