@@ -137,7 +137,7 @@ def _check_same(variable: tf.Variable, name: str, kwargs: dict,
                 tower: int) -> None:
   """Raises unless `variable` is what `tower` is about to make."""
   made = _UNIQUE_SUFFIX.sub('', variable.name.split(':')[0])
-  wanted = _UNIQUE_SUFFIX.sub('', name)
+  wanted = _UNIQUE_SUFFIX.sub('', name.rstrip('/'))
   shape = kwargs.get('shape')
   same = made.split('/')[-1] == wanted.split('/')[-1] and (
       shape is None or variable.shape.is_compatible_with(shape))

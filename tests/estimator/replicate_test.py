@@ -1,0 +1,330 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of replicate_model_fn: towers give the numbers of one device."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfplugin
+from tfplugin.estimator import replicate
+
+tf1 = tf.compat.v1
+
+# The models of the users use them.
+pytestmark = pytest.mark.filterwarnings('ignore:`tf.layers')
+
+_Reduction = tf1.losses.Reduction
+_TRAIN, _EVAL, _PREDICT = 'train', 'eval', 'infer'
+# Rounding of sums of a few float32 terms in another order.
+_TOLERANCE = 2e-6
+
+_X = np.random.RandomState(0).randn(7, 4).astype(np.float32)
+_Y = (_X[:, :1] * 2 + 1).astype(np.float32)
+
+
+def _devices(num_towers):
+  return [f'/cpu:{tower}' for tower in range(num_towers)]
+
+
+def _layers(x):
+  h = tf1.layers.dense(x, 3, tf.tanh,
+                       kernel_initializer=tf1.initializers.constant(.2),
+                       kernel_regularizer=lambda w: .1 * tf.reduce_sum(w * w))
+  return tf1.layers.dense(h, 1, kernel_initializer=tf1.initializers.ones())
+
+
+def _get_variable(x):
+  w = tf1.get_variable('w', [4, 1], initializer=tf1.initializers.constant(.3))
+  return x @ w
+
+
+def _variable(x):
+  w = tf.Variable(tf.fill([4, 1], .3), name='w')
+  b = tf.Variable([.1], name='b')
+  return x @ w + b
+
+
+def _keras(x):
+  h = tf.keras.layers.Dense(3, 'tanh', kernel_initializer='ones')(x)
+  return tf.keras.layers.Dense(1, kernel_initializer='ones')(h)
+
+
+def _keras_model(x):
+  return tf.keras.Sequential([
+      tf.keras.layers.Dense(3, 'tanh', kernel_initializer='ones'),
+      tf.keras.layers.Dense(1, kernel_initializer='ones')])(x)
+
+
+def _partitioned(x):
+  w = tf1.get_variable('w', [4, 1], initializer=tf1.initializers.constant(.3),
+                       partitioner=tf1.fixed_size_partitioner(2))
+  return x @ tf.convert_to_tensor(w)
+
+
+def _embedding(x):
+  table = tf1.get_variable('table', [5, 1],
+                           initializer=tf1.initializers.constant(.3))
+  ids = tf.cast(tf.abs(x) * 2, tf.int32) % 5
+  return tf.reduce_sum(tf.nn.embedding_lookup(table, ids), axis=1)
+
+
+_MODELS = (_layers, _get_variable, _variable, _keras, _keras_model,
+           _partitioned, _embedding)
+
+
+def _minimize(optimizer, loss):
+  return optimizer.minimize(loss, tf1.train.get_global_step())
+
+
+def _clip_and_apply(optimizer, loss):
+  variables = tf1.trainable_variables()
+  gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), .05)
+  return optimizer.apply_gradients(zip(gradients, variables),
+                                   tf1.train.get_global_step())
+
+
+def _train(devices, batches, model, optimizer=None, update=_minimize,
+           weights=None, num_features=4, **kwargs):
+  """Returns the losses and the variables after training; None: no towers."""
+  def model_fn(features, labels, mode):
+    output = model(features['x'])
+    tf1.losses.mean_squared_error(labels, output, features.get('weight', 1.0))
+    loss = tf1.losses.get_total_loss()
+    chosen = optimizer() if optimizer else tf1.train.AdamOptimizer(.1)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=update(chosen, loss))
+
+  if devices is not None:
+    model_fn = replicate.replicate_model_fn(
+        model_fn, devices=devices, **kwargs)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.train.create_global_step()
+    x = tf1.placeholder(tf.float32, [None, num_features])
+    y = tf1.placeholder(tf.float32, [None, 1])
+    features = {'x': x}
+    if weights is not None:
+      features['weight'] = tf1.placeholder(tf.float32, [None, 1])
+    spec = model_fn(features, y, _TRAIN)
+    session.run(tf1.global_variables_initializer())
+    losses = []
+    for rows in batches:
+      feed = {x: _X[rows], y: _Y[rows]}
+      if weights is not None:
+        feed[features['weight']] = weights[rows]
+      losses.append(session.run([spec.loss, spec.train_op], feed)[0])
+    return losses, {v.name: session.run(v) for v in tf1.global_variables()}
+
+
+def _assert_same(found, expected):
+  np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+  assert sorted(found[1]) == sorted(expected[1])
+  for name, value in expected[1].items():
+    np.testing.assert_allclose(
+        found[1][name], value, rtol=1e-5, atol=_TOLERANCE, err_msg=name)
+
+
+# Batches of 7, 2, 1 and 4 rows: not divisible, smaller than the towers, equal.
+_BATCHES = (slice(0, 7), slice(2, 4), slice(5, 6), slice(1, 5))
+
+
+@pytest.mark.parametrize('num_towers', (1, 2, 3))
+@pytest.mark.parametrize('model', _MODELS, ids=lambda model: model.__name__)
+def test_equals_one_device_for_every_batch_size(behavior, model, num_towers):
+  _assert_same(_train(_devices(num_towers), _BATCHES, model),
+               _train(None, _BATCHES, model))
+
+
+@pytest.mark.parametrize('optimizer', (
+    lambda: tf1.train.GradientDescentOptimizer(.1),
+    lambda: tf1.train.MomentumOptimizer(.1, .9, use_nesterov=True),
+    lambda: tf1.train.AdagradOptimizer(.1),
+    lambda: tf1.train.RMSPropOptimizer(.1),
+    lambda: tf1.train.FtrlOptimizer(.1),
+    lambda: tfplugin.TowerOptimizer(tf1.train.AdamOptimizer(.1)),
+    lambda: tfplugin.TowerOptimizer(lambda: tf1.train.AdamOptimizer(.1)),
+), ids=('sgd', 'nesterov', 'adagrad', 'rmsprop', 'ftrl', 'tower', 'tower_fn'))
+def test_equals_one_device_with_every_optimizer(behavior, optimizer):
+  _assert_same(_train(_devices(2), _BATCHES, _layers, optimizer),
+               _train(None, _BATCHES, _layers, optimizer))
+
+
+def test_clips_the_gradient_of_the_batch(behavior):
+  train = functools.partial(_train, batches=_BATCHES, model=_layers,
+                            update=_clip_and_apply)
+  _assert_same(train(_devices(3)), train(None))
+
+
+def test_sgd_step_by_hand(behavior):
+  # w = 0, x = 1, 2, 3, y = 2 x, rate 0.1: the gradient is
+  # -2 mean(x y) = -4 * (1 + 4 + 9) / 3, in one tower of 2 rows and one of 1.
+  def model_fn(features, labels, mode):
+    w = tf1.get_variable('w', [], initializer=tf1.initializers.zeros())
+    loss = tf.reduce_mean(tf.square(labels - w * features))
+    train_op = tf1.train.GradientDescentOptimizer(.1).minimize(loss)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf.constant([1., 2., 3.])
+    spec = replicate.replicate_model_fn(model_fn, devices=_devices(2))(
+        x, 2 * x, _TRAIN)
+    session.run(tf1.global_variables_initializer())
+    loss, _ = session.run([spec.loss, spec.train_op])
+    assert loss == pytest.approx(4 * 14 / 3)
+    assert session.run(tf1.global_variables()[0]) == pytest.approx(.1 * 4 * 14 / 3)
+
+
+def _loss_of(losses, weights, reduction, devices, loss_reduction=None):
+  """Returns the loss of rows with these losses and weights."""
+  def model_fn(features, labels, mode):
+    loss = tf1.losses.compute_weighted_loss(
+        features, labels, reduction=reduction)
+    return tf.estimator.EstimatorSpec(mode, loss=loss)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    spec = replicate.replicate_model_fn(
+        model_fn, devices=devices,
+        loss_reduction=loss_reduction or reduction)(
+            tf.constant(losses), tf.constant(weights), _EVAL)
+    return session.run(spec.loss)
+
+
+@pytest.mark.parametrize('reduction, expected', (
+    # S = 8 + 0 + 2 + 2 = 12, three weights are not zero, four elements.
+    (_Reduction.SUM, 12.0),
+    (_Reduction.SUM_OVER_BATCH_SIZE, 3.0),
+    # Towers have 8/1 and 4/2: their mean, 5, is what contrib returned.
+    (_Reduction.SUM_BY_NONZERO_WEIGHTS, 4.0),
+    # The weights sum to 1 + 0 + 2 + 1.
+    (_Reduction.MEAN, 3.0)))
+def test_losses_with_uneven_weights(behavior, reduction, expected):
+  loss = _loss_of([8., 5., 1., 2.], [1., 0., 2., 1.], reduction, _devices(2))
+  assert loss == pytest.approx(expected)
+
+
+def test_uneven_weights_train_as_one_device(behavior):
+  weights = np.array([[1], [0], [3], [0], [0], [2], [1]], np.float32)
+  train = functools.partial(_train, batches=(slice(0, 7), slice(3, 5)),
+                            model=_layers, weights=weights)
+  _assert_same(train(_devices(3)), train(None))
+
+
+def _predict_spec(features, labels, mode):
+  del labels
+  export = tf.estimator.export
+  scores = tf.nn.softmax(features)
+  classes = tf.as_string(features)
+  value = tf.reduce_sum(features, axis=1)
+  return tf.estimator.EstimatorSpec(
+      mode, predictions={'scores': scores, 'nested': value},
+      export_outputs={
+          'classes': export.ClassificationOutput(scores, classes),
+          'value': export.RegressionOutput(value),
+          'serving_default': export.PredictOutput({'a': scores, 'b': value})})
+
+
+@pytest.mark.parametrize('rows', (8, 5, 1))
+def test_predictions_and_exports_are_concatenated_in_order(behavior, rows):
+  x = np.arange(3 * rows, dtype=np.float32).reshape(rows, 3)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    features = tf1.placeholder(tf.float32, [None, 3])
+    spec = replicate.replicate_model_fn(_predict_spec, devices=_devices(2))(
+        features, None, _PREDICT)
+    outputs = spec.export_outputs
+    scores, classes, value, b = session.run(
+        [outputs['classes'].scores, outputs['classes'].classes,
+         spec.predictions['nested'], outputs['serving_default'].outputs['b']],
+        {features: x})
+  # contrib: scores (8, 3) beside classes (2, 4, 3).
+  assert scores.shape == classes.shape == (rows, 3)
+  assert [float(c) for c in classes.ravel()] == list(x.ravel())
+  np.testing.assert_allclose(value, x.sum(axis=1))
+  np.testing.assert_allclose(b, x.sum(axis=1))
+
+
+def test_names_of_towers_and_of_the_loss(behavior):
+  def model_fn(features, mode):
+    w = tf1.get_variable('w', [2])
+    tf.identity(features, name='seen')
+    return tf.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_sum(w) + tf.reduce_mean(features))
+
+  with tf.Graph().as_default() as graph:
+    spec = replicate.replicate_model_fn(model_fn, devices=_devices(3))(
+        tf.ones([3, 1]), mode=_EVAL)
+    assert spec.loss.name == 'loss:0'
+    for tower in range(3):
+      name = f'tower_{tower}/seen' if tower else 'seen'
+      device = tf.DeviceSpec.from_string(
+          graph.get_operation_by_name(name).device)
+      assert (device.device_type, device.device_index) == ('CPU', tower)
+    assert [v.name for v in tf1.global_variables()] == ['w:0']
+    assert tf1.trainable_variables()[0].device.endswith('CPU:0')
+
+
+def test_towers_are_placed_on_gpus_and_variables_on_the_cpu(behavior):
+  def model_fn(features, labels, mode):
+    loss = tf1.losses.mean_squared_error(labels, _layers(features))
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss,
+        train_op=tf1.train.AdamOptimizer(.1).minimize(loss))
+
+  with tf.Graph().as_default() as graph:
+    replicate.replicate_model_fn(model_fn, devices=['/gpu:0', '/gpu:1'])(
+        tf.ones([4, 4]), tf.ones([4, 1]), _TRAIN)
+    for prefix, index in (('', 0), ('tower_1/', 1)):
+      matmul = graph.get_operation_by_name(f'{prefix}dense/MatMul')
+      assert matmul.device.endswith(f'device:GPU:{index}')
+    for variable in tf1.global_variables():
+      assert variable.device.endswith('device:CPU:0'), variable
+
+
+def test_keeps_nothing_in_collections(behavior):
+  with tf.Graph().as_default() as graph:
+    def model_fn(features, labels, mode):
+      loss = tf1.losses.mean_squared_error(labels, _layers(features))
+      optimizer = tfplugin.TowerOptimizer(tf1.train.AdamOptimizer(.1))
+      return tf.estimator.EstimatorSpec(
+          mode, loss=loss, train_op=optimizer.minimize(loss))
+
+    replicate.replicate_model_fn(model_fn, devices=_devices(2))(
+        tf.ones([4, 4]), tf.ones([4, 1]), _TRAIN)
+    key = tfplugin.TowerOptimizer.COLLECTION_FOR_GRAPH_STATES
+    assert not graph.get_collection(key)
+    meta_graph = tf1.train.export_meta_graph(clear_extraneous_savers=True)
+    # Only what a graph of one device has too; all of it can be serialized.
+    assert set(meta_graph.collection_def) == {
+        'variables', 'trainable_variables', 'train_op', 'losses',
+        'regularization_losses'}
+  with tf.Graph().as_default():
+    tf1.train.import_meta_graph(meta_graph)
+
+
+def test_batch_of_rank_0_is_refused(behavior):
+  model_fn = replicate.replicate_model_fn(_predict_spec, devices=_devices(2))
+  with tf.Graph().as_default():
+    with pytest.raises(ValueError, match='first dimension'):
+      model_fn(tf.constant(1.0), None, _PREDICT)
+
+
+def test_missing_labels_are_refused_in_train(behavior):
+  with tf.Graph().as_default():
+    with pytest.raises(ValueError, match='`labels` must be given in TRAIN'):
+      replicate.replicate_model_fn(_predict_spec, devices=_devices(2))(
+          tf.ones([2, 1]), None, _TRAIN)
+
+
+@pytest.mark.parametrize('reduction', (_Reduction.NONE, 'mean', None))
+def test_bad_loss_reduction_is_refused(reduction):
+  with pytest.raises(ValueError, match='`loss_reduction` must be one of'):
+    replicate.replicate_model_fn(_predict_spec, loss_reduction=reduction)
+
+
+def test_inside_a_strategy_is_refused(behavior):
+  model_fn = replicate.replicate_model_fn(_predict_spec, devices=_devices(2))
+  strategy = tf1.distribute.OneDeviceStrategy('/cpu:0')
+  with tf.Graph().as_default(), strategy.scope():
+    with pytest.raises(RuntimeError, match='inside a tf.distribute strategy'):
+      model_fn(tf.ones([2, 1]), None, _PREDICT)
