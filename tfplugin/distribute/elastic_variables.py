@@ -178,9 +178,10 @@ class LocalCopy(_tf_internals.ResourceVariable):
     """Raises: only a Saver calls it, which would store this very copy.
 
     Raises:
-      RuntimeError: A Saver was given the parts of a partitioned variable.
+      RuntimeError: Always.
     """
     raise RuntimeError(
-        'A Saver of partitioned variables must be given the centre variables. '
-        f'Received: {self.name}. Pass `tf.compat.v1.global_variables()` to '
-        'the Saver instead of the trainable variables.')
+        'A Saver of a partitioned variable, or one with names of its own, must '
+        f'be given centre variables. Received: the local copy {self.name!r}. '
+        'Pass `tf.compat.v1.global_variables()` to the Saver instead of the '
+        'trainable variables.')

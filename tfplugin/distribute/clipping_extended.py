@@ -1,0 +1,158 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Clips a variable after each update that passes through any strategy."""
+
+from __future__ import annotations
+
+import weakref
+
+import tensorflow as tf
+
+from tfplugin.distribute import per_graph
+from tfplugin.ops import clip_rules
+from tfplugin.ops import norm_clipping
+
+tf1 = tf.compat.v1
+
+
+class ClippingState:
+  """The variables made in one graph, or eagerly, and what is clipped of them.
+
+  Attributes:
+    trained: The trainable variables, in the order of their creation.
+  """
+
+  def __init__(self):
+    self.trained = []
+    self._dims = None
+    self._known = set()
+    self._groups = {}
+    self._updated = {}
+
+  def __deepcopy__(self, memo):
+    return type(self)()
+
+  def dims_of(self, variable: tf.Variable, rules):
+    """The dims that `variable` is clipped along, or None.
+
+    Args:
+      variable: As the optimizer knows it.
+      rules: From `clip_rules.parse`.
+
+    Raises:
+      ValueError: A rule selects nothing, or dims do not fit.
+    """
+    if variable.ref() not in self._known:
+      trained = [reference() for reference in self.trained]
+      trained = [v for v in trained if v is not None]
+      try:
+        self._dims = clip_rules.resolve(rules, trained)
+      except ValueError as error:
+        raise ValueError(rules_error(error)) from error
+      self._known = {v.ref() for v in trained} | {variable.ref()}
+      for group in clip_rules.group_parts(trained, self._dims):
+        self._groups.update((v.ref(), group) for v in group)
+    return self._dims.get(variable.ref())
+
+  def group_is_updated(self, variable: tf.Variable, component: tf.Variable,
+                       result):
+    """Notes an update; returns the group's, once all of its parts have one.
+
+    Args:
+      variable: As the optimizer knows it.
+      component: The variable that was updated for it.
+      result: What the update returned.
+
+    Returns:
+      (components, results) of all parts, or None.
+    """
+    group = self._groups[variable.ref()]
+    updated = self._updated.setdefault(id(group), {})
+    updated[variable.ref()] = (component, result)
+    if len(updated) < len(group):
+      return None
+    del self._updated[id(group)]
+    return tuple(zip(*[updated[v.ref()] for v in group]))
+
+
+class ClippingExtended:
+  """Goes in front of the extended class of a strategy.
+
+  Every update that an optimizer asks for comes through `_update` with a
+  function that updates one component; the clip is put after that function, so
+  that it runs wherever the strategy runs the update.
+  """
+
+  def set_clipping(self, rules, max_norm: float) -> None:
+    """Sets what is clipped.
+
+    Args:
+      rules: From `clip_rules.parse`.
+      max_norm: The bound.
+    """
+    self._clip_rules = rules
+    self._clip_norm = max_norm
+    self._clip_states = per_graph.PerGraph()
+    self._clip_eager = ClippingState()
+
+  def _clip_state(self) -> ClippingState:
+    if tf.executing_eagerly() or tf.inside_function():
+      return self._clip_eager
+    graph = tf1.get_default_graph()
+    return self._clip_states.setdefault(graph, ClippingState())
+
+  def _create_variable(self, next_creator, **kwargs):
+    variable = super()._create_variable(next_creator, **kwargs)
+    if variable.trainable:
+      # A function that creates variables lifts them out of itself.
+      with tf.init_scope():
+        self._clip_state().trained.append(weakref.ref(variable))
+    return variable
+
+  def _update(self, var, fn, args, kwargs, group):
+    update = super()._update
+    state = self._clip_state()
+    if _is_assignment(fn):
+      return update(var, fn, args, kwargs, group)
+    axes = state.dims_of(var, self._clip_rules)
+    if axes is None:
+      return update(var, fn, args, kwargs, group)
+
+    def update_and_clip(component, *args, **kwargs):
+      result = fn(component, *args, **kwargs)
+      return self._clip(state, var, component, axes, args, result)
+
+    return update(var, update_and_clip, args, kwargs, group)
+
+  def _clip(self, state, var, component, axes, args, result):
+    """Clips `component`, if the update `result` completes what is clipped."""
+    updated = state.group_is_updated(var, component, result)
+    if updated is None:
+      return result
+    components, results = updated
+    rows = [a.indices for a in args if isinstance(a, tf.IndexedSlices)]
+    done = [r for r in tf.nest.flatten(list(results)) if r is not None]
+    with tf.control_dependencies(done):
+      if len(components) > 1:
+        clip = norm_clipping.clip_jointly(components, axes, self._clip_norm)
+      elif rows and 0 not in axes:
+        clip = norm_clipping.clip_rows(
+            component, rows[0], axes, self._clip_norm)
+      else:
+        clip = norm_clipping.clip_variable(component, axes, self._clip_norm)
+    return clip.operation
+
+
+def rules_error(error: Exception) -> str:
+  """The message of an error of `clip_rules`, with this argument's name."""
+  return str(error).replace('vars_to_clip_dims', 'rules')
+
+
+def _is_assignment(fn) -> bool:
+  """Whether `fn` is what a distributed variable's own assignment runs.
+
+  Such as a batch norm's moving average, or loading weights: no update of an
+  optimizer.
+  """
+  module = getattr(fn, '__module__', None) or ''
+  return module.startswith('tensorflow.python.distribute')
