@@ -6,9 +6,13 @@ from tfplugin.distribute.drop_stale_gradient_strategy import (
 )
 from tfplugin.distribute.elastic_average_strategy import ElasticAverageStrategy
 from tfplugin.distribute.tower_strategy import TowerStrategy
+from tfplugin.distribute.variable_clipping_strategy import (
+  VariableClippingStrategy,
+)
 
 __all__ = (
     'DropStaleGradientStrategy',
     'ElasticAverageStrategy',
     'TowerStrategy',
+    'VariableClippingStrategy',
 )
