@@ -1,0 +1,95 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the rules that select variables to clip."""
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.ops import clip_rules
+
+
+def _variables():
+  return [tf.Variable(tf.zeros(shape), name=name)
+          for name, shape in (('embedding/table', [4, 2]),
+                              ('dense/kernel', [2, 3]), ('dense/bias', [3]))]
+
+
+def _resolve(rules, variables=None):
+  variables = variables or _variables()
+  resolved = clip_rules.resolve(clip_rules.parse(rules), variables)
+  return {clip_rules.name_of(v): resolved[v.ref()]
+          for v in variables if v.ref() in resolved}
+
+
+@pytest.mark.parametrize('dims, rank, want', [
+    ([1], 2, (1,)), ([-1], 2, (1,)), ([-2], 2, (0,)), ([2, 0], 3, (0, 2)),
+    ([-1, 0], 1 + 1, (0, 1))])
+def test_normalize_dims(dims, rank, want):
+  assert clip_rules.normalize_dims(dims, rank, 'v') == want
+
+
+@pytest.mark.parametrize('dims, rank, text', [
+    ([2], 2, 'must be in'), ([-3], 2, 'must be in'), ([0], 0, 'must be in'),
+    ([1, -1], 2, 'must not repeat'), ([0, 0], 2, 'must not repeat')])
+def test_dims_that_do_not_fit(dims, rank, text):
+  with pytest.raises(ValueError, match=f"'v' {text}.*Received: "):
+    clip_rules.normalize_dims(dims, rank, 'v')
+
+
+@pytest.mark.parametrize('rules, want', [
+    ({'table$': 1}, {'embedding/table': (1,)}),
+    ({'^dense/': -1}, {'dense/kernel': (1,), 'dense/bias': (0,)}),
+    ([('kernel', [0]), ('table', [0, 1])],
+     {'embedding/table': (0, 1), 'dense/kernel': (0,)}),
+    ({(lambda name: 'bias' in name): [0]}, {'dense/bias': (0,)}),
+])
+def test_rules_by_name(rules, want):
+  assert _resolve(rules) == want
+
+
+def test_rules_by_variable():
+  variables = _variables()
+  want = {'embedding/table': (1,)}
+  assert _resolve({variables[0].ref(): 1}, variables) == want
+  assert _resolve([(variables[0], (1,))], variables) == want
+
+
+def test_rules_may_agree_but_not_contradict():
+  assert _resolve({'table': 1, 'embed': -1}) == {'embedding/table': (1,)}
+  with pytest.raises(ValueError, match='one set of dims.*embedding/table|'
+                     "'embedding/table' one set of dims"):
+    _resolve({'table': 1, 'embed': 0})
+
+
+def test_a_rule_that_selects_nothing_lists_near_names():
+  with pytest.raises(ValueError, match="'embeding/tabel'.*Near names: "
+                     r"\['embedding/table'"):
+    _resolve({'embeding/tabel': 1})
+
+
+@pytest.mark.parametrize('rules, error, text', [
+    ({}, ValueError, 'must name a variable'),
+    ([], ValueError, 'must name a variable'),
+    (None, TypeError, 'must be a mapping'),
+    ('table', TypeError, 'must be a mapping'),
+    (['table'], TypeError, 'must be a mapping'),
+    ({'table': []}, ValueError, 'must not be empty'),
+    ({'table': 1.5}, TypeError, 'must be integers'),
+    ({'table': 'x'}, TypeError, 'must be integers'),
+    ({'table': None}, TypeError, 'must be integers'),
+    ({3: 1}, TypeError, 'A key of'),
+])
+def test_malformed_rules(rules, error, text):
+  with pytest.raises(error, match=f'{text}.*Received: '):
+    clip_rules.parse(rules)
+
+
+def test_dims_of_a_variable_are_checked_at_once():
+  variable = tf.Variable(tf.zeros([2, 2]), name='v')
+  with pytest.raises(ValueError, match=r'must be in \[-2, 2\)'):
+    clip_rules.parse([(variable, [2])])
+
+
+@pytest.mark.parametrize('max_norm', [1, 0.5, 1e-30])
+def test_good_bounds(max_norm):
+  assert clip_rules.check_max_norm(max_norm) == max_norm
