@@ -62,7 +62,9 @@ def embedding(features, labels, mode, params):
     return tf.estimator.EstimatorSpec(mode, predictions={'vectors': words})
   near = tf.reduce_sum(words * tf.nn.embedding_lookup(context, labels), 1)
   loss = tf.reduce_mean(_sampled_loss(words, near, labels, context, num_words))
-  others = tf.nn.embedding_lookup(context, tf.roll(labels, 1, 0))
+  # The neighbour in a pair far away: the next pair may be of the same word.
+  half = tf.shape(labels)[0] // 2
+  others = tf.nn.embedding_lookup(context, tf.roll(labels, half, 0))
   is_right = near > tf.reduce_sum(words * others, 1)
   metrics = {
       'accuracy': tf1.metrics.mean(tf.cast(is_right, tf.float32)),

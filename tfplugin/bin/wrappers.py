@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from collections.abc import Sequence
 
 import tensorflow as tf
 
+from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.estimator import replicate
 from tfplugin.optimizers import cross_shard
 from tfplugin.optimizers import drop_stale_gradient
 from tfplugin.optimizers import tower
+from tfplugin.optimizers import variable_clipping
 
 tf1 = tf.compat.v1
 
@@ -80,6 +83,22 @@ class _DropStale(Wrapped):
     return spec
 
 
+class _VariableClipping(Wrapped):
+  """Keeps the rows of embeddings and the weights of each unit in a ball."""
+
+  def optimizer(self) -> tf1.train.Optimizer:
+    # Several workers update the same rows: with the lock, update and clip are
+    # one, and no row is ever seen outside the ball.
+    self._optimizer = variable_clipping.VariableClippingOptimizer(
+        super().optimizer(), _dims_to_clip(tf1.trainable_variables()),
+        self.options.max_norm, use_locking=True)
+    return self._optimizer
+
+  def finish(self, spec: tf.estimator.EstimatorSpec):
+    self.figures = {'fraction of rows clipped': self._optimizer.fraction_clipped}
+    return spec
+
+
 class _Tower(Wrapped):
   """Splits each batch over the logical devices of this process."""
 
@@ -98,9 +117,23 @@ class _CrossShard(Wrapped):
     return cross_shard.CrossShardOptimizer(super().optimizer())
 
 
+def _dims_to_clip(variables: Sequence[tf.Variable]) -> dict:
+  """Returns which dims of each weight have their norm bounded."""
+  dims = {}
+  for variable in variables:
+    rank = len(variable.shape)
+    if variable.op.name in models.EMBEDDING_TABLES:
+      dims[variable.ref()] = [1]
+    elif rank > 1:
+      # All that leads into one unit.
+      dims[variable.ref()] = list(range(rank - 1))
+  return dims
+
+
 _WRAPPED = {
     'none': Wrapped,
     'drop_stale': _DropStale,
+    'variable_clipping': _VariableClipping,
     'tower': _Tower,
     'cross_shard': _CrossShard,
 }
