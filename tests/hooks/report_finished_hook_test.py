@@ -1,0 +1,31 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the hook that reports the end of a task."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import tf_config
+from tfplugin.hooks import finish_board
+from tfplugin.hooks import report_finished_hook
+
+tf1 = tf.compat.v1
+
+
+def test_the_task_is_on_the_list_after_its_last_step_not_before(monkeypatch):
+  cluster = tf_config.make_cluster(1, 1)
+  spec = tf.train.ClusterSpec(cluster)
+  server = tf.distribute.Server(spec, job_name='ps', task_index=0)
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}}))
+  hook = report_finished_hook.ReportFinishedHook(tf.estimator.RunConfig())
+  with tf.Graph().as_default():
+    step = tf.constant(1)
+    with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
+      session.run(step)
+      with pytest.raises(TimeoutError, match='worker:0'):
+        finish_board.wait_for_tasks(spec, ['worker:0'], 'ps:0', 0.1)
+  finish_board.wait_for_tasks(spec, ['worker:0'], 'ps:0', 10.0)
+  del server

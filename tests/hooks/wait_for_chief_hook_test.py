@@ -1,0 +1,90 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of a worker's wait for the chief's initialisation."""
+
+import json
+import threading
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import tf_config
+from tfplugin.hooks import wait_for_chief_hook
+
+tf1 = tf.compat.v1
+
+
+@pytest.fixture
+def cluster():
+  """Addresses of a chief, a worker and a ps, with worker and ps running."""
+  addresses = tf_config.make_cluster(1, 1)
+  servers = [tf.distribute.Server(addresses, job_name=job, task_index=0)
+             for job in ('ps', 'worker')]
+  yield addresses
+  del servers
+
+
+def _hook(monkeypatch, cluster, task_type='worker', **kwargs):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': task_type, 'index': 0}}))
+  return wait_for_chief_hook.WaitForChiefHook(tf.estimator.RunConfig(), **kwargs)
+
+
+def _variable():
+  with tf1.device('/job:ps/task:0'):
+    return tf1.get_variable('weight', initializer=3.0)
+
+
+def test_the_error_names_the_chief_and_the_variables(
+    behavior, monkeypatch, cluster):
+  hook = _hook(monkeypatch, cluster, time_limit_secs=0.5)
+  with tf.Graph().as_default():
+    _variable()
+    with pytest.raises(TimeoutError, match=(
+        'worker:0 waited 0.5 s for chief:0.*no value yet: weight')):
+      hook.begin()
+
+
+def test_it_goes_on_when_the_chief_has_initialised(
+    behavior, monkeypatch, cluster):
+  hook = _hook(monkeypatch, cluster, time_limit_secs=30.0)
+
+  def initialise():
+    with tf.Graph().as_default():
+      variable = _variable()
+      target = f'grpc://{cluster["ps"][0]}'
+      config = tf1.ConfigProto(device_filters=['/job:ps'])
+      with tf1.Session(target, config=config) as session:
+        session.run(variable.initializer)
+
+  chief = threading.Timer(0.5, initialise)
+  chief.start()
+  with tf.Graph().as_default():
+    variable = _variable()
+    hook.begin()
+    config = tf1.ConfigProto(device_filters=['/job:ps', '/job:worker'])
+    with tf1.Session(f'grpc://{cluster["worker"][0]}', config=config) as session:
+      assert session.run(variable) == 3.0
+  chief.join()
+
+
+@pytest.mark.parametrize('task_type', ['chief', 'ps'])
+def test_only_a_worker_waits(monkeypatch, task_type):
+  # Nothing listens there.
+  hook = _hook(monkeypatch, tf_config.make_cluster(1, 1), task_type)
+  with tf.Graph().as_default():
+    _variable()
+    hook.begin()
+
+
+def test_a_ps_that_does_not_answer_is_named(monkeypatch):
+  hook = _hook(monkeypatch, tf_config.make_cluster(1, 1), time_limit_secs=0.5)
+  with tf.Graph().as_default():
+    _variable()
+    with pytest.raises(TimeoutError, match='not every parameter server'):
+      hook.begin()
+
+
+def test_a_limit_has_to_be_positive():
+  with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
+    wait_for_chief_hook.WaitForChiefHook(tf.estimator.RunConfig(), -1.0)

@@ -1,0 +1,47 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the chief's wait for the workers."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import tf_config
+from tfplugin.hooks import finish_board
+from tfplugin.hooks import wait_for_workers_hook
+
+
+def _config(monkeypatch, cluster, task_type='chief'):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': task_type, 'index': 0}}))
+  return tf.estimator.RunConfig()
+
+
+def test_the_chief_stays_until_the_workers_have_reported(monkeypatch):
+  cluster = tf_config.make_cluster(2, 1)
+  spec = tf.train.ClusterSpec(cluster)
+  server = tf.distribute.Server(spec, job_name='ps', task_index=0)
+  hook = wait_for_workers_hook.WaitForWorkersHook(
+      _config(monkeypatch, cluster), time_limit_secs=0.3)
+  finish_board.report_finished(spec, 'worker:0')
+  with pytest.raises(TimeoutError, match=r'chief:0.*last step of worker:1\.'):
+    hook.end(None)
+  finish_board.report_finished(spec, 'worker:1')
+  hook.end(None)
+  del server
+
+
+@pytest.mark.parametrize('task_type, num_workers, num_ps', [
+    ('worker', 1, 1), ('chief', 0, 1), ('chief', 1, 0)])
+def test_where_nobody_is_to_be_waited_for(monkeypatch, task_type, num_workers,
+                                          num_ps):
+  # Nothing listens on these ports: any look at a list would fail.
+  config = _config(monkeypatch, tf_config.make_cluster(num_workers, num_ps),
+                   task_type)
+  wait_for_workers_hook.wait_for_workers(config, 0.1)
+
+
+def test_a_limit_has_to_be_positive():
+  with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
+    wait_for_workers_hook.WaitForWorkersHook(tf.estimator.RunConfig(), 0)
