@@ -10,9 +10,9 @@ work whatever state the training session is in.
 
 Protocol:
   1. A worker writes its name to the list of every ps when it has ended.
-  2. The chief reads the list of ps 0 until every worker is on it, and only then
-     writes its own name to every list: it could not read from a ps that has gone.
-  3. A ps reads its own list until the chief and every worker are on it, and ends.
+  2. The chief reads the list of ps 0 until every worker is on it. Only then it
+     writes its own name to every list: it could not read from a ps that left.
+  3. A ps reads its own list until the chief and every worker are on it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ POLL_SECS = 0.2
 
 
 def training_tasks(cluster_spec: tf.train.ClusterSpec) -> list[str]:
-  """Returns the names of the tasks that train, e.g. `['chief:0', 'worker:0']`."""
+  """Returns the names of the tasks that train, such as `worker:0`."""
   return [f'{job}:{index}' for job in ('chief', 'master', 'worker')
           if job in cluster_spec.jobs
           for index in cluster_spec.task_indices(job)]

@@ -19,7 +19,7 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
   waits for the others by `WaitForWorkersHook`.
 
   Give it as the last hook: once the chief and every worker have reported, the
-  parameter servers end, and a hook that is asked later could not reach a variable.
+  parameter servers end, and a hook that is called later finds no variable.
   A task that finds the work done makes no session and calls no hook. Where you
   can, call `tfplugin.estimator.train_and_evaluate`, which has neither caveat.
 

@@ -17,10 +17,10 @@ _POLL_SECS = 0.1
 class WaitForChiefHook(tf1.train.SessionRunHook):
   """Waits, before a worker's session is made, for the chief's initialisation.
 
-  TensorFlow's own wait looks every 30 s, with no way to say otherwise through an
-  Estimator: a worker that loses the race against the chief by a moment begins
-  half a minute late. This hook looks ten times a second and is done before that
-  wait begins. It does nothing in another task than a worker of a cluster with
+  TensorFlow's own wait looks every 30 s, with no way to say otherwise through
+  an Estimator: a worker that loses the race against the chief by a moment
+  begins half a minute late. This hook looks ten times a second and is done
+  before that wait begins. It does nothing in another task than a worker of a cluster with
   parameter servers.
 
   Raises:
@@ -43,8 +43,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     Args:
       config: The Estimator's configuration, which knows cluster, task and
         master.
-      time_limit_secs: The limit in seconds. It has to be longer than the chief's
-        start takes, the restoring of a checkpoint included.
+      time_limit_secs: The limit in seconds. It has to be longer than the
+        chief's start takes, the restoring of a checkpoint included.
 
     Raises:
       ValueError: the limit is not positive.
