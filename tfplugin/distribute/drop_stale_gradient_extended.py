@@ -61,6 +61,8 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
     reduced = super()._batch_reduce_to(reduce_op, value_destination_pairs,
                                        options)
+    if not parameter_server_base.updates_variables(value_destination_pairs):
+      return reduced
     graph = tf1.get_default_graph()
     if graph not in self._states:
       self._states[graph] = self._decide(reduced)
@@ -84,6 +86,8 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     return StepState(read_step, is_fresh)
 
   def _update(self, var, fn, args, kwargs, group):
+    parameter_server_base.refuse_keras_update(
+        fn, 'DropStaleGradientStrategy', '')
     update = super()._update
     state = self._states.get(tf1.get_default_graph())
     variable = parameter_server_base.unwrapped(var)

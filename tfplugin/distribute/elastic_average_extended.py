@@ -108,6 +108,8 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
     reduced = super()._batch_reduce_to(reduce_op, value_destination_pairs,
                                        options)
+    if not parameter_server_base.updates_variables(value_destination_pairs):
+      return reduced
     exchange = self._exchange()
     pairs = [exchange.pair_of(parameter_server_base.unwrapped(destination))
              for _, destination in value_destination_pairs]
@@ -122,7 +124,11 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
     return [elastic_exchange.after(value, [exchanged]) for value in reduced]
 
   def _update(self, var, fn, args, kwargs, group):
-    if self._settings.count_steps == 'communication' and _is_global_step(var):
+    if self._settings.count_steps != 'communication':
+      return super()._update(var, fn, args, kwargs, group)
+    parameter_server_base.refuse_keras_update(
+        fn, 'ElasticAverageStrategy', ", or count_steps='local'")
+    if _is_global_step(var):
       return self._update_if_communicating(var, fn, args, kwargs, group)
     return super()._update(var, fn, args, kwargs, group)
 

@@ -113,6 +113,42 @@ def unwrapped(variable: tf.Variable) -> tf.Variable:
   return variable
 
 
+def updates_variables(value_destination_pairs) -> bool:
+  """Whether a reduction is an optimizer's, towards variables.
+
+  A model may also reduce tensors of its own, towards tensors.
+
+  Args:
+    value_destination_pairs: What `batch_reduce_to` was called with.
+  """
+  return all(isinstance(destination, tf.Variable)
+             for _, destination in value_destination_pairs)
+
+
+def refuse_keras_update(fn, strategy_name: str, remedy: str) -> None:
+  """Raises if `fn`, which updates a variable, is a Keras optimizer's.
+
+  A Keras optimizer advances the global step by itself, where a strategy cannot
+  keep it from doing so.
+
+  Args:
+    fn: What `extended.update` was called with.
+    strategy_name: For the message.
+    remedy: What else would work, for the message.
+
+  Raises:
+    TypeError: It is a Keras optimizer's.
+  """
+  module = getattr(fn, '__module__', None) or ''
+  if module.split('.')[0] == 'keras':
+    raise TypeError(
+        f'{strategy_name} decides when the global step advances; the optimizer '
+        'must be a `tf.compat.v1.train.Optimizer`. Received: an update by the '
+        f'Keras optimizer of `{module}`. Pass e.g. '
+        '`tf.compat.v1.train.AdamOptimizer(1e-3)`, to canned estimators those '
+        f'of `tf.compat.v1.estimator`{remedy}.')
+
+
 def resolver_or_default(
     cluster_resolver: Optional[tf.distribute.cluster_resolver.ClusterResolver],
 ) -> tf.distribute.cluster_resolver.ClusterResolver:
