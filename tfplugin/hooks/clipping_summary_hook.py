@@ -1,0 +1,57 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Shows in TensorBoard what fraction of the slices is clipped."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfplugin.hooks import summary_writer_hook
+from tfplugin.optimizers import variable_clipping
+
+
+class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
+  """Writes what a `VariableClippingOptimizer` does.
+
+  The figure belongs to the update: every `session.run` of a session with this
+  hook makes a training step, as with Estimator.
+
+  Scalars written, against global_step:
+    clipping/fraction_clipped: of the slices that the last step looked at.
+
+  Example:
+    ```
+    hook = tfplugin.hooks.ClippingSummaryHook(optimizer, model_dir)
+    estimator_spec = tf.estimator.EstimatorSpec(..., training_hooks=[hook])
+    ```
+  """
+
+  def __init__(self,
+               optimizer: variable_clipping.VariableClippingOptimizer,
+               output_dir: str,
+               every_n_steps: int = 100):
+    """Remembers what to watch.
+
+    Args:
+      optimizer: Has applied gradients in this graph before the session starts.
+      output_dir: Where the event files go.
+      every_n_steps: Global steps between two points.
+
+    Raises:
+      TypeError: `optimizer` is of another type.
+      ValueError: `every_n_steps` is less than 1.
+    """
+    if not isinstance(optimizer, variable_clipping.VariableClippingOptimizer):
+      raise TypeError('`optimizer` must be a `VariableClippingOptimizer`. '
+                      f'Received: {optimizer!r}')
+    super().__init__(output_dir, every_n_steps)
+    self._optimizer = optimizer
+
+  def scalars(self) -> dict[str, tf.Tensor]:
+    """See base class."""
+    fraction = self._optimizer.fraction_clipped
+    if fraction is None:
+      raise RuntimeError(
+          'ClippingSummaryHook found no update of its optimizer in this graph. '
+          'Call `minimize()` first; replicas of a strategy have no figure.')
+    return {'clipping/fraction_clipped': fraction}
