@@ -58,8 +58,10 @@ class StatusHook(tf1.train.SessionRunHook):
       counts: Likewise, where the sum over the roles is shown.
     """
     self._path = pathlib.Path(path)
-    self._tensors = {'loss': loss, 'figures': dict(figures),
-                     'counts': dict(counts)}
+    self._tensors = {'loss': loss}
+    self._figures = {'figures': dict(figures), 'counts': dict(counts)}
+    self._last_figures = {'figures': {}, 'counts': {}}
+    self._is_due = False
     self._file = None
     self._local_steps = 0
     self._first_step_time = None
@@ -72,9 +74,11 @@ class StatusHook(tf1.train.SessionRunHook):
     self._file = open(self._path, 'w')
 
   def before_run(self, run_context) -> tf1.train.SessionRunArgs:
-    """Asks for the values; scalars, whose cost is not noticed."""
+    """Asks for step and loss, and for the figures when they will be shown."""
     del run_context
-    return tf1.train.SessionRunArgs(self._tensors)
+    self._is_due = time.time() - self._last_time >= _EVERY_SECS
+    return tf1.train.SessionRunArgs(
+        {**self._tensors, **(self._figures if self._is_due else {})})
 
   def after_run(self, run_context, run_values) -> None:
     """Counts the step; writes a line when it is time."""
@@ -84,19 +88,22 @@ class StatusHook(tf1.train.SessionRunHook):
     self._last_values = run_values.results
     if self._first_step_time is None:
       self._first_step_time = now
-    if now - self._last_time >= _EVERY_SECS:
+    if self._is_due:
+      self._last_figures = run_values.results
       self._write(now)
 
   def end(self, session: tf1.Session) -> None:
     """Writes the last line."""
-    del session
     if self._last_values is not None:
+      # Counts can be read at any time, figures belong to a step.
+      counts = session.run(self._figures['counts'])
+      self._last_figures = {**self._last_figures, 'counts': counts}
       self._write(time.time())
     self._file.close()
 
   def _write(self, now: float) -> None:
     self._last_time = now
-    values = self._last_values
+    values = {**self._last_figures, **self._last_values}
     line = Status(
         time=now,
         first_step_time=self._first_step_time,

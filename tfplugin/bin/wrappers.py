@@ -15,6 +15,8 @@ from tfplugin.bin import options as options_lib
 from tfplugin.estimator import replicate
 from tfplugin.optimizers import cross_shard
 from tfplugin.optimizers import drop_stale_gradient
+from tfplugin.optimizers import elastic_average
+from tfplugin.optimizers import elastic_custom_getter
 from tfplugin.optimizers import tower
 from tfplugin.optimizers import variable_clipping
 
@@ -65,6 +67,40 @@ class Wrapped:
   def finish(self, spec: tf.estimator.EstimatorSpec):
     """Returns the spec for training with what the wrapper needs besides."""
     return spec
+
+
+class _ElasticAverage(Wrapped):
+  """Trains a copy on each worker and averages the copies."""
+
+  def __init__(self, options: options_lib.TrainOptions,
+               config: tf.estimator.RunConfig):
+    super().__init__(options, config)
+    self._getter = elastic_custom_getter.ElasticAverageCustomGetter(
+        f'/job:{config.task_type}/task:{config.task_id}')
+
+  def variable_scope(self):
+    return tf1.variable_scope('', custom_getter=self._getter)
+
+  def optimizer(self) -> tf1.train.Optimizer:
+    options = self.options
+    self._optimizer = elastic_average.ElasticAverageOptimizer(
+        super().optimizer(), options.workers + 1, self._getter,
+        communication_period=options.communication_period,
+        moving_rate=options.moving_rate, rho=options.rho,
+        synchronous=options.synchronous,
+        # `steps` then means the same as with the other wrappers.
+        count_steps='local')
+    return self._optimizer
+
+  def finish(self, spec: tf.estimator.EstimatorSpec):
+    self.figures = {'elastic distance': self._optimizer.elastic_distance()}
+    is_chief = self.config.is_chief
+    task_index = 0 if is_chief else self.config.task_id + 1
+    hook = self._optimizer.make_session_run_hook(
+        is_chief, task_index, time_limit_secs=self.options.start_limit_secs)
+    return spec._replace(
+        scaffold=tf1.train.Scaffold(saver=self._optimizer.swapping_saver()),
+        training_hooks=(*spec.training_hooks, hook))
 
 
 class _DropStale(Wrapped):
@@ -132,6 +168,7 @@ def _dims_to_clip(variables: Sequence[tf.Variable]) -> dict:
 
 _WRAPPED = {
     'none': Wrapped,
+    'elastic_average': _ElasticAverage,
     'drop_stale': _DropStale,
     'variable_clipping': _VariableClipping,
     'tower': _Tower,
