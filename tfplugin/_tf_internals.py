@@ -58,6 +58,8 @@ call_for_each_replica = mirrored_run.call_for_each_replica
 MirroredReplicaContext = mirrored_run._MirroredReplicaContext
 # Makes what every replica passes to `merge_call` one structure.
 regroup = distribute_utils.regroup
+# The reverse: what of a structure belongs to one replica.
+select_replica = distribute_utils.select_replica
 
 
 def create_optimizer_state(optimizer: tf1.train.Optimizer,
@@ -79,10 +81,11 @@ def learning_rate_of(optimizer: tf1.train.Optimizer):
   """Returns what `optimizer` was given as learning rate, or None.
 
   No v1 optimizer has a public attribute for it: Adam and AdamW keep it in
-  `_lr`, the others in `_learning_rate`.
+  `_lr`, the others in `_learning_rate`, and wrappers keep what they wrap in
+  `_optimizer` or `_opt`.
 
   Args:
-    optimizer: A v1 optimizer, not a wrapper.
+    optimizer: A v1 optimizer; a wrapper's is that of what it wraps.
 
   Returns:
     A number, a tensor or the value of the callable that was passed; None where
@@ -92,6 +95,10 @@ def learning_rate_of(optimizer: tf1.train.Optimizer):
     rate = getattr(optimizer, attribute, None)
     if rate is not None:
       return rate() if callable(rate) else rate
+  for attribute in ('_optimizer', '_opt'):
+    inner = getattr(optimizer, attribute, None)
+    if isinstance(inner, tf1.train.Optimizer):
+      return learning_rate_of(inner)
   return None
 
 

@@ -173,7 +173,8 @@ def test_sgd_step_by_hand(behavior):
     session.run(tf1.global_variables_initializer())
     loss, _ = session.run([spec.loss, spec.train_op])
     assert loss == pytest.approx(4 * 14 / 3)
-    assert session.run(tf1.global_variables()[0]) == pytest.approx(.1 * 4 * 14 / 3)
+    w = session.run(tf1.global_variables()[0])
+    assert w == pytest.approx(.1 * 4 * 14 / 3)
 
 
 def _loss_of(losses, weights, reduction, devices, loss_reduction=None):

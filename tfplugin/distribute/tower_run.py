@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -35,10 +36,28 @@ class TowerWeights:
   loss: Sequence[weighted_sum.Weight]
 
 
-def equal_weights(num_towers: int) -> TowerWeights:
-  """Returns the weights of towers that all got the same number of rows."""
-  shares = [1.0 / num_towers] * num_towers
-  return TowerWeights(shares, shares)
+def weights_of(shares: Sequence[weighted_sum.Weight],
+               loss_reduction: str) -> TowerWeights:
+  """Returns the weights of towers with these shares of the rows.
+
+  Args:
+    shares: They sum to 1.
+    loss_reduction: How the model reduces the loss of a tower.
+  """
+  shares = list(shares)
+  is_sum = loss_reduction == tf1.losses.Reduction.SUM
+  return TowerWeights(shares, [1.0] * len(shares) if is_sum else shares)
+
+
+def check_reduction(loss_reduction: str) -> None:
+  """Raises unless `loss_reduction` makes the loss of a tower a scalar."""
+  reduction = tf1.losses.Reduction
+  known = {key for key in reduction.all() if key != reduction.NONE}
+  if loss_reduction not in known:
+    raise ValueError(
+        f'`loss_reduction` must be one of {sorted(known)}. '
+        f'Received: {loss_reduction!r}. Losses of towers can be joined only '
+        'where each is a scalar.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +87,17 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
         f'the gradient of `{self._run.name_of(self._tower, handle)}`',
         self._run.sum_gradients, (gradient,), {})
 
+  @property
+  def gradients_are_summed(self) -> bool:
+    """Whether `tf.gradients` in a tower returns the gradient of the batch."""
+    return self._run.gradients_are_summed
+
+  def sum_gradient(self, variable: tf.Variable, gradient):
+    """Returns the plain sum over the towers, which is applied as it is."""
+    return self._labelled(
+        f'the sum of the gradient of `{variable.name}`',
+        self._run.sum_unweighted, (gradient,), {})
+
   def _merge_call(self, fn: Callable, args: tuple, kwargs: dict):
     return self._labelled(_label(fn, args), fn, args, kwargs)
 
@@ -79,6 +109,12 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
     result = super()._merge_call(run.merged(fn), (call,), {})
     run.resume(self._tower)
     return result
+
+
+def current_tower() -> Optional[TowerContext]:
+  """Returns the context of the tower that is being built, or None."""
+  context = tf.distribute.get_replica_context()
+  return context if isinstance(context, TowerContext) else None
 
 
 def _label(fn: Callable, args: tuple) -> str:
@@ -123,6 +159,11 @@ class TowerRun:
     outer = self._graph.get_name_scope()
     self._outer = outer + '/' if outer else ''
     self._num_ops_before = len(self._graph.get_operations())
+
+  @property
+  def gradients_are_summed(self) -> bool:
+    """Whether `tf.gradients` in a tower sums over the towers."""
+    return self._sum_gradients
 
   def build(self, fn: Callable[[int], Any]) -> list[Any]:
     """Returns `[fn(0), fn(1), ...]`, each built in its tower."""
@@ -176,6 +217,15 @@ class TowerRun:
     if len(values) != self._num_towers:
       values = values * self._num_towers
     total = weighted_sum.weighted_sum(values, self.weights.loss)
+    self._summed.add(total)
+    return total
+
+  def sum_unweighted(self, strategy, gradient):
+    """Sums `gradient`, one value per tower, whatever the towers' weights."""
+    values = strategy.experimental_local_results(gradient)
+    if len(values) != self._num_towers:
+      values = values * self._num_towers
+    total = weighted_sum.weighted_sum(values, [1.0] * self._num_towers)
     self._summed.add(total)
     return total
 

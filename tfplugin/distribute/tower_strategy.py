@@ -11,92 +11,123 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin import _tf_internals
 from tfplugin.distribute import tower_devices
+from tfplugin.distribute import tower_extended
 from tfplugin.distribute import tower_run
-from tfplugin.distribute import tower_variables
-from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
-_MEAN = tf.distribute.ReduceOp.MEAN
-_PARAMETER_DEVICE = '/device:CPU:0'
-
 
 class TowerStrategy(tf1.distribute.Strategy):
-  """Towers in one graph that give the numbers of one device."""
+  """Trains on several devices of one process with the numbers of one device.
+
+  Every device (a *tower*) computes its part of a batch; all of them share one
+  copy of each variable, and an optimizer updates it once:
+
+    loss = sum{towers} weight[tower] * loss[tower]
+    gradient = sum{towers} weight[tower] * gradient[tower]
+
+  where weight[tower] is the tower's share of the rows, so that towers may get
+  different numbers of them, or 1 for `loss_reduction=SUM`. Losses of
+  `tf.compat.v1.losses` that divide by a count divide by that of all towers.
+  Choose it over `MirroredStrategy` where checkpoints and variables must be those
+  of one device, or batches are not divisible; choose
+  `tfplugin.replicate_model_fn` to split the batches of the input_fn instead of
+  giving one to each tower.
+
+  `RunConfig(train_distribute=TowerStrategy())` needs no change of the model_fn.
+  Each tower takes one batch of the input_fn; the batch that the numbers belong
+  to is all of them together, in order.
+
+  In a graph: a gradient with respect to a variable is summed over the towers
+  where `tf.gradients` computes it; a variable that is assigned to in the towers
+  takes the value of tower 0, or, where it asks for an aggregation, what it asks
+  for, means weighted with the rows.
+
+  Variables created: none of its own. Those of the model are made once, on the
+  CPU (on the device itself, if there is one only), with the names of one
+  device.
+
+  Supported: v1 optimizers of any class, dense and sparse gradients, partitioned
+  variables, variables of `get_variable`, `tf.layers`, Keras layers and
+  `tf.Variable`.
+  Differences from tf.contrib: it had no such strategy.
+
+  Example:
+    >>> import numpy as np
+    >>> import tensorflow as tf
+    >>> import tfplugin
+    >>> tf1 = tf.compat.v1
+    >>> def model_fn(features, labels, mode):
+    ...   w = tf1.get_variable('w', initializer=[[0.0]])
+    ...   loss = tf1.losses.mean_squared_error(labels, features @ w)
+    ...   optimizer = tf1.train.GradientDescentOptimizer(0.1)
+    ...   train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+    ...   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+    >>> def input_fn():
+    ...   x = np.array([[1.0], [2.0], [3.0]], np.float32)
+    ...   return tf.data.Dataset.from_tensor_slices((x, 2.0 * x)).batch(3).repeat(2)
+    >>> strategy = tfplugin.distribute.TowerStrategy(['/cpu:0', '/cpu:0'])
+    >>> config = tf.estimator.RunConfig(train_distribute=strategy)
+    >>> estimator = tf.estimator.Estimator(model_fn, config=config)
+    >>> _ = estimator.train(input_fn)
+    >>> # One step: w = 0.1 * 2 * mean(x * 2 x) = 0.1 * 2 * 28 / 3
+    >>> print(round(float(estimator.get_variable_value('w')[0, 0]), 4))
+    1.8667
+  """
 
   def __init__(self, devices: Optional[Sequence[str]] = None,
                loss_reduction: str = (
                    tf1.losses.Reduction.SUM_BY_NONZERO_WEIGHTS)):
-    """See the class."""
-    self.loss_reduction = loss_reduction
-    super().__init__(TowerExtended(self, tower_devices.check_devices(devices)))
+    """Makes a strategy over devices of this process.
+
+    Args:
+      devices: Device strings, one per tower. By default the local GPUs, or else
+        the logical CPUs, found without initialising them.
+      loss_reduction: How the model reduces its loss, one of
+        `tf.compat.v1.losses.Reduction`: with SUM losses of towers are added up,
+        with the others they are averaged.
+
+    Raises:
+      TypeError: `devices` is not a list of strings.
+      ValueError: It is empty, or `loss_reduction` is NONE or unknown.
+    """
+    tower_run.check_reduction(loss_reduction)
+    self._devices = tower_devices.check_devices(devices)
+    self._loss_reduction = loss_reduction
+    super().__init__(
+        tower_extended.TowerExtended(self, self._devices, loss_reduction))
+
+  def __deepcopy__(self, memo):
+    # `train_and_evaluate` copies its config. A copy field by field would keep
+    # a reference to the strategy that it was copied from.
+    del memo
+    return TowerStrategy(self._devices, self._loss_reduction)
+
+  @property
+  def _scale_loss_for_estimator(self) -> bool:
+    # Estimator asks the optimizers to divide the loss by the number of
+    # replicas. Towers are weighted by their rows instead.
+    return False
+
+  @_scale_loss_for_estimator.setter
+  def _scale_loss_for_estimator(self, value: bool) -> None:
+    del value
 
   def build_towers(self, fn: Callable[[int], Any],
                    weights: tower_run.TowerWeights,
-                   sum_gradients: bool) -> tower_run.TowerRun:
-    """Builds."""
+                   sum_gradients: bool = True,
+                   ) -> tuple[tower_run.TowerRun, list[Any]]:
+    """Builds `fn` in every tower; call it in the scope of the strategy.
+
+    It is what decorators of a model_fn are made of.
+
+    Args:
+      fn: Called with the index of the tower, in that tower.
+      weights: How much each tower counts.
+      sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
+
+    Returns:
+      The run, and what `fn` returned in each tower.
+    """
     return self.extended.build_towers(fn, weights, sum_gradients)
-
-
-class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
-  """One copy of each variable, updated once with the sum over the towers."""
-
-  def __init__(self, strategy: TowerStrategy, devices: Sequence[str]):
-    self._run = None
-    super().__init__(strategy, compute_devices=devices)
-    # As given, with no job: a tower of a cluster runs in the session's task.
-    self._compute_devices = list(devices)
-    self._variable_device = (
-        devices[0] if len(devices) == 1 else _PARAMETER_DEVICE)
-    self._parameter_devices = (self._variable_device,)
-
-  def build_towers(self, fn: Callable[[int], Any],
-                   weights: tower_run.TowerWeights, sum_gradients: bool):
-    """Builds."""
-    run = tower_run.TowerRun(self._container_strategy(), weights, sum_gradients)
-    self._run = run
-    try:
-      return run, run.build(fn)
-    finally:
-      self._run = None
-
-  def _create_var_creator(self, next_creator, **kwargs):
-    if self._run is None:
-      return super()._create_var_creator(next_creator, **kwargs)
-    if tower_variables.is_streaming(**kwargs):
-      return next_creator
-    aggregation = kwargs.get('aggregation')
-
-    def create(**kwargs):
-      return tower_variables.share(
-          self._container_strategy(), next_creator(**kwargs), aggregation)
-    return create
-
-  def _reduce_to(self, reduce_op, value, destinations, options):
-    if self._run is not None and reduce_op == _MEAN:
-      values = self._local_results(value)
-      if len(values) > 1:
-        return weighted_sum.weighted_sum(values, self._run.weights.rows)
-    return super()._reduce_to(reduce_op, value, destinations, options)
-
-  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
-    if self._run is None:
-      return super()._batch_reduce_to(
-          reduce_op, value_destination_pairs, options)
-    return [
-        self._run.gradient_to_apply(value)
-        if isinstance(destination, tower_variables.TowerVariable)
-        else self._reduce_to(reduce_op, value, destination, options)
-        for value, destination in value_destination_pairs]
-
-  def _update(self, var, fn, args, kwargs, group):
-    if isinstance(var, tf1.Variable) and not hasattr(var, 'handle'):
-      # A ref variable, such as the global step that Estimator makes under v1
-      # behaviour before the scope is entered.
-      with _tf_internals.colocate_with(var):
-        result = fn(var, *args, **kwargs)
-      return result if group else tf.nest.map_structure(
-          self._local_results, result)
-    return super()._update(var, fn, args, kwargs, group)

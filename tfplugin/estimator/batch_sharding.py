@@ -12,6 +12,8 @@ from typing import Union
 
 import tensorflow as tf
 
+from tfplugin.ops import row_shares
+
 Rows = Union[int, tf.Tensor]
 
 
@@ -36,13 +38,7 @@ class Shards:
 
     A batch without any row is the first tower's.
     """
-    total = sum(self.rows)
-    if isinstance(total, int):
-      return ([rows / total for rows in self.rows] if total
-              else [1.0] + [0.0] * (len(self.rows) - 1))
-    first, *others = [tf.cast(rows, tf.float32) for rows in self.rows]
-    rows = [tf.where(total > 0, first, 1.0), *others]
-    return [r / tf.add_n(rows) for r in rows]
+    return row_shares.row_shares(self.rows)
 
 
 def split_batch(features: Any, labels: Any, num_shards: int,

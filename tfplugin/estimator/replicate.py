@@ -124,7 +124,7 @@ def replicate_model_fn(
   References:
     The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
   """
-  _check_reduction(loss_reduction)
+  tower_run.check_reduction(loss_reduction)
   if devices is not None:
     tower_devices.check_devices(devices)
   if model_fn is None:
@@ -142,15 +142,6 @@ def replicate_model_fn(
   return model_fn_lib.decorate(model_fn, run)
 
 
-def _check_reduction(loss_reduction: str) -> None:
-  known = [key for key in _Reduction.all() if key != _Reduction.NONE]
-  if loss_reduction not in known:
-    raise ValueError(
-        f'`loss_reduction` must be one of {sorted(set(known))}. '
-        f'Received: {loss_reduction!r}. Losses of towers can be joined only '
-        'where each is a scalar.')
-
-
 def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
                 devices: Sequence[str], broadcast: Collection[str]):
   """Builds the towers of one call and reduces their specs."""
@@ -163,10 +154,7 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
   _check_labels(call)
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
-  shares = shards.shares()
-  weights = tower_run.TowerWeights(
-      shares, [1.0] * len(devices) if loss_reduction == _Reduction.SUM
-      else shares)
+  weights = tower_run.weights_of(shards.shares(), loss_reduction)
 
   def build(tower: int):
     return call(features=shards.features[tower], labels=shards.labels[tower],
