@@ -1,0 +1,135 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Lets the tasks of a cluster start together, and a late one join at once.
+
+Each task has a queue on a parameter server. A task that is ready puts a token
+into its own queue, and waits until no queue is empty. Nobody takes a token out:
+the tokens say that this generation of the parameter server has been through its
+start, and whoever comes later, or comes again, finds all of them and goes on. A
+parameter server that restarts has lost the variables and the tokens, and all
+tasks start together once more.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Callable
+
+import tensorflow as tf
+
+from tfplugin.distribute import placement
+
+tf1 = tf.compat.v1
+
+# Old programs know the queues by this name.
+QUEUE_NAME = 'variable_init_sync_queue'
+POLL_SECS = 0.1
+
+
+class StartBarrier:
+  """The queues of one cluster, as one task's graph sees them.
+
+  Example:
+    >>> with tf.Graph().as_default():
+    ...   barrier = StartBarrier(2, device='')
+    ...   arrived = barrier.arrived()
+    ...   with tf.compat.v1.Session() as session:
+    ...     session.run(barrier.announce(1))
+    ...     session.run(arrived).tolist()
+    [False, True]
+  """
+
+  def __init__(self, num_tasks: int, device: str):
+    """Describes the queues; they exist once a session uses them.
+
+    Args:
+      num_tasks: How many tasks wait for each other.
+      device: Where the queues are, the same for all tasks: on a parameter
+        server, never on a worker, whose queues the others do not see.
+    """
+    self._device = device
+    with placement.only_on(device), tf1.control_dependencies(None):
+      self._queues = [
+          tf.queue.FIFOQueue(
+              # A token of a task that died and one of its successor fit in.
+              capacity=num_tasks + 1, dtypes=[tf.bool], shapes=[[]],
+              shared_name=f'{QUEUE_NAME}{index}', name=f'{QUEUE_NAME}{index}')
+          for index in range(num_tasks)]
+
+  def announce(self, task_index: int) -> tf.Operation:
+    """Returns an op that says that a task is ready; repeating it is harmless.
+
+    Args:
+      task_index: The task, in [0, num_tasks).
+    """
+    queue = self._queues[task_index]
+
+    def put():
+      with tf.control_dependencies([queue.enqueue(True)]):
+        return tf.constant(True)
+
+    with placement.only_on(self._device):
+      return tf.group(
+          tf1.cond(tf.equal(queue.size(), 0), put, lambda: tf.constant(False)))
+
+  def arrived(self) -> tf.Tensor:
+    """Returns which tasks are ready: a bool tensor of shape [num_tasks]."""
+    with placement.only_on(self._device):
+      return tf.stack([queue.size() > 0 for queue in self._queues])
+
+  def wait(self, task_index: int, time_limit_secs: float) -> tf.Operation:
+    """Returns an op that ends when all tasks are ready.
+
+    It asks over and over, and keeps a core busy; a hook should rather run
+    `arrived` now and then, with `wait_until`.
+
+    Args:
+      task_index: The task that waits.
+      time_limit_secs: After so many seconds the op raises an
+        `InvalidArgumentError` that names the tasks that are missing.
+    """
+    start = tf.timestamp()
+
+    def is_waiting(arrived):
+      return tf.logical_and(tf.logical_not(tf.reduce_all(arrived)),
+                            tf.timestamp() - start < time_limit_secs)
+
+    arrived, = tf1.while_loop(is_waiting, lambda _: [self.arrived()],
+                              [self.arrived()], parallel_iterations=1)
+    names = tf.constant([_name(i) for i in range(len(self._queues))])
+    missing = tf.boolean_mask(names, tf.logical_not(arrived))
+    return tf.debugging.Assert(
+        tf.reduce_all(arrived),
+        [f'{_name(task_index)} waited {time_limit_secs:g} s for the start of',
+         missing], summarize=len(self._queues))
+
+
+def wait_until(look: Callable, task_index: int,
+               time_limit_secs: float) -> None:
+  """Waits until `look()` says that all tasks are ready.
+
+  Args:
+    look: Returns the value of `StartBarrier.arrived()`.
+    task_index: The task that waits.
+    time_limit_secs: The limit in seconds.
+
+  Raises:
+    TimeoutError: the limit is reached; the message names the missing tasks.
+  """
+  deadline = time.monotonic() + time_limit_secs
+  arrived = look()
+  while not all(arrived):
+    if time.monotonic() > deadline:
+      missing = ', '.join(
+          _name(index) for index, is_there in enumerate(arrived)
+          if not is_there)
+      raise TimeoutError(
+          f'{_name(task_index)} waited {time_limit_secs:g} s for the start of '
+          f'{missing}. Look into their logs; if they need that long, raise '
+          '`time_limit_secs`.')
+    time.sleep(POLL_SECS)
+    arrived = look()
+
+
+def _name(task_index: int) -> str:
+  return f'the worker with task_index {task_index}'

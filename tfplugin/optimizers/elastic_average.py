@@ -1,0 +1,379 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Workers train copies of their own, tied to a common centre by a spring."""
+
+from __future__ import annotations
+
+from typing import Optional
+from typing import Union
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.ops import elastic
+from tfplugin.ops import elastic_arguments
+from tfplugin.optimizers import elastic_communication
+from tfplugin.optimizers import elastic_custom_getter
+from tfplugin.optimizers import elastic_initialization
+from tfplugin.optimizers import elastic_penalty
+from tfplugin.optimizers import elastic_saver
+from tfplugin.optimizers import wrapper
+
+tf1 = tf.compat.v1
+
+# Old graphs hold this name.
+LOCAL_STEP = 'local_step'
+
+
+class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
+  """Trains a local copy of the model and pulls it and the centre together.
+
+  For asynchronous training on parameter servers where sending gradients in
+  each step is too slow or too noisy: a worker communicates, both ways, once in
+  `communication_period` steps and explores on its own in between. The centre
+  is the better model: evaluate and serve that.
+
+    gradient = gradient of the loss + rho * (local - local_center)
+    local   -= what the wrapped optimizer makes of the gradient
+    and, after every `communication_period` local steps:
+    local_center = center
+    d = moving_rate * (local - center);   local -= d;   center += d
+
+  Each worker starts from the centre whenever it gets a session (the hook does
+  this), trains its copy, and advances `global_step` when it communicates. The
+  parameter servers hold the centre. The chief saves it under the names of the
+  model's variables, with its own optimizer state; other workers' is not saved,
+  and a worker that restarts begins with fresh state.
+
+  Two defaults to choose with care:
+    * `rho=None` means moving_rate / learning_rate, as it always did. Such a
+      penalty pulls in every step as strongly as a communication does: with rate
+      .1, period 1, no gradient, local 1 and centre 0, one step gives local .81
+      and centre .09; with rho=0.0 it gives .9 and .1. For asynchronous
+      training pass rho=0.0; a worker then keeps no third copy of the model.
+    * `global_step` counts communications: a schedule or `max_steps` is reached
+      `communication_period` times later than by counting steps.
+      `count_steps='local'` counts every local step of every worker.
+
+  Momentum with `use_nesterov=True` inside gives the paper's EAMSGD. With
+  `update_order='elastic_first'` the difference is taken before the gradient
+  step, as in the paper; the gradient is that of the old copy in both orders. On
+  the quadratic x * x / 2, with workers in turn and learning rate eta, that rule
+  is stable for 0 <= moving_rate <= (4 - 2 * eta) / (4 - eta).
+
+  Variables created, besides those of the getter:
+    local_step: int64, [], local. This worker's steps. A second instance in one
+      graph calls it local_step_1.
+    local_center_variable/<name>: like <name>, local; only if rho is not 0.
+  The wrapped optimizer's variables are local, on the worker, under the names
+  that it gives them without a wrapper.
+
+  Supported: any v1 optimizer inside, wrapped or not; dense and sparse gradients
+  (a penalty makes them dense); partitioned variables; float16, 32 and 64; batch
+  normalization, see the getter; several instances in one graph, which may share
+  a getter. Graphs only: elsewhere use
+  `tfplugin.distribute.ElasticAverageStrategy`, which also exchanges single rows
+  of embeddings.
+
+  Differences from tf.contrib:
+    * `rho=None` works with every v1 optimizer that has a learning rate; Adam
+      raised `no attribute '_learning_rate'`.
+    * The global step may be a resource variable; it raised `using a tf.Tensor
+      as a Python bool`.
+    * `var_list` is paired with its own centres, not with the first trainable
+      variables, which made a penalty 0 where .5 is right.
+    * A trainable variable that the getter has not seen is an error that names
+      it, not a KeyError.
+    * `synchronous=True` keeps its queues on a parameter server and takes no
+      token out: it neither deadlocks, as contrib's did with all workers alive,
+      nor holds up a worker that restarts.
+    * `swapping_saver` finds the centre of a resource variable (contrib saved
+      the local [50, 60] where the centre was [.95, 1.95]), and by default holds
+      all that a Saver of the bare model would, not the trainables alone.
+    * A second instance in one graph works.
+
+  `tfplugin.hooks.ElasticCheckpointHook` shows a whole model_fn for a cluster.
+
+  Example:
+    >>> import tfplugin
+    >>> with tf.Graph().as_default():
+    ...   getter = tfplugin.ElasticAverageCustomGetter('')
+    ...   with tf.compat.v1.variable_scope('', custom_getter=getter):
+    ...     w = tf.compat.v1.get_variable('w', initializer=4.0)
+    ...   optimizer = ElasticAverageOptimizer(
+    ...       tf.compat.v1.train.GradientDescentOptimizer(0.5), num_worker=1,
+    ...       ea_custom_getter=getter, communication_period=1, moving_rate=0.5,
+    ...       rho=0.0)
+    ...   train_op = optimizer.minimize(w * w / 2)
+    ...   center = getter.pairs[0].center
+    ...   with tf.compat.v1.Session() as session:
+    ...     for op in [tf.compat.v1.global_variables_initializer(),
+    ...                tf.compat.v1.local_variables_initializer(),
+    ...                optimizer.get_init_op(task_index=0), train_op]:
+    ...       session.run(op)
+    ...     print(*session.run([w, center]))
+    3.0 3.0
+
+  References:
+    Zhang, Choromanska and LeCun. Deep learning with Elastic Averaging SGD.
+    NeurIPS 2015. https://arxiv.org/abs/1412.6651
+  """
+
+  BETA = elastic.BETA
+
+  def __init__(
+      self,
+      opt: tf1.train.Optimizer,
+      num_worker: int,
+      ea_custom_getter: elastic_custom_getter.ElasticAverageCustomGetter,
+      communication_period: int = 10,
+      moving_rate: Optional[float] = None,
+      rho: Union[float, tf.Tensor, None] = None,
+      use_locking: bool = True,
+      synchronous: bool = False,
+      name: str = 'ElasticAverageOptimizer',
+      *,
+      update_order: str = 'gradient_first',
+      count_steps: str = 'communications'):
+    """Wraps `opt`.
+
+    Args:
+      opt: The v1 optimizer that trains the local copies.
+      num_worker: How many workers share the centre, the chief included.
+      ea_custom_getter: The getter that the model's variables are made with.
+      communication_period: Local steps from one communication to the next.
+      moving_rate: The share of the difference that moves, in [0, 1]. None:
+        BETA / communication_period / num_worker.
+      rho: The strength of the penalty. None: moving_rate / learning rate of
+        `opt`; see the class for what to choose.
+      use_locking: Whether the centre is updated under a lock.
+      synchronous: Whether all workers start together; afterwards they never
+        wait for each other.
+      name: Names ops.
+      update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
+      count_steps: What advances `global_step`: `'communications'` or `'local'`
+        steps.
+
+    Raises:
+      TypeError: an argument is of the wrong type.
+      ValueError: an argument is out of range, or `rho` is None and `opt` has no
+        learning rate to derive it from.
+      RuntimeError: not in a graph.
+    """
+    super().__init__(opt, use_locking, name)
+    elastic_custom_getter.check_getter(ea_custom_getter)
+    elastic_arguments.check_moving_rate(moving_rate)
+    elastic_arguments.check_rho(rho)
+    elastic_arguments.check_choice('update_order', update_order,
+                                   elastic_arguments.UPDATE_ORDERS)
+    elastic_arguments.check_choice('count_steps', count_steps,
+                                   elastic_arguments.COUNTED_STEPS)
+    self._num_worker = elastic_arguments.check_positive_integer(
+        'num_worker', num_worker)
+    self._period = elastic_arguments.check_positive_integer(
+        'communication_period', communication_period)
+    elastic_initialization.check_context()
+    self._getter = ea_custom_getter
+    self._elastic_first = update_order == 'elastic_first'
+    self._counts_local = count_steps == 'local'
+    self._moving_rate = (
+        elastic.default_moving_rate(self._period, self._num_worker)
+        if moving_rate is None else moving_rate)
+    if rho is None:
+      rho = elastic_penalty.default_rho(self._moving_rate, opt)
+    self._penalty = elastic_penalty.ElasticPenalty(ea_custom_getter, rho)
+    self._start = elastic_initialization.ElasticStart(
+        ea_custom_getter, self._penalty.local_center_and_center,
+        self._num_worker, synchronous)
+    with self._getter.local_state(), tf.init_scope(), tf1.name_scope(None):
+      self._local_step = tf1.Variable(
+          0, dtype=tf.int64, trainable=False, use_resource=True,
+          name=LOCAL_STEP)
+
+  @property
+  def local_step(self) -> tf.Variable:
+    """The steps of this worker: an `int64` scalar variable."""
+    return self._local_step
+
+  def variables(self) -> list[tf.Variable]:
+    """Returns the wrapped optimizer's variables and those of this one."""
+    return [*super().variables(), self._local_step,
+            *self._penalty.variables()]
+
+  def compute_gradients(self, loss: types.LossLike, var_list=None,
+                        *args, **kwargs) -> types.GradsAndVars:
+    """Computes the gradients of the loss plus the exploration penalty.
+
+    Args:
+      loss: A scalar tensor, or a callable that returns one.
+      var_list: Local variables of the getter, whole or partitioned. None: all
+        that are trainable.
+      *args: For the wrapped optimizer.
+      **kwargs: For the wrapped optimizer.
+
+    Returns:
+      Pairs of a gradient and a variable. With a penalty no gradient is None or
+      sparse.
+
+    Raises:
+      ValueError: a variable was made without the getter.
+      RuntimeError: not in a graph.
+    """
+    elastic_initialization.check_context()
+    if not var_list:
+      var_list = tf1.trainable_variables()
+    pairs = self._getter.pairs_of(var_list)
+    var_list = [pair.local for pair in pairs]
+    gradients = super().compute_gradients(loss, var_list, *args, **kwargs)
+    by_ref = {pair.local.ref(): pair for pair in pairs}
+    return [(self._penalty.add_to(gradient, by_ref[variable.ref()]), variable)
+            for gradient, variable in gradients]
+
+  def apply_gradients(self,
+                      grads_and_vars: types.GradsAndVars,
+                      global_step: Optional[tf.Variable] = None,
+                      name: Optional[str] = None,
+                      skip_gradients_aggregation: bool = False):
+    """Makes a local step, and a communication when it is time for one.
+
+    Args:
+      grads_and_vars: Gradients of `compute_gradients`, or others, which then
+        have no penalty in them. Variables without a gradient are not averaged.
+      global_step: Advanced by 1 with each communication, or each step; see
+        `count_steps`.
+      name: Of the returned op.
+      skip_gradients_aggregation: For the wrapped optimizer.
+
+    Returns:
+      An op that makes the step.
+
+    Raises:
+      ValueError: there is no gradient, or a variable was made without the
+        getter.
+      RuntimeError: not in a graph.
+    """
+    elastic_initialization.check_context()
+    grads_and_vars = list(grads_and_vars)
+    with_gradient = [v for g, v in grads_and_vars if g is not None]
+    pairs = [*self._getter.pairs_of(with_gradient),
+             *self._getter.statistics_of(self)]
+    # Read once, at the beginning; the step is advanced at the end.
+    communicates = elastic.is_communication(
+        self._local_step.read_value(), self._period)
+    done = [communicates]
+    if self._elastic_first:
+      done += tf.nest.flatten([g for g, _ in grads_and_vars if g is not None],
+                              expand_composites=True)
+
+    def communicate():
+      return elastic_communication.exchange_if(
+          self._period == 1 or communicates,
+          [(pair, self._penalty.existing_local_center(pair)) for pair in pairs],
+          self._moving_rate, self._use_locking,
+          None if self._counts_local else global_step)
+
+    def apply():
+      return self._apply_local(grads_and_vars, skip_gradients_aggregation)
+
+    for step in ([communicate, apply] if self._elastic_first else
+                 [apply, communicate]):
+      with tf1.control_dependencies(done):
+        done = [step()]
+    with tf1.control_dependencies(done):
+      updates = [self._local_step.assign_add(1, read_value=False)]
+      if self._counts_local and global_step is not None:
+        updates.append(elastic_communication.advance(global_step))
+      return tf.group(*updates, name=name or self.get_name())
+
+  def elastic_distance(self) -> tf.Tensor:
+    """Returns how far this worker is from the centre: a `float32` scalar.
+
+    The L2 norm of local - centre over all trainable variables. Running it
+    reads the whole centre.
+    """
+    pairs = [pair for pair in self._getter.model_pairs('elastic_distance()')
+             if pair.trainable]
+    return elastic.distance([pair.local.read_value() for pair in pairs],
+                            [pair.center.read_value() for pair in pairs])
+
+  def get_init_op(
+      self, task_index: int, *, time_limit_secs: float =
+      elastic_initialization.DEFAULT_TIME_LIMIT_SECS) -> tf.Operation:
+    """Returns the op that starts this worker from the centre.
+
+    With `synchronous=True` it then waits for the others; a worker that comes
+    later, or again, does not.
+
+    Args:
+      task_index: This worker, in [0, num_worker); the chief is one of them.
+      time_limit_secs: How long to wait for the others, in seconds; then an
+        `InvalidArgumentError` names those that are missing.
+
+    Raises:
+      ValueError: the model does not exist yet, or `task_index` is out of range.
+    """
+    return self._start.init_op(task_index, time_limit_secs)
+
+  def make_session_run_hook(
+      self, is_chief: bool, task_index: int, *, time_limit_secs: float =
+      elastic_initialization.DEFAULT_TIME_LIMIT_SECS
+  ) -> tf1.train.SessionRunHook:
+    """Returns the hook that starts this worker; every worker needs it.
+
+    Args:
+      is_chief: Kept for old programs: chief and workers start alike, once the
+        session's own initialisation is done.
+      task_index: This worker, in [0, num_worker); the chief is one of them.
+      time_limit_secs: How long to wait for the others, in seconds, with
+        `synchronous=True`; then a `TimeoutError` names those that are missing.
+
+    Raises:
+      ValueError: `task_index` or the limit is out of range.
+    """
+    del is_chief
+    return self._start.hook(task_index, time_limit_secs)
+
+  def swapping_saver(self, var_list: elastic_saver.VarList = None,
+                     name: Optional[str] = 'swapping_saver',
+                     **saver_kwargs) -> tf1.train.Saver:
+    """Returns a Saver that has the centre under the model's own names.
+
+    What it writes is a checkpoint of the model without elastic averaging: a
+    plain Estimator evaluates, exports and goes on training from it. What it
+    restores goes into the centre. Call it after `apply_gradients`, so that the
+    state of the wrapped optimizer is there; it saves that of the worker that
+    runs it.
+
+    Args:
+      var_list: Variables, whole or partitioned, or a dictionary of them by
+        name; those with a centre are swapped, others saved as they are. None:
+        all that a Saver of the model without elastic averaging would hold.
+      name: Names the Saver's ops.
+      **saver_kwargs: As `tf.compat.v1.train.Saver` takes them.
+
+    Raises:
+      RuntimeError: the model does not exist yet.
+    """
+    self._getter.model_pairs('swapping_saver()')
+    if var_list is None:
+      var_list = elastic_saver.all_variables(
+          self._getter, self._optimizer.variables())
+    return elastic_saver.make_saver(self._getter, var_list, name,
+                                    **saver_kwargs)
+
+  def optimizer_state(self) -> dict:
+    """Returns the wrapped optimizer's variables by their names in a checkpoint.
+
+    They are local to the worker, as far as they exist yet.
+    """
+    return elastic_saver.by_name(self._optimizer.variables())
+
+  def _create_slots(self, var_list: list[tf.Variable]) -> None:
+    with self._getter.local_state():
+      super()._create_slots(var_list)
+
+  def _apply_local(self, grads_and_vars, skip_gradients_aggregation):
+    with self._getter.local_state():
+      return super().apply_gradients(
+          grads_and_vars,
+          skip_gradients_aggregation=skip_gradients_aggregation)

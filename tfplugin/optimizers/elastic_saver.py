@@ -1,0 +1,125 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A Saver that writes centre variables under the names of the local ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Optional
+from typing import Union
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.optimizers import elastic_custom_getter
+
+tf1 = tf.compat.v1
+
+VarList = Union[Iterable, Mapping, None]
+
+
+def all_variables(getter: elastic_custom_getter.ElasticAverageCustomGetter,
+                  optimizer_state: Iterable[tf.Variable],
+                 ) -> list:
+  """What a Saver of the same model without elastic averaging would hold.
+
+  Args:
+    getter: Knows the averaged variables.
+    optimizer_state: The wrapped optimizer's slots and other variables.
+
+  Returns:
+    The local copies, the optimizer's state, every global variable that is not a
+    centre, e.g. the global step, and the saveable objects of the graph.
+  """
+  averaged = [pair.local for pair in getter.pairs]
+  centers = {pair.center.ref() for pair in getter.pairs}
+  found = {variable.ref(): variable for variable in (
+      *averaged, *optimizer_state, *tf1.global_variables())
+      if variable.ref() not in centers}
+  return [*found.values(),
+          *tf1.get_collection(tf1.GraphKeys.SAVEABLE_OBJECTS)]
+
+
+def swapped(getter: elastic_custom_getter.ElasticAverageCustomGetter,
+            var_list: Union[Iterable, Mapping]) -> dict:
+  """Returns what to give to a Saver: centres by the names of the copies.
+
+  A variable is recognised by identity, never by name. One that has no centre,
+  and a centre itself, is saved as it is, under the name it has.
+
+  Args:
+    getter: Knows the averaged variables.
+    var_list: Variables, whole or partitioned, or a dictionary of them by the
+      names that the checkpoint is to have.
+
+  Returns:
+    A dictionary from names to variables, or to lists of the parts of one.
+  """
+  if not isinstance(var_list, Mapping):
+    var_list = by_name(var_list)
+  return {name: _swap(getter, value) for name, value in var_list.items()}
+
+
+def make_saver(getter: elastic_custom_getter.ElasticAverageCustomGetter,
+               var_list: Union[Iterable, Mapping],
+               name: Optional[str], **kwargs) -> tf1.train.Saver:
+  """Returns a Saver of `swapped(getter, var_list)`.
+
+  Args:
+    getter: Knows the averaged variables.
+    var_list: As `swapped` takes it.
+    name: Names the Saver's ops.
+    **kwargs: As `tf.compat.v1.train.Saver` takes them.
+  """
+  return tf1.train.Saver(swapped(getter, var_list), name=name, **kwargs)
+
+
+def _swap(getter, value):
+  if isinstance(value, tf.Variable):
+    pair = getter.pair_of(value)
+    return value if pair is None else pair.center
+  if isinstance(value, Iterable):
+    return [_swap(getter, part) for part in value]
+  return value
+
+
+def by_name(var_list: Iterable) -> dict:
+  """Names variables as a Saver does; parts of one are put together.
+
+  Args:
+    var_list: Variables, whole or partitioned, and saveable objects.
+
+  Returns:
+    A dictionary from names to variables, or to lists of the parts of one.
+
+  Raises:
+    TypeError: something else is among them.
+    ValueError: two have the same name.
+  """
+  named = {}
+  for item in _flat(var_list):
+    info = (_tf_internals.save_slice_info_of(item)
+            if isinstance(item, tf.Variable) else None)
+    if info is not None:
+      named.setdefault(info.full_name, []).append(item)
+      continue
+    name = item.op.name if isinstance(item, tf.Variable) else item.name
+    if named.setdefault(name, item) is not item:
+      raise ValueError('`var_list` must not hold two variables of one name. '
+                       f'Received: {name} twice. Pass a dictionary from names '
+                       'to variables.')
+  return named
+
+
+def _flat(var_list: Iterable) -> list:
+  flat = []
+  for item in var_list:
+    if isinstance(item, tf.Variable) or hasattr(item, 'specs'):
+      flat.append(item)  # A variable, or a SaveableObject.
+    elif isinstance(item, Iterable) and not isinstance(item, str):
+      flat.extend(item)
+    else:
+      raise TypeError('`var_list` must hold variables. '
+                      f'Received: {item!r}')
+  return flat
