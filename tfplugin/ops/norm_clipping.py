@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
+from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -75,11 +76,22 @@ def clip_variable(variable: tf.Variable, axes: Sequence[int],
     exceeds = _exceeds(norms, max_norm, x.dtype)
     num_clipped = tf.math.count_nonzero(exceeds)
 
-    def write():
+    def write_all():
       return _done(variable.assign(_shrink(x, norms, axes, max_norm)))
 
+    def write_some():
+      return _write_rows(variable, x, norms, exceeds, axes, max_norm)
+
+    def write():
+      # A ref is written in place. Rows written into a resource would make every
+      # later read of the whole variable a copy.
+      if not _is_ref(variable) or 0 in axes:
+        return write_all()
+      return tf.cond(4 * num_clipped < tf.size(norms, out_type=tf.int64),
+                     write_some, write_all)
+
     if _is_ref(variable) and tf1.control_flow_v2_enabled():
-      done = write()  # No ref enters a branch of control flow v2.
+      done = write_all()  # No ref enters a branch of control flow v2.
     else:
       done = tf.cond(num_clipped > 0, write, lambda: tf.constant(True))
     return ClipResult(tf.group(done), num_clipped,
@@ -104,15 +116,22 @@ def clip_rows(variable: tf.Variable, ids: tf.Tensor, axes: Sequence[int],
     rows = _gather(variable, ids)
     norms = _norms(rows, axes, max_norm)
     beyond = _exceeds(norms, max_norm, rows.dtype)
-    other_axes = list(range(1, len(variable.shape)))
-    beyond_rows = tf.reduce_any(beyond, axis=other_axes) if other_axes else (
-        beyond)
-    positions = tf.where(beyond_rows)[:, 0]
-    clipped = _shrink(tf.gather(rows, positions), tf.gather(norms, positions),
-                      axes, max_norm)
-    write = tf1.scatter_update(variable, tf.gather(ids, positions), clipped)
-    return ClipResult(tf.group(_done(write)), tf.math.count_nonzero(beyond),
+    done = _write_rows(variable, rows, norms, beyond, axes, max_norm, ids)
+    return ClipResult(tf.group(done), tf.math.count_nonzero(beyond),
                       tf.size(norms, out_type=tf.int64))
+
+
+def _write_rows(variable: tf.Variable, rows: tf.Tensor, norms: tf.Tensor,
+                exceeds: tf.Tensor, axes: Sequence[int], max_norm: float,
+                ids: Optional[tf.Tensor] = None) -> tf.Tensor:
+  """Clips and writes those of `rows` that hold a slice beyond the bound."""
+  other_axes = list(range(1, len(variable.shape)))
+  beyond = tf.reduce_any(exceeds, axis=other_axes) if other_axes else exceeds
+  positions = tf.where(beyond)[:, 0]
+  clipped = _shrink(tf.gather(rows, positions), tf.gather(norms, positions),
+                    axes, max_norm)
+  ids = positions if ids is None else tf.gather(ids, positions)
+  return _done(tf1.scatter_update(variable, ids, clipped))
 
 
 def clip_jointly(parts: Sequence[tf.Variable], axes: Sequence[int],
