@@ -9,6 +9,7 @@ VERSION = "0.1.0"
 PACKAGE_SOURCES = [
     "//tfplugin:sources",
     "//tfplugin/bin:sources",
+    "//tfplugin/contrib:sources",
     "//tfplugin/distribute:sources",
     "//tfplugin/estimator:sources",
     "//tfplugin/hooks:sources",
@@ -18,11 +19,22 @@ PACKAGE_SOURCES = [
 ]
 
 SOURCES = [
+    "//benchmarks:sources",
+    "//examples:sources",
     "//tests:sources",
     "//tests/bin:sources",
+    "//tests/conformance:sources",
+    "//tests/contrib:sources",
+    "//tests/distribute:sources",
+    "//tests/distributed:sources",
+    "//tests/estimator:sources",
+    "//tests/hooks:sources",
+    "//tests/ops:sources",
     "//tests/optimizers:sources",
+    "//tests/testing:sources",
     "//tfplugin:sources",
     "//tfplugin/bin:sources",
+    "//tfplugin/contrib:sources",
     "//tfplugin/distribute:sources",
     "//tfplugin/estimator:sources",
     "//tfplugin/hooks:sources",
