@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -119,6 +120,8 @@ def current_tower() -> Optional[TowerContext]:
 
 def _label(fn: Callable, args: tuple) -> str:
   """Names what a tower waits in; equal in all towers that agree."""
+  # `merge_call` passes it wrapped by AutoGraph.
+  fn = inspect.unwrap(fn)
   owner = getattr(fn, '__self__', None)
   if isinstance(owner, tf1.train.Optimizer) and args:
     names = ', '.join(variable.name for _, variable in args[0])

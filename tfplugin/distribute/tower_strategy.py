@@ -30,8 +30,8 @@ class TowerStrategy(tf1.distribute.Strategy):
   where weight[tower] is the tower's share of the rows, so that towers may get
   different numbers of them, or 1 for `loss_reduction=SUM`. Losses of
   `tf.compat.v1.losses` that divide by a count divide by that of all towers.
-  Choose it over `MirroredStrategy` where checkpoints and variables must be those
-  of one device, or batches are not divisible; choose
+  Choose it over `MirroredStrategy` where checkpoints and variables must be
+  those of one device, or batches are not divisible; choose
   `tfplugin.replicate_model_fn` to split the batches of the input_fn instead of
   giving one to each tower.
 
@@ -66,7 +66,7 @@ class TowerStrategy(tf1.distribute.Strategy):
     ...   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
     >>> def input_fn():
     ...   x = np.array([[1.0], [2.0], [3.0]], np.float32)
-    ...   return tf.data.Dataset.from_tensor_slices((x, 2.0 * x)).batch(3).repeat(2)
+    ...   return tf.data.Dataset.from_tensors((x, 2.0 * x)).repeat(2)
     >>> strategy = tfplugin.distribute.TowerStrategy(['/cpu:0', '/cpu:0'])
     >>> config = tf.estimator.RunConfig(train_distribute=strategy)
     >>> estimator = tf.estimator.Estimator(model_fn, config=config)

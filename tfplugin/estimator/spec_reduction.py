@@ -105,7 +105,7 @@ def concat(name: str, values: Sequence[Any]) -> Any:
 
 def _concat_leaf(leaves: Sequence[Any]) -> Any:
   if isinstance(leaves[0], tf.SparseTensor):
-    return tf.sparse.concat(0, leaves, expand_nonconcat_dims=True)
+    return tf.sparse.concat(0, list(leaves), expand_nonconcat_dims=True)
   if not isinstance(leaves[0], tf.RaggedTensor):
     leaves = [tf.convert_to_tensor(leaf) for leaf in leaves]
     if leaves[0].shape.rank == 0:

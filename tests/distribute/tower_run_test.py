@@ -1,0 +1,217 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what happens between towers."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute import tower_run
+from tfplugin.distribute import tower_strategy
+
+tf1 = tf.compat.v1
+
+pytestmark = pytest.mark.filterwarnings('ignore:`tf.layers')
+
+_HALVES = tower_run.TowerWeights([.5, .5], [.5, .5])
+
+
+def _build(fn, weights=_HALVES):
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with strategy.scope():
+    return strategy.build_towers(fn, weights)
+
+
+def _weight(name='w', value=0.0):
+  return tf1.get_variable(name, [], initializer=tf1.initializers.constant(value))
+
+
+def test_tf_gradients_are_the_weighted_sum_in_every_tower(behavior):
+  # d/dw of (tower + 1) * w, weights 1/4 and 3/4: 1 * 1/4 + 2 * 3/4.
+  def fn(tower):
+    w = _weight()
+    return tf.gradients((tower + 1.0) * w, [w])[0]
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, gradients = _build(fn, tower_run.TowerWeights([.5, .5], [.25, .75]))
+    assert session.run(gradients) == [1.75, 1.75]
+
+
+def test_gradient_of_a_tower_without_rows_counts_as_0(behavior):
+  def fn(tower):
+    w = _weight()
+    return tf.gradients(w * (np.nan if tower else 2.0), [w])[0]
+
+  for zero in (0.0, None):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      none = tf.constant(0.0) if zero is None else zero
+      one = tf.constant(1.0) if zero is None else 1.0
+      weights = tower_run.TowerWeights([one, none], [one, none])
+      _, gradients = _build(fn, weights)
+      assert session.run(gradients) == [2.0, 2.0]
+
+
+def test_sparse_gradients_are_concatenated(behavior):
+  # Tower 0 looks rows 0 and 2 up, tower 1 row 2.
+  def fn(tower):
+    table = tf1.get_variable('table', [4, 1],
+                             initializer=tf1.initializers.ones())
+    rows = tf.nn.embedding_lookup(table, [2] if tower else [0, 2])
+    loss = tf.reduce_sum(rows)
+    gradient = tf.gradients(loss, [table])[0]
+    optimizer = tf1.train.GradientDescentOptimizer(1.0)
+    return gradient, optimizer.apply_gradients([(gradient, table)])
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, results = _build(fn)
+    gradient = results[1][0]
+    assert isinstance(gradient, tf.IndexedSlices)
+    session.run(tf1.global_variables_initializer())
+    assert session.run([gradient.indices, gradient.values])[0].tolist() == [
+        0, 2, 2]
+    session.run(results[0][1])
+    table = session.run(tf1.global_variables()[0])
+    # 1 - .5 for row 0; 1 - .5 - .5 for row 2.
+    assert table.ravel().tolist() == [.5, 1, 0, 1]
+
+
+def test_gradients_through_control_flow(behavior):
+  def fn(tower):
+    w = _weight(value=3.0)
+    loss = tf.cond(tf.constant(tower) > 0, lambda: w * w, lambda: 4.0 * w)
+    _, total = tf.while_loop(lambda i, _: i < 2, lambda i, t: (i + 1, t + loss),
+                             [0, 0.0])
+    return tf.gradients(total, [w])[0]
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, gradients = _build(fn)
+    session.run(tf1.global_variables_initializer())
+    # Two rounds of 4, and two of 2 w = 6, halved.
+    assert session.run(gradients) == [10.0, 10.0]
+
+
+def test_assignment_takes_place_once_with_the_value_of_tower_0(behavior):
+  def fn(tower):
+    counter = tf1.get_variable('counter', [], trainable=False,
+                               initializer=tf1.initializers.zeros())
+    return tf1.assign_add(counter, tower + 1.0)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, results = _build(fn)
+    session.run(tf1.global_variables_initializer())
+    session.run(results[0])
+    session.run(results[0])
+    assert session.run(tf1.global_variables()[0]) == 2.0
+
+
+def test_batch_norm_statistics_are_the_mean_over_rows(behavior):
+  # Means 1 and 5 with 3 and 1 rows: 2; momentum .9: 0 + .1 * 2.
+  def fn(tower):
+    x = tf.fill([1, 2], 5.0) if tower else tf.fill([3, 2], 1.0)
+    tf1.layers.batch_normalization(x, training=True, momentum=.9)
+    return tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, updates = _build(fn, tower_run.TowerWeights([.75, .25], [.75, .25]))
+    assert [len(ops) for ops in updates] == [2, 2]
+    session.run(tf1.global_variables_initializer())
+    # As a model_fn would: every op of the collection, each tower's.
+    session.run(tf1.get_collection(tf1.GraphKeys.UPDATE_OPS))
+    mean, = [v for v in tf1.global_variables() if 'moving_mean' in v.name]
+    np.testing.assert_allclose(session.run(mean), [.2, .2], rtol=1e-6)
+
+
+def test_each_tower_sees_its_own_collections(behavior):
+  def fn(tower):
+    before = len(tf1.trainable_variables())
+    tf1.layers.dense(tf.ones([1, 1]), 1)
+    after = len(tf1.trainable_variables())
+    tf1.losses.add_loss(tf.constant(1.0))
+    return before, after, len(tf1.losses.get_losses()), tower
+
+  with tf.Graph().as_default():
+    _, results = _build(fn)
+    assert results == [(0, 2, 1, 0), (0, 2, 1, 1)]
+    assert len(tf1.trainable_variables()) == 2
+    assert len(tf1.losses.get_losses()) == 2
+
+
+def test_variables_made_before_are_found(behavior):
+  with tf.Graph().as_default():
+    outer = tf1.get_variable('outer', [])
+
+    def fn(tower):
+      del tower
+      with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
+        return tf1.get_variable('outer', [])
+
+    _, results = _build(fn)
+    assert all(result is outer for result in results)
+
+
+def _different_number_of_updates(tower):
+  w = _weight()
+  for _ in range(0 if tower else 2):
+    tf1.train.GradientDescentOptimizer(.1).minimize(w * w)
+
+
+def _different_optimizers(tower):
+  w = _weight()
+  make = (tf1.train.GradientDescentOptimizer if tower
+          else tf1.train.AdamOptimizer)
+  make(.1).minimize(w * w)
+
+
+def _different_gradients(tower):
+  w, u = _weight('w'), _weight('u')
+  tf.gradients(u * u if tower else w * w, [w, u])
+
+
+@pytest.mark.parametrize('fn, match', (
+    # contrib trained nothing, silently.
+    (_different_number_of_updates, 'tower 0 is at the gradient of `w:0`; '
+     'tower 1 is at its end'),
+    (_different_optimizers,
+     'tower 0 is at Adam.*; tower 1 is at GradientDescent'),
+    (_different_gradients, '`w:0`; tower 1 is at the gradient of `u:0`')))
+def test_towers_that_disagree_are_named(behavior, fn, match):
+  with tf.Graph().as_default():
+    with pytest.raises(RuntimeError, match=match):
+      _build(fn)
+
+
+@pytest.mark.parametrize('fn, match', (
+    (lambda tower: _weight('b' if tower else 'a'), '`a:0`.*in tower 0, `b`'),
+    (lambda tower: [_weight(str(i)) for i in range(2 - tower)],
+     'makes `1:0` in tower 0 and not in tower 1'),
+    (lambda tower: [_weight(f'v{i}') for i in range(1 + tower)],
+     'makes `v1` in tower 1 and not in tower 0')))
+def test_different_variables_are_named(behavior, fn, match):
+  with tf.Graph().as_default():
+    with pytest.raises(RuntimeError, match=match):
+      _build(fn)
+
+
+def test_error_of_the_user_comes_through(behavior):
+  def fn(tower):
+    if tower:
+      raise KeyError('mine')
+    w = _weight()
+    return tf.gradients(w * w, [w])
+
+  with tf.Graph().as_default():
+    with pytest.raises(KeyError, match='mine'):
+      _build(fn)
+
+
+def test_more_than_ten_keras_layers(behavior):
+  def fn(tower):
+    del tower
+    x = tf.ones([1, 1])
+    for _ in range(12):
+      x = tf.keras.layers.Dense(1)(x)
+    return x
+
+  with tf.Graph().as_default():
+    _build(fn)
+    assert len(tf1.global_variables()) == 24

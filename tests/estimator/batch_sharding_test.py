@@ -1,0 +1,119 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the split of a batch."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.estimator import batch_sharding
+
+tf1 = tf.compat.v1
+
+_Pair = collections.namedtuple('_Pair', ['left', 'right'])
+
+
+def _split(features, labels=None, num_shards=2, **kwargs):
+  """Returns the values of the shards of what a function makes in a graph."""
+  with tf.Graph().as_default(), tf1.Session() as session:
+    made = features()
+    shards = batch_sharding.split_batch(
+        made, labels() if labels else None, num_shards, **kwargs)
+    return [session.run(shard) for shard in shards.features], shards
+
+
+@pytest.mark.parametrize('rows, num_shards, sizes', (
+    (4, 2, [2, 2]), (5, 2, [3, 2]), (7, 3, [3, 2, 2]), (1, 3, [1, 0, 0]),
+    (113, 4, [29, 28, 28, 28]), (0, 2, [0, 0]), (3, 1, [3])))
+@pytest.mark.parametrize('is_static', (True, False))
+def test_splits_as_evenly_as_it_goes(behavior, rows, num_shards, sizes,
+                                     is_static):
+  x = np.arange(rows * 2, dtype=np.float32).reshape(rows, 2)
+
+  def features():
+    return (tf.constant(x) if is_static
+            else tf1.placeholder_with_default(x, [None, 2]))
+
+  values, shards = _split(features, num_shards=num_shards)
+  assert [len(value) for value in values] == sizes
+  np.testing.assert_array_equal(np.concatenate(values), x)
+  if is_static:
+    assert shards.rows == sizes
+    assert shards.shares() == [
+        size / rows if rows else float(i == 0) for i, size in enumerate(sizes)]
+
+
+def test_splits_nested_structures(behavior):
+  def features():
+    pair = _Pair(tf.ones([3, 2]), tf.range(3))
+    return {'deep': {'a': tf.range(3), 'pair': pair},
+            'tuple': (tf.range(3) * 10,), 'rate': tf.constant(.5)}
+
+  (first, second), _ = _split(features)
+  assert first['deep']['a'].tolist() == [0, 1]
+  assert second['deep']['a'].tolist() == [2]
+  assert second['deep']['pair'].left.shape == (1, 2)
+  assert second['tuple'][0].tolist() == [20]
+  # A scalar goes to every tower.
+  assert first['rate'] == second['rate'] == .5
+
+
+def test_splits_sparse_and_ragged(behavior):
+  def features():
+    return {
+        'sparse': tf.SparseTensor([[0, 1], [2, 0], [2, 2]], [1, 2, 3], [3, 3]),
+        'ragged': tf.ragged.constant([[1, 2], [], [3]])}
+
+  (first, second), _ = _split(features)
+  assert first['sparse'].values.tolist() == [1]
+  assert first['sparse'].dense_shape.tolist() == [2, 3]
+  assert second['sparse'].indices.tolist() == [[0, 0], [0, 2]]
+  assert second['sparse'].dense_shape.tolist() == [1, 3]
+  assert first['ragged'].to_list() == [[1, 2], []]
+  assert second['ragged'].to_list() == [[3]]
+
+
+def test_broadcast_keys_are_not_split(behavior):
+  def features():
+    return {'x': tf.range(3), 'nested': {'anchors': tf.range(5)}}
+
+  (first, second), _ = _split(features, broadcast=['anchors'])
+  assert first['nested']['anchors'].tolist() == [0, 1, 2, 3, 4]
+  assert second['nested']['anchors'].tolist() == [0, 1, 2, 3, 4]
+  assert second['x'].tolist() == [2]
+
+
+def test_labels_may_be_missing():
+  with tf.Graph().as_default():
+    assert batch_sharding.split_batch(tf.ones([2]), None, 2).labels == [
+        None, None]
+
+
+@pytest.mark.parametrize('features, broadcast, match', (
+    (1.0, (), 'first dimension'),
+    ({'x': [1, 2], 'y': [1, 2, 3]}, (), 'same first'),
+    ({'x': [1, 2]}, ('anchors',), 'must name keys'),
+    ({'x': [1, 2]}, ('x',), 'first dimension')))
+def test_bad_batches_are_refused(features, broadcast, match):
+  with tf.Graph().as_default():
+    if isinstance(features, dict):
+      features = {key: tf.constant(value) for key, value in features.items()}
+    with pytest.raises(ValueError, match=match):
+      batch_sharding.split_batch(features, None, 2, broadcast)
+
+
+def test_broadcast_must_be_a_list():
+  with tf.Graph().as_default():
+    with pytest.raises(TypeError, match='`broadcast` must be a list'):
+      batch_sharding.split_batch({'x': tf.ones([2])}, None, 2, 'x')
+
+
+def test_different_dynamic_sizes_are_refused_when_they_run(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default(np.ones([3], np.float32), [None])
+    y = tf1.placeholder_with_default(np.ones([2], np.float32), [None])
+    shards = batch_sharding.split_batch({'x': x, 'y': y}, None, 2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match='same first'):
+      session.run(shards.features)

@@ -1,0 +1,76 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of calling and wrapping a model_fn."""
+
+import functools
+import inspect
+
+import pytest
+
+from tfplugin.estimator import model_fn as model_fn_lib
+
+
+def _run(call):
+  """A decorator's body: doubles the features, reports the mode."""
+  return call.mode, call(features=2 * call.arguments['features'])
+
+
+def _arguments(fn):
+  return list(inspect.signature(fn).parameters)
+
+
+def test_passes_what_the_function_asks_for():
+  def model_fn(features, labels, mode, params, config):
+    return features, labels, mode, params, config
+
+  decorated = model_fn_lib.decorate(model_fn, _run)
+  assert _arguments(decorated) == [
+      'features', 'labels', 'mode', 'params', 'config']
+  assert decorated(features=1, labels=2, mode='train', params={}, config=None
+                   ) == ('train', (2, 2, 'train', {}, None))
+  assert decorated.__name__ == 'model_fn'
+
+
+def test_function_without_mode_gets_none_but_the_decorator_does():
+  decorated = model_fn_lib.decorate(lambda features: features, _run)
+  assert _arguments(decorated) == ['features', 'mode']
+  assert decorated(features=1, mode='eval') == ('eval', 2)
+
+
+def test_method_of_a_class():
+  class Model:
+    factor = 10
+
+    def model_fn(self, features, mode):
+      return self.factor * features, mode
+
+    decorated = model_fn_lib.decorate(model_fn, _run)
+
+  assert Model().decorated(1, mode='eval') == ('eval', (20, 'eval'))
+  bound = model_fn_lib.decorate(Model().model_fn, _run)
+  assert bound(1, mode='eval') == ('eval', (20, 'eval'))
+
+
+def test_partial():
+  def model_fn(features, mode, scale):
+    return features * scale, mode
+
+  decorated = model_fn_lib.decorate(
+      functools.partial(model_fn, scale=3), _run)
+  assert decorated(features=1, mode='eval') == ('eval', (6, 'eval'))
+
+
+def test_decorated_twice():
+  decorated = model_fn_lib.decorate(
+      model_fn_lib.decorate(lambda features: features, _run),
+      lambda call: call())
+  assert decorated(features=1, mode='eval') == ('eval', 2)
+
+
+@pytest.mark.parametrize('model_fn, error, match', (
+    (3, TypeError, '`model_fn` must be a function'),
+    (lambda labels: None, ValueError, 'must take `features`'),
+    (lambda features, size: None, ValueError, 'needs `size`')))
+def test_bad_model_fn_is_refused(model_fn, error, match):
+  with pytest.raises(error, match=match):
+    model_fn_lib.decorate(model_fn, _run)

@@ -1,0 +1,63 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the reduction of the towers' specs."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.estimator import spec_reduction
+
+tf1 = tf.compat.v1
+
+_Spec = tf.estimator.EstimatorSpec
+
+
+def test_loss_is_the_weighted_sum(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    specs = [_Spec('eval', loss=tf.constant(loss)) for loss in (8., 2.)]
+    spec = spec_reduction.reduce_specs('eval', specs, [.25, .75])
+    assert session.run(spec.loss) == .25 * 8 + .75 * 2
+    assert spec.loss.name == 'loss:0'
+
+
+def test_sparse_and_ragged_predictions_are_concatenated(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    sparse = [tf.SparseTensor([[0, 0]], [1], [1, 2]),
+              tf.SparseTensor([[1, 2]], [2], [2, 3])]
+    ragged = [tf.ragged.constant([[1, 2]]), tf.ragged.constant([[], [3]],
+                                                               dtype=tf.int32)]
+    joined = session.run(spec_reduction.concat('p', [
+        {'sparse': s, 'ragged': r} for s, r in zip(sparse, ragged)]))
+  assert joined['sparse'].indices.tolist() == [[0, 0], [2, 2]]
+  assert joined['sparse'].dense_shape.tolist() == [3, 3]
+  assert joined['ragged'].to_list() == [[1, 2], [], [3]]
+
+
+def test_scalar_prediction_is_that_of_the_first_tower(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    scalar = spec_reduction.concat('p', [tf.constant(3.), tf.constant(5.)])
+    assert session.run(scalar) == np.float32(3)
+
+
+def _different_keys(tower):
+  return _Spec('eval', loss=tf.constant(1.),
+               predictions={f'p{tower}': tf.ones([1])})
+
+
+def _no_loss(tower):
+  return (_Spec('eval', loss=tf.constant(1.)) if not tower
+          else _Spec('infer', predictions=tf.ones([1])))
+
+
+@pytest.mark.parametrize('make, error, match', (
+    (_different_keys, ValueError,
+     r"`predictions` is \['p0'\] in tower 0 and \['p1'\] in tower 1"),
+    (_no_loss, ValueError, 'in tower 1'),
+    (lambda tower: _different_keys(0) if not tower else None, TypeError,
+     'from tower 1: None')))
+def test_towers_that_disagree_are_named(make, error, match):
+  with tf.Graph().as_default():
+    with pytest.raises(error, match=match):
+      spec_reduction.reduce_specs(
+          'eval', [make(tower) for tower in range(2)], [.5, .5])
