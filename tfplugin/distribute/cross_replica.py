@@ -18,6 +18,7 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import all_reduce
 from tfplugin.distribute import group_assignment as groups_lib
 
 tf1 = tf.compat.v1
@@ -81,8 +82,7 @@ def cross_replica_sum(
   if not in_replicas():
     return _sum_over_tpu_shards(x, group_assignment, count)
   if group_assignment is None:
-    context = tf.distribute.get_replica_context()
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, x)
+    return all_reduce.all_reduce_sum(x)
   return _sum_over_group(x, group_assignment)
 
 
@@ -116,26 +116,52 @@ def _sum_over_group(x: Summand, group_assignment: list[list[int]]) -> Summand:
   num_groups = len(group_assignment)
   group = tf.gather(groups_lib.group_of_shard(group_assignment),
                     context.replica_id_in_sync_group)
+  total = context.all_reduce(
+      tf.distribute.ReduceOp.SUM, put_in_group(x, group, num_groups))
+  return take_from_group(total, x, group, num_groups)
 
-  def all_reduce(value):
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
+def put_in_group(x: Summand, group, num_groups: int) -> Summand:
+  """Places `x` in the slice of its group, so that other groups are not added.
+
+  Args:
+    x: A shard's tensor of shape `[...]`, or `IndexedSlices`.
+    group: The index of the shard's group; int or int32 scalar.
+    num_groups: How many groups there are.
+
+  Returns:
+    Tensor of shape `[num_groups, ...]`, zero but for the group's slice, or
+    `IndexedSlices` in which row i of group g is row i * num_groups + g.
+  """
+  if isinstance(x, tf.IndexedSlices):
+    wide = tf.cast(num_groups, x.indices.dtype)
+    return tf.IndexedSlices(
+        x.values, x.indices * wide + tf.cast(group, x.indices.dtype),
+        _scale_rows(x, num_groups))
+  # Not a product with a one-hot vector: 0 * nan would reach other groups.
+  return tf.scatter_nd([[group]], x[tf.newaxis],
+                       tf.concat([[num_groups], tf.shape(x)], axis=0))
+
+
+def take_from_group(total: Summand, x: Summand, group,
+                    num_groups: int) -> Summand:
+  """Returns the group's part of the sum of what `put_in_group` returned.
+
+  Args:
+    total: The sum over all shards.
+    x: What the shard passed to `put_in_group`.
+    group: The index of the shard's group; int or int32 scalar.
+    num_groups: How many groups there are.
+  """
   if not isinstance(x, tf.IndexedSlices):
-    # Not a product with a one-hot vector: 0 * nan would reach other groups.
-    apart = tf.scatter_nd([[group]], x[tf.newaxis],
-                          tf.concat([[num_groups], tf.shape(x)], axis=0))
-    total = tf.gather(all_reduce(apart), group)
-    total.set_shape(x.shape)
-    return total
-  # Row i of group g is row i * num_groups + g of a table of all groups.
+    part = tf.gather(total, group)
+    part.set_shape(x.shape)
+    return part
   wide = tf.cast(num_groups, x.indices.dtype)
-  own = tf.cast(group, x.indices.dtype)
-  gathered = all_reduce(tf.IndexedSlices(
-      x.values, x.indices * wide + own, _scale_rows(x, num_groups)))
-  is_own = tf.equal(gathered.indices % wide, own)
+  is_own = tf.equal(total.indices % wide, tf.cast(group, x.indices.dtype))
   return tf.IndexedSlices(
-      tf.boolean_mask(gathered.values, is_own),
-      tf.boolean_mask(gathered.indices // wide, is_own), x.dense_shape)
+      tf.boolean_mask(total.values, is_own),
+      tf.boolean_mask(total.indices // wide, is_own), x.dense_shape)
 
 
 def _scale_rows(x: tf.IndexedSlices, factor: int):

@@ -1,8 +1,25 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Decorators for an Estimator's model_fn."""
+"""Decorators for an Estimator's model_fn, and what runs around it."""
+
+import importlib
+
 from tfplugin.estimator.replicate import replicate_model_fn
 
 __all__ = (
+    'ShardedTPUEstimator',
     'replicate_model_fn',
 )
+
+
+# Loaded when it is asked for: its base class loads tensorflow_estimator, which
+# `import tfplugin` is not to wait for.
+_LAZY = {
+    'ShardedTPUEstimator': 'tfplugin.estimator.sharded_tpu_estimator',
+}
+
+
+def __getattr__(name: str):
+  if name not in _LAZY:
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+  return getattr(importlib.import_module(_LAZY[name]), name)

@@ -14,6 +14,7 @@ from tfplugin import types
 from tfplugin.distribute import cross_replica
 from tfplugin.distribute import group_assignment as groups_lib
 from tfplugin.distribute import reduced_gradients
+from tfplugin.distribute import tower_run
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
@@ -38,7 +39,9 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
   `tf.gradients` and go to `apply_gradients` are summed. Where the strategy
   divides the loss by the number of replicas itself, as it does under an
   Estimator, that division is taken into account: `reduction` means the same
-  everywhere.
+  everywhere. The towers of `replicate_model_fn` are one computation whose
+  gradients are those of the whole batch already: there nothing is scaled or
+  summed again.
 
   With one shard the gradients go to the wrapped optimizer unchanged; outside of
   every sharding context a warning is logged, once per optimizer.
@@ -185,6 +188,10 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
           self._reduce(grads_and_vars), global_step, name)
     if size < tf.distribute.get_strategy().num_replicas_in_sync:
       return self._apply_per_group(grads_and_vars, global_step, name)
+    tower = tower_run.current_tower()
+    if tower is not None:
+      return super().apply_gradients(
+          _sum_over_towers(tower, grads_and_vars), global_step, name)
     if _assigns_by_itself(self._optimizer):
       return self._apply_once(grads_and_vars, global_step, name)
     # The wrapped optimizer sums over the replicas.
@@ -208,6 +215,9 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
 
     What TensorFlow is going to divide by is multiplied in.
     """
+    tower = tower_run.current_tower()
+    if tower is not None and tower.gradients_are_summed:
+      return loss
     size = self._group_size('compute_gradients')
     divisor = size if self._reduction == _MEAN else 1
     factor = 1
@@ -249,6 +259,15 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
 
     pairs = [(g, v) for g, v in grads_and_vars if g is not None]
     return tf.distribute.get_replica_context().merge_call(apply, args=(pairs,))
+
+
+def _sum_over_towers(tower: tower_run.TowerContext,
+                     grads_and_vars: types.GradsAndVars) -> list:
+  """The gradients of the whole batch; where towers are one, they are that."""
+  if tower.gradients_are_summed:
+    return grads_and_vars
+  return [(g if g is None else tower.sum_gradient(v, g), v)
+          for g, v in grads_and_vars]
 
 
 def _assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:

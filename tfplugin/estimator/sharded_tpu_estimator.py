@@ -1,0 +1,234 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""TPUEstimator that runs its shards on the CPUs or GPUs of the host."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.distribute import tower_devices
+from tfplugin.estimator import spec_reduction
+from tfplugin.estimator import tpu_shards
+
+tf1 = tf.compat.v1
+
+_InputPipelineConfig = tf1.estimator.tpu.InputPipelineConfig
+
+
+class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
+  """A TPUEstimator whose shards are real without a TPU.
+
+  TPUEstimator with `use_tpu=False` runs one device with the whole batch: what a
+  program does per shard, such as a CrossShardOptimizer or batch sizes, is not
+  run before it meets a TPU. This class builds `TPUConfig.num_shards` shards of
+  each batch over the CPUs or GPUs of the host:
+
+    * `params['batch_size']` is the size of a shard in the model_fn. In the
+      input_fn it is what it is on TPU: the size of a shard with PER_SHARD_V1
+      (one call per shard) and PER_HOST_V2 (one call, a dataset of shards'
+      batches), else the whole batch.
+    * `tfplugin.CrossShardOptimizer` reduces over the shards and
+      `tfplugin.cross_replica_sum` sums over them. An optimizer that is not
+      wrapped averages the shards' gradients.
+    * eval_metrics and host_call get the tensors of all shards, concatenated;
+      predictions are concatenated; the loss is the mean over the shards.
+    * Variables are made once; checkpoints have the names of one shard.
+    * An export is made with one shard and a batch of any size.
+
+  With `use_tpu=True`, or one shard, it is TPUEstimator itself. That path needs
+  a TPU: it was built and checked as a graph, never run.
+
+  `iterations_per_loop` sets the rhythm of a TPU's host loop. Here every step
+  returns to the host, so hooks and host_call run after each step.
+
+  Differences from tf.contrib:
+    * There the shards existed on TPU only.
+
+  Example:
+    >>> import numpy as np
+    >>> import tensorflow as tf
+    >>> import tfplugin.estimator
+    >>> tf1 = tf.compat.v1
+    >>> def model_fn(features, labels, mode, params):
+    ...   assert params['batch_size'] == 2
+    ...   w = tf1.get_variable('w', initializer=[[0.0]])
+    ...   loss = tf.reduce_mean(tf.square(labels - features @ w))
+    ...   optimizer = tfplugin.CrossShardOptimizer(
+    ...       tf1.train.GradientDescentOptimizer(0.1))
+    ...   train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+    ...   return tf1.estimator.tpu.TPUEstimatorSpec(
+    ...       mode, loss=loss, train_op=train_op)
+    >>> def input_fn(params):
+    ...   x = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
+    ...   return tf.data.Dataset.from_tensor_slices(
+    ...       (x, 2.0 * x)).batch(params['batch_size'], drop_remainder=True)
+    >>> estimator = tfplugin.estimator.ShardedTPUEstimator(
+    ...     model_fn, use_tpu=False, train_batch_size=4,
+    ...     config=tf1.estimator.tpu.RunConfig(
+    ...         tpu_config=tf1.estimator.tpu.TPUConfig(num_shards=2)))
+    >>> _ = estimator.train(input_fn, max_steps=1)
+    >>> # w = 0.1 * 2 * mean(x * 2 x) = 0.1 * 2 * 60 / 4
+    >>> print(round(float(estimator.get_variable_value('w')[0, 0]), 4))
+    3.0
+
+  References:
+    `tf.compat.v1.estimator.tpu.TPUEstimator`.
+  """
+
+  def __init__(self,
+               model_fn: Optional[types.ModelFn] = None,
+               model_dir: Optional[str] = None,
+               config=None,
+               params: Optional[dict[str, Any]] = None,
+               use_tpu: bool = True,
+               train_batch_size: Optional[int] = None,
+               eval_batch_size: Optional[int] = None,
+               predict_batch_size: Optional[int] = None,
+               batch_axis: Optional[Sequence[int]] = None,
+               *,
+               devices: Optional[Sequence[str]] = None,
+               **kwargs):
+    """Takes what TPUEstimator takes, and `devices`.
+
+    Args:
+      model_fn: See `tf.compat.v1.estimator.tpu.TPUEstimator`.
+      model_dir: Likewise.
+      config: Likewise; its `tpu_config.num_shards` is how many shards there
+        are off TPU, 1 if it is None.
+      params: Likewise.
+      use_tpu: Whether there is a TPU.
+      train_batch_size: Rows of a step, over all shards; a multiple of their
+        number. So are the next two.
+      eval_batch_size: Rows of a step of evaluation.
+      predict_batch_size: Rows of a step of prediction.
+      batch_axis: Off TPU each must be 0: batches are split by rows.
+      devices: Off TPU, where the shards run, used in turn. None: the local
+        GPUs, or else the logical CPUs.
+      **kwargs: As TPUEstimator's other arguments.
+
+    Raises:
+      ValueError: More than one shard off TPU, and no `train_batch_size`, a
+        batch size that the shards do not divide, or a `batch_axis` other than
+        0.
+    """
+    shards = 1
+    if not use_tpu and config is not None:
+      shards = config.tpu_config.num_shards or 1
+    # Before the base class: it wraps the model_fn while it is being made.
+    self._shards = shards
+    self._shard_devices = devices
+    self._batch_sizes = {
+        tf.estimator.ModeKeys.TRAIN: train_batch_size,
+        tf.estimator.ModeKeys.EVAL: eval_batch_size,
+        tf.estimator.ModeKeys.PREDICT: predict_batch_size,
+    }
+    if shards > 1:
+      self._check_shards(batch_axis)
+    super().__init__(
+        model_fn, model_dir=model_dir, config=config, params=params,
+        use_tpu=use_tpu, train_batch_size=train_batch_size,
+        eval_batch_size=eval_batch_size, predict_batch_size=predict_batch_size,
+        batch_axis=batch_axis, **kwargs)
+
+  def _check_shards(self, batch_axis: Optional[Sequence[int]]) -> None:
+    if self._shard_devices is not None:
+      tower_devices.check_devices(self._shard_devices)
+    sizes = {f'{mode}_batch_size' if mode != 'infer' else 'predict_batch_size':
+             size for mode, size in self._batch_sizes.items()}
+    if sizes['train_batch_size'] is None:
+      raise ValueError(
+          f'`train_batch_size` must be given for {self._shards} shards. '
+          'Received: None. Pass the rows of one step over all shards.')
+    for name, size in sizes.items():
+      if size is not None and (size < 1 or size % self._shards):
+        raise ValueError(
+            f'`{name}` must be a positive multiple of the number of shards, '
+            f'{self._shards}. Received: {size}. Change it, or '
+            '`TPUConfig.num_shards`.')
+    if batch_axis is not None and any(tf.nest.flatten(batch_axis)):
+      raise ValueError(
+          '`batch_axis` must be 0 for every tensor where there is no TPU. '
+          f'Received: {batch_axis}. Transpose in the model_fn instead.')
+
+  def _assert_members_are_not_overridden(self) -> None:
+    """Lets this class be: Estimator refuses every subclass but its own."""
+
+  def _augment_model_fn(self, model_fn, batch_axis):
+    """Puts the shards below what TPUEstimator puts around a model_fn."""
+    if self._shards == 1:
+      return super()._augment_model_fn(model_fn, batch_axis)
+    whole = super()._augment_model_fn(model_fn, batch_axis)
+    sharded = super()._augment_model_fn(
+        tpu_shards.shard_model_fn(model_fn, self._shards, self._shard_devices),
+        batch_axis)
+
+    def augmented(features, labels, mode, config, params):
+      # Serving receives any number of rows, down to one.
+      is_export = not self._is_input_fn_invoked
+      return (whole if is_export else sharded)(
+          features, labels, mode, config, params)
+
+    return augmented
+
+  def _call_input_fn(self, input_fn, mode, input_context=None):
+    """Gets the batch of all shards, as TPUConfig says."""
+    if self._shards == 1:
+      return super()._call_input_fn(input_fn, mode, input_context)
+    if self._batch_sizes[mode] is None:
+      name = 'predict' if mode == tf.estimator.ModeKeys.PREDICT else mode
+      raise ValueError(
+          f'`{name}_batch_size` must be given to {name} with {self._shards} '
+          'shards. Received: None. Pass it to the constructor.')
+    deployment = self.config.tpu_config.per_host_input_for_training
+    per_shard = _with_batch_size(input_fn,
+                                 self._batch_sizes[mode] // self._shards)
+    is_training = mode == tf.estimator.ModeKeys.TRAIN
+    if is_training and deployment == _InputPipelineConfig.PER_SHARD_V1:
+      return _join([
+          super(ShardedTPUEstimator, self)._call_input_fn(
+              per_shard, mode, input_context)
+          for _ in range(self._shards)])
+    if deployment == _InputPipelineConfig.PER_HOST_V2:
+      batches = super()._call_input_fn(per_shard, mode, input_context)
+      return _check_dataset(batches).rebatch(self._batch_sizes[mode])
+    return super()._call_input_fn(input_fn, mode, input_context)
+
+
+def _with_batch_size(input_fn: Callable, batch_size: int) -> Callable:
+  """Returns `input_fn` with another `params['batch_size']`."""
+
+  @functools.wraps(input_fn)
+  def sized(**kwargs):
+    kwargs['params'] = {**kwargs['params'], 'batch_size': batch_size}
+    return input_fn(**kwargs)
+
+  sized.__signature__ = inspect.signature(input_fn)
+  return sized
+
+
+def _join(results: Sequence[Any]):
+  """Makes one input of what the calls for each shard returned."""
+
+  def concat(*parts):
+    return spec_reduction.concat('input', parts)
+
+  if isinstance(results[0], tf.data.Dataset):
+    return tf.data.Dataset.zip(tuple(results)).map(concat)
+  return concat(*results)
+
+
+def _check_dataset(result: Any) -> tf.data.Dataset:
+  if not isinstance(result, tf.data.Dataset):
+    raise TypeError(
+        '`input_fn` must return a `tf.data.Dataset` with PER_HOST_V2. '
+        f'Received: {result!r}. Return a dataset, or set '
+        '`TPUConfig.per_host_input_for_training=True`.')
+  return result

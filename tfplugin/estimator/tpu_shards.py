@@ -1,0 +1,118 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""One TPUEstimator model_fn over several shards of a batch, off TPU."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.distribute import tower_devices
+from tfplugin.distribute import tower_run
+from tfplugin.distribute import tower_strategy
+from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import model_fn as model_fn_lib
+from tfplugin.estimator import spec_reduction
+from tfplugin.estimator import streaming_metrics
+from tfplugin.ops import weighted_sum
+
+tf1 = tf.compat.v1
+
+_BATCH_SIZE = 'batch_size'
+
+
+def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
+                   devices: Sequence[str] | None = None) -> types.ModelFn:
+  """Returns a model_fn that builds `model_fn` once per shard of its batch.
+
+  The shards share one set of variables. What they return becomes one spec:
+
+    loss:               the mean over the shards, weighted by their rows
+    predictions, export_outputs, and the tensors of eval_metrics and host_call:
+                        concatenated in the order of the shards; of a scalar the
+                        first shard's value
+    train_op, hooks, scaffold_fn and the functions: those of the first shard
+
+  A `CrossShardOptimizer` reduces the gradients over the shards as it does on
+  TPU; without one, gradients are averaged over the shards.
+
+  Args:
+    model_fn: Returns a `TPUEstimatorSpec`, or an `EstimatorSpec`. Its
+      `params['batch_size']`, if there, becomes the size of a shard.
+    num_shards: How many shards.
+    devices: Where they run, used in turn. None: the local GPUs, or else the
+      logical CPUs.
+
+  Returns:
+    A model_fn with the same signature.
+  """
+
+  def run(call: model_fn_lib.ModelFnCall):
+    names = itertools.cycle(tower_devices.check_devices(devices))
+    return _run_shards(call, list(itertools.islice(names, num_shards)))
+
+  return model_fn_lib.decorate(model_fn, run)
+
+
+def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
+  num_shards = len(devices)
+  shards = batch_sharding.split_batch(
+      call.arguments['features'], call.arguments.get('labels'), num_shards)
+  strategy = tower_strategy.TowerStrategy(devices)
+  weights = tower_run.TowerWeights(
+      shards.shares(), [1.0 / num_shards] * num_shards)
+
+  def build(shard: int):
+    return call(features=shards.features[shard], labels=shards.labels[shard],
+                **_shard_params(call.arguments, num_shards))
+
+  with strategy.scope():
+    run, specs = strategy.build_towers(build, weights, sum_gradients=False)
+  if isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
+    return _reduce_tpu_specs(specs, weights.rows)
+  spec_reduction.check_specs(specs)
+  metrics = None
+  if call.mode == tf.estimator.ModeKeys.EVAL and specs[0].eval_metric_ops:
+    metrics = streaming_metrics.chain(
+        run, [spec.eval_metric_ops for spec in specs], shards.rows)
+  return spec_reduction.reduce_specs(call.mode, specs, weights.rows, metrics)
+
+
+def _shard_params(arguments: dict[str, Any],
+                  num_shards: int) -> dict[str, Any]:
+  """Returns the `params` of a shard, under that name, if there are any."""
+  if 'params' not in arguments:
+    return {}
+  params = dict(arguments['params'])
+  if _BATCH_SIZE in params:
+    params[_BATCH_SIZE] //= num_shards
+  return {'params': params}
+
+
+def _reduce_tpu_specs(specs: Sequence[Any],
+                      shares: Sequence[weighted_sum.Weight]):
+  """Returns the spec of the whole batch; see `shard_model_fn`."""
+  first = specs[0]
+  replaced = {}
+  if first.loss is not None:
+    losses = [tf.reshape(spec.loss, []) for spec in specs]
+    replaced['loss'] = weighted_sum.weighted_sum(losses, shares)
+  if first.predictions is not None:
+    replaced['predictions'] = spec_reduction.concat(
+        'predictions', [spec.predictions for spec in specs])
+  if first.export_outputs:
+    replaced['export_outputs'] = {
+        key: spec_reduction.concat_export_output(
+            key, [spec.export_outputs[key] for spec in specs])
+        for key in first.export_outputs}
+  for field in ('eval_metrics', 'host_call'):
+    if getattr(first, field) is not None:
+      function, _ = getattr(first, field)
+      replaced[field] = (function, spec_reduction.concat(
+          field, [getattr(spec, field)[1] for spec in specs]))
+  # Not `_replace`: the spec keeps its host calls outside of the tuple.
+  return tf1.estimator.tpu.TPUEstimatorSpec(**{**first._asdict(), **replaced})
