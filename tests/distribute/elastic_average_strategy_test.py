@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of ElasticAverageStrategy, on in-process clusters and in Estimators."""
 
+import threading
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -241,6 +243,29 @@ def test_saver_of_trainable_variables_saves_center(behavior, tmp_path):
   path = worker.save(str(tmp_path / 'model'))
   assert tf.train.load_variable(path, 'w').tolist() == [1.0, 1.0]
   assert worker.value('w').tolist() != [1.0, 1.0]
+
+
+def test_synchronous_workers_start_together(behavior, cluster):
+  events, workers = [], {}
+
+  def start(index):
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        cluster.cluster_spec, task_type='worker', task_id=index)
+    workers[index] = strategy_worker.StrategyWorker(
+        elastic_average_strategy.ElasticAverageStrategy(
+            resolver, synchronous=True),
+        quadratic, cluster.target('worker', index), is_chief=index == 0)
+    events.append(index)
+
+  first = threading.Thread(target=start, args=[0])
+  first.start()
+  first.join(1.0)
+  assert first.is_alive() and not events
+  start(1)
+  first.join(60)
+  assert sorted(events) == [0, 1]
+  # One that comes again finds the start behind it.
+  start(1)
 
 
 @pytest.mark.parametrize('settings, error, words', [

@@ -11,7 +11,8 @@ from tfplugin.distribute import elastic_settings
 from tfplugin.distribute import elastic_variables
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
-from tfplugin.distribute import worker_counter
+from tfplugin.distribute import prompt_start
+from tfplugin.distribute import start_barrier
 
 tf1 = tf.compat.v1
 
@@ -42,12 +43,26 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
     """The exchange of the default graph, made when first asked for."""
     graph = tf1.get_default_graph()
     if graph not in self._exchanges:
-      steps = worker_counter.WorkerCounter('local_step')
       self._exchanges[graph] = elastic_exchange.ElasticExchange(
-          steps.variable, self._settings.communication_period,
+          self._create_local_step(), self._settings.communication_period,
           self._settings.rate(self.num_worker), self._settings.rho,
           self._settings.sparse_exchange)
     return self._exchanges[graph]
+
+  def _create_local_step(self) -> tf.Variable:
+    """The step counter, which starts when this worker may start."""
+    ready = []
+    with tf.init_scope(), tf1.name_scope(None):
+      if self._settings.synchronous and self._in_multi_worker_mode():
+        barrier = start_barrier.StartBarrier(
+            parameter_server_base.count_workers(self._cluster_spec),
+            self.parameter_devices[0])
+        ready = [prompt_start.wait_for_all(
+            barrier, parameter_server_base.worker_index(
+                self._cluster_spec, self._task_type, self._task_id))]
+      with self._on_worker(), tf1.control_dependencies(ready):
+        zero = tf.zeros([], tf.int64)
+        return elastic_variables.local_variable(zero, 'local_step')
 
   @property
   def num_worker(self) -> int:

@@ -180,3 +180,21 @@ def count_workers(cluster_spec: tf.train.ClusterSpec) -> int:
   jobs = cluster_spec.as_dict() if cluster_spec else {}
   return max(1, sum(len(jobs.get(job, ()))
                     for job in ('chief', 'master', 'worker')))
+
+
+def worker_index(cluster_spec: tf.train.ClusterSpec, task_type: str,
+                 task_id: int) -> int:
+  """The number of a task among those that train; the chief's is 0.
+
+  Args:
+    cluster_spec: The cluster.
+    task_type: The job of the task.
+    task_id: Its index within the job.
+  """
+  index = task_id
+  for job in ('chief', 'master', 'worker'):
+    if job == task_type:
+      return index
+    index += len(cluster_spec.as_dict().get(job, ()))
+  raise ValueError(f'`task_type` must be one that trains. '
+                   f'Received: {task_type!r}')

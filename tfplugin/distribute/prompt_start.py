@@ -1,12 +1,15 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Lets a worker start when the chief is ready, not up to 30 seconds later."""
+"""Lets workers start as soon as, and not before, the others are ready."""
 
 from __future__ import annotations
 
 import time
+from typing import Callable
 
 import tensorflow as tf
+
+from tfplugin.distribute import start_barrier
 
 tf1 = tf.compat.v1
 
@@ -30,26 +33,60 @@ def add_ready_op() -> None:
   variables = tf1.global_variables()
   if variables:
     with tf1.control_dependencies(None), tf1.name_scope('wait_for_chief'):
-      tf1.add_to_collection(key, _uninitialized_after_waiting(variables))
+      tf1.add_to_collection(key, poll_while(
+          lambda: tf1.report_uninitialized_variables(variables),
+          lambda missing: tf.size(missing) > 0, [None]))
 
 
-def _uninitialized_after_waiting(variables) -> tf.Tensor:
-  """The names of `variables` not initialised when the waiting ends."""
+def wait_for_all(barrier: start_barrier.StartBarrier,
+                 task_index: int) -> tf.Operation:
+  """Returns an op that announces a task and waits for all the others.
+
+  Args:
+    barrier: What the tasks meet at.
+    task_index: The task, in the barrier's counting.
+
+  Raises:
+    tf.errors.InvalidArgumentError: When the op runs: some task did not come
+      within ten minutes; the message names it.
+  """
+  with tf1.control_dependencies([barrier.announce(task_index)]):
+    arrived = poll_while(
+        barrier.arrived, lambda a: tf.logical_not(tf.reduce_all(a)), None)
+  missing = tf.where(tf.logical_not(arrived))[:, 0]
+  return tf.debugging.Assert(
+      tf.reduce_all(arrived),
+      [f'Task {task_index} waited {_LIMIT_SECONDS:g} s for the start of tasks',
+       missing], summarize=100)
+
+
+def poll_while(look: Callable[[], tf.Tensor],
+               keep_waiting: Callable[[tf.Tensor], tf.Tensor],
+               shape) -> tf.Tensor:
+  """Looks ten times a second, in the graph, for at most ten minutes.
+
+  Args:
+    look: Makes the ops that look, and returns what they see.
+    keep_waiting: Whether to look again, a bool scalar from what was seen.
+    shape: Of what is seen, where it changes from look to look.
+
+  Returns:
+    What was seen last.
+  """
   deadline = tf.timestamp() + _LIMIT_SECONDS
 
-  def keep_waiting(missing):
-    return tf.logical_and(tf.size(missing) > 0, tf.timestamp() < deadline)
+  def is_waiting(seen):
+    return tf.logical_and(keep_waiting(seen), tf.timestamp() < deadline)
 
   def wait(_):
     with tf.control_dependencies([tf.numpy_function(_sleep, [], tf.bool)]):
-      missing = tf1.report_uninitialized_variables(variables)
-    return [tf.ensure_shape(missing, [None])]
+      seen = look()
+    return [seen if shape is None else tf.ensure_shape(seen, shape)]
 
-  first = tf1.report_uninitialized_variables(variables)
   return tf1.while_loop(
-      keep_waiting,
-      wait, [first],
-      shape_invariants=[tf.TensorShape([None])],
+      is_waiting,
+      wait, [look()],
+      shape_invariants=None if shape is None else [tf.TensorShape(shape)],
       parallel_iterations=1)
 
 
