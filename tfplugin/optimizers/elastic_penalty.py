@@ -109,6 +109,7 @@ class ElasticPenalty:
     if key not in self._local_centers:
       with self._getter.local_state(), tf.init_scope(), tf1.name_scope(None):
         self._local_centers[key] = tf1.Variable(
-            pair.local.initial_value, trainable=False, dtype=pair.local.dtype,
+            pair.local.initial_value, trainable=False,
+            dtype=pair.local.dtype.base_dtype,
             name=f'{LOCAL_CENTER}/{pair.local.op.name}')
     return self._local_centers[key]
