@@ -70,7 +70,9 @@ def test_all_equals_the_public_names(name):
            and not isinstance(value, types.ModuleType)}
   exported = {key for key in package.__all__
               if not isinstance(getattr(package, key), types.ModuleType)}
-  assert names == exported - {'__version__'}
+  # What is loaded on first use is exported without being there yet.
+  assert names <= exported
+  assert all(hasattr(package, key) for key in exported)
 
 
 @pytest.mark.parametrize('name', _PACKAGES)
@@ -92,9 +94,21 @@ def test_every_public_object_is_documented():
   assert not undocumented
 
 
+def _overrides_tensorflow(name: str) -> bool:
+  """Tells whether a method has its signature from a class of TensorFlow."""
+  owner, _, method = name.rpartition('.')
+  module, _, class_name = owner.rpartition('.')
+  cls = getattr(sys.modules.get(module), class_name, None)
+  return inspect.isclass(cls) and any(
+      hasattr(base, method) for base in cls.__mro__
+      if not base.__module__.startswith('tfplugin'))
+
+
 def test_every_public_signature_is_annotated():
   missing = []
   for name, value in _documented_objects():
+    if _overrides_tensorflow(name):
+      continue
     function = value.__init__ if inspect.isclass(value) else value
     if not inspect.isfunction(function):
       continue
