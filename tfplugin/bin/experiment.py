@@ -19,9 +19,10 @@ from tfplugin.bin import wrappers
 
 tf1 = tf.compat.v1
 
-_NUM_CHECKPOINTS = 8
-# A run that is ended loses no more than these.
-_MAX_STEPS_BETWEEN_CHECKPOINTS = 500
+# By time, not by steps: a fast chief would delete old checkpoints faster than
+# the evaluator reads them.
+_CHECKPOINT_SECS = 2
+_MAX_CHECKPOINTS = 20
 _NUM_SUMMARIES = 100
 _EVAL_BATCH = 1000
 _EVAL_THROTTLE_SECS = 1
@@ -76,8 +77,8 @@ def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
   return tf.estimator.RunConfig(
       model_dir=options.model_dir,
       tf_random_seed=_SEED,
-      save_checkpoints_steps=min(_MAX_STEPS_BETWEEN_CHECKPOINTS,
-                                 max(1, options.steps // _NUM_CHECKPOINTS)),
+      save_checkpoints_secs=_CHECKPOINT_SECS,
+      keep_checkpoint_max=_MAX_CHECKPOINTS,
       save_summary_steps=max(1, options.steps // _NUM_SUMMARIES),
       log_step_count_steps=max(1, options.steps // _NUM_SUMMARIES),
       train_distribute=_strategy(options),

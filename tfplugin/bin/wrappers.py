@@ -98,8 +98,10 @@ class _ElasticAverage(Wrapped):
     task_index = 0 if is_chief else self.config.task_id + 1
     hook = self._optimizer.make_session_run_hook(
         is_chief, task_index, time_limit_secs=self.options.start_limit_secs)
+    saver = self._optimizer.swapping_saver(
+        sharded=True, max_to_keep=self.config.keep_checkpoint_max)
     return spec._replace(
-        scaffold=tf1.train.Scaffold(saver=self._optimizer.swapping_saver()),
+        scaffold=tf1.train.Scaffold(saver=saver),
         training_hooks=(*spec.training_hooks, hook))
 
 
