@@ -53,7 +53,7 @@ def clip_by_norm(x: tf.Tensor, axes: Sequence[int],
 
   Example:
     >>> rows = tf.constant([[6., 8.], [0.3, 0.4]])
-    >>> clip_by_norm(rows, [1], 2.0).numpy().round(3).tolist()
+    >>> clip_by_norm(rows, [1], 2.0).numpy().astype(float).round(3).tolist()
     [[1.2, 1.6], [0.3, 0.4]]
   """
   norms = _norms(x, axes, max_norm)

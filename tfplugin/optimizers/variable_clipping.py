@@ -78,7 +78,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     ...   with tf.compat.v1.Session() as session:
     ...     session.run(tf.compat.v1.global_variables_initializer())
     ...     session.run(train_op)
-    ...     session.run(table).round(3).tolist()
+    ...     session.run(table).astype(float).round(3).tolist()
     [[1.2, 1.6], [0.3, 0.4]]
 
   References:
