@@ -43,7 +43,8 @@ def test_gradient_is_the_sum_of_the_replicas_gradients(make_strategy, expected):
     with strategy.scope():
       results = strategy.extended.call_for_each_replica(replica)
     totals, gradients = map(strategy.experimental_local_results, results)
-    with tf1.Session(config=tf1.ConfigProto(device_count={'CPU': 2})) as session:
+    config = tf1.ConfigProto(device_count={'CPU': 2})
+    with tf1.Session(config=config) as session:
       session.run(tf1.global_variables_initializer())
       np.testing.assert_array_equal(session.run(totals), [8.0, 8.0])
       np.testing.assert_array_equal(session.run(gradients), expected)

@@ -1,0 +1,47 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The TPUEstimator program, off TPU."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import train_tpu_lib
+
+
+def _weights(model_dir):
+  reader = tf.train.load_checkpoint(str(model_dir))
+  return {name: reader.get_tensor(name)
+          for name in reader.get_variable_to_shape_map()
+          if 'kernel' in name and 'Adam' not in name}
+
+
+def _train(tmp_path, num_shards, train_steps):
+  return train_tpu_lib.train(train_tpu_lib.TpuOptions(
+      model_dir=str(tmp_path / str(num_shards)), num_shards=num_shards,
+      train_steps=train_steps))
+
+
+def test_four_shards_give_the_weights_of_one(tmp_path):
+  one = _train(tmp_path, 1, 10)
+  four = _train(tmp_path, 4, 10)
+  assert four['accuracy'] == pytest.approx(one['accuracy'], abs=1 / 320)
+  expected = _weights(tmp_path / '1')
+  actual = _weights(tmp_path / '4')
+  assert len(expected) == 3
+  for name, value in expected.items():
+    # Adam divides by the gradient's size: a rounding of a gradient near 0
+    # moves a weight by up to the learning rate, 2e-3, in rare places.
+    apart = np.abs(actual[name] - value)
+    assert np.mean(apart) < 1e-6
+    assert np.max(apart) < 10 * 2e-3
+
+
+def test_learns_the_digits(tmp_path):
+  assert _train(tmp_path, 2, 400)['accuracy'] > 0.9
+
+
+def test_eval_batch_that_the_held_out_rows_do_not_fill_is_refused(tmp_path):
+  with pytest.raises(ValueError, match='`eval_batch_size` .* Received: 4096'):
+    train_tpu_lib.train(train_tpu_lib.TpuOptions(
+        model_dir=str(tmp_path), eval_batch_size=4096))
