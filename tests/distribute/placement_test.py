@@ -1,0 +1,26 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Placement that no outer scope changes."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute import placement
+
+tf1 = tf.compat.v1
+
+
+@pytest.mark.parametrize('device', ['/job:worker/task:1', '/device:CPU:0', ''])
+def test_setter_does_not_reach_inside(behavior, device):
+  del behavior
+  setter = tf1.train.replica_device_setter(
+      ps_tasks=2, worker_device='/job:worker/task:0')
+  with tf.Graph().as_default(), tf1.device(setter):
+    with placement.only_on(device):
+      inside = tf1.get_variable('a', [])
+    outside = [tf1.get_variable(name, []) for name in 'bc']
+  assert inside.device == device
+  # What is inside took no turn in the setter's round.
+  assert [v.device for v in outside] == ['/job:ps/task:0', '/job:ps/task:1']
