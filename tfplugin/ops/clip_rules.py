@@ -17,10 +17,14 @@ import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Union
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+
+# Keys: see `parse`. Values: an int or a sequence of ints.
+Rules = Union[Mapping[Any, Any], Sequence[tuple[Any, Any]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Rule:
   dims: tuple
 
 
-def check_max_norm(max_norm) -> float:
+def check_max_norm(max_norm: float) -> float:
   """Returns the bound as a float.
 
   Raises:
@@ -79,7 +83,7 @@ def normalize_dims(dims: Sequence[int], rank: int,
   return tuple(positive)
 
 
-def parse(rules) -> tuple[Rule, ...]:
+def parse(rules: Rules) -> tuple[Rule, ...]:
   """Checks rules as a user writes them.
 
   Args:

@@ -19,7 +19,7 @@ from tfplugin import types
 from tfplugin.ops import indexed_slices
 
 
-def check_max_staleness(staleness) -> int:
+def check_max_staleness(staleness: int) -> int:
   """Returns the bound as an int.
 
   Args:

@@ -90,7 +90,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
   def __init__(self,
                opt: tf1.train.Optimizer,
-               vars_to_clip_dims,
+               vars_to_clip_dims: clip_rules.Rules,
                max_norm: float,
                use_locking: bool = False,
                colocate_clip_ops_with_vars: bool = False,
