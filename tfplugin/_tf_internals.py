@@ -21,6 +21,14 @@ from tensorflow.python.distribute import distribute_utils
 # Runs a function once per replica, each in its thread, up to each `merge_call`.
 from tensorflow.python.distribute import mirrored_run
 
+# The public strategies cannot be given an extended class.
+from tensorflow.python.distribute.collective_all_reduce_strategy import (
+  CollectiveAllReduceExtended as CollectiveAllReduceExtended,
+)
+from tensorflow.python.distribute.mirrored_strategy import (
+  MirroredExtended as MirroredExtended,
+)
+
 # The public strategies cannot be given an extended class, and no public class
 # implements between-graph parameter servers.
 from tensorflow.python.distribute.parameter_server_strategy import (
@@ -370,3 +378,29 @@ def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
   result._extended = renew(strategy.extended, extended_mixin)
   result._extended._container_strategy_weakref = weakref.ref(result)
   return result
+
+
+def is_distributed_variable(value: object) -> bool:
+  """Whether `value` is a variable of a strategy; its class is private.
+
+  Args:
+    value: A destination of a reduction.
+  """
+  return distribute_utils.is_distributed_variable(value)
+
+
+def is_loss_scaled() -> bool:
+  """Whether `compute_gradients` has divided the last loss by the replicas.
+
+  v1 optimizers note it on the graph; there is no public way to ask.
+  """
+  return getattr(tf1.get_default_graph(), '_is_loss_scaled_by_optimizer', False)
+
+
+def device_functions() -> list:
+  """Returns the device functions around here, from the outermost in.
+
+  A thread that builds into the same graph starts without them under v2
+  behaviour; no public API lists them.
+  """
+  return tf1.get_default_graph()._device_functions_outer_to_inner

@@ -20,10 +20,15 @@ def local_devices() -> list[str]:
   Returns:
     Device strings, e.g. `['/device:GPU:0', '/device:GPU:1']`.
   """
-  return _devices('GPU') or _devices('CPU') or ['/device:CPU:0']
+  return devices_of('GPU') or devices_of('CPU') or ['/device:CPU:0']
 
 
-def _devices(kind: str) -> list[str]:
+def devices_of(kind: str) -> list[str]:
+  """Returns this process's logical devices of a type, not initialising them.
+
+  Args:
+    kind: `'CPU'` or `'GPU'`.
+  """
   count = 0
   for device in tf.config.get_visible_devices(kind):
     configurations = tf.config.get_logical_device_configuration(device)

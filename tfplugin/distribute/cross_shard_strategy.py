@@ -1,0 +1,135 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Shards on the devices of one host, or of several hosts, reduced once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import cross_shard_extended
+from tfplugin.distribute import group_assignment as groups_lib
+from tfplugin.distribute import tower_devices
+
+tf1 = tf.compat.v1
+
+_SUM = tf1.losses.Reduction.SUM
+_MEAN = tf1.losses.Reduction.MEAN
+
+
+class CrossShardStrategy(tf.distribute.Strategy):
+  """Trains one model on shards of a batch; each has a copy of the variables.
+
+  Choose it for synchronous training on the CPUs or GPUs of one host, or, with
+  `TF_CONFIG`, of several hosts over TensorFlow's own collectives. Every step
+  the gradients are reduced over the shards once, small ones packed together and
+  sparse ones as rows, and every shard applies the result to its copy:
+
+    gradient = scale * sum over the shards of gradient[shard]
+    scale = 1 / number of shards with MEAN, 1 with SUM
+
+  The scale is applied by a v1 optimizer's `compute_gradients`, under an
+  Estimator and in `strategy.run` alike; gradients of `tf.gradients` are summed.
+  A loss that was built with `Reduction.SUM` is a sum over the batch, and is
+  summed over the shards as well, as TensorFlow's own strategies do. Keras
+  scales its losses itself: `Model.fit` is a mean over the batch whatever
+  `reduction` is, and in a custom loop the scale is yours.
+
+  With `group_assignment` each group of shards reduces by itself, and the copies
+  of different groups go different ways; a checkpoint holds those of shard 0.
+  It applies to v1 optimizers. `tfplugin.cross_replica_sum` inside a model_fn
+  sums over the shards, or over the groups passed to it.
+
+  Supported: Estimator (`RunConfig(train_distribute=...)`), `strategy.run`,
+  `Model.fit`; dense and sparse gradients, partitioned variables. Checkpoints
+  have the names of one device. What was run here: CPUs; GPUs were not
+  available.
+
+  Example:
+    >>> strategy = CrossShardStrategy(['CPU:0', 'CPU:1'])
+    >>> with strategy.scope():
+    ...   weight = tf.Variable(1.0)
+    >>> sgd = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+    >>> @tf.function
+    ... def step():
+    ...   def shard():
+    ...     index = tf.distribute.get_replica_context(
+    ...         ).replica_id_in_sync_group
+    ...     x = tf.cast(index, tf.float32) * 2.0 + 1.0  # 1 and 3
+    ...     sgd.minimize(lambda: weight * x, var_list=[weight])
+    ...   strategy.run(shard)
+    >>> step()
+    >>> round(float(weight.read_value()), 6)  # 1 - 0.1 * (1 + 3) / 2
+    0.8
+  """
+
+  # Read by TensorFlow's extended classes: where collective keys begin.
+  _collective_key_base = 0
+
+  def __init__(self,
+               devices: Optional[Sequence[str]] = None,
+               reduction: str = _MEAN,
+               group_assignment: groups_lib.GroupAssignment = None):
+    """Creates the strategy; with collectives, before any other op.
+
+    Args:
+      devices: Devices of this process, one shard each; of every process in a
+        cluster. None takes all its GPUs, or all its logical CPUs.
+      reduction: `tf.compat.v1.losses.Reduction.MEAN` or `SUM`.
+      group_assignment: List of lists of shard indices that reduce together.
+
+    Raises:
+      TypeError: `devices` is not a list of strings.
+      ValueError: An unknown or repeated device, another reduction, or groups
+        that do not fit the shards.
+    """
+    if reduction not in (_SUM, _MEAN):
+      raise ValueError(
+          '`reduction` must be `tf.compat.v1.losses.Reduction.MEAN` '
+          f'({_MEAN!r}) or `SUM` ({_SUM!r}). Received: {reduction!r}')
+    groups_lib.check(group_assignment)
+    self._reduction = reduction
+    self._group_assignment = group_assignment
+    super().__init__(self._make_extended(_check_devices(devices)))
+    groups_lib.check(group_assignment, self.num_replicas_in_sync)
+
+  @property
+  def reduction(self) -> str:
+    """`'weighted_mean'` or `'weighted_sum'`."""
+    return self._reduction
+
+  @property
+  def group_assignment(self) -> groups_lib.GroupAssignment:
+    """The groups of shards that reduce together, or None."""
+    return self._group_assignment
+
+  def _make_extended(self, devices: list[str]):
+    return cross_shard_extended.LocalExtended(self, devices)
+
+  # v1 optimizers divide the loss by the number of replicas where this is true.
+  # TensorFlow sets it under an Estimator alone, whatever the reduction.
+  @property
+  def _scale_loss_for_estimator(self) -> bool:
+    return self._reduction == _MEAN
+
+  @_scale_loss_for_estimator.setter
+  def _scale_loss_for_estimator(self, value: bool) -> None:
+    del value
+
+
+def _check_devices(devices: Optional[Sequence[str]]) -> list[str]:
+  """Canonical names of `devices`, each of which exists."""
+  checked = tower_devices.check_devices(devices)
+  known = tower_devices.devices_of('GPU') + tower_devices.devices_of('CPU')
+  for device in checked:
+    if device not in known:
+      raise ValueError(
+          '`devices` must exist in this process. '
+          f'Received: {device!r}. There are: {known}. Logical CPUs are made by '
+          '`tf.config.set_logical_device_configuration`.')
+  if len(set(checked)) < len(checked):
+    raise ValueError('`devices` must name each device once. '
+                     f'Received: {devices!r}')
+  return checked
