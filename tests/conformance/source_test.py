@@ -51,12 +51,6 @@ _TESTED_BY = {
         'tests/estimator/replicate_test.py',
     'tfplugin/distribute/parameter_server_base.py':
         'tests/distribute/elastic_average_strategy_test.py',
-    'tfplugin/distribute/reduced_gradients.py':
-        'tests/optimizers/cross_shard_test.py',
-    'tfplugin/distribute/staleness_counters.py':
-        'tests/optimizers/drop_stale_gradient_test.py',
-    'tfplugin/distribute/step_reading.py':
-        'tests/optimizers/drop_stale_gradient_test.py',
     'tfplugin/distribute/tower_collections.py':
         'tests/estimator/replicate_test.py',
     'tfplugin/distribute/tower_devices.py':
@@ -65,16 +59,32 @@ _TESTED_BY = {
         'tests/distribute/tower_strategy_test.py',
     'tfplugin/distribute/tower_gradients.py':
         'tests/estimator/replicate_test.py',
-    'tfplugin/distribute/tower_run.py':
-        'tests/estimator/replicate_test.py',
     'tfplugin/distribute/tower_variables.py':
         'tests/estimator/replicate_test.py',
-    'tfplugin/distribute/update_lock.py':
-        'tests/optimizers/drop_stale_gradient_test.py',
-    'tfplugin/distribute/variable_update.py':
-        'tests/optimizers/variable_clipping_test.py',
-    'tfplugin/distribute/worker_counter.py':
-        'tests/optimizers/drop_stale_gradient_test.py',
+    'tfplugin/distribute/per_graph.py':
+        'tests/distribute/elastic_average_strategy_test.py',
+    'tfplugin/distribute/prompt_start.py':
+        'tests/distribute/elastic_average_strategy_test.py',
+    'tfplugin/bin/checkpoints.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/curves.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/events.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/experiment.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/extras.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/guard.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/models.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/report.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/run_files.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/train_lib.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/wrappers.py': 'tests/distributed/train_test.py',
+    'tfplugin/bin/interrupts.py': 'tests/distributed/train_test.py',
+    'tfplugin/optimizers/elastic_communication.py':
+        'tests/optimizers/elastic_average_test.py',
+    'tfplugin/optimizers/elastic_custom_getter.py':
+        'tests/optimizers/elastic_average_test.py',
+    'tfplugin/optimizers/elastic_initialization.py':
+        'tests/optimizers/elastic_average_test.py',
+    'tfplugin/optimizers/elastic_penalty.py':
+        'tests/optimizers/elastic_average_test.py',
     'tfplugin/testing/contract_models.py':
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':
