@@ -47,8 +47,8 @@ def check_model_dir(model_dir: Union[str, os.PathLike],
     reader = tf.train.load_checkpoint(checkpoint)
     values = {name: reader.get_tensor(name)
               for name in reader.get_variable_to_shape_map()}
-  # RuntimeError is what the reader raises beside TensorFlow's own errors.
-  except (tf.errors.OpError, RuntimeError, ValueError) as e:
+  # Beside TensorFlow's own errors the reader raises these.
+  except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as e:
     raise _corrupt(path, f'{checkpoint} cannot be read: {e}') from e
   _check_variables(checkpoint, {n: list(v.shape) for n, v in values.items()},
                    expected)

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.estimator import replicate
+from tfplugin.hooks import elastic_checkpoint_hook
 from tfplugin.optimizers import cross_shard
 from tfplugin.optimizers import drop_stale_gradient
 from tfplugin.optimizers import elastic_average
@@ -100,8 +101,13 @@ class _ElasticAverage(Wrapped):
         is_chief, task_index, time_limit_secs=self.options.start_limit_secs)
     saver = self._optimizer.swapping_saver(
         sharded=True, max_to_keep=self.config.keep_checkpoint_max)
+    # It also restores the chief's optimizer state, which is local to it.
+    checkpoint_hook = elastic_checkpoint_hook.ElasticCheckpointHook(
+        self._optimizer, self.config.model_dir, saver,
+        save_secs=self.config.save_checkpoints_secs)
     return spec._replace(
         scaffold=tf1.train.Scaffold(saver=saver),
+        training_chief_hooks=(*spec.training_chief_hooks, checkpoint_hook),
         training_hooks=(*spec.training_hooks, hook))
 
 

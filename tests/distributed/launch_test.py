@@ -1,0 +1,115 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""tfplugin-launch with a user's program in real processes."""
+
+import sys
+import textwrap
+
+import psutil
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import launch_lib
+from tfplugin.bin import local_cluster
+
+# As a user has it: nothing here knows of tfplugin. Its ps never ends.
+_PROGRAM = textwrap.dedent('''
+    import sys
+    import tensorflow as tf
+    tf1 = tf.compat.v1
+
+    def model_fn(features, labels, mode):
+      weight = tf1.get_variable('weight', [])
+      loss = tf.square(weight - 3.0)
+      train_op = tf1.train.GradientDescentOptimizer(0.1).minimize(
+          loss, global_step=tf1.train.get_global_step())
+      return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    def input_fn():
+      return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
+
+    config = tf.estimator.RunConfig(
+        model_dir=sys.argv[1], experimental_max_worker_delay_secs=0)
+    tf.estimator.train_and_evaluate(
+        tf.estimator.Estimator(model_fn, config=config),
+        tf.estimator.TrainSpec(input_fn, max_steps=60),
+        tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
+                              throttle_secs=1))
+    print('done as', config.task_type)
+    ''')
+
+
+def _options(tmp_path, program, *arguments, **kwargs):
+  path = tmp_path / 'program.py'
+  path.write_text(program)
+  return launch_lib.LaunchOptions(
+      command=(sys.executable, str(path), *arguments),
+      logs_dir=str(tmp_path / 'logs'), **kwargs)
+
+
+def _no_child_is_left():
+  return not psutil.Process().children(recursive=True)
+
+
+def test_a_users_program_runs_as_a_cluster(tmp_path):
+  lines = []
+  model_dir = str(tmp_path / 'model')
+  launch_lib.launch(
+      _options(tmp_path, _PROGRAM, model_dir, workers=0, evaluator=True),
+      lines.append)
+  # 60 or a few more steps of w -= .2 * (w - 3): |w - 3| < 10 * .8 ** 60.
+  weight = tf.train.load_checkpoint(model_dir).get_tensor('weight')
+  assert weight == pytest.approx(3.0, abs=1e-4)
+  assert 'chief:0| done as chief' in lines
+  for task in ('chief', 'evaluator'):
+    log = (tmp_path / 'logs' / f'{task}-0.log').read_text()
+    assert f'done as {task}' in log
+  assert (tmp_path / 'logs' / 'ps-0.log').exists()
+  assert _no_child_is_left()
+
+
+_BY_TASK = textwrap.dedent('''
+    import json, os, sys, time
+    task = json.loads(os.environ['TF_CONFIG'])['task']
+    if task['type'] == 'ps':
+      time.sleep(120)
+    if f"{task['type']}:{task['index']}" in sys.argv[1:]:
+      raise SystemExit('no space left')
+    time.sleep(1)
+    ''')
+
+
+def test_a_dead_chief_ends_the_run(tmp_path):
+  with pytest.raises(local_cluster.RoleError,
+                     match='chief:0 ended with status 1(.|\n)*no space left'):
+    launch_lib.launch(_options(tmp_path, _BY_TASK, 'chief:0', workers=1))
+  assert _no_child_is_left()
+
+
+def test_a_dead_worker_ends_the_run_if_asked(tmp_path):
+  with pytest.raises(local_cluster.RoleError, match='worker:1 ended'):
+    launch_lib.launch(_options(tmp_path, _BY_TASK, 'worker:1', workers=2, ps=0,
+                               keep_going=False))
+  assert _no_child_is_left()
+
+
+def test_the_run_goes_on_without_a_worker(tmp_path):
+  lines = []
+  launch_lib.launch(
+      _options(tmp_path, _BY_TASK, 'worker:1', workers=2, ps=0), lines.append)
+  assert any('worker:1 ended with status 1; the run goes on' in line
+             for line in lines)
+  assert _no_child_is_left()
+
+
+def test_an_evaluator_that_does_not_end_is_ended(tmp_path):
+  lines = []
+  program = textwrap.dedent('''
+      import os, time
+      time.sleep(120 if 'evaluator' in os.environ['TF_CONFIG'] else 0)
+      ''')
+  launch_lib.launch(
+      _options(tmp_path, program, workers=0, ps=0, evaluator=True,
+               evaluator_limit_secs=0.5), lines.append)
+  assert any('evaluator did not end within 0.5 s' in line for line in lines)
+  assert _no_child_is_left()
