@@ -1,0 +1,165 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Which variables get a centre, where both are, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.optimizers import elastic_average
+from tfplugin.optimizers import elastic_custom_getter
+from tfplugin.testing import behaviors
+
+tf1 = tf.compat.v1
+
+Getter = elastic_custom_getter.ElasticAverageCustomGetter
+
+
+def _optimizer(getter, **kwargs):
+  arguments = {'opt': tf1.train.GradientDescentOptimizer(0.1), 'num_worker': 2,
+               'ea_custom_getter': getter, **kwargs}
+  return elastic_average.ElasticAverageOptimizer(**arguments)
+
+
+def _names(collection):
+  return [v.op.name for v in tf1.get_collection(collection)]
+
+
+def test_collections_and_devices(behavior):
+  del behavior
+  setter = tf1.train.replica_device_setter(ps_tasks=2)
+  with tf.Graph().as_default(), tf1.device(setter):
+    getter = Getter('/job:worker/task:3')
+    with tf1.variable_scope('a', custom_getter=getter):
+      w = tf1.get_variable('w', [2], collections=[
+          tf1.GraphKeys.GLOBAL_VARIABLES, 'mine'])
+    assert _names('mine') == ['a/w']
+    assert _names(tf1.GraphKeys.LOCAL_VARIABLES) == ['a/w']
+    assert _names(tf1.GraphKeys.TRAINABLE_VARIABLES) == ['a/w']
+    assert _names(tf1.GraphKeys.GLOBAL_VARIABLES) == [
+        'global_center_variable/a/w']
+    assert w.device == '/job:worker/task:3'
+    assert getter.pair_of(w).center.device == '/job:ps/task:0'
+
+
+def test_keras_layers_and_variables_are_seen(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('')
+    with getter.scope():
+      tf.keras.layers.Dense(1, name='dense')(tf.ones([1, 2]))
+      tf.Variable(2.0, name='v')
+    assert [p.center.op.name for p in getter.pairs] == [
+        'global_center_variable/dense/kernel',
+        'global_center_variable/dense/bias', 'global_center_variable/v']
+    _optimizer(getter, rho=0.0).compute_gradients(
+        tf.add_n([tf.reduce_sum(p.local) for p in getter.pairs]))
+
+
+def test_reuse_pairs_once(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('')
+    with tf1.variable_scope('s', custom_getter=getter, reuse=tf1.AUTO_REUSE):
+      first = tf1.get_variable('w', [2])
+      assert tf1.get_variable('w', [2]) is first
+    assert len(getter.pairs) == 1
+
+
+def test_what_has_no_average_is_shared(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('')
+    with getter.scope():
+      tf1.train.create_global_step()
+      tf1.get_variable('counter', initializer=3, trainable=False)
+      tf.Variable(5, name='number')
+      tf1.get_variable('metric', [], trainable=False, collections=[
+          tf1.GraphKeys.LOCAL_VARIABLES])
+      tf1.get_variable('mean', [], trainable=False)
+    assert [p.local.op.name for p in getter.pairs] == ['mean']
+    assert set(_names(tf1.GraphKeys.GLOBAL_VARIABLES)) == {
+        'global_step', 'counter', 'number', 'global_center_variable/mean'}
+
+
+def test_statistics_may_be_shared():
+  with tf.Graph().as_default():
+    getter = Getter('', statistics='shared')
+    with getter.scope():
+      tf1.get_variable('mean', [], trainable=False)
+    assert not getter.pairs
+    with pytest.raises(ValueError, match='`statistics` must be one of'):
+      Getter('', statistics='none')
+
+
+def test_regularization_is_counted_once():
+  with tf.Graph().as_default():
+    with tf1.variable_scope('', custom_getter=Getter('')):
+      tf1.get_variable('w', [2], regularizer=tf.nn.l2_loss)
+    assert len(tf1.losses.get_regularization_losses()) == 1
+
+
+def test_variable_made_elsewhere_is_named():
+  with tf.Graph().as_default():
+    getter = Getter('')
+    with getter.scope():
+      inside = tf1.get_variable('inside', [])
+    outside = tf1.get_variable('outside', [])
+    optimizer = _optimizer(getter)
+    with pytest.raises(ValueError, match=r"`ea_custom_getter`.*'outside:0'"):
+      optimizer.compute_gradients(inside * outside)
+    with pytest.raises(ValueError, match='outside:0'):
+      optimizer.apply_gradients([(tf.constant(1.0), outside)])
+    optimizer.minimize(inside * outside, var_list=[inside])
+
+
+@pytest.mark.parametrize('argument, value, error', [
+    ('opt', tf1.train.AdamOptimizer, TypeError),
+    ('opt', tf.keras.optimizers.SGD(), TypeError),
+    ('num_worker', 0, ValueError), ('num_worker', 1.5, TypeError),
+    ('communication_period', -1, ValueError),
+    ('communication_period', 2.5, TypeError),
+    ('moving_rate', 1.5, ValueError), ('moving_rate', -0.5, ValueError),
+    ('rho', -1.0, ValueError), ('ea_custom_getter', None, TypeError),
+    ('ea_custom_getter', Getter, TypeError),
+    ('update_order', 'both', ValueError), ('count_steps', 'all', ValueError)])
+def test_bad_arguments(argument, value, error):
+  with tf.Graph().as_default():
+    with pytest.raises(error, match=f'`{argument}`.*Received'):
+      _optimizer(Getter(''), **{argument: value})
+    assert not tf1.get_default_graph().get_operations()
+
+
+def test_worker_device_must_be_a_name():
+  with pytest.raises(TypeError, match='`worker_device`'):
+    Getter(lambda op: '')
+
+
+def test_eager_and_function_name_the_strategy():
+  getter = Getter('')
+  remedy = 'tfplugin.distribute.ElasticAverageStrategy'
+  with behaviors.behavior('v2'):
+    assert tf.executing_eagerly()
+    with pytest.raises(RuntimeError, match=remedy):
+      _optimizer(getter)
+    with pytest.raises(RuntimeError, match=remedy):
+      tf.function(lambda: _optimizer(getter))()
+
+
+def test_before_the_model_exists():
+  with tf.Graph().as_default():
+    optimizer = _optimizer(Getter(''))
+    with pytest.raises(RuntimeError, match='Build the model first'):
+      optimizer.swapping_saver()
+    with pytest.raises(RuntimeError, match='Build the model first'):
+      optimizer.get_init_op(0)
+
+
+def test_task_index_counts_the_chief():
+  with tf.Graph().as_default():
+    optimizer = _optimizer(Getter(''))
+    with pytest.raises(ValueError, match='Count the chief'):
+      optimizer.make_session_run_hook(False, 2)
+    with pytest.raises(TypeError, match='`task_index` must be an integer'):
+      optimizer.make_session_run_hook(False, 'worker')

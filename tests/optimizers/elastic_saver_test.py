@@ -1,0 +1,115 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The swapping saver writes centres under the names of the model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.optimizers import elastic_average
+from tfplugin.optimizers import elastic_custom_getter
+
+tf1 = tf.compat.v1
+
+
+class _Model:
+  """A whole and a partitioned variable; copies and centres are set apart."""
+
+  def __init__(self, use_resource=None):
+    self.getter = elastic_custom_getter.ElasticAverageCustomGetter('')
+    with tf1.variable_scope('', custom_getter=self.getter,
+                            use_resource=use_resource):
+      self.w = tf1.get_variable('w', initializer=[50.0, 60.0])
+      self.table = tf1.get_variable(
+          't', [4], initializer=tf1.zeros_initializer(),
+          partitioner=tf1.fixed_size_partitioner(2))
+    self.step = tf1.train.create_global_step()
+    self.optimizer = elastic_average.ElasticAverageOptimizer(
+        tf1.train.MomentumOptimizer(0.1, 0.9), 1, self.getter, rho=0.0)
+    self.train = self.optimizer.minimize(
+        tf.reduce_sum(self.w) + tf.reduce_sum(tf.convert_to_tensor(self.table)),
+        self.step)
+
+  def start(self, session):
+    session.run(tf1.global_variables_initializer())
+    session.run(tf1.local_variables_initializer())
+    session.run(self.getter.pair_of(self.w).center.assign([0.95, 1.95]))
+    for i, part in enumerate(self.table):
+      session.run(self.getter.pair_of(part).center.assign([i, i + 0.5]))
+
+
+def _saved(path):
+  reader = tf.train.load_checkpoint(path)
+  return {name: reader.get_tensor(name)
+          for name in reader.get_variable_to_shape_map()}
+
+
+@pytest.mark.parametrize('use_resource', [False, True])
+def test_saves_what_the_plain_model_would(behavior, tmp_path, use_resource):
+  if behavior == 'v2' and not use_resource:
+    pytest.skip('control flow v2 takes no reference variables')
+  with tf.Graph().as_default(), tf1.Session() as session:
+    model = _Model(use_resource)
+    model.start(session)
+    path = model.optimizer.swapping_saver().save(session, str(tmp_path / 'c'))
+  saved = _saved(path)
+  assert set(saved) == {'w', 't', 'global_step', 'w/Momentum', 't/Momentum'}
+  np.testing.assert_allclose(saved['w'], [0.95, 1.95])
+  np.testing.assert_array_equal(saved['t'], [0.0, 0.5, 1.0, 1.5])
+
+
+@pytest.mark.parametrize('make_list, names', [
+    (lambda m: [m.w], {'w'}),
+    (lambda m: [m.table], {'t'}),
+    (lambda m: list(m.table), {'t'}),
+    (lambda m: {'x': m.w, 'y': m.table}, {'x', 'y'}),
+    (lambda m: {'x': m.w, 's': m.step}, {'x', 's'})])
+def test_var_list(behavior, tmp_path, make_list, names):
+  del behavior
+  with tf.Graph().as_default(), tf1.Session() as session:
+    model = _Model()
+    model.start(session)
+    saver = model.optimizer.swapping_saver(make_list(model), max_to_keep=1)
+    path = saver.save(session, str(tmp_path / 'c'))
+  saved = _saved(path)
+  assert set(saved) == names
+  for name, value in saved.items():
+    expected = {'w': [0.95, 1.95], 'x': [0.95, 1.95], 's': 0}.get(
+        name, [0.0, 0.5, 1.0, 1.5])
+    np.testing.assert_allclose(value, expected)
+
+
+def test_checkpoint_of_the_bare_model_is_restored_into_the_center(
+    behavior, tmp_path):
+  del behavior
+  with tf.Graph().as_default(), tf1.Session() as session:
+    w = tf1.get_variable('w', initializer=[7.0, 8.0])
+    table = tf1.get_variable('t', initializer=[1.0, 2.0, 3.0, 4.0])
+    step = tf1.train.create_global_step()
+    tf1.train.MomentumOptimizer(0.1, 0.9).minimize(
+        tf.reduce_sum(w) + tf.reduce_sum(table), step)
+    session.run(tf1.global_variables_initializer())
+    path = tf1.train.Saver().save(session, str(tmp_path / 'bare'))
+  with tf.Graph().as_default(), tf1.Session() as session:
+    model = _Model()
+    model.start(session)
+    init = model.optimizer.get_init_op(0)
+    model.optimizer.swapping_saver().restore(session, path)
+    np.testing.assert_array_equal(session.run(model.w), [50.0, 60.0])
+    session.run(init)
+    np.testing.assert_array_equal(session.run(model.w), [7.0, 8.0])
+    np.testing.assert_array_equal(
+        np.ravel(session.run(list(model.table))), [1.0, 2.0, 3.0, 4.0])
+
+
+def test_refuses_what_is_no_variable():
+  with tf.Graph().as_default():
+    model = _Model()
+    with pytest.raises(TypeError, match='`var_list` must hold variables'):
+      model.optimizer.swapping_saver(['w'])
+    with pytest.raises(ValueError, match='two variables of one name'):
+      with tf.Graph().as_default():
+        other = tf1.get_variable('w', [1])
+      model.optimizer.swapping_saver([model.w, other])
