@@ -93,7 +93,7 @@ class _Worker:
           return var
     return None
 
-  def read(self, with_center=True):
+  def read(self):
     fetches = {'global_step': self.step, 'local_step': self.named('local_step')}
     for name in self.variables:
       fetches['local/' + name] = self.variables[name]
@@ -101,6 +101,7 @@ class _Worker:
       copy = self.named('local_center_variable/' + name)
       if center is not None:
         fetches['center/' + name] = center
+      if copy is not None:
         fetches['local_center/' + name] = copy
     partitioned = {key: list(var) for key, var in fetches.items()
                    if hasattr(var, '_variable_list')

@@ -25,8 +25,10 @@ def _layers(tf1, kind, x):
 def _only_x(features):
   """Finds the rows in whatever structure the features have."""
   while not hasattr(features, 'dtype'):
-    features = (features['x'] if isinstance(features, dict)
-                else features[0])
+    if isinstance(features, dict):
+      features = features['x'] if 'x' in features else features['a']
+    else:
+      features = features[0]
   return features
 
 

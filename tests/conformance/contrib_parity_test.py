@@ -1,0 +1,147 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Compares tfplugin with what tf.contrib did, scenario by scenario.
+
+The numbers in testdata/contrib_goldens were recorded from the originals on
+TensorFlow 1.15.5. A scenario in which an original was wrong is listed in
+corrections.py there, with the reason and the right value by arithmetic.
+"""
+
+from __future__ import annotations
+
+import copy
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from testdata.contrib_goldens import corrections
+from testdata.contrib_goldens import drive
+from testdata.contrib_goldens import goldens
+from testdata.contrib_goldens import scenarios
+from tfplugin import _tf_internals
+from tfplugin import contrib
+
+tf1 = tf.compat.v1
+
+_SCENARIOS = {each['name']: each for each in scenarios.all_scenarios()}
+_GOLDENS = goldens.read()
+_CORRECTIONS = corrections.corrections()
+
+# A few roundings per step, at most six steps, of numbers up to 4; kernels of
+# the two versions of TensorFlow round pow and rsqrt differently.
+_EPSILONS = 64
+
+
+@pytest.fixture
+def api():
+  """What the scenarios use: our contrib, an Estimator and a shard context."""
+  return types.SimpleNamespace(
+      opt=contrib.opt, estimator=contrib.estimator, tpu=contrib.tpu,
+      tf_estimator=tf.estimator,
+      shard_context=_tf_internals.tpu_function.tpu_shard_context)
+
+
+def _differences(expected, actual, epsilon, path=''):
+  """Lists where `actual` is not as expected; more keys are no difference."""
+  if isinstance(expected, dict) and isinstance(actual, dict):
+    return [found for key in expected for found in (
+        _differences(expected[key], actual[key], epsilon, f'{path}/{key}')
+        if key in actual else [f'{path}/{key} is missing'])]
+  lists = isinstance(expected, list) and isinstance(actual, list)
+  if lists and not corrections.is_open(expected) and (
+      len(expected) != len(actual)):
+    return [f'{path}: expected {expected}, got {actual}']
+  if lists:
+    return [found for i, (one, other) in enumerate(zip(expected, actual))
+            for found in _differences(one, other, epsilon, f'{path}/{i}')]
+  numbers = all(isinstance(x, (int, float, np.number))
+                for x in (expected, actual))
+  same = (abs(expected - actual) <= _EPSILONS * epsilon * max(
+      1.0, abs(expected)) if numbers else expected == actual)
+  return [] if same else [f'{path}: expected {expected!r}, got {actual!r}']
+
+
+def _epsilon(scenario) -> float:
+  types_used = {scenario.get('dtype', 'float32')} | {
+      each.get('dtype', 'float32') for each in scenario.get('model', [])}
+  # Summaries are float32 whatever the model is.
+  narrow = types_used == {'float32'} or scenario['wrapper'] == 'drop_stale'
+  return np.finfo('float32' if narrow else 'float64').eps
+
+
+def _adapted(scenario, golden):
+  """Leaves out of a golden what no scenario has, for one stated reason."""
+  golden = copy.deepcopy(golden)
+  golden.pop('message', None)  # Errors have other words.
+  if scenario['wrapper'] == 'elastic_average' and (
+      scenario['settings']['rho'] == 0.0):
+    # Without a penalty no worker keeps a copy of the centre.
+    for step in golden.get('steps', []):
+      for key in [key for key in step if key.startswith('local_center/')]:
+        del step[key]
+    golden['local_names'] = [
+        name for name in golden.get('local_names', [])
+        if not name.startswith('local_center_variable/')]
+  return golden
+
+
+def _compared(result):
+  """Leaves out of a result the local variables that are tfplugin's own."""
+  result = copy.deepcopy(result)
+  result['local_names'] = [
+      name for name in result.get('local_names', [])
+      if not name.startswith('DropStaleGradient/num_')]
+  return result
+
+
+@pytest.mark.parametrize('name', sorted(_SCENARIOS))
+def test_scenario(name, behavior, api):
+  del behavior
+  scenario, golden = _SCENARIOS[name], _GOLDENS[name]
+  if name in _CORRECTIONS:
+    scenario = dict(scenario, may_raise='error' in _CORRECTIONS[name][1])
+  result = _compared(drive.drive(tf1, api, scenario))
+  expected = _adapted(scenario, golden)
+  if name in _CORRECTIONS:
+    reason, right = _CORRECTIONS[name]
+    # What the correction does not speak of stays as it was.
+    expected = right if 'error' in golden or 'error' in right else {
+        key: value for key, value in expected.items()
+        if key not in _follows(right)}
+    assert not _differences(expected, result, _epsilon(scenario)), reason
+    expected = right
+  assert not _differences(expected, result, _epsilon(scenario))
+
+
+def _follows(right) -> set:
+  """The keys that a correction replaces, with what depends on them."""
+  keys = set(right)
+  if keys & {'steps', 'gradients'}:
+    keys |= {'steps', 'saved', 'slots', 'summaries', 'gradients'}
+  if 'trainable_names' in keys:
+    keys.add('global_names')
+  return keys
+
+
+def test_every_golden_is_compared_and_every_scenario_recorded():
+  assert set(_GOLDENS) == set(_SCENARIOS)
+  assert len(_GOLDENS) == len(scenarios.all_scenarios()) >= 60
+
+
+def test_every_wrapper_has_scenarios_that_agree():
+  agreeing = [_SCENARIOS[name]['wrapper'] for name in _GOLDENS
+              if name not in _CORRECTIONS and 'error' not in _GOLDENS[name]]
+  for wrapper in ('cross_shard', 'drop_stale', 'elastic_average', 'towers',
+                  'variable_clipping'):
+    assert agreeing.count(wrapper) >= 10
+
+
+@pytest.mark.parametrize('name', sorted(_CORRECTIONS))
+def test_correction_is_not_stale(name):
+  reason, right = _CORRECTIONS[name]
+  assert reason
+  golden = _GOLDENS[name]
+  assert _differences(right, golden, np.finfo('float32').eps), (
+      'the original was right: remove the entry')

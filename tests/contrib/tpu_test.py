@@ -1,0 +1,20 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for tfplugin.contrib.tpu."""
+
+import pytest
+
+import tfplugin
+from tfplugin.contrib import tpu
+
+
+def test_holds_the_public_classes_and_functions():
+  for name in tpu.__all__:
+    assert getattr(tpu, name) is getattr(tfplugin, name)
+
+
+def test_another_name_says_what_is_held():
+  first = tpu.__all__[0]
+  with pytest.raises(AttributeError, match=(
+      rf'contrib\.tpu\.Lost.*It holds contrib\.tpu\.{first}')):
+    tpu.Lost  # noqa: B018 (the access raises)
