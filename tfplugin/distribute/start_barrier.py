@@ -95,7 +95,8 @@ class StartBarrier:
                             tf.timestamp() - start < time_limit_secs)
 
     arrived, = tf1.while_loop(is_waiting, lambda _: [self.arrived()],
-                              [self.arrived()], parallel_iterations=1)
+                              [self.arrived()], parallel_iterations=1,
+                              return_same_structure=True)
     names = tf.constant([_name(i) for i in range(len(self._queues))])
     missing = tf.boolean_mask(names, tf.logical_not(arrived))
     return tf.debugging.Assert(
