@@ -12,7 +12,6 @@ import time
 import psutil
 import pytest
 
-from tfplugin.bin import guard
 from tfplugin.bin import local_cluster
 from tfplugin.bin import tf_config
 
@@ -50,7 +49,8 @@ def test_a_role_gets_its_tf_config_and_its_log(tmp_path):
   addresses = {'chief': ['127.0.0.1:1']}
   with local_cluster.LocalCluster(tmp_path / 'logs') as cluster:
     role = cluster.start(
-        CHIEF, [sys.executable, '-c', 'import os; print(os.environ["TF_CONFIG"])'],
+        CHIEF,
+        [sys.executable, '-c', 'import os; print(os.environ["TF_CONFIG"])'],
         addresses)
     cluster.wait(timeout=_LIMIT)
   assert role.status == 0
@@ -158,8 +158,3 @@ def test_no_process_is_left_when_the_launcher_is_ended(tmp_path, number):
   assert launcher.wait(_LIMIT) != 0
   _, alive = psutil.wait_procs(processes, timeout=_LIMIT)
   assert not alive
-
-
-def test_the_guard_forgets_what_it_is_told_to_forget():
-  lines = ['watch 4\n', 'watch 5\n', 'forget 4\n', 'watch 6\n']
-  assert guard.watched_groups(lines) == {5, 6}

@@ -1,0 +1,25 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what a user sees when a program cannot go on."""
+
+import pytest
+
+from tfplugin.bin import failures
+
+
+@pytest.mark.parametrize('error, status, shown', [
+    (ValueError('`steps` must be'), 1, 'Error: `steps` must be\n'),
+    (FileNotFoundError('no data'), 1, 'Error: no data\n'),
+    (TimeoutError('waited'), 1, 'Error: waited\n'),
+    (KeyboardInterrupt(), 130, 'Ended on request.\n'),
+])
+def test_the_message_and_the_status(capsys, error, status, shown):
+  with pytest.raises(SystemExit) as ended, failures.shown():
+    raise error
+  assert ended.value.code == status
+  assert capsys.readouterr().err == shown
+
+
+def test_a_defect_keeps_its_traceback():
+  with pytest.raises(AttributeError), failures.shown():
+    raise AttributeError('ours')

@@ -1,0 +1,38 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of a role that cannot begin; tests/distributed has them train."""
+
+import socket
+
+import pytest
+
+from tfplugin.bin import options as options_lib
+from tfplugin.bin import role
+from tfplugin.bin import tf_config
+
+
+@pytest.fixture
+def arguments(tmp_path):
+  """A command line with a valid settings file."""
+  return ['role', str(options_lib.TrainOptions(model_dir=str(tmp_path)).save())]
+
+
+def test_the_settings_are_needed():
+  with pytest.raises(SystemExit, match='Usage: python -m tfplugin.bin.role'):
+    role.main(['role'])
+
+
+@pytest.mark.parametrize('value', ['{no JSON', '{"cluster": {"ps": ["a:1"]}}'])
+def test_a_bad_tf_config_is_refused(monkeypatch, arguments, value):
+  monkeypatch.setenv('TF_CONFIG', value)
+  with pytest.raises(ValueError, match='`TF_CONFIG` must'):
+    role.main(arguments)
+
+
+def test_an_occupied_port_is_refused(monkeypatch, arguments):
+  with socket.create_server(('127.0.0.1', 0)) as server:
+    cluster = {'chief': [f'127.0.0.1:{server.getsockname()[1]}']}
+    monkeypatch.setenv('TF_CONFIG', tf_config.encode(
+        cluster, tf_config.Task('chief', 0)))
+    with pytest.raises(RuntimeError, match='another process listens'):
+      role.main(arguments)

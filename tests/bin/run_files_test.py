@@ -1,0 +1,18 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of where the files of a run are."""
+
+import pathlib
+
+from tfplugin.bin import run_files
+from tfplugin.bin import tf_config
+
+
+def test_every_role_has_a_file_of_its_own():
+  path = run_files.status_path('runs/a', tf_config.Task('worker', 1))
+  assert path == pathlib.Path('runs/a/status/worker-1.jsonl')
+  assert path.parent == run_files.status_dir('runs/a')
+
+
+def test_evaluation_is_where_an_estimator_puts_it():
+  assert run_files.eval_dir('runs/a') == pathlib.Path('runs/a/eval')
