@@ -23,7 +23,8 @@ def _build(fn, weights=_HALVES):
 
 
 def _weight(name='w', value=0.0):
-  return tf1.get_variable(name, [], initializer=tf1.initializers.constant(value))
+  initializer = tf1.initializers.constant(value)
+  return tf1.get_variable(name, [], initializer=initializer)
 
 
 def test_tf_gradients_are_the_weighted_sum_in_every_tower(behavior):

@@ -1,6 +1,7 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
 """Where and when a rule runs: contexts, placement, tf.distribute strategies."""
+from tfplugin.distribute.cross_shard_strategy import CrossShardStrategy
 from tfplugin.distribute.drop_stale_gradient_strategy import (
   DropStaleGradientStrategy,
 )
@@ -11,6 +12,7 @@ from tfplugin.distribute.variable_clipping_strategy import (
 )
 
 __all__ = (
+    'CrossShardStrategy',
     'DropStaleGradientStrategy',
     'ElasticAverageStrategy',
     'TowerStrategy',

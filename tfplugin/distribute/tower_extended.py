@@ -69,6 +69,19 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
         _weighted_spec(result, results[0], weight)
         for result, weight in zip(results, run.weights.loss)))
 
+  def _create_variable(self, next_creator, **kwargs):
+    if 'colocate_with' in kwargs or not _in_graph():
+      return super()._create_variable(next_creator, **kwargs)
+    # On top of the devices around it: in a cluster a device function of the
+    # session's task puts the variable on a parameter server.
+    with tf1.device(self._variable_device):
+      return self._create_var_creator(next_creator, **kwargs)(**kwargs)
+
+  def _validate_colocate_with_variable(self, colocate_with_variable):
+    # A variable made before the scope, such as the global step of Estimator,
+    # is shared by the towers as well.
+    del colocate_with_variable
+
   def _create_var_creator(self, next_creator, **kwargs):
     if not _in_graph():
       return super()._create_var_creator(next_creator, **kwargs)

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -161,6 +163,7 @@ class TowerRun:
     # Absolute: a tower's ops are named the same wherever the run is made.
     outer = self._graph.get_name_scope()
     self._outer = outer + '/' if outer else ''
+    self._devices = _tf_internals.device_functions()
     self._num_ops_before = len(self._graph.get_operations())
 
   @property
@@ -266,12 +269,24 @@ class TowerRun:
     if tower:
       tf1.keras.backend.reset_uids()
     self._collections.show(tower)
-    with TowerContext(self._strategy, tower, self), \
+    with self._device(tower), TowerContext(self._strategy, tower, self), \
         tf1.variable_scope(scope, auxiliary_name_scope=False), \
         tf.name_scope(self.name_scope(tower)), \
         tf.variable_creator_scope(self.variables.creator(tower)):
       self._results[tower] = fn(tower)
     self.pause(tower, 'its end')
+
+  @contextlib.contextmanager
+  def _device(self, tower: int) -> Iterator[None]:
+    """Enters the device of `tower` on top of the devices around the run."""
+    known = _tf_internals.device_functions()
+    with contextlib.ExitStack() as stack:
+      if not all(function in known for function in self._devices):
+        for function in self._devices:
+          stack.enter_context(tf1.device(function))
+        device = self._strategy.extended.worker_devices[tower]
+        stack.enter_context(tf1.device(device))
+      yield
 
   def _disagreement(self) -> str:
     states = '; '.join(f'tower {tower} is at {label}'

@@ -1,0 +1,57 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the weighted sum."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.ops import weighted_sum
+
+
+def _sum(values, weights):
+  return weighted_sum.weighted_sum(
+      [tf.constant(value, tf.float32) for value in values], weights).numpy()
+
+
+@pytest.mark.parametrize('weights, expected', (
+    # 1 * 8, 10 and 3 * 8, 30.
+    ([.5, .5], [2., 20.]), ([1., 1.], [4., 40.]), ([.25, .75], [2.5, 25.])))
+@pytest.mark.parametrize('as_tensor', (False, True))
+def test_dense(weights, expected, as_tensor):
+  if as_tensor:
+    weights = [tf.constant(weight) for weight in weights]
+  found = _sum([[1., 10.], [3., 30.]], weights)
+  np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize('as_tensor', (False, True))
+def test_weight_0_hides_nan(as_tensor):
+  weights = [1.0, 0.0]
+  if as_tensor:
+    weights = [tf.constant(weight) for weight in weights]
+  assert _sum([[2.], [np.nan]], weights).tolist() == [2.]
+  assert _sum([[2.], [np.inf]], weights).tolist() == [2.]
+
+
+def test_sparse_is_concatenated():
+  slices = [tf.IndexedSlices(tf.constant([[1.], [2.]]), tf.constant([3, 3])),
+            tf.IndexedSlices(tf.constant([[10.]]), tf.constant([0]))]
+  found = weighted_sum.weighted_sum(slices, [.5, .1])
+  assert found.indices.numpy().tolist() == [3, 3, 0]
+  np.testing.assert_allclose(found.values, [[.5], [1.], [1.]], rtol=1e-6)
+
+
+def test_dense_and_sparse_are_dense():
+  sparse = tf.IndexedSlices(tf.constant([[2.], [2.]]), tf.constant([1, 1]),
+                            dense_shape=tf.constant([2, 1]))
+  found = weighted_sum.weighted_sum([sparse, tf.ones([2, 1])], [.5, .5])
+  assert found.numpy().tolist() == [[.5], [2.5]]
+
+
+@pytest.mark.parametrize('dtype', (tf.float16, tf.float64, tf.int32))
+def test_keeps_the_dtype(dtype):
+  values = [tf.constant([2, 4], dtype), tf.constant([4, 8], dtype)]
+  found = weighted_sum.weighted_sum(values, [tf.constant(.5)] * 2)
+  assert found.dtype == dtype
+  assert found.numpy().tolist() == [3, 6]
