@@ -1,0 +1,126 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps of towers beside those of TensorFlow's local strategies.
+
+  python -m benchmarks.towers
+
+Two logical CPUs of one host, an MLP 784-256-256-10 and a small CNN, a batch of
+256 rows in all. Ratios of one run count, not times: methods take turns, round by
+round, and the median round of each is printed.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from tfplugin.distribute import tower_run
+from tfplugin.distribute import tower_strategy
+
+tf1 = tf.compat.v1
+
+_DEVICES = ('/cpu:0', '/cpu:1')
+_ROWS = 256
+_STEPS, _ROUNDS = 10, 9
+
+
+def _mlp(x):
+  x = tf.reshape(x, [-1, 784])
+  for units in (256, 256):
+    x = tf.keras.layers.Dense(units, 'relu')(x)
+  return tf.keras.layers.Dense(10)(x)
+
+
+def _cnn(x):
+  for filters in (8, 16):
+    x = tf.keras.layers.Conv2D(filters, 3, strides=2, activation='relu')(x)
+  return tf.keras.layers.Dense(10)(tf.keras.layers.Flatten()(x))
+
+
+def _step(model, x, labels):
+  loss = tf1.losses.sparse_softmax_cross_entropy(labels, model(x))
+  return tf1.train.AdamOptimizer(1e-3).minimize(loss)
+
+
+def _shard(tower, size):
+  random = np.random.RandomState(tower)
+  return (tf.constant(random.rand(size, 28, 28, 1).astype(np.float32)),
+          tf.constant(random.randint(10, size=size)))
+
+
+def _one_device(model):
+  return _step(model, *_shard(0, _ROWS))
+
+
+def _towers(model):
+  strategy = tower_strategy.TowerStrategy(_DEVICES)
+  with strategy.scope():
+    _, steps = strategy.build_towers(
+        lambda tower: _step(model, *_shard(tower, _ROWS // 2)),
+        tower_run.TowerWeights([.5, .5], [.5, .5]))
+  return steps[0]
+
+
+def _strategy(make):
+  def build(model):
+    strategy = make()
+
+    def fn():
+      tower = tf.distribute.get_replica_context().replica_id_in_sync_group
+      del tower  # Every replica gets the same rows: only speed counts.
+      return _step(model, *_shard(0, _ROWS // 2))
+
+    with strategy.scope():
+      steps = strategy.extended.call_for_each_replica(fn)
+    return tf.group(*strategy.experimental_local_results(steps))
+  return build
+
+
+_METHODS = {
+    'one device': _one_device,
+    'towers': _towers,
+    'MirroredStrategy': _strategy(lambda: tf1.distribute.MirroredStrategy(
+        _DEVICES, cross_device_ops=tf.distribute.ReductionToOneDevice())),
+    'CentralStorageStrategy': _strategy(
+        lambda: tf1.distribute.experimental.CentralStorageStrategy(
+            compute_devices=_DEVICES, parameter_device='/cpu:0')),
+}
+
+
+def _session(build, model):
+  graph = tf.Graph()
+  with graph.as_default():
+    step = build(model)
+    session = tf1.Session(config=tf1.ConfigProto(
+        device_count={'CPU': len(_DEVICES)}, allow_soft_placement=True))
+    session.run(tf1.global_variables_initializer())
+  return lambda: session.run(step)
+
+
+def main() -> None:
+  """Prints milliseconds per step and the ratio to towers."""
+  tf1.logging.set_verbosity(tf1.logging.ERROR)
+  tf.config.set_logical_device_configuration(
+      tf.config.list_physical_devices('CPU')[0],
+      [tf.config.LogicalDeviceConfiguration()] * len(_DEVICES))
+  for model in (_mlp, _cnn):
+    runs = {name: _session(build, model) for name, build in _METHODS.items()}
+    times = {name: [] for name in runs}
+    for _ in range(_ROUNDS + 1):
+      for name, run in runs.items():
+        begin = time.perf_counter()
+        for _ in range(_STEPS):
+          run()
+        times[name].append((time.perf_counter() - begin) / _STEPS * 1e3)
+    towers = statistics.median(times['towers'][1:])
+    for name, rounds in times.items():
+      median = statistics.median(rounds[1:])
+      print(f'{model.__name__[1:]:4} {name:24} {median:7.2f} ms/step '
+            f'{median / towers:5.2f} x towers')
+
+
+if __name__ == '__main__':
+  main()
