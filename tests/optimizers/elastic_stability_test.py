@@ -72,9 +72,9 @@ def test_bound_of_stability(eta, num_workers):
   """The bound is exact for an odd number of workers, and near for an even one.
 
   A worker's matrix is symmetric and has the eigenvalue -1 at the bound, so that
-  the centre turns its sign once per worker and each copy once per round. That
-  repeats itself, with eigenvalue -1 of the round, for odd numbers. For 8 workers
-  the round is still stable at the bound, and no longer 2% beyond.
+  the centre turns its sign once per worker and each copy once per round. This
+  repeats itself, with eigenvalue -1 of the round, for odd numbers. For 8
+  workers the round is still stable at the bound, and no longer 2% beyond.
   """
   bound = (4 - 2 * eta) / (4 - eta)
   is_odd = num_workers % 2 == 1

@@ -1,0 +1,154 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A plain Estimator goes on from the model_dir of elastic averaging."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin import hooks
+from tfplugin.optimizers import elastic_average
+from tfplugin.optimizers import elastic_custom_getter
+
+tf1 = tf.compat.v1
+
+_CONFIG = {'save_summary_steps': None, 'log_step_count_steps': None}
+_ADAM = {'w/Adam', 'w/Adam_1', 'beta1_power', 'beta2_power'}
+
+
+def _adam():
+  return tf1.train.AdamOptimizer(0.1)
+
+
+def _input_fn(steps=12):
+  x = np.array([[1.0], [2.0]], np.float32)
+  return tf.data.Dataset.from_tensors(({'x': x}, 3 * x)).repeat(steps)
+
+
+def _loss(features, labels):
+  w = tf1.get_variable('w', initializer=[[1.0]])
+  mean = tf1.get_variable('mean', initializer=0.0, trainable=False)
+  y = tf.matmul(features['x'], w)
+  update = mean.assign(5.0)
+  loss = None if labels is None else tf.reduce_mean((y - labels) ** 2)
+  return y, loss, update
+
+
+def _plain_model_fn(features, labels, mode, params):
+  y, loss, update = _loss(features, labels)
+  train_op = None
+  if mode == tf.estimator.ModeKeys.TRAIN:
+    with tf1.control_dependencies([update]):
+      train_op = params['opt']().minimize(loss, tf1.train.get_global_step())
+  return tf.estimator.EstimatorSpec(mode, {'y': y}, loss, train_op)
+
+
+def _elastic_model_fn(features, labels, mode, params, config):
+  getter = elastic_custom_getter.ElasticAverageCustomGetter('')
+  with tf1.variable_scope('', custom_getter=getter):
+    _, loss, update = _loss(features, labels)
+  optimizer = elastic_average.ElasticAverageOptimizer(
+      params['opt'](), 1, getter, communication_period=3, moving_rate=0.5,
+      rho=0.0)
+  with tf1.control_dependencies([update]):
+    train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+  saver = optimizer.swapping_saver()
+  return tf.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=train_op,
+      scaffold=tf1.train.Scaffold(saver=saver),
+      training_hooks=[optimizer.make_session_run_hook(True, 0)],
+      training_chief_hooks=[
+          hooks.ElasticCheckpointHook(optimizer, config.model_dir, saver,
+                                      save_steps=2),
+          params['probe'](optimizer)])
+
+
+class _Probe(tf1.train.SessionRunHook):
+  """Keeps what is there when a session begins and when it ends."""
+
+  def __init__(self, optimizer, seen):
+    self._state, self._seen = optimizer.optimizer_state(), seen
+    self._center = [v for v in tf1.global_variables()
+                    if v.op.name == 'global_center_variable/w']
+
+  def after_create_session(self, session, coord):
+    self._seen['begin'] = session.run([self._state, self._center])
+
+  def end(self, session):
+    self._seen['end'] = session.run([self._state, self._center])
+
+
+def _estimator(model_fn, model_dir, opt, seen=None):
+  return tf.estimator.Estimator(
+      model_fn, str(model_dir), tf.estimator.RunConfig(**_CONFIG),
+      params={'opt': opt, 'probe': lambda o: _Probe(o, seen)})
+
+
+@pytest.mark.parametrize('opt, slots', [
+    (_adam, _ADAM),
+    (lambda: tf1.train.GradientDescentOptimizer(0.01), set())])
+def test_plain_estimator_on_the_same_model_dir(behavior, tmp_path, opt, slots):
+  del behavior
+  seen = {}
+  _estimator(_elastic_model_fn, tmp_path / 'm', opt, seen).train(_input_fn)
+  plain = _estimator(_plain_model_fn, tmp_path / 'm', opt)
+  assert set(plain.get_variable_names()) == slots | {'w', 'mean', 'global_step'}
+  assert plain.get_variable_value('global_step') == 4  # 12 / 3
+  w = plain.get_variable_value('w')
+  np.testing.assert_array_equal(w, seen['end'][1][0])
+  assert 1.0 < w[0, 0] < 3.0
+  # From 0 in four exchanges, at 5 each time: 5 * (1 - .5**4).
+  np.testing.assert_allclose(plain.get_variable_value('mean'), 4.6875)
+  # Mean of x**2 is 2.5.
+  loss = plain.evaluate(_input_fn, steps=1)['loss']
+  np.testing.assert_allclose(loss, 2.5 * (3 - w[0, 0]) ** 2, rtol=1e-5)
+  predicted = [p['y'] for p in plain.predict(lambda: _input_fn(1))]
+  np.testing.assert_allclose(np.ravel(predicted), [w[0, 0], 2 * w[0, 0]],
+                             rtol=1e-6)
+
+  def receiver_fn():
+    x = {'x': tf1.placeholder(tf.float32, [None, 1])}
+    return tf.estimator.export.ServingInputReceiver(x, x)
+
+  path = plain.export_saved_model(str(tmp_path / 'e'), receiver_fn)
+  assert tf.saved_model.contains_saved_model(path.decode())
+  plain.train(_input_fn)
+  assert plain.get_variable_value('global_step') == 16
+  assert abs(plain.get_variable_value('w')[0, 0] - 3) < abs(w[0, 0] - 3)
+
+
+def test_resumed_training_has_the_center_and_the_optimizer_state(
+    behavior, tmp_path):
+  del behavior
+  first, second = {}, {}
+  _estimator(_elastic_model_fn, tmp_path, _adam, first).train(_input_fn)
+  elastic = _estimator(_elastic_model_fn, tmp_path, _adam, second)
+  elastic.train(_input_fn)
+  tf.nest.map_structure(np.testing.assert_array_equal,
+                        second['begin'], first['end'])
+  assert first['end'][0]['w/Adam'][0, 0] != 0
+  np.testing.assert_allclose(second['end'][0]['beta1_power'], 0.9 ** 25,
+                             rtol=1e-5)
+  assert elastic.get_variable_value('global_step') == 8
+
+
+def test_elastic_training_goes_on_from_a_plain_checkpoint(behavior, tmp_path):
+  del behavior
+  plain = _estimator(_plain_model_fn, tmp_path, _adam)
+  plain.train(_input_fn)
+  seen = {}
+  _estimator(_elastic_model_fn, tmp_path, _adam, seen).train(_input_fn)
+  state, (center,) = seen['begin']
+  np.testing.assert_allclose(state['beta1_power'], 0.9 ** 13, rtol=1e-5)
+  assert center[0, 0] > 1.5
+
+
+def test_before_the_model_exists():
+  with tf.Graph().as_default():
+    optimizer = elastic_average.ElasticAverageOptimizer(
+        tf1.train.GradientDescentOptimizer(0.1), 1,
+        elastic_custom_getter.ElasticAverageCustomGetter(''))
+    with pytest.raises(RuntimeError, match='Build the model first'):
+      hooks.ElasticCheckpointHook(optimizer, 'nowhere')

@@ -1,0 +1,124 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Chief, workers, late and restarted ones start from the centre."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.optimizers import elastic_average
+from tfplugin.optimizers import elastic_custom_getter
+from tfplugin.testing import clusters
+
+tf1 = tf.compat.v1
+
+
+class _Worker:
+  """A worker that trains f(x) = sum(x) from 4."""
+
+  def __init__(self, cluster, index, time_limit_secs=30.0, rho=0.0, **kwargs):
+    self.cluster, self.index, self.graph = cluster, index, tf.Graph()
+    with self.graph.as_default(), tf1.device(cluster.device_setter(index)):
+      getter = elastic_custom_getter.ElasticAverageCustomGetter(
+          f'/job:worker/task:{index}')
+      with getter.scope():
+        self.x = tf1.get_variable('x', initializer=[4.0, 4.0])
+      step = tf1.train.create_global_step()
+      self.optimizer = elastic_average.ElasticAverageOptimizer(
+          tf1.train.GradientDescentOptimizer(1.0), 2, getter,
+          communication_period=1, moving_rate=0.5, rho=rho, **kwargs)
+      self.train = self.optimizer.minimize(tf.reduce_sum(self.x), step)
+      self.center = getter.pairs[0].center
+      self.init_op = self.optimizer.get_init_op(index, time_limit_secs=0.2)
+      self.hook = self.optimizer.make_session_run_hook(
+          index == 0, index, time_limit_secs=time_limit_secs)
+
+  def session(self):
+    with self.graph.as_default():
+      return tf1.train.MonitoredTrainingSession(
+          self.cluster.target('worker', self.index),
+          is_chief=self.index == 0, hooks=[self.hook],
+          save_checkpoint_secs=None, save_summaries_steps=None,
+          log_step_count_steps=None, max_wait_secs=30,
+          config=tf1.ConfigProto(device_filters=[
+              '/job:ps', f'/job:worker/task:{self.index}']))
+
+
+def test_late_and_restarted_workers_start_from_the_center(behavior):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=2, num_ps=1)
+  chief = _Worker(cluster, 0)
+  with chief.session() as session:
+    for _ in range(2):
+      session.run(chief.train)
+    # 4: 3, d -.5: 3.5, 3.5;   3.5: 2.5, d -.5: 3, 3.
+    np.testing.assert_array_equal(session.run(chief.center), [3.0, 3.0])
+    for _ in range(2):  # Late, and then once more after it has gone.
+      worker = _Worker(cluster, 1)
+      with worker.session() as other:
+        center, x = other.run([worker.center, worker.x])
+        np.testing.assert_array_equal(x, center)
+        assert x[0] <= 3.0
+        other.run(worker.train)
+
+
+def test_penalty_starts_at_the_center(behavior):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=1, num_ps=1)
+  worker = _Worker(cluster, 0, rho=1.0)
+  with worker.session() as session:
+    local_center, = [v for v in worker.optimizer.variables()
+                     if v.op.name == 'local_center_variable/x']
+    np.testing.assert_array_equal(session.run(local_center), [4.0, 4.0])
+
+
+def test_synchronous_workers_start_together_and_late_ones_at_once(behavior):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=2, num_ps=1)
+  started = threading.Event()
+
+  def run_chief():
+    with _Worker(cluster, 0, synchronous=True).session():
+      started.set()
+
+  chief = threading.Thread(target=run_chief, daemon=True)
+  chief.start()
+  assert not started.wait(1.0)  # It cannot: the other one does not exist.
+  with _Worker(cluster, 1, synchronous=True).session():
+    assert started.wait(30)
+  chief.join(30)
+  # The other one has gone; a restarted worker does not wait for it.
+  with _Worker(cluster, 1, time_limit_secs=0.1, synchronous=True).session():
+    pass
+
+
+def test_waiting_too_long_names_the_missing_task():
+  cluster = clusters.in_process_cluster(num_workers=2, num_ps=1)
+  worker = _Worker(cluster, 0, time_limit_secs=0.1, synchronous=True)
+  with pytest.raises(TimeoutError, match='start of the worker with task_index '
+                     '1'):
+    worker.session()
+
+
+def test_init_op_of_the_old_api_waits_too(behavior):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=2, num_ps=1)
+  worker = _Worker(cluster, 0, synchronous=True)
+  with worker.graph.as_default():
+    init = [tf1.global_variables_initializer(),
+            tf1.local_variables_initializer()]
+  with cluster.session(0, worker.graph) as session:
+    for op in init:
+      session.run(op)
+    with pytest.raises(tf.errors.InvalidArgumentError, match='task_index 1'):
+      session.run(worker.init_op)
+
+
+def test_limit_must_be_positive():
+  cluster = clusters.in_process_cluster(num_workers=1, num_ps=1)
+  with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
+    _Worker(cluster, 0, time_limit_secs=0)
