@@ -1,0 +1,69 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what the main job refuses; tests/distributed has it train."""
+
+import pathlib
+
+import psutil
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import options as options_lib
+from tfplugin.bin import train_lib
+
+tf1 = tf.compat.v1
+
+
+def _options(model_dir, **kwargs):
+  return options_lib.TrainOptions(model_dir=str(model_dir), **kwargs)
+
+
+def _refused(options, message):
+  """Checks that nothing was started and nothing written."""
+  model_dir = pathlib.Path(options.model_dir)
+  before = {p: p.read_bytes() for p in model_dir.glob('*')}
+  with pytest.raises(ValueError, match=message):
+    train_lib.train(options)
+  assert {p: p.read_bytes() for p in model_dir.glob('*')} == before
+  assert not psutil.Process().children()
+
+
+def _save(model_dir, names):
+  model_dir.mkdir()
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.train.create_global_step()
+    for name, shape in names.items():
+      tf1.get_variable(name, shape)
+    session.run(tf1.global_variables_initializer())
+    tf1.train.Saver().save(session, str(model_dir / 'model.ckpt'), 3)
+
+
+_MLP = {'hidden1/kernel': [64, 128], 'hidden1/bias': [128],
+        'hidden2/kernel': [128, 64], 'hidden2/bias': [64],
+        'logits/kernel': [64, 10], 'logits/bias': [10]}
+
+
+def test_a_truncated_data_file_is_refused(tmp_path):
+  data = tmp_path / 'digits.csv'
+  data.write_text('1,2,3')
+  _refused(_options(tmp_path / 'run', data_file=str(data)), 'truncated')
+  assert not (tmp_path / 'run').exists()
+
+
+def test_a_corrupt_checkpoint_is_refused_and_kept(tmp_path):
+  _save(tmp_path / 'run', _MLP)
+  data, = (tmp_path / 'run').glob('*.data-*')
+  data.write_bytes(data.read_bytes()[:100])
+  _refused(_options(tmp_path / 'run'), 'cannot be read')
+
+
+def test_a_foreign_checkpoint_is_refused_and_kept(tmp_path):
+  _save(tmp_path / 'run', {'embedding': [5, 2]})
+  _refused(_options(tmp_path / 'run'), '`hidden1/kernel` is missing')
+
+
+def test_another_optimizers_checkpoint_is_refused_and_kept(tmp_path):
+  _save(tmp_path / 'run', _MLP)
+  _options(tmp_path / 'run', optimizer='sgd').save()
+  _refused(_options(tmp_path / 'run', optimizer='adam'),
+           '`optimizer` must be the one.*sgd.*Received: adam')

@@ -1,0 +1,43 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the program's command line; tests/distributed has it train."""
+
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tfplugin.bin import options as options_lib
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def _run(*arguments):
+  # A process of its own: two programs in one would define flags twice.
+  return subprocess.run(
+      [sys.executable, '-m', 'tfplugin.bin.train', *arguments], cwd=_ROOT,
+      capture_output=True, text=True, timeout=60)
+
+
+def test_each_setting_has_a_flag():
+  shown = _run('--helpfull').stdout
+  flags = set(re.findall(r'^ +--(?:\[no\])?(\w+):', shown, re.M))
+  fields = {field.name for field in dataclasses.fields(options_lib.TrainOptions)}
+  assert fields <= flags
+
+
+@pytest.mark.parametrize('arguments, message', [
+    (['--wrapper=tower', '--workers=2'], 'Error: `wrapper=tower` runs on'),
+    (['--stepz=3'], 'Did you mean: steps'),
+    (['more'], 'Unknown arguments: more'),
+])
+def test_a_mistake_is_said_in_a_line_and_starts_nothing(
+    tmp_path, arguments, message):
+  ended = _run(f'--model_dir={tmp_path / "run"}', *arguments)
+  assert ended.returncode != 0
+  assert message in ended.stderr + ended.stdout
+  assert 'Traceback' not in ended.stderr
+  assert not (tmp_path / 'run').exists()

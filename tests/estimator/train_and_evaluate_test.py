@@ -1,0 +1,92 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the cluster's start and end, with servers in this process."""
+
+import json
+import threading
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import tf_config
+from tfplugin.estimator import train_and_evaluate
+from tfplugin.hooks import finish_board
+
+tf1 = tf.compat.v1
+
+
+def _model_fn(features, labels, mode):
+  del features, labels
+  weight = tf1.get_variable('weight', initializer=4.0)
+  loss = tf.square(weight)
+  train_op = tf1.train.GradientDescentOptimizer(0.25).minimize(
+      loss, global_step=tf1.train.get_global_step())
+  return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def _run(model_dir, **kwargs):
+  def input_fn():
+    return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
+
+  config = tf.estimator.RunConfig(str(model_dir),
+                                  experimental_max_worker_delay_secs=0)
+  return train_and_evaluate.train_and_evaluate(
+      tf.estimator.Estimator(_model_fn, config=config),
+      tf.estimator.TrainSpec(input_fn, max_steps=3),
+      tf.estimator.EvalSpec(input_fn, steps=1, throttle_secs=0), **kwargs)
+
+
+def _set_task(monkeypatch, cluster, task_type):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': task_type, 'index': 0}}))
+
+
+def test_a_process_alone_trains_as_with_tensorflow(tmp_path):
+  metrics, _ = _run(tmp_path)
+  # w = 4, 2, 1, 1/2: each step takes .25 * 2 * w away.
+  assert metrics['loss'] == pytest.approx(0.25)
+  assert metrics['global_step'] == 3
+
+
+def test_a_ps_ends_when_all_have_reported(monkeypatch, tmp_path):
+  cluster = tf_config.make_cluster(1, 1)
+  spec = tf.train.ClusterSpec(cluster)
+  _set_task(monkeypatch, cluster, 'ps')
+  reporter = threading.Thread(target=lambda: [
+      finish_board.report_finished(spec, name)
+      for name in ('worker:0', 'chief:0')])
+  reporter.start()
+  assert _run(tmp_path) is None
+  reporter.join()
+
+
+def test_the_chief_names_the_worker_that_does_not_end(monkeypatch, tmp_path):
+  cluster = tf_config.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  _set_task(monkeypatch, cluster, 'chief')
+  with pytest.raises(TimeoutError, match='chief:0 waited 0.2 s.*worker:0'):
+    _run(tmp_path, finish_limit_secs=0.2)
+  # All the same its work is done and saved.
+  reader = tf.train.load_checkpoint(str(tmp_path))
+  assert reader.get_tensor('weight') == pytest.approx(0.5)
+  del server
+
+
+def test_a_worker_names_the_chief_that_does_not_start(monkeypatch, tmp_path):
+  cluster = tf_config.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  _set_task(monkeypatch, cluster, 'worker')
+  with pytest.raises(TimeoutError, match='worker:0 waited 0.2 s for chief:0'):
+    _run(tmp_path, start_limit_secs=0.2)
+  del server
+
+
+def test_a_worker_that_finds_the_work_done_reports(monkeypatch, tmp_path):
+  _run(tmp_path)
+  cluster = tf_config.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  _set_task(monkeypatch, cluster, 'worker')
+  _run(tmp_path)
+  finish_board.wait_for_tasks(tf.train.ClusterSpec(cluster), ['worker:0'],
+                              'chief:0', 5.0)
+  del server
