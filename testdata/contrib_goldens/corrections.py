@@ -42,7 +42,7 @@ def _clipping():
   value *= np.minimum(1.0, 2.0 / norm)
   yield ('clip_integer_dims', 'an integer was refused', {
       'steps': _First({'v': value.tolist()}), 'global_step': 3})
-  yield ('clip_unknown_variable', 'a variable without a gradient was ignored',
+  yield ('clip_unknown_variable', 'a variable that is not trained was ignored',
          {'error': 'ValueError'})
   for name in ('dense_adam', 'sparse_adam', 'float64'):
     yield 'clip_' + name, _SCOPE, {'global_names': [

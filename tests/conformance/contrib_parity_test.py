@@ -6,10 +6,12 @@ The numbers in testdata/contrib_goldens were recorded from the originals on
 TensorFlow 1.15.5. A scenario in which an original was wrong is listed in
 corrections.py there, with the reason and the right value by arithmetic.
 """
+# BUILD data: //:sources
 
 from __future__ import annotations
 
 import copy
+import pathlib
 import types
 
 import numpy as np
@@ -136,6 +138,15 @@ def test_every_wrapper_has_scenarios_that_agree():
   for wrapper in ('cross_shard', 'drop_stale', 'elastic_average', 'towers',
                   'variable_clipping'):
     assert agreeing.count(wrapper) >= 10
+
+
+def test_the_document_names_every_correction():
+  root = pathlib.Path(__file__).absolute().parents[2]
+  text = (root / 'docs/differences_from_contrib.md').read_text('utf-8')
+  assert not [name for name in _CORRECTIONS if f'`{name}`' not in text]
+  text = ' '.join(text.split())
+  assert f'Of {len(_GOLDENS)} recorded scenarios' in text
+  assert f'The other {len(_CORRECTIONS)} are below' in text
 
 
 @pytest.mark.parametrize('name', sorted(_CORRECTIONS))
