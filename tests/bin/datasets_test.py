@@ -90,7 +90,8 @@ def test_a_file_that_is_not_there():
 def test_word_pairs_by_hand(tmp_path):
   # Four times `a b c`; the rare `z` is left out, so that c follows b.
   path = _write(tmp_path / 't.txt', [
-      'X1:1 a b c', 'X1:2 A, b z c.', 'X2:1 a b c', 'X2:2 a b; c a', 'X2:3 c b'])
+      'X1:1 a b c', 'X1:2 A, b z c.', 'X2:1 a b c', 'X2:2 a b; c a',
+      'X2:3 c b'])
   pairs = datasets.load_word_pairs(path)
   # a: 5, b: 5, c: 5; equal counts stay in the order of the text.
   assert pairs.num_classes == 3

@@ -9,7 +9,7 @@ from tfplugin.bin import launch_lib
 
 @pytest.mark.parametrize('settings, message', [
     ({'command': ()}, 'program to start must follow the flags'),
-    ({'command': ('no-such-program',)}, "'no-such-program', which is not found"),
+    ({'command': ('no-such-program',)}, "'no-such-program'.*is not found"),
     ({'workers': -1}, '`workers` must be an integer of at least 0'),
     ({'ps': 0.5}, '`ps` must be an integer'),
 ])

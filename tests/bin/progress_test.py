@@ -37,5 +37,5 @@ def test_the_rate_is_that_of_the_last_seconds(capsys):
       step = 10 * second if second < 5 else 50 + 100 * (second - 5)
       shown.update({'chief:0': _status(float(second), step, 1.0)})
     shown.say('worker:0 was ended by SIGKILL')
-  assert shown._rate() == 100.0  # noqa: SLF001 (the terminal shows it rounded)
+  assert shown._rate() == 100.0
   assert capsys.readouterr().out == 'worker:0 was ended by SIGKILL\n'

@@ -27,7 +27,8 @@ def cluster():
 def _hook(monkeypatch, cluster, task_type='worker', **kwargs):
   monkeypatch.setenv('TF_CONFIG', json.dumps(
       {'cluster': cluster, 'task': {'type': task_type, 'index': 0}}))
-  return wait_for_chief_hook.WaitForChiefHook(tf.estimator.RunConfig(), **kwargs)
+  config = tf.estimator.RunConfig()
+  return wait_for_chief_hook.WaitForChiefHook(config, **kwargs)
 
 
 def _variable():
@@ -63,7 +64,8 @@ def test_it_goes_on_when_the_chief_has_initialised(
     variable = _variable()
     hook.begin()
     config = tf1.ConfigProto(device_filters=['/job:ps', '/job:worker'])
-    with tf1.Session(f'grpc://{cluster["worker"][0]}', config=config) as session:
+    target = f'grpc://{cluster["worker"][0]}'
+    with tf1.Session(target, config=config) as session:
       assert session.run(variable) == 3.0
   chief.join()
 

@@ -36,8 +36,8 @@ def check_model_dir(model_dir: Union[str, os.PathLike],
   """
   path = pathlib.Path(model_dir)
   if path.exists() and not path.is_dir():
-    raise ValueError(f'`model_dir` must be a directory. Received: {path}, which '
-                     'is a file.')
+    raise ValueError('`model_dir` must be a directory. Received: '
+                     f'{path}, which is a file.')
   if not (path / 'checkpoint').exists():
     return _check_no_orphans(path)
   checkpoint = tf.train.latest_checkpoint(str(path))

@@ -110,8 +110,8 @@ def load_word_pairs(path: PathLike = '') -> Split:
 
   Returns:
     The split; inputs are the ids of words, labels the ids of words at most two
-    places away, both `int32` of shape `[pairs]`. Words seen less than four times
-    are left out. The most frequent word has the id 0.
+    places away, both `int32` of shape `[pairs]`. Words seen less than four
+    times are left out. The most frequent word has the id 0.
 
   Raises:
     ValueError: the file is truncated or malformed; the message says where.

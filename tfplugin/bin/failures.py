@@ -17,8 +17,8 @@ def shown() -> Iterator[None]:
   """Turns expected errors into their message and a non-zero exit status.
 
   A wrong argument, file or environment and a dead role are the user's to mend:
-  the message is what helps, not the lines of our code. Anything else is a defect
-  and keeps its traceback.
+  the message is what helps, not the lines of our code. Anything else is a
+  defect and keeps its traceback.
 
   Yields:
     Nothing.

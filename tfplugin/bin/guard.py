@@ -12,7 +12,7 @@ argument and the groups on its standard input, one command a line:
 
 Standard input ends when the launcher ends, however it ends, SIGKILL included.
 Then every group still watched and, where /proc exists, every process that
-carries the mark gets SIGKILL. Neither a role nor anything a role started is left.
+carries the mark gets SIGKILL: neither a role nor what a role started is left.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tfplugin-launch: runs your own program as a cluster on this machine.
 
-    tfplugin-launch --workers=2 --ps=1 --evaluator -- python program.py --its=own
+    tfplugin-launch --workers=2 --ps=1 --evaluator -- python program.py --own=1
 
 The program is started once for each task with TF_CONFIG in its environment, as
 `tf.estimator.RunConfig` reads it; nothing in it has to change.
@@ -30,7 +30,7 @@ _OPTIONS = (
                       'worker that dies, as asynchronous training can.'),
     flags.DEFINE_float('evaluator_limit_secs', 120.0, 'How long the evaluator '
                        'may take after the others have ended.'),
-    flags.DEFINE_string('logs_dir', None, 'Where the log files of the tasks go. '
+    flags.DEFINE_string('logs_dir', None, 'Where the log files go. '
                         'Default: a new directory under runs/.'),
 )
 

@@ -121,9 +121,9 @@ class Role:
 class LocalCluster:
   """The processes of one cluster; a context manager that leaves none behind.
 
-  Inside the context SIGINT (Ctrl-C), SIGTERM and SIGHUP are noted, and raised as
-  `KeyboardInterrupt` by the next `check` or `wait`: never between the start of a
-  process and its entry in the books.
+  Inside the context SIGINT (Ctrl-C), SIGTERM and SIGHUP are noted, and raised
+  as `KeyboardInterrupt` by the next `check` or `wait`: never between the start
+  of a process and its entry in the books.
 
   Attributes:
     roles: The roles in the order of their start.
@@ -138,8 +138,8 @@ class LocalCluster:
     >>> with local_cluster.LocalCluster(tempfile.mkdtemp()) as cluster:
     ...   role = cluster.start(tf_config.Task('chief', 0), command, {})
     ...   cluster.wait(timeout=30)
-    >>> role.status, role.log_path.read_text()
-    (0, 'trained\\n')
+    >>> role.status, role.log_path.read_text().split()
+    (0, ['trained'])
   """
 
   def __init__(self, log_dir: Union[str, os.PathLike], *,

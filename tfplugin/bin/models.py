@@ -46,7 +46,7 @@ def cnn(features, labels, mode, params):
 
 
 def embedding(features, labels, mode, params):
-  """Learns word vectors: which words, `labels`, stand near the words `features`.
+  """Learns word vectors from words, `features`, and their neighbours, `labels`.
 
   Skip-gram with negative samples, which all the batch shares. Evaluation counts
   how often the true neighbour scores higher than the neighbour of another pair.
@@ -115,7 +115,10 @@ def _classifier_spec(logits, labels, mode, params):
   if mode == tf.estimator.ModeKeys.PREDICT:
     return tf.estimator.EstimatorSpec(
         mode,
-        predictions={'classes': classes, 'probabilities': tf.nn.softmax(logits)})
+        predictions={
+            'classes': classes,
+            'probabilities': tf.nn.softmax(logits)
+        })
   loss = tf1.losses.sparse_softmax_cross_entropy(labels, logits)
   metrics = {'accuracy': tf1.metrics.accuracy(labels, classes)}
   return _spec(mode, loss, metrics, params)

@@ -47,8 +47,8 @@ class TrainOptions:
     model_dir: Where checkpoints, events, logs and the figure go.
     wrapper: One of `WRAPPERS`.
     model: One of `MODELS`.
-    workers: How many workers train besides the chief, which trains too. None: 1,
-      or 0 for a wrapper that runs in one process.
+    workers: How many workers train besides the chief, which trains too. None:
+      1, or 0 for a wrapper that runs in one process.
     ps: How many parameter servers. None: 1 if there are workers or the wrapper
       needs one.
     evaluator: Whether a process of its own evaluates each checkpoint.
@@ -161,8 +161,8 @@ class TrainOptions:
           f'workers={self.workers}, ps=0. Set `ps` to 1 or more.')
     if self.wrapper == 'cross_shard' and self.batch_size % self.devices:
       raise ValueError(
-          '`batch_size` must be divisible by `devices`, because each shard gets '
-          f'an equal part. Received: batch_size={self.batch_size}, '
+          '`batch_size` must be divisible by `devices`, because each shard '
+          f'gets an equal part. Received: batch_size={self.batch_size}, '
           f'devices={self.devices}.')
 
 

@@ -72,7 +72,8 @@ class Progress:
       self._history.pop(0)
     if len(self._history) < 2:
       return 0.0
-    (first_time, first_step), (time_, step) = self._history[0], self._history[-1]
+    first_time, first_step = self._history[0]
+    time_, step = self._history[-1]
     return (step - first_step) / max(time_ - first_time, 1e-3)
 
 

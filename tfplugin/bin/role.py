@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The program of each process of the main job; TF_CONFIG says which role it has.
+"""The program of each process of the main job; TF_CONFIG names its role.
 
 Started by `train_lib`, or by hand on several machines with the same settings
 file and the TF_CONFIG of each:

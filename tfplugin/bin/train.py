@@ -1,9 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-train: trains a model with a wrapper on a real cluster of processes.
-
-    tfplugin-train --wrapper=elastic_average --workers=1 --ps=1
-"""
+"""tfplugin-train: trains with a wrapper on a real cluster of processes."""
 
 from __future__ import annotations
 
@@ -18,46 +15,38 @@ from tfplugin.bin import options as options_lib
 from tfplugin.bin import report
 from tfplugin.bin import train_lib
 
+_int, _float, _bool = (flags.DEFINE_integer, flags.DEFINE_float,
+                       flags.DEFINE_bool)
 # Each flag sets the field of `TrainOptions` of the same name.
 _OPTIONS = (
     flags.DEFINE_enum('wrapper', 'elastic_average', options_lib.WRAPPERS,
                       'What is put around the optimizer.'),
-    flags.DEFINE_enum('model', 'mlp', list(options_lib.MODELS),
-                      'mlp and cnn classify digits; embedding learns word '
-                      'vectors.'),
-    flags.DEFINE_integer('workers', None, 'Worker processes besides the chief, '
-                         'which trains too: 1 makes two that train. Default: 1; '
-                         'tower and cross_shard run in one process.'),
-    flags.DEFINE_integer('ps', None, 'Parameter servers. Default: 1.'),
-    flags.DEFINE_bool('evaluator', True, 'Whether a process of its own '
-                      'evaluates each checkpoint.'),
-    flags.DEFINE_integer('steps', None, 'The global step to train to; a run in '
-                         'the same model_dir goes on from where it was.'),
-    flags.DEFINE_string('model_dir', None, 'Where checkpoints, events, logs and '
-                        'curves go. Default: a new directory under runs/.'),
-    flags.DEFINE_integer('batch_size', None, 'Rows per step of each worker.'),
+    flags.DEFINE_enum('model', 'mlp', list(options_lib.MODELS), 'mlp and cnn '
+                      'classify digits; embedding learns word vectors.'),
+    _int('workers', None, 'Worker processes besides the chief, which trains '
+         'too: 1 makes two that train. Default: 1; tower and cross_shard: 0.'),
+    _int('ps', None, 'Parameter servers. Default: 1; tower, cross_shard: 0.'),
+    _bool('evaluator', True, 'Whether a process evaluates each checkpoint.'),
+    _int('steps', None, 'The global step to train to. A run in the same '
+         'model_dir goes on from where it was.'),
+    flags.DEFINE_string('model_dir', None, 'Where checkpoints, events, logs '
+                        'and curves go. Default: a new one under runs/.'),
+    _int('batch_size', None, 'Rows per step of each worker.'),
     flags.DEFINE_enum('optimizer', None, options_lib.OPTIMIZERS,
                       'The optimizer inside the wrapper.'),
-    flags.DEFINE_float('learning_rate', None, 'Its learning rate.'),
+    _float('learning_rate', None, 'Its learning rate.'),
     flags.DEFINE_string('data_file', '', 'Your own digits (csv) or text.'),
-    flags.DEFINE_integer('communication_period', 10, 'elastic_average: local '
-                         'steps between two communications.'),
-    flags.DEFINE_float('moving_rate', None, 'elastic_average: the share of the '
-                       'difference that moves. Default: 0.9 / period / '
-                       'processes that train.'),
-    flags.DEFINE_float('rho', 0.0, 'elastic_average: strength of the penalty.'),
-    flags.DEFINE_bool('synchronous', False, 'elastic_average: whether all '
-                      'start together.'),
-    flags.DEFINE_integer('staleness', 10, 'drop_stale: how many steps behind a '
-                         'gradient may be.'),
-    flags.DEFINE_float('max_norm', 2.0, 'variable_clipping: the largest L2 norm '
-                       'of a row.'),
-    flags.DEFINE_integer('devices', 2, 'tower, cross_shard: how many logical '
-                         'CPU devices.'),
-    flags.DEFINE_float('start_limit_secs', 300.0, 'How long a worker waits for '
-                       'the chief to start.'),
-    flags.DEFINE_float('finish_limit_secs', 120.0, 'How long the chief waits '
-                       'for the last step of the workers.'),
+    _int('communication_period', 10, 'elastic_average: local steps between '
+         'two communications.'),
+    _float('moving_rate', None, 'elastic_average: the share of the difference '
+           'that moves. Default: 0.9 / period / processes that train.'),
+    _float('rho', 0.0, 'elastic_average: strength of the penalty.'),
+    _bool('synchronous', False, 'elastic_average: all start together.'),
+    _int('staleness', 10, 'drop_stale: how many steps late a gradient may be.'),
+    _float('max_norm', 2.0, 'variable_clipping: the largest norm of a row.'),
+    _int('devices', 2, 'tower, cross_shard: how many logical CPU devices.'),
+    _float('start_limit_secs', 300.0, 'How long a worker waits for the chief.'),
+    _float('finish_limit_secs', 120.0, 'How long the chief waits for workers.'),
 )
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The main job: trains on a cluster of processes and reports what came of it."""
+"""The main job: trains on a cluster of processes and says what came of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PS_LIMIT_SECS = 15.0
 def train(options: options_lib.TrainOptions) -> report.Result:
   """Trains, showing progress, and returns what came of it.
 
-  Where the checkpoint in `model_dir` has the steps already, it is evaluated only.
+  A checkpoint in `model_dir` that has the steps already is only evaluated.
 
   Args:
     options: The settings of the run.

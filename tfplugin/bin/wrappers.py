@@ -139,7 +139,8 @@ class _VariableClipping(Wrapped):
     return self._optimizer
 
   def finish(self, spec: tf.estimator.EstimatorSpec):
-    self.figures = {'fraction of rows clipped': self._optimizer.fraction_clipped}
+    fraction = self._optimizer.fraction_clipped
+    self.figures = {'fraction of rows clipped': fraction}
     return spec
 
 

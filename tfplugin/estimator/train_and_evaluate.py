@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.estimator.train_and_evaluate` in a cluster that starts and ends in order."""
+"""`tf.estimator.train_and_evaluate` for a cluster that ends in order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     single process, None in a cluster.
 
   Raises:
-    TimeoutError: a wait reached its limit; the message names who was waited for.
+    TimeoutError: a wait reached its limit; the message names who was awaited.
 
   Differences from tf.contrib: there a ps never ended, the chief left before its
   workers, and a worker that lost the race for the start lost 30 s.

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list, on each parameter server, of the tasks that have ended their work.
 
-It is a hash table that the parameter server holds as a resource: not a variable,
-so that it needs no initialisation and reaches no checkpoint, and not a queue, so
-that reading consumes nothing and a task that is restarted may report again. It
-is read and written through sessions of its own, straight to the server, which
-work whatever state the training session is in.
+It is a hash table that the parameter server holds as a resource: not a
+variable, so that it needs no initialisation and reaches no checkpoint, and not
+a queue, so that reading consumes nothing and a task that is restarted may
+report again. It is read and written through sessions of its own, straight to
+the server, which work whatever state the training session is in.
 
 Protocol:
   1. A worker writes its name to the list of every ps when it has ended.

@@ -20,8 +20,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
   TensorFlow's own wait looks every 30 s, with no way to say otherwise through
   an Estimator: a worker that loses the race against the chief by a moment
   begins half a minute late. This hook looks ten times a second and is done
-  before that wait begins. It does nothing in another task than a worker of a cluster with
-  parameter servers.
+  before that wait begins. It does nothing in another task than a worker of a
+  cluster with parameter servers.
 
   Raises:
     TimeoutError: from `begin`, when the limit is reached; the message names the
