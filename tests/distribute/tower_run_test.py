@@ -122,6 +122,41 @@ def test_batch_norm_statistics_are_the_mean_over_rows(behavior):
     np.testing.assert_allclose(session.run(mean), [.2, .2], rtol=1e-6)
 
 
+def test_synchronized_batch_norm_has_the_gradient_of_the_batch(behavior):
+  # Rows of towers: 3 and 1. One device normalises all four.
+  x = np.array([[1., 2], [3, 1], [0, 5], [2, 2]], np.float32)
+
+  def fn(tower, rows=(slice(0, 3), slice(3, 4))):
+    w = tf1.get_variable('w', initializer=tf.constant([[1., .5], [-1., 2.]]))
+    layer = tf.keras.layers.BatchNormalization(synchronized=True)
+    y = layer(tf.constant(x[rows[tower]]) @ w, training=True)
+    loss = tf.reduce_mean(tf.square(y[:, 0] * y[:, 1] - 1))
+    return tf.gradients(loss, [w])[0]
+
+  values = []
+  for in_towers in (False, True):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      gradient = (_build(fn, tower_run.TowerWeights([.75, .25], [.75, .25])
+                         )[1][0] if in_towers else fn(0, [slice(0, 4)]))
+      session.run(tf1.global_variables_initializer())
+      values.append(session.run(gradient))
+  np.testing.assert_allclose(values[1], values[0], rtol=1e-4, atol=1e-5)
+
+
+def test_all_reduce_passes_gradients_to_every_tower(behavior):
+  # total = .5 s + .5 s with s = 2 w + 3 w.
+  def fn(tower):
+    w = _weight(value=1.0)
+    context = tf.distribute.get_replica_context()
+    s = context.all_reduce('SUM', (tower + 2.0) * w)
+    return s, tf.gradients(s, [w])[0]
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, results = _build(fn)
+    session.run(tf1.global_variables_initializer())
+    assert session.run(results) == [(5.0, 5.0)] * 2
+
+
 def test_each_tower_sees_its_own_collections(behavior):
   def fn(tower):
     before = len(tf1.trainable_variables())

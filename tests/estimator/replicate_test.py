@@ -329,3 +329,31 @@ def test_inside_a_strategy_is_refused(behavior):
   with tf.Graph().as_default(), strategy.scope():
     with pytest.raises(RuntimeError, match='inside a tf.distribute strategy'):
       model_fn(tf.ones([2, 1]), None, _PREDICT)
+
+
+@pytest.mark.parametrize('policy, expected', (
+    # Rows 1, 1, 1 | 3, 3: means 1 and 3 with shares .6 and .4; momentum 0.
+    ('mean', .6 * 1 + .4 * 3), ('first', 1.0)))
+def test_batch_norm_policy(behavior, policy, expected):
+
+  def model_fn(features, mode):
+    tf1.layers.batch_normalization(features, training=True, momentum=0.0)
+    w = tf1.get_variable('w', [])
+    with tf.control_dependencies(tf1.get_collection(
+        tf1.GraphKeys.UPDATE_OPS)):
+      train_op = tf1.train.GradientDescentOptimizer(.1).minimize(w * w)
+    return tf.estimator.EstimatorSpec(mode, loss=w * w, train_op=train_op)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    spec = replicate.replicate_model_fn(
+        model_fn, devices=_devices(2), batch_norm=policy)(
+            tf.constant([[1.], [1.], [1.], [3.], [3.]]), mode=_TRAIN)
+    session.run(tf1.global_variables_initializer())
+    session.run(spec.train_op)
+    mean, = [v for v in tf1.global_variables() if 'moving_mean' in v.name]
+    assert session.run(mean) == pytest.approx([expected])
+
+
+def test_bad_batch_norm_policy_is_refused():
+  with pytest.raises(ValueError, match='synchronized=True'):
+    replicate.replicate_model_fn(_predict_spec, batch_norm='sync')

@@ -80,6 +80,25 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
     self._tower = tower
     self._run = run
 
+  @property
+  def tower(self) -> int:
+    """The index of the tower."""
+    return self._tower
+
+  def all_reduce(self, reduce_op, value, options=None):
+    """Reduces `value` over the towers; gradients flow to every tower.
+
+    The sum is a tensor of the graph as any other. The inherited method hides it
+    behind a gradient of its own, which a graph refuses whose towers share
+    variables.
+    """
+    del options
+    if isinstance(reduce_op, str):
+      reduce_op = tf.distribute.ReduceOp(reduce_op.upper())
+    reduced = self._labelled(f'all_reduce ({reduce_op})', self._run.all_reduce,
+                             (reduce_op, tf.nest.flatten(value)), {})
+    return tf.nest.pack_sequence_as(value, reduced)
+
   def view_of(self, variable: tf.Variable) -> tf.Variable:
     """Returns `variable` as this tower reads it."""
     return self._run.view(self._tower, variable)
@@ -87,7 +106,7 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
   def reduce_gradient(self, handle: tf.Tensor, gradient):
     """Returns the sum over the towers of what `gradient` is in each."""
     return self._labelled(
-        f'the gradient of `{self._run.name_of(self._tower, handle)}`',
+        f'the gradient of `{self._run.name_of(handle)}`',
         self._run.sum_gradients, (gradient,), {})
 
   @property
@@ -210,19 +229,29 @@ class TowerRun:
     key = (tower, variable.ref())
     if key not in self._views:
       self._views[key] = tower_gradients.summing_view(variable)
-      self._names[tower, self._views[key].handle.ref()] = variable.name
+      self._names[self._views[key].handle.ref()] = variable.name
     return self._views[key]
 
-  def name_of(self, tower: int, handle: tf.Tensor) -> str:
-    """Returns the name of the variable that `tower` reads through `handle`."""
-    return self._names[tower, handle.ref()]
+  def name_of(self, handle: tf.Tensor) -> str:
+    """Returns the name of the variable that a tower reads through `handle`."""
+    return self._names[handle.ref()]
+
+  def all_reduce(self, strategy, reduce_op, values: Sequence[Any]) -> list[Any]:
+    """Reduces each of `values`, one per tower, over the towers."""
+    is_mean = reduce_op == tf.distribute.ReduceOp.MEAN
+    weights = self.weights.rows if is_mean else [1.0] * self._num_towers
+    return [weighted_sum.weighted_sum(self._per_tower(strategy, value), weights)
+            for value in values]
+
+  def _per_tower(self, strategy, value: Any) -> Sequence[Any]:
+    """Returns the value of each tower; one that all share is one value."""
+    values = strategy.experimental_local_results(value)
+    return values * self._num_towers if len(values) == 1 else values
 
   def sum_gradients(self, strategy, gradient):
     """Sums `gradient`, one value per tower, over the towers."""
-    values = strategy.experimental_local_results(gradient)
-    if len(values) != self._num_towers:
-      values = values * self._num_towers
-    total = weighted_sum.weighted_sum(values, self.weights.loss)
+    total = weighted_sum.weighted_sum(
+        self._per_tower(strategy, gradient), self.weights.loss)
     self._summed.add(total)
     return total
 

@@ -35,6 +35,7 @@ def replicate_model_fn(
     *,
     broadcast: Collection[str] = (),
     replicate_eval: bool = True,
+    batch_norm: str = 'mean',
 ) -> types.ModelFn:
   """Returns a model_fn that splits each batch over several devices.
 
@@ -59,8 +60,11 @@ def replicate_model_fn(
       batch in each tower. What is made of it (clipped, decayed) is applied as
       tower 0 made it.
     * Assignments to variables take place once, with the value of tower 0, or
-      the row-weighted mean where the variable asks for the mean (the statistics
-      of batch normalisation do). Batch normalisation normalises within a tower.
+      the row-weighted mean where the variable asks for the mean (the moving
+      statistics of batch normalisation do, see `batch_norm`). Batch
+      normalisation normalises within a tower; for the statistics of the batch
+      use `tf.keras.layers.BatchNormalization(synchronized=True)`, which is
+      exact here.
     * Metrics share their variables; towers update them in turn.
     * train_op, hooks and scaffold are those of tower 0.
     * Scalars in the batch go to every tower.
@@ -77,16 +81,18 @@ def replicate_model_fn(
     broadcast: Keys of features or labels that are passed on whole.
     replicate_eval: Whether to split the batch in EVAL too; False runs the
       evaluation on the first device.
+    batch_norm: Where moving statistics come from: 'mean', from all towers,
+      weighted with their rows, or 'first', from the first tower alone.
 
   Returns:
     A model_fn with the same signature.
 
   Raises:
     TypeError: `model_fn` is not callable, `devices` not a list of strings.
-    ValueError: `loss_reduction` is NONE or unknown; `devices` is empty; the
-      model_fn does not take `features`. When called: a batch without a first
-      dimension, no labels in TRAIN for a model_fn that needs them, specs that
-      differ between towers.
+    ValueError: `loss_reduction` is NONE or unknown, or so is `batch_norm`;
+      `devices` is empty; the model_fn does not take `features`. When called: a
+      batch without a first dimension, no labels in TRAIN for a model_fn that
+      needs them, specs that differ between towers.
     RuntimeError: When called: inside another strategy, or towers that make
       different variables, losses or calls of an optimizer.
 
@@ -125,25 +131,32 @@ def replicate_model_fn(
     The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
   """
   tower_run.check_reduction(loss_reduction)
+  if batch_norm not in ('mean', 'first'):
+    raise ValueError(
+        "`batch_norm` must be 'mean' or 'first'. Received: "
+        f'{batch_norm!r}. For the statistics of the whole batch use '
+        'tf.keras.layers.BatchNormalization(synchronized=True).')
   if devices is not None:
     tower_devices.check_devices(devices)
   if model_fn is None:
     return functools.partial(
         replicate_model_fn, loss_reduction=loss_reduction, devices=devices,
-        broadcast=broadcast, replicate_eval=replicate_eval)
+        broadcast=broadcast, replicate_eval=replicate_eval,
+        batch_norm=batch_norm)
 
   def run(call: model_fn_lib.ModelFnCall):
     is_eval = call.mode == tf.estimator.ModeKeys.EVAL
     names = tower_devices.check_devices(devices)
     if is_eval and not replicate_eval:
       names = names[:1]
-    return _run_towers(call, loss_reduction, names, broadcast)
+    return _run_towers(call, loss_reduction, names, broadcast, batch_norm)
 
   return model_fn_lib.decorate(model_fn, run)
 
 
 def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
-                devices: Sequence[str], broadcast: Collection[str]):
+                devices: Sequence[str], broadcast: Collection[str],
+                batch_norm: str):
   """Builds the towers of one call and reduces their specs."""
   if tf.distribute.has_strategy():
     raise RuntimeError(
@@ -155,6 +168,10 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
   weights = tower_run.weights_of(shards.shares(), loss_reduction)
+  if batch_norm == 'first':
+    # The first tower has rows whenever any tower has.
+    rows = [1.0] + [0.0] * (len(devices) - 1)
+    weights = tower_run.TowerWeights(rows, weights.loss)
 
   def build(tower: int):
     return call(features=shards.features[tower], labels=shards.labels[tower],
