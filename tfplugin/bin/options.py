@@ -33,9 +33,9 @@ class ModelDefaults:
 
 
 MODELS = {
-    'mlp': ModelDefaults('adam', 2e-3, 32, 6000),
+    'mlp': ModelDefaults('adam', 2e-3, 32, 5000),
     'cnn': ModelDefaults('adam', 2e-3, 32, 3000),
-    'embedding': ModelDefaults('adagrad', 0.5, 256, 6000),
+    'embedding': ModelDefaults('adagrad', 0.5, 256, 5000),
 }
 
 
