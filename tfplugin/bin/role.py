@@ -18,7 +18,7 @@ import tensorflow as tf
 from tfplugin.bin import experiment
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import tf_config
-from tfplugin.estimator import train_and_evaluate
+from tfplugin.estimator import cluster_training
 
 _USAGE = 'Usage: python -m tfplugin.bin.role MODEL_DIR/train_options.json'
 
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> None:
   tf.get_logger().setLevel('INFO')
   options = options_lib.load(argv[1])
   parts = experiment.make_experiment(options)
-  train_and_evaluate.train_and_evaluate(
+  cluster_training.train_and_evaluate(
       parts.estimator,
       parts.train_spec,
       parts.eval_spec,

@@ -4,11 +4,13 @@
 
 import importlib
 
+from tfplugin.estimator.cluster_training import train_and_evaluate
 from tfplugin.estimator.replicate import replicate_model_fn
 
 __all__ = (
     'ShardedTPUEstimator',
     'replicate_model_fn',
+    'train_and_evaluate',
 )
 
 

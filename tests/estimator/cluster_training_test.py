@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import tf_config
-from tfplugin.estimator import train_and_evaluate
+from tfplugin.estimator import cluster_training
 from tfplugin.hooks import finish_board
 
 tf1 = tf.compat.v1
@@ -30,7 +30,7 @@ def _run(model_dir, **kwargs):
 
   config = tf.estimator.RunConfig(str(model_dir),
                                   experimental_max_worker_delay_secs=0)
-  return train_and_evaluate.train_and_evaluate(
+  return cluster_training.train_and_evaluate(
       tf.estimator.Estimator(_model_fn, config=config),
       tf.estimator.TrainSpec(input_fn, max_steps=3),
       tf.estimator.EvalSpec(input_fn, steps=1, throttle_secs=0), **kwargs)
