@@ -14,6 +14,30 @@ COUNTED_STEPS = ('communications', 'local')
 STATISTICS_POLICIES = ('average', 'shared')
 
 
+def check_settings(num_worker: int, communication_period: int, moving_rate, rho,
+                   update_order: str, count_steps: str) -> None:
+  """Raises unless all of them are what they may be; see the other checks.
+
+  Args:
+    num_worker: How many workers share the centre.
+    communication_period: Local steps from one communication to the next.
+    moving_rate: The share of the difference that moves, or None.
+    rho: The strength of the penalty, or None.
+    update_order: One of `UPDATE_ORDERS`.
+    count_steps: One of `COUNTED_STEPS`.
+
+  Raises:
+    TypeError: one is of the wrong type.
+    ValueError: one is out of range.
+  """
+  check_positive_integer('num_worker', num_worker)
+  check_positive_integer('communication_period', communication_period)
+  check_moving_rate(moving_rate)
+  check_rho(rho)
+  check_choice('update_order', update_order, UPDATE_ORDERS)
+  check_choice('count_steps', count_steps, COUNTED_STEPS)
+
+
 def check_positive_integer(argument: str, value: int) -> int:
   """Returns `value` as an int.
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Optional
 from typing import Union
 
@@ -24,6 +25,8 @@ tf1 = tf.compat.v1
 # Old graphs hold this name.
 LOCAL_STEP = 'local_step'
 
+_TIME_LIMIT_SECS = elastic_initialization.DEFAULT_TIME_LIMIT_SECS
+
 
 class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   """Trains a local copy of the model and pulls it and the centre together.
@@ -39,11 +42,10 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     local_center = center
     d = moving_rate * (local - center);   local -= d;   center += d
 
-  Each worker starts from the centre whenever it gets a session (the hook does
-  this), trains its copy, and advances `global_step` when it communicates. The
-  parameter servers hold the centre. The chief saves it under the names of the
-  model's variables, with its own optimizer state; other workers' is not saved,
-  and a worker that restarts begins with fresh state.
+  Each worker starts from the centre whenever it gets a session (its hook does
+  that), trains its copy, and advances `global_step` when it communicates. The
+  chief saves the centre, from the parameter servers, under the names of the
+  model's variables, and its own optimizer state; other workers' is not saved.
 
   Two defaults to choose with care:
     * `rho=None` means moving_rate / learning_rate, as it always did. Such a
@@ -70,10 +72,9 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   Supported: any v1 optimizer inside, wrapped or not; dense and sparse gradients
   (a penalty makes them dense); partitioned variables; float16, 32 and 64; batch
-  normalization, see the getter; several instances in one graph, which may share
-  a getter. Graphs only: elsewhere use
-  `tfplugin.distribute.ElasticAverageStrategy`, which also exchanges single rows
-  of embeddings.
+  normalization; several instances in one graph, also with one getter. Graphs
+  only: `tfplugin.distribute.ElasticAverageStrategy` works elsewhere, and also
+  exchanges single rows of embeddings.
 
   Differences from tf.contrib:
     * `rho=None` works with every v1 optimizer that has a learning rate; Adam
@@ -101,17 +102,15 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     ...   with tf.compat.v1.variable_scope('', custom_getter=getter):
     ...     w = tf.compat.v1.get_variable('w', initializer=4.0)
     ...   optimizer = ElasticAverageOptimizer(
-    ...       tf.compat.v1.train.GradientDescentOptimizer(0.5), num_worker=1,
-    ...       ea_custom_getter=getter, communication_period=1, moving_rate=0.5,
-    ...       rho=0.0)
+    ...       tf.compat.v1.train.GradientDescentOptimizer(0.5), 1, getter,
+    ...       communication_period=1, moving_rate=0.5, rho=0.0)
     ...   train_op = optimizer.minimize(w * w / 2)
-    ...   center = getter.pairs[0].center
     ...   with tf.compat.v1.Session() as session:
     ...     for op in [tf.compat.v1.global_variables_initializer(),
-    ...                tf.compat.v1.local_variables_initializer(),
+    ...                optimizer.local_step.initializer,
     ...                optimizer.get_init_op(task_index=0), train_op]:
     ...       session.run(op)
-    ...     print(*session.run([w, center]))
+    ...     print(*session.run([w, getter.pairs[0].center]))
     3.0 3.0
 
   References:
@@ -139,7 +138,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       opt: The v1 optimizer that trains the local copies.
-      num_worker: How many workers share the centre, the chief included.
+      num_worker: How many workers share the centre; the chief is one.
       ea_custom_getter: The getter that the model's variables are made with.
       communication_period: Local steps from one communication to the next.
       moving_rate: The share of the difference that moves, in [0, 1]. None:
@@ -147,44 +146,35 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       rho: The strength of the penalty. None: moving_rate / learning rate of
         `opt`; see the class for what to choose.
       use_locking: Whether the centre is updated under a lock.
-      synchronous: Whether all workers start together; afterwards they never
-        wait for each other.
+      synchronous: Whether all workers start together.
       name: Names ops.
       update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
-      count_steps: What advances `global_step`: `'communications'` or `'local'`
-        steps.
+      count_steps: What `global_step` counts: `'communications'` or `'local'`.
 
     Raises:
       TypeError: an argument is of the wrong type.
-      ValueError: an argument is out of range, or `rho` is None and `opt` has no
-        learning rate to derive it from.
+      ValueError: an argument is out of range, or `opt` has no learning rate.
       RuntimeError: not in a graph.
     """
     super().__init__(opt, use_locking, name)
     elastic_custom_getter.check_getter(ea_custom_getter)
-    elastic_arguments.check_moving_rate(moving_rate)
-    elastic_arguments.check_rho(rho)
-    elastic_arguments.check_choice('update_order', update_order,
-                                   elastic_arguments.UPDATE_ORDERS)
-    elastic_arguments.check_choice('count_steps', count_steps,
-                                   elastic_arguments.COUNTED_STEPS)
-    self._num_worker = elastic_arguments.check_positive_integer(
-        'num_worker', num_worker)
-    self._period = elastic_arguments.check_positive_integer(
-        'communication_period', communication_period)
+    elastic_arguments.check_settings(
+        num_worker, communication_period, moving_rate, rho, update_order,
+        count_steps)
     elastic_initialization.check_context()
     self._getter = ea_custom_getter
+    self._period = int(communication_period)
     self._elastic_first = update_order == 'elastic_first'
     self._counts_local = count_steps == 'local'
-    self._moving_rate = (
-        elastic.default_moving_rate(self._period, self._num_worker)
-        if moving_rate is None else moving_rate)
+    if moving_rate is None:
+      moving_rate = elastic.default_moving_rate(self._period, num_worker)
     if rho is None:
-      rho = elastic_penalty.default_rho(self._moving_rate, opt)
+      rho = elastic_penalty.default_rho(moving_rate, opt)
+    self._moving_rate = moving_rate
     self._penalty = elastic_penalty.ElasticPenalty(ea_custom_getter, rho)
     self._start = elastic_initialization.ElasticStart(
         ea_custom_getter, self._penalty.local_center_and_center,
-        self._num_worker, synchronous)
+        int(num_worker), synchronous)
     with self._getter.local_state(), tf.init_scope(), tf1.name_scope(None):
       self._local_step = tf1.Variable(
           0, dtype=tf.int64, trainable=False, use_resource=True,
@@ -200,20 +190,19 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return [*super().variables(), self._local_step,
             *self._penalty.variables()]
 
-  def compute_gradients(self, loss: types.LossLike, var_list=None,
+  def compute_gradients(self, loss: types.LossLike,
+                        var_list: Optional[Iterable] = None,
                         *args, **kwargs) -> types.GradsAndVars:
     """Computes the gradients of the loss plus the exploration penalty.
 
     Args:
       loss: A scalar tensor, or a callable that returns one.
-      var_list: Local variables of the getter, whole or partitioned. None: all
-        that are trainable.
+      var_list: Local variables, whole or partitioned. None: all trainable ones.
       *args: For the wrapped optimizer.
       **kwargs: For the wrapped optimizer.
 
     Returns:
-      Pairs of a gradient and a variable. With a penalty no gradient is None or
-      sparse.
+      Pairs; with a penalty no gradient is None or sparse.
 
     Raises:
       ValueError: a variable was made without the getter.
@@ -237,10 +226,9 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """Makes a local step, and a communication when it is time for one.
 
     Args:
-      grads_and_vars: Gradients of `compute_gradients`, or others, which then
-        have no penalty in them. Variables without a gradient are not averaged.
-      global_step: Advanced by 1 with each communication, or each step; see
-        `count_steps`.
+      grads_and_vars: Of `compute_gradients`, or others, without the penalty.
+        Variables without a gradient are not averaged.
+      global_step: Advanced with each communication or step: `count_steps`.
       name: Of the returned op.
       skip_gradients_aggregation: For the wrapped optimizer.
 
@@ -248,8 +236,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       An op that makes the step.
 
     Raises:
-      ValueError: there is no gradient, or a variable was made without the
-        getter.
+      ValueError: no gradient, or a variable was made without the getter.
       RuntimeError: not in a graph.
     """
     elastic_initialization.check_context()
@@ -273,7 +260,10 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
           None if self._counts_local else global_step)
 
     def apply():
-      return self._apply_local(grads_and_vars, skip_gradients_aggregation)
+      with self._getter.local_state():
+        return super(ElasticAverageOptimizer, self).apply_gradients(
+            grads_and_vars,
+            skip_gradients_aggregation=skip_gradients_aggregation)
 
     for step in ([communicate, apply] if self._elastic_first else
                  [apply, communicate]):
@@ -288,44 +278,38 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   def elastic_distance(self) -> tf.Tensor:
     """Returns how far this worker is from the centre: a `float32` scalar.
 
-    The L2 norm of local - centre over all trainable variables. Running it
-    reads the whole centre.
+    The L2 norm over all trainable variables; it reads the whole centre.
     """
     pairs = [pair for pair in self._getter.model_pairs('elastic_distance()')
              if pair.trainable]
     return elastic.distance([pair.local.read_value() for pair in pairs],
                             [pair.center.read_value() for pair in pairs])
 
-  def get_init_op(
-      self, task_index: int, *, time_limit_secs: float =
-      elastic_initialization.DEFAULT_TIME_LIMIT_SECS) -> tf.Operation:
+  def get_init_op(self, task_index: int, *,
+                  time_limit_secs: float = _TIME_LIMIT_SECS) -> tf.Operation:
     """Returns the op that starts this worker from the centre.
 
-    With `synchronous=True` it then waits for the others; a worker that comes
-    later, or again, does not.
+    With `synchronous=True` it then waits for the others, once.
 
     Args:
       task_index: This worker, in [0, num_worker); the chief is one of them.
-      time_limit_secs: How long to wait for the others, in seconds; then an
-        `InvalidArgumentError` names those that are missing.
+      time_limit_secs: Of the wait; an `InvalidArgumentError` says for whom.
 
     Raises:
-      ValueError: the model does not exist yet, or `task_index` is out of range.
+      RuntimeError: the model does not exist yet.
+      ValueError: `task_index` is out of range.
     """
     return self._start.init_op(task_index, time_limit_secs)
 
   def make_session_run_hook(
-      self, is_chief: bool, task_index: int, *, time_limit_secs: float =
-      elastic_initialization.DEFAULT_TIME_LIMIT_SECS
-  ) -> tf1.train.SessionRunHook:
+      self, is_chief: bool, task_index: int, *,
+      time_limit_secs: float = _TIME_LIMIT_SECS) -> tf1.train.SessionRunHook:
     """Returns the hook that starts this worker; every worker needs it.
 
     Args:
-      is_chief: Kept for old programs: chief and workers start alike, once the
-        session's own initialisation is done.
+      is_chief: Kept for old programs; chief and workers start alike.
       task_index: This worker, in [0, num_worker); the chief is one of them.
-      time_limit_secs: How long to wait for the others, in seconds, with
-        `synchronous=True`; then a `TimeoutError` names those that are missing.
+      time_limit_secs: Of the wait; then a `TimeoutError` says for whom.
 
     Raises:
       ValueError: `task_index` or the limit is out of range.
@@ -338,42 +322,29 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
                      **saver_kwargs) -> tf1.train.Saver:
     """Returns a Saver that has the centre under the model's own names.
 
-    What it writes is a checkpoint of the model without elastic averaging: a
-    plain Estimator evaluates, exports and goes on training from it. What it
-    restores goes into the centre. Call it after `apply_gradients`, so that the
-    state of the wrapped optimizer is there; it saves that of the worker that
-    runs it.
+    What it writes is a checkpoint of the model without elastic averaging, which
+    a plain Estimator goes on from; what it restores goes into the centre. Call
+    it after `apply_gradients`: it saves the optimizer state of its worker too.
 
     Args:
-      var_list: Variables, whole or partitioned, or a dictionary of them by
-        name; those with a centre are swapped, others saved as they are. None:
-        all that a Saver of the model without elastic averaging would hold.
+      var_list: Variables, or a dictionary of them by name; those with a centre
+        are swapped. None: all that a Saver of the bare model would hold.
       name: Names the Saver's ops.
       **saver_kwargs: As `tf.compat.v1.train.Saver` takes them.
 
     Raises:
       RuntimeError: the model does not exist yet.
     """
-    self._getter.model_pairs('swapping_saver()')
     if var_list is None:
       var_list = elastic_saver.all_variables(
           self._getter, self._optimizer.variables())
-    return elastic_saver.make_saver(self._getter, var_list, name,
-                                    **saver_kwargs)
+    return tf1.train.Saver(elastic_saver.swapped(self._getter, var_list),
+                           name=name, **saver_kwargs)
 
   def optimizer_state(self) -> dict:
-    """Returns the wrapped optimizer's variables by their names in a checkpoint.
-
-    They are local to the worker, as far as they exist yet.
-    """
+    """Returns the inner optimizer's variables by their names in checkpoints."""
     return elastic_saver.by_name(self._optimizer.variables())
 
   def _create_slots(self, var_list: list[tf.Variable]) -> None:
     with self._getter.local_state():
       super()._create_slots(var_list)
-
-  def _apply_local(self, grads_and_vars, skip_gradients_aggregation):
-    with self._getter.local_state():
-      return super().apply_gradients(
-          grads_and_vars,
-          skip_gradients_aggregation=skip_gradients_aggregation)

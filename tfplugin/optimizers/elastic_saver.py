@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Mapping
-from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -55,24 +54,14 @@ def swapped(getter: elastic_custom_getter.ElasticAverageCustomGetter,
 
   Returns:
     A dictionary from names to variables, or to lists of the parts of one.
+
+  Raises:
+    RuntimeError: the model does not exist yet.
   """
+  getter.model_pairs('swapping_saver()')
   if not isinstance(var_list, Mapping):
     var_list = by_name(var_list)
   return {name: _swap(getter, value) for name, value in var_list.items()}
-
-
-def make_saver(getter: elastic_custom_getter.ElasticAverageCustomGetter,
-               var_list: Union[Iterable, Mapping],
-               name: Optional[str], **kwargs) -> tf1.train.Saver:
-  """Returns a Saver of `swapped(getter, var_list)`.
-
-  Args:
-    getter: Knows the averaged variables.
-    var_list: As `swapped` takes it.
-    name: Names the Saver's ops.
-    **kwargs: As `tf.compat.v1.train.Saver` takes them.
-  """
-  return tf1.train.Saver(swapped(getter, var_list), name=name, **kwargs)
 
 
 def _swap(getter, value):
