@@ -96,3 +96,33 @@ def test_copy_is_a_strategy_of_its_own():
 def test_bad_devices_are_refused(devices, error):
   with pytest.raises(error, match='`devices` must'):
     tower_strategy.TowerStrategy(devices)
+
+
+def test_run_in_a_tf_function():
+  # Each tower's gradient is 2: w = [1, 2] - .1 * (2 + 2).
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with strategy.scope():
+    w = tf.Variable([1., 2.])
+    optimizer = tf1.train.GradientDescentOptimizer(.1)
+
+  def step():
+    with tf.GradientTape() as tape:
+      loss = tf.reduce_sum(2 * w)
+    optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+
+  tf.function(lambda: strategy.run(step))()
+  np.testing.assert_allclose(w.numpy(), [.6, 1.6], rtol=1e-6)
+
+
+def test_keras_fit_equals_one_device():
+  weights = []
+  for strategy in (tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1']),
+                   tf.distribute.get_strategy()):
+    with strategy.scope():
+      model = tf.keras.Sequential([
+          tf.keras.layers.Dense(1, kernel_initializer='zeros')])
+      model.compile(tf.keras.optimizers.SGD(.1), 'mse')
+    model.fit(_X[:8], _Y[:8], batch_size=4, shuffle=False, verbose=0)
+    weights.append([w.numpy() for w in model.weights])
+  for found, expected in zip(*weights):
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

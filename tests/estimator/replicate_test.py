@@ -357,3 +357,88 @@ def test_batch_norm_policy(behavior, policy, expected):
 def test_bad_batch_norm_policy_is_refused():
   with pytest.raises(ValueError, match='synchronized=True'):
     replicate.replicate_model_fn(_predict_spec, batch_norm='sync')
+
+
+def test_sum_losses_train_as_one_device(behavior):
+  def model_fn(features, labels, mode):
+    loss = tf1.losses.mean_squared_error(
+        labels, _keras(features), reduction=_Reduction.SUM)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss,
+        train_op=tf1.train.GradientDescentOptimizer(.01).minimize(loss))
+
+  values = []
+  for fn in (model_fn, replicate.replicate_model_fn(
+      model_fn, loss_reduction=_Reduction.SUM, devices=_devices(3))):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      spec = fn(tf.constant(_X), tf.constant(_Y), _TRAIN)
+      session.run(tf1.global_variables_initializer())
+      loss, _ = session.run([spec.loss, spec.train_op])
+      values.append([loss] + session.run(tf1.trainable_variables()))
+  for found, expected in zip(*values):
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_two_optimizers_of_a_gan(behavior):
+  def dense(x, name):
+    return tf1.layers.dense(
+        x, 4, name=name, kernel_initializer=tf1.initializers.constant(.3))
+
+  def model_fn(features, mode):
+    with tf1.variable_scope('generator'):
+      fake = dense(features, 'dense')
+    generator = tf1.trainable_variables()
+    with tf1.variable_scope('discriminator', reuse=tf1.AUTO_REUSE):
+      real_score, fake_score = dense(features, 'd'), dense(fake, 'd')
+    discriminator = tf1.trainable_variables()[len(generator):]
+    d_loss = tf.reduce_mean(tf.square(real_score - 1) + tf.square(fake_score))
+    g_loss = tf.reduce_mean(tf.square(fake_score - 1))
+    train_ops = [
+        tf1.train.AdamOptimizer(.1, name=name).minimize(loss, var_list=var_list)
+        for name, loss, var_list in (('g', g_loss, generator),
+                                     ('d', d_loss, discriminator))]
+    return tf.estimator.EstimatorSpec(
+        mode, loss=d_loss + g_loss, train_op=tf.group(*train_ops))
+
+  values = []
+  for fn in (model_fn, replicate.replicate_model_fn(
+      model_fn, devices=_devices(2))):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      spec = fn(features=tf.constant(_X), mode=_TRAIN)
+      session.run(tf1.global_variables_initializer())
+      # One step: two updates in one step read variables in no fixed order.
+      loss, _ = session.run([spec.loss, spec.train_op])
+      values.append({v.name: session.run(v)
+                     for v in tf1.global_variables()})
+      values[-1]['loss'] = loss
+  assert sorted(values[0]) == sorted(values[1])
+  assert len([name for name in values[0] if 'kernel' in name]) == 6
+  np.testing.assert_allclose(values[1]['loss'], values[0]['loss'], rtol=1e-5)
+
+
+def test_without_replicate_eval_evaluation_stays_on_one_device(behavior):
+  towers = []
+
+  @replicate.replicate_model_fn(devices=_devices(3), replicate_eval=False)
+  def model_fn(features, mode):
+    towers.append(mode)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_mean(features), predictions=features)
+
+  for mode in (_EVAL, _PREDICT):
+    with tf.Graph().as_default():
+      model_fn(tf.ones([3]), mode=mode)
+  assert towers == [_EVAL] + [_PREDICT] * 3
+
+
+def test_each_tower_has_params_of_its_own(behavior):
+  def model_fn(features, mode, params):
+    params['seen'].append(1)
+    assert params['seen'] == [1]
+    return tf.estimator.EstimatorSpec(mode, loss=tf.reduce_mean(features))
+
+  params = {'seen': []}
+  with tf.Graph().as_default():
+    replicate.replicate_model_fn(model_fn, devices=_devices(2))(
+        tf.ones([2]), mode=_EVAL, params=params)
+  assert params == {'seen': []}
