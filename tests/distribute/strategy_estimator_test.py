@@ -19,7 +19,7 @@ STRATEGIES = {
         communication_period=2),
     'drop_stale': lambda: distribute.DropStaleGradientStrategy(staleness=0),
     'clipping': lambda: distribute.VariableClippingStrategy(
-        tf1.distribute.experimental.ParameterServerStrategy(),
+        distribute.DropStaleGradientStrategy(staleness=9),
         {'kernel|weights': 0}, 10.0),
 }
 

@@ -85,12 +85,11 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
         tf1.GraphKeys.GLOBAL_VARIABLES]
     if self.experimental_should_init:
       return collections
-    return _localized(collections)
+    return elastic_variables.localized(collections)
 
   def _create_pair(self, next_creator, **kwargs):
     trainable = elastic_variables.is_trainable(kwargs)
-    collections = _localized(kwargs.get('collections') or [
-        tf1.GraphKeys.GLOBAL_VARIABLES])
+    collections = elastic_variables.localized(kwargs.get('collections'))
     with self._on(self._variable_device):
       center = next_creator(**dict(
           kwargs, trainable=False,
@@ -165,14 +164,7 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
       exchanged = exchange.exchange()
     with tf1.control_dependencies([exchanged]):
       advanced = exchange.local_step.assign_add(1, read_value=False)
-    return spec._replace(train_op=advanced)
-
-
-def _localized(collections):
-  """`collections` of a variable that is not to be saved or shared."""
-  return [tf1.GraphKeys.LOCAL_VARIABLES
-          if key == tf1.GraphKeys.GLOBAL_VARIABLES else key
-          for key in collections]
+    return parameter_server_base.with_train_op(spec, advanced)
 
 
 def _is_global_step(variable) -> bool:

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin.distribute import elastic_average_extended
+from tfplugin.distribute import elastic_replicas
 from tfplugin.distribute import elastic_settings
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute import tower_devices
 
 tf1 = tf.compat.v1
 
@@ -67,6 +70,9 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
       the centre moves on, and catches up once touched. Rows that an optimizer
       moves without a gradient, as Adam does, count as not touched.
 
+    devices: Without a cluster: the devices that each train a copy. None takes
+      the GPUs of this process if there are two or more, else one device.
+
   Raises:
     TypeError: An argument has the wrong type.
     ValueError: An argument is out of range, or the cluster has no `ps`.
@@ -77,7 +83,16 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
   >>> strategy.num_worker
   1
 
-  Several devices of one worker average their gradients first.
+  In a cluster, several devices of one worker average their gradients first.
+  Without one, every device has its own copy and they all run the rule at the
+  same time, which is the synchronous variant of the paper:
+
+      centre += sum of all d, each of the values before the exchange
+
+  An exchange of all devices then counts as one communication. This variant also
+  works outside Estimator, with `strategy.run` in a `tf.function` and with
+  `Model.fit`: outside of `strategy.run` a variable reads as its centre, and
+  that is what is saved. Batches are per device.
 
   References: S. Zhang, A. Choromanska, Y. LeCun, "Deep learning with Elastic
   Averaging SGD", NeurIPS 2015, https://arxiv.org/abs/1412.6651.
@@ -86,6 +101,10 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
   only. Unlike there, `rho` is 0.0 by default and has no default derived from
   the learning rate, which a strategy does not see.
   """
+
+  # Asked for by TensorFlow's own code for several devices, which runs no
+  # collectives here.
+  _collective_key_base = 0
 
   def __init__(
       self,
@@ -100,7 +119,8 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
       update_order: str = 'gradient_first',
       count_steps: str = 'communication',
       statistics: str = 'average',
-      sparse_exchange: bool = False):
+      sparse_exchange: bool = False,
+      devices: Optional[Sequence[str]] = None):
     settings = elastic_settings.ElasticSettings(
         num_worker=num_worker,
         communication_period=communication_period,
@@ -112,11 +132,54 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
         statistics=statistics,
         sparse_exchange=sparse_exchange)
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
-    super().__init__(
-        elastic_average_extended.ElasticAverageExtended(
-            self, resolver, settings))
+    devices = _local_devices(devices, resolver)
+    if devices:
+      _check_replicas(settings)
+      extended = elastic_replicas.ElasticReplicasExtended(
+          self, devices, settings)
+    else:
+      extended = elastic_average_extended.ElasticAverageExtended(
+          self, resolver, settings)
+    super().__init__(extended)
 
   @property
   def num_worker(self) -> int:
     """The number of workers that the default moving rate divides by."""
     return self.extended.num_worker
+
+  @property
+  def _is_replicated(self) -> bool:
+    return isinstance(self.extended, elastic_replicas.ElasticReplicasExtended)
+
+  def _refuse_eager(self) -> None:
+    if not self._is_replicated:
+      super()._refuse_eager()
+
+
+def _local_devices(devices, resolver) -> Optional[Sequence[str]]:
+  """The devices that have copies of their own, or None in other cases."""
+  if resolver.cluster_spec():
+    if devices is not None:
+      raise ValueError(
+          '`devices` must be None in a cluster, where the worker decides. '
+          f'Received: {devices!r}.')
+    return None
+  gpus = tower_devices.devices_of('GPU')
+  if devices is None:
+    return gpus if len(gpus) > 1 else None
+  known = [*tower_devices.devices_of('CPU'), *gpus]
+  devices = tower_devices.check_devices(devices)
+  unknown = sorted(set(devices) - set(known))
+  if unknown or len(set(devices)) < len(devices) or len(devices) < 2:
+    raise ValueError(
+        '`devices` must name two or more different devices of this process. '
+        f'Received: {devices!r}, of which {unknown} are unknown. There are '
+        f'{known}; None trains one copy on one device.')
+  return devices
+
+
+def _check_replicas(settings: elastic_settings.ElasticSettings) -> None:
+  if settings.sparse_exchange:
+    raise ValueError(
+        '`sparse_exchange` must be False between the devices of one process, '
+        'where no network is saved. Received: True.')

@@ -71,11 +71,8 @@ class ElasticExchange:
     """
     if pair.local_center is None:
       return gradient
-    copy = pair.local.read_value()
-    penalty = elastic.exploration_penalty(
-        [copy], [pair.local_center.read_value()], self._rho)
-    pull, = tf1.gradients(penalty, copy)
-    return tf.convert_to_tensor(gradient) + pull
+    return add_penalty(gradient, pair.local.read_value(),
+                       pair.local_center.read_value(), self._rho)
 
   def track_rows(self, gradient, pair: ElasticPair):
     """Remembers which rows a sparse gradient touches.
@@ -135,6 +132,22 @@ class ElasticExchange:
     if pair.local_center is not None:
       updates.append(pair.local_center.assign(center, read_value=False))
     return tf.group(*updates)
+
+
+def add_penalty(gradient, copy: tf.Tensor, local_center: tf.Tensor,
+                rho: float) -> tf.Tensor:
+  """Adds the gradient of the exploration penalty to `gradient`.
+
+  Args:
+    gradient: A tensor or `tf.IndexedSlices`, the gradient at `copy`.
+    copy: The value of the local copy.
+    local_center: The centre as it was seen last.
+    rho: The weight of the penalty.
+  """
+  with tf.GradientTape() as tape:
+    tape.watch(copy)
+    penalty = elastic.exploration_penalty([copy], [local_center], rho)
+  return tf.convert_to_tensor(gradient) + tape.gradient(penalty, copy)
 
 
 def after(gradient, operations):

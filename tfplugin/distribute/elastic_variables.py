@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
@@ -86,6 +87,17 @@ def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
   if not is_trainable(kwargs) and statistics == 'shared':
     return Role.SHARED
   return Role.ELASTIC
+
+
+def localized(collections: Optional[Sequence[str]]) -> list[str]:
+  """Returns the collections of a variable that is not to be saved or shared.
+
+  Args:
+    collections: Those that were asked for, or None.
+  """
+  return [tf1.GraphKeys.LOCAL_VARIABLES
+          if key == tf1.GraphKeys.GLOBAL_VARIABLES else key
+          for key in collections or [tf1.GraphKeys.GLOBAL_VARIABLES]]
 
 
 def copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -113,6 +113,19 @@ def unwrapped(variable: tf.Variable) -> tf.Variable:
   return variable
 
 
+def with_train_op(spec, train_op: tf.Operation):
+  """Returns an EstimatorSpec with another `train_op`.
+
+  Not by its `_replace`, which refuses the values of several devices.
+
+  Args:
+    spec: What a model_fn returned, on one or several devices.
+    train_op: The operation.
+  """
+  fields = dict(zip(spec._fields, spec), train_op=train_op)
+  return type(spec)._make(fields[name] for name in spec._fields)
+
+
 def updates_variables(value_destination_pairs) -> bool:
   """Whether a reduction is an optimizer's, towards variables.
 
