@@ -21,6 +21,9 @@ from tensorflow.python.distribute import distribute_utils
 # Runs a function once per replica, each in its thread, up to each `merge_call`.
 from tensorflow.python.distribute import mirrored_run
 
+# The variables of several devices, and how they are saved.
+from tensorflow.python.distribute import values
+
 # The public strategies cannot be given an extended class.
 from tensorflow.python.distribute.collective_all_reduce_strategy import (
   CollectiveAllReduceExtended as CollectiveAllReduceExtended,
@@ -58,8 +61,13 @@ from tensorflow.python.ops.resource_variable_ops import (
 # How many TPU shards are being built; see `number_of_tpu_shards`.
 from tensorflow.python.tpu import tpu_function
 
+# What `Saver` and `Checkpoint` save a variable by.
+from tensorflow.python.training.saving import saveable_object
+
 tf1 = tf.compat.v1
 
+# A variable with a component per device, which optimizers know how to update.
+MirroredVariable = values.MirroredVariable
 call_for_each_replica = mirrored_run.call_for_each_replica
 # A replica context that pauses the replica's thread in `merge_call`; the public
 # API gives no way to run something around the pause.
@@ -404,3 +412,41 @@ def device_functions() -> list:
   behaviour; no public API lists them.
   """
   return tf1.get_default_graph()._device_functions_outer_to_inner
+
+
+class CopiesSaveable(saveable_object.SaveableObject):
+  """Saves one variable, and restores it into several.
+
+  A distributed variable tells a checkpoint how by an object of a class that is
+  not public.
+  """
+
+  def __init__(self, copies: Sequence[tf.Variable], primary: tf.Variable,
+               name: str):
+    """Takes the variables.
+
+    Args:
+      copies: What is restored.
+      primary: What is saved.
+      name: The key in the checkpoint.
+    """
+    self._copies = copies
+    spec = saveable_object.SaveSpec(
+        primary.read_value, '', name, dtype=primary.dtype,
+        device=primary.device)
+    super().__init__(primary.read_value, [spec], name)
+
+  def restore(self, restored_tensors, restored_shapes):
+    """Returns an op that assigns the restored value to every variable."""
+    del restored_shapes
+    restored, = restored_tensors
+    return tf.group(*[v.assign(restored, read_value=False)
+                      for v in self._copies])
+
+
+def python_function_of(fn):
+  """The Python function inside a `tf.function`; `fn` itself if it is none.
+
+  A strategy would otherwise build it apart from what comes after it.
+  """
+  return getattr(fn, 'python_function', fn)
