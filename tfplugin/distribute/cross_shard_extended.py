@@ -71,6 +71,23 @@ class LocalExtended(GroupReduction, _tf_internals.MirroredExtended):
                      cross_device_ops=packed_reduction.PackedReduction())
 
 
+class ClusterExtended(GroupReduction,
+                      _tf_internals.CollectiveAllReduceExtended):
+  """The devices of every worker of a cluster, by TensorFlow's collectives."""
+
+  def __init__(self, strategy: tf.distribute.Strategy,
+               devices: Sequence[str]):
+    self._devices_of_worker = tuple(devices)
+    super().__init__(
+        strategy, cluster_resolver=None,
+        communication_options=tf.distribute.experimental.CommunicationOptions())
+
+  def _initialize_local_devices(self, cluster_resolver, worker_device):
+    del cluster_resolver
+    kind = tf.DeviceSpec.from_string(self._devices_of_worker[0]).device_type
+    return tuple(worker_device + d for d in self._devices_of_worker), kind
+
+
 def _times(x: cross_replica.Summand, factor: int) -> cross_replica.Summand:
   if isinstance(x, tf.IndexedSlices):
     return tf.IndexedSlices(x.values * factor, x.indices, x.dense_shape)

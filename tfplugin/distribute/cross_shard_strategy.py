@@ -68,6 +68,13 @@ class CrossShardStrategy(tf.distribute.Strategy):
   # Read by TensorFlow's extended classes: where collective keys begin.
   _collective_key_base = 0
 
+  def __new__(cls, *args, **kwargs):
+    """Makes the strategy of a cluster where TF_CONFIG has several workers."""
+    del args, kwargs
+    return object.__new__(
+        _ClusterStrategy if cls is CrossShardStrategy and _is_in_cluster()
+        else cls)
+
   def __init__(self,
                devices: Optional[Sequence[str]] = None,
                reduction: str = _MEAN,
@@ -92,7 +99,9 @@ class CrossShardStrategy(tf.distribute.Strategy):
     groups_lib.check(group_assignment)
     self._reduction = reduction
     self._group_assignment = group_assignment
-    super().__init__(self._make_extended(_check_devices(devices)))
+    # By name: the class of a cluster has another strategy beside this one.
+    tf.distribute.Strategy.__init__(
+        self, self._make_extended(_check_devices(devices)))
     groups_lib.check(group_assignment, self.num_replicas_in_sync)
 
   @property
@@ -117,6 +126,27 @@ class CrossShardStrategy(tf.distribute.Strategy):
   @_scale_loss_for_estimator.setter
   def _scale_loss_for_estimator(self, value: bool) -> None:
     del value
+
+
+class _ClusterStrategy(CrossShardStrategy,
+                       tf.distribute.MultiWorkerMirroredStrategy):
+  """CrossShardStrategy with workers on several hosts."""
+
+  def _make_extended(self, devices: list[str]):
+    return cross_shard_extended.ClusterExtended(self, devices)
+
+
+# Estimator recognises a strategy that runs its own session by the class name.
+_ClusterStrategy.__name__ = tf.distribute.MultiWorkerMirroredStrategy.__name__
+
+
+def _is_in_cluster() -> bool:
+  """Whether TF_CONFIG makes this process one of several workers."""
+  resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+  cluster = resolver.cluster_spec().as_dict()
+  workers = sum(len(cluster.get(job, ()))
+                for job in ('chief', 'master', 'worker'))
+  return workers > 1 and resolver.task_type in ('chief', 'master', 'worker')
 
 
 def _check_devices(devices: Optional[Sequence[str]]) -> list[str]:

@@ -1,0 +1,79 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""One worker of a cluster for cross_shard_extended_test; prints what it got.
+
+usage: cross_shard_program.py BEHAVIOR MODEL_DIR GROUPS_AS_JSON, with TF_CONFIG
+"""
+
+import json
+import sys
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+
+def model_fn(features, labels, mode):
+  """Loss of worker i: weight * (i + 1) + table[i + 1]."""
+  del labels
+  weight = tf1.get_variable('weight', initializer=100.0)
+  table = tf1.get_variable('table', [4, 1],
+                           initializer=tf1.zeros_initializer())
+  row = tf1.nn.embedding_lookup(table, tf.cast(features, tf.int32))
+  loss = tf.reduce_mean(weight * features) + tf.reduce_mean(row)
+  train_op = tf1.train.MomentumOptimizer(1.0, 0.5).minimize(
+      loss, tf1.train.get_global_step())
+  return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn(input_context=None):
+  """One row: the number of the worker, from 1."""
+  index = input_context.input_pipeline_id if input_context else 0
+  return tf.data.Dataset.from_tensors(tf.constant([index + 1.0])).repeat()
+
+
+def train_with_estimator(strategy, model_dir):
+  """Two steps; the checkpoint has the result."""
+  estimator = tf.estimator.Estimator(model_fn, config=tf.estimator.RunConfig(
+      model_dir, train_distribute=strategy))
+  tf.estimator.train_and_evaluate(
+      estimator, tf.estimator.TrainSpec(input_fn, max_steps=2),
+      tf.estimator.EvalSpec(input_fn, steps=1))
+
+
+def train_with_run(strategy):
+  """Two steps of `strategy.run`; returns this worker's copy."""
+  with strategy.scope():
+    weight = tf.Variable(100.0)
+  optimizer = tf1.train.MomentumOptimizer(1.0, 0.5)
+
+  @tf.function
+  def step():
+    def shard():
+      index = tf.distribute.get_replica_context().replica_id_in_sync_group
+      x = tf.cast(index, tf.float32) + 1.0
+      optimizer.minimize(lambda: weight * x, var_list=[weight])
+    strategy.run(shard)
+
+  step()
+  step()
+  return float(weight.read_value())
+
+
+def main(behavior, model_dir, groups):
+  """See the module."""
+  if behavior == 'v1':
+    tf1.disable_v2_behavior()
+  from tfplugin.distribute import cross_shard_strategy
+  strategy = cross_shard_strategy.CrossShardStrategy(
+      group_assignment=json.loads(groups))
+  result = {'shards': strategy.num_replicas_in_sync}
+  if behavior == 'run':
+    result['weight'] = train_with_run(strategy)
+  else:
+    train_with_estimator(strategy, model_dir)
+  sys.stdout.write(json.dumps(result) + '\n')
+
+
+if __name__ == '__main__':
+  main(*sys.argv[1:])
