@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of metrics over towers: numpy of all rows, whatever the split."""
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -22,9 +24,11 @@ _BATCHES = (slice(0, 5), slice(5, 6), slice(6, 11))
 def _evaluate(make_metrics, num_towers, batches=_BATCHES):
   """Returns the metrics after all batches; 0 towers: not replicated."""
   def model_fn(features, labels, mode):
+    loss = tf.reduce_mean(features)
+    metrics = make_metrics(*(features, labels, loss)[
+        :len(inspect.signature(make_metrics).parameters)])
     return tf.estimator.EstimatorSpec(
-        mode, loss=tf.reduce_mean(features),
-        eval_metric_ops=make_metrics(features, labels))
+        mode, loss=loss, eval_metric_ops=metrics)
 
   if num_towers:
     model_fn = replicate.replicate_model_fn(
@@ -99,6 +103,15 @@ def test_metrics_equal_numpy(behavior, num_towers):
   assert found['percentage'] == pytest.approx((_A < 0).mean())
 
 
+@pytest.mark.parametrize('num_towers', (2, 3))
+def test_metric_of_the_loss_is_that_of_the_batches(behavior, num_towers):
+  # Batches of 5, 1 and 5 rows count the same, whatever towers make of them.
+  found = _evaluate(
+      lambda a, b, loss: {'loss': tf1.metrics.mean(loss)}, num_towers)
+  assert found['loss'] == pytest.approx(
+      np.mean([_A[rows].mean() for rows in _BATCHES]), rel=1e-5)
+
+
 def _v1_metrics(a, b):
   """Every kind of metric of tf.compat.v1.metrics."""
   metrics = tf1.metrics
@@ -142,10 +155,9 @@ def _keras_metrics(a, b):
 
 @pytest.mark.parametrize('make_metrics', (_v1_metrics, _keras_metrics),
                          ids=('v1', 'keras'))
-@pytest.mark.parametrize('num_towers', (2, 3))
-def test_metrics_equal_one_device(behavior, make_metrics, num_towers):
+def test_metrics_equal_one_device(behavior, make_metrics):
   expected = _evaluate(make_metrics, 0)
-  found = _evaluate(make_metrics, num_towers)
+  found = _evaluate(make_metrics, 3)
   assert sorted(found) == sorted(expected)
   for name, value in expected.items():
     np.testing.assert_allclose(

@@ -65,7 +65,8 @@ def replicate_model_fn(
       normalisation normalises within a tower; for the statistics of the batch
       use `tf.keras.layers.BatchNormalization(synchronized=True)`, which is
       exact here.
-    * Metrics share their variables; towers update them in turn.
+    * Metrics share their variables; towers update them in turn. A metric of
+      the loss sees the loss of the batch.
     * train_op, hooks and scaffold are those of tower 0.
     * Scalars in the batch go to every tower.
 
@@ -182,11 +183,15 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
   with strategy.scope():
     run, specs = strategy.build_towers(build, weights, sum_gradients=training)
   spec_reduction.check_specs(specs)
-  metrics = None
-  if call.mode == tf.estimator.ModeKeys.EVAL and specs[0].eval_metric_ops:
-    metrics = streaming_metrics.chain(
-        run, [spec.eval_metric_ops for spec in specs], shards.rows)
-  return spec_reduction.reduce_specs(call.mode, specs, weights.loss, metrics)
+  if call.mode != tf.estimator.ModeKeys.EVAL:
+    return spec_reduction.reduce_specs(call.mode, specs, weights.loss)
+  losses = [spec.loss for spec in specs]
+  consumers = [loss.consumers() for loss in losses]
+  metrics = streaming_metrics.chain(
+      run, [spec.eval_metric_ops for spec in specs], shards.rows, losses)
+  spec = spec_reduction.reduce_specs(call.mode, specs, weights.loss, metrics)
+  streaming_metrics.share_loss(losses, spec.loss, consumers)
+  return spec
 
 
 def _own_params(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ to be merged, and none has to be one that can be added up.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -25,14 +26,15 @@ _ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
 
 
 def chain(run: tower_run.TowerRun, metrics: Sequence[Mapping[str, Any]],
-          rows: Sequence[Any]) -> dict[str, Any]:
+          rows: Sequence[Any], losses: Sequence[tf.Tensor]) -> dict[str, Any]:
   """Returns the metrics of the whole batch.
 
   Args:
     run: The run that built the towers.
     metrics: For each tower its `eval_metric_ops`.
     rows: The number of rows of each tower. A tower without rows updates
-      nothing.
+      nothing but metrics of the loss, which is that of the batch.
+    losses: The loss of each tower.
 
   Returns:
     For each name the value of the shared variables and an update op that has
@@ -44,13 +46,34 @@ def chain(run: tower_run.TowerRun, metrics: Sequence[Mapping[str, Any]],
   for tower, updates in enumerate(pairs):
     if tower:
       uses = _uses(run, tower)
-      _skip_if_empty(uses, rows[tower], before)
+      of_loss = _made_from(losses[tower], updates.values())
+      _skip_if_empty([op for op in uses if op not in of_loss],
+                     rows[tower], before)
       for op in uses:
         _tf_internals.add_control_inputs(op, before)
     before = [_op(update) for _, update in updates.values()]
   return {key: (pairs[0][key][0],
                 _after([tower[key][1] for tower in pairs]))
           for key in pairs[0]}
+
+
+def share_loss(losses: Sequence[tf.Tensor], total: tf.Tensor,
+               consumers: Sequence[Sequence[tf.Operation]]) -> None:
+  """Lets what the towers made of their loss see the loss of the batch.
+
+  A metric of the loss has one value per batch, not one per row: the towers'
+  losses are no parts that it could be updated with in turn.
+
+  Args:
+    losses: The loss of each tower.
+    total: The loss of the batch, made from them.
+    consumers: The ops that used each loss before `total` was made.
+  """
+  for loss, ops in zip(losses, consumers):
+    for op in ops:
+      for index, tensor in enumerate(op.inputs):
+        if tensor is loss:
+          _tf_internals.redirect_input(op, index, tf.cast(total, loss.dtype))
 
 
 def _value_and_update(metric: Any) -> tuple[Any, Any]:
@@ -61,6 +84,22 @@ def _value_and_update(metric: Any) -> tuple[Any, Any]:
 
 def _op(update: Any) -> tf.Operation:
   return update if isinstance(update, tf.Operation) else update.op
+
+
+def _made_from(loss: tf.Tensor, pairs: Iterable[tuple[Any, Any]],
+               ) -> set[tf.Operation]:
+  """Returns all ops behind those updates that `loss` is behind of."""
+  made = set()
+  for _, update in pairs:
+    pending, behind = [_op(update)], set()
+    while pending:
+      op = pending.pop()
+      if op not in behind:
+        behind.add(op)
+        pending += [tensor.op for tensor in op.inputs] + op.control_inputs
+    if loss.op in behind:
+      made |= behind
+  return made
 
 
 def _after(updates: Sequence[Any]) -> Any:
