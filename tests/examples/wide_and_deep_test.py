@@ -1,0 +1,59 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The recommender on a real cluster of processes, and on one device."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_PROGRAM = [sys.executable, str(_ROOT / 'examples' / 'wide_and_deep.py')]
+_STEPS = 200
+_TIME_LIMIT_SECS = 150
+_MAX_NORM = 1.05
+
+
+def _run(command, model_dir):
+  arguments = [f'--model_dir={model_dir}', f'--steps={_STEPS}',
+               f'--max_norm={_MAX_NORM}']
+  environment = {**os.environ, 'PYTHONPATH': str(_ROOT), 'CUDA_VISIBLE_DEVICES':
+                 ''}
+  done = subprocess.run(
+      [*command, *_PROGRAM, *arguments], env=environment, cwd=model_dir.parent,
+      timeout=_TIME_LIMIT_SECS, stdout=subprocess.PIPE,
+      stderr=subprocess.STDOUT, text=True, check=False)
+  assert done.returncode == 0, done.stdout[-5000:]
+  return done.stdout
+
+
+def _tables(model_dir):
+  reader = tf.train.load_checkpoint(str(model_dir))
+  return {name: reader.get_tensor(name)
+          for name in reader.get_variable_to_shape_map()
+          if name.endswith('embedding_weights')}, reader
+
+
+@pytest.mark.distributed
+def test_a_cluster_learns_as_one_device_does_within_bounds(tmp_path):
+  launch = [sys.executable, '-m', 'tfplugin.bin.launch', '--workers=2',
+            '--ps=2', f'--log_dir={tmp_path / "logs"}', '--']
+  _run(launch, tmp_path / 'cluster')
+  output = _run([], tmp_path / 'one')
+  one_loss = float(re.findall(r"'loss': ([0-9.]+)", output)[-1])
+  tables, reader = _tables(tmp_path / 'cluster')
+  assert len(tables) == 3
+  for name, table in tables.items():
+    norms = np.linalg.norm(table, axis=1)
+    assert np.max(norms) <= _MAX_NORM * (1 + 1e-6), name
+    # The bound is one that is met: vectors start near 1.
+    assert np.sum(norms > _MAX_NORM * (1 - 1e-6)) > 0, name
+  assert reader.get_tensor('global_step') >= _STEPS
+  assert reader.get_tensor('stale_counter') >= 0
+  # A coin has a loss of ln 2 = 0.693.
+  assert one_loss < 0.70
