@@ -19,6 +19,7 @@ from tfplugin.distribute import tower_devices
 from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
 from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import streaming_metrics
@@ -55,7 +56,9 @@ def replicate_model_fn(
       as weight, or 1 for `loss_reduction=SUM`. Losses of
       `tf.compat.v1.losses` that divide by a count divide by the count of the
       whole batch. A division that you write yourself, such as a sum of masked
-      losses over the sum of the mask, is the tower's own.
+      losses over the sum of the mask, is the tower's own. With SUM a
+      regularisation loss is added once per tower: divide it by the number of
+      devices.
     * `tf.gradients` with respect to variables returns the gradient of the whole
       batch in each tower. What is made of it (clipped, decayed) is applied as
       tower 0 made it.
@@ -152,7 +155,7 @@ def replicate_model_fn(
       names = names[:1]
     return _run_towers(call, loss_reduction, names, broadcast, batch_norm)
 
-  return model_fn_lib.decorate(model_fn, run)
+  return model_fn_lib.decorate(model_fn, run, decorator_stack.REPLICATE)
 
 
 def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
