@@ -15,6 +15,10 @@ from tfplugin.distribute import packed_reduction
 
 _SUM = tf.distribute.ReduceOp.SUM
 
+# Small gradients travel together, but not all: a pack leaves while the next one
+# is being made.
+_BYTES_PER_PACK = 2 << 20
+
 
 class GroupReduction:
   """Reduces gradients over groups; everything else over all replicas.
@@ -80,7 +84,8 @@ class ClusterExtended(GroupReduction,
     self._devices_of_worker = tuple(devices)
     super().__init__(
         strategy, cluster_resolver=None,
-        communication_options=tf.distribute.experimental.CommunicationOptions())
+        communication_options=tf.distribute.experimental.CommunicationOptions(
+            bytes_per_pack=_BYTES_PER_PACK))
 
   def _initialize_local_devices(self, cluster_resolver, worker_device):
     del cluster_resolver
