@@ -8,6 +8,7 @@ Each function says what it reaches and why no public API serves.
 from __future__ import annotations
 
 import contextlib
+import copy
 import weakref
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -450,3 +451,34 @@ def python_function_of(fn):
   A strategy would otherwise build it apart from what comes after it.
   """
   return getattr(fn, 'python_function', fn)
+
+
+def copy_of_replica_context(context: tf.distribute.ReplicaContext,
+                            ) -> tf.distribute.ReplicaContext:
+  """Returns a replica context of the same class and replica.
+
+  The public constructors of its subclasses differ, and a context refers to
+  itself in a private field, which a plain copy would leave behind.
+
+  Args:
+    context: The current replica context.
+  """
+  copied = copy.copy(context)
+  copied._thread_context = type(context._thread_context)(copied)
+  return copied
+
+
+def wrapped_optimizer(optimizer: tf1.train.Optimizer):
+  """Returns the optimizer that another one holds, or None.
+
+  The wrappers of TensorFlow and those of this project keep it in private
+  fields; there is no public accessor.
+
+  Args:
+    optimizer: Any v1 optimizer.
+  """
+  for field in ('_optimizer', '_opt'):
+    inner = getattr(optimizer, field, None)
+    if isinstance(inner, tf1.train.Optimizer):
+      return inner
+  return None

@@ -33,7 +33,7 @@ def test_passes_what_the_function_asks_for():
 
 def test_function_without_mode_gets_none_but_the_decorator_does():
   decorated = model_fn_lib.decorate(lambda features: features, _run)
-  assert _arguments(decorated) == ['features', 'mode']
+  assert _arguments(decorated) == ['features', 'mode', 'config']
   assert decorated(features=1, mode='eval') == ('eval', 2)
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import Optional
 
 from tfplugin import types
+from tfplugin.estimator import decorator_stack
 
 _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
 
@@ -26,12 +28,15 @@ class ModelFnCall:
     arguments: All arguments by name, `mode` among them only where the model_fn
       asks for it.
     owner: The object that the model_fn is a method of, or None.
+    config: The `tf.estimator.RunConfig`, whether or not the model_fn asks for
+      it; None where the model_fn is called without an Estimator.
   """
 
   model_fn: types.ModelFn
   mode: str
   arguments: dict[str, Any]
   owner: Optional[Any] = None
+  config: Optional[Any] = None
 
   def __call__(self, **replaced: Any):
     """Calls the model_fn; `replaced` arguments stand in for the given ones."""
@@ -43,38 +48,47 @@ class ModelFnCall:
 
 
 def decorate(model_fn: types.ModelFn,
-             run: Callable[[ModelFnCall], Any]) -> types.ModelFn:
+             run: Callable[[ModelFnCall], Any],
+             name: str = '') -> types.ModelFn:
   """Returns a model_fn that hands each call on to `run`.
 
   The result has the signature of `model_fn`, from which Estimator reads what to
-  pass, with `mode` added where it is missing. It works above a function, on a
-  method of a class body, on a bound method and on a `functools.partial`.
+  pass, with `mode` and `config` added where they are missing. It works above a
+  function, on a method of a class body, on a bound method and on a
+  `functools.partial`.
 
   Args:
     model_fn: Takes `features`, and `labels`, `mode`, `params`, `config` in any
       subset.
     run: Gets the call and returns the `tf.estimator.EstimatorSpec`.
+    name: Of the decorator, where others are to know that it is here.
 
   Raises:
     TypeError: `model_fn` is not callable.
     ValueError: It does not take `features`, or it needs an argument that
-      Estimator does not pass.
+      Estimator does not pass; it has a decorator that `name` cannot be above.
   """
   signature = _checked_signature(model_fn)
+  inner = decorator_stack.decorators_of(model_fn)
+  decorator_stack.check(name, inner)
   names = list(signature.parameters)
   is_method = names[:1] in (['self'], ['cls'])
-  wants_mode = 'mode' in names
-  shown = signature if wants_mode else _with_mode(signature)
+  added = [key for key in ('mode', 'config') if key not in names]
+  shown = _with_parameters(signature, added)
 
   def decorated(*args, **kwargs):
     arguments = dict(shown.bind(*args, **kwargs).arguments)
-    mode = arguments['mode'] if wants_mode else arguments.pop('mode')
+    given = {key: arguments.get(key) for key in ('mode', 'config')}
+    for key in added:
+      arguments.pop(key, None)
     owner = arguments.pop(names[0]) if is_method else None
-    return run(ModelFnCall(model_fn, mode, arguments, owner))
+    return run(ModelFnCall(model_fn, given['mode'], arguments, owner,
+                           given['config']))
 
   if hasattr(model_fn, '__name__'):
     functools.update_wrapper(decorated, model_fn)
   decorated.__signature__ = shown
+  decorator_stack.mark(decorated, (name, *inner) if name else inner)
   return decorated
 
 
@@ -99,10 +113,15 @@ def _checked_signature(model_fn: types.ModelFn) -> inspect.Signature:
   return signature
 
 
-def _with_mode(signature: inspect.Signature) -> inspect.Signature:
-  mode = inspect.Parameter('mode', inspect.Parameter.KEYWORD_ONLY)
+def _with_parameters(signature: inspect.Signature,
+                     names: Sequence[str]) -> inspect.Signature:
+  """Adds parameters where Estimator sees them: before keyword-only ones."""
+  added = [inspect.Parameter(
+      name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
+           for name in names]
   parameters = list(signature.parameters.values())
-  last = parameters[-1:]
-  if last and last[0].kind is inspect.Parameter.VAR_KEYWORD:
-    return signature.replace(parameters=[*parameters[:-1], mode, *last])
-  return signature.replace(parameters=[*parameters, mode])
+  end = next((i for i, parameter in enumerate(parameters) if parameter.kind in (
+      parameter.VAR_POSITIONAL, parameter.KEYWORD_ONLY,
+      parameter.VAR_KEYWORD)), len(parameters))
+  return signature.replace(
+      parameters=[*parameters[:end], *added, *parameters[end:]])

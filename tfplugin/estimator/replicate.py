@@ -19,6 +19,7 @@ from tfplugin.distribute import tower_devices
 from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
 from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import streaming_metrics
@@ -154,7 +155,7 @@ def replicate_model_fn(
       names = names[:1]
     return _run_towers(call, loss_reduction, names, broadcast, batch_norm)
 
-  return model_fn_lib.decorate(model_fn, run)
+  return model_fn_lib.decorate(model_fn, run, decorator_stack.REPLICATE)
 
 
 def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,

@@ -10,6 +10,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import start_barrier
 from tfplugin.optimizers import elastic_custom_getter
 
@@ -26,7 +27,7 @@ def check_context() -> None:
   """
   with tf.init_scope():
     is_eager = tf.executing_eagerly()
-  if is_eager or tf.distribute.has_strategy():
+  if is_eager or optimizer_interception.in_strategy():
     where = 'eager execution or tf.function' if is_eager else 'a strategy'
     raise RuntimeError(
         'ElasticAverageOptimizer works in a graph without a strategy. '

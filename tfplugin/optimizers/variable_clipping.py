@@ -18,7 +18,7 @@ from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
 
-_ROWS = ('touched', 'all')
+ROWS = ('touched', 'all')
 
 
 class VariableClippingOptimizer(wrapper.OptimizerWrapper):
@@ -124,8 +124,8 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     del colocate_clip_ops_with_vars
     self._rules = clip_rules.parse(vars_to_clip_dims)
     self._max_norm = clip_rules.check_max_norm(max_norm)
-    if rows not in _ROWS:
-      raise ValueError(f'`rows` must be one of {_ROWS}. Received: {rows!r}')
+    if rows not in ROWS:
+      raise ValueError(f'`rows` must be one of {ROWS}. Received: {rows!r}')
     self._rows = rows
     self._fraction_clipped = None
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute import optimizer_interception
 
 tf1 = tf.compat.v1
 
@@ -44,6 +45,13 @@ class OptimizerWrapper(tf1.train.Optimizer):
   `compute_gradients` and/or `apply_gradients` and holds its algorithm alone;
   one that creates variables also overrides `variables()` as inner + own.
   """
+
+  def __init_subclass__(cls, **kwargs):
+    """Lets a decorated model_fn meet a wrapper before what is inside it."""
+    super().__init_subclass__(**kwargs)
+    if 'apply_gradients' in cls.__dict__:
+      cls.apply_gradients = optimizer_interception.interceptable(
+          cls.apply_gradients)
 
   def __init__(self, opt: tf1.train.Optimizer, use_locking: bool, name: str):
     """Wraps `opt`.
@@ -81,6 +89,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
         colocate_gradients_with_ops=colocate_gradients_with_ops,
         grad_loss=grad_loss)
 
+  @optimizer_interception.interceptable
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
                       global_step: Optional[tf.Variable] = None,

@@ -1,0 +1,132 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A model_fn whose variables are clipped after each update."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.distribute import clipping_extended
+from tfplugin.distribute import optimizer_interception
+from tfplugin.estimator import decorator_stack
+from tfplugin.estimator import model_fn as model_fn_lib
+from tfplugin.estimator import training_spec
+from tfplugin.ops import clip_rules
+from tfplugin.optimizers import variable_clipping
+
+_Optimizer = variable_clipping.VariableClippingOptimizer
+
+
+def clip_variables(
+    model_fn: Optional[types.ModelFn] = None,
+    *,
+    rules: clip_rules.Rules,
+    max_norm: float,
+    rows: str = 'touched',
+    use_locking: bool = False,
+) -> types.ModelFn:
+  """Returns a model_fn that clips the norm of variables after each update.
+
+  Every optimizer that the model_fn applies becomes a
+  `tfplugin.VariableClippingOptimizer`, with the same numbers as if it were
+  written there; see it for the rule. The model_fn stays as it is, with one
+  plain `tf.compat.v1.train` optimizer or several, made anywhere, and `minimize`
+  or gradients of its own. One that is a VariableClippingOptimizer already is
+  left as it is. EVAL and PREDICT are not touched, and checkpoints have the
+  names of the plain model.
+
+  Of several optimizers each clips the variables that it updates. A rule must
+  select a trainable variable of the model, whichever optimizer updates it.
+
+  Args:
+    model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
+      returned, for `@clip_variables(rules={'table': 1}, max_norm=2.0)`.
+    rules: Maps which variables are clipped to the dims that a slice extends
+      over: `{'embedding': 1}` clips rows. A key is a regular expression,
+      searched in a variable's name, or a predicate of the name.
+    max_norm: The largest L2 norm of a slice.
+    rows: `'touched'` or `'all'`, see `tfplugin.VariableClippingOptimizer`.
+    use_locking: Likewise.
+
+  Returns:
+    A model_fn with the same signature.
+
+  Raises:
+    TypeError: An argument has the wrong type. When called: the model_fn returns
+      no EstimatorSpec.
+    ValueError: An argument is out of range; the model_fn does not take
+      `features`; a decorator below this one must be above it. When called: no
+      loss, no train_op, no v1 optimizer, or a rule that selects nothing.
+
+  Differences from tf.contrib: it had the optimizer only.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin.estimator
+    >>> tf1 = tf.compat.v1
+    >>> @tfplugin.estimator.clip_variables(rules={'table': 1}, max_norm=2.0)
+    ... def model_fn(features, labels, mode):
+    ...   table = tf1.get_variable(
+    ...       'table', initializer=[[6.0, 8.0], [0.3, 0.4]])
+    ...   loss = tf.reduce_sum(tf.gather(table, features))
+    ...   optimizer = tf1.train.GradientDescentOptimizer(0.0)
+    ...   train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+    ...   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+    >>> def input_fn():
+    ...   return tf.data.Dataset.from_tensors(tf.constant([0, 0]))
+    >>> estimator = tf.estimator.Estimator(model_fn)
+    >>> _ = estimator.train(input_fn)
+    >>> estimator.get_variable_value('table').astype(float).round(3).tolist()
+    [[1.2, 1.6], [0.3, 0.4]]
+  """
+  clip_rules.check_max_norm(max_norm)
+  with _about_rules():
+    clip_rules.parse(rules)
+  if rows not in variable_clipping.ROWS:
+    raise ValueError(f'`rows` must be one of {variable_clipping.ROWS}. '
+                     f'Received: {rows!r}')
+  if model_fn is None:
+    return functools.partial(clip_variables, rules=rules, max_norm=max_norm,
+                             rows=rows, use_locking=use_locking)
+
+  def run(call: model_fn_lib.ModelFnCall):
+    if call.mode != tf.estimator.ModeKeys.TRAIN:
+      return call()
+    interception = optimizer_interception.Interception(
+        lambda optimizer: _ClippingByRules(
+            optimizer, rules, max_norm, use_locking, rows=rows), _Optimizer)
+    with interception.active():
+      spec = call()
+    training_spec.check_spec(spec, decorator_stack.CLIP)
+    training_spec.check_applied(
+        interception, decorator_stack.CLIP,
+        'tfplugin.VariableClippingOptimizer(opt, rules, max_norm)')
+    return spec
+
+  return model_fn_lib.decorate(model_fn, run, decorator_stack.CLIP)
+
+
+class _ClippingByRules(_Optimizer):
+  """Calls the argument in errors what the decorator calls it."""
+
+  def apply_gradients(self, *args, **kwargs):
+    """See the base class."""
+    with _about_rules():
+      return super().apply_gradients(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _about_rules() -> Iterator[None]:
+  try:
+    yield
+  except (TypeError, ValueError) as error:
+    message = clipping_extended.rules_error(error)
+    if message == str(error):
+      raise
+    raise type(error)(message) from error
