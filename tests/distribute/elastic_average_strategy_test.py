@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfplugin.distribute import elastic_average_extended
 from tfplugin.distribute import elastic_average_strategy
 from tfplugin.testing import clusters
 from tfplugin.testing import strategy_worker
@@ -266,6 +267,32 @@ def test_synchronous_workers_start_together(behavior, cluster):
   assert sorted(events) == [0, 1]
   # One that comes again finds the start behind it.
   start(1)
+
+
+def test_devices_of_one_worker_average_their_gradients(behavior):
+  def model_fn(features, labels, mode):
+    scale = 1.0 + 2.0 * tf.cast(
+        tf.distribute.get_replica_context().replica_id_in_sync_group,
+        tf.float32)
+    w = tf1.get_variable('w', [2], initializer=tf1.ones_initializer())
+    train_op = tf1.train.GradientDescentOptimizer(RATE).minimize(
+        scale * tf.reduce_sum(w), tf1.train.get_global_step())
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_sum(w), train_op=train_op)
+
+  strategy = elastic_average_strategy.ElasticAverageStrategy(
+      communication_period=2, moving_rate=0.5)
+  # As on a worker with two GPUs, which there are not.
+  strategy._extended = elastic_average_extended.ElasticAverageExtended(
+      strategy, tf.distribute.cluster_resolver.TFConfigClusterResolver(),
+      strategy.extended._settings, ['/cpu:0', '/cpu:1'])
+  # As Estimator does: the loss is divided by the number of replicas.
+  with strategy._scale_loss_for_estimator_enabled():
+    worker = strategy_worker.StrategyWorker(strategy, model_fn)
+  worker.step(2)
+  # The gradients are 1 and 3: twice a step of .2, and half of it given away.
+  np.testing.assert_allclose(worker.center('w'), [.8, .8], rtol=1e-6)
+  assert worker.value('global_step') == 1
 
 
 @pytest.mark.parametrize('settings, error, words', [

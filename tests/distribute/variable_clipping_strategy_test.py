@@ -28,6 +28,10 @@ BASES = {
     'ps': tf1.distribute.experimental.ParameterServerStrategy,
     'mirrored': mirrored,
     'one_device': lambda: tf1.distribute.OneDeviceStrategy('/cpu:0'),
+    # One worker, for want of a second; the update is the same with more.
+    'multi_worker': tf.distribute.MultiWorkerMirroredStrategy,
+    'elastic_devices': lambda: elastic_average_strategy.ElasticAverageStrategy(
+        devices=['/cpu:0', '/cpu:1'], moving_rate=0.5, communication_period=1),
     'drop_stale': lambda: (
         drop_stale_gradient_strategy.DropStaleGradientStrategy(staleness=0)),
     'elastic': lambda: elastic_average_strategy.ElasticAverageStrategy(

@@ -63,6 +63,11 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     # After which optimizers name their slots.
     return _name_of(self.center)
 
+  def value(self) -> tf.Tensor:
+    """The copy on a device, the centre outside."""
+    here = self._get()
+    return here.value() if isinstance(here, tf.Variable) else here
+
   def _update_replica(self, update_fn, value, **kwargs):
     return update_fn(self._get_on_device_or_primary(), value, **kwargs)
 
