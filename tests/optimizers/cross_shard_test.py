@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tfplugin
 from tfplugin.distribute import cross_replica
 from tfplugin.optimizers import cross_shard
 
@@ -228,63 +227,6 @@ def test_sparse_gradients_stay_sparse_under_mirrored(behavior):
   np.testing.assert_array_equal(second, first)
 
 
-def _tpu_graph(num_shards, build):
-  with tf.Graph().as_default() as graph:
-    tf1.tpu.shard(build, num_shards=num_shards)
-    return graph
-
-
-@pytest.mark.parametrize('groups, expected, scale', [
-    (None, [[0, 1, 2, 3]], 0.25), ([[0, 2], [1, 3]], [[0, 2], [1, 3]], 0.5),
-])
-def test_tpu_shards_graph_sums_over_groups_once(
-    behavior, groups, expected, scale):
-  losses = []
-
-  def build():
-    weight = tf1.get_variable('weight', initializer=1.0, use_resource=True)
-    optimizer = cross_shard.CrossShardOptimizer(
-        SGD(1.0), group_assignment=groups)
-    grads_and_vars = optimizer.compute_gradients(weight * 3.0)
-    losses.append(grads_and_vars[0][0])
-    return optimizer.apply_gradients(grads_and_vars)
-
-  graph = _tpu_graph(4, build)
-  [op] = [op for op in graph.get_operations() if op.type == 'CrossReplicaSum']
-  np.testing.assert_array_equal(tf.get_static_value(op.inputs[1]), expected)
-  [mul] = [op for op in graph.get_operations() if op.type == 'Mul' and
-           any(tf.get_static_value(i) == np.float32(scale) for i in op.inputs)
-           and 'gradients' not in op.name]
-  assert mul is not None
-
-
-def test_tpu_shards_graph_of_sum_is_not_scaled(behavior):
-  def build():
-    weight = tf1.get_variable('weight', initializer=1.0, use_resource=True)
-    return cross_shard.CrossShardOptimizer(
-        SGD(1.0), Reduction.SUM).minimize(weight)
-
-  types = [op.type for op in _tpu_graph(4, build).get_operations()]
-  assert types.count('CrossReplicaSum') == 1
-  assert 'Mul' not in types
-
-
-def test_tpu_shards_sparse_gradient_is_gathered(behavior):
-  def build():
-    table = tf1.get_variable('table', [9, 2], use_resource=True)
-    loss = tf.reduce_sum(tf.gather(table, [1, 1, 4]))
-    return cross_shard.CrossShardOptimizer(SGD(1.0)).minimize(loss)
-
-  ops = {}
-  for op in _tpu_graph(2, build).get_operations():
-    ops.setdefault(op.type, []).append(op)
-  assert 'CrossReplicaSum' not in ops
-  assert 'UnsortedSegmentSum' not in ops
-  [scatter] = ops.get('ResourceScatterAdd', []) + ops.get(
-      'ResourceScatterSub', [])
-  assert scatter.inputs[1].shape == [6]
-
-
 def test_a_group_must_fit_the_shards():
   optimizer = cross_shard.CrossShardOptimizer(
       SGD(1.0), group_assignment=[[0, 1]])
@@ -349,34 +291,3 @@ def test_loss_that_uses_cross_replica_sum(behavior):
         weight * x * total)
   weights, _ = _train(_mirrored(4), make_train_op)
   np.testing.assert_array_equal(weights, [100 - 225 / 4] * 4)
-
-
-@pytest.mark.usefixtures('behavior')
-@pytest.mark.parametrize('by_hand', [False, True])
-def test_towers_of_one_model_fn_are_one_shard(by_hand):
-  # x = 1, 2, 3, 4 and labels 2 x: the gradient at w = 0 is -2 * mean(2 x**2),
-  # -30, and a step at 0.1 ends at 3 however the batch is split.
-  @tfplugin.replicate_model_fn(devices=['/cpu:0', '/cpu:1'])
-  def model_fn(features, labels, mode):
-    w = tf1.get_variable('w', initializer=[[0.0]])
-    loss = tf1.losses.mean_squared_error(labels, tf.matmul(features, w))
-    optimizer = cross_shard.CrossShardOptimizer(
-        tf1.train.GradientDescentOptimizer(0.1))
-    step = tf1.train.get_global_step()
-    if by_hand:
-      gradients = tf.gradients(loss, [w])
-      train_op = optimizer.apply_gradients(zip(gradients, [w]), step)
-    else:
-      train_op = optimizer.minimize(loss, step)
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-  def input_fn():
-    x = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
-    return tf1.data.Dataset.from_tensors((x, 2.0 * x))
-
-  config = tf.estimator.RunConfig(session_config=tf1.ConfigProto(
-      device_count={'CPU': 2}, allow_soft_placement=True))
-  estimator = tf.estimator.Estimator(model_fn, config=config)
-  estimator.train(input_fn)
-  np.testing.assert_allclose(
-      estimator.get_variable_value('w'), [[3.0]], rtol=1e-6)
