@@ -1,0 +1,40 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Where each kind of variable lives under elastic averaging, as a table."""
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute import elastic_variables
+
+tf1 = tf.compat.v1
+
+Role = elastic_variables.Role
+KEYS = tf1.GraphKeys
+ON_READ = tf.VariableSynchronization.ON_READ
+
+
+@pytest.mark.parametrize('kwargs, statistics, role', [
+    ({}, 'average', Role.ELASTIC),
+    ({'trainable': None, 'dtype': tf.float32}, 'average', Role.ELASTIC),
+    ({'trainable': True}, 'shared', Role.ELASTIC),
+    ({'trainable': False}, 'average', Role.ELASTIC),
+    ({'trainable': False}, 'shared', Role.SHARED),
+    ({'trainable': None, 'synchronization': ON_READ}, 'shared', Role.SHARED),
+    ({'dtype': tf.int64}, 'average', Role.SHARED),
+    ({'dtype': 'bool', 'trainable': False}, 'average', Role.SHARED),
+    ({'collections': [KEYS.GLOBAL_VARIABLES, KEYS.GLOBAL_STEP]}, 'average',
+     Role.SHARED),
+    ({'collections': [KEYS.LOCAL_VARIABLES]}, 'average', Role.LOCAL),
+    ({'collections': [KEYS.METRIC_VARIABLES]}, 'average', Role.LOCAL),
+    ({'colocate_with': 'a variable', 'trainable': False}, 'average',
+     Role.STATE),
+])
+def test_role_of(kwargs, statistics, role):
+  assert elastic_variables.role_of(kwargs, statistics) is role
+
+
+def test_localized_replaces_the_global_collection_only():
+  assert elastic_variables.localized(None) == [KEYS.LOCAL_VARIABLES]
+  assert elastic_variables.localized(['mine', KEYS.GLOBAL_VARIABLES]) == [
+      'mine', KEYS.LOCAL_VARIABLES]
