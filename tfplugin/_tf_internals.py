@@ -482,3 +482,31 @@ def wrapped_optimizer(optimizer: tf1.train.Optimizer):
     if isinstance(inner, tf1.train.Optimizer):
       return inner
   return None
+
+
+def initialize_from(variable: tf.Variable, value: tf.Tensor) -> None:
+  """Makes `variable` start from `value`.
+
+  As a warm start does, which replaces the initialiser of a variable through a
+  private attribute: there is no public way to.
+
+  Args:
+    variable: A variable made in a graph that is not finalized.
+    value: What it is to start from.
+  """
+  with tf1.device(variable.device):
+    variable._initializer_op = variable.assign(value, read_value=False)
+
+
+def arguments_of_saver(saver: tf1.train.Saver) -> tuple:
+  """Returns the `var_list` of a Saver and its other arguments.
+
+  To make one like it for other variables; a Saver keeps them privately.
+
+  Args:
+    saver: A Saver of variables, built or not.
+  """
+  names = ('reshape', 'sharded', 'max_to_keep', 'keep_checkpoint_every_n_hours',
+           'name', 'restore_sequentially', 'allow_empty', 'write_version',
+           'pad_step_number', 'save_relative_paths', 'filename')
+  return saver._var_list, {name: getattr(saver, '_' + name) for name in names}

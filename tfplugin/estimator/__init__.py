@@ -7,12 +7,14 @@ import importlib
 from tfplugin.estimator.clip_variables import clip_variables
 from tfplugin.estimator.cluster_training import train_and_evaluate
 from tfplugin.estimator.drop_stale_gradients import drop_stale_gradients
+from tfplugin.estimator.elastic_average import elastic_average
 from tfplugin.estimator.replicate import replicate_model_fn
 
 __all__ = (
     'ShardedTPUEstimator',
     'clip_variables',
     'drop_stale_gradients',
+    'elastic_average',
     'replicate_model_fn',
     'train_and_evaluate',
 )

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ tf1 = tf.compat.v1
 
 # Old graphs and checkpoints hold this name.
 GLOBAL_CENTER = 'global_center_variable'
+
+# Whether a getter is making a pair: one around it is to leave both alone.
+_pairing = contextvars.ContextVar('_pairing', default=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,8 +234,16 @@ class ElasticAverageCustomGetter:
 
   def _create(self, next_creator: Callable, **kwargs):
     """A variable creator: the local copy, and its centre beside it."""
-    if self._mode != 'pairs' or not self._has_center(kwargs):
+    if (self._mode != 'pairs' or _pairing.get() or
+        not self._has_center(kwargs)):
       return self._create_other(next_creator, **kwargs)
+    token = _pairing.set(True)
+    try:
+      return self._create_pair(next_creator, **kwargs)
+    finally:
+      _pairing.reset(token)
+
+  def _create_pair(self, next_creator: Callable, **kwargs):
     collections = _localized(kwargs.get('collections'))
     with placement.only_on(self._worker_device):
       local = next_creator(**{**kwargs, 'collections': collections})
