@@ -6,6 +6,7 @@ import importlib
 
 from tfplugin.estimator.clip_variables import clip_variables
 from tfplugin.estimator.cluster_training import train_and_evaluate
+from tfplugin.estimator.cross_shard import cross_shard
 from tfplugin.estimator.drop_stale_gradients import drop_stale_gradients
 from tfplugin.estimator.elastic_average import elastic_average
 from tfplugin.estimator.replicate import replicate_model_fn
@@ -13,6 +14,7 @@ from tfplugin.estimator.replicate import replicate_model_fn
 __all__ = (
     'ShardedTPUEstimator',
     'clip_variables',
+    'cross_shard',
     'drop_stale_gradients',
     'elastic_average',
     'replicate_model_fn',

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What an EstimatorSpec needs for elastic averaging, and what it has, merged."""
+"""What elastic averaging needs of an EstimatorSpec, merged with what it has."""
 
 from __future__ import annotations
 

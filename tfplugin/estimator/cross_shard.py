@@ -1,0 +1,226 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A model_fn that trains on shards of a batch, one per device."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Collection
+from collections.abc import Sequence
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.distribute import group_assignment as groups_lib
+from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import tower_devices
+from tfplugin.distribute import tower_run
+from tfplugin.distribute import tower_strategy
+from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import decorator_stack
+from tfplugin.estimator import model_fn as model_fn_lib
+from tfplugin.estimator import spec_reduction
+from tfplugin.estimator import training_spec
+from tfplugin.optimizers import cross_shard as cross_shard_lib
+
+tf1 = tf.compat.v1
+
+_Optimizer = cross_shard_lib.CrossShardOptimizer
+_SUM = tf1.losses.Reduction.SUM
+_MEAN = tf1.losses.Reduction.MEAN
+
+
+def cross_shard(
+    model_fn: Optional[types.ModelFn] = None,
+    *,
+    devices: Optional[Sequence[str]] = None,
+    reduction: str = _MEAN,
+    group_assignment: groups_lib.GroupAssignment = None,
+    broadcast: Collection[str] = (),
+) -> types.ModelFn:
+  """Returns a model_fn that computes each step on shards of its batch.
+
+  The batch is split along its first dimension, in order, into one shard per
+  device; each shard computes its own loss and gradients, as the shards of a TPU
+  do, and the gradients are reduced over the shards once:
+
+    gradient = scale * sum over the shards of gradient[shard]
+    scale = 1 / number of shards with MEAN, 1 with SUM
+
+  Mean losses of `tf.compat.v1.losses` divide by a shard's share of the count of
+  the whole batch, so that MEAN is the mean of the batch, weights included.
+  The scale is applied where an optimizer computes gradients; gradients of
+  `tf.gradients` are those of the shard and are summed, so that what happens to
+  them in between (clipping, say) is the shard's own, as on TPU. A loss that was
+  built with `Reduction.SUM` is a sum over the batch, and is summed, too. Choose
+  `tfplugin.replicate_model_fn` where the numbers must be those of one device in
+  everything; choose this one for programs that are written for shards.
+
+  The model_fn stays as it is, with a plain `tf.compat.v1.train` optimizer.
+  One that is a `tfplugin.CrossShardOptimizer` already reduces as it says, once.
+  `tfplugin.cross_replica_sum` inside the model_fn sums over the shards.
+  Variables are made once; checkpoints have the names of one device. The loss is
+  the mean over the shards, or the sum with SUM; train_op, hooks and scaffold
+  are those of the first shard. EVAL and PREDICT run the plain model_fn on the
+  whole batch.
+
+  Args:
+    model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
+      returned: `@cross_shard`, `@cross_shard(devices=['/cpu:0', '/cpu:1'])`.
+    devices: Device strings, one per shard. By default the local GPUs, or else
+      the logical CPUs, found without initialising them.
+    reduction: `tf.compat.v1.losses.Reduction.MEAN` or `SUM`.
+    group_assignment: None, or one group of all shards. Several groups, which
+      need a copy of the variables per shard, are for
+      `tfplugin.distribute.CrossShardStrategy`.
+    broadcast: Keys of features or labels that are passed on whole.
+
+  Returns:
+    A model_fn with the same signature.
+
+  Raises:
+    TypeError: `model_fn` is not callable, `devices` not a list of strings. When
+      called: the model_fn returns no EstimatorSpec.
+    ValueError: Another `reduction`; groups that do not fit the devices, or
+      several; the model_fn does not take `features`; a decorator below this
+      one cannot be there. When called: a batch that the shards do not divide
+      (`InvalidArgumentError` in the step, where its size is not static), no
+      loss, no train_op, specs that differ between shards.
+    RuntimeError: When called: inside another strategy, or shards that make
+      different variables, losses or calls of an optimizer.
+
+  Differences from tf.contrib: it had the optimizer only, for TPU.
+
+  Example:
+    >>> import numpy as np
+    >>> import tensorflow as tf
+    >>> import tfplugin.estimator
+    >>> tf1 = tf.compat.v1
+    >>> @tfplugin.estimator.cross_shard(devices=['/cpu:0', '/cpu:0'])
+    ... def model_fn(features, labels, mode):
+    ...   w = tf1.get_variable('w', initializer=[[0.0]])
+    ...   loss = tf1.losses.mean_squared_error(labels, features @ w)
+    ...   optimizer = tf1.train.GradientDescentOptimizer(0.1)
+    ...   train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+    ...   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+    >>> def input_fn():
+    ...   x = np.array([[1.0], [2.0]], np.float32)
+    ...   return tf.data.Dataset.from_tensors((x, 2.0 * x))
+    >>> estimator = tf.estimator.Estimator(model_fn)
+    >>> _ = estimator.train(input_fn)
+    >>> # w = 0.1 * (2 * 1 * 2 + 2 * 2 * 4) / 2
+    >>> print(round(float(estimator.get_variable_value('w')[0, 0]), 4))
+    1.0
+  """
+  if reduction not in (_SUM, _MEAN):
+    raise ValueError(
+        '`reduction` must be `tf.compat.v1.losses.Reduction.MEAN` '
+        f'({_MEAN!r}) or `SUM` ({_SUM!r}). Received: {reduction!r}')
+  _check_groups(group_assignment)
+  if devices is not None:
+    tower_devices.check_devices(devices)
+    groups_lib.check(group_assignment, len(devices))
+  if model_fn is None:
+    return functools.partial(
+        cross_shard, devices=devices, reduction=reduction,
+        group_assignment=group_assignment, broadcast=broadcast)
+
+  def run(call: model_fn_lib.ModelFnCall):
+    if call.mode != tf.estimator.ModeKeys.TRAIN:
+      return call()
+    names = tower_devices.check_devices(devices)
+    groups_lib.check(group_assignment, len(names))
+    return _run_shards(call, names, reduction, broadcast)
+
+  return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
+
+
+class _ShardStrategy(tower_strategy.TowerStrategy):
+  """Towers that leave the scale of a loss to the optimizer."""
+
+  def __init__(self, devices: Sequence[str], reduction: str):
+    super().__init__(devices)
+    self._reduction = reduction
+
+  # v1 optimizers divide the loss by the number of replicas where this is true.
+  @property
+  def _scale_loss_for_estimator(self) -> bool:
+    return self._reduction == _MEAN
+
+  @_scale_loss_for_estimator.setter
+  def _scale_loss_for_estimator(self, value: bool) -> None:
+    del value
+
+
+def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
+                reduction: str, broadcast: Collection[str]):
+  """Builds the shards of one call and reduces their specs."""
+  if optimizer_interception.in_strategy():
+    raise RuntimeError(
+        '`cross_shard` must not be used inside a tf.distribute strategy. '
+        f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
+        'two.')
+  arguments = call.arguments
+  shards = batch_sharding.split_batch(
+      arguments['features'], arguments.get('labels'), len(devices), broadcast)
+  _check_rows(shards.rows)
+
+  interception = None
+
+  def build(shard: int):
+    nonlocal interception
+    own = {'features': shards.features[shard], 'labels': shards.labels[shard]}
+    if 'params' in arguments:
+      own['params'] = copy.deepcopy(arguments['params'])
+    interception = optimizer_interception.Interception(
+        lambda optimizer: _Optimizer(optimizer, reduction), _Optimizer)
+    with interception.active():
+      return call(**own)
+
+  strategy = _ShardStrategy(devices, reduction)
+  scale = 1.0 / len(devices)
+  weights = tower_run.TowerWeights(shards.shares(), [scale] * len(devices))
+  with strategy.scope():
+    _, specs = strategy.build_towers(build, weights, sum_gradients=False)
+  spec_reduction.check_specs(specs)
+  training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
+  training_spec.check_applied(interception, decorator_stack.CROSS_SHARD,
+                              'tfplugin.CrossShardOptimizer(opt)')
+  spec = spec_reduction.reduce_specs(
+      call.mode, specs, weights.loss if reduction == _MEAN else (
+          [1.0] * len(devices)))
+  return spec._replace(
+      train_op=tf.group(spec.train_op, *_assert_rows(shards.rows)))
+
+
+def _check_groups(group_assignment: groups_lib.GroupAssignment) -> None:
+  groups_lib.check(group_assignment)
+  if group_assignment is not None and len(group_assignment) > 1:
+    raise ValueError(
+        '`group_assignment` of `cross_shard` must be one group: shards of '
+        'several groups have different variables, and here they share them. '
+        f'Received: {group_assignment!r}. Use '
+        '`RunConfig(train_distribute=tfplugin.distribute.CrossShardStrategy('
+        'group_assignment=...))`.')
+
+
+def _check_rows(rows: Sequence[batch_sharding.Rows]) -> None:
+  """Raises unless all shards have the same number of rows, where static."""
+  if all(isinstance(count, int) for count in rows) and (
+      not rows[-1] or len(set(rows)) > 1):
+    raise ValueError(
+        f'A batch must be a multiple of the {len(rows)} shards of '
+        f'`cross_shard`. Received: {sum(rows)} rows. Batch with '
+        '`drop_remainder=True`, or use `tfplugin.replicate_model_fn`, which '
+        'weighs shards by their rows.')
+
+
+def _assert_rows(rows: Sequence[batch_sharding.Rows]) -> list[tf.Operation]:
+  """The same, in the step."""
+  if all(isinstance(count, int) for count in rows):
+    return []
+  return [tf1.debugging.assert_equal(
+      rows[0], rows[-1], message='A batch must be a multiple of the '
+      f'{len(rows)} shards of `cross_shard`.')]
