@@ -76,6 +76,14 @@ class StalenessCounters:
       else:
         self._of_graph[tf1.get_default_graph()] = counters
 
+  def exist_here(self) -> bool:
+    """Whether the current graph has counters of this instance.
+
+    Where each replica makes an optimizer of its own, as a model_fn does, the
+    first one applies for all, and the others have none.
+    """
+    return self._find() is not None
+
   def here(self) -> Counters:
     """Returns the counters of the current graph.
 

@@ -244,7 +244,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   def _summarize(self, step: tf.Variable) -> None:
     """Adds the summaries to a plain graph."""
-    if tf.executing_eagerly() or tf.inside_function():
+    if (tf.executing_eagerly() or tf.inside_function() or
+        not self._counters.exist_here()):
       return
     counters = self._counters.here()
     with tf.control_dependencies(None):
