@@ -7,7 +7,7 @@ weight decay made by hand, gradients from `tf.gradients`, clipped by their
 global norm, and reduced over the shards by CrossShardOptimizer. What changed
 for tfplugin is the import of `contrib`, and the name of the Estimator's class.
 
-  python examples/transformer_pretraining.py --model_dir=/tmp/words --num_shards=2
+  python examples/transformer_pretraining.py --model_dir=/tmp/words
 """
 
 from __future__ import annotations

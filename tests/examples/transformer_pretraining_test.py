@@ -14,7 +14,7 @@ _PARAMS = {'learning_rate': 3e-3, 'train_steps': 100}
 
 
 def _reference(example, model_dir, features, num_words):
-  """Goes on from `model_dir`: each half of the batch is clipped, then summed."""
+  """Goes on from `model_dir`: halves of the batch are clipped, then summed."""
   with tf.Graph().as_default(), tf1.Session() as session:
     data = tf1.data.make_one_shot_iterator(
         example.make_input_fn(features, True)({'batch_size': 8}))

@@ -42,7 +42,7 @@ def _tables(model_dir):
 @pytest.mark.distributed
 def test_a_cluster_learns_as_one_device_does_within_bounds(tmp_path):
   launch = [sys.executable, '-m', 'tfplugin.bin.launch', '--workers=2',
-            '--ps=2', f'--log_dir={tmp_path / "logs"}', '--']
+            '--ps=2', f'--logs_dir={tmp_path / "logs"}', '--']
   _run(launch, tmp_path / 'cluster')
   output = _run([], tmp_path / 'one')
   one_loss = float(re.findall(r"'loss': ([0-9.]+)", output)[-1])

@@ -20,9 +20,8 @@ from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
+from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import spec_reduction
-from tfplugin.estimator import streaming_metrics
 
 tf1 = tf.compat.v1
 
@@ -185,16 +184,8 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
   training = call.mode == tf.estimator.ModeKeys.TRAIN
   with strategy.scope():
     run, specs = strategy.build_towers(build, weights, sum_gradients=training)
-  spec_reduction.check_specs(specs)
-  if call.mode != tf.estimator.ModeKeys.EVAL:
-    return spec_reduction.reduce_specs(call.mode, specs, weights.loss)
-  losses = [spec.loss for spec in specs]
-  consumers = [loss.consumers() for loss in losses]
-  metrics = streaming_metrics.chain(
-      run, [spec.eval_metric_ops for spec in specs], shards.rows, losses)
-  spec = spec_reduction.reduce_specs(call.mode, specs, weights.loss, metrics)
-  streaming_metrics.share_loss(losses, spec.loss, consumers)
-  return spec
+  return joined_spec.join(
+      call.mode, run, specs, weights.loss, shards.rows)
 
 
 def _own_params(arguments: dict[str, Any]) -> dict[str, Any]:

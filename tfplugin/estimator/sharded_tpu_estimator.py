@@ -86,7 +86,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
   def __init__(self,
                model_fn: Optional[types.ModelFn] = None,
                model_dir: Optional[str] = None,
-               config=None,
+               config: Optional[tf1.estimator.tpu.RunConfig] = None,
                params: Optional[dict[str, Any]] = None,
                use_tpu: bool = True,
                train_batch_size: Optional[int] = None,

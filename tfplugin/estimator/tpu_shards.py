@@ -15,9 +15,9 @@ from tfplugin.distribute import tower_devices
 from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
 from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import spec_reduction
-from tfplugin.estimator import streaming_metrics
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
@@ -74,12 +74,8 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
     run, specs = strategy.build_towers(build, weights, sum_gradients=False)
   if isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     return _reduce_tpu_specs(specs, weights.rows)
-  spec_reduction.check_specs(specs)
-  metrics = None
-  if call.mode == tf.estimator.ModeKeys.EVAL and specs[0].eval_metric_ops:
-    metrics = streaming_metrics.chain(
-        run, [spec.eval_metric_ops for spec in specs], shards.rows)
-  return spec_reduction.reduce_specs(call.mode, specs, weights.rows, metrics)
+  return joined_spec.join(
+      call.mode, run, specs, weights.rows, shards.rows)
 
 
 def _shard_params(arguments: dict[str, Any],

@@ -1,0 +1,43 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What the towers of one run returned, as the spec of the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfplugin.distribute import tower_run
+from tfplugin.estimator import spec_reduction
+from tfplugin.estimator import streaming_metrics
+from tfplugin.ops import weighted_sum
+
+
+def join(mode: str, run: tower_run.TowerRun, specs: Sequence[Any],
+         loss_weights: Sequence[weighted_sum.Weight],
+         rows: Sequence[Any]) -> Any:
+  """Returns the spec of the whole batch; in EVAL with the batch's metrics.
+
+  Args:
+    mode: A `tf.estimator.ModeKeys`.
+    run: The run that built the towers.
+    specs: One `tf.estimator.EstimatorSpec` per tower.
+    loss_weights: What each tower's loss is multiplied by.
+    rows: The number of rows of each tower.
+
+  Raises:
+    TypeError: A tower returned something else than an EstimatorSpec.
+    ValueError: Towers returned different kinds of specs.
+  """
+  spec_reduction.check_specs(specs)
+  if mode != tf.estimator.ModeKeys.EVAL:
+    return spec_reduction.reduce_specs(mode, specs, loss_weights)
+  losses = [spec.loss for spec in specs]
+  consumers = [loss.consumers() for loss in losses]
+  metrics = streaming_metrics.chain(
+      run, [spec.eval_metric_ops for spec in specs], rows, losses)
+  spec = spec_reduction.reduce_specs(mode, specs, loss_weights, metrics)
+  streaming_metrics.share_loss(losses, spec.loss, consumers)
+  return spec
