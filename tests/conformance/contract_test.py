@@ -139,6 +139,16 @@ def test_equals_bare(behavior, wrapping, optimizer):
 
 
 @pytest.mark.parametrize('wrapping', WRAPPINGS)
+def test_equals_bare_with_reference_variables_in_control_flow_v2(wrapping):
+  tf1.disable_resource_variables()
+  try:
+    optimizer_contract.check_equals_bare(
+        ALL[wrapping], OPTIMIZERS['Adam'])
+  finally:
+    tf1.enable_resource_variables()
+
+
+@pytest.mark.parametrize('wrapping', WRAPPINGS)
 @pytest.mark.parametrize('check', [
     check for check in optimizer_contract.CHECKS
     if check is not optimizer_contract.check_equals_bare])

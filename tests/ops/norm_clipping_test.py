@@ -129,9 +129,11 @@ def test_clip_rows_with_no_ids_does_nothing(behavior):
 
 
 @pytest.mark.parametrize('big', [1.0, 8e37])
-def test_clip_jointly_measures_across_parts(behavior, big):
+@pytest.mark.parametrize('use_resource', [None, False])
+def test_clip_jointly_measures_across_parts(behavior, big, use_resource):
   # Columns (3, 4) and (.3, .4), one element in each part.
-  with tf.Graph().as_default():
+  with tf.Graph().as_default(), tf1.variable_scope(
+      '', use_resource=use_resource):
     parts = [tf1.get_variable('a', initializer=np.float32([[3.0 * big, 0.3]])),
              tf1.get_variable('b', initializer=np.float32([[4.0 * big, 0.4]]))]
     result = norm_clipping.clip_jointly(parts, [0], 1.0)

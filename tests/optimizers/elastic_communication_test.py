@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tfplugin.optimizers import elastic_communication
@@ -39,12 +40,14 @@ def test_center_is_sent_once_and_difference_once():
       (_PS, _WORKER), (_WORKER, _PS)]
 
 
-def test_condition_and_step(behavior):
+@pytest.mark.parametrize('use_resource', [None, False])
+def test_condition_and_step(behavior, use_resource):
   del behavior
   with tf.Graph().as_default():
     getter = elastic_custom_getter.ElasticAverageCustomGetter('')
     with getter.scope():
-      local = tf1.get_variable('w', initializer=4.0)
+      local = tf1.get_variable('w', initializer=4.0,
+                               use_resource=use_resource)
     step = tf1.train.create_global_step()
     should = tf1.placeholder(tf.bool, [])
     done = elastic_communication.exchange_if(

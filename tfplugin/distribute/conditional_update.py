@@ -23,6 +23,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.ops import branching
 
 tf1 = tf.compat.v1
 
@@ -100,7 +101,8 @@ def apply_gradients_if(
     return optimizer.apply_gradients(
         grads_and_vars, global_step=global_step, **apply_kwargs)
 
-  return _branch(should_apply, apply, on_apply, on_skip, name)
+  return _branch(should_apply, apply, on_apply, on_skip, name,
+                 _updated(optimizer, grads_and_vars, global_step))
 
 
 def _check_gradients(grads_and_vars: types.GradsAndVars) -> list:
@@ -137,10 +139,17 @@ def _merged(strategy, should_apply, grads_and_vars, *, optimizer, global_step,
         apply_in_replica, args=(gradients,))
     return strategy.experimental_local_results(results)
 
-  return _branch(should_apply, apply, on_apply, on_skip, name)
+  return _branch(should_apply, apply, on_apply, on_skip, name,
+                 _updated(optimizer, grads_and_vars, global_step))
 
 
-def _branch(should_apply, apply, on_apply, on_skip, name):
+def _updated(optimizer, grads_and_vars, global_step) -> list[tf.Variable]:
+  """Returns what a step of `optimizer` may change."""
+  return [*(v for _, v in grads_and_vars), *optimizer.variables(),
+          *([] if global_step is None else [global_step])]
+
+
+def _branch(should_apply, apply, on_apply, on_skip, name, updated):
   """Runs `apply` then `on_apply`, or `on_skip`; see `apply_gradients_if`."""
   if tf.executing_eagerly():
     if bool(should_apply):
@@ -156,7 +165,8 @@ def _branch(should_apply, apply, on_apply, on_skip, name):
       with tf.control_dependencies(update):
         return _done(update + _ops_of(on_apply()))
 
-  done = tf.cond(should_apply, true_branch, lambda: _done(_ops_of(on_skip())))
+  done = branching.cond(should_apply, true_branch,
+                        lambda: _done(_ops_of(on_skip())), updated)
   update = tf.group(done, name=name)
   if not tf.inside_function():
     tf1.add_to_collection(tf1.GraphKeys.TRAIN_OP, update)

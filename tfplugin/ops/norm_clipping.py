@@ -24,6 +24,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.ops import branching
 
 tf1 = tf.compat.v1
 
@@ -85,15 +86,13 @@ def clip_variable(variable: tf.Variable, axes: Sequence[int],
     def write():
       # A ref is written in place. Rows written into a resource would make every
       # later read of the whole variable a copy.
-      if not _is_ref(variable) or 0 in axes:
+      if not branching.is_reference(variable) or 0 in axes:
         return write_all()
       return tf.cond(4 * num_clipped < tf.size(norms, out_type=tf.int64),
                      write_some, write_all)
 
-    if _is_ref(variable) and tf1.control_flow_v2_enabled():
-      done = write_all()  # No ref enters a branch of control flow v2.
-    else:
-      done = tf.cond(num_clipped > 0, write, lambda: tf.constant(True))
+    done = branching.cond(num_clipped > 0, write, lambda: tf.constant(True),
+                          [variable])
     return ClipResult(tf.group(done), num_clipped,
                       tf.size(norms, out_type=tf.int64))
 
@@ -161,8 +160,8 @@ def clip_jointly(parts: Sequence[tf.Variable], axes: Sequence[int],
         _done(part.assign(_rescale(x, largest, unit_norm, exceeds, max_norm)))
         for x, part in zip(values, parts)])
 
-  done = tf.cond(num_clipped > 0, write,
-                 lambda: tf.constant([True] * len(parts)))
+  done = branching.cond(num_clipped > 0, write,
+                        lambda: tf.constant([True] * len(parts)), parts)
   return ClipResult(tf.group(done), num_clipped,
                     tf.size(unit_norm, out_type=tf.int64))
 
@@ -235,13 +234,9 @@ def _safe_divisor(largest: tf.Tensor) -> tf.Tensor:
   return tf.where(usable, largest, tf.ones_like(largest))
 
 
-def _is_ref(variable: tf.Variable) -> bool:
-  return variable.dtype != variable.dtype.base_dtype
-
-
 def _gather(variable: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
   """Reads rows as they are now."""
-  if _is_ref(variable):
+  if branching.is_reference(variable):
     # A ref: `tf.gather` would take the alias that was read with the model.
     return tf.gather(variable.read_value(), ids)
   return tf.gather(variable, ids)

@@ -11,6 +11,7 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin.distribute import placement
+from tfplugin.ops import branching
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_custom_getter
 
@@ -73,7 +74,11 @@ def exchange_if(should: Union[bool, tf.Tensor],
 
   if should is True:
     return communicate()
-  return tf1.cond(should, communicate, lambda: tf.constant(False))
+  updated = [v for pair, local_center in pairs_and_local_centers
+             for v in (pair.local, pair.center, local_center, global_step)
+             if v is not None]
+  return branching.cond(should, communicate, lambda: tf.constant(False),
+                        updated)
 
 
 def advance(global_step: tf.Variable) -> tf.Operation:

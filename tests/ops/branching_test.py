@@ -1,0 +1,40 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of a condition around updates."""
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.ops import branching
+
+tf1 = tf.compat.v1
+
+
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_only_the_branch_that_is_taken_updates(behavior, use_resource):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    v = tf1.get_variable('v', initializer=1.0, use_resource=use_resource)
+    should = tf1.placeholder(tf.bool, [])
+
+    def add(value):
+      with tf.control_dependencies([v.assign_add(value).op]):
+        return tf.constant(value)
+
+    done = branching.cond(should, lambda: add(2.0), lambda: add(10.0), [v])
+    session.run(v.initializer)
+    assert session.run(done, {should: True}) == 2.0
+    assert session.run(v) == 3.0
+    assert session.run(done, {should: False}) == 10.0
+    assert session.run(v) == 13.0
+
+
+def test_the_kind_of_control_flow_is_as_it_was():
+  with tf.Graph().as_default():
+    v = tf1.get_variable('v', initializer=1.0, use_resource=False)
+
+    def fail():
+      raise KeyError('of the user')
+
+    with pytest.raises(KeyError, match='of the user'):
+      branching.cond(tf.constant(True), fail, fail, [v])
+  assert tf1.control_flow_v2_enabled()
