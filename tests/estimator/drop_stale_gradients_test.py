@@ -1,0 +1,183 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the decorator that drops stale gradients."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfplugin
+from tfplugin.estimator import drop_stale_gradients
+from tfplugin.testing import decorated_models
+
+tf1 = tf.compat.v1
+TRAIN = tf.estimator.ModeKeys.TRAIN
+
+
+def _explicit(optimizer):
+  return tfplugin.DropStaleGradientOptimizer(optimizer, staleness=3)
+
+
+@pytest.mark.parametrize('style', decorated_models.STYLES)
+def test_equals_the_wrapper_bit_for_bit(behavior, style):
+  decorated = drop_stale_gradients(
+      decorated_models.regression(style), staleness=3)
+  explicit = decorated_models.regression(style, wrap=_explicit)
+  decorated_models.assert_equal(decorated_models.train(decorated),
+                                decorated_models.train(explicit))
+
+
+def test_adam_keeps_its_names(behavior):
+  def adam():
+    return tf1.train.AdamOptimizer(0.1)
+
+  plain = decorated_models.train(decorated_models.regression(
+      make_optimizer=adam))
+  values = decorated_models.train(drop_stale_gradients(
+      decorated_models.regression(make_optimizer=adam), staleness=0))
+  for name, value in plain.items():
+    np.testing.assert_array_equal(values[name], value, err_msg=name)
+  assert set(values) - set(plain) == {
+      'stale_counter', 'DropStaleGradient/num_applied',
+      'DropStaleGradient/num_dropped'}
+
+
+@pytest.mark.parametrize('style', decorated_models.STYLES)
+def test_wrapper_in_the_model_fn_is_not_doubled(style):
+  explicit = decorated_models.regression(style, wrap=_explicit)
+  # Another bound: that of the model_fn counts.
+  decorated = drop_stale_gradients(explicit, staleness=0)
+  decorated_models.assert_equal(decorated_models.train(decorated),
+                                decorated_models.train(explicit))
+
+
+def test_wrapper_inside_another_is_found():
+  def wrap(optimizer):
+    return tfplugin.VariableClippingOptimizer(
+        _explicit(optimizer), {'weight': 0}, 0.5)
+
+  explicit = decorated_models.regression(wrap=wrap)
+  decorated_models.assert_equal(
+      decorated_models.train(drop_stale_gradients(explicit, staleness=0)),
+      decorated_models.train(explicit))
+
+
+def test_another_wrapper_is_wrapped_whole():
+  def clip(optimizer):
+    return tfplugin.VariableClippingOptimizer(optimizer, {'weight': 0}, 0.5)
+
+  decorated_models.assert_equal(
+      decorated_models.train(drop_stale_gradients(
+          decorated_models.regression(wrap=clip), staleness=3)),
+      decorated_models.train(decorated_models.regression(
+          wrap=lambda optimizer: _explicit(clip(optimizer)))))
+
+
+class _Decaying(tf1.train.GradientDescentOptimizer):
+  """A user's own: adds to the gradients, then applies as any."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    return super().apply_gradients(
+        [(g + 0.25 * v, v) for g, v in grads_and_vars], global_step, name)
+
+
+def test_users_apply_gradients_runs_once(behavior):
+  model_fn = decorated_models.regression(
+      make_optimizer=lambda: _Decaying(0.125))
+  plain = decorated_models.train(model_fn)
+  values = decorated_models.train(drop_stale_gradients(model_fn, staleness=0))
+  np.testing.assert_array_equal(values['weight'], plain['weight'])
+
+
+@pytest.mark.parametrize('staleness, accepted', ((4, False), (5, True)))
+def test_drops_what_others_have_overtaken(behavior, staleness, accepted):
+  """Between the forward pass and the update others make 5 steps of -0.5."""
+
+  @drop_stale_gradients(staleness=staleness)
+  def model_fn(features, mode):
+    del features
+    w = tf1.get_variable('w', initializer=1.0)
+    held = tf1.py_func(others_train, [w.read_value()], tf.float32)
+    held.set_shape([])
+    loss = w + tf.stop_gradient(held) * w
+    optimizer = tf1.train.GradientDescentOptimizer(0.5)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss,
+        train_op=optimizer.minimize(loss, tf1.train.get_global_step()))
+
+  def others_train(value):
+    session.run(others)
+    return np.zeros_like(value)
+
+  with tf.Graph().as_default():
+    step = tf1.train.create_global_step()
+    spec = model_fn(features=None, mode=TRAIN)
+    w = tf1.trainable_variables()[0]
+    others = [w.assign_sub(2.5), step.assign_add(5)]
+    with tf1.Session() as session:
+      session.run([tf1.global_variables_initializer(),
+                   tf1.local_variables_initializer()])
+      session.run(spec.train_op)
+      assert session.run(w) == 1.0 - 2.5 - 0.5 * accepted
+      assert session.run(step) == 5 + accepted
+
+
+def test_evaluates_and_predicts_as_it_is():
+  model_fn = decorated_models.regression()
+  decorated = drop_stale_gradients(model_fn, staleness=1)
+  for mode in (tf.estimator.ModeKeys.EVAL, tf.estimator.ModeKeys.PREDICT):
+    graphs = []
+    for fn in (model_fn, decorated):
+      with tf.Graph().as_default() as graph:
+        decorated_models.call(fn, mode, tf.ones([4, 2]), tf.ones([4, 1]))
+      graphs.append(graph.as_graph_def())
+    assert graphs[0] == graphs[1]
+
+
+def test_forms_of_use():
+  def model_fn(features, labels, mode, scale=1.0):
+    return decorated_models.regression()(features * scale, labels, mode)
+
+  class Model:
+
+    @drop_stale_gradients(staleness=3)
+    def method(self, features, labels, mode):
+      return model_fn(features, labels, mode)
+
+  decorate = drop_stale_gradients(staleness=3)
+  forms = [decorate(model_fn), drop_stale_gradients(model_fn, staleness=3),
+           decorate(functools.partial(model_fn, scale=1.0)), Model().method]
+  expected = decorated_models.train(forms[0])
+  assert list(inspect.signature(forms[0]).parameters) == [
+      'features', 'labels', 'mode', 'scale', 'config']
+  for form in forms[1:]:
+    decorated_models.assert_equal(decorated_models.train(form), expected)
+
+
+def test_spec_is_the_model_fns_own(behavior):
+  hook = tf1.train.SessionRunHook()
+  scaffold = tf1.train.Scaffold()
+
+  @drop_stale_gradients(staleness=3)
+  def model_fn(features, labels, mode):
+    spec = decorated_models.regression()(features, labels, mode)
+    return spec._replace(training_hooks=(hook,), scaffold=scaffold)
+
+  with tf.Graph().as_default():
+    tf1.train.create_global_step()
+    spec = decorated_models.call(
+        model_fn, TRAIN, tf.ones([4, 2]), tf.ones([4, 1]))
+  assert spec.training_hooks == (hook,)
+  assert spec.scaffold is scaffold
+
+
+@pytest.mark.parametrize('staleness, error', (
+    (-1, ValueError), (1.5, TypeError), (True, TypeError)))
+def test_bad_staleness_is_refused_where_it_is_given(staleness, error):
+  with pytest.raises(error, match='`staleness`'):
+    drop_stale_gradients(staleness=staleness)

@@ -1,0 +1,137 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Model_fns that know nothing of tfplugin, and runs that show what they did."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import numpy as np
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+STYLES = ('minimize', 'clip_by_hand', 'tf_gradients', 'two_optimizers')
+STEPS = 4
+
+_X = np.array([[[1.0, -2.0], [0.5, 3.0], [-1.5, 1.0], [2.0, 0.25]],
+               [[0.3, 1.0], [2.0, -1.0], [1.0, 1.0], [-0.7, 0.1]],
+               [[-1.0, 0.2], [0.4, 0.6], [3.0, -0.5], [0.9, 2.0]],
+               [[1.1, 1.2], [-0.2, 0.8], [0.6, -1.4], [1.5, 0.3]]], np.float32)
+
+
+def batches() -> tf.data.Dataset:
+  """Four batches of four rows, features `[4, 2]` and labels `[4, 1]`."""
+  labels = _X @ np.array([[2.0], [-3.0]], np.float32) + 1.0
+  return tf.data.Dataset.from_tensor_slices((_X, labels))
+
+
+def momentum() -> tf1.train.Optimizer:
+  """The optimizer of most tests: it has a slot."""
+  return tf1.train.MomentumOptimizer(0.125, 0.5)
+
+
+def regression(style: str = 'minimize',
+               make_optimizer: Callable[[], tf1.train.Optimizer] = momentum,
+               wrap: Optional[Callable] = None) -> Callable[..., Any]:
+  """Returns a model_fn of a linear regression.
+
+  Args:
+    style: How it applies gradients, one of `STYLES`.
+    make_optimizer: Called inside the model_fn.
+    wrap: What is put around each optimizer.
+  """
+
+  def model_fn(features, labels, mode):
+    weight = tf1.get_variable('weight', initializer=[[0.5], [-0.25]])
+    bias = tf1.get_variable('bias', initializer=[0.125])
+    prediction = features @ weight + bias
+    if mode == tf.estimator.ModeKeys.PREDICT:
+      return tf.estimator.EstimatorSpec(mode, {'y': prediction})
+    loss = tf.reduce_mean(tf.square(prediction - labels))
+    if mode == tf.estimator.ModeKeys.EVAL:
+      return tf.estimator.EstimatorSpec(mode, loss=loss)
+    train_op = apply(style, loss, weight, bias,
+                     lambda: (wrap or (lambda o: o))(make_optimizer()))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+  return model_fn
+
+
+def apply(style: str, loss: tf.Tensor, weight: tf.Variable, bias: tf.Variable,
+          make: Callable[[], tf1.train.Optimizer]) -> tf.Operation:
+  """Returns the train_op of a model.
+
+  Args:
+    style: How gradients are applied, one of `STYLES`.
+    loss: A scalar.
+    weight: A trainable variable.
+    bias: The other one.
+    make: Makes an optimizer.
+  """
+  step = tf1.train.get_global_step()
+  optimizer = make()
+  if style == 'minimize':
+    return optimizer.minimize(loss, step)
+  if style == 'two_optimizers':
+    first = optimizer.minimize(loss, step, var_list=[weight])
+    return tf.group(first, make().minimize(loss, var_list=[bias]))
+  if style == 'clip_by_hand':
+    gradients, variables = zip(*optimizer.compute_gradients(loss))
+  else:
+    variables = [weight, bias]
+    gradients = tf1.gradients(loss, variables)
+  gradients, _ = tf.clip_by_global_norm(gradients, 2.0)
+  return optimizer.apply_gradients(zip(gradients, variables), step)
+
+
+def call(model_fn: Callable[..., Any], mode: str, features: Any,
+         labels: Any = None) -> Any:
+  """Calls a model_fn with what it asks for, as Estimator does."""
+  given = dict(features=features, labels=labels, mode=mode, params={},
+               config=None)
+  wanted = inspect.signature(model_fn).parameters
+  return model_fn(**{k: v for k, v in given.items() if k in wanted})
+
+
+def train(model_fn: Callable[..., Any], steps: int = STEPS,
+          dataset: Callable[[], tf.data.Dataset] = batches,
+          ) -> dict[str, np.ndarray]:
+  """Trains in one process; returns all variables, and each step's loss.
+
+  Args:
+    model_fn: Decorated or not.
+    steps: How many.
+    dataset: Makes the input, repeated as needed.
+
+  Returns:
+    Values by the variables' names, and the losses as `'losses'`.
+  """
+  with tf.Graph().as_default():
+    tf1.train.create_global_step()
+    features, labels = tf1.data.make_one_shot_iterator(
+        dataset().repeat()).get_next()
+    spec = call(model_fn, tf.estimator.ModeKeys.TRAIN, features, labels)
+    variables = {v.op.name: v.read_value() for v in
+                 [*tf1.global_variables(), *tf1.local_variables()]}
+    hooks = [*spec.training_hooks, *spec.training_chief_hooks]
+    with tf1.train.SingularMonitoredSession(hooks, spec.scaffold) as session:
+      losses = [session.run([spec.loss, spec.train_op])[0]
+                for _ in range(steps)]
+      values = session.raw_session().run(variables)
+  return {**values, 'losses': np.array(losses)}
+
+
+def assert_equal(actual: dict, expected: dict) -> None:
+  """Raises unless both have the same names and the same bits.
+
+  Args:
+    actual: What `train` returned.
+    expected: Likewise.
+  """
+  assert sorted(actual) == sorted(expected)
+  for name, value in expected.items():
+    np.testing.assert_array_equal(actual[name], value, err_msg=name)
