@@ -70,6 +70,9 @@ def cross_replica_sum(
   Differences from tf.contrib:
     `tf.contrib.tpu.cross_replica_sum` exists on TPU only, and densifies an
     `IndexedSlices`.
+
+  References:
+    `tf.compat.v1.tpu.cross_replica_sum`.
   """
   count = num_shards('cross_replica_sum')
   size = groups_lib.group_size(group_assignment, count)

@@ -79,6 +79,9 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     >>> step()
     >>> round(float(weight.read_value()), 6)  # 1 - 0.1 * (1 + 3) / 2
     0.8
+
+  References:
+    `tf.compat.v1.tpu.CrossShardOptimizer`, which this is a subclass of.
   """
 
   def __init__(self,
