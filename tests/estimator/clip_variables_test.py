@@ -1,0 +1,151 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the decorator that clips variables."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfplugin
+from tfplugin.estimator import clip_variables
+from tfplugin.testing import decorated_models
+
+tf1 = tf.compat.v1
+TRAIN = tf.estimator.ModeKeys.TRAIN
+RULES = {'weight': 0}
+
+
+def _explicit(optimizer):
+  return tfplugin.VariableClippingOptimizer(optimizer, RULES, 0.5)
+
+
+def _decorated(model_fn, max_norm=0.5):
+  return clip_variables(model_fn, rules=RULES, max_norm=max_norm)
+
+
+@pytest.mark.parametrize('style', decorated_models.STYLES)
+def test_equals_the_wrapper_bit_for_bit(behavior, style):
+  values = decorated_models.train(
+      _decorated(decorated_models.regression(style)))
+  decorated_models.assert_equal(values, decorated_models.train(
+      decorated_models.regression(style, wrap=_explicit)))
+  assert np.linalg.norm(values['weight']) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize('style', ('minimize', 'two_optimizers'))
+def test_wrapper_in_the_model_fn_is_not_doubled(style):
+  explicit = decorated_models.regression(style, wrap=_explicit)
+  decorated_models.assert_equal(
+      decorated_models.train(_decorated(explicit, max_norm=0.1)),
+      decorated_models.train(explicit))
+
+
+def _keras_dense():
+  return tf1.keras.layers.Dense(2, use_bias=False, name='layer')
+
+
+def _tf_dense():
+  return tf1.layers.Dense(2, use_bias=False, name='layer')
+
+
+@pytest.mark.parametrize('make_layer', (_keras_dense, _tf_dense))
+def test_layers_against_numpy(behavior, make_layer):
+  """One step of SGD, then columns of length at most 1."""
+  start = np.array([[3.0, 0.1], [4.0, 0.2]], np.float32)
+
+  @clip_variables(rules={'layer/kernel': 0}, max_norm=1.0)
+  def model_fn(features, labels, mode):
+    del labels
+    layer = make_layer()
+    layer.kernel_initializer = tf1.constant_initializer(start)
+    loss = tf.reduce_sum(layer(features))
+    optimizer = tf1.train.GradientDescentOptimizer(0.1)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=(
+        optimizer.minimize(loss, tf1.train.get_global_step())))
+
+  def dataset():
+    return tf.data.Dataset.from_tensors((np.ones([1, 2], np.float32), 0))
+
+  updated = start - 0.1
+  updated[:, 0] /= np.linalg.norm(updated[:, 0])
+  values = decorated_models.train(model_fn, 1, dataset)
+  np.testing.assert_allclose(values['layer/kernel'], updated, rtol=1e-6)
+
+
+def test_sparse_gradient_against_numpy(behavior):
+  @clip_variables(rules={'table': 1}, max_norm=2.0)
+  def model_fn(features, mode):
+    table = tf.Variable([[6.0, 8.0], [0.3, 0.4], [6.0, 8.0]], name='table')
+    loss = tf.reduce_sum(tf.gather(table, features))
+    optimizer = tf1.train.GradientDescentOptimizer(0.5)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=(
+        optimizer.minimize(loss, tf1.train.get_global_step())))
+
+  def dataset():
+    return tf.data.Dataset.from_tensors((np.array([0, 1, 0]), 0))
+
+  # Row 0 occurs twice, row 2 not at all.
+  row = np.array([5.0, 7.0])
+  values = decorated_models.train(model_fn, 1, dataset)
+  np.testing.assert_allclose(
+      values['table'], [2 * row / np.linalg.norm(row), [-0.2, -0.1], [6., 8.]],
+      rtol=1e-6)
+
+
+def test_partitioned_embedding_in_a_canned_estimator(tmp_path):
+  """A linear model of a sparse column: clipped to 1e-3 in every row."""
+  column = tf1.feature_column.categorical_column_with_identity('id', 6)
+  canned = tf1.estimator.LinearClassifier(
+      [column], optimizer=tf1.train.FtrlOptimizer(0.5),
+      partitioner=tf1.fixed_size_partitioner(2))
+  estimator = tf.estimator.Estimator(
+      clip_variables(canned.model_fn, rules={'linear_model/id': 1},
+                     max_norm=1e-3), str(tmp_path))
+
+  def input_fn():
+    return tf.data.Dataset.from_tensors(
+        ({'id': np.arange(6)}, np.arange(6) % 2)).repeat(2)
+
+  estimator.train(input_fn)
+  weights = estimator.get_variable_value('linear/linear_model/id/weights')
+  np.testing.assert_allclose(np.abs(weights), np.full([6, 1], 1e-3), rtol=1e-6)
+  assert estimator.evaluate(input_fn)['global_step'] == 2
+
+
+def test_forms_of_use():
+  class Model:
+
+    @clip_variables(rules=RULES, max_norm=0.5)
+    def method(self, features, labels, mode):
+      return decorated_models.regression()(features, labels, mode)
+
+  model_fn = decorated_models.regression()
+  expected = decorated_models.train(_decorated(model_fn))
+  predicate = clip_variables(
+      rules=[(lambda name: name == 'weight', 0)], max_norm=0.5)
+  for form in (Model().method, predicate(model_fn),
+               _decorated(functools.partial(model_fn))):
+    decorated_models.assert_equal(decorated_models.train(form), expected)
+
+
+@pytest.mark.parametrize('arguments, error, match', (
+    (dict(rules={}, max_norm=1.0), ValueError, '`rules` must name'),
+    (dict(rules={'w': 'a'}, max_norm=1.0), TypeError, 'dim'),
+    (dict(rules={'w': 0}, max_norm=0), ValueError, '`max_norm`'),
+    (dict(rules={'w': 0}, max_norm='1'), TypeError, '`max_norm`'),
+    (dict(rules={'w': 0}, max_norm=1.0, rows='some'), ValueError, '`rows`')))
+def test_bad_arguments_are_refused_where_they_are_given(
+    arguments, error, match):
+  with pytest.raises(error, match=match):
+    clip_variables(**arguments)
+
+
+def test_rule_that_selects_nothing_names_what_is_near():
+  decorated = clip_variables(decorated_models.regression(),
+                             rules={'weigth': 0}, max_norm=1.0)
+  with pytest.raises(ValueError, match='`rules`.*(?s:.*)weight'):
+    decorated_models.train(decorated)
