@@ -9,6 +9,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cross_shard_extended
 from tfplugin.distribute import group_assignment as groups_lib
 from tfplugin.distribute import tower_devices
@@ -142,7 +143,7 @@ _ClusterStrategy.__name__ = tf.distribute.MultiWorkerMirroredStrategy.__name__
 
 def _is_in_cluster() -> bool:
   """Whether TF_CONFIG makes this process one of several workers."""
-  resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+  resolver = cluster_config.resolver()
   cluster = resolver.cluster_spec().as_dict()
   workers = sum(len(cluster.get(job, ()))
                 for job in ('chief', 'master', 'worker'))

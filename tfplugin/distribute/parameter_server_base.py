@@ -11,6 +11,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import cluster_config
 from tfplugin.distribute import prompt_start
 
 tf1 = tf.compat.v1
@@ -172,9 +173,10 @@ def resolver_or_default(
 
   Raises:
     TypeError: It is something else than a cluster resolver.
+    ValueError: `TF_CONFIG` is wrong.
   """
   if cluster_resolver is None:
-    return tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    return cluster_config.resolver()
   resolver_class = tf.distribute.cluster_resolver.ClusterResolver
   if not isinstance(cluster_resolver, resolver_class):
     raise TypeError(

@@ -1,0 +1,66 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of reading TF_CONFIG, alone and by the strategies."""
+
+import json
+
+import pytest
+
+from tfplugin import distribute
+from tfplugin.distribute import cluster_config
+
+CLUSTER = {'chief': ['127.0.0.1:21001'], 'ps': ['127.0.0.1:21002']}
+
+
+@pytest.mark.parametrize('value', [
+    '', ' ', '{}', '{"environment": "cloud"}',
+    '{"task": {"type": "worker", "index": 0}}'])
+def test_without_a_cluster_there_is_no_task(value):
+  assert cluster_config.decode(value) == ({}, None)
+
+
+def test_the_evaluator_is_in_no_cluster():
+  value = json.dumps({'cluster': CLUSTER, 'task': {'type': 'evaluator'}})
+  assert cluster_config.decode(value)[1].name == 'evaluator:0'
+
+
+@pytest.mark.parametrize('value, message', [
+    ('{cluster', 'must be JSON.*Received: .{cluster.*Set it as'),
+    ('[1]', 'must be a JSON object'),
+    (json.dumps({'cluster': CLUSTER}), 'which `task` this process is'),
+    (json.dumps({'cluster': CLUSTER, 'task': {'index': 0}}), '`task`'),
+    (json.dumps({'cluster': CLUSTER, 'task': {'type': 'ps', 'index': 'a'}}),
+     '`task`'),
+    (json.dumps({'cluster': CLUSTER, 'task': {'type': 'ps', 'index': 1}}),
+     r'\(ps:0, chief:0, evaluator:0\). Received: ps:1'),
+    (json.dumps({'cluster': CLUSTER, 'task': {'type': 'worker', 'index': 0}}),
+     'Received: worker:0'),
+    (json.dumps({'cluster': {'ps': 'localhost:1'}, 'task': {'type': 'ps'}}),
+     '`cluster`.*must map each job'),
+    (json.dumps({'cluster': {'ps': ['localhost']}, 'task': {'type': 'ps'}}),
+     'list of "host:port"'),
+])
+def test_a_bad_value_is_refused(value, message):
+  with pytest.raises(ValueError, match=message):
+    cluster_config.decode(value)
+
+
+def test_parameter_servers_start_first_and_the_evaluator_last():
+  tasks = cluster_config.tasks_of({'worker': ['a:1', 'b:1'], 'ps': ['c:1'],
+                              'chief': ['d:1']}, evaluator=True)
+  assert [t.name for t in tasks] == ['ps:0', 'chief:0', 'worker:0', 'worker:1',
+                                     'evaluator:0']
+
+
+@pytest.mark.parametrize('make', [
+    distribute.ElasticAverageStrategy, distribute.CrossShardStrategy,
+    lambda: distribute.DropStaleGradientStrategy(staleness=1)])
+@pytest.mark.parametrize('value, message', [
+    ('{cluster', '`TF_CONFIG` must be JSON'),
+    (json.dumps({'cluster': CLUSTER}), 'which `task` this process is'),
+    (json.dumps({'cluster': CLUSTER, 'task': {'type': 'ps', 'index': 1}}),
+     'Received: ps:1')])
+def test_a_strategy_refuses_a_bad_value(monkeypatch, make, value, message):
+  monkeypatch.setenv('TF_CONFIG', value)
+  with pytest.raises(ValueError, match=message):
+    make()
