@@ -21,12 +21,17 @@ _X = np.array([[[1.0, -2.0], [0.5, 3.0], [-1.5, 1.0], [2.0, 0.25]],
                [[0.3, 1.0], [2.0, -1.0], [1.0, 1.0], [-0.7, 0.1]],
                [[-1.0, 0.2], [0.4, 0.6], [3.0, -0.5], [0.9, 2.0]],
                [[1.1, 1.2], [-0.2, 0.8], [0.6, -1.4], [1.5, 0.3]]], np.float32)
+_Y = _X @ np.array([[2.0], [-3.0]], np.float32) + 1.0
 
 
 def batches() -> tf.data.Dataset:
   """Four batches of four rows, features `[4, 2]` and labels `[4, 1]`."""
-  labels = _X @ np.array([[2.0], [-3.0]], np.float32) + 1.0
-  return tf.data.Dataset.from_tensor_slices((_X, labels))
+  return tf.data.Dataset.from_tensor_slices((_X, _Y))
+
+
+def first_batch() -> tuple[np.ndarray, np.ndarray]:
+  """The first of `batches()`, in float64."""
+  return _X[0].astype(np.float64), _Y[0].astype(np.float64)
 
 
 def momentum() -> tf1.train.Optimizer:
@@ -132,6 +137,6 @@ def assert_equal(actual: dict, expected: dict) -> None:
     actual: What `train` returned.
     expected: Likewise.
   """
-  assert sorted(actual) == sorted(expected)
+  np.testing.assert_equal(sorted(actual), sorted(expected))
   for name, value in expected.items():
     np.testing.assert_array_equal(actual[name], value, err_msg=name)

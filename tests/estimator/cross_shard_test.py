@@ -1,0 +1,166 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the decorator that trains on shards."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfplugin
+from tfplugin.estimator import cross_shard
+from tfplugin.testing import decorated_models
+
+tf1 = tf.compat.v1
+TRAIN = tf.estimator.ModeKeys.TRAIN
+MEAN = tf1.losses.Reduction.MEAN
+SUM = tf1.losses.Reduction.SUM
+DEVICES = ['/cpu:0', '/cpu:1']
+
+
+def _sgd():
+  return tf1.train.GradientDescentOptimizer(0.0625)
+
+
+@pytest.mark.parametrize('reduction', (MEAN, SUM))
+@pytest.mark.parametrize('style', decorated_models.STYLES)
+def test_equals_the_wrapper_bit_for_bit(style, reduction):
+  def explicit(optimizer):
+    return tfplugin.CrossShardOptimizer(optimizer, reduction)
+
+  decorate = cross_shard(devices=DEVICES, reduction=reduction)
+  plain = decorated_models.regression(style, _sgd)
+  wrapped = decorated_models.regression(style, _sgd, explicit)
+  values = decorated_models.train(decorate(plain))
+  # One that is there already is honoured: the same again.
+  decorated_models.assert_equal(values, decorated_models.train(
+      decorate(wrapped)))
+  assert sorted(values) == ['bias', 'global_step', 'losses', 'weight']
+
+
+def _one_step(x, y):
+  """Loss and gradients of the regression at its start, in float64."""
+  weight, bias = np.array([[0.5], [-0.25]]), 0.125
+  error = x @ weight + bias - y
+  return (np.mean(error**2), 2 * x.T @ error / len(x),
+          2 * np.mean(error, axis=0))
+
+
+@pytest.mark.parametrize('num_shards', (2, 4))
+@pytest.mark.parametrize('reduction', (MEAN, SUM))
+def test_against_numpy(behavior, reduction, num_shards):
+  x, y = decorated_models.first_batch()
+  shards = [_one_step(*shard) for shard in zip(
+      np.split(x, num_shards), np.split(y, num_shards))]
+  scale = 1 / num_shards if reduction == MEAN else 1
+  loss, weight, bias = (scale * sum(parts) for parts in zip(*shards))
+  values = decorated_models.train(cross_shard(
+      decorated_models.regression(make_optimizer=_sgd),
+      devices=DEVICES * (num_shards // 2), reduction=reduction), 1)
+  np.testing.assert_allclose(values['losses'], [loss], rtol=1e-5)
+  np.testing.assert_allclose(
+      values['weight'], [[0.5], [-0.25]] - 0.0625 * weight, rtol=1e-5)
+  np.testing.assert_allclose(values['bias'], 0.125 - 0.0625 * bias, rtol=1e-5)
+
+
+def test_clipping_by_hand_is_the_shards_own(behavior):
+  """tf.gradients are summed: two shards' gradients of norm 2."""
+  x, y = decorated_models.first_batch()
+  total = np.zeros([3, 1])
+  for shard in zip(np.split(x, 2), np.split(y, 2)):
+    _, weight, bias = _one_step(*shard)
+    gradient = np.concatenate([weight, bias[np.newaxis]])
+    assert np.linalg.norm(gradient) > 2
+    total += 2 * gradient / np.linalg.norm(gradient)
+  values = decorated_models.train(cross_shard(
+      decorated_models.regression('tf_gradients', _sgd), devices=DEVICES), 1)
+  np.testing.assert_allclose(
+      np.concatenate([values['weight'], values['bias'][np.newaxis]]),
+      [[0.5], [-0.25], [0.125]] - 0.0625 * total, rtol=1e-5)
+
+
+def test_sums_over_the_shards_inside_the_model_fn():
+  @cross_shard(devices=DEVICES)
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=0.0)
+    total = tfplugin.cross_replica_sum(tf.reduce_sum(features))
+    loss = tf.stop_gradient(total) * w
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=(
+        _sgd().minimize(loss, tf1.train.get_global_step())))
+
+  x, _ = decorated_models.first_batch()
+  values = decorated_models.train(model_fn, 1)
+  np.testing.assert_allclose(values['w'], -0.0625 * x.sum(), rtol=1e-5)
+
+
+def test_batch_of_unknown_size():
+  def batched(rows, drop_remainder=False):
+    return decorated_models.batches().unbatch().batch(rows, drop_remainder)
+
+  decorated = cross_shard(decorated_models.regression(), devices=DEVICES)
+  fixed = decorated_models.train(decorated, dataset=lambda: batched(4, True))
+  decorated_models.assert_equal(
+      decorated_models.train(decorated, dataset=lambda: batched(4)), fixed)
+  with pytest.raises(tf.errors.InvalidArgumentError, match='multiple of the 2'):
+    decorated_models.train(decorated, dataset=lambda: batched(5))
+  for rows in (1, 5):
+    with pytest.raises(ValueError, match=f'multiple.*Received: {rows} rows'):
+      decorated_models.train(decorated, dataset=lambda r=rows: batched(r, True))
+
+
+def test_evaluates_the_whole_batch():
+  model_fn = decorated_models.regression()
+  decorated = cross_shard(model_fn, devices=DEVICES)
+  with tf.Graph().as_default():
+    spec = decorated_models.call(decorated, tf.estimator.ModeKeys.PREDICT,
+                                 tf.ones([5, 2]))
+  assert spec.predictions['y'].shape == [5, 1]
+
+
+def test_forms_of_use():
+  model_fn = decorated_models.regression()
+
+  class Model:
+
+    @cross_shard(devices=DEVICES)
+    def method(self, features, labels, mode):
+      return model_fn(features, labels, mode)
+
+  # Without arguments: all of the logical CPUs.
+  expected = decorated_models.train(cross_shard(model_fn, devices=DEVICES))
+  for form in (Model().method, cross_shard(devices=DEVICES)(model_fn),
+               cross_shard(functools.partial(model_fn), devices=DEVICES,
+                           group_assignment=[[1, 0]])):
+    decorated_models.assert_equal(decorated_models.train(form), expected)
+  np.testing.assert_allclose(
+      decorated_models.train(cross_shard(model_fn))['weight'],
+      expected['weight'], rtol=1e-5)
+
+
+@pytest.mark.parametrize('arguments, error, match', (
+    (dict(reduction='sum'), ValueError, '`reduction`'),
+    (dict(devices='/cpu:0'), TypeError, '`devices`'),
+    (dict(devices=[]), ValueError, '`devices`'),
+    (dict(group_assignment=[0, 1]), ValueError, 'list of lists'),
+    (dict(group_assignment=[[0, 1], [2]]), ValueError, 'one size'),
+    (dict(group_assignment=[[0], [1]]), ValueError, 'CrossShardStrategy'),
+    (dict(group_assignment=[[0, 1, 2]], devices=DEVICES), ValueError,
+     'permutation')))
+def test_bad_arguments_are_refused_where_they_are_given(
+    arguments, error, match):
+  with pytest.raises(error, match=match):
+    cross_shard(**arguments)
+
+
+def test_strategy_around_it_is_refused():
+  decorated = cross_shard(decorated_models.regression(), devices=DEVICES)
+  strategy = tf1.distribute.OneDeviceStrategy('/cpu:0')
+  with tf.Graph().as_default(), strategy.scope():
+    tf1.train.create_global_step()
+    with pytest.raises(RuntimeError, match='OneDeviceStrategy'):
+      strategy.run(lambda: decorated_models.call(
+          decorated, TRAIN, tf.ones([4, 2]), tf.ones([4, 1])).loss)
