@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of ElasticAverageStrategy, on in-process clusters and in Estimators."""
 
+import inspect
 import threading
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin.distribute import elastic_average_extended
 from tfplugin.distribute import elastic_average_strategy
 from tfplugin.testing import clusters
@@ -301,16 +303,28 @@ def test_devices_of_one_worker_average_their_gradients(behavior):
     ({'num_worker': 0}, ValueError, 'num_worker'),
     ({'moving_rate': 1.5}, ValueError, 'moving_rate'),
     ({'moving_rate': 'x'}, TypeError, 'moving_rate'),
+    ({'moving_rate': tf.constant(0.5)}, TypeError, 'moving_rate'),
     ({'rho': None}, TypeError, 'moving_rate / learning_rate'),
     ({'rho': -1.0}, ValueError, 'rho'),
+    ({'rho': float('nan')}, ValueError, 'rho'),
     ({'update_order': 'last'}, ValueError, 'gradient_first'),
-    ({'count_steps': 'all'}, ValueError, 'communication'),
+    ({'count_steps': 'communication'}, ValueError, 'communications'),
     ({'statistics': 'x'}, ValueError, 'shared'),
     ({'cluster_resolver': 'localhost'}, TypeError, 'TF_CONFIG'),
 ])
 def test_bad_argument_raises(settings, error, words):
   with pytest.raises(error, match=words):
     elastic_average_strategy.ElasticAverageStrategy(**settings)
+
+
+def test_settings_have_the_words_of_the_optimizer():
+  strategy, optimizer = (
+      inspect.signature(kind).parameters
+      for kind in (elastic_average_strategy.ElasticAverageStrategy,
+                   tfplugin.ElasticAverageOptimizer))
+  for name in ('communication_period', 'moving_rate', 'synchronous',
+               'update_order', 'count_steps'):
+    assert strategy[name].default == optimizer[name].default
 
 
 def test_scope_in_eager_mode_raises_with_remedy():

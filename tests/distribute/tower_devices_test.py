@@ -38,7 +38,7 @@ def test_device_strings(device, expected):
 
 @pytest.mark.parametrize('devices, error', (
     ([], ValueError), ('/cpu:0', TypeError), (['nonsense'], ValueError),
-    (['/job:worker'], ValueError), ([0], TypeError)))
+    (['/job:worker'], ValueError), ([0], TypeError), (3, TypeError)))
 def test_bad_devices_are_refused(devices, error):
   with pytest.raises(error, match='`devices` must'):
     tower_devices.check_devices(devices)

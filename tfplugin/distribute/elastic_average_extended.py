@@ -138,7 +138,7 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
     return [elastic_exchange.after(value, [exchanged]) for value in reduced]
 
   def _update(self, var, fn, args, kwargs, group):
-    if self._settings.count_steps != 'communication':
+    if self._settings.count_steps != 'communications':
       return super()._update(var, fn, args, kwargs, group)
     parameter_server_base.refuse_keras_update(
         fn, 'ElasticAverageStrategy', ", or count_steps='local'")

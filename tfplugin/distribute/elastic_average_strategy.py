@@ -62,7 +62,7 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
     synchronous: Whether workers wait for each other before their first step.
     update_order: `'gradient_first'`, or `'elastic_first'` for the rule as
       published, whose difference is that of the values before the gradient.
-    count_steps: What global_step counts: `'communication'` or `'local'`.
+    count_steps: What global_step counts: `'communications'` or `'local'`.
     statistics: `'average'` or `'shared'`, see above.
     sparse_exchange: Whether a variable with sparse gradients exchanges only the
       rows that this worker's gradients touched since its last exchange. A row
@@ -117,7 +117,7 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
       rho: float = 0.0,
       synchronous: bool = False,
       update_order: str = 'gradient_first',
-      count_steps: str = 'communication',
+      count_steps: str = 'communications',
       statistics: str = 'average',
       sparse_exchange: bool = False,
       devices: Optional[Sequence[str]] = None):

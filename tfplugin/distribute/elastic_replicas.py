@@ -203,7 +203,7 @@ class ElasticReplicasExtended(_tf_internals.MirroredExtended):
 
   def _update(self, var, fn, args, kwargs, group):
     update = super()._update
-    if not (self._settings.count_steps == 'communication' and any(
+    if not (self._settings.count_steps == 'communications' and any(
         step is var for step in tf1.get_collection(tf1.GraphKeys.GLOBAL_STEP))):
       return update(var, fn, args, kwargs, group)
 

@@ -5,14 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from typing import Optional
 
-from tfplugin.ops import elastic
+import tensorflow as tf
 
-UPDATE_ORDERS = ('gradient_first', 'elastic_first')
-COUNTED_STEPS = ('communication', 'local')
-STATISTICS_POLICIES = ('average', 'shared')
+from tfplugin.ops import elastic
+from tfplugin.ops import elastic_arguments
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,9 +24,9 @@ class ElasticSettings:
       the default of `ops.elastic`.
     rho: The weight of the exploration penalty; 0 for none.
     synchronous: Whether the workers wait for each other before they start.
-    update_order: One of `UPDATE_ORDERS`.
-    count_steps: One of `COUNTED_STEPS`.
-    statistics: One of `STATISTICS_POLICIES`.
+    update_order: `'gradient_first'` or `'elastic_first'`.
+    count_steps: `'communications'` or `'local'`.
+    statistics: `'average'` or `'shared'`.
     sparse_exchange: Whether to exchange only touched embedding rows.
   """
 
@@ -43,14 +41,13 @@ class ElasticSettings:
   sparse_exchange: bool
 
   def __post_init__(self):
-    if self.num_worker is not None:
-      _check_positive('num_worker', self.num_worker)
-    _check_positive('communication_period', self.communication_period)
-    _check_moving_rate(self.moving_rate)
-    _check_rho(self.rho)
-    _check_choice('update_order', self.update_order, UPDATE_ORDERS)
-    _check_choice('count_steps', self.count_steps, COUNTED_STEPS)
-    _check_choice('statistics', self.statistics, STATISTICS_POLICIES)
+    _check_numbers(self.moving_rate, self.rho)
+    elastic_arguments.check_settings(
+        1 if self.num_worker is None else self.num_worker,
+        self.communication_period, self.moving_rate, self.rho,
+        self.update_order, self.count_steps)
+    elastic_arguments.check_choice('statistics', self.statistics,
+                                   elastic_arguments.STATISTICS_POLICIES)
 
   def rate(self, num_worker: int) -> float:
     """The moving rate among `num_worker` workers."""
@@ -60,38 +57,15 @@ class ElasticSettings:
                                        num_worker)
 
 
-def _check_positive(argument: str, value) -> None:
-  if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-    raise TypeError(f'`{argument}` must be an integer. Received: {value!r}. '
-                    'Pass e.g. 10.')
-  if value < 1:
-    raise ValueError(f'`{argument}` must be at least 1. Received: {value!r}. '
-                     'Pass e.g. 10.')
-
-
-def _check_moving_rate(value) -> None:
-  if value is None:
-    return
-  if isinstance(value, bool) or not isinstance(value, numbers.Real):
-    raise TypeError('`moving_rate` must be a number or None. '
-                    f'Received: {value!r}. None takes the default.')
-  if not 0 <= value <= 1:
-    raise ValueError('`moving_rate` must be in [0, 1]. '
-                     f'Received: {value!r}. None takes the default.')
-
-
-def _check_rho(value) -> None:
-  if isinstance(value, bool) or not isinstance(value, numbers.Real):
+def _check_numbers(moving_rate, rho) -> None:
+  """Raises for what an optimizer takes and a strategy does not."""
+  for argument, value in (('moving_rate', moving_rate), ('rho', rho)):
+    if tf.is_tensor(value):
+      raise TypeError(
+          f'`{argument}` must be a number: a strategy is copied from graph to '
+          f'graph. Received: {value!r}. Pass its value.')
+  if rho is None:
     raise TypeError(
         '`rho` must be a number: a strategy does not know the learning rate '
-        f'that a default could come from. Received: {value!r}. Pass 0.0 for '
-        'no penalty, or `moving_rate / learning_rate`.')
-  if value < 0:
-    raise ValueError(f'`rho` must be at least 0. Received: {value!r}. '
-                     'Pass 0.0 for no penalty.')
-
-
-def _check_choice(argument: str, value, choices) -> None:
-  if value not in choices:
-    raise ValueError(f'`{argument}` must be one of {choices}. '
-                     f'Received: {value!r}. Pass {choices[0]!r}.')
+        'that a default could come from. Received: None. Pass 0.0 for no '
+        'penalty, or `moving_rate / learning_rate`.')

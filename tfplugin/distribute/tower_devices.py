@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Optional
 
@@ -48,7 +49,8 @@ def check_devices(devices: Optional[Sequence[str]]) -> list[str]:
   """
   if devices is None:
     return local_devices()
-  if isinstance(devices, str) or not all(isinstance(d, str) for d in devices):
+  if (isinstance(devices, str) or not isinstance(devices, Iterable) or
+      not all(isinstance(d, str) for d in devices)):
     raise TypeError('`devices` must be a list of device strings. '
                     f"Received: {devices!r}. Pass e.g. ['/gpu:0', '/gpu:1'].")
   if not devices:
