@@ -26,6 +26,16 @@ def test_wrappers_of_one_process_start_no_cluster(wrapper):
   assert options.is_local
 
 
+@pytest.mark.parametrize('strategy', options_lib.STRATEGIES)
+def test_a_strategy_has_no_wrapper_unless_there_is_none(strategy):
+  options = _options(strategy=strategy)
+  default = 'elastic_average' if strategy == 'none' else 'none'
+  assert options.wrapper == default
+  assert options.technique == (default if strategy == 'none' else strategy)
+  assert options.is_local == (strategy in ('tower', 'cross_shard'))
+  assert _options(strategy=strategy, wrapper='none').wrapper == 'none'
+
+
 def test_a_chief_alone_needs_no_ps_without_a_wrapper():
   assert _options(wrapper='none', workers=0).ps == 0
   assert _options(wrapper='drop_stale', workers=0).ps == 1
@@ -33,6 +43,8 @@ def test_a_chief_alone_needs_no_ps_without_a_wrapper():
 
 @pytest.mark.parametrize('settings, message', [
     ({'wrapper': 'foo'}, '`wrapper` must be one of elastic_average.*foo'),
+    ({'strategy': 'foo'}, '`strategy` must be one of elastic_average.*foo'),
+    ({'strategy': 'tower', 'wrapper': 'tower'}, 'exclude each other.*tower'),
     ({'model': 'resnet'}, '`model` must be one of mlp, cnn, embedding'),
     ({'optimizer': 'lion'}, '`optimizer` must be one of'),
     ({'workers': -1}, '`workers` must be an integer of at least 0'),
@@ -51,6 +63,8 @@ def test_a_chief_alone_needs_no_ps_without_a_wrapper():
     ({'wrapper': 'tower', 'ps': 1}, 'devices of one process.*ps=1'),
     ({'wrapper': 'drop_stale', 'ps': 0}, 'needs a parameter server'),
     ({'wrapper': 'none', 'workers': 2, 'ps': 0}, 'Workers need a parameter'),
+    ({'strategy': 'tower', 'workers': 1}, 'devices of one process.*workers=1'),
+    ({'strategy': 'drop_stale', 'ps': 0}, 'needs a parameter server'),
     ({'wrapper': 'cross_shard', 'batch_size': 33}, 'divisible by `devices`'),
 ])
 def test_a_bad_setting_is_refused(settings, message):

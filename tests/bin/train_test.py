@@ -30,7 +30,8 @@ def test_each_setting_has_a_flag():
 
 
 @pytest.mark.parametrize('arguments, message', [
-    (['--wrapper=tower', '--workers=2'], 'Error: `wrapper=tower` runs on'),
+    (['--wrapper=tower', '--workers=2'], 'Error: `tower` runs on'),
+    (['--wrapper=tower', '--strategy=tower'], 'exclude each other'),
     (['--stepz=3'], 'Did you mean: steps'),
     (['more'], 'Unknown arguments: more'),
 ])

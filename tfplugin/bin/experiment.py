@@ -14,8 +14,10 @@ from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import status
+from tfplugin.bin import strategies
 from tfplugin.bin import tf_config
 from tfplugin.bin import wrappers
+from tfplugin.estimator import cluster_task
 
 tf1 = tf.compat.v1
 
@@ -62,8 +64,8 @@ def make_experiment(options: options_lib.TrainOptions) -> Experiment:
       config=config,
       params={'num_classes': data.num_classes})
   train_spec = tf.estimator.TrainSpec(
-      _train_input_fn(data.train, options.batch_size,
-                      seed=_SEED + (config.global_id_in_cluster or 0)),
+      _train_input_fn(data.train, _rows_per_call(options),
+                      seed=_SEED + cluster_task.task_of(config).training_index),
       max_steps=options.steps)
   eval_spec = tf.estimator.EvalSpec(
       _eval_input_fn(data.test),
@@ -81,25 +83,26 @@ def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
       keep_checkpoint_max=_MAX_CHECKPOINTS,
       save_summary_steps=max(1, options.steps // _NUM_SUMMARIES),
       log_step_count_steps=max(1, options.steps // _NUM_SUMMARIES),
-      train_distribute=_strategy(options),
+      train_distribute=strategies.make_strategy(options),
       session_config=_session_config(options),
       # Or TensorFlow holds worker k back for 5 * (k + 1) seconds.
       experimental_max_worker_delay_secs=0)
 
 
-def _strategy(options: options_lib.TrainOptions):
-  """Returns the strategy that makes the shards of `cross_shard`, else None."""
-  if options.wrapper != 'cross_shard':
-    return None
-  # Other ways to reduce can hang on the CPUs of a small machine.
-  return tf.distribute.MirroredStrategy(
-      [f'/cpu:{i}' for i in range(options.devices)],
-      cross_device_ops=tf.distribute.ReductionToOneDevice())
+def _rows_per_call(options: options_lib.TrainOptions) -> int:
+  """Returns the rows of what the input_fn gives at once.
+
+  Each replica of a strategy takes a batch of its own; `replicate_model_fn`
+  splits one.
+  """
+  if options.has_devices and options.wrapper != 'tower':
+    return options.batch_size // options.devices
+  return options.batch_size
 
 
 def _session_config(options: options_lib.TrainOptions):
   """Returns a session's share of the logical devices; None in a cluster."""
-  if options.wrapper not in options_lib.ONE_PROCESS_WRAPPERS:
+  if not options.has_devices:
     return None
   return tf1.ConfigProto(device_count={'CPU': options.devices},
                          allow_soft_placement=True)
@@ -107,7 +110,7 @@ def _session_config(options: options_lib.TrainOptions):
 
 def _make_logical_devices(options: options_lib.TrainOptions) -> None:
   """Splits the CPU in logical devices, before anything else is made."""
-  if options.wrapper in options_lib.ONE_PROCESS_WRAPPERS:
+  if options.has_devices:
     cpu, *_ = tf.config.list_physical_devices('CPU')
     tf.config.set_logical_device_configuration(
         cpu, [tf.config.LogicalDeviceConfiguration()] * options.devices)
@@ -116,14 +119,17 @@ def _make_logical_devices(options: options_lib.TrainOptions) -> None:
 def _status_adder(options: options_lib.TrainOptions,
                   config: tf.estimator.RunConfig) -> Callable:
   """Returns a function that adds the hook which reports to the launcher."""
+  task = cluster_task.task_of(config)
   # A process without a cluster calls itself a worker; it is the chief.
-  task_type = config.task_type if config.cluster_spec.jobs else 'chief'
-  task = tf_config.Task(task_type, config.task_id)
-  path = run_files.status_path(options.model_dir, task)
+  task_type = task.task_type if task.cluster_spec.jobs else 'chief'
+  path = run_files.status_path(options.model_dir,
+                               tf_config.Task(task_type, task.task_id))
 
   def add_status(spec, figures, counts):
+    figures = {**figures, **strategies.figures(options)}
     for name, figure in {**figures, **counts}.items():
       tf1.summary.scalar(name.replace(' ', '_'), figure)
+    counts = {**counts, **strategies.counts(options)}
     hook = status.StatusHook(path, spec.loss, figures, counts)
     return spec._replace(training_hooks=(*spec.training_hooks, hook))
 

@@ -13,10 +13,11 @@ from typing import Union
 
 WRAPPERS = ('elastic_average', 'drop_stale', 'variable_clipping', 'tower',
             'cross_shard', 'none')
+STRATEGIES = WRAPPERS
 # These split the work over devices of one process; no cluster is started.
-ONE_PROCESS_WRAPPERS = ('tower', 'cross_shard')
+_ONE_PROCESS = ('tower', 'cross_shard')
 # These need a place that all the processes share.
-PS_WRAPPERS = ('elastic_average', 'drop_stale')
+_NEED_PS = ('elastic_average', 'drop_stale')
 OPTIMIZERS = ('adagrad', 'adam', 'momentum', 'sgd')
 
 FILE_NAME = 'train_options.json'
@@ -45,7 +46,9 @@ class TrainOptions:
 
   Attributes:
     model_dir: Where checkpoints, events, logs and the figure go.
-    wrapper: One of `WRAPPERS`.
+    wrapper: One of `WRAPPERS`, put around the optimizer. None:
+      elastic_average, or none with a strategy.
+    strategy: One of `STRATEGIES`, under which the plain model_fn runs.
     model: One of `MODELS`.
     workers: How many workers train besides the chief, which trains too. None:
       1, or 0 for a wrapper that runs in one process.
@@ -71,7 +74,8 @@ class TrainOptions:
   """
 
   model_dir: str
-  wrapper: str = 'elastic_average'
+  wrapper: Optional[str] = None
+  strategy: str = 'none'
   model: str = 'mlp'
   workers: Optional[int] = None
   ps: Optional[int] = None
@@ -98,13 +102,16 @@ class TrainOptions:
       ValueError: a setting is out of its range, or two do not go together.
     """
     _check_choice('model_dir', self.model_dir, None)
+    self._default(
+        'wrapper', 'elastic_average' if self.strategy == 'none' else 'none')
     _check_choice('wrapper', self.wrapper, WRAPPERS)
+    _check_choice('strategy', self.strategy, STRATEGIES)
     _check_choice('model', self.model, MODELS)
+    self._check_one_technique()
     defaults = MODELS[self.model]
-    local = self.wrapper in ONE_PROCESS_WRAPPERS
-    self._default('workers', 0 if local else 1)
-    needs_ps = self.workers or self.wrapper in PS_WRAPPERS
-    self._default('ps', 1 if needs_ps and not local else 0)
+    self._default('workers', 0 if self.has_devices else 1)
+    needs_ps = self.workers or self.technique in _NEED_PS
+    self._default('ps', 1 if needs_ps and not self.has_devices else 0)
     for name in ('optimizer', 'learning_rate', 'batch_size', 'steps'):
       self._default(name, getattr(defaults, name))
     _check_choice('optimizer', self.optimizer, OPTIMIZERS)
@@ -116,6 +123,22 @@ class TrainOptions:
     """Whether one process does everything."""
     return not self.workers and not self.ps
 
+  @property
+  def technique(self) -> str:
+    """What trains, be it as a wrapper or as a strategy."""
+    return self.wrapper if self.strategy == 'none' else self.strategy
+
+  @property
+  def has_devices(self) -> bool:
+    """Whether the work is split over `devices` of one process."""
+    return self.technique in _ONE_PROCESS
+
+  @property
+  def title(self) -> str:
+    """What runs, for people."""
+    kind = 'wrapper' if self.strategy == 'none' else 'strategy'
+    return f'{self.model} with {kind}={self.technique}'
+
   def save(self) -> pathlib.Path:
     """Writes the settings into `model_dir`, where `load` finds them."""
     path = pathlib.Path(self.model_dir) / FILE_NAME
@@ -126,6 +149,13 @@ class TrainOptions:
     if getattr(self, name) is None:
       # The way that `dataclasses` provides for frozen classes.
       object.__setattr__(self, name, value)
+
+  def _check_one_technique(self) -> None:
+    if 'none' not in (self.wrapper, self.strategy):
+      raise ValueError(
+          '`wrapper` and `strategy` exclude each other: under a strategy the '
+          f'optimizer is a plain one. Received: wrapper={self.wrapper}, '
+          f'strategy={self.strategy}. Leave one of them out.')
 
   def _check_numbers(self) -> None:
     _check_at_least('workers', self.workers, 0)
@@ -147,21 +177,21 @@ class TrainOptions:
                        f'{self.rho!r}')
 
   def _check_cluster(self) -> None:
-    if self.wrapper in ONE_PROCESS_WRAPPERS and not self.is_local:
+    if self.has_devices and not self.is_local:
       raise ValueError(
-          f'`wrapper={self.wrapper}` runs on the devices of one process. '
+          f'`{self.technique}` runs on the devices of one process. '
           f'Received: workers={self.workers}, ps={self.ps}. Leave both out; '
           '`devices` says on how many devices it runs.')
-    if self.wrapper in PS_WRAPPERS and not self.ps:
-      raise ValueError(f'`wrapper={self.wrapper}` needs a parameter server. '
+    if self.technique in _NEED_PS and not self.ps:
+      raise ValueError(f'`{self.technique}` needs a parameter server. '
                        'Received: ps=0. Set `ps` to 1 or more.')
     if self.workers and not self.ps:
       raise ValueError(
           'Workers need a parameter server to share the variables. Received: '
           f'workers={self.workers}, ps=0. Set `ps` to 1 or more.')
-    if self.wrapper == 'cross_shard' and self.batch_size % self.devices:
+    if self.has_devices and self.batch_size % self.devices:
       raise ValueError(
-          '`batch_size` must be divisible by `devices`, because each shard '
+          '`batch_size` must be divisible by `devices`, because each device '
           f'gets an equal part. Received: batch_size={self.batch_size}, '
           f'devices={self.devices}.')
 

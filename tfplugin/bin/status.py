@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import time
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -48,14 +49,16 @@ class StatusHook(tf1.train.SessionRunHook):
 
   def __init__(self, path: Union[str, os.PathLike], loss: tf.Tensor,
                figures: Mapping[str, tf.Tensor],
-               counts: Mapping[str, tf.Tensor]):
+               counts: Mapping[str, Union[tf.Tensor,
+                                          Callable[[], tf.Tensor]]]):
     """Prepares the file.
 
     Args:
       path: The file; what an earlier run wrote is overwritten.
       loss: Scalar tensor.
       figures: Scalar tensors by the name under which they are shown.
-      counts: Likewise, where the sum over the roles is shown.
+      counts: Likewise, where the sum over the roles is shown; or functions
+        that find the tensor once the whole graph is there.
     """
     self._path = pathlib.Path(path)
     self._tensors = {'loss': loss}
@@ -71,6 +74,9 @@ class StatusHook(tf1.train.SessionRunHook):
   def begin(self) -> None:
     """Opens the file and finds the global step."""
     self._tensors['global_step'] = tf1.train.get_global_step()
+    self._figures['counts'] = {
+        name: count() if callable(count) else count
+        for name, count in self._figures['counts'].items()}
     self._file = open(self._path, 'w')
 
   def before_run(self, run_context) -> tf1.train.SessionRunArgs:

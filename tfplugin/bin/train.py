@@ -19,8 +19,11 @@ _int, _float, _bool = (flags.DEFINE_integer, flags.DEFINE_float,
                        flags.DEFINE_bool)
 # Each flag sets the field of `TrainOptions` of the same name.
 _OPTIONS = (
-    flags.DEFINE_enum('wrapper', 'elastic_average', options_lib.WRAPPERS,
-                      'What is put around the optimizer.'),
+    flags.DEFINE_enum('wrapper', None, options_lib.WRAPPERS, 'What is put '
+                      'around the optimizer. Default: elastic_average, or '
+                      'none with a strategy.'),
+    flags.DEFINE_enum('strategy', 'none', options_lib.STRATEGIES, 'What the '
+                      'model, with a plain optimizer, runs under.'),
     flags.DEFINE_enum('model', 'mlp', list(options_lib.MODELS), 'mlp and cnn '
                       'classify digits; embedding learns word vectors.'),
     _int('workers', None, 'Worker processes besides the chief, which trains '
@@ -56,12 +59,19 @@ def main(argv: list[str]) -> None:
     raise app.UsageError(f'Unknown arguments: {" ".join(argv[1:])}')
   values = {flag.name: flag.value for flag in _OPTIONS}
   if not values['model_dir']:
-    values['model_dir'] = time.strftime(
-        f'runs/{values["wrapper"]}-{values["model"]}-%Y%m%d-%H%M%S')
+    values['model_dir'] = _new_model_dir(**values)
   # The roles' logs have TensorFlow's messages; here they would break the line.
   tf.get_logger().setLevel('ERROR')
   with failures.shown():
     report.show(train_lib.train(options_lib.TrainOptions(**values)))
+
+
+def _new_model_dir(wrapper: str, strategy: str, model: str,
+                   **unused_values) -> str:
+  kind = wrapper or 'elastic_average'
+  if strategy != 'none':
+    kind = f'{strategy}-strategy'
+  return time.strftime(f'runs/{kind}-{model}-%Y%m%d-%H%M%S')
 
 
 def run() -> None:

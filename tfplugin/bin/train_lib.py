@@ -164,9 +164,8 @@ def _result(options: options_lib.TrainOptions, tasks: Sequence[tf_config.Task],
   known = [s for s in statuses.values() if s is not None]
   eval_dir = run_files.eval_dir(options.model_dir)
   accuracy = events.read_curve(eval_dir, 'accuracy').values
-  title = f'{options.model} with {options.wrapper}'
   return report.Result(
-      title=title,
+      title=options.title,
       accuracy=accuracy[-1] if accuracy else None,
       first_step=first_step,
       last_step=checkpoints.global_step(options.model_dir),
@@ -180,7 +179,7 @@ def _result(options: options_lib.TrainOptions, tasks: Sequence[tf_config.Task],
           'checkpoint': tf.train.latest_checkpoint(options.model_dir),
           'TensorBoard': f'tensorboard --logdir {options.model_dir}',
           'logs': str(run_files.log_dir(options.model_dir)),
-          'curves': str(curves.draw(options.model_dir, title)),
+          'curves': str(curves.draw(options.model_dir, options.title)),
       })
 
 
@@ -191,7 +190,7 @@ def _norms(options: options_lib.TrainOptions) -> dict[str, float]:
   reader = tf.train.load_checkpoint(options.model_dir)
   return {
       f'largest row norm of {name} (bound {options.max_norm:g})'
-      if options.wrapper == 'variable_clipping' else
+      if options.technique == 'variable_clipping' else
       f'largest row norm of {name}':
           float(np.linalg.norm(reader.get_tensor(name), axis=1).max())
       for name in models.EMBEDDING_TABLES

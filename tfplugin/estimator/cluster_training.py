@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tfplugin.estimator import cluster_task
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import wait_for_chief_hook
@@ -47,37 +48,19 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   Raises:
     TimeoutError: a wait reached its limit; the message names who was awaited.
 
-  Example:
-    >>> import tfplugin.estimator
-    >>> def model_fn(features, labels, mode):
-    ...   w = tf.compat.v1.get_variable('w', initializer=0.0)
-    ...   loss = tf.reduce_mean(tf.square(w * features - labels))
-    ...   optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.25)
-    ...   return tf.estimator.EstimatorSpec(
-    ...       mode, loss=loss, train_op=optimizer.minimize(
-    ...           loss, tf.compat.v1.train.get_global_step()))
-    >>> def input_fn():
-    ...   return tf.data.Dataset.from_tensors(([1.0], [2.0])).repeat()
-    >>> estimator = tf.estimator.Estimator(model_fn)
-    >>> metrics, _ = tfplugin.estimator.train_and_evaluate(
-    ...     estimator, tf.estimator.TrainSpec(input_fn, max_steps=1),
-    ...     tf.estimator.EvalSpec(input_fn, steps=1))
-    >>> float(metrics['loss'])  # w = 0.25 * 2 * 2 = 1
-    1.0
-
   Differences from tf.contrib: there a ps never ended, the chief left before its
   workers, and a worker that lost the race for the start lost 30 s.
   """
-  config = estimator.config
-  if config.task_type == 'ps':
-    parameter_server.run_parameter_server(config)
+  task = cluster_task.task_of(estimator.config)
+  if task.task_type == 'ps':
+    parameter_server.run_parameter_server(task)
     return None
-  if config.task_type == 'worker':
-    hook = wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs)
+  if task.task_type == 'worker':
+    hook = wait_for_chief_hook.WaitForChiefHook(task, start_limit_secs)
     train_spec = train_spec._replace(hooks=(hook, *train_spec.hooks))
   result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
-  if config.task_type in ('chief', 'worker') and config.num_ps_replicas:
-    wait_for_workers_hook.wait_for_workers(config, finish_limit_secs)
+  if task.task_type in ('chief', 'worker') and task.num_ps_replicas:
+    wait_for_workers_hook.wait_for_workers(task, finish_limit_secs)
     finish_board.report_finished(
-        config.cluster_spec, f'{config.task_type}:{config.task_id}')
+        task.cluster_spec, f'{task.task_type}:{task.task_id}')
   return result

@@ -1,0 +1,79 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the main job's strategies; tests/distributed has them in clusters."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import experiment
+from tfplugin.bin import options as options_lib
+from tfplugin.bin import run_files
+from tfplugin.bin import status
+from tfplugin.bin import strategies
+from tfplugin.bin import tf_config
+
+tf1 = tf.compat.v1
+
+_STEPS = 6
+
+
+def _train(model_dir, monkeypatch, **kwargs):
+  """Trains in this process; returns its last status and the metrics."""
+  # conftest has made the logical devices.
+  monkeypatch.setattr(tf.config, 'set_logical_device_configuration',
+                      lambda *args: None)
+  options = options_lib.TrainOptions(
+      model_dir=str(model_dir), workers=0, steps=_STEPS, max_norm=0.5,
+      **kwargs)
+  run_files.status_dir(model_dir).mkdir(exist_ok=True)
+  parts = experiment.make_experiment(options)
+  parts.estimator.train(parts.train_spec.input_fn, max_steps=_STEPS)
+  last = status.read_last(
+      run_files.status_path(model_dir, tf_config.Task('chief', 0)))
+  return last, parts.estimator.evaluate(parts.eval_spec.input_fn)
+
+
+@pytest.mark.parametrize('strategy, figures, counts', [
+    ('elastic_average', {'elastic distance'}, {}),
+    ('drop_stale', set(), {'dropped': 0, 'applied': _STEPS}),
+    ('variable_clipping', {'fraction of rows at the bound'}, {}),
+    ('tower', set(), {}),
+    ('cross_shard', set(), {}),
+])
+def test_a_strategy_trains_the_plain_model(
+    tmp_path, monkeypatch, strategy, figures, counts):
+  last, metrics = _train(tmp_path, monkeypatch, strategy=strategy)
+  assert last.local_steps == _STEPS
+  assert set(last.figures) == figures
+  assert last.counts == counts
+  assert metrics['global_step'] == _STEPS
+  # Another process goes on from it without a strategy.
+  _, plain = _train(tmp_path, monkeypatch, wrapper='none')
+  assert plain['accuracy'] == metrics['accuracy']
+
+
+@pytest.mark.parametrize('model', options_lib.MODELS)
+def test_each_model_has_rules_for_what_is_clipped(
+    tmp_path, monkeypatch, model):
+  _train(tmp_path, monkeypatch, strategy='variable_clipping', model=model)
+  reader = tf.train.load_checkpoint(str(tmp_path))
+  name = 'embedding' if model == 'embedding' else 'logits/kernel'
+  axis = 1 if model == 'embedding' else 0
+  norms = np.linalg.norm(reader.get_tensor(name), axis=axis)
+  assert norms.max() <= 0.5 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize('strategy', ['tower', 'cross_shard'])
+def test_devices_share_the_rows_of_a_step(tmp_path, monkeypatch, strategy):
+  monkeypatch.setattr(tf.config, 'set_logical_device_configuration',
+                      lambda *args: None)
+  parts = experiment.make_experiment(options_lib.TrainOptions(
+      model_dir=str(tmp_path), strategy=strategy, batch_size=32, devices=2))
+  _, labels = next(iter(parts.train_spec.input_fn()))
+  assert len(labels) == 16
+
+
+def test_no_strategy_is_made_where_none_is_asked_for():
+  options = options_lib.TrainOptions(model_dir='unused')
+  assert strategies.make_strategy(options) is None
