@@ -48,6 +48,24 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   Raises:
     TimeoutError: a wait reached its limit; the message names who was awaited.
 
+  Example:
+    >>> import tfplugin.estimator
+    >>> def model_fn(features, labels, mode):
+    ...   w = tf.compat.v1.get_variable('w', initializer=0.0)
+    ...   loss = tf.reduce_mean(tf.square(w * features - labels))
+    ...   optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.25)
+    ...   return tf.estimator.EstimatorSpec(
+    ...       mode, loss=loss, train_op=optimizer.minimize(
+    ...           loss, tf.compat.v1.train.get_global_step()))
+    >>> def input_fn():
+    ...   return tf.data.Dataset.from_tensors(([1.0], [2.0])).repeat()
+    >>> estimator = tf.estimator.Estimator(model_fn)
+    >>> metrics, _ = tfplugin.estimator.train_and_evaluate(
+    ...     estimator, tf.estimator.TrainSpec(input_fn, max_steps=1),
+    ...     tf.estimator.EvalSpec(input_fn, steps=1))
+    >>> float(metrics['loss'])  # w = 0.25 * 2 * 2 = 1
+    1.0
+
   Differences from tf.contrib: there a ps never ended, the chief left before its
   workers, and a worker that lost the race for the start lost 30 s.
   """
