@@ -1,10 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-<<<<<<< HEAD
 """Tests of the main job's strategies, in one process."""
-=======
-"""Tests of the main job's strategies; tests/distributed has them in clusters."""
->>>>>>> 970612ffdd651e95d24c76a63b2d987b45c3802a
 
 import numpy as np
 import pytest
