@@ -249,6 +249,33 @@ def test_lock_lets_the_update_through(behavior):
   np.testing.assert_allclose(got, [[1.2, 1.6]], rtol=1e-6)
 
 
+def test_update_and_clip_are_made_under_one_lock(behavior):
+  with tf.Graph().as_default() as graph:
+    w = tf1.get_variable('w', initializer=[[6.0, 8.0]])
+    optimizer = Optimizer(_sgd(), [(w, 1)], 2.0, use_locking=True)
+    before = set(graph.get_operations())
+    train_op = optimizer.apply_gradients([(tf.zeros([1, 2]), w)])
+    new = [op for op in graph.get_operations() if op not in before]
+    lock, = (op for op in new if op.type == 'MutexLock')
+    release, = (op for op in new if op.type == 'ConsumeMutexLock')
+    update, = (op for op in new if op.type.endswith('ApplyGradientDescent'))
+    clip = next(op for op in new if op.type in ('If', 'Merge'))
+  assert _follows(update, lock) and _follows(clip, update)
+  assert _follows(release, clip)
+  assert train_op is release or _follows(train_op, release)
+
+
+def _follows(op, other):
+  """Whether `op` waits for `other`."""
+  seen, waiting = set(), [op]
+  while waiting:
+    op = waiting.pop()
+    if op not in seen:
+      seen.add(op)
+      waiting += [*(t.op for t in op.inputs), *op.control_inputs]
+  return other in seen
+
+
 def test_an_exported_graph_can_be_imported_and_trained(behavior, tmp_path):
   path = str(tmp_path / 'graph.meta')
   with tf.Graph().as_default():
