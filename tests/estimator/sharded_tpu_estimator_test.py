@@ -240,3 +240,33 @@ def test_per_host_v2_without_a_dataset_is_refused(tmp_path):
   estimator = _make(tmp_path, deployment=_PIPELINE.PER_HOST_V2, seen=_Shared())
   with pytest.raises(TypeError, match='must return a `tf.data.Dataset`'):
     estimator.train(lambda params: (_X[:2], _X[:2]), max_steps=1)
+
+
+@pytest.mark.usefixtures('behavior')
+@pytest.mark.parametrize('optimizer, train', [
+    (lambda: tf1.tpu.CrossShardOptimizer(_sgd()), _minimize),
+    (_sgd, lambda optimizer, loss, w: _minimize(
+        optimizer, tf1.tpu.cross_replica_sum(loss, [[0, 1]]), w)),
+], ids=['optimizer', 'sum'])
+def test_ops_of_a_tpu_are_refused_with_the_replacement(
+    tmp_path, optimizer, train):
+  estimator = _make(tmp_path, optimizer=optimizer, train=train, seen=_Shared())
+  with pytest.raises(RuntimeError, match='Use `tfplugin.cross_replica_sum` and'
+                     ' `tfplugin.CrossShardOptimizer`'):
+    estimator.train(_input_fn, max_steps=1)
+
+
+@pytest.mark.usefixtures('behavior')
+@pytest.mark.parametrize('groups, expected', [
+    ([[0, 1], [2, 3]], 1.0),
+    ([[3, 0], [1, 2]], 3.4),
+])
+def test_variables_follow_the_group_of_the_first_shard(
+    tmp_path, groups, expected):
+  # The shards' gradients are -4 x**2: -4, -16, -36 and -64. The mean over
+  # shards 0 and 1 is -10, over 0 and 3 it is -34; the rate is 0.1.
+  estimator = _make(tmp_path, num_shards=4, seen=_Shared(),
+                    optimizer=lambda: _sharded_sgd(group_assignment=groups))
+  estimator.train(_input_fn, max_steps=1)
+  np.testing.assert_allclose(
+      estimator.get_variable_value('w'), [[expected]], rtol=1e-6)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -114,11 +115,13 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
     """Whether `tf.gradients` in a tower returns the gradient of the batch."""
     return self._run.gradients_are_summed
 
-  def sum_gradient(self, variable: tf.Variable, gradient):
-    """Returns the plain sum over the towers, which is applied as it is."""
+  def sum_gradient(self, variable: tf.Variable, gradient,
+                   towers: Sequence[int]):
+    """Returns the plain sum over `towers`, which is applied as it is."""
     return self._labelled(
         f'the sum of the gradient of `{variable.name}`',
-        self._run.sum_unweighted, (gradient,), {})
+        functools.partial(self._run.sum_unweighted, towers=towers),
+        (gradient,), {})
 
   def _merge_call(self, fn: Callable, args: tuple, kwargs: dict):
     return self._labelled(_label(fn, args), fn, args, kwargs)
@@ -255,12 +258,11 @@ class TowerRun:
     self._summed.add(total)
     return total
 
-  def sum_unweighted(self, strategy, gradient):
-    """Sums `gradient`, one value per tower, whatever the towers' weights."""
-    values = strategy.experimental_local_results(gradient)
-    if len(values) != self._num_towers:
-      values = values * self._num_towers
-    total = weighted_sum.weighted_sum(values, [1.0] * self._num_towers)
+  def sum_unweighted(self, strategy, gradient, towers: Sequence[int]):
+    """Sums what `gradient` is in `towers`, whatever the towers' weights."""
+    values = self._per_tower(strategy, gradient)
+    total = weighted_sum.weighted_sum(
+        [values[tower] for tower in towers], [1.0] * len(towers))
     self._summed.add(total)
     return total
 

@@ -72,10 +72,29 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
 
   with strategy.scope():
     run, specs = strategy.build_towers(build, weights, sum_gradients=False)
+  _check_no_tpu_sums(run, num_shards)
   if isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     return _reduce_tpu_specs(specs, weights.rows)
   return joined_spec.join(
       call.mode, run, specs, weights.rows, shards.rows)
+
+
+def _check_no_tpu_sums(run: tower_run.TowerRun, num_shards: int) -> None:
+  """Raises if a shard sums by the TPU's own op.
+
+  Nothing off TPU can run that op, and its mere presence in a graph fails every
+  `session.run`, so it cannot be replaced afterwards.
+  """
+  for shard in range(num_shards):
+    for op in run.ops_of(shard):
+      if op.type == 'CrossReplicaSum':
+        raise RuntimeError(
+            'A model_fn that runs without a TPU must not use the ops of a TPU. '
+            f'Received: {op.name}, made by '
+            '`tf.compat.v1.tpu.cross_replica_sum` or '
+            '`tf.compat.v1.tpu.CrossShardOptimizer`. Use '
+            '`tfplugin.cross_replica_sum` and `tfplugin.CrossShardOptimizer`, '
+            'which use the TPU where there is one.')
 
 
 def _shard_params(arguments: dict[str, Any],

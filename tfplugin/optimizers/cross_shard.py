@@ -41,7 +41,8 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
   Estimator, that division is taken into account: `reduction` means the same
   everywhere. The towers of `replicate_model_fn` are one computation whose
   gradients are those of the whole batch already: there nothing is scaled or
-  summed again.
+  summed again. The shards of `ShardedTPUEstimator` share their variables, which
+  follow the group of shard 0: so does the checkpoint that a TPU writes.
 
   With one shard the gradients go to the wrapped optimizer unchanged; outside of
   every sharding context a warning is logged, once per optimizer.
@@ -189,12 +190,15 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     if not cross_replica.in_replicas():
       return super().apply_gradients(
           self._reduce(grads_and_vars), global_step, name)
+    tower = tower_run.current_tower()
+    if tower is not None and not tower.gradients_are_summed:
+      return super().apply_gradients(
+          self._sum_over_towers(tower, grads_and_vars), global_step, name)
     if size < tf.distribute.get_strategy().num_replicas_in_sync:
       return self._apply_per_group(grads_and_vars, global_step, name)
-    tower = tower_run.current_tower()
     if tower is not None:
-      return super().apply_gradients(
-          _sum_over_towers(tower, grads_and_vars), global_step, name)
+      # The towers are one computation: each has the gradient of the batch.
+      return super().apply_gradients(grads_and_vars, global_step, name)
     if _assigns_by_itself(self._optimizer):
       return self._apply_once(grads_and_vars, global_step, name)
     # The wrapped optimizer sums over the replicas.
@@ -233,6 +237,15 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     return [(g if g is None else cross_replica.cross_replica_sum(
         g, self._group_assignment), v) for g, v in grads_and_vars]
 
+  def _sum_over_towers(self, tower: tower_run.TowerContext,
+                       grads_and_vars: types.GradsAndVars) -> list:
+    """Sums over the towers of tower 0's group, whose variables all share."""
+    groups = self._group_assignment or [list(range(
+        tf.distribute.get_strategy().num_replicas_in_sync))]
+    group = next(group for group in groups if 0 in group)
+    return [(g if g is None else tower.sum_gradient(v, g, group), v)
+            for g, v in grads_and_vars]
+
   def _apply_per_group(self, grads_and_vars, global_step, name):
     """Applies to each replica's copy what its group's gradients sum up to."""
     if isinstance(self._optimizer, wrapper.OptimizerWrapper):
@@ -262,15 +275,6 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
 
     pairs = [(g, v) for g, v in grads_and_vars if g is not None]
     return tf.distribute.get_replica_context().merge_call(apply, args=(pairs,))
-
-
-def _sum_over_towers(tower: tower_run.TowerContext,
-                     grads_and_vars: types.GradsAndVars) -> list:
-  """The gradients of the whole batch; where towers are one, they are that."""
-  if tower.gradients_are_summed:
-    return grads_and_vars
-  return [(g if g is None else tower.sum_gradient(v, g), v)
-          for g, v in grads_and_vars]
 
 
 def _assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
