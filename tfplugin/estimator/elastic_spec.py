@@ -140,7 +140,7 @@ def complete(
   starts = [_CentersStart(getter), *(optimizer.make_session_run_hook(
       worker.is_chief, worker.index) for optimizer in optimizers)]
   chief_hooks = list(spec.training_chief_hooks or ())
-  if config is not None and (
+  if config is not None and config.model_dir and (
       config.save_checkpoints_steps or config.save_checkpoints_secs):
     chief_hooks.append(elastic_checkpoint_hook.ElasticCheckpointHook(
         together, config.model_dir, saver,
@@ -220,9 +220,10 @@ def _init_fn(own: Optional[Callable], getter: _Getter) -> Callable:
   It runs before the copies are initialised: those that are, the model_fn set.
   """
   with tf1.control_dependencies(None), tf1.name_scope('elastic_init_fn'):
-    is_set = [tf1.is_variable_initialized(pair.local) for pair in getter.pairs]
+    is_set = tf.stack([tf1.is_variable_initialized(pair.local)
+                       for pair in getter.pairs])
     to_center = [
-        pair.center.assign(pair.local.read_value(), read_value=False).op
+        tf.group(pair.center.assign(pair.local.read_value(), read_value=False))
         for pair in getter.pairs]
 
   def init_fn(scaffold, session):

@@ -1,0 +1,209 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of merging what elastic averaging needs into a user's spec."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.estimator import elastic_average
+from tfplugin.estimator import elastic_spec
+from tfplugin.testing import decorated_models
+
+tf1 = tf.compat.v1
+TRAIN = tf.estimator.ModeKeys.TRAIN
+
+
+def _frozen():
+  return tf1.train.GradientDescentOptimizer(0.0)
+
+
+def _with(scaffold=None, make_optimizer=_frozen, **fields):
+  """A decorated regression whose spec has more; `scaffold` makes its own."""
+
+  @elastic_average(communication_period=2, moving_rate=0.5)
+  def model_fn(features, labels, mode):
+    spec = decorated_models.regression(make_optimizer=make_optimizer)(
+        features, labels, mode)
+    return spec._replace(
+        scaffold=scaffold() if scaffold else None, **fields)
+
+  return model_fn
+
+
+def _build(model_fn):
+  """Returns the spec of a call in the default graph."""
+  tf1.train.get_or_create_global_step()
+  return decorated_models.call(model_fn, TRAIN, tf.ones([4, 2]),
+                               tf.ones([4, 1]))
+
+
+def _saved(saver, directory):
+  with tf1.Session() as session:
+    session.run([tf1.global_variables_initializer(),
+                 tf1.local_variables_initializer()])
+    path = saver.save(session, str(directory / 'x'))
+  return sorted(name for name, _ in tf.train.list_variables(path))
+
+
+def test_returns_a_new_spec_and_keeps_the_users_hooks():
+  hook, chief_hook = tf1.train.SessionRunHook(), tf1.train.SessionRunHook()
+  own = []
+
+  @elastic_average
+  def model_fn(features, labels, mode):
+    spec = decorated_models.regression()(features, labels, mode)
+    own.append(spec._replace(training_hooks=(hook,),
+                             training_chief_hooks=(chief_hook,),
+                             scaffold=tf1.train.Scaffold()))
+    return own[0]
+
+  with tf.Graph().as_default():
+    spec = _build(model_fn)
+  assert spec is not own[0]
+  assert own[0].training_hooks == (hook,)
+  assert own[0].scaffold.saver is None
+  assert own[0].scaffold is not spec.scaffold
+  assert spec.training_hooks[-1] is hook
+  assert len(spec.training_hooks) == 3
+  assert spec.training_chief_hooks == (chief_hook,)
+  assert spec.train_op is own[0].train_op
+
+
+def test_scaffold_without_a_saver_keeps_the_rest():
+  ops = {}
+
+  def scaffold():
+    ops.update({name: tf.no_op(name) for name in ('init_op', 'ready')})
+    return tf1.train.Scaffold(
+        init_op=ops['init_op'], ready_op=ops['ready'],
+        init_feed_dict={'a': 1}, summary_op=tf.constant('s'))
+
+  with tf.Graph().as_default():
+    spec = _build(_with(scaffold))
+  assert spec.scaffold.init_op is ops['init_op']
+  assert spec.scaffold.ready_op is ops['ready']
+  assert spec.scaffold.init_feed_dict == {'a': 1}
+  assert spec.scaffold.saver is not None
+
+
+def test_init_fn_sets_the_centre(behavior):
+  def init_fn(scaffold, session):
+    del scaffold
+    weight, = [v for v in tf1.trainable_variables() if v.op.name == 'weight']
+    weight.load([[7.0], [8.0]], session)
+
+  values = decorated_models.train(
+      _with(lambda: tf1.train.Scaffold(init_fn=init_fn)), 1)
+  for name in ('weight', 'global_center_variable/weight'):
+    np.testing.assert_array_equal(values[name], [[7.0], [8.0]])
+  # The bias, which it leaves alone, starts as ever.
+  assert values['global_center_variable/bias'] == 0.125
+
+
+def test_local_init_op_is_run_and_the_copies_too(behavior):
+  def scaffold():
+    flag = tf1.get_local_variable('flag', initializer=1.0)
+    counter = tf1.get_local_variable('counter', initializer=0.0)
+    return tf1.train.Scaffold(local_init_op=tf.group(
+        flag.initializer, counter.assign(5.0)))
+
+  values = decorated_models.train(_with(
+      scaffold, make_optimizer=decorated_models.momentum), 1)
+  assert values['flag'] == 1.0
+  assert values['counter'] == 5.0
+  assert values['local_step'] == 1
+
+
+def test_custom_saver_is_made_anew_for_the_centre(behavior, tmp_path):
+  def scaffold():
+    return tf1.train.Scaffold(saver=tf1.train.Saver(
+        tf1.trainable_variables(), max_to_keep=7))
+
+  with tf.Graph().as_default():
+    spec = _build(_with(scaffold))
+    assert _saved(spec.scaffold.saver, tmp_path) == ['bias', 'weight']
+    assert spec.scaffold.saver.saver_def.max_to_keep == 7
+
+
+def test_default_saver_of_the_user_saves_all(behavior, tmp_path):
+  with tf.Graph().as_default():
+    spec = _build(_with(
+        lambda: tf1.train.Scaffold(saver=tf1.train.Saver(max_to_keep=3)),
+        make_optimizer=decorated_models.momentum))
+    assert _saved(spec.scaffold.saver, tmp_path) == [
+        'bias', 'bias/Momentum', 'global_step', 'weight', 'weight/Momentum']
+    assert spec.scaffold.saver.saver_def.max_to_keep == 3
+
+
+class _OtherSaver(tf1.train.Saver):
+  """What a user may have made."""
+
+
+def test_saver_of_another_class_is_a_conflict():
+  with tf.Graph().as_default(), pytest.raises(
+      ValueError, match='scaffold.*_OtherSaver'):
+    _build(_with(lambda: tf1.train.Scaffold(saver=_OtherSaver())))
+
+
+def test_checkpoint_hook_of_the_user_is_a_conflict(tmp_path):
+  hook = tf1.train.CheckpointSaverHook(str(tmp_path), save_steps=1)
+  for field in ('training_hooks', 'training_chief_hooks'):
+    with tf.Graph().as_default(), pytest.raises(
+        ValueError, match='save_checkpoints_steps'):
+      _build(_with(**{field: (hook,)}))
+
+
+def _config(monkeypatch, cluster, task_type, index):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': task_type, 'index': index}}))
+  return tf.estimator.RunConfig()
+
+
+CLUSTER = {'chief': ['a:1'], 'worker': ['b:1', 'c:1'], 'ps': ['d:1']}
+
+
+@pytest.mark.parametrize('task_type, index, expected', (
+    ('chief', 0, elastic_spec.Worker(3, 0, '/job:chief/task:0', True)),
+    ('worker', 1, elastic_spec.Worker(3, 2, '/job:worker/task:1', False))))
+def test_worker_of_a_cluster(monkeypatch, task_type, index, expected):
+  config = _config(monkeypatch, CLUSTER, task_type, index)
+  assert elastic_spec.worker_of(config, None) == expected
+
+
+def test_worker_without_a_cluster():
+  alone = elastic_spec.Worker(1, 0, '', True)
+  assert elastic_spec.worker_of(None, None) == alone
+  assert elastic_spec.worker_of(tf.estimator.RunConfig(), None) == alone
+
+
+def test_clusters_that_cannot_be_are_refused(monkeypatch):
+  config = _config(monkeypatch, CLUSTER, 'worker', 0)
+  with pytest.raises(ValueError, match='`num_worker` must be at least'):
+    elastic_spec.worker_of(config, 2)
+  config = _config(monkeypatch, {
+      'chief': ['a:1'], 'worker': ['b:1']}, 'chief', 0)
+  with pytest.raises(ValueError, match='needs a parameter server'):
+    elastic_spec.worker_of(config, None)
+
+
+def test_variables_of_a_cluster_stay_on_its_servers(monkeypatch):
+  config = _config(monkeypatch, CLUSTER, 'worker', 1)
+  setter = tf1.train.replica_device_setter(
+      cluster=config.cluster_spec, worker_device='/job:worker/task:1')
+  with tf.Graph().as_default(), tf1.device(setter):
+    tf1.train.get_or_create_global_step()
+    elastic_average(decorated_models.regression())(
+        features=tf.ones([4, 2]), labels=tf.ones([4, 1]), mode=TRAIN,
+        config=config)
+    devices = {v.op.name: v.device for v in
+               [*tf1.global_variables(), *tf1.local_variables()]}
+  for name, device in devices.items():
+    shared = name.startswith('global')
+    assert device.startswith('/job:ps' if shared else '/job:worker/task:1'), (
+        name, device)
+  assert 'weight/Momentum' in devices

@@ -1,0 +1,92 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what decorators refuse of a model_fn."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tfplugin import estimator
+from tfplugin.testing import decorated_models
+
+tf1 = tf.compat.v1
+TRAIN = tf.estimator.ModeKeys.TRAIN
+DECORATORS = {
+    'clip_variables': estimator.clip_variables(
+        rules={'weight': 0}, max_norm=1.0),
+    'cross_shard': estimator.cross_shard(devices=['/cpu:0', '/cpu:1']),
+    'drop_stale_gradients': estimator.drop_stale_gradients(staleness=1),
+    'elastic_average': estimator.elastic_average(),
+}
+
+
+@pytest.fixture(params=sorted(DECORATORS), name='name')
+def _name(request):
+  return request.param
+
+
+def _refuses(name, model_fn, error, match):
+  with tf.Graph().as_default():
+    tf1.train.get_or_create_global_step()
+    with pytest.raises(error, match=match):
+      decorated_models.call(DECORATORS[name](model_fn), TRAIN,
+                            tf.ones([4, 2]), tf.ones([4, 1]))
+
+
+def test_no_spec(name):
+  def model_fn(features, labels, mode):
+    del labels, mode
+    return tf.reduce_sum(features)
+
+  _refuses(name, model_fn, TypeError, 'must return a `tf.estimator.Estim')
+
+
+@pytest.mark.parametrize('other_mode, field', (
+    (tf.estimator.ModeKeys.PREDICT, 'loss'),
+    (tf.estimator.ModeKeys.EVAL, 'train_op')))
+def test_spec_without(name, other_mode, field):
+  """An EstimatorSpec of TRAIN refuses that itself; not so of another mode."""
+
+  def model_fn(features, labels, mode):
+    del mode
+    return decorated_models.regression()(features, labels, other_mode)
+
+  _refuses(name, model_fn, ValueError,
+           f'`{name}` must return a `{field}` in TRAIN')
+
+
+class _AssignsItself(tf1.train.Optimizer):
+  """As hand-made optimizers do, it never calls what it overrides."""
+
+  def __init__(self):
+    super().__init__(False, 'assigns')
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    return tf.group(*(v.assign_sub(g) for g, v in grads_and_vars))
+
+
+def test_optimizer_that_is_not_met(name):
+  def model_fn(features, labels, mode):
+    return decorated_models.regression(make_optimizer=_AssignsItself)(
+        features, labels, mode)
+
+  _refuses(name, model_fn, ValueError, 'where it is made: `tfplugin')
+
+
+def test_train_op_of_no_optimizer(name):
+  def model_fn(features, labels, mode):
+    w = tf1.get_variable('weight', initializer=[[0.5], [-0.25]])
+    loss = tf.reduce_sum(features @ w - labels)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.no_op())
+
+  _refuses(name, model_fn, ValueError, 'must apply gradients')
+
+
+@pytest.mark.parametrize('model_fn, error, match', (
+    (3, TypeError, '`model_fn` must be a function'),
+    (lambda labels: None, ValueError, 'must take `features`'),
+    (lambda features, size: None, ValueError, 'needs `size`')))
+def test_wrong_signature(name, model_fn, error, match):
+  with pytest.raises(error, match=match):
+    DECORATORS[name](model_fn)
