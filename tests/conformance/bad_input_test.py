@@ -68,7 +68,8 @@ def _assert_refused(error, message, call):
     ('sgd', 'Pass e.g.')], ids=('keras', 'keras_legacy', 'class', 'name'))
 @pytest.mark.parametrize('name', _MAKERS)
 def test_wrong_optimizer_type(behavior, name, opt, remedy):
-  _assert_refused(TypeError, f'`opt(imizer_or_optimizer_fn)?` must be.*{remedy}',
+  argument = '`opt(imizer_or_optimizer_fn)?` must be'
+  _assert_refused(TypeError, f'{argument}.*{remedy}',
                   lambda: _MAKERS[name](opt))
 
 

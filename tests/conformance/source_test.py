@@ -95,8 +95,6 @@ _TESTED_BY = {
 _EDITS_COLLECTIONS = {
     'tfplugin/distribute/tower_collections.py':
         'a tower must see what it made itself; all is put back afterwards',
-    'tfplugin/distribute/tower_variables.py':
-        'a variable that towers share is listed in the view of each tower',
 }
 
 # A file imports from its own layer and from those before it.

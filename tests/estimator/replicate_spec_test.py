@@ -119,6 +119,31 @@ def test_keeps_nothing_in_collections(behavior):
     tf1.train.import_meta_graph(meta_graph)
 
 
+def test_collections_hold_the_variables_of_one_device(behavior):
+  def model_fn(features, labels, mode):
+    hidden = tf1.layers.batch_normalization(_layers(features), training=True)
+    hidden = tf.keras.layers.Dense(1)(hidden)
+    bias = tf1.get_variable('bias', [2], collections=['mine', 'variables'])
+    loss = tf1.losses.mean_squared_error(labels, hidden + tf.reduce_sum(bias))
+    tf1.summary.scalar('summary', loss)
+    with tf.control_dependencies(tf1.get_collection('update_ops')):
+      train_op = tf1.train.AdamOptimizer(.1).minimize(loss)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+  found = []
+  for fn in (model_fn, replicate.replicate_model_fn(
+      model_fn, devices=_devices(3))):
+    with tf.Graph().as_default() as graph:
+      fn(tf.ones([4, 4]), tf.ones([4, 1]), _TRAIN)
+      found.append({
+          key: [value.name for value in graph.get_collection(key)]
+          for key in ('variables', 'trainable_variables', 'local_variables',
+                      'model_variables', 'mine', 'summaries')})
+      found[-1]['update_ops'] = len(graph.get_collection('update_ops'))
+  assert found[0] == found[1]
+  assert found[0]['mine'] == ['bias:0'] and found[0]['summaries']
+
+
 def test_batch_of_rank_0_is_refused(behavior):
   model_fn = replicate.replicate_model_fn(_predict_spec, devices=_devices(2))
   with tf.Graph().as_default():

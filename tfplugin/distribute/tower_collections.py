@@ -6,7 +6,12 @@ A model_fn asks the graph for what it has made so far: its losses, its update
 ops, its trainable variables. Where several towers are built into one graph, a
 later tower would find those of the earlier ones among its own. So each tower
 works on its own lists; when all towers are built, the graph holds everything
-that any of them added, nothing twice.
+that any of them added, nothing twice: the variables of one device, the losses
+and initializers of every tower.
+
+Nothing else than editing the lists shows a tower a part of them: the functions
+that a model_fn asks read the graph's own, and a graph for each tower would have
+variables of its own.
 """
 
 from __future__ import annotations

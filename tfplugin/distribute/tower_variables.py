@@ -127,9 +127,8 @@ class SharedVariables:
     _check_same(variable, name, kwargs, tower)
     self._taken[tower] = index + 1
     for key in keys:
-      values = tf1.get_collection_ref(key)
-      if not any(value is variable for value in values):
-        values.append(variable)
+      if not any(v is variable for v in tf1.get_collection(key)):
+        tf1.add_to_collection(key, variable)
     return variable
 
 

@@ -30,7 +30,7 @@ def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
   remedy = 'Pass e.g. `tf.compat.v1.train.AdamOptimizer(1e-3)`.'
   if isinstance(opt, type) and issubclass(opt, tf1.train.Optimizer):
     remedy = f'Pass an instance, not the class: `{opt.__name__}(...)`.'
-  # Of the class: an old Keras optimizer makes `iterations` when it is looked at.
+  # Of the class: looked at, an old Keras optimizer makes its `iterations`.
   elif hasattr(opt if isinstance(opt, type) else type(opt), 'iterations'):
     remedy = 'Keras optimizers are not supported. ' + remedy
   raise TypeError(f'`{argument}` must be an instance of '
