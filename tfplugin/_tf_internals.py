@@ -50,6 +50,9 @@ from tensorflow.python.framework import func_graph
 # `tf.compat.v1.colocate_with` warns and takes no distributed variable.
 from tensorflow.python.framework import ops
 
+# Whether ops are compiled; see `is_compiled`.
+from tensorflow.python.ops import control_flow_util
+
 # The store of `get_variable` and its key; see `copy_of_variable_store`.
 from tensorflow.python.ops import variable_scope
 
@@ -510,3 +513,12 @@ def arguments_of_saver(saver: tf1.train.Saver) -> tuple:
            'name', 'restore_sequentially', 'allow_empty', 'write_version',
            'pad_step_number', 'save_relative_paths', 'filename')
   return saver._var_list, {name: getattr(saver, '_' + name) for name in names}
+
+
+def is_compiled() -> bool:
+  """Whether ops made now are compiled by XLA: a TPU, or `jit_compile=True`.
+
+  No public function tells. XLA has no kernel for some ops on variables.
+  """
+  return bool(control_flow_util.GraphOrParentsInXlaContext(
+      tf1.get_default_graph()))

@@ -142,3 +142,55 @@ def test_clip_jointly_measures_across_parts(behavior, big, use_resource):
       session.run(result.operation)
       got = np.concatenate(session.run(parts))
   np.testing.assert_allclose(got, [[0.6, 0.3], [0.8, 0.4]], rtol=1e-6)
+
+
+@pytest.mark.parametrize('dtype', [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize('axes', [[1], [2], [1, 2], [0]])
+def test_clip_variable_scales_what_is_beyond_alone(behavior, dtype, axes):
+  start = (np.random.randn(50, 4, 9) *
+           np.random.rand(50, 4, 9) ** 3).astype(dtype)
+  norms = np.sqrt(np.sum(np.float64(start)**2, axis=tuple(axes),
+                         keepdims=True))
+  max_norm = float(np.median(norms))
+  with tf.Graph().as_default():
+    v = tf1.get_variable('v', initializer=start)
+    result = norm_clipping.clip_variable(v, axes, max_norm)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(result.operation)
+      got = session.run(v)
+      assert session.run(result.num_clipped) == 0
+  inside = np.broadcast_to(norms < max_norm, start.shape)
+  assert 0 < inside.sum() < start.size
+  np.testing.assert_array_equal(got[inside], start[inside])
+  np.testing.assert_allclose(
+      got, start * np.minimum(1, max_norm / norms),
+      rtol=4 * np.finfo(dtype).eps, atol=np.finfo(dtype).smallest_subnormal)
+
+
+@pytest.mark.parametrize('dtype, big', [(np.float32, 3e38),
+                                        (np.float64, 1.7e308)])
+def test_clip_variable_with_squares_that_overflow(behavior, dtype, big):
+  start = np.array([[big, big], [np.nan, 9.0], [0.3, 0.4], [6.0, 8.0]], dtype)
+  with tf.Graph().as_default():
+    v = tf1.get_variable('v', initializer=start)
+    result = norm_clipping.clip_variable(v, [1], 2.0)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(result.operation)
+      got = session.run(v)
+  np.testing.assert_array_equal(got[1:3], start[1:3])
+  np.testing.assert_allclose(
+      got[[0, 3]], [[2**0.5, 2**0.5], [1.2, 1.6]],
+      rtol=4 * np.finfo(dtype).eps)
+
+
+def test_clip_variable_in_a_compiled_function():
+  v = tf.Variable([[3.0, 4.0], [0.3, 0.4]])
+
+  @tf.function(jit_compile=True)
+  def clip():
+    norm_clipping.clip_variable(v, [1], 1.0)
+
+  clip()
+  np.testing.assert_allclose(v, [[0.6, 0.8], [0.3, 0.4]], rtol=1e-6)

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.ops import branching
+from tfplugin.ops import row_scaling
 
 tf1 = tf.compat.v1
 
@@ -69,7 +69,7 @@ def clip_variable(variable: tf.Variable, axes: Sequence[int],
   """Clips all of `variable`, after the current control dependencies.
 
   One pass over the variable measures; it is written only if a slice is beyond
-  the bound. Everything runs on the variable's device.
+  the bound, and as a rule only there. Everything runs on the variable's device.
   """
   with _tf_internals.colocate_with(variable):
     x = variable.read_value()
@@ -77,24 +77,44 @@ def clip_variable(variable: tf.Variable, axes: Sequence[int],
     exceeds = _exceeds(norms, max_norm, x.dtype)
     num_clipped = tf.math.count_nonzero(exceeds)
 
-    def write_all():
-      return _done(variable.assign(_shrink(x, norms, axes, max_norm)))
-
-    def write_some():
-      return _write_rows(variable, x, norms, exceeds, axes, max_norm)
-
     def write():
-      # A ref is written in place. Rows written into a resource would make every
-      # later read of the whole variable a copy.
-      if not branching.is_reference(variable) or 0 in axes:
-        return write_all()
-      return tf.cond(4 * num_clipped < tf.size(norms, out_type=tf.int64),
-                     write_some, write_all)
+      # The branches read for themselves: a value that is held on to would make
+      # TensorFlow copy the variable before it writes rows.
+      if not _scales_in_place(variable, axes):
+        return _write_all(variable, norms, axes, max_norm)
+      return tf.cond(
+          tf.reduce_all(tf.math.is_finite(norms)),
+          lambda: _scale_rows(variable, norms, exceeds, max_norm),
+          lambda: _write_all(variable, norms, axes, max_norm))
 
     done = branching.cond(num_clipped > 0, write, lambda: tf.constant(True),
                           [variable])
     return ClipResult(tf.group(done), num_clipped,
                       tf.size(norms, out_type=tf.int64))
+
+
+def _write_all(variable: tf.Variable, norms: tf.Tensor, axes: Sequence[int],
+               max_norm: float) -> tf.Tensor:
+  return _done(variable.assign(
+      _shrink(variable.read_value(), norms, axes, max_norm)))
+
+
+def _scales_in_place(variable: tf.Variable, axes: Sequence[int]) -> bool:
+  """Whether rows can be multiplied where they are, without loss of accuracy."""
+  return (0 not in axes and variable.dtype.size >= 4 and
+          not _tf_internals.is_compiled())
+
+
+def _scale_rows(variable: tf.Variable, norms: tf.Tensor, exceeds: tf.Tensor,
+                max_norm: float) -> tf.Tensor:
+  """Multiplies the rows that hold a slice beyond the bound."""
+  positions = tf.where(_rows_beyond(exceeds))[:, 0]
+  norms, exceeds = tf.gather(norms, positions), tf.gather(exceeds, positions)
+  scales = tf.where(exceeds, tf.constant(max_norm, norms.dtype) / norms,
+                    tf.ones_like(norms))
+  done = row_scaling.scale_rows(variable, positions, scales)
+  with tf.control_dependencies([done]):
+    return tf.constant(True)
 
 
 def clip_rows(variable: tf.Variable, ids: tf.Tensor, axes: Sequence[int],
@@ -122,15 +142,18 @@ def clip_rows(variable: tf.Variable, ids: tf.Tensor, axes: Sequence[int],
 
 def _write_rows(variable: tf.Variable, rows: tf.Tensor, norms: tf.Tensor,
                 exceeds: tf.Tensor, axes: Sequence[int], max_norm: float,
-                ids: Optional[tf.Tensor] = None) -> tf.Tensor:
+                ids: tf.Tensor) -> tf.Tensor:
   """Clips and writes those of `rows` that hold a slice beyond the bound."""
-  other_axes = list(range(1, len(variable.shape)))
-  beyond = tf.reduce_any(exceeds, axis=other_axes) if other_axes else exceeds
-  positions = tf.where(beyond)[:, 0]
+  positions = tf.where(_rows_beyond(exceeds))[:, 0]
   clipped = _shrink(tf.gather(rows, positions), tf.gather(norms, positions),
                     axes, max_norm)
-  ids = positions if ids is None else tf.gather(ids, positions)
-  return _done(tf1.scatter_update(variable, ids, clipped))
+  return _done(tf1.scatter_update(variable, tf.gather(ids, positions), clipped))
+
+
+def _rows_beyond(exceeds: tf.Tensor) -> tf.Tensor:
+  """Returns `[num_rows]`: whether any slice of the row is beyond the bound."""
+  other_axes = list(range(1, len(exceeds.shape)))
+  return tf.reduce_any(exceeds, axis=other_axes) if other_axes else exceeds
 
 
 def clip_jointly(parts: Sequence[tf.Variable], axes: Sequence[int],
@@ -172,6 +195,8 @@ def _wide(x: tf.Tensor) -> tf.Tensor:
 
 
 def _euclidean(x: tf.Tensor, axes: Sequence[int]) -> tf.Tensor:
+  if _tf_internals.is_compiled():  # XLA lacks the op below, and fuses these.
+    return tf.sqrt(tf.reduce_sum(tf.square(x), axis=list(axes), keepdims=True))
   # One fused pass; reduce_sum(square(x)) would write the squares to memory.
   return tf.math.reduce_euclidean_norm(x, axis=list(axes), keepdims=True)
 
