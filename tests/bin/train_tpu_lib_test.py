@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from tfplugin.bin import train_tpu_lib
 
+tf1 = tf.compat.v1
+
 
 def _weights(model_dir):
   reader = tf.train.load_checkpoint(str(model_dir))
@@ -45,3 +47,34 @@ def test_eval_batch_that_the_held_out_rows_do_not_fill_is_refused(tmp_path):
   with pytest.raises(ValueError, match='`eval_batch_size` .* Received: 4096'):
     train_tpu_lib.train(train_tpu_lib.TpuOptions(
         model_dir=str(tmp_path), eval_batch_size=4096))
+
+
+def test_on_a_tpu_each_gradient_is_summed_once_over_the_shards():
+  # Built and not run: there is no TPU.
+  def build():
+    spec = train_tpu_lib.model_fn(
+        tf.zeros([8, 64]), tf.zeros([8], tf.int32),
+        tf.estimator.ModeKeys.TRAIN,
+        {'num_classes': 10, 'learning_rate': 1e-3, 'batch_size': 8})
+    return spec.train_op
+
+  with tf.Graph().as_default() as graph:
+    tf1.train.create_global_step()
+    tf1.tpu.shard(build, num_shards=2)
+    num_variables = len(tf1.trainable_variables())
+  sums = [op for op in graph.get_operations() if op.type == 'CrossReplicaSum']
+  assert num_variables == 6
+  assert len(sums) == num_variables
+  for op in sums:
+    np.testing.assert_array_equal(
+        tf.get_static_value(op.inputs[1]), [[0, 1]])
+
+
+def test_with_a_tpu_the_estimator_takes_any_number_of_shards(tmp_path):
+  # The number of shards is the TPU's: none is counted, none is built here.
+  estimator = train_tpu_lib.make_estimator(
+      train_tpu_lib.TpuOptions(
+          model_dir=str(tmp_path), use_tpu=True, master='grpc://10.0.0.1:8470',
+          num_shards=3), 10)
+  assert isinstance(estimator, tf1.estimator.tpu.TPUEstimator)
+  assert estimator.config.master == 'grpc://10.0.0.1:8470'
