@@ -1,0 +1,185 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of meeting optimizers where they are applied."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute import optimizer_interception
+from tfplugin.optimizers import wrapper
+
+tf1 = tf.compat.v1
+
+
+class Doubling(wrapper.OptimizerWrapper):
+  """Doubles gradients; notes where it was called."""
+
+  def __init__(self, opt, factor=2.0):
+    super().__init__(opt, False, 'doubling')
+    self.factor = factor
+    self.in_strategy = None
+
+  def apply_gradients(self, grads_and_vars, *args, **kwargs):
+    self.in_strategy = tf.distribute.has_strategy()
+    return super().apply_gradients(
+        [(g if g is None else g * self.factor, v) for g, v in grads_and_vars],
+        *args, **kwargs)
+
+
+class Adding(wrapper.OptimizerWrapper):
+  """Adds one to gradients."""
+
+  def __init__(self, opt):
+    super().__init__(opt, False, 'adding')
+
+  def apply_gradients(self, grads_and_vars, *args, **kwargs):
+    return super().apply_gradients(
+        [(g + 1.0, v) for g, v in grads_and_vars], *args, **kwargs)
+
+
+def _sgd():
+  return tf1.train.GradientDescentOptimizer(1.0)
+
+
+def _doubling():
+  return optimizer_interception.Interception(Doubling, Doubling)
+
+
+def _adding():
+  return optimizer_interception.Interception(Adding, Adding)
+
+
+def _moved(build):
+  """How far the train_op that `build` makes moves a variable down."""
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=0.0)
+    train_op = build(w)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(train_op)
+      return -session.run(w)
+
+
+def test_wraps_and_leaves_no_strategy_around(behavior):
+  interception = _doubling()
+
+  def build(w):
+    with interception.active():
+      assert not optimizer_interception.in_strategy()
+      return _sgd().minimize(3.0 * w)
+
+  assert _moved(build) == 6.0
+  wrapper_made, = interception.wrappers
+  assert wrapper_made.in_strategy is False
+
+
+def test_nothing_happens_outside(behavior):
+  interception = _doubling()
+
+  def build(w):
+    with interception.active():
+      pass
+    return _sgd().minimize(3.0 * w)
+
+  assert _moved(build) == 3.0
+  assert not interception.wrappers
+
+
+def test_outer_interception_wraps_what_the_inner_one_made(behavior):
+  """3, plus 1 by the outer one, times 2; and the reverse."""
+
+  def build(outer, inner):
+    def nested(w):
+      with outer.active(), inner.active():
+        return _sgd().minimize(3.0 * w)
+    return nested
+
+  assert _moved(build(_adding(), _doubling())) == (3 + 1) * 2
+  assert _moved(build(_doubling(), _adding())) == 3 * 2 + 1
+
+
+def test_one_wrapper_for_each_optimizer():
+  interception = _doubling()
+
+  def build(w):
+    with interception.active():
+      first, second = _sgd(), _sgd()
+      gradients = [(tf.constant(1.0), w)]
+      with tf.control_dependencies([first.apply_gradients(gradients)]):
+        with tf.control_dependencies([first.apply_gradients(gradients)]):
+          return second.apply_gradients(gradients)
+
+  assert _moved(build) == 3 * 2.0
+  assert len(interception.wrappers) == 2
+
+
+@pytest.mark.parametrize('make', (
+    lambda: Doubling(_sgd(), 5.0), lambda: Adding(Doubling(_sgd(), 5.0))))
+def test_wrapper_that_is_there_is_honoured(make):
+  interception = _doubling()
+
+  def build(w):
+    with interception.active():
+      return make().minimize(3.0 * w)
+
+  assert _moved(build) in (15.0, (3.0 + 1.0) * 5.0)
+  assert not interception.wrappers
+  assert len(interception.honoured) == 1
+
+
+def test_wrapper_of_tensorflow_is_looked_into(behavior):
+  class Holder(tf1.train.Optimizer):
+    def __init__(self, opt):
+      super().__init__(False, 'holder')
+      self._opt = opt
+
+  assert optimizer_interception.holds(Holder(Doubling(_sgd())), Doubling)
+  assert not optimizer_interception.holds(Holder(_sgd()), Doubling)
+
+
+def test_inside_a_branch(behavior):
+  interception = _doubling()
+
+  def build(w):
+    with interception.active():
+      def apply():
+        with tf.control_dependencies([_sgd().minimize(3.0 * w)]):
+          return tf.constant(0)
+      return tf1.cond(tf.constant(True), apply, lambda: tf.constant(0))
+
+  assert _moved(build) == 6.0
+
+
+def test_inside_a_replica():
+  interception = _doubling()
+  strategy = tf.distribute.MirroredStrategy(
+      ['/cpu:0', '/cpu:1'], tf.distribute.ReductionToOneDevice())
+  with tf.Graph().as_default(), strategy.scope():
+    w = tf1.get_variable('w', initializer=0.0)
+
+    def replica():
+      with _doubling().active():
+        assert optimizer_interception.in_strategy()
+        return _sgd().minimize(3.0 * w)
+
+    train_op = strategy.experimental_local_results(strategy.run(replica))
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(train_op)
+      # Two replicas, each with 3, doubled.
+      assert session.run(w.read_value()) == -2 * 3 * 2
+  with strategy.scope(), pytest.raises(RuntimeError, match='cross-replica'):
+    with interception.active():
+      pass
+
+
+def test_other_calls_that_merge_replicas_are_left_alone(behavior):
+  def build(w):
+    with _doubling().active():
+      merged = tf.distribute.get_replica_context().merge_call(
+          lambda strategy, value: value + 1.0, args=(tf.constant(1.0),))
+      return _sgd().minimize(merged * w)
+
+  assert _moved(build) == 2 * 2.0
