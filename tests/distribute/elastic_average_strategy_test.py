@@ -210,10 +210,13 @@ def test_partitioned_variable_is_saved_as_one(behavior, cluster, tmp_path):
 
 
 def test_sparse_exchange_moves_touched_rows_only(behavior, cluster):
-  def make_model_fn(row):
+  rows = [0, 1]  # Which row each worker looks up.
+
+  def make_model_fn(index):
     def table():
       p = tf1.get_variable('p', [3, 1], initializer=tf1.ones_initializer())
-      return tf.reduce_sum(tf.nn.embedding_lookup(p, [row, row]))
+      ids = tf1.py_func(lambda: np.int64([rows[index]] * 2), [], tf.int64)
+      return tf.reduce_sum(tf.nn.embedding_lookup(p, tf.ensure_shape(ids, [2])))
     return lambda features, labels, mode: quadratic(
         features, labels, mode, None, table)
 
@@ -225,7 +228,7 @@ def test_sparse_exchange_moves_touched_rows_only(behavior, cluster):
         elastic_average_strategy.ElasticAverageStrategy(
             resolver, communication_period=2, moving_rate=0.5,
             sparse_exchange=True),
-        make_model_fn(row=index), cluster.target('worker', index),
+        make_model_fn(index), cluster.target('worker', index),
         is_chief=index == 0))
   first, second = workers
   first.step(2)
@@ -236,6 +239,12 @@ def test_sparse_exchange_moves_touched_rows_only(behavior, cluster):
   np.testing.assert_allclose(second.center('p')[:, 0], [.8, .8, 1], rtol=1e-6)
   # Row 0 is not one that the second worker has touched.
   np.testing.assert_allclose(second.value('p')[:, 0], [1, .8, 1], rtol=1e-6)
+  rows[:] = [1, 0]
+  second.step(2)  # Row 0: 1 -> .6, and the centre is at .8.
+  np.testing.assert_allclose(second.center('p')[:, 0], [.7, .8, 1], rtol=1e-6)
+  first.step(2)  # Row 1: 1 -> .6. Row 0 has had its exchange: it stays at .8.
+  np.testing.assert_allclose(first.center('p')[:, 0], [.7, .7, 1], rtol=1e-6)
+  np.testing.assert_allclose(first.value('p')[:, 0], [.8, .7, 1], rtol=1e-6)
 
 
 def test_saver_of_trainable_variables_saves_center(behavior, tmp_path):
