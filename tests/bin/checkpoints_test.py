@@ -107,5 +107,18 @@ def test_the_expected_variables_are_those_of_evaluation():
     kernel = tf1.get_variable('kernel', [features.shape[-1], 3])
     tf1.metrics.mean(kernel)  # Local variables, which are not saved.
 
-  shapes = checkpoints.variable_shapes(model_fn, [[1.0, 2.0]], [0], {})
+  shapes = checkpoints.variable_shapes(
+      model_fn, [[1.0, 2.0]], [0], tf.estimator.ModeKeys.EVAL, {})
   assert shapes == _EXPECTED
+
+
+def test_training_needs_its_whole_state(tmp_path):
+  _save(tmp_path)
+  checkpoints.check_training_state(tmp_path, _EXPECTED, 'now', 'before')
+  contents = _contents(tmp_path)
+  with pytest.raises(ValueError, match=(
+      'training state of now. Received: .*model.ckpt-7 of before, where '
+      '`slot` is missing')):
+    checkpoints.check_training_state(
+        tmp_path, {**_EXPECTED, 'slot': [2, 3]}, 'now', 'before')
+  assert _contents(tmp_path) == contents

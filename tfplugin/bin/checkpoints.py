@@ -61,13 +61,40 @@ def global_step(model_dir: Union[str, os.PathLike]) -> int:
   return int(reader.get_tensor('global_step'))
 
 
-def variable_shapes(model_fn, features, labels, params) -> dict[str, list[int]]:
-  """Returns what a checkpoint of a model has to have to be evaluated.
+def check_training_state(model_dir: Union[str, os.PathLike],
+                         expected: Mapping[str, list[int]],
+                         now: str, before: str) -> None:
+  """Makes sure that training can go on from the newest checkpoint.
+
+  Args:
+    model_dir: A directory that `check_model_dir` has passed.
+    expected: The shapes of the variables that training restores, by name.
+    now: What is to train.
+    before: What has trained; empty if it is not known.
+
+  Raises:
+    ValueError: variables are missing or have other shapes.
+  """
+  checkpoint = tf.train.latest_checkpoint(str(model_dir))
+  reader = tf.train.load_checkpoint(checkpoint)
+  problems = _problems(reader.get_variable_to_shape_map(), expected)
+  if problems:
+    made_by = f' of {before}' if before else ''
+    raise ValueError(
+        f'The checkpoint in `model_dir` must have the training state of {now}. '
+        f'Received: {checkpoint}{made_by}, where {"; ".join(problems[:4])}. '
+        f'{_REMEDY} Or go on as before.')
+
+
+def variable_shapes(model_fn, features, labels, mode: str,
+                    params) -> dict[str, list[int]]:
+  """Returns what a checkpoint of a model has to have for `mode`.
 
   Args:
     model_fn: The model_fn.
     features: One batch of features, a numpy array.
     labels: One batch of labels, a numpy array.
+    mode: One of `tf.estimator.ModeKeys`.
     params: The model_fn's params.
 
   Returns:
@@ -75,8 +102,7 @@ def variable_shapes(model_fn, features, labels, params) -> dict[str, list[int]]:
   """
   with tf.Graph().as_default():
     tf1.train.create_global_step()
-    model_fn(tf.constant(features), tf.constant(labels),
-             tf.estimator.ModeKeys.EVAL, params)
+    model_fn(tf.constant(features), tf.constant(labels), mode, params)
     return {v.op.name: v.shape.as_list() for v in tf1.global_variables()}
 
 
@@ -94,12 +120,18 @@ def _corrupt(path: pathlib.Path, received: str) -> ValueError:
 
 def _check_variables(checkpoint: str, found: Mapping[str, list[int]],
                      expected: Mapping[str, list[int]]) -> None:
-  problems = [f'`{name}` is missing' for name in expected if name not in found]
-  problems += [
-      f'`{name}` has the shape {found[name]} where {shape} is expected'
-      for name, shape in expected.items()
-      if name in found and found[name] != shape]
+  problems = _problems(found, expected)
   if problems:
     raise ValueError(
         'The checkpoint in `model_dir` must be one of this model. Received: '
         f'{checkpoint}, where {"; ".join(problems[:4])}. {_REMEDY}')
+
+
+def _problems(found: Mapping[str, list[int]],
+              expected: Mapping[str, list[int]]) -> list[str]:
+  """Returns what keeps `found` from being `expected`, one clause each."""
+  missing = [f'`{name}` is missing' for name in expected if name not in found]
+  return missing + [
+      f'`{name}` has the shape {found[name]} where {shape} is expected'
+      for name, shape in expected.items()
+      if name in found and found[name] != shape]

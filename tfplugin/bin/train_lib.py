@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
 import sys
@@ -20,13 +19,13 @@ import tensorflow as tf
 from tfplugin.bin import checkpoints
 from tfplugin.bin import curves
 from tfplugin.bin import events
-from tfplugin.bin import experiment
 from tfplugin.bin import extras
 from tfplugin.bin import local_cluster
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import progress as progress_lib
 from tfplugin.bin import report
+from tfplugin.bin import resumption
 from tfplugin.bin import run_files
 from tfplugin.bin import status
 from tfplugin.bin import tf_config
@@ -53,7 +52,7 @@ def train(options: options_lib.TrainOptions) -> report.Result:
     KeyboardInterrupt: the user ended it. No process is left in any case.
   """
   extras.check_installed()
-  first_step = _check_input(options)
+  first_step = resumption.check_input(options)
   cluster = ({} if options.is_local else
              tf_config.make_cluster(options.workers, options.ps))
   tasks = _tasks(options, cluster, is_done=first_step >= options.steps)
@@ -62,27 +61,6 @@ def train(options: options_lib.TrainOptions) -> report.Result:
   with progress_lib.Progress(options.steps) as progress:
     lost = _run_cluster(options, cluster, tasks, progress)
   return _result(options, tasks, lost, start, first_step)
-
-
-def _check_input(options: options_lib.TrainOptions) -> int:
-  """Checks data and model_dir; returns the global step that is there."""
-  data = experiment.load_data(options)
-  params = {'num_classes': data.num_classes,
-            'variable_scope': contextlib.nullcontext}
-  expected = checkpoints.variable_shapes(
-      models.MODEL_FNS[options.model], data.test.inputs[:1],
-      data.test.labels[:1], params)
-  step = checkpoints.check_model_dir(options.model_dir, expected)
-  settings = pathlib.Path(options.model_dir) / options_lib.FILE_NAME
-  if step is not None and settings.exists():
-    earlier = options_lib.load(settings)
-    if earlier.optimizer != options.optimizer:
-      raise ValueError(
-          '`optimizer` must be the one with which the checkpoint in '
-          f'`model_dir` was made, {earlier.optimizer}: the state of another '
-          f'is not in it. Received: {options.optimizer}. Take another '
-          '`model_dir`, or that optimizer.')
-  return step or 0
 
 
 def _tasks(options: options_lib.TrainOptions,
@@ -135,8 +113,10 @@ def _run_cluster(options: options_lib.TrainOptions,
 
 def _environment() -> dict[str, str]:
   """Returns the variables that the roles get besides this process's."""
-  # Of TensorFlow's C++ part, warnings and errors.
-  variables = {'TF_CPP_MIN_LOG_LEVEL': '1', 'PYTHONUNBUFFERED': '1'}
+  # Of TensorFlow's C++ part, warnings and errors, unless others are wanted.
+  variables = {
+      'TF_CPP_MIN_LOG_LEVEL': os.environ.get('TF_CPP_MIN_LOG_LEVEL', '1'),
+      'PYTHONUNBUFFERED': '1'}
   root = str(pathlib.Path(__file__).resolve().parents[2])
   if root not in sysconfig.get_paths().values():
     # A source tree, which a child would not find by itself.

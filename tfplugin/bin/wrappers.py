@@ -213,3 +213,26 @@ def wrap(options: options_lib.TrainOptions, model_fn: Callable,
                   wrapped.counts)
 
   return wrapped_model_fn
+
+
+def make_saved_model_fn(options: options_lib.TrainOptions) -> Callable:
+  """Returns a model_fn whose variables are those that training saves.
+
+  It is not for training. Whatever trains saves the model, its optimizer's slots
+  and the global step under their plain names; only what drops stale gradients
+  around the optimizer has a counter besides.
+
+  Args:
+    options: The settings of the run.
+
+  Returns:
+    A model_fn with the arguments `features, labels, mode, params`.
+  """
+  wrapper = options.wrapper if options.wrapper == 'drop_stale' else 'none'
+  wrapped = _WRAPPED[wrapper](options, None)
+
+  def saved_model_fn(features, labels, mode, params):
+    return models.MODEL_FNS[options.model](
+        features, labels, mode, {**params, 'optimizer': wrapped.optimizer})
+
+  return saved_model_fn

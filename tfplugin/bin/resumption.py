@@ -1,0 +1,70 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a run can go on from what is in its model_dir."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.bin import checkpoints
+from tfplugin.bin import experiment
+from tfplugin.bin import models
+from tfplugin.bin import options as options_lib
+from tfplugin.bin import wrappers
+
+
+def check_input(options: options_lib.TrainOptions) -> int:
+  """Checks data and model_dir before anything is started or written.
+
+  Args:
+    options: The settings of the run.
+
+  Returns:
+    The global step of the checkpoint that is there; 0 without one.
+
+  Raises:
+    ValueError: the data are damaged, or the checkpoint is corrupt, that of
+      another model, or lacks what the wrapper or the optimizer needs.
+  """
+  data = experiment.load_data(options)
+  params = {'num_classes': data.num_classes,
+            'variable_scope': contextlib.nullcontext}
+  arguments = (data.test.inputs[:1], data.test.labels[:1])
+  step = checkpoints.check_model_dir(
+      options.model_dir,
+      checkpoints.variable_shapes(models.MODEL_FNS[options.model], *arguments,
+                                  tf.estimator.ModeKeys.EVAL, params))
+  if step is None:
+    return 0
+  earlier = _earlier(options)
+  if step < options.steps:
+    _check_optimizer(options, earlier)
+    checkpoints.check_training_state(
+        options.model_dir,
+        checkpoints.variable_shapes(
+            wrappers.make_saved_model_fn(options), *arguments,
+            tf.estimator.ModeKeys.TRAIN, params),
+        f'{options.title} and {options.optimizer}',
+        f'{earlier.title} and {earlier.optimizer}' if earlier else '')
+  return step
+
+
+def _earlier(options: options_lib.TrainOptions
+            ) -> Optional[options_lib.TrainOptions]:
+  """Returns the settings of the run that was in model_dir before."""
+  settings = pathlib.Path(options.model_dir) / options_lib.FILE_NAME
+  return options_lib.load(settings) if settings.exists() else None
+
+
+def _check_optimizer(options: options_lib.TrainOptions,
+                     earlier: Optional[options_lib.TrainOptions]) -> None:
+  if earlier and earlier.optimizer != options.optimizer:
+    raise ValueError(
+        '`optimizer` must be the one with which the checkpoint in '
+        f'`model_dir` was made, {earlier.optimizer}: the state of another '
+        f'is not in it. Received: {options.optimizer}. Take another '
+        '`model_dir`, or that optimizer.')
