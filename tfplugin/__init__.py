@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributed-training wrappers for TensorFlow Estimator."""
 
+from tfplugin import _program_logging  # noqa: F401 (before TensorFlow)
 from tfplugin import _version_gate  # noqa: F401 (importing it is the check)
 from tfplugin import contrib  # noqa: F401 (as tfplugin.contrib)
 from tfplugin.distribute.cross_replica import cross_replica_sum

@@ -1,0 +1,40 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of who gets TensorFlow's first lines."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tfplugin import _program_logging
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize('command, is_own', [
+    (['python', '-I', '/opt/bin/tfplugin-launch', '--', 'program'], True),
+    (['python', '-m', 'tfplugin.bin.role', 'x.json'], True),
+    (['python', '-m', 'pytest', 'tfplugin.bin.train'], False),
+    (['python', 'train.py'], False),
+    (['python'], False),
+    ([], False),
+])
+def test_programs_are_told_by_their_command(command, is_own):
+  assert _program_logging.is_own_program(command) == is_own
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason='needs sys.orig_argv')
+@pytest.mark.parametrize('level', [None, '0'])
+def test_a_program_says_nothing_before_its_own_lines(level):
+  environment = {name: value for name, value in os.environ.items()
+                 if name != 'TF_CPP_MIN_LOG_LEVEL'}
+  if level:
+    environment['TF_CPP_MIN_LOG_LEVEL'] = level
+  ended = subprocess.run(
+      [sys.executable, '-m', 'tfplugin.bin.train', 'unknown'], cwd=_ROOT,
+      env=environment, capture_output=True, text=True, timeout=120)
+  assert 'Unknown arguments: unknown' in ended.stderr
+  assert ('tensorflow/core' in ended.stderr) == (level == '0')
