@@ -160,6 +160,19 @@ def test_run_in_function_and_keras_fit_over_mirrored():
   assert max(norms) > 0.49
 
 
+def test_an_assignment_is_no_update_of_an_optimizer():
+  strategy = VariableClippingStrategy(mirrored(), {'v': 0}, 1.0)
+  sgd = tf1.train.GradientDescentOptimizer(0.0)
+  with strategy.scope():
+    v = tf.Variable([3.0, 4.0], name='v')
+    v.assign([30.0, 40.0])
+    np.testing.assert_array_equal(v.numpy(), [30.0, 40.0])
+    v.assign_add([0.0, 5.0])
+    np.testing.assert_array_equal(v.numpy(), [30.0, 45.0])
+  strategy.run(lambda: sgd.minimize(lambda: v[0], var_list=[v]))
+  np.testing.assert_allclose(np.linalg.norm(v.numpy()), 1.0, rtol=1e-6)
+
+
 @pytest.mark.parametrize('arguments, error, words', [
     ((None, {'x': 0}, 1.0), TypeError, 'base_strategy'),
     ((tf1.distribute.MirroredStrategy, {'x': 0}, 1.0), TypeError, 'instance'),
