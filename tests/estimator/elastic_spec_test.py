@@ -140,6 +140,27 @@ def test_default_saver_of_the_user_saves_all(behavior, tmp_path):
     assert spec.scaffold.saver.saver_def.max_to_keep == 3
 
 
+def test_parts_of_a_variable_are_saved_as_one(behavior, tmp_path):
+  @elastic_average
+  def model_fn(features, mode):
+    table = tf1.get_variable(
+        'table', initializer=np.arange(8.0).reshape(4, 2),
+        partitioner=tf1.fixed_size_partitioner(2))
+    loss = tf.reduce_sum(tf.nn.embedding_lookup(table, [0, 3])) + (
+        tf.cast(tf.reduce_sum(features), tf.float64))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=(
+        decorated_models.momentum().minimize(
+            loss, tf1.train.get_global_step())))
+
+  with tf.Graph().as_default():
+    spec = _build(model_fn)
+    assert _saved(spec.scaffold.saver, tmp_path) == [
+        'global_step', 'table', 'table/Momentum']
+  checkpoint = tf.train.load_checkpoint(str(tmp_path / 'x'))
+  np.testing.assert_array_equal(checkpoint.get_tensor('table'),
+                                np.arange(8.0).reshape(4, 2))
+
+
 class _OtherSaver(tf1.train.Saver):
   """What a user may have made."""
 

@@ -63,7 +63,8 @@ def elastic_average(
   is called as it is, and brings hooks and Saver itself.
 
   The penalty of `rho` is added when gradients are applied, after whatever the
-  model_fn did to them, to each that is not None.
+  model_fn did to them, to each that is not None. A model_fn that advances
+  `global_step` by itself, and not by an optimizer, counts local steps.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is

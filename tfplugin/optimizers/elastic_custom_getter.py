@@ -191,13 +191,8 @@ class ElasticAverageCustomGetter:
     with self.scope():
       variable = getter(name, *args, **kwargs)
     for part in _parts(variable):
-      pair = self._pairs.get(part.ref())
-      info = _tf_internals.save_slice_info_of(part)
-      if pair is not None and info is not None:
-        _tf_internals.set_save_slice_info(
-            pair.center, tf.Variable.SaveSliceInfo(
-                f'{GLOBAL_CENTER}/{info.full_name}', info.full_shape,
-                info.var_offset, info.var_shape))
+      if part.ref() in self._pairs:
+        inherit_slice(self._pairs[part.ref()])
     return variable
 
   @contextlib.contextmanager
@@ -290,6 +285,20 @@ def _is_floating(kwargs: dict[str, Any]) -> bool:
     value = kwargs.get('initial_value')
     dtype = getattr(value, 'dtype', None) or np.asarray(value).dtype
   return dtype is None or tf.as_dtype(dtype).base_dtype.is_floating
+
+
+def inherit_slice(pair: CenteredVariable) -> None:
+  """Makes the centre of a part of a variable a part, as a Saver knows it.
+
+  Args:
+    pair: The variable; nothing happens if it is a whole one.
+  """
+  info = _tf_internals.save_slice_info_of(pair.local)
+  if info is not None:
+    _tf_internals.set_save_slice_info(
+        pair.center, tf.Variable.SaveSliceInfo(
+            f'{GLOBAL_CENTER}/{info.full_name}', info.full_shape,
+            info.var_offset, info.var_shape))
 
 
 def check_getter(getter: ElasticAverageCustomGetter) -> None:

@@ -58,7 +58,9 @@ def swapped(getter: elastic_custom_getter.ElasticAverageCustomGetter,
   Raises:
     RuntimeError: the model does not exist yet.
   """
-  getter.model_pairs('swapping_saver()')
+  for pair in getter.model_pairs('swapping_saver()'):
+    # `getter.scope()` sees the parts of a variable before they are known to be.
+    elastic_custom_getter.inherit_slice(pair)
   if not isinstance(var_list, Mapping):
     var_list = by_name(var_list)
   return {name: _swap(getter, value) for name, value in var_list.items()}
