@@ -171,6 +171,9 @@ def test_checkpoints_are_those_of_the_plain_model(behavior, tmp_path):
   assert other.evaluate(_input_fn) == metrics
   other.train(_input_fn, steps=1)
   assert _values(other)['global_step'] == 4
+  # And elastic averaging goes on from the plain model's checkpoint.
+  elastic.train(_input_fn, steps=1)
+  assert _values(elastic)['global_step'] == 5
 
 
 def test_warm_start_sets_the_centre(behavior, tmp_path):
@@ -221,15 +224,27 @@ def test_forms_of_use():
   assert decorated_models.train(elastic_average(model_fn))['global_step'] == 0
 
 
-def test_export_and_predict_come_from_the_centre(tmp_path):
+def _receive():
+  x = tf1.placeholder(tf.float32, [None, 2])
+  return tf.estimator.export.TensorServingInputReceiver(x, x)
+
+
+def test_train_and_evaluate_predict_and_export_the_centre(tmp_path):
   estimator = _estimator(elastic_average(
       decorated_models.regression(), **SETTINGS), tmp_path)
-  estimator.train(_input_fn)
+  metrics, exports = tf.estimator.train_and_evaluate(
+      estimator, tf.estimator.TrainSpec(_input_fn, max_steps=1),
+      tf.estimator.EvalSpec(_input_fn, steps=None, exporters=(
+          tf.estimator.FinalExporter('last', _receive))))
   values = _values(estimator)
-  x, _ = next(iter(decorated_models.batches()))
-  predicted = [p['y'] for p in estimator.predict(_input_fn)][:4]
-  np.testing.assert_allclose(
-      predicted, x.numpy() @ values['weight'] + values['bias'], rtol=1e-6)
+  x, y = next(iter(decorated_models.batches().batch(4)))
+  expected = x.numpy() @ values['weight'] + values['bias']
+  assert metrics['loss'] == pytest.approx(np.mean((expected - y)**2), rel=1e-5)
+  predicted = [p['y'] for p in estimator.predict(_input_fn)]
+  np.testing.assert_allclose(predicted, expected.reshape(16, 1), rtol=1e-5)
+  served = tf1.train.load_checkpoint(
+      exports[0].decode() + '/variables/variables')
+  np.testing.assert_array_equal(served.get_tensor('weight'), values['weight'])
 
 
 @pytest.mark.parametrize('arguments, error', (
