@@ -56,3 +56,18 @@ def test_without_a_ps_there_is_nothing_to_report_to():
 def test_a_ps_that_has_gone_is_passed_over():
   cluster = tf.train.ClusterSpec(tf_config.make_cluster(0, 1))
   finish_board.report_finished(cluster, 'chief:0', time_limit_secs=0.1)
+
+
+def test_a_ps_that_does_not_answer_has_reported_nothing(monkeypatch):
+  monkeypatch.setattr(finish_board, '_ATTEMPT_MSECS', 200)
+  cluster = tf.train.ClusterSpec(tf_config.make_cluster(1, 1))
+  with pytest.raises(TimeoutError, match='last step of worker:0'):
+    finish_board.wait_for_tasks(cluster, ['worker:0'], 'chief:0', 0.5)
+
+
+def test_an_empty_list_is_no_report():
+  cluster = tf.train.ClusterSpec(tf_config.make_cluster(1, 1))
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  with pytest.raises(TimeoutError, match='last step of worker:0'):
+    finish_board.wait_for_tasks(cluster, ['worker:0'], 'chief:0', 0.3)
+  del server

@@ -13,11 +13,7 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cross_shard_extended
 from tfplugin.distribute import group_assignment as groups_lib
 from tfplugin.distribute import tower_devices
-
-tf1 = tf.compat.v1
-
-_SUM = tf1.losses.Reduction.SUM
-_MEAN = tf1.losses.Reduction.MEAN
+from tfplugin.ops import shard_reduction
 
 
 class CrossShardStrategy(tf.distribute.Strategy):
@@ -78,7 +74,7 @@ class CrossShardStrategy(tf.distribute.Strategy):
 
   def __init__(self,
                devices: Optional[Sequence[str]] = None,
-               reduction: str = _MEAN,
+               reduction: str = shard_reduction.MEAN,
                group_assignment: groups_lib.GroupAssignment = None):
     """Creates the strategy; with collectives, before any other op.
 
@@ -93,10 +89,7 @@ class CrossShardStrategy(tf.distribute.Strategy):
       ValueError: An unknown or repeated device, another reduction, or groups
         that do not fit the shards.
     """
-    if reduction not in (_SUM, _MEAN):
-      raise ValueError(
-          '`reduction` must be `tf.compat.v1.losses.Reduction.MEAN` '
-          f'({_MEAN!r}) or `SUM` ({_SUM!r}). Received: {reduction!r}')
+    shard_reduction.check(reduction)
     groups_lib.check(group_assignment)
     self._reduction = reduction
     self._group_assignment = group_assignment
@@ -122,7 +115,7 @@ class CrossShardStrategy(tf.distribute.Strategy):
   # TensorFlow sets it under an Estimator alone, whatever the reduction.
   @property
   def _scale_loss_for_estimator(self) -> bool:
-    return self._reduction == _MEAN
+    return self._reduction == shard_reduction.MEAN
 
   @_scale_loss_for_estimator.setter
   def _scale_loss_for_estimator(self, value: bool) -> None:

@@ -76,7 +76,8 @@ class VariableClippingStrategy:
     strategy.extended.set_clipping(parsed, bound)
     return strategy
 
-  def __init__(self, base_strategy, rules, max_norm):
+  def __init__(self, base_strategy: tf.distribute.Strategy,
+               rules: clip_rules.Rules, max_norm: float):
     del base_strategy, rules, max_norm  # All done in __new__.
 
 

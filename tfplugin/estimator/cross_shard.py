@@ -23,20 +23,19 @@ from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import training_spec
+from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import cross_shard as cross_shard_lib
 
 tf1 = tf.compat.v1
 
 _Optimizer = cross_shard_lib.CrossShardOptimizer
-_SUM = tf1.losses.Reduction.SUM
-_MEAN = tf1.losses.Reduction.MEAN
 
 
 def cross_shard(
     model_fn: Optional[types.ModelFn] = None,
     *,
     devices: Optional[Sequence[str]] = None,
-    reduction: str = _MEAN,
+    reduction: str = shard_reduction.MEAN,
     group_assignment: groups_lib.GroupAssignment = None,
     broadcast: Collection[str] = (),
 ) -> types.ModelFn:
@@ -114,10 +113,7 @@ def cross_shard(
     >>> print(round(float(estimator.get_variable_value('w')[0, 0]), 4))
     1.0
   """
-  if reduction not in (_SUM, _MEAN):
-    raise ValueError(
-        '`reduction` must be `tf.compat.v1.losses.Reduction.MEAN` '
-        f'({_MEAN!r}) or `SUM` ({_SUM!r}). Received: {reduction!r}')
+  shard_reduction.check(reduction)
   _check_groups(group_assignment)
   if devices is not None:
     tower_devices.check_devices(devices)
@@ -147,7 +143,7 @@ class _ShardStrategy(tower_strategy.TowerStrategy):
   # v1 optimizers divide the loss by the number of replicas where this is true.
   @property
   def _scale_loss_for_estimator(self) -> bool:
-    return self._reduction == _MEAN
+    return self._reduction == shard_reduction.MEAN
 
   @_scale_loss_for_estimator.setter
   def _scale_loss_for_estimator(self, value: bool) -> None:
@@ -189,7 +185,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   training_spec.check_applied(interception, decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
   spec = spec_reduction.reduce_specs(
-      call.mode, specs, weights.loss if reduction == _MEAN else (
+      call.mode, specs, weights.loss if reduction == shard_reduction.MEAN else (
           [1.0] * len(devices)))
   return spec._replace(
       train_op=tf.group(spec.train_op, *_assert_rows(shards.rows)))

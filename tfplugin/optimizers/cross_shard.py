@@ -15,12 +15,10 @@ from tfplugin.distribute import cross_replica
 from tfplugin.distribute import group_assignment as groups_lib
 from tfplugin.distribute import reduced_gradients
 from tfplugin.distribute import tower_run
+from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
-
-_SUM = tf1.losses.Reduction.SUM
-_MEAN = tf1.losses.Reduction.MEAN
 
 
 class CrossShardOptimizer(wrapper.OptimizerWrapper,
@@ -87,7 +85,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
 
   def __init__(self,
                opt: tf1.train.Optimizer,
-               reduction: str = _MEAN,
+               reduction: str = shard_reduction.MEAN,
                name: str = 'CrossShardOptimizer',
                group_assignment: groups_lib.GroupAssignment = None):
     """Wraps `opt`.
@@ -106,10 +104,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
       ValueError: `reduction` is neither, or `group_assignment` is no partition
         of the shards in equal groups.
     """
-    if reduction not in (_SUM, _MEAN):
-      raise ValueError(
-          '`reduction` must be `tf.compat.v1.losses.Reduction.MEAN` '
-          f'({_MEAN!r}) or `SUM` ({_SUM!r}). Received: {reduction!r}')
+    shard_reduction.check(reduction)
     groups_lib.check(group_assignment)
     super().__init__(opt, False, name)
     # Under the names that `tf.compat.v1.tpu.CrossShardOptimizer` gives them.
@@ -226,7 +221,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     if tower is not None and tower.gradients_are_summed:
       return loss
     size = self._group_size('compute_gradients')
-    divisor = size if self._reduction == _MEAN else 1
+    divisor = size if self._reduction == shard_reduction.MEAN else 1
     factor = 1
     if cross_replica.in_replicas() and _tf_internals.strategy_divides_loss():
       factor = tf.distribute.get_strategy().num_replicas_in_sync
