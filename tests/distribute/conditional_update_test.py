@@ -132,6 +132,25 @@ def test_replicas_decide_once(strategy_fn, in_function):
   assert float(v.numpy()) == 1.0 - 0.25 * strategy.num_replicas_in_sync
 
 
+@pytest.mark.parametrize('decisions, want', [
+    ((True, False), 1.0), ((False, True), 1.0), ((True, True), 0.5)])
+def test_one_replica_that_refuses_is_enough(decisions, want):
+  strategy = tf.distribute.MirroredStrategy(
+      ['/cpu:0', '/cpu:1'],
+      cross_device_ops=tf.distribute.ReductionToOneDevice())
+  with strategy.scope():
+    v = tf.Variable(1.0)
+
+  def replica_step():
+    context = tf.distribute.get_replica_context()
+    conditional_update.apply_gradients_if(
+        tf.gather(tf.constant(decisions), context.replica_id_in_sync_group),
+        tf1.train.GradientDescentOptimizer(0.25), [(tf.ones([]), v)])
+
+  strategy.run(tf.function(replica_step))
+  assert float(v.numpy()) == want
+
+
 @pytest.mark.parametrize('pairs, text', [
     ([], 'must not be empty'), ([(None, 0)], 'must hold a gradient')])
 def test_nothing_to_apply_is_an_error(pairs, text):

@@ -68,12 +68,15 @@ def test_late_and_restarted_workers_start_from_the_center(behavior):
 
 def test_penalty_starts_at_the_center(behavior):
   del behavior
-  cluster = clusters.in_process_cluster(num_workers=1, num_ps=1)
-  worker = _Worker(cluster, 0, rho=1.0)
-  with worker.session() as session:
-    local_center, = [v for v in worker.optimizer.variables()
-                     if v.op.name == 'local_center_variable/x']
-    np.testing.assert_array_equal(session.run(local_center), [4.0, 4.0])
+  cluster = clusters.in_process_cluster(num_workers=2, num_ps=1)
+  chief, late = (_Worker(cluster, index, rho=1.0) for index in range(2))
+  with chief.session() as session:
+    session.run(chief.train)  # 4: 3, d -.5: 3.5, 3.5.
+    with late.session() as late_session:
+      local_center, = [v for v in late.optimizer.variables()
+                       if v.op.name == 'local_center_variable/x']
+      np.testing.assert_array_equal(
+          late_session.run(local_center), [3.5, 3.5])
 
 
 def test_synchronous_workers_start_together_and_late_ones_at_once(behavior):
