@@ -28,6 +28,7 @@ SOURCES = [
     "//tests/distribute:sources",
     "//tests/distributed:sources",
     "//tests/estimator:sources",
+    "//tests/examples:sources",
     "//tests/hooks:sources",
     "//tests/ops:sources",
     "//tests/optimizers:sources",
