@@ -98,7 +98,8 @@ def make_input_fn(examples: datasets.Examples, batch_size: int, train: bool):
 def serving_input_fn():
   """Receives `[batch, 64]` images, any number of them."""
   image = tf1.placeholder(tf.float32, [None, 64], name='image')
-  return tf.estimator.export.ServingInputReceiver({'image': image}, {'image': image})
+  features = {'image': image}
+  return tf.estimator.export.ServingInputReceiver(features, features)
 
 
 def main(argv):
