@@ -45,50 +45,20 @@ _TESTED_BY = {
         'tests/distribute/elastic_average_strategy_test.py',
     'tfplugin/distribute/elastic_settings.py':
         'tests/distribute/elastic_average_strategy_test.py',
-    'tfplugin/distribute/elastic_variables.py':
-        'tests/distribute/elastic_average_strategy_test.py',
-    'tfplugin/distribute/loss_denominators.py':
-        'tests/estimator/replicate_test.py',
-    'tfplugin/distribute/parameter_server_base.py':
-        'tests/distribute/elastic_average_strategy_test.py',
-    'tfplugin/distribute/tower_collections.py':
-        'tests/estimator/replicate_test.py',
-    'tfplugin/distribute/tower_devices.py':
-        'tests/estimator/replicate_test.py',
-    'tfplugin/distribute/tower_extended.py':
-        'tests/distribute/tower_strategy_test.py',
-    'tfplugin/distribute/tower_gradients.py':
-        'tests/estimator/replicate_test.py',
-    'tfplugin/distribute/tower_variables.py':
-        'tests/estimator/replicate_test.py',
     'tfplugin/distribute/per_graph.py':
         'tests/distribute/elastic_average_strategy_test.py',
     'tfplugin/distribute/prompt_start.py':
         'tests/distribute/elastic_average_strategy_test.py',
-    'tfplugin/bin/checkpoints.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/curves.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/events.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/experiment.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/extras.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/guard.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/models.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/report.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/run_files.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/train_lib.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/wrappers.py': 'tests/distributed/train_test.py',
-    'tfplugin/bin/interrupts.py': 'tests/distributed/train_test.py',
-    'tfplugin/optimizers/elastic_communication.py':
-        'tests/optimizers/elastic_average_test.py',
-    'tfplugin/optimizers/elastic_custom_getter.py':
-        'tests/optimizers/elastic_average_test.py',
-    'tfplugin/optimizers/elastic_initialization.py':
-        'tests/optimizers/elastic_average_test.py',
-    'tfplugin/optimizers/elastic_penalty.py':
-        'tests/optimizers/elastic_average_test.py',
+    'tfplugin/estimator/joined_spec.py':
+        'tests/estimator/replicate_test.py',
     'tfplugin/testing/contract_models.py':
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':
         'tests/conformance/contract_test.py',
+    'tfplugin/testing/strategy_models.py':
+        'tests/distribute/strategy_matrix_test.py',
+    'tfplugin/testing/strategy_worker.py':
+        'tests/distribute/elastic_average_strategy_test.py',
 }
 
 # Files that may edit collections of a graph, and why. Must not grow.
@@ -99,7 +69,7 @@ _EDITS_COLLECTIONS = {
 
 # A file imports from its own layer and from those before it.
 _LAYERS = (
-    ('_tf_internals', '_version_gate', 'types', 'version'),
+    ('_program_logging', '_tf_internals', '_version_gate', 'types', 'version'),
     ('ops',),
     ('distribute',),
     ('optimizers',),
