@@ -147,6 +147,8 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
     return super()._update(var, fn, args, kwargs, group)
 
   def _update_if_communicating(self, var, fn, args, kwargs, group):
+    """Counts the step beside the exchange, which is not to wait for the ps."""
+    exchange = self._exchange()
     update = super()._update
 
     def count():
@@ -154,15 +156,19 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
           tf.nest.flatten(update(var, fn, args, kwargs, group=False))):
         return tf.constant(True)
 
-    counted = tf1.cond(self._exchange().communicating, count,
-                       lambda: tf.constant(False))
+    counted = count() if exchange.always_communicates else tf1.cond(
+        exchange.communicating, count, lambda: tf.constant(False))
+    if not exchange.is_finished:
+      exchange.counts.append(counted)
+      counted = tf.no_op()
     return counted if group else (counted,)
 
   def _finish_step(self, spec):
     exchange = self._exchange()
     with tf1.control_dependencies(self._ops_of_all_replicas(spec.train_op)):
       exchanged = exchange.exchange()
-    with tf1.control_dependencies([exchanged]):
+    exchange.is_finished = True
+    with tf1.control_dependencies([exchanged, *exchange.counts]):
       advanced = exchange.local_step.assign_add(1, read_value=False)
     return parameter_server_base.with_train_op(spec, advanced)
 

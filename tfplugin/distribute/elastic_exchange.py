@@ -23,6 +23,9 @@ class ElasticExchange:
   Attributes:
     local_step: Counts the worker's steps; local to the worker.
     communicating: A boolean tensor, whether this step is one with an exchange.
+    always_communicates: Whether every step is; then no condition is needed.
+    counts: The updates of the global step, which end with the step.
+    is_finished: Whether the step is built, with its exchange.
   """
 
   def __init__(self, local_step: tf.Variable, communication_period: int,
@@ -37,6 +40,9 @@ class ElasticExchange:
       sparse: Whether tables with sparse gradients exchange touched rows only.
     """
     self.local_step = local_step
+    self.always_communicates = communication_period == 1
+    self.counts = []
+    self.is_finished = False
     self._moving_rate = moving_rate
     self._rho = rho
     self._sparse = sparse
@@ -116,6 +122,8 @@ class ElasticExchange:
       with tf1.control_dependencies([self._exchange_one(p) for p in pairs]):
         return tf.constant(True)
 
+    if self.always_communicates:
+      return communicate()
     return tf1.cond(self.communicating, communicate, lambda: tf.constant(False))
 
   def _exchange_one(self, pair: ElasticPair) -> tf.Operation:

@@ -40,11 +40,13 @@ def exchange(pair: elastic_custom_getter.CenteredVariable,
     updates = [pair.local.assign_sub(difference, read_value=False)]
     if local_center is not None:
       updates.append(local_center.assign(center, read_value=False))
-  # A reference variable's value may be its buffer: use it before it changes.
-  with tf1.control_dependencies(updates), \
-      placement.only_on(pair.center.device):
-    return pair.center.assign_add(difference, use_locking=use_locking,
-                                  read_value=False)
+  # A reference variable's value may be its buffer: take it over before it
+  # changes. Else nothing to wait for, which would be a message of its own.
+  first = (updates[1:] if branching.is_reference(pair.center) else [])
+  with tf1.control_dependencies(first), placement.only_on(pair.center.device):
+    added = pair.center.assign_add(difference, use_locking=use_locking,
+                                   read_value=False)
+  return tf.group(added, *updates)
 
 
 def exchange_if(should: Union[bool, tf.Tensor],

@@ -1,0 +1,233 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Local steps per second under elastic averaging, beside asynchronous SGD.
+
+usage: python -m benchmarks.elastic_benchmark [v1|v2]
+
+Two workers and a parameter server, each a process, an MLP 784-256-256-10, 32
+rows a step. One cluster holds all variants, each in a graph and a container of
+its own; both workers run the same one at a time, in slots by the clock. The
+best slot of each variant counts. What crosses the network from one
+communication to the next is printed in units of the model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+
+import numpy as np
+import tensorflow as tf
+
+import tfplugin
+
+tf1 = tf.compat.v1
+
+_PERIODS = (1, 10, 100)
+_VARIANTS = ('async', *(f'{kind} {period}' for kind in ('optimizer', 'strategy')
+                        for period in _PERIODS))
+_ROUNDS = 6
+_SLOT_SECS = 1.0
+_LAYERS = (784, 256, 256, 10)
+_MODEL_BYTES = 4 * sum((m + 1) * n for m, n in zip(_LAYERS, _LAYERS[1:]))
+
+
+def _loss():
+  random = np.random.RandomState(0)
+  hidden = tf.constant(random.rand(32, _LAYERS[0]).astype(np.float32))
+  labels = tf.constant(random.randint(_LAYERS[-1], size=32))
+  for index, units in enumerate(_LAYERS[1:]):
+    kernel = tf1.get_variable(f'kernel_{index}', [hidden.shape[1], units])
+    bias = tf1.get_variable(f'bias_{index}', [units],
+                            initializer=tf1.zeros_initializer())
+    hidden = tf.matmul(hidden, kernel) + bias
+    if units != _LAYERS[-1]:
+      hidden = tf.nn.relu(hidden)
+  return tf1.losses.sparse_softmax_cross_entropy(labels, hidden)
+
+
+def _minimize(optimizer, loss):
+  return optimizer.minimize(
+      loss, global_step=tf1.train.get_or_create_global_step())
+
+
+def _sgd():
+  return tf1.train.GradientDescentOptimizer(0.01)
+
+
+def _setter(cluster, task):
+  return tf1.device(tf1.train.replica_device_setter(
+      worker_device=f'/job:worker/task:{task}', cluster=cluster))
+
+
+def _build_async(cluster, task, period):
+  del period
+  with _setter(cluster, task):
+    return _minimize(_sgd(), _loss()), []
+
+
+def _build_optimizer(cluster, task, period):
+  device = f'/job:worker/task:{task}'
+  getter = tfplugin.ElasticAverageCustomGetter(device)
+  with _setter(cluster, task):
+    with tf1.variable_scope('', custom_getter=getter):
+      loss = _loss()
+    optimizer = tfplugin.ElasticAverageOptimizer(
+        _sgd(), 2, getter, communication_period=period, rho=0.0)
+    train_op = _minimize(optimizer, loss)
+    return train_op, [tf1.local_variables_initializer(),
+                      optimizer.get_init_op(task)]
+
+
+def _build_strategy(cluster, task, period):
+  resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+      cluster, task_type='worker', task_id=task)
+  strategy = tfplugin.distribute.ElasticAverageStrategy(
+      resolver, communication_period=period)
+
+  def model_fn():
+    loss = _loss()
+    return tf1.estimator.EstimatorSpec(
+        'train', loss=loss, train_op=_minimize(_sgd(), loss))
+
+  with strategy.scope():
+    tf1.train.get_or_create_global_step()
+    spec = strategy.extended.call_for_each_replica(
+        tf.autograph.experimental.do_not_convert(model_fn))
+  return spec.train_op, [tf1.local_variables_initializer()]
+
+
+_BUILDERS = {'async': _build_async, 'optimizer': _build_optimizer,
+             'strategy': _build_strategy}
+
+
+def _session(server, task):
+  return tf1.Session(server.target, config=tf1.ConfigProto(
+      allow_soft_placement=True,
+      device_filters=['/job:ps', f'/job:worker/task:{task}']))
+
+
+def _start(variant, server, cluster, task):
+  """Builds and initializes a variant; returns its session and step."""
+  kind, _, period = variant.partition(' ')
+  graph = tf.Graph()
+  with graph.as_default(), graph.container(variant.replace(' ', '_')):
+    step, starts = _BUILDERS[kind](cluster, task, int(period or 0))
+    ready = tf1.report_uninitialized_variables(tf1.global_variables())
+    initialize = tf1.global_variables_initializer()
+    session = _session(server, task)
+    if task == 0:
+      session.run(initialize)
+    while session.run(ready).size:
+      time.sleep(0.1)
+    for start in starts:
+      session.run(start)
+  step = getattr(step, 'op', step)
+  session.run(step)
+  return session, step
+
+
+def _transferred(session, step, period):
+  """Bytes between the processes in `period` steps: in one communication."""
+  total = 0
+  for _ in range(period):
+    metadata = tf1.RunMetadata()
+    session.run(step, options=tf1.RunOptions(
+        trace_level=tf1.RunOptions.FULL_TRACE), run_metadata=metadata)
+    total += sum(
+        description.allocation_description.requested_bytes
+        for device in metadata.step_stats.dev_stats
+        for node in device.node_stats if node.node_name == 'RecvTensor'
+        for description in [o.tensor_description for o in node.output])
+  return total
+
+
+def _run_slots(steps, begin):
+  """Returns for each variant the steps per second of its best slot."""
+  rates = [[] for _ in steps]
+  for _ in range(_ROUNDS):
+    for index, step in enumerate(steps):
+      time.sleep(max(0.0, begin - time.time()))
+      count, start, end = 0, time.time(), begin + 0.9 * _SLOT_SECS
+      while time.time() < end:
+        step()
+        count += 1
+      rates[index].append(count / (time.time() - start))
+      begin += _SLOT_SECS
+  return rates
+
+
+def _run_role(role, hosts):
+  cluster = tf.train.ClusterSpec({'ps': hosts[:1], 'worker': hosts[1:]})
+  job, task = ('worker', role - 1) if role else ('ps', 0)
+  server = tf.distribute.Server(cluster, job, task)
+  if job == 'ps':
+    server.join()
+  started = [_start(variant, server, cluster, task) for variant in _VARIANTS]
+  transferred = [_transferred(*each, int(variant.partition(' ')[2] or 1))
+                 for variant, each in zip(_VARIANTS, started)]
+  print('ready', flush=True)
+  begin = float(sys.stdin.readline())
+  rates = _run_slots([session.make_callable(step)
+                      for session, step in started], begin)
+  print(json.dumps([rates, transferred]), flush=True)
+
+
+def _free_hosts(number):
+  sockets = [socket.socket() for _ in range(number)]
+  for each in sockets:
+    each.bind(('127.0.0.1', 0))
+  hosts = [f'127.0.0.1:{each.getsockname()[1]}' for each in sockets]
+  for each in sockets:
+    each.close()
+  return hosts
+
+
+def _run_cluster(behavior):
+  hosts = ','.join(_free_hosts(3))
+  roles = [subprocess.Popen(
+      [sys.executable, '-W', 'ignore', '-m', 'benchmarks.elastic_benchmark',
+       behavior, str(role), hosts],
+      stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+      stderr=subprocess.DEVNULL, text=True)
+           for role in range(3)]
+  try:
+    for worker in roles[1:]:
+      while worker.stdout.readline() != 'ready\n':
+        if worker.poll() is not None:
+          raise RuntimeError('A worker failed.')
+    for worker in roles[1:]:
+      worker.stdin.write(f'{time.time() + 1}\n')
+      worker.stdin.flush()
+    return [json.loads(worker.communicate(timeout=300)[0])
+            for worker in roles[1:]]
+  finally:
+    for role in roles:
+      role.kill()
+      role.wait()
+
+
+def main(argv):
+  behavior = (argv[1:2] or ['v2'])[0]
+  if behavior == 'v1':
+    tf1.disable_v2_behavior()
+  if argv[2:]:
+    _run_role(int(argv[2]), argv[3].split(','))
+    return
+  (first, transferred), (second, _) = _run_cluster(behavior)
+  best = [max(np.mean(slot) for slot in zip(*rates))
+          for rates in zip(first, second)]
+  for variant, rate, sent in zip(_VARIANTS, best, transferred):
+    print(f'{variant:14} {rate:6.0f} steps/s per worker = '
+          f'{rate / best[0]:.2f} x async; a communication moves '
+          f'{sent / _MODEL_BYTES:.2f} models', flush=True)
+
+
+if __name__ == '__main__':
+  main(sys.argv)
