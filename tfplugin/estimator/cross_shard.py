@@ -153,42 +153,45 @@ class _ShardStrategy(tower_strategy.TowerStrategy):
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 reduction: str, broadcast: Collection[str]):
   """Builds the shards of one call and reduces their specs."""
+  _check_context()
+  arguments = call.arguments
+  shards = batch_sharding.split_batch(
+      arguments['features'], arguments.get('labels'), len(devices), broadcast)
+  _check_rows(shards.rows)
+  interceptions = []
+
+  def build(shard: int):
+    own = {'features': shards.features[shard], 'labels': shards.labels[shard]}
+    if 'params' in arguments:
+      own['params'] = copy.deepcopy(arguments['params'])
+    interceptions.append(optimizer_interception.Interception(
+        lambda optimizer: _Optimizer(optimizer, reduction), _Optimizer))
+    with interceptions[-1].active():
+      return call(**own)
+
+  weights = tower_run.TowerWeights(
+      shards.shares(), [1.0 / len(devices)] * len(devices))
+  strategy = _ShardStrategy(devices, reduction)
+  with strategy.scope():
+    _, specs = strategy.build_towers(build, weights, sum_gradients=False)
+  spec_reduction.check_specs(specs)
+  training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
+  training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
+                              'tfplugin.CrossShardOptimizer(opt)')
+  spec = spec_reduction.reduce_specs(
+      call.mode, specs,
+      weights.loss if reduction == shard_reduction.MEAN
+      else [1.0] * len(devices))
+  return spec._replace(
+      train_op=tf.group(spec.train_op, *_assert_rows(shards.rows)))
+
+
+def _check_context() -> None:
   if optimizer_interception.in_strategy():
     raise RuntimeError(
         '`cross_shard` must not be used inside a tf.distribute strategy. '
         f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
         'two.')
-  arguments = call.arguments
-  shards = batch_sharding.split_batch(
-      arguments['features'], arguments.get('labels'), len(devices), broadcast)
-  _check_rows(shards.rows)
-
-  interception = None
-
-  def build(shard: int):
-    nonlocal interception
-    own = {'features': shards.features[shard], 'labels': shards.labels[shard]}
-    if 'params' in arguments:
-      own['params'] = copy.deepcopy(arguments['params'])
-    interception = optimizer_interception.Interception(
-        lambda optimizer: _Optimizer(optimizer, reduction), _Optimizer)
-    with interception.active():
-      return call(**own)
-
-  strategy = _ShardStrategy(devices, reduction)
-  scale = 1.0 / len(devices)
-  weights = tower_run.TowerWeights(shards.shares(), [scale] * len(devices))
-  with strategy.scope():
-    _, specs = strategy.build_towers(build, weights, sum_gradients=False)
-  spec_reduction.check_specs(specs)
-  training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
-  training_spec.check_applied(interception, decorator_stack.CROSS_SHARD,
-                              'tfplugin.CrossShardOptimizer(opt)')
-  spec = spec_reduction.reduce_specs(
-      call.mode, specs, weights.loss if reduction == shard_reduction.MEAN else (
-          [1.0] * len(devices)))
-  return spec._replace(
-      train_op=tf.group(spec.train_op, *_assert_rows(shards.rows)))
 
 
 def _check_groups(group_assignment: groups_lib.GroupAssignment) -> None:
