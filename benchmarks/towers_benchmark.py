@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training steps of towers beside those of TensorFlow's local strategies.
 
-  python -m benchmarks.towers
+  python -m benchmarks.towers_benchmark
 
 Two logical CPUs of one host, an MLP 784-256-256-10 and a small CNN, a batch of
-256 rows in all. Ratios of one run count, not times: methods take turns, round by
-round, and the median round of each is printed.
+256 rows in all. Ratios of one run count, not times: methods take turns, round
+by round, and the median round of each is printed.
 """
 
 from __future__ import annotations
