@@ -247,6 +247,27 @@ def private_train_ops() -> Iterator[None]:
   yield
 
 
+@contextlib.contextmanager
+def private_variables() -> Iterator[None]:
+  """Keeps variables that are made inside out of the graph's collections.
+
+  `tf.Variable` puts what it makes among the global and the trainable ones, and
+  unlike `get_variable` has no argument against it. A copy of a variable on
+  another device is neither saved nor trained by itself; no public API makes one
+  in a graph. The collections of a user's graph are as before, afterwards.
+  """
+  with tf.init_scope():
+    graph = tf1.get_default_graph()
+  collections = graph._collections
+  kept = {key: collections.get(key, []) for key in (
+      tf1.GraphKeys.GLOBAL_VARIABLES, tf1.GraphKeys.TRAINABLE_VARIABLES)}
+  collections.update((key, list(variables)) for key, variables in kept.items())
+  try:
+    yield
+  finally:
+    collections.update(kept)
+
+
 def colocate_with(variable: tf.Variable):
   """Places ops on the device of `variable`, in a graph and in eager execution.
 

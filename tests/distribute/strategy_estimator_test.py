@@ -153,6 +153,34 @@ def test_keras_optimizer_of_v2_estimator_is_refused(strategy, tmp_path):
     estimator.train(input_fn, steps=1)
 
 
+def test_keras_optimizer_with_a_copy_per_device_is_refused(tmp_path):
+  config = tf1.estimator.RunConfig(
+      train_distribute=distribute.ElasticAverageStrategy(
+          devices=['/cpu:0', '/cpu:1']))
+  estimator = tf.estimator.DNNClassifier(
+      [4], NUMERIC, model_dir=str(tmp_path), config=config)
+  with pytest.raises(TypeError, match="count_steps='local'"):
+    estimator.train(input_fn, steps=1)
+
+
+def test_keras_model_to_estimator_saves_the_center(tmp_path):
+  model = tf.keras.Sequential([tf.keras.layers.Dense(
+      1, use_bias=False, input_shape=(1,), kernel_initializer='ones')])
+  model.compile(tf1.train.GradientDescentOptimizer(0.5), 'mae')
+  config = tf1.estimator.RunConfig(
+      train_distribute=distribute.ElasticAverageStrategy(
+          communication_period=2, moving_rate=0.25))
+  estimator = tf.keras.estimator.model_to_estimator(
+      model, model_dir=str(tmp_path), config=config)
+  ones = np.ones([2, 1], np.float32)
+  estimator.train(
+      lambda: tf1.data.Dataset.from_tensors((ones, -9 * ones)).repeat(),
+      steps=1)
+  # The gradient is 1: the copy goes 1 -> .5 -> 0, the centre a quarter of it.
+  (name,) = [n for n in estimator.get_variable_names() if 'kernel' in n]
+  assert estimator.get_variable_value(name).tolist() == [[0.75]]
+
+
 def test_keras_optimizer_trains_where_every_step_counts(tmp_path):
   config = tf1.estimator.RunConfig(
       train_distribute=distribute.ElasticAverageStrategy(

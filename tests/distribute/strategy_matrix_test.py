@@ -16,6 +16,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import distribute
+from tfplugin.testing import behaviors
 from tfplugin.testing import strategy_models
 from tfplugin.testing import strategy_worker
 
@@ -30,10 +31,8 @@ every cell of the table: it goes out of date as a failing test.
 
 In each cell the checkpoint of the strategy has the names that TensorFlow gives
 them on one device without a strategy, and the values of the reference, to
-float32 rounding, under v1 and under v2 behaviour. "Copies saved too": besides,
-the checkpoint has `<name>/replica_1`, as with TensorFlow's MirroredStrategy; an
-Estimator without the strategy continues from it, but not the other way round.
-The reference:
+float32 rounding, under v1 and under v2 behaviour. No cell is refused. The
+reference:
 """
 
 STEPS = 3
@@ -116,62 +115,56 @@ STRATEGIES = {
         1, clipped_once),
 }
 
-# (strategy, model, optimizer): (error class, words) of what refuses it.
-REFUSED = {}
-
-# (strategy, model): as with TensorFlow's MirroredStrategy, copies are saved
-# too, as `<name>/replica_<i>`, where a variable takes no collections.
-COPIES_SAVED = {('CrossShardStrategy', 'tf.Variable')}
-
 CELLS = list(itertools.product(
-    STRATEGIES, strategy_models.MODELS, strategy_models.OPTIMIZERS))
+    STRATEGIES, strategy_models.OPTIMIZERS, strategy_models.MODELS))
 
 
-@pytest.fixture(scope='module', name='reference')
-def fixture_reference(tmp_path_factory):
-  """Trains on one device; once for all strategies."""
-  directory = tmp_path_factory.mktemp('reference')
+@pytest.fixture(scope='module', name='trained')
+def fixture_trained(tmp_path_factory):
+  """Trains all models at once, with a strategy or without; each way once."""
+  directory = tmp_path_factory.mktemp('trained')
 
   @functools.cache
-  def train(behavior, model, optimizer):
-    model_fn = strategy_models.model_fn_of(model, optimizer)
-    name = f'{behavior}-{model}-{optimizer}'.replace(' ', '-')
+  def without_strategy(behavior, optimizer):
     return strategy_models.train_without_strategy(
-        model_fn, STEPS, str(directory / name))
+        strategy_models.model_fn_of(optimizer), (0, 1, STEPS),
+        str(directory / f'{behavior}-{optimizer}'))
 
-  return train
+  @functools.cache
+  def with_strategy(behavior, optimizer, strategy):
+    make_strategy, steps, _ = STRATEGIES[strategy]
+    worker = strategy_worker.StrategyWorker(
+        make_strategy(), strategy_models.model_fn_of(optimizer))
+    worker.step(steps)
+    path = worker.save(str(directory / f'{behavior}-{optimizer}-{strategy}'))
+    worker.close()
+    return strategy_models.contents_of(path)
+
+  return without_strategy, with_strategy
+
+
+def of_model(contents, model):
+  """What belongs to `model`, and what belongs to all of them."""
+  others = tuple(f'{strategy_models.scope_of(other)}/'
+                 for other in strategy_models.MODELS if other != model)
+  return {name: value for name, value in contents.items()
+          if not name.startswith(others)}
 
 
 @pytest.mark.filterwarnings('ignore:.*is deprecated')
 @pytest.mark.filterwarnings('ignore:.*is a deprecated')
-@pytest.mark.parametrize('strategy, model, optimizer', CELLS)
-def test_cell(behavior, reference, tmp_path, strategy, model, optimizer):
-  make_strategy, steps, expected = STRATEGIES[strategy]
-  model_fn = strategy_models.model_fn_of(model, optimizer)
-  wanted = expected(reference(behavior, model, optimizer))
-  if (strategy, model, optimizer) in REFUSED:
-    error, words = REFUSED[strategy, model, optimizer]
-    with pytest.raises(error, match=words):
-      strategy_worker.StrategyWorker(make_strategy(), model_fn)
-    return
-  worker = strategy_worker.StrategyWorker(make_strategy(), model_fn)
-  worker.step(steps)
-  contents = strategy_models.contents_of(worker.save(str(tmp_path / 'model')))
-  worker.close()
-  copies = {name for name in contents if '/replica_' in name}
-  assert bool(copies) == ((strategy, model) in COPIES_SAVED)
-  assert sorted(set(contents) - copies) == sorted(wanted)
+@pytest.mark.parametrize('strategy, optimizer, model', CELLS)
+def test_cell(behavior, trained, strategy, optimizer, model):
+  without_strategy, with_strategy = trained
+  expected = STRATEGIES[strategy][2](without_strategy(behavior, optimizer))
+  wanted = of_model(expected, model)
+  contents = of_model(with_strategy(behavior, optimizer, strategy), model)
+  assert sorted(contents) == sorted(wanted)
+  scope = strategy_models.scope_of(model)
+  assert any(name.startswith(f'{scope}/') for name in wanted)
   for name, value in wanted.items():
     np.testing.assert_allclose(
         contents[name], value, rtol=2e-5, atol=1e-6, err_msg=name)
-
-
-def cell_text(strategy, model, optimizer):
-  if (strategy, model, optimizer) in REFUSED:
-    return f'refused: {REFUSED[strategy, model, optimizer][1]}'
-  if (strategy, model) in COPIES_SAVED:
-    return 'equal, copies saved too'
-  return 'equal'
 
 
 def render():
@@ -181,10 +174,12 @@ def render():
   lines += [f'* `{name}`: {expected.__doc__}'
             for name, (_, _, expected) in STRATEGIES.items()]
   heads = ['strategy', 'variables from'] + [
-      f'{o}, {b}' for o in optimizers for b in ('v1', 'v2')]
+      f'{o}, {b}' for o in optimizers for b in behaviors.BEHAVIORS]
   lines += ['', '| ' + ' | '.join(heads) + ' |', '|' + ' --- |' * len(heads)]
   for strategy, model in itertools.product(STRATEGIES, strategy_models.MODELS):
-    cells = [cell_text(strategy, model, o) for o in optimizers for _ in 'vv']
+    cells = ['equal' if (strategy, o, model) in CELLS else ''
+             for o in optimizers for _ in behaviors.BEHAVIORS]
+    assert all(cells)
     lines.append('| ' + ' | '.join([f'`{strategy}`', model, *cells]) + ' |')
   return '\n'.join(lines) + '\n'
 

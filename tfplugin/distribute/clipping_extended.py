@@ -8,6 +8,7 @@ import weakref
 
 import tensorflow as tf
 
+from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import per_graph
 from tfplugin.ops import clip_rules
 from tfplugin.ops import norm_clipping
@@ -141,6 +142,11 @@ class ClippingExtended:
       else:
         clip = norm_clipping.clip_variable(component, axes, self._clip_norm)
     return clip.operation
+
+
+class MirroredClippingExtended(ClippingExtended,
+                               mirrored_variables.OneNamePerVariable):
+  """Goes in front of an extended class that has a copy per device."""
 
 
 def rules_error(error: Exception) -> str:

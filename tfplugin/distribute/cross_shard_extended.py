@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import cross_replica
 from tfplugin.distribute import group_assignment as groups_lib
+from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import packed_reduction
 
 _SUM = tf.distribute.ReduceOp.SUM
@@ -66,7 +67,8 @@ class GroupReduction:
         first:first + len(self.worker_devices)]
 
 
-class LocalExtended(GroupReduction, _tf_internals.MirroredExtended):
+class LocalExtended(GroupReduction, mirrored_variables.OneNamePerVariable,
+                    _tf_internals.MirroredExtended):
   """The devices of one host."""
 
   def __init__(self, strategy: tf.distribute.Strategy,
@@ -75,7 +77,7 @@ class LocalExtended(GroupReduction, _tf_internals.MirroredExtended):
                      cross_device_ops=packed_reduction.PackedReduction())
 
 
-class ClusterExtended(GroupReduction,
+class ClusterExtended(GroupReduction, mirrored_variables.OneNamePerVariable,
                       _tf_internals.CollectiveAllReduceExtended):
   """The devices of every worker of a cluster, by TensorFlow's collectives."""
 

@@ -12,6 +12,7 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import elastic_exchange
 from tfplugin.distribute import elastic_settings
 from tfplugin.distribute import elastic_variables
+from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.ops import elastic
@@ -83,7 +84,8 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     return {'VARIABLE_VALUE': saveable}
 
 
-class ElasticReplicasExtended(_tf_internals.MirroredExtended):
+class ElasticReplicasExtended(mirrored_variables.OneNamePerVariable,
+                              _tf_internals.MirroredExtended):
   """A copy per device; all devices run the elastic rule at the same time."""
 
   def __init__(self, container_strategy, devices,
@@ -203,8 +205,12 @@ class ElasticReplicasExtended(_tf_internals.MirroredExtended):
 
   def _update(self, var, fn, args, kwargs, group):
     update = super()._update
-    if not (self._settings.count_steps == 'communications' and any(
-        step is var for step in tf1.get_collection(tf1.GraphKeys.GLOBAL_STEP))):
+    steps = tf1.get_collection(tf1.GraphKeys.GLOBAL_STEP)
+    if self._settings.count_steps != 'communications' or not steps:
+      return update(var, fn, args, kwargs, group)
+    parameter_server_base.refuse_keras_update(
+        fn, 'ElasticAverageStrategy', ", or count_steps='local'")
+    if not any(step is var for step in steps):
       return update(var, fn, args, kwargs, group)
 
     def count():

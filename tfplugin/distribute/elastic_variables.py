@@ -186,6 +186,15 @@ class LocalCopy(_tf_internals.ResourceVariable):
     super()._set_save_slice_info(save_slice_info)
     _tf_internals.set_save_slice_info(self._center, save_slice_info)
 
+  def _gather_saveables_for_checkpoint(self):
+    # What checkpoints of objects store, such as those of Keras models.
+
+    def saveable(name=''):
+      return _tf_internals.CopiesSaveable(
+          (self._center,), self._center, name or self._center.op.name)
+
+    return {'VARIABLE_VALUE': saveable}
+
   def read_value_no_copy(self):
     """Raises: only a Saver calls it, which would store this very copy.
 

@@ -71,8 +71,11 @@ class VariableClippingStrategy:
       parsed = clip_rules.parse(rules)
     except (TypeError, ValueError) as error:
       raise type(error)(clipping_extended.rules_error(error)) from error
+    mirrors = isinstance(base_strategy.extended,
+                         _tf_internals.MirroredExtended)
     strategy = _tf_internals.strategy_with_mixins(
-        base_strategy, cls, clipping_extended.ClippingExtended)
+        base_strategy, cls, clipping_extended.MirroredClippingExtended
+        if mirrors else clipping_extended.ClippingExtended)
     strategy.extended.set_clipping(parsed, bound)
     return strategy
 

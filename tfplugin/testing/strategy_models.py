@@ -8,6 +8,7 @@ a loss whose gradients are neither zero nor constant.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 
@@ -83,18 +84,34 @@ OPTIMIZERS: dict[str, Callable[[], tf1.train.Optimizer]] = {
 }
 
 
-def model_fn_of(model: str, optimizer: str) -> Callable[..., Any]:
-  """Returns the model_fn of one model and one optimizer.
+def scope_of(model: str) -> str:
+  """The scope of a model's variables.
 
   Args:
     model: A key of `MODELS`.
+  """
+  return model.replace(' ', '_')
+
+
+def model_fn_of(optimizer: str) -> Callable[..., Any]:
+  """Returns a model_fn that trains all `MODELS` side by side.
+
+  They share no variable, and the loss is the sum of their losses: each trains
+  as it would alone, in one graph and session for all.
+
+  Args:
     optimizer: A key of `OPTIMIZERS`.
   """
 
   def model_fn(features, labels, mode):
     del features, labels
-    prediction = MODELS[model](tf.constant(_FEATURES))
-    loss = tf.reduce_mean(tf.square(prediction - tf.constant(_LABELS)))
+    losses = []
+    for model, predict in MODELS.items():
+      with tf1.variable_scope(scope_of(model)):
+        prediction = predict(tf.constant(_FEATURES))
+      losses.append(tf.reduce_mean(
+          tf.square(prediction - tf.constant(_LABELS))))
+    loss = tf.add_n(losses)
     updates = tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)
     with tf.control_dependencies(updates):
       train_op = OPTIMIZERS[optimizer]().minimize(
@@ -104,17 +121,17 @@ def model_fn_of(model: str, optimizer: str) -> Callable[..., Any]:
   return model_fn
 
 
-def train_without_strategy(model_fn: Callable[..., Any], steps: int,
-                           prefix: str) -> list[dict[str, np.ndarray]]:
+def train_without_strategy(model_fn: Callable[..., Any], steps: Sequence[int],
+                           prefix: str) -> dict[int, dict[str, np.ndarray]]:
   """What one device without a strategy trains.
 
   Args:
     model_fn: Takes features, labels and mode.
-    steps: How many steps to make.
+    steps: After how many steps to save; ascending.
     prefix: Where checkpoints may be written.
 
   Returns:
-    What a checkpoint holds before the first step and after each, by name.
+    By the number of steps: what the checkpoint holds, by name.
   """
   with tf.Graph().as_default() as graph:
     tf1.train.get_or_create_global_step()
@@ -122,12 +139,12 @@ def train_without_strategy(model_fn: Callable[..., Any], steps: int,
     saver = tf1.train.Saver()
     with tf1.Session(graph=graph) as session:
       session.run(tf1.global_variables_initializer())
-      contents = []
-      for step in range(steps + 1):
-        if step:
+      contents = {}
+      for last, step in zip((0, *steps), steps):
+        for _ in range(step - last):
           session.run(spec.train_op)
-        contents.append(contents_of(saver.save(
-            session, prefix, step, write_meta_graph=False)))
+        contents[step] = contents_of(saver.save(
+            session, prefix, step, write_meta_graph=False))
   return contents
 
 

@@ -1,0 +1,82 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the names of `tf.Variable` under strategies that copy it."""
+
+import pytest
+import tensorflow as tf
+
+from tfplugin import distribute
+from tfplugin.testing import strategy_worker
+
+tf1 = tf.compat.v1
+
+CPUS = ['/cpu:0', '/cpu:1']
+
+STRATEGIES = {
+    'cross_shard': lambda: distribute.CrossShardStrategy(CPUS),
+    'cross_shard_groups': lambda: distribute.CrossShardStrategy(
+        CPUS, group_assignment=[[0], [1]]),
+    'elastic': lambda: distribute.ElasticAverageStrategy(
+        devices=CPUS, communication_period=1, moving_rate=0.5),
+    'clipping': lambda: distribute.VariableClippingStrategy(
+        tf.distribute.MirroredStrategy(
+            CPUS, cross_device_ops=tf.distribute.ReductionToOneDevice()),
+        {'matrix': 0}, 100.0),
+    'clipping_cross_shard': lambda: distribute.VariableClippingStrategy(
+        distribute.CrossShardStrategy(CPUS), {'matrix': 0}, 100.0),
+}
+
+
+def model_fn(features, labels, mode):
+  """The gradient of each element of `matrix` is 1; `counter` adds its steps."""
+  del features, labels
+  matrix = tf.Variable([[1.0, 2.0], [3.0, 4.0]], name='matrix')
+  counter = tf.Variable(
+      0, trainable=False, name='counter', dtype=tf.int64,
+      aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
+  loss = tf.reduce_sum(matrix)
+  train_op = tf1.train.MomentumOptimizer(0.5, 0.0).minimize(
+      loss, tf1.train.get_global_step())
+  with tf.control_dependencies([train_op]):
+    counted = counter.assign_add(1)
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=tf.group(train_op, counted))
+
+
+def plain_steps(directory, steps):
+  estimator = tf1.estimator.Estimator(
+      lambda features, labels, mode: model_fn(features, labels, mode),
+      model_dir=str(directory))
+  estimator.train(lambda: tf1.data.Dataset.from_tensors(0).repeat(),
+                  steps=steps)
+  return estimator
+
+
+@pytest.mark.parametrize('strategy', STRATEGIES)
+def test_checkpoint_goes_there_and_back(behavior, strategy, tmp_path):
+  estimator = plain_steps(tmp_path, 1)
+  names = estimator.get_variable_names()
+  worker = strategy_worker.StrategyWorker(
+      STRATEGIES[strategy](), model_fn, checkpoint_dir=str(tmp_path))
+  worker.step()
+  path = worker.save(str(tmp_path / 'model.ckpt-2'))
+  worker.close()
+  assert sorted(n for n, _ in tf.train.list_variables(path)) == names
+  estimator = plain_steps(tmp_path, 1)
+  # Groups and the mean of two shards move by 0.5 a step.
+  per_step = 1.0 if strategy == 'clipping' else 0.5
+  assert estimator.get_variable_value('matrix').tolist() == [
+      [-per_step, 1 - per_step], [2 - per_step, 3 - per_step]]
+  assert estimator.get_variable_value('counter') == 3
+
+
+@pytest.mark.parametrize('strategy', STRATEGIES)
+def test_variable_is_listed_once(behavior, strategy):
+  worker = strategy_worker.StrategyWorker(STRATEGIES[strategy](), model_fn)
+  with worker.graph.as_default():
+    trainable = [v.name for v in tf1.trainable_variables()]
+    shared = [v.name for v in tf1.global_variables()]
+  worker.close()
+  assert trainable == ['matrix:0']
+  assert sorted(shared) == [
+      'counter:0', 'global_step:0', 'matrix/Momentum:0', 'matrix:0']

@@ -1,0 +1,52 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A copy of each variable per device, one of which is saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import elastic_variables
+
+tf1 = tf.compat.v1
+
+
+class OneNamePerVariable:
+  """Goes in front of an extended class that mirrors variables.
+
+  In a graph TensorFlow lists the copies of a `tf.Variable` beside the variable
+  that they are copies of: checkpoints get a `<name>/replica_1`, which those of
+  one device lack. Here such a variable is listed once, as one of `get_variable`
+  is.
+  """
+
+  def _create_variable(self, next_creator, **kwargs):
+    if is_unlisted(kwargs):
+      kwargs['trainable'] = elastic_variables.is_trainable(kwargs)
+      next_creator = _unlisting(next_creator)
+    return super()._create_variable(next_creator, **kwargs)
+
+
+def is_unlisted(kwargs: dict[str, Any]) -> bool:
+  """Whether a variable creator is asked for copies that must not be listed.
+
+  Args:
+    kwargs: What the variable creator was called with: by `tf.Variable` without
+      `collections`, and for a single copy with the device that it goes to.
+  """
+  beside = kwargs.get('colocate_with')
+  has_copies = beside is None or _tf_internals.is_distributed_variable(beside)
+  return (has_copies and 'collections' not in kwargs and
+          not tf1.executing_eagerly_outside_functions())
+
+
+def _unlisting(next_creator):
+
+  def create(**kwargs):
+    with _tf_internals.private_variables():
+      return next_creator(**kwargs)
+
+  return create
