@@ -52,25 +52,17 @@ def _run_held(session, fetches, gate, meanwhile):
   return result[0]
 
 
-def _held_model(gate, before_read):
-  """Loss w * w whose step stops at the gate.
+def _pause(gate, value):
+  held = tf1.py_func(gate, [value], tf.float32, stateful=True)
+  held.set_shape([])
+  return held
 
-  With `before_read` the gate is in front of the only read of `w`: it stands for
-  a slow read. Else it stands for a slow forward pass.
-  """
+
+def _held_model(gate):
+  """Loss w * w whose forward pass, after the read of `w`, stops at the gate."""
   w = tf1.get_variable('w', initializer=1.0)
   step = tf1.train.get_or_create_global_step()
-
-  def pause(value):
-    held = tf1.py_func(gate, [value], tf.float32, stateful=True)
-    held.set_shape([])
-    return held
-
-  if before_read:
-    with tf.control_dependencies([pause(tf.constant(0.0))]):
-      read = w.read_value()
-  else:
-    read = w + tf.stop_gradient(0.0 * pause(w.read_value()))
+  read = w + tf.stop_gradient(0.0 * _pause(gate, w.read_value()))
   return w, step, read * read
 
 
@@ -88,7 +80,7 @@ def test_five_updates_during_the_forward_pass_are_staleness_5(
     behavior, bound, want, use_locking):
   gate = _Gate()
   with tf.Graph().as_default():
-    w, step, loss = _held_model(gate, before_read=False)
+    w, step, loss = _held_model(gate)
     optimizer = Optimizer(_sgd(), bound, use_locking=use_locking)
     train_op = optimizer.minimize(loss, global_step=step)
     others = tf1.assign_add(step, 5)
@@ -108,11 +100,15 @@ def test_a_delayed_read_of_a_variable_counts_as_late(behavior):
   # step began before: 5. Ordering the reading before backprop only gives 0.
   gate = _Gate()
   with tf.Graph().as_default():
-    _, step, loss = _held_model(gate, before_read=True)
-    # The model reads under a dependency; a second variable is read freely.
-    free = tf1.get_variable('free', initializer=1.0)
+    step = tf1.train.get_or_create_global_step()
+    w, first = (tf1.get_variable(name, initializer=1.0)
+                for name in ('w', 'first'))
+    # The gate opens only when `first` has been read, and so after the step.
+    first = tf.identity(first)
+    with tf.control_dependencies([_pause(gate, first)]):
+      slow = w.read_value()
     optimizer = Optimizer(_sgd(), 100)
-    train_op = optimizer.minimize(loss * free, global_step=step)
+    train_op = optimizer.minimize(first * slow, global_step=step)
     others = tf1.assign_add(step, 5)
     with tf1.Session() as session:
       session.run(tf1.global_variables_initializer())
@@ -246,7 +242,7 @@ def test_second_instance_has_its_own_counter(behavior):
 def test_gradients_of_tf_gradients_are_measured_too(behavior):
   gate = _Gate()
   with tf.Graph().as_default():
-    w, step, loss = _held_model(gate, before_read=False)
+    w, step, loss = _held_model(gate)
     optimizer = Optimizer(_sgd(), 4)
     train_op = optimizer.apply_gradients(
         list(zip(tf.gradients(loss, [w]), [w])), global_step=step)
