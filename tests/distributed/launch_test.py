@@ -12,6 +12,8 @@ import tensorflow as tf
 from tfplugin.bin import launch_lib
 from tfplugin.bin import local_cluster
 
+pytestmark = pytest.mark.distributed
+
 # As a user has it: nothing here knows of tfplugin. Its ps never ends.
 _PROGRAM = textwrap.dedent('''
     import sys

@@ -21,6 +21,7 @@ from tfplugin.bin import run_files
 from tfplugin.bin import tf_config
 from tfplugin.bin import train_lib
 
+pytestmark = pytest.mark.distributed
 _LIMIT = 120
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -84,7 +85,9 @@ def test_no_worker_waits_half_a_minute(elastic):
 
 def test_a_second_run_resumes_and_a_third_only_evaluates(elastic):
   options, first = elastic
-  resumed = train_lib.train(_options(options.model_dir, steps=600))
+  # Under a strategy, which goes on from what the wrapper has trained.
+  resumed = train_lib.train(_options(
+      options.model_dir, strategy='elastic_average', steps=600))
   assert resumed.first_step == first.last_step
   assert resumed.last_step >= 600
   again = train_lib.train(_options(options.model_dir, steps=600))
@@ -94,24 +97,25 @@ def test_a_second_run_resumes_and_a_third_only_evaluates(elastic):
 
 
 def test_the_run_goes_on_without_a_killed_worker(tmp_path):
-  options = _options(tmp_path, wrapper='drop_stale', workers=2, ps=2,
-                     evaluator=False, steps=1500)
+  options = _options(tmp_path, strategy='drop_stale', evaluator=False,
+                     steps=800)
   killer = subprocess.Popen([sys.executable, '-c', _KILL, str(tmp_path),
-                             'worker-1', str(os.getpid())])
+                             'worker-0', str(os.getpid())])
   try:
     result = train_lib.train(options)
   finally:
     killer.kill()
     killer.wait()
-  assert result.lost == {'worker:1': 'was ended by SIGKILL'}
-  assert result.last_step >= 1500
+  assert result.lost == {'worker:0': 'was ended by SIGKILL'}
+  assert result.last_step >= 800
   # Without a lost update the counts are the run's, but for the lost worker's.
   assert 0 < result.figures['applied'] <= result.last_step
   assert not _roles()
 
 
 def test_a_dead_ps_ends_the_run_with_an_error(tmp_path):
-  options = _options(tmp_path, wrapper='none', evaluator=False, steps=100000)
+  options = _options(tmp_path, wrapper='none', workers=0, ps=1,
+                     evaluator=False, steps=100000)
   killer = subprocess.Popen([sys.executable, '-c', _KILL, str(tmp_path), 'ps-0',
                              str(os.getpid())])
   try:
@@ -129,14 +133,15 @@ def test_a_dead_ps_ends_the_run_with_an_error(tmp_path):
 def test_no_process_is_left_when_the_program_is_ended(tmp_path, number, status):
   program = subprocess.Popen(
       [sys.executable, '-m', 'tfplugin.bin.train', '--wrapper=none',
-       '--steps=100000', '--noevaluator', f'--model_dir={tmp_path}'],
+       '--workers=0', '--ps=1', '--steps=100000', '--noevaluator',
+       f'--model_dir={tmp_path}'],
       cwd=_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
   try:
     _wait_until(run_files.status_path(
         tmp_path, tf_config.Task('chief', 0)).exists)
     children = psutil.Process(program.pid).children(recursive=True)
-    # ps, chief, worker and the guard.
-    assert len(children) == 4
+    # ps, chief and the guard.
+    assert len(children) == 3
     program.send_signal(number)
     assert program.wait(_LIMIT) == status
   finally:
@@ -146,7 +151,7 @@ def test_no_process_is_left_when_the_program_is_ended(tmp_path, number, status):
 
 
 def test_clipped_embeddings_are_within_the_bound(tmp_path):
-  options = _options(tmp_path, wrapper='variable_clipping', model='embedding',
+  options = _options(tmp_path, strategy='variable_clipping', model='embedding',
                      workers=1, max_norm=0.5, steps=200, evaluator=False)
   train_lib.train(options)
   reader = tf.train.load_checkpoint(options.model_dir)

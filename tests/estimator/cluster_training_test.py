@@ -4,6 +4,7 @@
 
 import json
 import threading
+import time
 
 import pytest
 import tensorflow as tf
@@ -69,6 +70,52 @@ def test_the_chief_names_the_worker_that_does_not_end(monkeypatch, tmp_path):
   # All the same its work is done and saved.
   reader = tf.train.load_checkpoint(str(tmp_path))
   assert reader.get_tensor('weight') == pytest.approx(0.5)
+  del server
+
+
+def test_the_last_checkpoint_waits_for_the_workers(monkeypatch, tmp_path):
+  cluster = tf_config.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  _set_task(monkeypatch, cluster, 'chief')
+
+  def update_late():
+    # The chief has trained to its last step when it asks for the worker.
+    with tf.Graph().as_default(), tf1.device('/job:ps'):
+      weight = tf1.get_variable('weight', [])
+      step = tf1.train.create_global_step()
+      alone = tf1.ConfigProto(device_filters=['/job:ps'])
+      with tf1.Session(server.target, config=alone) as session:
+        while (session.run(tf1.report_uninitialized_variables()).size or
+               session.run(step) < 3):
+          time.sleep(0.05)
+        session.run(weight.assign(7.0))
+    finish_board.report_finished(tf.train.ClusterSpec(cluster), 'worker:0')
+
+  worker = threading.Thread(target=update_late, daemon=True)
+  worker.start()
+  _run(tmp_path, finish_limit_secs=60.0)
+  worker.join(60.0)
+  reader = tf.train.load_checkpoint(str(tmp_path))
+  assert reader.get_tensor('weight') == 7.0
+
+
+def test_a_worker_that_waits_for_the_last_checkpoint_gets_it(
+    monkeypatch, tmp_path):
+  cluster = tf_config.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  _set_task(monkeypatch, cluster, 'chief')
+
+  def report_late():
+    while not (tmp_path / 'model.ckpt-3.index').exists():
+      time.sleep(0.05)
+    finish_board.report_finished(tf.train.ClusterSpec(cluster), 'worker:0')
+
+  worker = threading.Thread(target=report_late, daemon=True)
+  worker.start()
+  # Either waits for the other, for half of this.
+  _run(tmp_path, finish_limit_secs=4.0)
+  worker.join(20.0)
+  assert not worker.is_alive()
   del server
 
 

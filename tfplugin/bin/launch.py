@@ -30,6 +30,8 @@ _OPTIONS = (
                       'worker that dies, as asynchronous training can.'),
     flags.DEFINE_float('evaluator_limit_secs', 120.0, 'How long the evaluator '
                        'may take after the others have ended.'),
+    flags.DEFINE_float('ps_limit_secs', 2.0, 'How long a parameter server has '
+                       'to end by itself after all the others.'),
     flags.DEFINE_string('logs_dir', None, 'Where the log files go. '
                         'Default: a new directory under runs/.'),
 )

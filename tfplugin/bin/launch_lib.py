@@ -16,8 +16,6 @@ from tfplugin.bin import local_cluster
 from tfplugin.bin import tf_config
 from tfplugin.hooks import finish_board
 
-_PS_LIMIT_SECS = 5.0
-
 
 @dataclasses.dataclass(frozen=True)
 class LaunchOptions:
@@ -32,6 +30,8 @@ class LaunchOptions:
     keep_going: Whether the run goes on without a worker that dies.
     evaluator_limit_secs: How long the evaluator may take after the others have
       ended, in seconds.
+    ps_limit_secs: How long a parameter server has to end by itself after all
+      the others, in seconds; most programs' never do.
   """
 
   command: tuple[str, ...]
@@ -41,6 +41,7 @@ class LaunchOptions:
   evaluator: bool = False
   keep_going: bool = True
   evaluator_limit_secs: float = 120.0
+  ps_limit_secs: float = 2.0
 
   def __post_init__(self):
     """Checks the settings.
@@ -103,8 +104,7 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
     except TimeoutError:
       say('The evaluator did not end within '
           f'{options.evaluator_limit_secs:g} s of the others; it is ended now.')
-    # A ps that ends by itself has a moment to do so.
-    processes.wait_for_ps(_PS_LIMIT_SECS)
+    processes.wait_for_ps(options.ps_limit_secs)
 
 
 def _start(options: LaunchOptions, cluster: Mapping[str, list[str]],

@@ -7,6 +7,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfplugin.estimator import cluster_task
+from tfplugin.estimator import last_save_listener
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import wait_for_chief_hook
@@ -27,6 +28,10 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     worker: begins as soon as the chief has initialised the variables, where it
       would otherwise look every 30 s; reports its end to the parameter servers.
     chief: stays until every worker has reported its end, and reports its own.
+      Its last checkpoint, at `max_steps`, is saved then, so that it has all the
+      workers' steps and no variable between its update and its clip; or after
+      half of `finish_limit_secs`, if a worker waits for the chief's session to
+      end, as one that has trained with `SyncReplicasOptimizer` may.
     ps: ends when the chief and every worker have reported.
     evaluator and a single process: nothing else.
 
@@ -76,9 +81,19 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   if task.task_type == 'worker':
     hook = wait_for_chief_hook.WaitForChiefHook(task, start_limit_secs)
     train_spec = train_spec._replace(hooks=(hook, *train_spec.hooks))
+  if task.task_type == 'chief' and _saves(estimator.config):
+    listener = last_save_listener.LastSaveListener(
+        task, train_spec.max_steps, finish_limit_secs / 2)
+    train_spec = train_spec._replace(
+        saving_listeners=(*train_spec.saving_listeners, listener))
   result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
   if task.task_type in ('chief', 'worker') and task.num_ps_replicas:
     wait_for_workers_hook.wait_for_workers(task, finish_limit_secs)
     finish_board.report_finished(
         task.cluster_spec, f'{task.task_type}:{task.task_id}')
   return result
+
+
+def _saves(config: tf.estimator.RunConfig) -> bool:
+  """Whether Estimator makes sure of a hook that a listener can listen to."""
+  return bool(config.save_checkpoints_secs or config.save_checkpoints_steps)
