@@ -162,7 +162,9 @@ def _test_target(tree: Tree, file: str) -> str:
 
 
 def _testonly(file: str) -> Optional[bool]:
-  return True if file.startswith(('tests/', 'tfplugin/testing/')) else None
+  # Benchmarks are not shipped either, and may use the helpers of tests.
+  helpers = ('benchmarks/', 'tests/', 'tfplugin/testing/')
+  return True if file.startswith(helpers) else None
 
 
 def _targets(tree: Tree, file: str) -> list:
