@@ -50,7 +50,8 @@ def _receiver():
   return tf.estimator.export.ServingInputReceiver(features, features)
 
 
-def _estimator(model_dir, num_towers, wrapper=lambda optimizer: optimizer):
+def _estimator(model_dir, num_towers, wrapper=lambda optimizer: optimizer,
+               **kwargs):
   model_fn = _model_fn
   if num_towers:
     model_fn = tfplugin.replicate_model_fn(
@@ -60,7 +61,7 @@ def _estimator(model_dir, num_towers, wrapper=lambda optimizer: optimizer):
       session_config=tf1.ConfigProto(
           device_count={'CPU': 4}, allow_soft_placement=True))
   return tf.estimator.Estimator(
-      model_fn, str(model_dir), config, {'wrapper': wrapper})
+      model_fn, str(model_dir), config, {'wrapper': wrapper}, **kwargs)
 
 
 def _variables(estimator):
@@ -101,6 +102,22 @@ def test_checkpoint_moves_in_both_directions(behavior, tmp_path):
     moved = _estimator(model_dir, second)
     moved.train(_input_fn)
     _assert_same(_variables(moved), _variables(expected))
+
+
+def test_warm_start_reaches_the_first_checkpoint(behavior, tmp_path):
+  source = _estimator(tmp_path / 'source', 0)
+  source.train(_input_fn)
+  towers = _estimator(tmp_path / 'towers', 2,
+                      warm_start_from=str(tmp_path / 'source'))
+  towers.train(_input_fn)
+  trained = [name for name in source.get_variable_names()
+             if name.endswith(('kernel', 'bias'))]
+  assert len(trained) == 4
+  started = tf.train.load_checkpoint(
+      str(tmp_path / 'towers' / 'model.ckpt-0'))
+  for name in trained:
+    np.testing.assert_array_equal(
+        started.get_tensor(name), source.get_variable_value(name), name)
 
 
 @pytest.mark.parametrize('rows', (7, 1))

@@ -50,6 +50,26 @@ class TowerVariable(_tf_internals.AggregatingVariable):
     """The op that made the variable."""
     return self.get().op
 
+  # What an AggregatingVariable inherits reads the variable itself, and what
+  # it forwards reads what the tower sees: each way to read must be forwarded.
+
+  def gather_nd(self, indices, name=None) -> tf.Tensor:
+    """Returns slices of the value; see `tf.gather_nd`."""
+    return self._v.gather_nd(indices, name=name)
+
+  def read_value_no_copy(self) -> tf.Tensor:
+    """Returns the value as an embedding lookup on its own device reads it."""
+    return self._v.read_value_no_copy()
+
+  @property
+  def _initializer_op(self):
+    return self.initializer
+
+  @_initializer_op.setter
+  def _initializer_op(self, op):
+    # A warm start sets it.
+    _tf_internals.initialize_like(self.get(), self.handle, op)
+
   def _gather_saveables_for_checkpoint(self):
     return {'VARIABLE_VALUE': self.get()}
 
