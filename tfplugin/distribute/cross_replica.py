@@ -20,6 +20,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import all_reduce
 from tfplugin.distribute import group_assignment as groups_lib
+from tfplugin.distribute import tower_run
 
 tf1 = tf.compat.v1
 
@@ -98,6 +99,9 @@ def num_shards(caller: str = 'num_shards') -> int:
   Raises:
     RuntimeError: Called in the cross-replica context of a strategy.
   """
+  tower = tower_run.current_tower()
+  if tower is not None:
+    return tower.num_towers
   if tf.distribute.has_strategy():
     strategy = tf.distribute.get_strategy()
     if tf.distribute.in_cross_replica_context():
@@ -109,8 +113,7 @@ def num_shards(caller: str = 'num_shards') -> int:
 
 def in_replicas() -> bool:
   """Whether the shards are replicas of a strategy, and more than one."""
-  return (tf.distribute.has_strategy() and
-          tf.distribute.get_strategy().num_replicas_in_sync > 1)
+  return tf.distribute.has_strategy() and num_shards() > 1
 
 
 def _sum_over_group(x: Summand, group_assignment: list[list[int]]) -> Summand:

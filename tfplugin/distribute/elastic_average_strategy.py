@@ -92,7 +92,8 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
   An exchange of all devices then counts as one communication. This variant also
   works outside Estimator, with `strategy.run` in a `tf.function` and with
   `Model.fit`: outside of `strategy.run` a variable reads as its centre, and
-  that is what is saved. Batches are per device.
+  that is what is saved; `Model.evaluate` and `Model.predict` use it, too. Keras
+  splits each batch over the devices; under Estimator each takes one batch.
 
   References: S. Zhang, A. Choromanska, Y. LeCun, "Deep learning with Elastic
   Averaging SGD", NeurIPS 2015, https://arxiv.org/abs/1412.6651.
@@ -146,6 +147,18 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
   def num_worker(self) -> int:
     """The number of workers that the default moving rate divides by."""
     return self.extended.num_worker
+
+  @property
+  def num_replicas_in_sync(self) -> int:
+    """Parts of a batch; on a device that has a copy of its own, 1.
+
+    Such a device trains on its own loss: there is nothing to divide by.
+    """
+    on_device = (tf.distribute.has_strategy() and
+                 not tf.distribute.in_cross_replica_context())
+    if self._is_replicated and on_device:
+      return 1
+    return super().num_replicas_in_sync
 
   @property
   def _is_replicated(self) -> bool:

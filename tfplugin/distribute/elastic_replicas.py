@@ -15,6 +15,7 @@ from tfplugin.distribute import elastic_variables
 from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import tower_variables
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
@@ -46,7 +47,8 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
   """One copy per device, each of which goes its own way, and their centre.
 
   On a device it is that device's copy, also for assignments. Outside of all
-  devices, and for checkpoints, it is the centre.
+  devices, for checkpoints, and where a Keras model evaluates or predicts, it is
+  the centre.
   """
 
   @property
@@ -64,6 +66,13 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     # After which optimizers name their slots.
     return _name_of(self.center)
 
+  @property
+  def handle(self) -> tf.Tensor:
+    """The handle of the copy on a device."""
+    if self.distribute_strategy.extended.is_inferring:
+      return self.center.handle
+    return super().handle
+
   def value(self) -> tf.Tensor:
     """The copy on a device, the centre outside."""
     here = self._get()
@@ -71,6 +80,11 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
 
   def _update_replica(self, update_fn, value, **kwargs):
     return update_fn(self._get_on_device_or_primary(), value, **kwargs)
+
+  def _get_replica(self, replica_id):
+    if self.distribute_strategy.extended.is_inferring:
+      return self.center
+    return super()._get_replica(replica_id)
 
   def _get_cross_replica(self):
     return self.center.read_value()
@@ -86,7 +100,11 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
 
 class ElasticReplicasExtended(mirrored_variables.OneNamePerVariable,
                               _tf_internals.MirroredExtended):
-  """A copy per device; all devices run the elastic rule at the same time."""
+  """A copy per device; all devices run the elastic rule at the same time.
+
+  Attributes:
+    is_inferring: Whether what runs on the devices evaluates or predicts.
+  """
 
   def __init__(self, container_strategy, devices,
                settings: elastic_settings.ElasticSettings):
@@ -102,16 +120,12 @@ class ElasticReplicasExtended(mirrored_variables.OneNamePerVariable,
     self._settings = settings
     self._states = per_graph.PerGraph()
     self._eager_state = None
+    self.is_inferring = False
 
   @property
   def num_worker(self) -> int:
     """The number of copies, for the default moving rate."""
     return self._settings.num_worker or len(self._devices)
-
-  @property
-  def _num_replicas_in_sync(self):
-    # No gradient is shared: neither losses nor batches are to be divided.
-    return 1
 
   def _use_merge_call(self):
     # Otherwise optimizers would sum gradients before they come here.
@@ -130,7 +144,7 @@ class ElasticReplicasExtended(mirrored_variables.OneNamePerVariable,
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)
-    if role is not Role.ELASTIC:
+    if role is not Role.ELASTIC or tower_variables.is_streaming(**kwargs):
       return super()._create_variable(next_creator, **kwargs)
     trainable = elastic_variables.is_trainable(kwargs)
     with tf1.device('/cpu:0'):
@@ -225,8 +239,12 @@ class ElasticReplicasExtended(mirrored_variables.OneNamePerVariable,
   def _call_for_each_replica(self, fn, args, kwargs):
     state = self._state()
     state.has_gradients = state.is_exchanged = False
-    result = super()._call_for_each_replica(
-        _tf_internals.python_function_of(fn), args, kwargs)
+    fn = _tf_internals.python_function_of(fn)
+    self.is_inferring = _is_keras_inference(fn)
+    try:
+      result = super()._call_for_each_replica(fn, args, kwargs)
+    finally:
+      self.is_inferring = False
     if not state.has_gradients:
       return result
     if tf.executing_eagerly() or tf.inside_function():
@@ -286,6 +304,13 @@ def _exchange_one(copies: ElasticReplicatedVariable, rate: float) -> list:
     if copies.local_center is not None:
       moves.append(copies.local_center.assign(center, read_value=False))
   return moves
+
+
+def _is_keras_inference(fn) -> bool:
+  """Whether `fn` is what `Model.evaluate` or `Model.predict` runs."""
+  makers = ('make_test_function', 'make_predict_function')
+  return any(part in makers
+             for part in getattr(fn, '__qualname__', '').split('.'))
 
 
 def _local_step() -> tf.Variable:

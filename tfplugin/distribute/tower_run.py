@@ -86,6 +86,11 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
     """The index of the tower."""
     return self._tower
 
+  @property
+  def num_towers(self) -> int:
+    """How many towers there are."""
+    return self._run.num_towers
+
   def all_reduce(self, reduce_op, value, options=None):
     """Reduces `value` over the towers; gradients flow to every tower.
 
@@ -159,6 +164,7 @@ class TowerRun:
   Attributes:
     weights: The `TowerWeights` of the batch.
     variables: The `SharedVariables`.
+    num_towers: How many towers there are.
   """
 
   def __init__(self, strategy, weights: TowerWeights, sum_gradients: bool):
@@ -172,16 +178,16 @@ class TowerRun:
     self.weights = weights
     self.variables = tower_variables.SharedVariables()
     self._strategy = strategy
-    self._num_towers = strategy.num_replicas_in_sync
+    self.num_towers = strategy.num_replicas_in_sync
     self._sum_gradients = sum_gradients
     self._graph = tf1.get_default_graph()
     self._collections = tower_collections.TowerCollections(
-        self._graph, self._num_towers)
+        self._graph, self.num_towers)
     self._summed = tower_gradients.SummedGradients()
     self._views = {}
     self._names = {}
-    self._waits = ['its start'] * self._num_towers
-    self._results = [None] * self._num_towers
+    self._waits = ['its start'] * self.num_towers
+    self._results = [None] * self.num_towers
     # Absolute: a tower's ops are named the same wherever the run is made.
     outer = self._graph.get_name_scope()
     self._outer = outer + '/' if outer else ''
@@ -200,7 +206,7 @@ class TowerRun:
       _tf_internals.call_for_each_replica(
           self._strategy, tf.autograph.experimental.do_not_convert(
               lambda tower: self._in_tower(tower, fn, scope)),
-          args=(_tf_internals.regroup(tuple(range(self._num_towers))),))
+          args=(_tf_internals.regroup(tuple(range(self.num_towers))),))
       self.variables.check_all_taken()
     except RuntimeError as error:
       if 'merge_call' in str(error) and 'different number' in str(error):
@@ -209,13 +215,13 @@ class TowerRun:
     finally:
       self._collections.join()
     loss_denominators.share(
-        [self.ops_of(tower) for tower in range(self._num_towers)],
+        [self.ops_of(tower) for tower in range(self.num_towers)],
         self.weights.loss)
     return self._results
 
   def ops_of(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower`."""
-    scopes = [self.name_scope(i) for i in range(1, self._num_towers)]
+    scopes = [self.name_scope(i) for i in range(1, self.num_towers)]
     new = self._graph.get_operations()[self._num_ops_before:]
     if tower:
       return [op for op in new if op.name.startswith(scopes[tower - 1])]
@@ -242,14 +248,14 @@ class TowerRun:
   def all_reduce(self, strategy, reduce_op, values: Sequence[Any]) -> list[Any]:
     """Reduces each of `values`, one per tower, over the towers."""
     is_mean = reduce_op == tf.distribute.ReduceOp.MEAN
-    weights = self.weights.rows if is_mean else [1.0] * self._num_towers
+    weights = self.weights.rows if is_mean else [1.0] * self.num_towers
     return [weighted_sum.weighted_sum(self._per_tower(strategy, value), weights)
             for value in values]
 
   def _per_tower(self, strategy, value: Any) -> Sequence[Any]:
     """Returns the value of each tower; one that all share is one value."""
     values = strategy.experimental_local_results(value)
-    return values * self._num_towers if len(values) == 1 else values
+    return values * self.num_towers if len(values) == 1 else values
 
   def sum_gradients(self, strategy, gradient):
     """Sums `gradient`, one value per tower, over the towers."""

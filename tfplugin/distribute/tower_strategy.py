@@ -44,6 +44,10 @@ class TowerStrategy(tf1.distribute.Strategy):
   takes the value of tower 0, or, where it asks for an aggregation, what it asks
   for, means weighted with the rows.
 
+  In a `tf.function` and in eager execution gradients are summed over the towers
+  as TensorFlow's strategies do, and `Model.fit` is a mean over the batch where
+  its towers get as many rows each; Keras knows no other weights.
+
   Variables created: none of its own. Those of the model are made once, on the
   CPU (on the device itself, if there is one only), with the names of one
   device.
@@ -103,6 +107,17 @@ class TowerStrategy(tf1.distribute.Strategy):
     # a reference to the strategy that it was copied from.
     del memo
     return TowerStrategy(self._devices, self._loss_reduction)
+
+  @property
+  def num_replicas_in_sync(self) -> int:
+    """The number of towers; where one is built into a graph, 1.
+
+    Keras and the heads of Estimator divide a loss by it, and here the weight of
+    a tower does that already.
+    """
+    if tower_run.current_tower() is not None:
+      return 1
+    return super().num_replicas_in_sync
 
   @property
   def _scale_loss_for_estimator(self) -> bool:

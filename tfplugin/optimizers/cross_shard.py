@@ -189,7 +189,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     if tower is not None and not tower.gradients_are_summed:
       return super().apply_gradients(
           self._sum_over_towers(tower, grads_and_vars), global_step, name)
-    if size < tf.distribute.get_strategy().num_replicas_in_sync:
+    if size < cross_replica.num_shards():
       return self._apply_per_group(grads_and_vars, global_step, name)
     if tower is not None:
       # The towers are one computation: each has the gradient of the batch.
@@ -224,7 +224,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     divisor = size if self._reduction == shard_reduction.MEAN else 1
     factor = 1
     if cross_replica.in_replicas() and _tf_internals.strategy_divides_loss():
-      factor = tf.distribute.get_strategy().num_replicas_in_sync
+      factor = cross_replica.num_shards()
     return loss if factor == divisor else loss * (factor / divisor)
 
   def _reduce(self, grads_and_vars: types.GradsAndVars) -> list:
@@ -235,8 +235,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
   def _sum_over_towers(self, tower: tower_run.TowerContext,
                        grads_and_vars: types.GradsAndVars) -> list:
     """Sums over the towers of tower 0's group, whose variables all share."""
-    groups = self._group_assignment or [list(range(
-        tf.distribute.get_strategy().num_replicas_in_sync))]
+    groups = self._group_assignment or [list(range(tower.num_towers))]
     group = next(group for group in groups if 0 in group)
     return [(g if g is None else tower.sum_gradient(v, g, group), v)
             for g, v in grads_and_vars]
