@@ -94,21 +94,31 @@ def test_users_apply_gradients_runs_once(behavior):
   np.testing.assert_array_equal(values['weight'], plain['weight'])
 
 
+@pytest.mark.parametrize('use_locking', (False, True))
+@pytest.mark.parametrize('num_optimizers', (1, 2))
 @pytest.mark.parametrize('staleness, accepted', ((4, False), (5, True)))
-def test_drops_what_others_have_overtaken(behavior, staleness, accepted):
-  """Between the forward pass and the update others make 5 steps of -0.5."""
+def test_drops_what_others_have_overtaken(
+    behavior, staleness, accepted, num_optimizers, use_locking):
+  """Between the forward pass and the update others make 5 steps of -0.5.
 
-  @drop_stale_gradients(staleness=staleness)
+  Two updates, by one optimizer or two, are one step: both or none.
+  """
+
+  @drop_stale_gradients(staleness=staleness, use_locking=use_locking)
   def model_fn(features, mode):
     del features
     w = tf1.get_variable('w', initializer=1.0)
+    v = tf1.get_variable('v', initializer=1.0)
     held = tf1.py_func(others_train, [w.read_value()], tf.float32)
     held.set_shape([])
     loss = w + tf.stop_gradient(held) * w
-    optimizer = tf1.train.GradientDescentOptimizer(0.5)
-    return tf.estimator.EstimatorSpec(
-        mode, loss=loss,
-        train_op=optimizer.minimize(loss, tf1.train.get_global_step()))
+    first = second = tf1.train.GradientDescentOptimizer(0.5)
+    if num_optimizers == 2:
+      second = tf1.train.GradientDescentOptimizer(0.5)
+    step = tf1.train.get_global_step()
+    train_op = tf.group(first.minimize(loss, step, var_list=[w]),
+                        second.minimize(2.0 * v, var_list=[v]))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
   def others_train(value):
     session.run(others)
@@ -117,14 +127,35 @@ def test_drops_what_others_have_overtaken(behavior, staleness, accepted):
   with tf.Graph().as_default():
     step = tf1.train.create_global_step()
     spec = model_fn(features=None, mode=TRAIN)
-    w = tf1.trainable_variables()[0]
+    w, v = tf1.trainable_variables()
     others = [w.assign_sub(2.5), step.assign_add(5)]
     with tf1.Session() as session:
       session.run([tf1.global_variables_initializer(),
                    tf1.local_variables_initializer()])
       session.run(spec.train_op)
-      assert session.run(w) == 1.0 - 2.5 - 0.5 * accepted
-      assert session.run(step) == 5 + accepted
+      assert session.run([w, v, step]) == [
+          1.0 - 2.5 - 0.5 * accepted, 1.0 - 1.0 * accepted, 5 + accepted]
+
+
+def test_every_optimizers_variables_are_read_after_one_reading(behavior):
+  @drop_stale_gradients(staleness=0)
+  def model_fn(features, mode):
+    del features
+    variables = [tf1.get_variable(name, initializer=1.0) for name in 'wv']
+    losses = [tf.square(v, name=f'of_{v.op.name}') for v in variables]
+    return tf.estimator.EstimatorSpec(mode, loss=sum(losses), train_op=tf.group(
+        *(tf1.train.GradientDescentOptimizer(0.5).minimize(loss, var_list=[v])
+          for loss, v in zip(losses, variables))))
+
+  with tf.Graph().as_default() as graph:
+    tf1.train.create_global_step()
+    model_fn(features=None, mode=TRAIN)
+    readings = []
+    for name in ('of_w', 'of_v'):
+      op = graph.get_operation_by_name(name)
+      readings.append({waited.name for reader in (op, op.inputs[0].op)
+                       for waited in reader.control_inputs})
+  assert readings[0] == readings[1] and len(readings[0]) == 1
 
 
 def test_evaluates_and_predicts_as_it_is():

@@ -130,6 +130,17 @@ def test_custom_saver_is_made_anew_for_the_centre(behavior, tmp_path):
     assert spec.scaffold.saver.saver_def.max_to_keep == 7
 
 
+def test_saver_of_some_global_variables_saves_the_centre_by_its_copys_name(
+    behavior, tmp_path):
+  def scaffold():
+    return tf1.train.Scaffold(saver=tf1.train.Saver(
+        [v for v in tf1.global_variables() if 'bias' not in v.op.name]))
+
+  with tf.Graph().as_default():
+    spec = _build(_with(scaffold, make_optimizer=decorated_models.momentum))
+    assert _saved(spec.scaffold.saver, tmp_path) == ['global_step', 'weight']
+
+
 def test_default_saver_of_the_user_saves_all(behavior, tmp_path):
   with tf.Graph().as_default():
     spec = _build(_with(

@@ -60,6 +60,19 @@ def test_partial():
   assert decorated(features=1, mode='eval') == ('eval', (6, 'eval'))
 
 
+def test_partial_that_hides_arguments_as_keywords():
+  """Estimator sees positional arguments only, and looks through a partial."""
+
+  def model_fn(scale, features, labels=None, *, mode, **rest):
+    return scale, features, labels, mode, rest
+
+  partial = functools.partial(model_fn, scale=3)
+  decorated = model_fn_lib.decorate(partial, _run)
+  assert inspect.getfullargspec(decorated).args == [
+      'features', 'labels', 'mode', 'config']
+  assert decorated(1, 2, 'eval') == ('eval', (3, 2, 2, 'eval', {}))
+
+
 def test_decorated_twice():
   decorated = model_fn_lib.decorate(
       model_fn_lib.decorate(lambda features: features, _run),

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import estimator
+from tfplugin.estimator import training_spec
 from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
@@ -90,3 +91,16 @@ def test_train_op_of_no_optimizer(name):
 def test_wrong_signature(name, model_fn, error, match):
   with pytest.raises(error, match=match):
     DECORATORS[name](model_fn)
+
+
+def test_local_init_op_of_the_user_starts_what_was_added_too():
+  with tf.Graph().as_default(), tf1.Session() as session:
+    own = tf1.get_local_variable('own', initializer=1.0)
+    added = tf1.get_local_variable('added', initializer=2.0)
+    scaffold = tf1.train.Scaffold(local_init_op=own.initializer)
+    merged = training_spec.local_init_op(scaffold, [added])
+    session.run(merged['local_init_op'])
+    assert session.run([own, added]) == [1.0, 2.0]
+    # Without an op of the user's, every local variable starts anyway.
+    assert training_spec.local_init_op(tf1.train.Scaffold(), [added]) == {}
+    assert training_spec.local_init_op(None, [added]) == {}

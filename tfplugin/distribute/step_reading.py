@@ -56,27 +56,37 @@ def read_step_before_forward(
   Returns:
     A scalar of the step's dtype.
   """
-  tensors = [
-      t for g in gradients for t in indexed_slices.components(g)
-  ]
+  tensors = _tensors(gradients)
   with tensors[0].graph.as_default(), tf.control_dependencies(None):
     reading = read_step(global_step)
-  _tf_internals.order_before_variable_reads(
-      reading.op, tensors, exclude=[_source(reading)])
+  order_before_forward(reading, gradients)
   return reading
+
+
+def order_before_forward(reading: tf.Tensor,
+                         gradients: Sequence[types.Gradient]) -> None:
+  """Makes the reads of variables that `gradients` need wait for a reading.
+
+  Args:
+    reading: What `read_step_before_forward` returned for other gradients.
+    gradients: Further gradients of the same step.
+  """
+  _tf_internals.order_before_variable_reads(
+      reading.op, _tensors(gradients), exclude=[_source(reading)])
 
 
 def read_step_after(global_step: tf.Variable,
                     gradients: Sequence[types.Gradient]) -> tf.Tensor:
   """Returns the step as it is when all of `gradients` are computed."""
-  tensors = [
-      t for g in gradients for t in indexed_slices.components(g)
-  ]
-  with tf.control_dependencies(tensors):
+  with tf.control_dependencies(_tensors(gradients)):
     # One edge to the step's device instead of one per gradient.
     computed = tf.no_op(name='gradients_computed')
   with tf.control_dependencies([computed] if computed else []):
     return read_step(global_step)
+
+
+def _tensors(gradients: Sequence[types.Gradient]) -> list[tf.Tensor]:
+  return [t for g in gradients for t in indexed_slices.components(g)]
 
 
 def _source(reading: tf.Tensor) -> tf.Operation:

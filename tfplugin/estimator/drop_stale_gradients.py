@@ -5,17 +5,21 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import step_reading
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
 from tfplugin.ops import staleness as staleness_ops
 from tfplugin.optimizers import drop_stale_gradient
+
+tf1 = tf.compat.v1
 
 _Optimizer = drop_stale_gradient.DropStaleGradientOptimizer
 
@@ -37,7 +41,8 @@ def drop_stale_gradients(
   DropStaleGradientOptimizer already is left as it is.
 
   EVAL and PREDICT are not touched. A checkpoint has the names of the plain
-  model, and `stale_counter`.
+  model, and `stale_counter`. A `local_init_op` of the model_fn's scaffold is
+  joined with that of the counters; all else of the spec is the model_fn's own.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
@@ -88,15 +93,67 @@ def drop_stale_gradients(
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
-    interception = optimizer_interception.Interception(
-        lambda optimizer: _Optimizer(optimizer, staleness, use_locking),
-        _Optimizer)
+
+    def wrap(optimizer: tf1.train.Optimizer) -> _OneDecision:
+      first = next(iter(interception.wrappers), None)
+      return _OneDecision(optimizer, staleness, use_locking, first)
+
+    interception = optimizer_interception.Interception(wrap, _Optimizer)
     with interception.active():
       spec = call()
     training_spec.check_spec(spec, decorator_stack.DROP_STALE)
     training_spec.check_applied(
         interception, decorator_stack.DROP_STALE,
         f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
-    return spec
+    return _with_counters(
+        spec, [*interception.wrappers, *interception.honoured])
 
   return model_fn_lib.decorate(model_fn, run, decorator_stack.DROP_STALE)
+
+
+class _OneDecision(_Optimizer):
+  """Drops what the first optimizer of a model drops."""
+
+  def __init__(self, opt: tf1.train.Optimizer, staleness: int,
+               use_locking: bool, first: Optional[_OneDecision]):
+    super().__init__(opt, staleness, use_locking)
+    self._first = first or self
+
+  @property
+  def reading(self) -> tf.Tensor:
+    """The global step when the step began; of the last built update."""
+    return self._reading
+
+  def apply_gradients(self, *args, **kwargs):
+    """See the base class."""
+    # Not while this one holds the lock, for which the first one may wait.
+    decided = [self._first.accepted] if self._is_decided() else []
+    with tf.control_dependencies(decided):
+      return super().apply_gradients(*args, **kwargs)
+
+  def _decide(self, step: tf.Variable, gradients: list) -> None:
+    if not self._is_decided():
+      super()._decide(step, gradients)
+      return
+    first = self._first
+    step_reading.order_before_forward(first.reading, gradients)
+    self._reading = first.reading
+    self._staleness, self._accepted = first.staleness, first.accepted
+
+  def _is_decided(self) -> bool:
+    """Whether the first one has been applied before, in this graph."""
+    accepted = self._first.accepted
+    return (accepted is not None and
+            accepted.graph is tf1.get_default_graph())
+
+
+def _with_counters(spec: Any, optimizers: list[tf1.train.Optimizer]) -> Any:
+  """Returns `spec` so that the counters of the worker start."""
+  local = {v.ref() for v in tf1.local_variables()}
+  added = training_spec.local_init_op(
+      spec.scaffold, [v for optimizer in optimizers
+                      for v in optimizer.variables() if v.ref() in local])
+  if not added:
+    return spec
+  return spec._replace(scaffold=tf1.train.Scaffold(
+      copy_from_scaffold=spec.scaffold, **added))

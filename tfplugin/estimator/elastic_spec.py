@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import prompt_start
+from tfplugin.estimator import training_spec
 from tfplugin.hooks import elastic_checkpoint_hook
 from tfplugin.optimizers import elastic_average
 from tfplugin.optimizers import elastic_custom_getter
@@ -186,17 +187,20 @@ def _saver(scaffold: Optional[tf1.train.Scaffold], config: Any,
   var_list, arguments = _tf_internals.arguments_of_saver(own)
   if var_list is None or _is_default(var_list):
     var_list = everything
+  elif isinstance(var_list, (list, tuple)):
+    # Chosen from the global variables, where the centre stands for the model's.
+    copies = {pair.center.ref(): pair.local for pair in getter.pairs}
+    var_list = [copies.get(item.ref(), item) if isinstance(item, tf.Variable)
+                else item for item in var_list]
   return tf1.train.Saver(
       elastic_saver.swapped(getter, var_list), **arguments)
 
 
 def _is_default(var_list: Any) -> bool:
-  """Whether a Saver that was given nothing found these."""
-  found = {*(v.ref() for v in tf1.global_variables())}
-  return isinstance(var_list, (list, tuple)) and found.issuperset(
-      v.ref() for v in var_list if isinstance(v, tf.Variable)) and any(
-          v.op.name.startswith(elastic_custom_getter.GLOBAL_CENTER)
-          for v in var_list if isinstance(v, tf.Variable))
+  """Whether a Saver that was given nothing found these: all there are."""
+  return isinstance(var_list, (list, tuple)) and [
+      v.ref() for v in var_list if isinstance(v, tf.Variable)] == [
+          v.ref() for v in tf1.global_variables()]
 
 
 def _scaffold(own: Optional[tf1.train.Scaffold], saver: tf1.train.Saver,
@@ -204,13 +208,10 @@ def _scaffold(own: Optional[tf1.train.Scaffold], saver: tf1.train.Saver,
   """Returns a scaffold with what `own` has, but `saver`."""
   if own is None:
     return tf1.train.Scaffold(saver=saver)
-  merged = {}
+  merged = training_spec.local_init_op(
+      own, [*(pair.local for pair in getter.pairs), *together.local_state()])
   if own.init_fn is not None or own.init_op is not None:
     merged['init_fn'] = _init_fn(own.init_fn, getter)
-  if own.local_init_op is not None:
-    merged['local_init_op'] = tf.group(
-        own.local_init_op, tf1.variables_initializer(
-            [*(pair.local for pair in getter.pairs), *together.local_state()]))
   return tf1.train.Scaffold(saver=saver, copy_from_scaffold=own, **merged)
 
 

@@ -115,13 +115,24 @@ def _checked_signature(model_fn: types.ModelFn) -> inspect.Signature:
 
 def _with_parameters(signature: inspect.Signature,
                      names: Sequence[str]) -> inspect.Signature:
-  """Adds parameters where Estimator sees them: before keyword-only ones."""
-  added = [inspect.Parameter(
-      name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
-           for name in names]
+  """Adds parameters, where Estimator sees them: before keyword-only ones.
+
+  What Estimator passes is put there, too: `functools.partial` with a keyword
+  makes all that follows keyword-only, and Estimator looks through it.
+  """
   parameters = list(signature.parameters.values())
   end = next((i for i, parameter in enumerate(parameters) if parameter.kind in (
       parameter.VAR_POSITIONAL, parameter.KEYWORD_ONLY,
       parameter.VAR_KEYWORD)), len(parameters))
-  return signature.replace(
-      parameters=[*parameters[:end], *added, *parameters[end:]])
+  visible, hidden = parameters[:end], parameters[end:]
+  moved = [parameter for parameter in hidden if parameter.name in _ARGUMENTS]
+  is_optional = any(p.default is not p.empty for p in (*visible, *moved))
+  visible += [parameter.replace(
+      kind=parameter.POSITIONAL_OR_KEYWORD,
+      default=None if is_optional and parameter.default is parameter.empty
+      else parameter.default) for parameter in moved]
+  visible += [inspect.Parameter(
+      name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
+              for name in names]
+  return signature.replace(parameters=[
+      *visible, *(parameter for parameter in hidden if parameter not in moved)])

@@ -4,9 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+from typing import Optional
+
+import tensorflow as tf
 
 from tfplugin.distribute import optimizer_interception
+
+tf1 = tf.compat.v1
 
 
 def check_spec(spec: Any, decorator: str) -> None:
@@ -54,3 +60,24 @@ def check_applied(interception: optimizer_interception.Interception,
       'Keras optimizers are not supported, and an optimizer whose '
       '`apply_gradients` assigns to the variables by itself is to be wrapped '
       f'where it is made: `{wrapper}`.')
+
+
+def local_init_op(scaffold: Optional[tf1.train.Scaffold],
+                  variables: Sequence[tf.Variable],
+                  ) -> dict[str, tf.Operation]:
+  """Returns what a copy of `scaffold` needs so that `variables` start.
+
+  Without an op of its own a scaffold initialises every local variable; one that
+  a user gave knows those of the model only.
+
+  Args:
+    scaffold: The user's, or None.
+    variables: The local variables that a decorator added.
+
+  Returns:
+    Arguments for `tf.compat.v1.train.Scaffold`, none if nothing is missing.
+  """
+  if scaffold is None or scaffold.local_init_op is None:
+    return {}
+  return {'local_init_op': tf.group(
+      scaffold.local_init_op, tf1.variables_initializer(variables))}

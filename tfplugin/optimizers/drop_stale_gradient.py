@@ -112,6 +112,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     self._counters = staleness_counters.StalenessCounters(name)
     self._eager_step = None
     self._eager_reading = None
+    self._reading = None
     self._staleness = None
     self._accepted = None
 
@@ -231,14 +232,14 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
             f'{type(self).__name__}.apply_gradients() found no reading of the '
             'step in eager execution: call `minimize(loss, global_step)`, or '
             'create the global step and call compute_gradients() first.')
-      read = self._eager_reading
+      self._reading = self._eager_reading
     elif gradients:
-      read = step_reading.read_step_before_forward(step, gradients)
+      self._reading = step_reading.read_step_before_forward(step, gradients)
     else:
       raise ValueError('`grads_and_vars` must hold a gradient. No gradients '
                        'provided for any variable. Received: none')
     apply_step = step_reading.read_step_after(step, gradients)
-    self._staleness = staleness_ops.staleness_of(read, apply_step)
+    self._staleness = staleness_ops.staleness_of(self._reading, apply_step)
     self._accepted = staleness_ops.is_fresh(
         self._staleness, self._max_staleness)
 
