@@ -140,6 +140,11 @@ class _ShardStrategy(tower_strategy.TowerStrategy):
     super().__init__(devices)
     self._reduction = reduction
 
+  @property
+  def num_replicas_in_sync(self) -> int:
+    """The number of shards, inside of them as well."""
+    return len(self.extended.worker_devices)
+
   # v1 optimizers divide the loss by the number of replicas where this is true.
   @property
   def _scale_loss_for_estimator(self) -> bool:
