@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import pathlib
 import re
 from collections.abc import Iterator
@@ -78,7 +79,8 @@ def needs(root: pathlib.Path, file: str) -> Needs:
       distributions=frozenset(
           _DISTRIBUTIONS[top] for top in (name.split('.')[0] for name in names)
           if top in _DISTRIBUTIONS),
-      testdata=any(re.search(r'\btestdata\b', string) for string in strings))
+      testdata=any(re.search(r'\btestdata\b', string)
+                   for string in [*strings, *names]))
 
 
 def _imported_names(tree: ast.AST) -> Iterator:
@@ -105,12 +107,27 @@ def _file_of(root: pathlib.Path, name: str) -> Optional[str]:
   parts = name.split('.')
   if parts[0] not in TOP_LEVEL:
     return None
+  package = '/'.join([*parts[:-1], '__init__.py'])
+  if (root / package).is_file() and parts[-1] in _attributes(root, package):
+    # The package gives this name to something inside the module of that name.
+    return package
   for end in (len(parts), len(parts) - 1):
     path = '/'.join(parts[:end])
     for candidate in (f'{path}.py', f'{path}/__init__.py'):
       if end and (root / candidate).is_file():
         return candidate
   return None
+
+
+@functools.cache
+def _attributes(root: pathlib.Path, package: str) -> frozenset:
+  """Returns the names that an `__init__.py` imports from its modules."""
+  tree = ast.parse((root / package).read_text(encoding='utf-8'), package)
+  itself = package[:-len('/__init__.py')].replace('/', '.')
+  return frozenset(
+      alias.name for node in ast.walk(tree)
+      if isinstance(node, ast.ImportFrom) and node.module != itself
+      for alias in node.names)
 
 
 def _mentioned(root: pathlib.Path, file: str, string: str) -> Iterator:
