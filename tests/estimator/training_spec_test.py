@@ -19,7 +19,13 @@ DECORATORS = {
     'cross_shard': estimator.cross_shard(devices=['/cpu:0', '/cpu:1']),
     'drop_stale_gradients': estimator.drop_stale_gradients(staleness=1),
     'elastic_average': estimator.elastic_average(),
+    'replicate_model_fn': estimator.replicate_model_fn(
+        devices=['/cpu:0', '/cpu:1']),
 }
+
+
+# Towers take whatever assigns to the variables, as one device does.
+NEED_OPTIMIZERS = sorted({*DECORATORS} - {'replicate_model_fn'})
 
 
 @pytest.fixture(params=sorted(DECORATORS), name='name')
@@ -57,6 +63,29 @@ def test_spec_without(name, other_mode, field):
            f'`{name}` must return a `{field}` in TRAIN')
 
 
+@pytest.mark.parametrize('name', ('cross_shard', 'replicate_model_fn'))
+@pytest.mark.parametrize('differ, match', (
+    (lambda spec: spec._replace(predictions={'a': spec.loss}),
+     r"`predictions` is \[\] in tower 0 and \['a'\] in tower 1"),
+    (lambda spec: tf.estimator.EstimatorSpec('eval', loss=spec.loss),
+     '`train_op` is an op in tower 0 and None in tower 1'),
+    (lambda spec: tf.estimator.EstimatorSpec('infer', {}),
+     '`loss` is a tensor in tower 0 and None in tower 1'),
+    (lambda spec: spec._replace(scaffold=tf1.train.Scaffold(
+        init_fn=lambda scaffold, session: None)),
+     r"`scaffold` is \[\] in tower 0 and \['init_fn'\] in tower 1"),
+    (lambda spec: spec._replace(training_hooks=(tf1.train.SessionRunHook(),)),
+     r"`training_hooks` is \[\] in tower 0 and \['SessionRunHook'\]")))
+def test_specs_that_differ_between_towers(name, differ, match):
+  made = []
+
+  def model_fn(features, labels, mode):
+    made.append(decorated_models.regression()(features, labels, mode))
+    return made[0] if len(made) == 1 else differ(made[-1])
+
+  _refuses(name, model_fn, ValueError, match)
+
+
 class _AssignsItself(tf1.train.Optimizer):
   """As hand-made optimizers do, it never calls what it overrides."""
 
@@ -67,6 +96,7 @@ class _AssignsItself(tf1.train.Optimizer):
     return tf.group(*(v.assign_sub(g) for g, v in grads_and_vars))
 
 
+@pytest.mark.parametrize('name', NEED_OPTIMIZERS)
 def test_optimizer_that_is_not_met(name):
   def model_fn(features, labels, mode):
     return decorated_models.regression(make_optimizer=_AssignsItself)(
@@ -75,6 +105,7 @@ def test_optimizer_that_is_not_met(name):
   _refuses(name, model_fn, ValueError, 'where it is made: `tfplugin')
 
 
+@pytest.mark.parametrize('name', NEED_OPTIMIZERS)
 def test_train_op_of_no_optimizer(name):
   def model_fn(features, labels, mode):
     w = tf1.get_variable('weight', initializer=[[0.5], [-0.25]])

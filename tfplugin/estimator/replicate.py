@@ -22,6 +22,7 @@ from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
+from tfplugin.estimator import training_spec
 
 tf1 = tf.compat.v1
 
@@ -95,7 +96,7 @@ def replicate_model_fn(
     ValueError: `loss_reduction` is NONE or unknown, or so is `batch_norm`;
       `devices` is empty; the model_fn does not take `features`. When called: a
       batch without a first dimension, no labels in TRAIN for a model_fn that
-      needs them, specs that differ between towers.
+      needs them, no loss, no train_op, specs that differ between towers.
     RuntimeError: When called: inside another strategy, or towers that make
       different variables, losses or calls of an optimizer.
 
@@ -184,6 +185,8 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
   training = call.mode == tf.estimator.ModeKeys.TRAIN
   with strategy.scope():
     run, specs = strategy.build_towers(build, weights, sum_gradients=training)
+  if training:
+    training_spec.check_spec(specs[0], decorator_stack.REPLICATE)
   return joined_spec.join(
       call.mode, run, specs, weights.loss, shards.rows)
 

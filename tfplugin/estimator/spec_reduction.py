@@ -15,6 +15,10 @@ from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
+# What a user may give to a Scaffold.
+_OF_SCAFFOLDS = ('init_op', 'init_fn', 'ready_op', 'ready_for_local_init_op',
+                 'local_init_op', 'summary_op', 'saver')
+
 
 def reduce_specs(mode: str, specs: Sequence[Any],
                  loss_weights: Sequence[weighted_sum.Weight],
@@ -60,8 +64,9 @@ def reduce_specs(mode: str, specs: Sequence[Any],
 
 def check_specs(specs: Sequence[Any]) -> None:
   """Raises unless all towers returned the same kind of spec."""
+  kinds = (tf.estimator.EstimatorSpec, tf1.estimator.tpu.TPUEstimatorSpec)
   for tower, spec in enumerate(specs):
-    if not isinstance(spec, tf.estimator.EstimatorSpec):
+    if not isinstance(spec, kinds):
       raise TypeError(
           '`model_fn` must return a `tf.estimator.EstimatorSpec`. Received '
           f'from tower {tower}: {spec!r}. Return one in every mode.')
@@ -77,14 +82,26 @@ def check_specs(specs: Sequence[Any]) -> None:
 
 
 def _shape_of(spec: Any) -> dict[str, Any]:
-  """Returns what towers have to agree on."""
-  keys = ('predictions', 'eval_metric_ops', 'export_outputs')
-  shape = {field: sorted(value) if isinstance(value, Mapping)
-           else type(value).__name__
-           for field, value in ((key, getattr(spec, key)) for key in keys)}
-  return {**shape, 'loss': 'None' if spec.loss is None else 'a tensor',
-          'train_op': 'None' if spec.train_op is None else 'an op',
-          'mode': spec.mode}
+  """Returns what towers have to agree on; a TPU's spec has other fields."""
+  shape = {
+      'class': type(spec).__name__,
+      'loss': 'None' if spec.loss is None else 'a tensor',
+      'train_op': 'None' if spec.train_op is None else 'an op',
+  }
+  for field in ('predictions', 'eval_metric_ops', 'export_outputs'):
+    value = getattr(spec, field, None)
+    shape[field] = (sorted(value) if isinstance(value, Mapping)
+                    else type(value).__name__)
+  scaffold = getattr(spec, 'scaffold', None)
+  shape['scaffold'] = [name for name in _OF_SCAFFOLDS
+                       if getattr(scaffold, name, None) is not None]
+  for field in ('training_hooks', 'training_chief_hooks', 'evaluation_hooks'):
+    hooks = getattr(spec, field, None) or ()
+    shape[field] = [type(hook).__name__ for hook in hooks]
+  for field in ('eval_metrics', 'host_call', 'scaffold_fn'):
+    given = getattr(spec, field, None) is not None
+    shape[field] = 'given' if given else 'None'
+  return {**shape, 'mode': spec.mode}
 
 
 def concat(name: str, values: Sequence[Any]) -> Any:

@@ -73,6 +73,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   with strategy.scope():
     run, specs = strategy.build_towers(build, weights, sum_gradients=False)
   _check_no_tpu_sums(run, num_shards)
+  spec_reduction.check_specs(specs)
   if isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     return _reduce_tpu_specs(specs, weights.rows)
   return joined_spec.join(
