@@ -157,6 +157,27 @@ def test_all_reduce_passes_gradients_to_every_tower(behavior):
     assert session.run(results) == [(5.0, 5.0)] * 2
 
 
+@pytest.mark.parametrize('reduce_op, parts', (('SUM', 5), ('MEAN', 2.25)))
+def test_gradient_of_all_reduce_with_uneven_weights(
+    behavior, reduce_op, parts):
+  # s = 2 w + 3 w, or .75 * 2 w + .25 * 3 w; loss = .9 * s^2 + .1 * 2 s^2.
+  def fn(tower):
+    w = _weight(value=1.0)
+    context = tf.distribute.get_replica_context()
+    s = context.all_reduce(reduce_op, (tower + 2.0) * w)
+    return tf.gradients((tower + 1.0) * s * s, [w])[0], s
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, results = _build(fn, tower_run.TowerWeights([.75, .25], [.9, .1]))
+    # Outside of the towers each s is a tensor as any other.
+    outside = tf.gradients(results[0][1], tf1.trainable_variables())
+    session.run(tf1.global_variables_initializer())
+    expected = 1.1 * 2 * parts ** 2
+    np.testing.assert_allclose(
+        session.run(results), [(expected, parts)] * 2, rtol=1e-6)
+    assert session.run(outside) == [parts]
+
+
 def test_each_tower_sees_its_own_collections(behavior):
   def fn(tower):
     before = len(tf1.trainable_variables())

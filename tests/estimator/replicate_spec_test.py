@@ -174,7 +174,9 @@ def test_inside_a_strategy_is_refused(behavior):
 
 @pytest.mark.parametrize('policy, expected', (
     # Rows 1, 1, 1 | 3, 3: means 1 and 3 with shares .6 and .4; momentum 0.
-    ('mean', .6 * 1 + .4 * 3), ('first', 1.0)))
+    ('mean', .6 * 1 + .4 * 3), ('first', 1.0),
+    # The mean of all rows, 9 / 5.
+    ('sync', 1.8)))
 def test_batch_norm_policy(behavior, policy, expected):
 
   def model_fn(features, mode):
@@ -196,8 +198,8 @@ def test_batch_norm_policy(behavior, policy, expected):
 
 
 def test_bad_batch_norm_policy_is_refused():
-  with pytest.raises(ValueError, match='synchronized=True'):
-    replicate.replicate_model_fn(_predict_spec, batch_norm='sync')
+  with pytest.raises(ValueError, match='`batch_norm` must be one of'):
+    replicate.replicate_model_fn(_predict_spec, batch_norm='last')
 
 
 def test_without_replicate_eval_evaluation_stays_on_one_device(behavior):

@@ -11,6 +11,14 @@ tower the same sum:
 So `tf.gradients` in a tower returns what it would return on one device with the
 whole batch, and whatever follows (clipping by the global norm, say) needs no
 more knowledge of towers.
+
+What towers add up on the way, x = sum{towers} x[tower], has the gradient
+
+  d loss / d x[tower] = sum{towers} weight[tower] * d loss[tower] / d x
+
+for each of them. A tower gets it divided by its own weight, with which the
+gradients of the variables behind x[tower] are to be multiplied. So no tower
+goes back through the ops of another one.
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ from tfplugin import _tf_internals
 tf1 = tf.compat.v1
 
 _SUM_OVER_TOWERS = 'TfpluginSumOverTowers'
+_TOTAL_OF_TOWERS = 'TfpluginTotalOfTowers'
 
 
 @tf.RegisterGradient(_SUM_OVER_TOWERS)
@@ -29,6 +38,23 @@ def _sum_over_towers(op: tf.Operation, gradient):
   context = tf.distribute.get_replica_context()
   reduce = getattr(context, 'reduce_gradient', None)
   return gradient if reduce is None else reduce(op.outputs[0], gradient)
+
+
+@tf.RegisterGradient(_TOTAL_OF_TOWERS)
+def _total_of_towers(op: tf.Operation, unused_own, gradient):
+  context = tf.distribute.get_replica_context()
+  reduce = getattr(context, 'gradient_of_part', None)
+  if reduce is None:
+    # Not in a tower: back through all of them.
+    return None, gradient
+  return reduce(gradient), None
+
+
+def total_of_towers(own: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
+  """Returns `total`, of which `own` is what this tower has added to it."""
+  graph = tf1.get_default_graph()
+  with graph.gradient_override_map({'IdentityN': _TOTAL_OF_TOWERS}):
+    return tf.raw_ops.IdentityN(input=[own, total])[1]
 
 
 def summing_view(variable: tf.Variable) -> tf.Variable:

@@ -94,16 +94,35 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
   def all_reduce(self, reduce_op, value, options=None):
     """Reduces `value` over the towers; gradients flow to every tower.
 
-    The sum is a tensor of the graph as any other. The inherited method hides it
-    behind a gradient of its own, which a graph refuses whose towers share
-    variables.
+    The inherited method refuses, in a graph, values that depend on variables
+    which the towers share.
     """
     del options
     if isinstance(reduce_op, str):
       reduce_op = tf.distribute.ReduceOp(reduce_op.upper())
-    reduced = self._labelled(f'all_reduce ({reduce_op})', self._run.all_reduce,
-                             (reduce_op, tf.nest.flatten(value)), {})
-    return tf.nest.pack_sequence_as(value, reduced)
+    parts = tf.nest.flatten(value)
+    if reduce_op == tf.distribute.ReduceOp.MEAN:
+      weight = self._run.weights.rows[self._tower]
+      parts = [weighted_sum.weighted_sum([part], [weight]) for part in parts]
+    totals = self._labelled(
+        f'all_reduce ({reduce_op})', self._run.add_up, tuple(parts), {})
+    return tf.nest.pack_sequence_as(value, [
+        total if isinstance(total, tf.IndexedSlices) else
+        tower_gradients.total_of_towers(part, total)
+        for part, total in zip(parts, totals)])
+
+  def gradient_of_part(self, gradient: tf.Tensor) -> tf.Tensor:
+    """Returns the gradient of what this tower has added to a total.
+
+    Args:
+      gradient: That of the total in this tower.
+    """
+    weights = self._run.weights.loss
+    total, = self._labelled(
+        'the gradient of an all_reduce', self._run.add_up,
+        (weighted_sum.weighted_sum([gradient], [weights[self._tower]]),), {})
+    return tf.math.divide_no_nan(
+        total, tf.cast(weights[self._tower], total.dtype))
 
   def view_of(self, variable: tf.Variable) -> tf.Variable:
     """Returns `variable` as this tower reads it."""
@@ -245,11 +264,10 @@ class TowerRun:
     """Returns the name of the variable that a tower reads through `handle`."""
     return self._names[handle.ref()]
 
-  def all_reduce(self, strategy, reduce_op, values: Sequence[Any]) -> list[Any]:
-    """Reduces each of `values`, one per tower, over the towers."""
-    is_mean = reduce_op == tf.distribute.ReduceOp.MEAN
-    weights = self.weights.rows if is_mean else [1.0] * self.num_towers
-    return [weighted_sum.weighted_sum(self._per_tower(strategy, value), weights)
+  def add_up(self, strategy, *values: Any) -> list[Any]:
+    """Adds each of `values`, one per tower, up over the towers."""
+    return [weighted_sum.weighted_sum(
+        self._per_tower(strategy, value), [1.0] * self.num_towers)
             for value in values]
 
   def _per_tower(self, strategy, value: Any) -> Sequence[Any]:

@@ -42,7 +42,8 @@ class TowerStrategy(tf1.distribute.Strategy):
   In a graph: a gradient with respect to a variable is summed over the towers
   where `tf.gradients` computes it; a variable that is assigned to in the towers
   takes the value of tower 0, or, where it asks for an aggregation, what it asks
-  for, means weighted with the rows.
+  for, means weighted with the rows. Batch normalisation normalises within a
+  tower, `tf.keras.layers.BatchNormalization(synchronized=True)` over all.
 
   In a `tf.function` and in eager execution gradients are summed over the towers
   as TensorFlow's strategies do, and `Model.fit` is a mean over the batch where

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -15,6 +16,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import synchronized_moments
 from tfplugin.distribute import tower_devices
 from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
@@ -27,6 +29,7 @@ from tfplugin.estimator import training_spec
 tf1 = tf.compat.v1
 
 _Reduction = tf1.losses.Reduction
+_BATCH_NORM = ('mean', 'first', 'sync')
 
 
 def replicate_model_fn(
@@ -64,10 +67,7 @@ def replicate_model_fn(
       tower 0 made it.
     * Assignments to variables take place once, with the value of tower 0, or
       the row-weighted mean where the variable asks for the mean (the moving
-      statistics of batch normalisation do, see `batch_norm`). Batch
-      normalisation normalises within a tower; for the statistics of the batch
-      use `tf.keras.layers.BatchNormalization(synchronized=True)`, which is
-      exact here.
+      statistics of batch normalisation do, see `batch_norm`).
     * Metrics share their variables; towers update them in turn. A metric of
       the loss sees the loss of the batch.
     * train_op, hooks and scaffold are those of tower 0.
@@ -85,8 +85,13 @@ def replicate_model_fn(
     broadcast: Keys of features or labels that are passed on whole.
     replicate_eval: Whether to split the batch in EVAL too; False runs the
       evaluation on the first device.
-    batch_norm: Where moving statistics come from: 'mean', from all towers,
-      weighted with their rows, or 'first', from the first tower alone.
+    batch_norm: What batch normalisation in training does. 'mean': it normalises
+      within a tower, and moving statistics are the means over the towers,
+      weighted with their rows. 'first': likewise, but they are those of the
+      first tower. 'sync': it normalises with the moments of the whole batch, as
+      one device does, for the price of two sums over the towers per layer; for
+      Keras layers and `tf.layers`, fused or not, but without
+      `virtual_batch_size`.
 
   Returns:
     A model_fn with the same signature.
@@ -135,11 +140,9 @@ def replicate_model_fn(
     The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
   """
   tower_run.check_reduction(loss_reduction)
-  if batch_norm not in ('mean', 'first'):
-    raise ValueError(
-        "`batch_norm` must be 'mean' or 'first'. Received: "
-        f'{batch_norm!r}. For the statistics of the whole batch use '
-        'tf.keras.layers.BatchNormalization(synchronized=True).')
+  if batch_norm not in _BATCH_NORM:
+    raise ValueError(f'`batch_norm` must be one of {_BATCH_NORM}. '
+                     f'Received: {batch_norm!r}. Leave it out for the mean.')
   if devices is not None:
     tower_devices.check_devices(devices)
   if model_fn is None:
@@ -183,7 +186,10 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
 
   strategy = tower_strategy.TowerStrategy(devices)
   training = call.mode == tf.estimator.ModeKeys.TRAIN
-  with strategy.scope():
+  with contextlib.ExitStack() as stack:
+    stack.enter_context(strategy.scope())
+    if batch_norm == 'sync':
+      stack.enter_context(synchronized_moments.in_batch_norm(strategy))
     run, specs = strategy.build_towers(build, weights, sum_gradients=training)
   if training:
     training_spec.check_spec(specs[0], decorator_stack.REPLICATE)

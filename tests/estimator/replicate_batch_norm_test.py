@@ -1,0 +1,154 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of batch normalisation in towers: `batch_norm='sync'` is one device."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.estimator import replicate
+
+tf1 = tf.compat.v1
+
+pytestmark = pytest.mark.filterwarnings('ignore:`tf.layers')
+
+_TRAIN = tf.estimator.ModeKeys.TRAIN
+_ROWS = np.random.RandomState(0).randn(7, 2, 3, 2).astype(np.float32) * 2 + 1
+
+
+def _tf_layers(x, training, **kwargs):
+  return tf1.layers.batch_normalization(
+      x, training=training, momentum=.9, **kwargs)
+
+
+def _keras(x, training, **kwargs):
+  layer = tf.keras.layers.BatchNormalization(momentum=.9, **kwargs)
+  y = layer(x, training=training)
+  for update in layer.updates:
+    tf1.add_to_collection(tf1.GraphKeys.UPDATE_OPS, update)
+  return y
+
+
+def _keras_v1(x, training):
+  layer = tf1.keras.layers.BatchNormalization(momentum=.9)
+  y = layer(x, training=training)
+  for update in layer.updates:
+    tf1.add_to_collection(tf1.GraphKeys.UPDATE_OPS, update)
+  return y
+
+
+_LAYERS = {
+    'tf.layers, fused': _tf_layers,
+    'tf.layers, not fused': lambda x, training: _tf_layers(
+        x, training, fused=False),
+    'tf.layers, no scale': lambda x, training: _tf_layers(
+        x, training, scale=False, center=False),
+    'tf.layers, channels first': lambda x, training: _tf_layers(
+        x, training, axis=1, fused=False),
+    'tf.layers, renorm': lambda x, training: _tf_layers(
+        x, training, renorm=True, renorm_momentum=.5),
+    'tf.layers, training fed': lambda x, training: _tf_layers(
+        x, tf1.placeholder_with_default(True, [])),
+    'tf.layers, rank 2': lambda x, training: _tf_layers(
+        x[:, 0, 0], training)[:, None, None],
+    'keras': _keras,
+    'keras, rank 2': lambda x, training: _keras(
+        x[:, 0, 0], training)[:, None, None],
+    'keras, v1': _keras_v1,
+    'keras, synchronized': lambda x, training: _keras(
+        x, training, synchronized=True),
+}
+
+
+def _model_fn(features, labels, mode, params):
+  """Two normalised layers on top of each other, and a loss with an order."""
+  training = mode == _TRAIN
+  h = features
+  for seed in (1, 2):
+    kernel = tf1.get_variable(
+        f'kernel{seed}', [1, 1, 2, 2],
+        initializer=tf1.initializers.random_normal(seed=seed))
+    h = params['layer'](tf.nn.conv2d(h, kernel, 1, 'SAME'), training)
+  loss = tf1.losses.mean_squared_error(
+      labels, tf.reduce_sum(h * tf.nn.sigmoid(h), [1, 2, 3]))
+  with tf.control_dependencies(
+      tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)):
+    train_op = tf1.train.GradientDescentOptimizer(.01).minimize(loss)
+  return tf.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=train_op, predictions={'h': h},
+      eval_metric_ops={'mean': tf1.metrics.mean(h)})
+
+
+def _after_training(model_fn, layer, rows, steps=3):
+  """Returns the losses of `steps` steps, and every variable after them."""
+  with tf.Graph().as_default(), tf1.Session() as session:
+    spec = model_fn(
+        tf.constant(_ROWS[:rows]), tf.constant(np.arange(rows) * .5),
+        mode=_TRAIN, params={'layer': _LAYERS[layer]})
+    session.run(tf1.global_variables_initializer())
+    losses = [session.run([spec.loss, spec.train_op])[0]
+              for _ in range(steps)]
+    return losses, {v.name: session.run(v) for v in tf1.global_variables()}
+
+
+def _assert_as_one_device(layer, rows, num_towers):
+  model_fn = replicate.replicate_model_fn(
+      _model_fn, devices=[f'/cpu:{i}' for i in range(num_towers)],
+      batch_norm='sync')
+  losses, variables = _after_training(model_fn, layer, rows)
+  expected_losses, expected = _after_training(_model_fn, layer, rows)
+  np.testing.assert_allclose(losses, expected_losses, rtol=2e-4)
+  assert sorted(variables) == sorted(expected)
+  for name, value in expected.items():
+    np.testing.assert_allclose(
+        variables[name], value, rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize('layer', _LAYERS)
+def test_sync_trains_every_layer_as_one_device(layer):
+  _assert_as_one_device(layer, rows=7, num_towers=2)
+
+
+@pytest.mark.parametrize('layer', (
+    'tf.layers, fused', 'tf.layers, not fused', 'keras'))
+def test_sync_trains_a_batch_smaller_than_the_towers_as_one_device(
+    behavior, layer):
+  _assert_as_one_device(layer, rows=2, num_towers=3)
+
+
+def test_sync_evaluates_with_the_moving_statistics(behavior):
+  values = []
+  for model_fn in (_model_fn, replicate.replicate_model_fn(
+      _model_fn, devices=['/cpu:0', '/cpu:1'], batch_norm='sync')):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      spec = model_fn(
+          tf.constant(_ROWS), tf.constant(np.arange(7) * .5), mode='eval',
+          params={'layer': _LAYERS['tf.layers, fused']})
+      session.run([tf1.global_variables_initializer(),
+                   tf1.local_variables_initializer()])
+      values.append(session.run(
+          [spec.loss, spec.predictions['h'], spec.eval_metric_ops['mean'][1]]))
+  for found, expected in zip(*values):
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_sync_leaves_keras_as_it_was():
+  calculate = tf.keras.layers.BatchNormalization._calculate_mean_and_var
+  _after_training(replicate.replicate_model_fn(
+      _model_fn, devices=['/cpu:0', '/cpu:1'], batch_norm='sync'),
+                  'keras', rows=2, steps=1)
+  assert calculate is (
+      tf.keras.layers.BatchNormalization._calculate_mean_and_var)
+
+
+def test_virtual_batches_are_refused_with_sync():
+  def model_fn(features, mode):
+    h = tf1.layers.batch_normalization(
+        features, training=True, virtual_batch_size=1)
+    return tf.estimator.EstimatorSpec(mode, loss=tf.reduce_sum(h))
+
+  with tf.Graph().as_default():
+    with pytest.raises(ValueError, match='`virtual_batch_size` must not be'):
+      replicate.replicate_model_fn(
+          model_fn, devices=['/cpu:0', '/cpu:1'], batch_norm='sync')(
+              tf.constant(_ROWS), mode=_TRAIN)
