@@ -17,8 +17,8 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
+from tfplugin.distribute import tower_weights
 
 tf1 = tf.compat.v1
 
@@ -60,7 +60,7 @@ def _towers(model):
   with strategy.scope():
     _, steps = strategy.build_towers(
         lambda tower: _step(model, *_shard(tower, _ROWS // 2)),
-        tower_run.TowerWeights([.5, .5], [.5, .5]))
+        tower_weights.TowerWeights([.5, .5], [.5, .5]))
   return steps[0]
 
 

@@ -7,15 +7,15 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute import synchronized_moments
-from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
+from tfplugin.distribute import tower_weights
 
 tf1 = tf.compat.v1
 
 # Far from 0: a mean of squares minus a square of means would lose the variance.
 _X = np.random.RandomState(0).randn(4, 3, 2).astype(np.float32) + 1000
 _ROWS = slice(0, 3), slice(3, 4)
-_WEIGHTS = tower_run.TowerWeights([.75, .25], [.75, .25])
+_WEIGHTS = tower_weights.TowerWeights([.75, .25], [.75, .25])
 
 
 def _in_towers(fn):

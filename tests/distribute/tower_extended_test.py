@@ -5,8 +5,8 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
+from tfplugin.distribute import tower_weights
 
 tf1 = tf.compat.v1
 
@@ -73,7 +73,7 @@ def test_in_a_cluster_variables_are_on_the_parameter_servers(behavior):
     strategy = _strategy()
     with strategy.scope():
       strategy.build_towers(
-          fn, tower_run.TowerWeights([.5, .5], [.5, .5]))
+          fn, tower_weights.TowerWeights([.5, .5], [.5, .5]))
     w, = tf1.global_variables()
   assert w.device == '/job:ps/task:0/device:CPU:0'
   assert seen == {

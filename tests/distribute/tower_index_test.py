@@ -5,8 +5,8 @@
 import tensorflow as tf
 
 from tfplugin.distribute import tower_index
-from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
+from tfplugin.distribute import tower_weights
 
 
 def test_is_the_index_in_a_tower_and_0_elsewhere(behavior):
@@ -14,6 +14,6 @@ def test_is_the_index_in_a_tower_and_0_elsewhere(behavior):
   with tf.Graph().as_default(), strategy.scope():
     _, towers = strategy.build_towers(
         lambda tower: tower_index.current_tower(),
-        tower_run.TowerWeights([1.0, 0.0, 0.0], [1.0, 0.0, 0.0]))
+        tower_weights.TowerWeights([1.0, 0.0, 0.0], [1.0, 0.0, 0.0]))
     assert tower_index.current_tower() == 0
   assert towers == [0, 1, 2]

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
+from tfplugin.distribute import tower_weights
 
 tf1 = tf.compat.v1
 
 pytestmark = pytest.mark.filterwarnings('ignore:`tf.layers')
 
-_HALVES = tower_run.TowerWeights([.5, .5], [.5, .5])
+_HALVES = tower_weights.TowerWeights([.5, .5], [.5, .5])
 
 
 def _build(fn, weights=_HALVES):
@@ -34,7 +34,7 @@ def test_tf_gradients_are_the_weighted_sum_in_every_tower(behavior):
     return tf.gradients((tower + 1.0) * w, [w])[0]
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, gradients = _build(fn, tower_run.TowerWeights([.5, .5], [.25, .75]))
+    _, gradients = _build(fn, tower_weights.TowerWeights([.5, .5], [.25, .75]))
     assert session.run(gradients) == [1.75, 1.75]
 
 
@@ -47,7 +47,7 @@ def test_gradient_of_a_tower_without_rows_counts_as_0(behavior):
     with tf.Graph().as_default(), tf1.Session() as session:
       none = tf.constant(0.0) if zero is None else zero
       one = tf.constant(1.0) if zero is None else 1.0
-      weights = tower_run.TowerWeights([one, none], [one, none])
+      weights = tower_weights.TowerWeights([one, none], [one, none])
       _, gradients = _build(fn, weights)
       assert session.run(gradients) == [2.0, 2.0]
 
@@ -113,7 +113,7 @@ def test_batch_norm_statistics_are_the_mean_over_rows(behavior):
     return tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, updates = _build(fn, tower_run.TowerWeights([.75, .25], [.75, .25]))
+    _, updates = _build(fn, tower_weights.TowerWeights([.75, .25], [.75, .25]))
     assert [len(ops) for ops in updates] == [2, 2]
     session.run(tf1.global_variables_initializer())
     # As a model_fn would: every op of the collection, each tower's.
@@ -136,7 +136,7 @@ def test_synchronized_batch_norm_has_the_gradient_of_the_batch(behavior):
   values = []
   for in_towers in (False, True):
     with tf.Graph().as_default(), tf1.Session() as session:
-      gradient = (_build(fn, tower_run.TowerWeights([.75, .25], [.75, .25])
+      gradient = (_build(fn, tower_weights.TowerWeights([.75, .25], [.75, .25])
                          )[1][0] if in_towers else fn(0, [slice(0, 4)]))
       session.run(tf1.global_variables_initializer())
       values.append(session.run(gradient))
@@ -168,7 +168,7 @@ def test_gradient_of_all_reduce_with_uneven_weights(
     return tf.gradients((tower + 1.0) * s * s, [w])[0], s
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, results = _build(fn, tower_run.TowerWeights([.75, .25], [.9, .1]))
+    _, results = _build(fn, tower_weights.TowerWeights([.75, .25], [.9, .1]))
     # Outside of the towers each s is a tensor as any other.
     outside = tf.gradients(results[0][1], tf1.trainable_variables())
     session.run(tf1.global_variables_initializer())

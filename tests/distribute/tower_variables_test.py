@@ -5,9 +5,9 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
 from tfplugin.distribute import tower_variables
+from tfplugin.distribute import tower_weights
 
 tf1 = tf.compat.v1
 
@@ -61,7 +61,7 @@ def _gradients_in_towers(build):
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       _, gradients = strategy.build_towers(
-          tower, tower_run.TowerWeights([0.5, 0.5], [1.0, 1.0]))
+          tower, tower_weights.TowerWeights([0.5, 0.5], [1.0, 1.0]))
     session.run(tf1.global_variables_initializer())
     return session.run(gradients)
 

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_variables
+from tfplugin.distribute import tower_weights
 from tfplugin.ops import row_shares
 from tfplugin.ops import weighted_sum
 
@@ -41,7 +42,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
     self._parameter_devices = (self._variable_device,)
 
   def build_towers(self, fn: Callable[[int], Any],
-                   weights: tower_run.TowerWeights, sum_gradients: bool,
+                   weights: tower_weights.TowerWeights, sum_gradients: bool,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """See `TowerStrategy.build_towers`."""
     run = tower_run.TowerRun(self._container_strategy(), weights, sum_gradients)
@@ -56,7 +57,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       return super()._call_for_each_replica(fn, args, kwargs)
     per_tower = [_tf_internals.select_replica(tower, (args, kwargs))
                  for tower in range(self._num_replicas_in_sync)]
-    weights = tower_run.weights_of(
+    weights = tower_weights.weights_of(
         row_shares.row_shares([_rows(values) for values in per_tower]),
         self._loss_reduction)
 

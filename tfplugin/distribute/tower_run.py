@@ -21,47 +21,10 @@ from tfplugin.distribute import loss_denominators
 from tfplugin.distribute import tower_collections
 from tfplugin.distribute import tower_gradients
 from tfplugin.distribute import tower_variables
+from tfplugin.distribute import tower_weights
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
-
-
-@dataclasses.dataclass(frozen=True)
-class TowerWeights:
-  """How much each tower counts, as floats or scalar float tensors.
-
-  Attributes:
-    rows: The tower's share of the rows of the batch; the shares sum to 1. Means
-      over towers are taken with it.
-    loss: What the tower's loss and gradients are multiplied by in the sum.
-  """
-
-  rows: Sequence[weighted_sum.Weight]
-  loss: Sequence[weighted_sum.Weight]
-
-
-def weights_of(shares: Sequence[weighted_sum.Weight],
-               loss_reduction: str) -> TowerWeights:
-  """Returns the weights of towers with these shares of the rows.
-
-  Args:
-    shares: They sum to 1.
-    loss_reduction: How the model reduces the loss of a tower.
-  """
-  shares = list(shares)
-  is_sum = loss_reduction == tf1.losses.Reduction.SUM
-  return TowerWeights(shares, [1.0] * len(shares) if is_sum else shares)
-
-
-def check_reduction(loss_reduction: str) -> None:
-  """Raises unless `loss_reduction` makes the loss of a tower a scalar."""
-  reduction = tf1.losses.Reduction
-  known = {key for key in reduction.all() if key != reduction.NONE}
-  if loss_reduction not in known:
-    raise ValueError(
-        f'`loss_reduction` must be one of {sorted(known)}. '
-        f'Received: {loss_reduction!r}. Losses of towers can be joined only '
-        'where each is a scalar.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,7 +149,8 @@ class TowerRun:
     num_towers: How many towers there are.
   """
 
-  def __init__(self, strategy, weights: TowerWeights, sum_gradients: bool):
+  def __init__(self, strategy, weights: tower_weights.TowerWeights,
+               sum_gradients: bool):
     """Prepares a run.
 
     Args:

@@ -14,6 +14,7 @@ import tensorflow as tf
 from tfplugin.distribute import tower_devices
 from tfplugin.distribute import tower_extended
 from tfplugin.distribute import tower_run
+from tfplugin.distribute import tower_weights
 
 tf1 = tf.compat.v1
 
@@ -97,7 +98,7 @@ class TowerStrategy(tf1.distribute.Strategy):
       TypeError: `devices` is not a list of strings.
       ValueError: It is empty, or `loss_reduction` is NONE or unknown.
     """
-    tower_run.check_reduction(loss_reduction)
+    tower_weights.check_reduction(loss_reduction)
     self._devices = tower_devices.check_devices(devices)
     self._loss_reduction = loss_reduction
     super().__init__(
@@ -131,7 +132,7 @@ class TowerStrategy(tf1.distribute.Strategy):
     del value
 
   def build_towers(self, fn: Callable[[int], Any],
-                   weights: tower_run.TowerWeights,
+                   weights: tower_weights.TowerWeights,
                    sum_gradients: bool = True,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """Builds `fn` in every tower; call it in the scope of the strategy.

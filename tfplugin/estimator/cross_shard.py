@@ -16,8 +16,8 @@ from tfplugin import types
 from tfplugin.distribute import group_assignment as groups_lib
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import tower_devices
-from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
+from tfplugin.distribute import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -174,7 +174,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
     with interceptions[-1].active():
       return call(**own)
 
-  weights = tower_run.TowerWeights(
+  weights = tower_weights.TowerWeights(
       shards.shares(), [1.0 / len(devices)] * len(devices))
   strategy = _ShardStrategy(devices, reduction)
   with strategy.scope():

@@ -18,8 +18,8 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import synchronized_moments
 from tfplugin.distribute import tower_devices
-from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
+from tfplugin.distribute import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import joined_spec
@@ -139,7 +139,7 @@ def replicate_model_fn(
   References:
     The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
   """
-  tower_run.check_reduction(loss_reduction)
+  tower_weights.check_reduction(loss_reduction)
   if batch_norm not in _BATCH_NORM:
     raise ValueError(f'`batch_norm` must be one of {_BATCH_NORM}. '
                      f'Received: {batch_norm!r}. Leave it out for the mean.')
@@ -174,11 +174,11 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
   _check_labels(call)
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
-  weights = tower_run.weights_of(shards.shares(), loss_reduction)
+  weights = tower_weights.weights_of(shards.shares(), loss_reduction)
   if batch_norm == 'first':
     # The first tower has rows whenever any tower has.
     rows = [1.0] + [0.0] * (len(devices) - 1)
-    weights = tower_run.TowerWeights(rows, weights.loss)
+    weights = tower_weights.TowerWeights(rows, weights.loss)
 
   def build(tower: int):
     return call(features=shards.features[tower], labels=shards.labels[tower],

@@ -14,6 +14,7 @@ from tfplugin import types
 from tfplugin.distribute import tower_devices
 from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
+from tfplugin.distribute import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -63,7 +64,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   shards = batch_sharding.split_batch(
       call.arguments['features'], call.arguments.get('labels'), num_shards)
   strategy = tower_strategy.TowerStrategy(devices)
-  weights = tower_run.TowerWeights(
+  weights = tower_weights.TowerWeights(
       shards.shares(), [1.0 / num_shards] * num_shards)
 
   def build(shard: int):
