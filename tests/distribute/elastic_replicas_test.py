@@ -129,7 +129,7 @@ def test_keras_fit_trains_the_center_and_saves_it(tmp_path):
 
 @pytest.mark.parametrize('devices, error, words', [
     (['/cpu:0'], ValueError, 'two or more'),
-    (['/cpu:0', '/cpu:0'], ValueError, 'different'),
+    (['/cpu:0', '/cpu:0'], ValueError, 'each device once'),
     (['/cpu:0', '/cpu:77'], ValueError, 'CPU:77'),
     ('/cpu:0', TypeError, 'list'),
 ])

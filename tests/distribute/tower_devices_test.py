@@ -42,3 +42,15 @@ def test_device_strings(device, expected):
 def test_bad_devices_are_refused(devices, error):
   with pytest.raises(error, match='`devices` must'):
     tower_devices.check_devices(devices)
+
+
+def test_devices_must_be_present():
+  tower_devices.check_present(['/device:CPU:0', '/device:CPU:3'])
+  with pytest.raises(ValueError, match='CPU:4. There are: .*CPU:3'):
+    tower_devices.check_present(['/device:CPU:0', '/device:CPU:4'])
+
+
+def test_devices_must_be_different():
+  tower_devices.check_different(['/device:CPU:0', '/device:CPU:1'])
+  with pytest.raises(ValueError, match='each device once'):
+    tower_devices.check_different(['/device:CPU:0', '/device:CPU:0'])

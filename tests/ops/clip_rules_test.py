@@ -93,3 +93,8 @@ def test_dims_of_a_variable_are_checked_at_once():
 @pytest.mark.parametrize('max_norm', [1, 0.5, 1e-30])
 def test_good_bounds(max_norm):
   assert clip_rules.check_max_norm(max_norm) == max_norm
+
+
+def test_a_string_must_be_a_regular_expression():
+  with pytest.raises(ValueError, match=r"regular expression.*Received: '\('"):
+    clip_rules.parse({'(': 0})

@@ -57,3 +57,9 @@ def test_rho_is_a_number():
 def test_choice_names_what_there_is():
   with pytest.raises(ValueError, match=r"`order`.*'a', 'b'.*Received: 'c'"):
     elastic_arguments.check_choice('order', 'c', ('a', 'b'))
+
+
+def test_a_flag_is_a_bool():
+  elastic_arguments.check_flag('synchronous', False)
+  with pytest.raises(TypeError, match="`synchronous` .*Received: 'no'"):
+    elastic_arguments.check_flag('synchronous', 'no')

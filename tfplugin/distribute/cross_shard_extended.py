@@ -13,6 +13,7 @@ from tfplugin.distribute import cross_replica
 from tfplugin.distribute import group_assignment as groups_lib
 from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import packed_reduction
+from tfplugin.distribute import parameter_server_base
 
 _SUM = tf.distribute.ReduceOp.SUM
 
@@ -59,6 +60,14 @@ class GroupReduction:
 
     return [per_replica(take, self._local_results(total), each)
             for total, each in zip(totals, values)]
+
+  def _update(self, var, fn, args, kwargs, group):
+    groups = self._container_strategy().group_assignment
+    if groups is not None and len(groups) > 1:
+      parameter_server_base.refuse_keras_update(
+          fn, 'a Keras optimizer sums over all shards, not over the groups of '
+          '`group_assignment`', ', or leave out the groups')
+    return super()._update(var, fn, args, kwargs, group)
 
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
     """The group of each of this process's replicas."""

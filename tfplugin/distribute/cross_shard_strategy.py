@@ -12,11 +12,12 @@ import tensorflow as tf
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cross_shard_extended
 from tfplugin.distribute import group_assignment as groups_lib
+from tfplugin.distribute import one_strategy
 from tfplugin.distribute import tower_devices
 from tfplugin.ops import shard_reduction
 
 
-class CrossShardStrategy(tf.distribute.Strategy):
+class CrossShardStrategy(one_strategy.OneStrategy, tf.distribute.Strategy):
   """Trains one model on shards of a batch; each has a copy of the variables.
 
   Choose it for synchronous training on the CPUs or GPUs of one host, or, with
@@ -126,6 +127,11 @@ class _ClusterStrategy(CrossShardStrategy,
                        tf.distribute.MultiWorkerMirroredStrategy):
   """CrossShardStrategy with workers on several hosts."""
 
+  @property
+  def described_as(self) -> str:
+    """What messages call the strategy: the class has another name."""
+    return CrossShardStrategy.__name__
+
   def _make_extended(self, devices: list[str]):
     return cross_shard_extended.ClusterExtended(self, devices)
 
@@ -144,16 +150,8 @@ def _is_in_cluster() -> bool:
 
 
 def _check_devices(devices: Optional[Sequence[str]]) -> list[str]:
-  """Canonical names of `devices`, each of which exists."""
+  """Canonical names of `devices`, which are present and different."""
   checked = tower_devices.check_devices(devices)
-  known = tower_devices.devices_of('GPU') + tower_devices.devices_of('CPU')
-  for device in checked:
-    if device not in known:
-      raise ValueError(
-          '`devices` must exist in this process. '
-          f'Received: {device!r}. There are: {known}. Logical CPUs are made by '
-          '`tf.config.set_logical_device_configuration`.')
-  if len(set(checked)) < len(checked):
-    raise ValueError('`devices` must name each device once. '
-                     f'Received: {devices!r}')
+  tower_devices.check_present(checked)
+  tower_devices.check_different(checked)
   return checked

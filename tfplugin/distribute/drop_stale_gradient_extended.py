@@ -87,7 +87,9 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
 
   def _update(self, var, fn, args, kwargs, group):
     parameter_server_base.refuse_keras_update(
-        fn, 'DropStaleGradientStrategy', '')
+        fn,
+        parameter_server_base.COUNTS_STEPS.format('DropStaleGradientStrategy'),
+        '')
     update = super()._update
     state = self._states.get(tf1.get_default_graph())
     variable = parameter_server_base.unwrapped(var)

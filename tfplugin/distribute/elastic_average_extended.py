@@ -141,7 +141,8 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
     if self._settings.count_steps != 'communications':
       return super()._update(var, fn, args, kwargs, group)
     parameter_server_base.refuse_keras_update(
-        fn, 'ElasticAverageStrategy', ", or count_steps='local'")
+        fn, parameter_server_base.COUNTS_STEPS.format('ElasticAverageStrategy'),
+        ", or pass count_steps='local'")
     if _is_global_step(var):
       return self._update_if_communicating(var, fn, args, kwargs, group)
     return super()._update(var, fn, args, kwargs, group)

@@ -103,6 +103,9 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
   the learning rate, which a strategy does not see.
   """
 
+  _eager_remedy = ('for `Model.fit` and tf.function pass `devices`, two or '
+                   'more of this process')
+
   # Asked for by TensorFlow's own code for several devices, which runs no
   # collectives here.
   _collective_key_base = 0
@@ -180,14 +183,13 @@ def _local_devices(devices, resolver) -> Optional[Sequence[str]]:
   gpus = tower_devices.devices_of('GPU')
   if devices is None:
     return gpus if len(gpus) > 1 else None
-  known = [*tower_devices.devices_of('CPU'), *gpus]
   devices = tower_devices.check_devices(devices)
-  unknown = sorted(set(devices) - set(known))
-  if unknown or len(set(devices)) < len(devices) or len(devices) < 2:
+  tower_devices.check_present(devices)
+  tower_devices.check_different(devices)
+  if len(devices) < 2:
     raise ValueError(
-        '`devices` must name two or more different devices of this process. '
-        f'Received: {devices!r}, of which {unknown} are unknown. There are '
-        f'{known}; None trains one copy on one device.')
+        '`devices` must name two or more devices, each of which trains a copy. '
+        f'Received: {", ".join(devices)}. None trains one copy on one device.')
   return devices
 
 

@@ -223,7 +223,8 @@ class ElasticReplicasExtended(mirrored_variables.OneNamePerVariable,
     if self._settings.count_steps != 'communications' or not steps:
       return update(var, fn, args, kwargs, group)
     parameter_server_base.refuse_keras_update(
-        fn, 'ElasticAverageStrategy', ", or count_steps='local'")
+        fn, parameter_server_base.COUNTS_STEPS.format('ElasticAverageStrategy'),
+        ", or pass count_steps='local'")
     if not any(step is var for step in steps):
       return update(var, fn, args, kwargs, group)
 

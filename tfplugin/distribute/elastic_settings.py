@@ -48,6 +48,8 @@ class ElasticSettings:
         self.update_order, self.count_steps)
     elastic_arguments.check_choice('statistics', self.statistics,
                                    elastic_arguments.STATISTICS_POLICIES)
+    elastic_arguments.check_flag('synchronous', self.synchronous)
+    elastic_arguments.check_flag('sparse_exchange', self.sparse_exchange)
 
   def rate(self, num_worker: int) -> float:
     """The moving rate among `num_worker` workers."""

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
+from tfplugin.distribute import one_strategy
 from tfplugin.distribute import prompt_start
 
 tf1 = tf.compat.v1
@@ -59,8 +60,13 @@ class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
     return spec
 
 
-class ParameterServerStrategy(tf1.distribute.Strategy):
+class ParameterServerStrategy(one_strategy.OneStrategy,
+                              tf1.distribute.Strategy):
   """A strategy that builds graphs for a v1 session, and says so otherwise."""
+
+  # What to do in eager mode, for the message.
+  _eager_remedy = ('for `Model.fit` and tf.function use '
+                   '`tf.distribute.MirroredStrategy`')
 
   def scope(self):
     """See `tf.distribute.Strategy.scope`; in a graph only."""
@@ -83,13 +89,30 @@ class ParameterServerStrategy(tf1.distribute.Strategy):
     return super().distribute_datasets_from_function(dataset_fn, options)
 
   def _refuse_eager(self) -> None:
-    if tf.executing_eagerly():
-      raise RuntimeError(
-          f'{type(self).__name__} works in a graph: parameter servers without '
-          'a coordinator need a session. Received: a call in eager mode. '
-          'Use it through an Estimator, `RunConfig(train_distribute=...)`, or '
-          'build inside `with tf.Graph().as_default()`; for `Model.fit` and '
-          'tf.function use `tf.distribute.MirroredStrategy`.')
+    refuse_eager(self.described_as, self._eager_remedy)
+
+
+def refuse_eager(name: str, remedy: str) -> None:
+  """Raises in eager mode.
+
+  Args:
+    name: The strategy's, for the message.
+    remedy: What would work in eager mode.
+
+  Raises:
+    RuntimeError: There is no graph.
+  """
+  if tf.executing_eagerly():
+    raise RuntimeError(
+        f'{name} works in a graph: parameter servers without a coordinator '
+        'need a session. Received: a call in eager mode. Use it through an '
+        'Estimator, `RunConfig(train_distribute=...)`, or build inside '
+        f'`with tf.Graph().as_default()`; {remedy}.')
+
+
+# A Keras optimizer advances the global step by itself, where a strategy cannot
+# keep it from doing so.
+COUNTS_STEPS = '{} decides when the global step advances'
 
 
 def is_local(kwargs: dict[str, Any]) -> bool:
@@ -139,15 +162,12 @@ def updates_variables(value_destination_pairs) -> bool:
              for _, destination in value_destination_pairs)
 
 
-def refuse_keras_update(fn, strategy_name: str, remedy: str) -> None:
+def refuse_keras_update(fn, reason: str, remedy: str) -> None:
   """Raises if `fn`, which updates a variable, is a Keras optimizer's.
-
-  A Keras optimizer advances the global step by itself, where a strategy cannot
-  keep it from doing so.
 
   Args:
     fn: What `extended.update` was called with.
-    strategy_name: For the message.
+    reason: Why only v1 optimizers work, for the message.
     remedy: What else would work, for the message.
 
   Raises:
@@ -156,10 +176,9 @@ def refuse_keras_update(fn, strategy_name: str, remedy: str) -> None:
   module = getattr(fn, '__module__', None) or ''
   if module.split('.')[0] == 'keras':
     raise TypeError(
-        f'{strategy_name} decides when the global step advances; the optimizer '
-        'must be a `tf.compat.v1.train.Optimizer`. Received: an update by the '
-        f'Keras optimizer of `{module}`. Pass e.g. '
-        '`tf.compat.v1.train.AdamOptimizer(1e-3)`, to canned estimators those '
+        f'`optimizer` must be a `tf.compat.v1.train.Optimizer`: {reason}. '
+        f'Received: an update by the Keras optimizer of `{module}`. Pass e.g. '
+        '`tf.compat.v1.train.AdamOptimizer(1e-3)`, use the canned estimators '
         f'of `tf.compat.v1.estimator`{remedy}.')
 
 
@@ -173,16 +192,22 @@ def resolver_or_default(
 
   Raises:
     TypeError: It is something else than a cluster resolver.
-    ValueError: `TF_CONFIG` is wrong.
+    ValueError: `TF_CONFIG` is wrong, or the cluster has no `ps`.
   """
-  if cluster_resolver is None:
-    return cluster_config.resolver()
   resolver_class = tf.distribute.cluster_resolver.ClusterResolver
-  if not isinstance(cluster_resolver, resolver_class):
+  if cluster_resolver is None:
+    cluster_resolver = cluster_config.resolver()
+  elif not isinstance(cluster_resolver, resolver_class):
     raise TypeError(
         '`cluster_resolver` must be a '
         '`tf.distribute.cluster_resolver.ClusterResolver` or None. '
         f'Received: {cluster_resolver!r}. None reads TF_CONFIG.')
+  cluster = cluster_resolver.cluster_spec()
+  if cluster and 'ps' not in cluster.jobs:
+    raise ValueError(
+        'The cluster, of `cluster_resolver` or `TF_CONFIG`, must have a `ps`, '
+        f'where variables are. Received: the jobs {", ".join(cluster.jobs)}. '
+        'Add a `ps`, or use `tfplugin.distribute.CrossShardStrategy`.')
   return cluster_resolver
 
 

@@ -60,6 +60,40 @@ def check_devices(devices: Optional[Sequence[str]]) -> list[str]:
   return [_canonical(device) for device in devices]
 
 
+def check_present(devices: Sequence[str]) -> None:
+  """Raises unless this process has each of `devices`.
+
+  Args:
+    devices: Device strings that `check_devices` returned.
+
+  Raises:
+    ValueError: One is unknown.
+  """
+  known = devices_of('GPU') + devices_of('CPU')
+  unknown = [device for device in devices if device not in known]
+  if unknown:
+    raise ValueError(
+        '`devices` must exist in this process. '
+        f'Received: {", ".join(unknown)}. There are: {", ".join(known)}. '
+        'Logical CPUs are made by '
+        '`tf.config.set_logical_device_configuration`.')
+
+
+def check_different(devices: Sequence[str]) -> None:
+  """Raises if one of `devices` occurs twice.
+
+  Args:
+    devices: Device strings that `check_devices` returned.
+
+  Raises:
+    ValueError: One does.
+  """
+  if len(set(devices)) < len(devices):
+    raise ValueError('`devices` must name each device once. '
+                     f'Received: {", ".join(devices)}. Leave out what is '
+                     'repeated.')
+
+
 def _canonical(device: str) -> str:
   try:
     spec = tf.DeviceSpec.from_string(device)

@@ -11,6 +11,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import tower_devices
 from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_variables
 from tfplugin.distribute import tower_weights
@@ -53,6 +54,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       self._run = None
 
   def _call_for_each_replica(self, fn, args, kwargs):
+    tower_devices.check_present(self._compute_devices)
     if not _in_graph():
       return super()._call_for_each_replica(fn, args, kwargs)
     per_tower = [_tf_internals.select_replica(tower, (args, kwargs))

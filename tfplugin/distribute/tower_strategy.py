@@ -11,6 +11,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import one_strategy
 from tfplugin.distribute import tower_devices
 from tfplugin.distribute import tower_extended
 from tfplugin.distribute import tower_run
@@ -19,7 +20,7 @@ from tfplugin.distribute import tower_weights
 tf1 = tf.compat.v1
 
 
-class TowerStrategy(tf1.distribute.Strategy):
+class TowerStrategy(one_strategy.OneStrategy, tf1.distribute.Strategy):
   """Trains on several devices of one process with the numbers of one device.
 
   Every device (a *tower*) computes its part of a batch; all of them share one
@@ -96,7 +97,8 @@ class TowerStrategy(tf1.distribute.Strategy):
 
     Raises:
       TypeError: `devices` is not a list of strings.
-      ValueError: It is empty, or `loss_reduction` is NONE or unknown.
+      ValueError: It is empty, or `loss_reduction` is NONE or unknown. When it
+        is used: this process has no such device.
     """
     tower_weights.check_reduction(loss_reduction)
     self._devices = tower_devices.check_devices(devices)

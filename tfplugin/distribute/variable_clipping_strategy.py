@@ -8,10 +8,12 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import clipping_extended
+from tfplugin.distribute import one_strategy
+from tfplugin.distribute import parameter_server_base
 from tfplugin.ops import clip_rules
 
 
-class VariableClippingStrategy:
+class VariableClippingStrategy(one_strategy.OneStrategy):
   """A strategy like `base_strategy` that clips variables after each update.
 
   After every update by an optimizer, each slice of a selected variable along
@@ -82,6 +84,21 @@ class VariableClippingStrategy:
   def __init__(self, base_strategy: tf.distribute.Strategy,
                rules: clip_rules.Rules, max_norm: float):
     del base_strategy, rules, max_norm  # All done in __new__.
+
+  @property
+  def described_as(self) -> str:
+    """What messages call the strategy: the class has the name of the base."""
+    return f'VariableClippingStrategy over {type(self).__name__}'
+
+  def scope(self):
+    """See `tf.distribute.Strategy.scope`; with a v1 ps in a graph only."""
+    if isinstance(self,
+                  tf.compat.v1.distribute.experimental.ParameterServerStrategy):
+      parameter_server_base.refuse_eager(
+          self.described_as,
+          'for `Model.fit` and tf.function put it over '
+          '`tf.distribute.MirroredStrategy`')
+    return super().scope()
 
 
 def _check_base(base_strategy) -> None:

@@ -49,10 +49,10 @@ def check_max_norm(max_norm: float) -> float:
   """
   if isinstance(max_norm, bool) or not isinstance(max_norm, numbers.Real):
     raise TypeError('`max_norm` must be a number. '
-                    f'Received: {max_norm!r}')
+                    f'Received: {max_norm!r}. Pass e.g. 1.0.')
   if not (math.isfinite(max_norm) and max_norm > 0):
     raise ValueError('`max_norm` must be finite and greater than 0. '
-                     f'Received: {max_norm!r}')
+                     f'Received: {max_norm!r}. Pass e.g. 1.0.')
   return float(max_norm)
 
 
@@ -75,11 +75,12 @@ def normalize_dims(dims: Sequence[int], rank: int,
   for dim in dims:
     if not -rank <= dim < rank:
       raise ValueError(f'The dims of {name!r} must be in [{-rank}, {rank}), '
-                       f'its rank being {rank}. Received: {list(dims)}')
+                       f'its rank being {rank}. Received: {list(dims)}. Pass '
+                       'what one slice extends over.')
   positive = sorted(dim % rank for dim in dims)
   if len(set(positive)) != len(positive):
     raise ValueError(f'The dims of {name!r} must not repeat a dimension. '
-                     f'Received: {list(dims)}')
+                     f'Received: {list(dims)}. Name each dimension once.')
   return tuple(positive)
 
 
@@ -103,7 +104,8 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
   pairs = list(rules.items() if isinstance(rules, Mapping) else _pairs(rules))
   if not pairs:
     raise ValueError('`vars_to_clip_dims` must name a variable. '
-                     f'Received: {rules!r}')
+                     f'Received: {rules!r}. '
+                     "Pass e.g. {'embedding': 1}.")
   return tuple(_rule(key, _int_tuple(dims)) for key, dims in pairs)
 
 
@@ -132,7 +134,7 @@ def resolve(rules: Sequence[Rule],
       if resolved.setdefault(variable.ref(), dims) != dims:
         raise ValueError(f'`vars_to_clip_dims` must give {name!r} one set of '
                          f'dims. Received: {resolved[variable.ref()]} and '
-                         f'{dims}')
+                         f'{dims}. Leave out one of the rules.')
   return resolved
 
 
@@ -174,7 +176,8 @@ def _pairs(rules) -> list:
   if pairs is None or isinstance(rules, str) or any(
       len(pair) != 2 for pair in pairs):
     raise TypeError('`vars_to_clip_dims` must be a mapping or a sequence of '
-                    f'(variable, dims) pairs. Received: {rules!r}')
+                    f'(variable, dims) pairs. Received: {rules!r}. '
+                    "Pass e.g. {'embedding': 1}.")
   return pairs
 
 
@@ -190,17 +193,17 @@ def _int_tuple(dims) -> tuple[int, ...]:
     dims = tuple(operator.index(dim) for dim in dims)
   except TypeError:
     raise TypeError('The dims in `vars_to_clip_dims` must be integers. '
-                    f'Received: {given!r}') from None
+                    f'Received: {given!r}. Pass e.g. 1.') from None
   if not dims:
     raise ValueError('The dims in `vars_to_clip_dims` must not be empty. '
-                     f'Received: {given!r}')
+                     f'Received: {given!r}. Pass e.g. 1.')
   return dims
 
 
 def _rule(key, dims: tuple[int, ...]) -> Rule:
   """Returns the rule of one key."""
   if isinstance(key, str):
-    return Rule(re.compile(key), dims)
+    return Rule(_expression(key), dims)
   if isinstance(key, re.Pattern):
     return Rule(key, dims)
   if hasattr(key, 'deref'):
@@ -215,7 +218,17 @@ def _rule(key, dims: tuple[int, ...]) -> Rule:
     return Rule(key, dims)
   raise TypeError('A key of `vars_to_clip_dims` must be a variable, its '
                   '`ref()`, a regular expression or a predicate of a name. '
-                  f'Received: {key!r}')
+                  f"Received: {key!r}. Pass e.g. 'embedding'.")
+
+
+def _expression(key: str) -> re.Pattern:
+  try:
+    return re.compile(key)
+  except re.error as error:
+    raise ValueError(
+        'A string in `vars_to_clip_dims` must be a regular expression '
+        f'({error}). Received: {key!r}. `re.escape` makes one of a name.'
+    ) from error
 
 
 def _selects(selector, variable: tf.Variable) -> bool:

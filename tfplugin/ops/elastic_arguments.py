@@ -98,6 +98,21 @@ def check_rho(value) -> None:
                      f'Received: {value!r}. Pass 0.0 for no penalty.')
 
 
+def check_flag(argument: str, value: bool) -> None:
+  """Raises unless `value` is a bool.
+
+  Args:
+    argument: The argument's name, for the message.
+    value: What the user passed.
+
+  Raises:
+    TypeError: it is something else.
+  """
+  if not isinstance(value, bool):
+    raise TypeError(f'`{argument}` must be True or False. '
+                    f'Received: {value!r}. Pass a bool.')
+
+
 def check_choice(argument: str, value: str, choices: Sequence[str]) -> None:
   """Raises unless `value` is one of `choices`.
 

@@ -35,7 +35,7 @@ def check_max_staleness(staleness: int) -> int:
     value = None
   if value is None or isinstance(staleness, bool):
     raise TypeError('`staleness` must be an integer, the number of global '
-                    f'steps. Received: {staleness!r}')
+                    f'steps. Received: {staleness!r}. Pass e.g. 10.')
   if value < 0:
     raise ValueError('`staleness` must be at least 0. '
                      f'Received: {staleness!r}. 0 drops every gradient that '
