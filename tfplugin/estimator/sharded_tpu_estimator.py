@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import tower_devices
+from tfplugin.estimator import shard_context
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import tpu_shards
 
@@ -35,6 +36,9 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
       input_fn it is what it is on TPU: the size of a shard with PER_SHARD_V1
       (one call per shard) and PER_HOST_V2 (one call, a dataset of shards'
       batches), else the whole batch.
+    * `params['context']` tells input_fn and model_fn what a TPUContext does:
+      one host, as many replicas as shards, and, in the input_fn, which of its
+      calls this is (`current_input_fn_deployment()`, `current_host`).
     * `tfplugin.CrossShardOptimizer` reduces over the shards and
       `tfplugin.cross_replica_sum` sums over them. An optimizer that is not
       wrapped averages the shards' gradients.
@@ -43,11 +47,13 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     * Variables are made once; checkpoints have the names of one shard.
     * An export is made with one shard and a batch of any size.
 
-  With `use_tpu=True`, or one shard, it is TPUEstimator itself. That path needs
-  a TPU: it was built and checked as a graph, never run.
+  With `use_tpu=True` it is TPUEstimator itself. That path needs a TPU: it was
+  built and checked as a graph, never run. With one shard it is TPUEstimator
+  with `use_tpu=False`, but for `params['context']`.
 
-  `iterations_per_loop` sets the rhythm of a TPU's host loop. Here every step
-  returns to the host, so hooks and host_call run after each step.
+  `iterations_per_loop` is how many steps a TPU makes between two visits to the
+  host. Here every step ends on the host: hooks and host_call run after each
+  step, and `steps` or `max_steps` need not be a multiple of it.
 
   Differences from tf.contrib:
     * There the shards existed on TPU only.
@@ -123,6 +129,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     if not use_tpu and config is not None:
       shards = config.tpu_config.num_shards or 1
     # Before the base class: it wraps the model_fn while it is being made.
+    self._on_tpu = use_tpu
     self._shards = shards
     self._shard_devices = devices
     self._batch_sizes = {
@@ -163,12 +170,13 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
 
   def _augment_model_fn(self, model_fn, batch_axis):
     """Puts the shards below what TPUEstimator puts around a model_fn."""
-    if self._shards == 1:
-      return super()._augment_model_fn(model_fn, batch_axis)
     whole = super()._augment_model_fn(model_fn, batch_axis)
-    sharded = super()._augment_model_fn(
-        tpu_shards.shard_model_fn(model_fn, self._shards, self._shard_devices),
-        batch_axis)
+    if self._on_tpu:
+      return whole
+    shard = (tpu_shards.shard_model_fn(
+        model_fn, self._shards, self._shard_devices) if self._shards > 1
+             else tpu_shards.with_context(model_fn))
+    sharded = super()._augment_model_fn(shard, batch_axis)
 
     def augmented(features, labels, mode, config, params):
       # Serving receives any number of rows, down to one.
@@ -180,38 +188,52 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
 
   def _call_input_fn(self, input_fn, mode, input_context=None):
     """Gets the batch of all shards, as TPUConfig says."""
+    call = functools.partial(
+        super()._call_input_fn, mode=mode, input_context=input_context)
+    if self._on_tpu:
+      return call(input_fn)
+    num_calls, batch_size = self._deployment(mode)
+    results = [
+        call(_with_params(input_fn, batch_size, shard_context.ShardContext(
+            self._shards, index, num_calls))) for index in range(num_calls)]
+    if num_calls > 1:
+      return _join(results)
+    if batch_size is not None:
+      return _check_dataset(results[0]).rebatch(self._batch_sizes[mode])
+    return results[0]
+
+  def _deployment(self, mode: str) -> tuple[int, Optional[int]]:
+    """How often an input_fn is called, and with the size of what but all."""
     if self._shards == 1:
-      return super()._call_input_fn(input_fn, mode, input_context)
+      return 1, None
     if self._batch_sizes[mode] is None:
       name = 'predict' if mode == tf.estimator.ModeKeys.PREDICT else mode
       raise ValueError(
           f'`{name}_batch_size` must be given to {name} with {self._shards} '
           'shards. Received: None. Pass it to the constructor.')
+    size_of_shard = self._batch_sizes[mode] // self._shards
     deployment = self.config.tpu_config.per_host_input_for_training
-    per_shard = _with_batch_size(input_fn,
-                                 self._batch_sizes[mode] // self._shards)
-    is_training = mode == tf.estimator.ModeKeys.TRAIN
-    if is_training and deployment == _InputPipelineConfig.PER_SHARD_V1:
-      return _join([
-          super(ShardedTPUEstimator, self)._call_input_fn(
-              per_shard, mode, input_context)
-          for _ in range(self._shards)])
     if deployment == _InputPipelineConfig.PER_HOST_V2:
-      batches = super()._call_input_fn(per_shard, mode, input_context)
-      return _check_dataset(batches).rebatch(self._batch_sizes[mode])
-    return super()._call_input_fn(input_fn, mode, input_context)
+      return 1, size_of_shard
+    if (deployment == _InputPipelineConfig.PER_SHARD_V1 and
+        mode == tf.estimator.ModeKeys.TRAIN):
+      return self._shards, size_of_shard
+    return 1, None
 
 
-def _with_batch_size(input_fn: Callable, batch_size: int) -> Callable:
-  """Returns `input_fn` with another `params['batch_size']`."""
+def _with_params(input_fn: Callable, batch_size: Optional[int],
+                 context: shard_context.ShardContext) -> Callable:
+  """Returns `input_fn` with `params` as on a TPU."""
 
   @functools.wraps(input_fn)
-  def sized(**kwargs):
-    kwargs['params'] = {**kwargs['params'], 'batch_size': batch_size}
-    return input_fn(**kwargs)
+  def called(**kwargs):
+    params = {**kwargs['params'], 'context': context}
+    if batch_size is not None:
+      params['batch_size'] = batch_size
+    return input_fn(**{**kwargs, 'params': params})
 
-  sized.__signature__ = inspect.signature(input_fn)
-  return sized
+  called.__signature__ = inspect.signature(input_fn)
+  return called
 
 
 def _join(results: Sequence[Any]):

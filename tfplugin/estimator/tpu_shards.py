@@ -18,12 +18,13 @@ from tfplugin.distribute import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
+from tfplugin.estimator import shard_context
 from tfplugin.estimator import spec_reduction
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
-_BATCH_SIZE = 'batch_size'
+_BATCH_SIZE, _CONTEXT = 'batch_size', 'context'
 
 
 def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
@@ -43,7 +44,8 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
 
   Args:
     model_fn: Returns a `TPUEstimatorSpec`, or an `EstimatorSpec`. Its
-      `params['batch_size']`, if there, becomes the size of a shard.
+      `params['batch_size']`, if there, becomes the size of a shard, and
+      `params['context']` tells of the shards.
     num_shards: How many shards.
     devices: Where they run, used in turn. None: the local GPUs, or else the
       logical CPUs.
@@ -57,6 +59,16 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
     return _run_shards(call, list(itertools.islice(names, num_shards)))
 
   return model_fn_lib.decorate(model_fn, run)
+
+
+def with_context(model_fn: types.ModelFn) -> types.ModelFn:
+  """Returns `model_fn` with the `params['context']` of its only shard.
+
+  Args:
+    model_fn: As for `shard_model_fn`.
+  """
+  return model_fn_lib.decorate(
+      model_fn, lambda call: call(**_shard_params(call.arguments, 1)))
 
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
@@ -107,6 +119,7 @@ def _shard_params(arguments: dict[str, Any],
   params = dict(arguments['params'])
   if _BATCH_SIZE in params:
     params[_BATCH_SIZE] //= num_shards
+  params[_CONTEXT] = shard_context.ShardContext(num_shards)
   return {'params': params}
 
 
