@@ -74,6 +74,8 @@ tf1 = tf.compat.v1
 
 # A variable with a component per device, which optimizers know how to update.
 MirroredVariable = values.MirroredVariable
+# One with a component per device that are reduced where it is read as a whole.
+SyncOnReadVariable = values.SyncOnReadVariable
 call_for_each_replica = mirrored_run.call_for_each_replica
 # A replica context that pauses the replica's thread in `merge_call`; the public
 # API gives no way to run something around the pause.

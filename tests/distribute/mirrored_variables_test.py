@@ -80,3 +80,25 @@ def test_variable_is_listed_once(behavior, strategy):
   assert trainable == ['matrix:0']
   assert sorted(shared) == [
       'counter:0', 'global_step:0', 'matrix/Momentum:0', 'matrix:0']
+
+
+@pytest.mark.parametrize('strategy', ['cross_shard', 'clipping'])
+def test_saver_made_on_the_devices_saves_the_mean(behavior, strategy, tmp_path):
+  def statistics_fn(features, labels, mode):
+    spec = model_fn(features, labels, mode)
+    statistic = tf.Variable(
+        0.0, trainable=False, name='statistic',
+        synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.MEAN)
+    index = tf.distribute.get_replica_context().replica_id_in_sync_group
+    noted = statistic.assign(tf.cast(index, tf.float32) * 4 + 1)  # 1 and 5
+    saver = tf1.train.Saver([statistic])
+    return spec._replace(train_op=tf.group(spec.train_op, noted),
+                         scaffold=tf1.train.Scaffold(saver=saver))
+
+  estimator = tf1.estimator.Estimator(
+      statistics_fn, str(tmp_path),
+      tf1.estimator.RunConfig(train_distribute=STRATEGIES[strategy]()))
+  estimator.train(lambda: tf1.data.Dataset.from_tensors(0).repeat(), steps=1)
+  assert estimator.get_variable_names() == ['statistic']
+  assert estimator.get_variable_value('statistic') == 3.0

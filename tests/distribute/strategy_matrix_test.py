@@ -35,6 +35,17 @@ float32 rounding, under v1 and under v2 behaviour. No cell is refused. The
 reference:
 """
 
+KERAS_TEXT = """
+## Estimators that bring Keras optimizers
+
+A Keras optimizer advances the global step by itself. It trains where that is
+right, and is refused by a TypeError, which names the remedy, where a strategy
+decides about the step. What is equal is the checkpoint after three steps, to
+the references above; with `count_steps='local'` the global step is 3. In
+`model_to_estimator` the model has batch norm. `VariableClippingStrategy` is
+over a `CrossShardStrategy`, with a bound that nothing reaches.
+"""
+
 STEPS = 3
 MOVING_RATE = 0.25
 MAX_NORM = 0.5
@@ -143,6 +154,118 @@ def fixture_trained(tmp_path_factory):
   return without_strategy, with_strategy
 
 
+# With Keras optimizers: estimators that bring them, and strategies that are
+# besides told to count every step, as such an optimizer does by itself.
+KERAS_STEPS = 3
+
+
+def local_exchange(contents, devices=1):
+  """as above, but that the global step counts every step."""
+  start, end = contents[0], contents[KERAS_STEPS]
+  return {
+      name: (start[name] + devices * MOVING_RATE * (end[name] - start[name])
+             if is_keras_weight(name) else end[name]) for name in end}
+
+
+def is_keras_weight(name):
+  return not any(word in name.lower() for word in (
+      'training/', 'optimizer', 'global_step'))
+
+
+def elastic_counting_steps(devices=None):
+  return distribute.ElasticAverageStrategy(
+      communication_period=KERAS_STEPS, moving_rate=MOVING_RATE,
+      count_steps='local', devices=devices)
+
+
+# strategy: (how to make it, the reference or the words of the refusal)
+KERAS_STRATEGIES = {
+    'ElasticAverageStrategy': (
+        STRATEGIES['ElasticAverageStrategy'][0], "count_steps='local'"),
+    "ElasticAverageStrategy(count_steps='local')": (
+        elastic_counting_steps, local_exchange),
+    'ElasticAverageStrategy(devices)': (
+        STRATEGIES['ElasticAverageStrategy(devices)'][0],
+        "count_steps='local'"),
+    "ElasticAverageStrategy(devices, count_steps='local')": (
+        lambda: elastic_counting_steps(['/cpu:0', '/cpu:1']),
+        lambda contents: local_exchange(contents, 2)),
+    'DropStaleGradientStrategy': (
+        STRATEGIES['DropStaleGradientStrategy'][0], 'tf.compat.v1.estimator'),
+    'TowerStrategy': (STRATEGIES['TowerStrategy'][0], same),
+    'CrossShardStrategy': (STRATEGIES['CrossShardStrategy'][0], same),
+    'VariableClippingStrategy': (
+        lambda: distribute.VariableClippingStrategy(
+            distribute.CrossShardStrategy(['/cpu:0', '/cpu:1']),
+            {'kernel': 0}, 1e6), same),
+}
+
+
+def dnn_classifier(config):
+  return tf.estimator.DNNClassifier(
+      [2], [tf.feature_column.numeric_column('x', (3,))], optimizer='Adam',
+      config=config)
+
+
+def model_to_estimator(config):
+  # Names count from 1 in every model.
+  tf.keras.backend.clear_session()
+  inputs = tf.keras.Input([3], name='x')
+  hidden = tf.keras.layers.Dense(2, kernel_initializer='ones')(inputs)
+  hidden = tf.keras.layers.BatchNormalization()(hidden)
+  outputs = tf.keras.layers.Dense(1, kernel_initializer='ones')(hidden)
+  model = tf.keras.Model(inputs, outputs)
+  model.compile(tf.keras.optimizers.legacy.Adam(0.1), 'mse')
+  return tf.keras.estimator.model_to_estimator(model, config=config)
+
+
+KERAS_MODELS = {'tf.estimator.DNNClassifier': dnn_classifier,
+                'tf.keras.estimator.model_to_estimator': model_to_estimator}
+
+
+def keras_contents(model, strategy, directory, save_steps):
+  """What the checkpoints after `save_steps` steps hold, by step."""
+  x = np.random.RandomState(1).randn(6, 3).astype(np.float32)
+  estimator = KERAS_MODELS[model](tf.estimator.RunConfig(
+      directory, train_distribute=strategy, tf_random_seed=1,
+      save_checkpoints_steps=save_steps, log_step_count_steps=None))
+  estimator.train(lambda: tf.data.Dataset.from_tensors(
+      ({'x': x}, (x[:, :1] > 0).astype(np.float32))).repeat(),
+                  steps=KERAS_STEPS)
+  contents = {
+      step: strategy_models.contents_of(f'{directory}/model.ckpt-{step}')
+      for step in (0, KERAS_STEPS)}
+  for values in contents.values():
+    # Not of the model, and in no order.
+    values.pop('_CHECKPOINTABLE_OBJECT_GRAPH', None)
+  return contents
+
+
+@pytest.fixture(scope='module', name='keras_reference')
+def fixture_keras_reference(tmp_path_factory):
+  """Trains each Keras model without a strategy, once."""
+  return functools.cache(lambda model: keras_contents(
+      model, None, str(tmp_path_factory.mktemp('plain')), 1))
+
+
+@pytest.mark.filterwarnings('ignore:.*is deprecated')
+@pytest.mark.parametrize('model', KERAS_MODELS)
+@pytest.mark.parametrize('strategy', KERAS_STRATEGIES)
+def test_keras_optimizer(keras_reference, strategy, model, tmp_path):
+  make_strategy, outcome = KERAS_STRATEGIES[strategy]
+  if isinstance(outcome, str):
+    with pytest.raises(TypeError, match=outcome):
+      keras_contents(model, make_strategy(), str(tmp_path), 100)
+    assert not list(tmp_path.glob('*.index'))
+    return
+  wanted = outcome(keras_reference(model))
+  found = keras_contents(model, make_strategy(), str(tmp_path), 100)
+  assert sorted(found[KERAS_STEPS]) == sorted(wanted)
+  for name, value in wanted.items():
+    np.testing.assert_allclose(
+        found[KERAS_STEPS][name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
 def of_model(contents, model):
   """What belongs to `model`, and what belongs to all of them."""
   others = tuple(f'{strategy_models.scope_of(other)}/'
@@ -181,6 +304,13 @@ def render():
              for o in optimizers for _ in behaviors.BEHAVIORS]
     assert all(cells)
     lines.append('| ' + ' | '.join([f'`{strategy}`', model, *cells]) + ' |')
+  heads = ['strategy', *(f'`{model}`' for model in KERAS_MODELS)]
+  lines += ['', KERAS_TEXT.strip(), '', '| ' + ' | '.join(heads) + ' |',
+            '|' + ' --- |' * len(heads)]
+  for strategy, (_, outcome) in KERAS_STRATEGIES.items():
+    cell = 'refused' if isinstance(outcome, str) else 'equal'
+    lines.append('| ' + ' | '.join(
+        [f'`{strategy}`', *[cell] * len(KERAS_MODELS)]) + ' |')
   return '\n'.join(lines) + '\n'
 
 

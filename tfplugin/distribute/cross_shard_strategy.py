@@ -33,7 +33,9 @@ class CrossShardStrategy(one_strategy.OneStrategy, tf.distribute.Strategy):
   A loss that was built with `Reduction.SUM` is a sum over the batch, and is
   summed over the shards as well, as TensorFlow's own strategies do. Keras
   scales its losses itself: `Model.fit` is a mean over the batch whatever
-  `reduction` is, and in a custom loop the scale is yours.
+  `reduction` is, and in a custom loop the scale is yours. With a v1 optimizer
+  in a model of `tf.keras.estimator.model_to_estimator` both would scale, as
+  under TensorFlow's strategies; pass SUM there, or a Keras optimizer.
 
   With `group_assignment` each group of shards reduces by itself, and the copies
   of different groups go different ways; a checkpoint holds those of shard 0.

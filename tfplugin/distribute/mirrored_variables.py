@@ -27,7 +27,25 @@ class OneNamePerVariable:
     if is_unlisted(kwargs):
       kwargs['trainable'] = elastic_variables.is_trainable(kwargs)
       next_creator = _unlisting(next_creator)
-    return super()._create_variable(next_creator, **kwargs)
+    variable = super()._create_variable(next_creator, **kwargs)
+    if type(variable) is _tf_internals.SyncOnReadVariable:
+      variable.__class__ = ReducedAnywhere
+    return variable
+
+
+class ReducedAnywhere(_tf_internals.SyncOnReadVariable):
+  """A statistic, such as batch norm's, that replicas can make a `Saver` of.
+
+  So does `tf.keras.estimator.model_to_estimator`. A Saver reads the variable as
+  a whole, which TensorFlow refuses in a replica.
+  """
+
+  def _get_cross_replica(self):
+    read = super()._get_cross_replica
+    context = tf.distribute.get_replica_context()
+    if context is None or not tf.distribute.has_strategy():
+      return read()
+    return context.merge_call(lambda _: read())
 
 
 def is_unlisted(kwargs: dict[str, Any]) -> bool:
