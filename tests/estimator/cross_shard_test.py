@@ -82,6 +82,70 @@ def test_clipping_by_hand_is_the_shards_own(behavior):
       [[0.5], [-0.25], [0.125]] - 0.0625 * total, rtol=1e-5)
 
 
+GROUPS = ([[0, 1], [2, 3]], [[3, 0], [1, 2]], [[2], [0], [1], [3]])
+
+
+@pytest.mark.parametrize('reduction', (MEAN, SUM))
+@pytest.mark.parametrize('style', decorated_models.STYLES)
+@pytest.mark.parametrize('groups', GROUPS, ids=str)
+def test_variables_follow_the_group_of_the_first_shard(
+    style, groups, reduction):
+  """Against numpy, and bit for bit the wrapper below a decorator of its own."""
+  x, y = decorated_models.first_batch()
+  group = next(group for group in groups if 0 in group)
+  scale = 1 / len(group) if reduction == MEAN else 1
+  losses, total = [], np.zeros([3, 1])
+  for shard, (x_part, y_part) in enumerate(zip(np.split(x, 4), np.split(y, 4))):
+    loss, weight, bias = _one_step(x_part, y_part)
+    losses.append(loss)
+    gradient = np.concatenate([weight, bias[np.newaxis]])
+    if style != 'tf_gradients':
+      gradient *= scale
+    if style in ('tf_gradients', 'clip_by_hand'):
+      gradient *= min(1.0, 2.0 / np.linalg.norm(gradient))
+    total += gradient * (shard in group)
+  arguments = dict(reduction=reduction, group_assignment=groups)
+  decorated = cross_shard(decorated_models.regression(style, _sgd),
+                          devices=DEVICES * 2, **arguments)
+  values = decorated_models.train(decorated, 1)
+  np.testing.assert_allclose(
+      np.concatenate([values['weight'], values['bias'][np.newaxis]]),
+      [[0.5], [-0.25], [0.125]] - 0.0625 * total, rtol=1e-5)
+  np.testing.assert_allclose(
+      values['losses'], [np.mean(losses) * scale * len(group)], rtol=1e-5)
+  explicit = decorated_models.regression(
+      style, _sgd,
+      lambda optimizer: tfplugin.CrossShardOptimizer(optimizer, **arguments))
+  decorated_models.assert_equal(values, decorated_models.train(
+      cross_shard(explicit, devices=DEVICES * 2, **arguments), 1))
+  # Its groups are its own: the decorator need not know them.
+  other = decorated_models.train(
+      cross_shard(explicit, devices=DEVICES * 2, reduction=reduction), 1)
+  np.testing.assert_allclose(values['weight'], other['weight'], rtol=1e-5)
+
+
+@pytest.mark.parametrize('groups, expected', (
+    # Rows 8, 5, 1, 2 with weights 1, 0, 2, 1: the sums over non-zero counts.
+    (None, (8 + 2 + 2) / 3), ([[0, 1], [2, 3]], 8 / 1),
+    ([[0, 2], [1, 3]], (8 + 2) / 2)))
+def test_weighted_losses_are_the_means_of_a_group(groups, expected):
+  """The gradient of the loss with respect to w, which is 1."""
+
+  @cross_shard(devices=DEVICES * 2, group_assignment=groups)
+  def model_fn(features, labels, mode):
+    w = tf1.get_variable('w', initializer=1.0)
+    loss = tf1.losses.compute_weighted_loss(w * features, labels)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=(
+        _sgd().minimize(loss, tf1.train.get_global_step())))
+
+  def dataset():
+    return tf.data.Dataset.from_tensors(
+        (np.float32([8, 5, 1, 2]), np.float32([1, 0, 2, 1])))
+
+  values = decorated_models.train(model_fn, 1, dataset)
+  np.testing.assert_allclose(values['w'], 1 - 0.0625 * expected, rtol=1e-6)
+
+
 def test_sums_over_the_shards_inside_the_model_fn():
   @cross_shard(devices=DEVICES)
   def model_fn(features, labels, mode):
@@ -147,7 +211,7 @@ def test_forms_of_use():
     (dict(devices=[]), ValueError, '`devices`'),
     (dict(group_assignment=[0, 1]), ValueError, 'list of lists'),
     (dict(group_assignment=[[0, 1], [2]]), ValueError, 'one size'),
-    (dict(group_assignment=[[0], [1]]), ValueError, 'CrossShardStrategy'),
+    (dict(group_assignment=[[0], [0]]), ValueError, 'permutation'),
     (dict(group_assignment=[[0, 1, 2]], devices=DEVICES), ValueError,
      'permutation')))
 def test_bad_arguments_are_refused_where_they_are_given(

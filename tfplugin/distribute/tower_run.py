@@ -197,9 +197,9 @@ class TowerRun:
       raise
     finally:
       self._collections.join()
-    loss_denominators.share(
-        [self.ops_of(tower) for tower in range(self.num_towers)],
-        self.weights.loss)
+    for group in self.weights.groups or [range(self.num_towers)]:
+      loss_denominators.share([self.ops_of(tower) for tower in group],
+                              [self.weights.loss[tower] for tower in group])
     return self._results
 
   def ops_of(self, tower: int) -> list[tf.Operation]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Optional
 
 import tensorflow as tf
 
@@ -21,11 +22,14 @@ class TowerWeights:
   Attributes:
     rows: The tower's share of the rows of the batch; the shares sum to 1. Means
       over towers are taken with it.
-    loss: What the tower's loss and gradients are multiplied by in the sum.
+    loss: What the tower's loss and gradients are multiplied by in the sum over
+      its group.
+    groups: The towers whose losses are parts of one mean. None: all of them.
   """
 
   rows: Sequence[weighted_sum.Weight]
   loss: Sequence[weighted_sum.Weight]
+  groups: Optional[Sequence[Sequence[int]]] = None
 
 
 def weights_of(shares: Sequence[weighted_sum.Weight],

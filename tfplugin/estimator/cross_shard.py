@@ -16,6 +16,7 @@ from tfplugin import types
 from tfplugin.distribute import group_assignment as groups_lib
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import tower_devices
+from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
 from tfplugin.distribute import tower_weights
 from tfplugin.estimator import batch_sharding
@@ -48,8 +49,14 @@ def cross_shard(
     gradient = scale * sum over the shards of gradient[shard]
     scale = 1 / number of shards with MEAN, 1 with SUM
 
+  With `group_assignment` both are over the shards of a group. On TPU the
+  variables of different groups go different ways, and a checkpoint holds those
+  of the first shard; here they are made once, and are those: what the group of
+  shard 0 makes of them.
+
   Mean losses of `tf.compat.v1.losses` divide by a shard's share of the count of
-  the whole batch, so that MEAN is the mean of the batch, weights included.
+  the whole batch (of its group), so that MEAN is the mean of the batch, weights
+  included.
   The scale is applied where an optimizer computes gradients; gradients of
   `tf.gradients` are those of the shard and are summed, so that what happens to
   them in between (clipping, say) is the shard's own, as on TPU. A loss that was
@@ -61,9 +68,9 @@ def cross_shard(
   One that is a `tfplugin.CrossShardOptimizer` already reduces as it says, once.
   `tfplugin.cross_replica_sum` inside the model_fn sums over the shards.
   Variables are made once; checkpoints have the names of one device. The loss is
-  the mean over the shards, or the sum with SUM; train_op, hooks and scaffold
-  are those of the first shard. EVAL and PREDICT run the plain model_fn on the
-  whole batch.
+  the mean over the shards, or the sum with SUM (of several groups: the mean of
+  theirs); train_op, hooks and scaffold are those of the first shard. EVAL and
+  PREDICT run the plain model_fn on the whole batch.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
@@ -71,8 +78,8 @@ def cross_shard(
     devices: Device strings, one per shard. By default the local GPUs, or else
       the logical CPUs, found without initialising them.
     reduction: `tf.compat.v1.losses.Reduction.MEAN` or `SUM`.
-    group_assignment: None, or one group of all shards. Several groups, which
-      need a copy of the variables per shard, are for
+    group_assignment: List of lists of shard indices that reduce together, all
+      of one size. None: all of them. For a copy of the variables per shard use
       `tfplugin.distribute.CrossShardStrategy`.
     broadcast: Keys of features or labels that are passed on whole.
 
@@ -82,8 +89,8 @@ def cross_shard(
   Raises:
     TypeError: `model_fn` is not callable, `devices` not a list of strings. When
       called: the model_fn returns no EstimatorSpec.
-    ValueError: Another `reduction`; groups that do not fit the devices, or
-      several; the model_fn does not take `features`; a decorator below this
+    ValueError: Another `reduction`; groups that do not fit the devices; the
+      model_fn does not take `features`; a decorator below this
       one cannot be there. When called: a batch that the shards do not divide
       (`InvalidArgumentError` in the step, where its size is not static), no
       loss, no train_op, specs that differ between shards.
@@ -114,7 +121,7 @@ def cross_shard(
     1.0
   """
   shard_reduction.check(reduction)
-  _check_groups(group_assignment)
+  groups_lib.check(group_assignment)
   if devices is not None:
     tower_devices.check_devices(devices)
     groups_lib.check(group_assignment, len(devices))
@@ -128,7 +135,7 @@ def cross_shard(
       return call()
     names = tower_devices.check_devices(devices)
     groups_lib.check(group_assignment, len(names))
-    return _run_shards(call, names, reduction, broadcast)
+    return _run_shards(call, names, reduction, group_assignment, broadcast)
 
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
 
@@ -136,14 +143,20 @@ def cross_shard(
 class _ShardStrategy(tower_strategy.TowerStrategy):
   """Towers that leave the scale of a loss to the optimizer."""
 
-  def __init__(self, devices: Sequence[str], reduction: str):
+  def __init__(self, devices: Sequence[str], reduction: str, group_size: int):
     super().__init__(devices)
     self._reduction = reduction
+    self._group_size = group_size
 
   @property
   def num_replicas_in_sync(self) -> int:
-    """The number of shards, inside of them as well."""
-    return len(self.extended.worker_devices)
+    """The number of shards; inside of one, where losses are divided, a group's.
+
+    The reduction is then over the same shards as the division.
+    """
+    if tower_run.current_tower() is not None:
+      return self._group_size
+    return super().num_replicas_in_sync
 
   # v1 optimizers divide the loss by the number of replicas where this is true.
   @property
@@ -156,7 +169,8 @@ class _ShardStrategy(tower_strategy.TowerStrategy):
 
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
-                reduction: str, broadcast: Collection[str]):
+                reduction: str, groups: groups_lib.GroupAssignment,
+                broadcast: Collection[str]):
   """Builds the shards of one call and reduces their specs."""
   _check_context()
   arguments = call.arguments
@@ -170,23 +184,25 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
     if 'params' in arguments:
       own['params'] = copy.deepcopy(arguments['params'])
     interceptions.append(optimizer_interception.Interception(
-        lambda optimizer: _Optimizer(optimizer, reduction), _Optimizer))
+        lambda optimizer: _Optimizer(
+            optimizer, reduction, group_assignment=groups), _Optimizer))
     with interceptions[-1].active():
       return call(**own)
 
+  size = groups_lib.group_size(groups, len(devices))
   weights = tower_weights.TowerWeights(
-      shards.shares(), [1.0 / len(devices)] * len(devices))
-  strategy = _ShardStrategy(devices, reduction)
+      shards.shares(), [1.0 / size] * len(devices), groups)
+  strategy = _ShardStrategy(devices, reduction, size)
   with strategy.scope():
     _, specs = strategy.build_towers(build, weights, sum_gradients=False)
   spec_reduction.check_specs(specs)
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
+  # The mean over the groups of what each has as its mean or sum.
+  scale = 1.0 if reduction == shard_reduction.MEAN else size
   spec = spec_reduction.reduce_specs(
-      call.mode, specs,
-      weights.loss if reduction == shard_reduction.MEAN
-      else [1.0] * len(devices))
+      call.mode, specs, [scale / len(devices)] * len(devices))
   return spec._replace(
       train_op=tf.group(spec.train_op, *_assert_rows(shards.rows)))
 
@@ -197,17 +213,6 @@ def _check_context() -> None:
         '`cross_shard` must not be used inside a tf.distribute strategy. '
         f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
         'two.')
-
-
-def _check_groups(group_assignment: groups_lib.GroupAssignment) -> None:
-  groups_lib.check(group_assignment)
-  if group_assignment is not None and len(group_assignment) > 1:
-    raise ValueError(
-        '`group_assignment` of `cross_shard` must be one group: shards of '
-        'several groups have different variables, and here they share them. '
-        f'Received: {group_assignment!r}. Use '
-        '`RunConfig(train_distribute=tfplugin.distribute.CrossShardStrategy('
-        'group_assignment=...))`.')
 
 
 def _check_rows(rows: Sequence[batch_sharding.Rows]) -> None:

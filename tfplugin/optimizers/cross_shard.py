@@ -224,7 +224,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     divisor = size if self._reduction == shard_reduction.MEAN else 1
     factor = 1
     if cross_replica.in_replicas() and _tf_internals.strategy_divides_loss():
-      factor = cross_replica.num_shards()
+      factor = tf.distribute.get_strategy().num_replicas_in_sync
     return loss if factor == divisor else loss * (factor / divisor)
 
   def _reduce(self, grads_and_vars: types.GradsAndVars) -> list:
