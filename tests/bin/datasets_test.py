@@ -80,9 +80,19 @@ def test_a_line_that_does_not_end_is_refused(tmp_path):
     datasets.load_digits(path)
 
 
+def test_a_file_with_nothing_to_hold_out_is_refused(tmp_path):
+  path = _write(tmp_path / 'd.csv', [_row(1)] * 4)
+  with pytest.raises(ValueError, match='Received: 4 and 0 examples. Give a la'):
+    datasets.load_digits(path)
+  path = _write(tmp_path / 't.txt', ['X1:1 too few words'])
+  with pytest.raises(ValueError, match='Received: 0 and 0 examples'):
+    datasets.load_word_pairs(path)
+
+
 def test_a_file_that_is_not_there():
-  with pytest.raises(FileNotFoundError):
-    datasets.load_digits('/nowhere/digits.csv')
+  for path in ('/nowhere/digits.csv', '/'):
+    with pytest.raises(FileNotFoundError, match='must be one that exists'):
+      datasets.load_digits(path)
   with pytest.raises(FileNotFoundError, match='--data_file'):
     datasets.find_data_file('nothing.csv')
 

@@ -4,6 +4,8 @@
 
 import pathlib
 
+import pytest
+
 from tfplugin.bin import run_files
 from tfplugin.bin import tf_config
 
@@ -16,3 +18,15 @@ def test_every_role_has_a_file_of_its_own():
 
 def test_evaluation_is_where_an_estimator_puts_it():
   assert run_files.eval_dir('runs/a') == pathlib.Path('runs/a/eval')
+
+
+def test_a_model_dir_is_of_one_run_at_a_time(tmp_path):
+  with run_files.reserved(tmp_path / 'run'):
+    old = run_files.status_path(tmp_path / 'run', tf_config.Task('worker', 1))
+    old.write_text('{}')
+    with pytest.raises(RuntimeError, match='one run at a time.*Received'):
+      with run_files.reserved(tmp_path / 'run'):
+        pass
+    assert old.exists()
+  with run_files.reserved(tmp_path / 'run'):
+    assert not old.exists()

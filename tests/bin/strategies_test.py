@@ -18,17 +18,17 @@ tf1 = tf.compat.v1
 _STEPS = 6
 
 
-def _train(model_dir, monkeypatch, **kwargs):
+def _train(model_dir, monkeypatch, to_step=_STEPS, **kwargs):
   """Trains in this process; returns its last status and the metrics."""
   # conftest has made the logical devices.
   monkeypatch.setattr(tf.config, 'set_logical_device_configuration',
                       lambda *args: None)
   options = options_lib.TrainOptions(
-      model_dir=str(model_dir), workers=0, steps=_STEPS, max_norm=0.5,
+      model_dir=str(model_dir), workers=0, steps=to_step, max_norm=0.5,
       **kwargs)
   run_files.status_dir(model_dir).mkdir(exist_ok=True)
   parts = experiment.make_experiment(options)
-  parts.estimator.train(parts.train_spec.input_fn, max_steps=_STEPS)
+  parts.estimator.train(parts.train_spec.input_fn, max_steps=to_step)
   last = status.read_last(
       run_files.status_path(model_dir, tf_config.Task('chief', 0)))
   return last, parts.estimator.evaluate(parts.eval_spec.input_fn)
@@ -48,9 +48,14 @@ def test_a_strategy_trains_the_plain_model(
   assert set(last.figures) == figures
   assert last.counts == counts
   assert metrics['global_step'] == _STEPS
-  # Another process goes on from it without a strategy.
+  # Another process evaluates it, and goes on from it, without a strategy, and
+  # the other way round.
   _, plain = _train(tmp_path, monkeypatch, wrapper='none')
   assert plain['accuracy'] == metrics['accuracy']
+  for to_step, technique in ((8, {'wrapper': 'none'}),
+                             (10, {'strategy': strategy})):
+    last, metrics = _train(tmp_path, monkeypatch, to_step, **technique)
+    assert (last.local_steps, metrics['global_step']) == (2, to_step)
 
 
 @pytest.mark.parametrize('model', options_lib.MODELS)

@@ -66,4 +66,9 @@ def test_another_optimizers_checkpoint_is_refused_and_kept(tmp_path):
   _save(tmp_path / 'run', _MLP)
   _options(tmp_path / 'run', optimizer='sgd').save()
   _refused(_options(tmp_path / 'run', optimizer='adam'),
-           '`optimizer` must be the one.*sgd.*Received: adam')
+           'state of mlp .*and adam. Received: .*sgd, where `beta1_power` is')
+
+
+def test_a_model_dir_that_cannot_be_written_to_is_refused(tmp_path):
+  (tmp_path / 'file').write_text('')
+  _refused(_options(tmp_path / 'file' / 'run'), 'can be written to.*Not a dir')

@@ -89,7 +89,8 @@ def load_digits(path: PathLike = '') -> Split:
     `int32` of shape `[rows]`.
 
   Raises:
-    ValueError: the file is truncated or malformed; the message says where.
+    ValueError: the file is truncated or malformed, and the message says where;
+      or it is too small.
     FileNotFoundError: there is no such file.
   """
   path = pathlib.Path(path) if path else find_data_file(DIGITS_FILE)
@@ -98,7 +99,7 @@ def load_digits(path: PathLike = '') -> Split:
   table = np.array(rows, np.float32)
   examples = Examples(table[:, :-1] / _MAX_PIXEL, table[:, -1].astype(np.int32))
   held_out = np.arange(len(rows)) % _HELD_OUT == _HELD_OUT - 1
-  return Split(_take(examples, ~held_out), _take(examples, held_out), 10)
+  return _split(path, _take(examples, ~held_out), _take(examples, held_out), 10)
 
 
 def load_word_pairs(path: PathLike = '') -> Split:
@@ -114,7 +115,8 @@ def load_word_pairs(path: PathLike = '') -> Split:
     times are left out. The most frequent word has the id 0.
 
   Raises:
-    ValueError: the file is truncated or malformed; the message says where.
+    ValueError: the file is truncated or malformed, and the message says where;
+      or it is too small.
     FileNotFoundError: there is no such file.
   """
   path = pathlib.Path(path) if path else find_data_file(TEXT_FILE)
@@ -124,11 +126,25 @@ def load_word_pairs(path: PathLike = '') -> Split:
   ids = {word: index for index, word in enumerate(words)}
   known = [[ids[word] for word in verse if word in ids] for verse in verses]
   train = [v for i, v in enumerate(known) if i % _HELD_OUT != _HELD_OUT - 1]
-  return Split(_pairs(train), _pairs(known[_HELD_OUT - 1::_HELD_OUT]),
-               len(words))
+  test = known[_HELD_OUT - 1::_HELD_OUT]
+  return _split(path, _pairs(train), _pairs(test), len(words))
+
+
+def _split(path: pathlib.Path, train: Examples, test: Examples,
+           num_classes: int) -> Split:
+  sizes = len(train.labels), len(test.labels)
+  if not all(sizes):
+    raise ValueError(
+        f'The data file {path} must have something to learn from and something '
+        f'to hold out: the last of every {_HELD_OUT} rows or verses. Received: '
+        f'{sizes[0]} and {sizes[1]} examples. Give a larger file.')
+  return Split(train, test, num_classes)
 
 
 def _read_lines(path: pathlib.Path) -> list[str]:
+  if not path.is_file():
+    raise FileNotFoundError(f'The data file must be one that exists. Received: '
+                            f'{path}. Give the path of another.')
   opener = gzip.open if path.suffix == '.gz' else open
   try:
     with opener(path, 'rt', encoding='utf-8') as data:

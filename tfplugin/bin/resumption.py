@@ -42,7 +42,6 @@ def check_input(options: options_lib.TrainOptions) -> int:
     return 0
   earlier = _earlier(options)
   if step < options.steps:
-    _check_optimizer(options, earlier)
     checkpoints.check_training_state(
         options.model_dir,
         checkpoints.variable_shapes(
@@ -58,13 +57,3 @@ def _earlier(options: options_lib.TrainOptions
   """Returns the settings of the run that was in model_dir before."""
   settings = pathlib.Path(options.model_dir) / options_lib.FILE_NAME
   return options_lib.load(settings) if settings.exists() else None
-
-
-def _check_optimizer(options: options_lib.TrainOptions,
-                     earlier: Optional[options_lib.TrainOptions]) -> None:
-  if earlier and earlier.optimizer != options.optimizer:
-    raise ValueError(
-        '`optimizer` must be the one with which the checkpoint in '
-        f'`model_dir` was made, {earlier.optimizer}: the state of another '
-        f'is not in it. Received: {options.optimizer}. Take another '
-        '`model_dir`, or that optimizer.')

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Union
 
 from tfplugin.bin import tf_config
@@ -36,3 +39,38 @@ def eval_dir(model_dir: PathLike) -> pathlib.Path:
 def figure_path(model_dir: PathLike) -> pathlib.Path:
   """Returns the file of the curves."""
   return pathlib.Path(model_dir) / 'curves.png'
+
+
+@contextlib.contextmanager
+def reserved(model_dir: PathLike) -> Iterator[None]:
+  """Makes `model_dir` ready for a run and keeps other runs out of it.
+
+  Args:
+    model_dir: The directory, which need not exist.
+
+  Yields:
+    Nothing. Where the roles of an earlier run were is forgotten then.
+
+  Raises:
+    ValueError: it cannot be written to.
+    RuntimeError: another run is in it.
+  """
+  statuses = status_dir(model_dir)
+  try:
+    statuses.mkdir(parents=True, exist_ok=True)
+    lock = open(statuses / 'lock', 'w')
+  except OSError as e:
+    raise ValueError('`model_dir` must be a directory that can be written to. '
+                     f'Received: {model_dir} ({e}). Take another.') from e
+  # Unlocked when it is closed, and when this process ends, however it ends.
+  with lock:
+    try:
+      fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as e:
+      raise RuntimeError(
+          '`model_dir` must be of one run at a time. Received: '
+          f'{model_dir}, where another is running. Wait for its end, or take '
+          'another `model_dir`.') from e
+    for path in statuses.glob('*.jsonl'):
+      path.unlink()
+    yield

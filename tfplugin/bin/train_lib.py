@@ -48,7 +48,8 @@ def train(options: options_lib.TrainOptions) -> report.Result:
 
   Raises:
     ValueError: the data file or the model_dir is not fit for it.
-    RuntimeError: a package is missing, or a role died that cannot be spared.
+    RuntimeError: a package is missing, another run is in the model_dir, or a
+      role died that cannot be spared.
     KeyboardInterrupt: the user ended it. No process is left in any case.
   """
   extras.check_installed()
@@ -56,11 +57,12 @@ def train(options: options_lib.TrainOptions) -> report.Result:
   cluster = ({} if options.is_local else
              tf_config.make_cluster(options.workers, options.ps))
   tasks = _tasks(options, cluster, is_done=first_step >= options.steps)
-  _write_first_files(options)
-  start = time.time()
-  with progress_lib.Progress(options.steps) as progress:
-    lost = _run_cluster(options, cluster, tasks, progress)
-  return _result(options, tasks, lost, start, first_step)
+  with run_files.reserved(options.model_dir):
+    options.save()
+    start = time.time()
+    with progress_lib.Progress(options.steps) as progress:
+      lost = _run_cluster(options, cluster, tasks, progress)
+    return _result(options, tasks, lost, start, first_step)
 
 
 def _tasks(options: options_lib.TrainOptions,
@@ -74,14 +76,6 @@ def _tasks(options: options_lib.TrainOptions,
   if is_done:
     return [task for task in tasks if task.type == 'evaluator']
   return tasks
-
-
-def _write_first_files(options: options_lib.TrainOptions) -> None:
-  status_dir = run_files.status_dir(options.model_dir)
-  status_dir.mkdir(parents=True, exist_ok=True)
-  for path in status_dir.glob('*.jsonl'):
-    path.unlink()
-  options.save()
 
 
 def _run_cluster(options: options_lib.TrainOptions,

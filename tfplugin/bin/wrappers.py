@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.estimator import replicate
+from tfplugin.estimator import stale_counter_saver
 from tfplugin.hooks import elastic_checkpoint_hook
 from tfplugin.optimizers import cross_shard
 from tfplugin.optimizers import drop_stale_gradient
@@ -124,7 +125,8 @@ class _DropStale(Wrapped):
         'dropped': self._optimizer.num_dropped,
         'applied': self._optimizer.num_applied,
     }
-    return spec
+    return stale_counter_saver.with_counters(
+        spec, self.config, [self._optimizer])
 
 
 class _VariableClipping(Wrapped):
@@ -219,8 +221,7 @@ def make_saved_model_fn(options: options_lib.TrainOptions) -> Callable:
   """Returns a model_fn whose variables are those that training saves.
 
   It is not for training. Whatever trains saves the model, its optimizer's slots
-  and the global step under their plain names; only what drops stale gradients
-  around the optimizer has a counter besides.
+  and the global step under their plain names.
 
   Args:
     options: The settings of the run.
@@ -228,8 +229,7 @@ def make_saved_model_fn(options: options_lib.TrainOptions) -> Callable:
   Returns:
     A model_fn with the arguments `features, labels, mode, params`.
   """
-  wrapper = options.wrapper if options.wrapper == 'drop_stale' else 'none'
-  wrapped = _WRAPPED[wrapper](options, None)
+  wrapped = Wrapped(options, None)
 
   def saved_model_fn(features, labels, mode, params):
     return models.MODEL_FNS[options.model](

@@ -17,6 +17,8 @@ tf1 = tf.compat.v1
 
 # Checkpoints hold this name.
 STALE_COUNTER = 'stale_counter'
+# What the names of all the counters end in.
+NAMES = (STALE_COUNTER, 'num_dropped', 'num_applied')
 
 
 @dataclasses.dataclass(frozen=True)

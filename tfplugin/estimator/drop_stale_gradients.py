@@ -15,6 +15,7 @@ from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import step_reading
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
+from tfplugin.estimator import stale_counter_saver
 from tfplugin.estimator import training_spec
 from tfplugin.ops import staleness as staleness_ops
 from tfplugin.optimizers import drop_stale_gradient
@@ -41,8 +42,10 @@ def drop_stale_gradients(
   DropStaleGradientOptimizer already is left as it is.
 
   EVAL and PREDICT are not touched. A checkpoint has the names of the plain
-  model, and `stale_counter`. A `local_init_op` of the model_fn's scaffold is
-  joined with that of the counters; all else of the spec is the model_fn's own.
+  model, and `stale_counter`. Training goes on from one without it, which the
+  model_fn made undecorated, unless it brings a Saver of its own; and the other
+  way round. A `local_init_op` of the model_fn's scaffold is joined with that of
+  the counters; all else of the spec is the model_fn's own.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
@@ -105,8 +108,9 @@ def drop_stale_gradients(
     training_spec.check_applied(
         interception, decorator_stack.DROP_STALE,
         f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
-    return _with_counters(
-        spec, [*interception.wrappers, *interception.honoured])
+    optimizers = [*interception.wrappers, *interception.honoured]
+    return stale_counter_saver.with_counters(
+        _with_local_counters(spec, optimizers), call.config, optimizers)
 
   return model_fn_lib.decorate(model_fn, run, decorator_stack.DROP_STALE)
 
@@ -147,7 +151,8 @@ class _OneDecision(_Optimizer):
             accepted.graph is tf1.get_default_graph())
 
 
-def _with_counters(spec: Any, optimizers: list[tf1.train.Optimizer]) -> Any:
+def _with_local_counters(spec: Any,
+                         optimizers: list[tf1.train.Optimizer]) -> Any:
   """Returns `spec` so that the counters of the worker start."""
   local = {v.ref() for v in tf1.local_variables()}
   added = training_spec.local_init_op(

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import prompt_start
+from tfplugin.estimator import stale_counter_saver
 from tfplugin.estimator import training_spec
 from tfplugin.hooks import elastic_checkpoint_hook
 from tfplugin.optimizers import elastic_average
@@ -179,6 +180,8 @@ def _saver(scaffold: Optional[tf1.train.Scaffold], config: Any,
           keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours)
     return tf1.train.Saver(
         elastic_saver.swapped(getter, everything), **arguments)
+  if isinstance(own, stale_counter_saver.StaleCounterSaver):
+    return own.saving(elastic_saver.swapped(getter, everything))
   if type(own) is not tf1.train.Saver:
     raise ValueError(
         'The scaffold of a model_fn below `elastic_average` may hold a '

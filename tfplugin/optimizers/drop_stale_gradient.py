@@ -49,7 +49,9 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   Variables created:
     stale_counter: float32, [], global, beside global_step. All workers' drops.
-      A second instance in the same graph calls it <name>_1/stale_counter.
+      A second instance in the same graph calls it <name>_1/stale_counter. An
+      Estimator does not restore a checkpoint that lacks it; for one,
+      `tfplugin.estimator.drop_stale_gradients` brings a Saver that does.
     <name>/num_dropped, <name>/num_applied: int64, [], local, on the worker.
       Exact, this worker's alone, not checkpointed.
 

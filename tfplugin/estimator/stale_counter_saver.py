@@ -1,0 +1,111 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Lets training go on, with stale gradients dropped, from what had no counter.
+
+`stale_counter` is in checkpoints, as it was with `tf.contrib`. One that was
+made without the wrapper lacks it, and a `Saver` restores all or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import staleness_counters
+from tfplugin.optimizers import elastic_saver
+
+tf1 = tf.compat.v1
+
+
+class StaleCounterSaver(tf1.train.Saver):
+  """Saves what any Saver does; a counter that a checkpoint lacks starts at 0.
+
+  Made before the graph is whole; `build`, which a Scaffold calls, finishes it.
+  """
+
+  def __init__(self, counters: Iterable[tf.Variable],
+               var_list: Optional[Mapping] = None, **kwargs: Any):
+    """Prepares to save.
+
+    Args:
+      counters: The variables that a checkpoint may lack, if they are saved.
+      var_list: What to save, by name. None: all global variables and saveable
+        objects that the graph has when it is built.
+      **kwargs: For `tf.compat.v1.train.Saver`.
+    """
+    self._counters = {counter.op.name: counter for counter in counters}
+    self._chosen = var_list
+    self._arguments = kwargs
+    self._others: Optional[tf1.train.Saver] = None
+    super().__init__(var_list, defer_build=var_list is None, **kwargs)
+
+  def saving(self, var_list: Mapping) -> StaleCounterSaver:
+    """Returns one that saves `var_list` and is otherwise like this one."""
+    return StaleCounterSaver(self._counters.values(), var_list,
+                             **self._arguments)
+
+  def build(self) -> None:
+    """Makes the ops; see the base class."""
+    super().build()
+    if self._others is not None:
+      return
+    everything = self._chosen or elastic_saver.by_name(
+        [*tf1.global_variables(),
+         *tf1.get_collection(tf1.GraphKeys.SAVEABLE_OBJECTS)])
+    self._saved_counters = {name: counter
+                            for name, counter in self._counters.items()
+                            if name in everything}
+    self._others = tf1.train.Saver(
+        {name: value for name, value in everything.items()
+         if name not in self._counters},
+        sharded=True, name='restore_all_but_counters')
+
+  def restore(self, sess: tf1.Session, save_path: str) -> None:
+    """Restores everything that the checkpoint has; see the base class."""
+    self._others.restore(sess, save_path)
+    reader = tf1.train.load_checkpoint(save_path)
+    for name, counter in self._saved_counters.items():
+      counter.load(reader.get_tensor(name) if reader.has_tensor(name) else 0,
+                   sess)
+
+
+def with_counters(spec: Any, config: Any,
+                  optimizers: Sequence[tf1.train.Optimizer]) -> Any:
+  """Returns `spec`, able to restore a checkpoint that has no stale_counter.
+
+  It is `spec` itself unless the newest checkpoint has none. A model_fn that
+  brings a Saver of its own restores with that.
+
+  Args:
+    spec: For training; it is not changed.
+    config: The `tf.estimator.RunConfig`, or None.
+    optimizers: Those that were applied, or that contain them.
+  """
+  if (config is None or not config.model_dir or spec.scaffold.saver or
+      tf1.get_collection(tf1.GraphKeys.SAVERS)):
+    return spec
+  checkpoint = tf1.train.latest_checkpoint(config.model_dir)
+  if checkpoint is None or _has_counter(checkpoint):
+    return spec
+  saver = StaleCounterSaver(
+      [v for optimizer in optimizers for v in optimizer.variables()
+       if _last_name(v.op.name) in staleness_counters.NAMES],
+      sharded=True, save_relative_paths=True,
+      max_to_keep=config.keep_checkpoint_max,
+      keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours)
+  return spec._replace(scaffold=tf1.train.Scaffold(
+      saver=saver, copy_from_scaffold=spec.scaffold))
+
+
+def _has_counter(checkpoint: str) -> bool:
+  return any(_last_name(name) == staleness_counters.STALE_COUNTER
+             for name, _ in tf1.train.list_variables(checkpoint))
+
+
+def _last_name(name: str) -> str:
+  return name.rpartition('/')[2]
