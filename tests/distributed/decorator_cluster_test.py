@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A decorated model_fn in processes: chief, 2 workers, 2 ps, evaluator.
+"""Decorated model_fns in processes: chief, 2 workers, 2 ps, evaluator.
 
 The workers run as they like. What holds for every order of their steps is
 checked with the values that each recorded.
@@ -20,23 +20,32 @@ from tfplugin.bin import launch_lib
 PROGRAM = pathlib.Path(__file__).with_name('decorator_program.py')
 RATE = 0.5
 MOVING_RATE = 0.25
+WORKERS = ('chief-0', 'worker-0', 'worker-1')
 # TensorFlow's own wait is 30 s; this much is for a loaded machine.
 LATEST_START_SECONDS = 20
 
 
-@pytest.fixture(scope='module', name='run')
-def _run(tmp_path_factory):
-  """What one run of the cluster left behind: the directory and the records."""
-  directory = tmp_path_factory.mktemp('run')
+def _run(decorators, directory):
+  """Runs the cluster; returns where, and the workers' records."""
   root = str(PROGRAM.parents[2])
   with pytest.MonkeyPatch.context() as patch:
     patch.setenv('PYTHONPATH', os.pathsep.join(
         [root, os.environ.get('PYTHONPATH', '')]))
     launch_lib.launch(launch_lib.LaunchOptions(
-        command=(sys.executable, str(PROGRAM), str(directory)),
+        command=(sys.executable, str(PROGRAM), decorators, str(directory)),
         logs_dir=str(directory / 'logs'), workers=2, ps=2, evaluator=True))
   return directory, [json.loads((directory / f'{name}.json').read_text())
-                     for name in ('chief-0', 'worker-0', 'worker-1')]
+                     for name in WORKERS]
+
+
+@pytest.fixture(scope='module', name='elastic')
+def _elastic(tmp_path_factory):
+  return _run('elastic', tmp_path_factory.mktemp('elastic'))
+
+
+@pytest.fixture(scope='module', name='dropping')
+def _dropping(tmp_path_factory):
+  return _run('drop_stale_and_clip', tmp_path_factory.mktemp('dropping'))
 
 
 def _checkpoint(directory):
@@ -45,58 +54,15 @@ def _checkpoint(directory):
           for name in checkpoint.get_variable_to_shape_map()}
 
 
-@pytest.mark.distributed
-def test_centre_is_start_plus_all_differences(run):
-  _, records = run
-  center, communications = np.ones(2), 0
-  for record in records:
-    copies = np.array(record['copies'])
-    # Each step takes RATE off; the rest of a change went into the centre.
-    differences = copies[:-1] - RATE - copies[1:]
-    exchanged = np.abs(differences).max(axis=1, initial=0) > 1e-6
-    assert not exchanged[0::2].any(), 'an exchange in an odd step'
-    communications += len(exchanged[1::2])
-    center += differences.sum(axis=0)
-  np.testing.assert_allclose(records[0]['center'], center, rtol=1e-4)
-  assert records[0]['global_step'] == communications >= 40
+def _check_start(records):
+  starts = [record['begun'] for record in records if record['begun']]
+  assert records[0]['begun'] is not None
+  assert max(starts) - records[0]['begun'] < LATEST_START_SECONDS
 
 
-@pytest.mark.distributed
-def test_first_communication_of_the_first_worker_is_the_formula(run):
-  """Whoever communicates first has begun where the centre is then."""
-  _, records = run
-  first = np.ones(2) - 2 * RATE
-  moved = [np.array(record['copies'][2]) for record in records
-           if len(record['copies']) > 2]
-  expected = first - MOVING_RATE * (first - np.ones(2))
-  assert any(np.allclose(copy, expected) for copy in moved)
-
-
-@pytest.mark.distributed
-def test_copies_are_on_workers_and_the_centre_on_a_server(run):
-  _, records = run
-  copies = [record['devices']['copy'] for record in records]
-  assert [c.split('/task:')[0] for c in copies] == [
-      '/job:chief', '/job:worker', '/job:worker']
-  for record in records:
-    assert record['devices']['center'].startswith('/job:ps/')
-
-
-@pytest.mark.distributed
-def test_no_worker_waits_for_the_chief(run):
-  _, records = run
-  starts = [r['first_step'] for r in records if r['first_step']]
-  assert records[0]['first_step'] is not None
-  assert max(starts) - records[0]['first_step'] < LATEST_START_SECONDS
-
-
-@pytest.mark.distributed
-def test_checkpoint_evaluation_and_export_are_of_the_centre(run):
-  directory, _ = run
+def _check_evaluation_and_export(directory):
+  """Both are of what the last checkpoint holds."""
   values = _checkpoint(directory / 'model')
-  assert sorted(values) == ['global_step', 'w', 'w/Momentum']
-  # The chief's Momentum, without momentum, holds the last gradient.
-  np.testing.assert_array_equal(values['w/Momentum'], [1.0, 1.0])
   seen = {}
   for path in (directory / 'model' / 'eval').glob('events*'):
     for event in tf.compat.v1.train.summary_iterator(str(path)):
@@ -107,3 +73,93 @@ def test_checkpoint_evaluation_and_export_are_of_the_centre(run):
   exported, = (directory / 'model' / 'export' / 'last').iterdir()
   served = _checkpoint(exported / 'variables' / 'variables')
   np.testing.assert_array_equal(served['w'], values['w'])
+
+
+@pytest.mark.distributed
+def test_elastic_centre_is_start_plus_all_differences(elastic):
+  directory, records = elastic
+  center, communications = np.ones(2), 0
+  for record in records:
+    copies = np.array([seen['w'] for seen in record['values']])
+    # Each step takes RATE off; the rest of a change went into the centre.
+    differences = copies[:-1] - RATE - copies[1:]
+    exchanged = np.abs(differences).max(axis=1, initial=0) > 1e-6
+    assert not exchanged[0::2].any(), 'an exchange in an odd step'
+    communications += len(exchanged[1::2])
+    center += differences.sum(axis=0)
+  values = _checkpoint(directory / 'model')
+  np.testing.assert_allclose(values['w'], center, rtol=1e-4)
+  assert values['global_step'] == communications >= 40
+
+
+@pytest.mark.distributed
+def test_first_communication_of_the_first_worker_is_the_formula(elastic):
+  """Whoever communicates first has begun where the centre is then."""
+  _, records = elastic
+  first = np.ones(2) - 2 * RATE
+  moved = [np.array(record['values'][2]['w']) for record in records
+           if len(record['values']) > 2]
+  expected = first - MOVING_RATE * (first - np.ones(2))
+  assert any(np.allclose(copy, expected) for copy in moved)
+
+
+@pytest.mark.distributed
+def test_copies_are_on_workers_and_the_centre_on_a_server(elastic):
+  _, records = elastic
+  jobs = ('/job:chief', '/job:worker', '/job:worker')
+  for job, record in zip(jobs, records):
+    assert record['devices']['w'].startswith(f'{job}/')
+    center = record['devices']['global_center_variable/w']
+    assert center.startswith('/job:ps/')
+
+
+@pytest.mark.distributed
+def test_elastic_checkpoint_evaluation_and_export_are_of_the_centre(elastic):
+  directory, records = elastic
+  _check_start(records)
+  values = _checkpoint(directory / 'model')
+  assert sorted(values) == [
+      'clipped', 'clipped/Momentum', 'global_step', 'w', 'w/Momentum']
+  # The chief's Momentum, without momentum, holds the last gradient.
+  np.testing.assert_array_equal(values['w/Momentum'], [1.0, 1.0])
+  _check_evaluation_and_export(directory)
+
+
+@pytest.mark.distributed
+def test_a_step_that_others_have_overtaken_is_dropped(dropping):
+  """While it was under way the others made 6 steps; 4 are allowed."""
+  _, records = dropping
+  late = dict(zip(WORKERS, records))['worker-0']['values']
+  assert [(seen['num_applied'], seen['num_dropped']) for seen in late[:2]] == [
+      (0, 0), (0, 1)]
+
+
+@pytest.mark.distributed
+def test_values_are_those_of_the_applied_steps_and_within_the_bound(dropping):
+  directory, records = dropping
+  applied, dropped = (
+      sum(record['values'][-1][name] for record in records)
+      for name in ('num_applied', 'num_dropped'))
+  values = _checkpoint(directory / 'model')
+  # As many as there may be in flight when the last step is counted.
+  assert 40 <= applied <= 42
+  assert values['global_step'] == applied
+  assert values['stale_counter'] == dropped >= 1
+  np.testing.assert_allclose(values['w'], 1 - RATE * applied)
+  # From [1, 1] towards [-1, -1] without end: it stays where the bound is.
+  np.testing.assert_allclose(values['clipped'], [-3 / 2**.5] * 2, rtol=1e-6)
+  assert sorted(values) == [
+      'clipped', 'clipped/Momentum', 'global_step', 'stale_counter', 'w',
+      'w/Momentum']
+
+
+@pytest.mark.distributed
+def test_variables_are_on_servers_and_counters_on_their_worker(dropping):
+  directory, records = dropping
+  _check_start(records)
+  for name, record in zip(WORKERS, records):
+    for variable, device in record['devices'].items():
+      counts = variable.endswith(('num_applied', 'num_dropped'))
+      job = name.replace('-', '/task:') if counts else 'ps'
+      assert device.startswith(f'/job:{job}'), (variable, device)
+  _check_evaluation_and_export(directory)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's program: one task of a cluster trains a decorated model_fn.
 
-The gradient is the same in every step: what a worker's copy should do between
-communications can be told from the values alone.
+The gradient is the same in every step: what a worker does to the variables can
+be told from the values alone. The first worker's first step takes long: the
+others make AHEAD more meanwhile.
 
-  python decorator_program.py <directory>
+  python decorator_program.py <decorators> <directory>
 """
 
 import json
@@ -14,6 +15,7 @@ import pathlib
 import sys
 import time
 
+import numpy as np
 import tensorflow as tf
 
 import tfplugin.estimator
@@ -21,23 +23,35 @@ import tfplugin.estimator
 tf1 = tf.compat.v1
 
 MAX_STEPS = 40
-LIMIT_SECONDS = 25
+LIMIT_SECONDS = 60
 RATE = 0.5
-TASKS = ('chief-0', 'worker-0', 'worker-1')
+STALENESS = 4
+AHEAD = 6
+
+DECORATORS = {
+    'elastic': tfplugin.estimator.elastic_average(
+        communication_period=2, moving_rate=0.25),
+    'drop_stale_and_clip': lambda model_fn: (
+        tfplugin.estimator.drop_stale_gradients(
+            tfplugin.estimator.clip_variables(
+                model_fn, rules={'clip': 0}, max_norm=3.0),
+            staleness=STALENESS, use_locking=True)),
+}
 
 
-@tfplugin.estimator.elastic_average(communication_period=2, moving_rate=0.25)
 def model_fn(features, labels, mode):
-  """loss = sum of w, so that the gradient is 1."""
+  """loss = sum of all elements, so that the gradient is 1."""
   del labels
   w = tf1.get_variable('w', [2], initializer=tf1.ones_initializer())
-  y = features * tf.reduce_sum(w)
-  loss = tf.reduce_mean(y)
+  clipped = tf1.get_variable('clipped', initializer=[1.0, 1.0])
+  y = features * tf.reduce_sum(w + clipped)
   if mode == tf.estimator.ModeKeys.PREDICT:
     return tf1.estimator.EstimatorSpec(mode, {'y': y})
+  loss = tf.reduce_mean(y)
   if mode == tf.estimator.ModeKeys.EVAL:
     return tf1.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={
         'w': tf1.metrics.mean(w[0])})
+  loss *= tf.reshape(tf1.py_func(hold, [w], tf.float32), [])
   optimizer = tf1.train.MomentumOptimizer(RATE, 0.0)
   train_op = optimizer.minimize(loss, tf1.train.get_global_step())
   return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
@@ -52,58 +66,89 @@ def serving_input_fn():
   return tf.estimator.export.TensorServingInputReceiver(x, x)
 
 
+def task_name():
+  task = json.loads(os.environ['TF_CONFIG'])['task']
+  return f'{task["type"]}-{task["index"]}'
+
+
+class Meeting:
+  """Files by which the workers see how far the others are."""
+
+  def __init__(self, directory):
+    self._is_first_worker = task_name() == 'worker-0'
+    self._begun, self._go = directory / 'begun', directory / 'go'
+    self._step_when_begun = None
+
+  def in_forward_pass(self):
+    """The first worker waits for `go`, the others for its begin."""
+    if self._is_first_worker:
+      self._begun.touch()
+    path = self._go if self._is_first_worker else self._begun
+    deadline = time.time() + LIMIT_SECONDS
+    while not path.exists() and time.time() < deadline:
+      time.sleep(0.01)
+
+  def after_step(self, global_step):
+    """Lets the first worker go on when the others are ahead."""
+    if self._step_when_begun is None:
+      self._step_when_begun = global_step
+    if global_step >= self._step_when_begun + AHEAD:
+      self._go.touch()
+
+
+def hold(value):
+  """In the forward pass, which waits for the weight: takes its time."""
+  MEETING.in_forward_pass()
+  return np.ones_like(value[0])
+
+
 class RecordHook(tf1.train.SessionRunHook):
-  """Writes what this worker saw; the chief waits for the others' files."""
+  """Writes what this worker saw."""
 
   def __init__(self, directory):
     self._directory = directory
-    task = json.loads(os.environ['TF_CONFIG'])['task']
-    self._name = f'{task["type"]}-{task["index"]}'
-    self._copies = []
-    self._first_step = None
+    self._values = []
+    self._begun = None
 
   def begin(self):
-    self._copy = tf1.trainable_variables()[0].read_value()
-    centers = {v.op.name: v for v in tf1.global_variables()}
-    center = centers['global_center_variable/w']
-    self._center = center.read_value()
+    w = tf1.trainable_variables()[0]
+    counters = {v.op.name.split('/')[-1]: v for v in tf1.local_variables()}
+    self._fetches = {'w': w.read_value()}
+    for name in ('num_applied', 'num_dropped'):
+      if name in counters:
+        self._fetches[name] = counters[name].read_value()
     self._step = tf1.train.get_global_step().read_value()
-    self._devices = {'copy': tf1.trainable_variables()[0].device,
-                     'center': center.device}
+    self._devices = {v.op.name: v.device for v in
+                     [*tf1.global_variables(), *tf1.local_variables()]}
 
   def before_run(self, run_context):
     # Not when the session is made: the copy starts in a hook of the model_fn.
-    if not self._copies:
-      self._copies = [run_context.session.run(self._copy).tolist()]
+    if not self._values:
+      self._begun = time.time()
+      self._values = [self._look(run_context.session)]
 
   def after_run(self, run_context, run_values):
-    self._first_step = self._first_step or time.time()
-    self._copies.append(run_context.session.run(self._copy).tolist())
+    self._values.append(self._look(run_context.session))
+    MEETING.after_step(int(run_context.session.run(self._step)))
+
+  def _look(self, session):
+    return {name: value.tolist()
+            for name, value in session.run(self._fetches).items()}
 
   def end(self, session):
-    record = {'first_step': self._first_step, 'copies': self._copies,
+    record = {'begun': self._begun, 'values': self._values,
               'devices': self._devices}
-    if self._name == TASKS[0]:
-      self._wait_for_the_others()
-      record.update(center=session.run(self._center).tolist(),
-                    global_step=int(session.run(self._step)))
-    path = self._directory / f'{self._name}.json'
+    path = self._directory / f'{task_name()}.json'
     path.with_suffix('.part').write_text(json.dumps(record))
     path.with_suffix('.part').rename(path)
 
-  def _wait_for_the_others(self):
-    deadline = time.time() + LIMIT_SECONDS
-    while time.time() < deadline and not all(
-        (self._directory / f'{task}.json').exists() for task in TASKS[1:]):
-      time.sleep(0.1)
 
-
-def main(directory):
-  directory = pathlib.Path(directory)
+def main(decorators, directory):
   config = tf1.estimator.RunConfig(
       model_dir=str(directory / 'model'), save_checkpoints_secs=600,
       experimental_max_worker_delay_secs=0)
-  estimator = tf1.estimator.Estimator(model_fn, config=config)
+  estimator = tf1.estimator.Estimator(
+      DECORATORS[decorators](model_fn), config=config)
   tfplugin.estimator.train_and_evaluate(
       estimator,
       tf1.estimator.TrainSpec(
@@ -114,4 +159,6 @@ def main(directory):
 
 
 if __name__ == '__main__':
-  main(*sys.argv[1:])
+  DIRECTORY = pathlib.Path(sys.argv[2])
+  MEETING = Meeting(DIRECTORY)
+  main(sys.argv[1], DIRECTORY)
