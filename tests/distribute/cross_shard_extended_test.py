@@ -31,18 +31,19 @@ def _free_ports(count):
       each.close()
 
 
-def _run_cluster(*arguments):
-  """Runs chief and worker; returns what they print last."""
-  ports = _free_ports(2)
-  cluster = {'chief': [f'localhost:{ports[0]}'],
-             'worker': [f'localhost:{ports[1]}']}
+def _run_cluster(*arguments, workers=1, evaluator=False):
+  """Runs chief, workers and evaluator; returns what they print last."""
+  chief, *others = [f'localhost:{port}' for port in _free_ports(1 + workers)]
+  cluster = {'chief': [chief], 'worker': others}
+  tasks = [('chief', 0), *(('worker', index) for index in range(workers))]
+  tasks += [('evaluator', 0)] * evaluator
   processes = []
   try:
-    for job in cluster:
+    for job, index in tasks:
       environment = {
           **os.environ, 'PYTHONPATH': _ROOT,
           'TF_CONFIG': json.dumps(
-              {'cluster': cluster, 'task': {'type': job, 'index': 0}})}
+              {'cluster': cluster, 'task': {'type': job, 'index': index}})}
       processes.append(subprocess.Popen(
           [sys.executable, str(_PROGRAM), *arguments], env=environment,
           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
@@ -67,15 +68,51 @@ def test_strategy_run_on_two_workers(groups, expected):
   assert [r['weight'] for r in results] == expected
 
 
-@pytest.mark.parametrize('behavior_name', ['v1', 'v2'])
-def test_train_and_evaluate_on_two_workers(behavior_name, tmp_path):
-  results = _run_cluster(behavior_name, str(tmp_path), 'null')
+def _trained(directory):
+  """The checkpoint's values, by name."""
+  checkpoint = tf.train.load_checkpoint(str(directory))
+  return {name: checkpoint.get_tensor(name)
+          for name in checkpoint.get_variable_to_shape_map()}
+
+
+_NAMES = {'weight', 'weight/Momentum', 'table', 'table/Momentum', 'global_step'}
+
+
+def test_train_and_evaluate_on_two_workers_of_v1(tmp_path):
+  results = _run_cluster('v1', str(tmp_path), 'null')
+  values = _trained(tmp_path)
   assert [r['shards'] for r in results] == [2, 2]
-  checkpoint = tf.train.load_checkpoint(str(tmp_path))
-  assert set(checkpoint.get_variable_to_shape_map()) == {
-      'weight', 'weight/Momentum', 'table', 'table/Momentum', 'global_step'}
-  assert checkpoint.get_tensor('global_step') == 2
-  assert checkpoint.get_tensor('weight') == 100 - 2.5 * 1.5
+  assert set(values) == _NAMES and values['global_step'] == 2
+  assert values['weight'] == 100 - 2.5 * 1.5
   # Row 1 by the chief, row 2 by the worker: gradients 1, halved.
-  np.testing.assert_array_equal(
-      checkpoint.get_tensor('table')[:, 0], [0, -1.25, -1.25, 0])
+  np.testing.assert_array_equal(values['table'][:, 0], [0, -1.25, -1.25, 0])
+
+
+def test_train_and_evaluate_on_three_workers_and_an_evaluator(tmp_path):
+  *results, _ = _run_cluster('v2', str(tmp_path), 'null', workers=2,
+                             evaluator=True)
+  values = _trained(tmp_path)
+  assert [r['shards'] for r in results] == [3, 3, 3]
+  assert set(values) == _NAMES and values['global_step'] == 2
+  assert values['weight'] == 100 - 2.5 * 2.0
+  table = [0, *[-2.5 / 3] * 3]
+  np.testing.assert_allclose(values['table'][:, 0], table, rtol=1e-6)
+  for result in results:
+    np.testing.assert_allclose(result['table'], table, rtol=1e-6)
+  # The evaluator has no strategy: its row is that of the first worker.
+  (events,) = (tmp_path / 'eval').glob('events*')
+  losses = {event.step: value.simple_value
+            for event in tf.compat.v1.train.summary_iterator(str(events))
+            for value in event.summary.value if value.tag == 'loss'}
+  assert losses[2] == pytest.approx(95.0 - 2.5 / 3)
+
+
+def test_clipping_over_multi_worker_mirrored_strategy(tmp_path):
+  results = _run_cluster('clipping', str(tmp_path), 'null')
+  values = _trained(tmp_path)
+  assert [r['shards'] for r in results] == [2, 2]
+  assert set(values) == _NAMES and values['global_step'] == 2
+  assert values['weight'] == 100 - 2.5 * 1.5
+  # As without clipping after one step, -0.5; after two it would be -1.25.
+  for table in values['table'][:, 0], *(r['table'] for r in results):
+    np.testing.assert_allclose(table, [0, -0.75, -0.75, 0], rtol=1e-6)

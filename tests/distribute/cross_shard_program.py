@@ -1,8 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One worker of a cluster for cross_shard_extended_test; prints what it got.
+"""One task of a cluster for cross_shard_extended_test; prints what it got.
 
-usage: cross_shard_program.py BEHAVIOR MODEL_DIR GROUPS_AS_JSON, with TF_CONFIG
+usage: cross_shard_program.py MODE MODEL_DIR GROUPS_AS_JSON, with TF_CONFIG
 """
 
 import json
@@ -26,19 +26,36 @@ def model_fn(features, labels, mode):
   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+class CopyHook(tf1.train.SessionRunHook):
+  """Notes this worker's copy of a variable at the end of the training."""
+
+  def __init__(self, result):
+    self._result = result
+
+  def end(self, session):
+    copy = tf1.get_default_graph().get_tensor_by_name(self._read.name)
+    self._result['table'] = session.run(copy)[:, 0].tolist()
+
+  def begin(self):
+    (table,) = [v for v in tf1.trainable_variables() if 'table' in v.name]
+    self._read = tf.identity(table.read_value())
+
+
 def input_fn(input_context=None):
   """One row: the number of the worker, from 1."""
   index = input_context.input_pipeline_id if input_context else 0
   return tf.data.Dataset.from_tensors(tf.constant([index + 1.0])).repeat()
 
 
-def train_with_estimator(strategy, model_dir):
-  """Two steps; the checkpoint has the result."""
+def train_with_estimator(strategy, model_dir, result):
+  """Two steps; the checkpoint has the result, and `result` this copy."""
   estimator = tf.estimator.Estimator(model_fn, config=tf.estimator.RunConfig(
       model_dir, train_distribute=strategy))
   tf.estimator.train_and_evaluate(
-      estimator, tf.estimator.TrainSpec(input_fn, max_steps=2),
-      tf.estimator.EvalSpec(input_fn, steps=1))
+      estimator, tf.estimator.TrainSpec(
+          input_fn, max_steps=2, hooks=[CopyHook(result)]),
+      tf.estimator.EvalSpec(
+          input_fn, steps=1, start_delay_secs=0, throttle_secs=1))
 
 
 def train_with_run(strategy):
@@ -60,18 +77,22 @@ def train_with_run(strategy):
   return float(weight.read_value())
 
 
-def main(behavior, model_dir, groups):
+def main(mode, model_dir, groups):
   """See the module."""
-  if behavior == 'v1':
+  if mode == 'v1':
     tf1.disable_v2_behavior()
-  from tfplugin.distribute import cross_shard_strategy
-  strategy = cross_shard_strategy.CrossShardStrategy(
-      group_assignment=json.loads(groups))
+  from tfplugin import distribute
+  if mode == 'clipping':
+    strategy = distribute.VariableClippingStrategy(
+        tf.distribute.MultiWorkerMirroredStrategy(), {'table': 1}, 0.75)
+  else:
+    strategy = distribute.CrossShardStrategy(
+        group_assignment=json.loads(groups))
   result = {'shards': strategy.num_replicas_in_sync}
-  if behavior == 'run':
+  if mode == 'run':
     result['weight'] = train_with_run(strategy)
   else:
-    train_with_estimator(strategy, model_dir)
+    train_with_estimator(strategy, model_dir, result)
   sys.stdout.write(json.dumps(result) + '\n')
 
 

@@ -42,9 +42,9 @@ def run(strategy, directory, monkeypatch):
 
 
 def check_start(records):
-  starts = [r['first_step'] for r in records if r['first_step']]
-  assert records[0]['first_step'] is not None
-  assert max(starts) - records[0]['first_step'] < LATEST_START_SECONDS
+  """Every worker has trained, and none has waited for TensorFlow's 30 s."""
+  first_steps = [r['first_step'] for r in records]
+  assert max(first_steps) - first_steps[0] < LATEST_START_SECONDS
 
 
 def check_evaluator(directory, values):

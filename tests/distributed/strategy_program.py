@@ -52,7 +52,11 @@ def input_fn():
 
 
 class RecordHook(tf1.train.SessionRunHook):
-  """Writes what this worker saw; the chief waits for the others' files."""
+  """Writes what this worker saw.
+
+  The chief waits for the others' first steps, so that all of them train, and
+  for their files.
+  """
 
   def __init__(self, directory, others):
     self._directory = directory
@@ -70,11 +74,17 @@ class RecordHook(tf1.train.SessionRunHook):
         'w': tf1.trainable_variables()[0].value(),
         'applied': tf.constant(-1) if applied is None else applied.value()}
 
+  def before_run(self, run_context):
+    if len(self._values) > 4:
+      self._wait_for_others('started')
+
   def after_create_session(self, session, coord):
     self._values = [self._look(session)]
 
   def after_run(self, run_context, run_values):
-    self._first_step = self._first_step or time.time()
+    if self._first_step is None:
+      self._first_step = time.time()
+      (self._directory / f'{self._name}.started').touch()
     self._values.append(self._look(run_context.session))
 
   def _look(self, session):
@@ -86,9 +96,12 @@ class RecordHook(tf1.train.SessionRunHook):
     path = self._directory / f'{self._name}.json'
     path.with_suffix('.part').write_text(json.dumps(record))
     path.with_suffix('.part').rename(path)
+    self._wait_for_others('json')
+
+  def _wait_for_others(self, suffix):
     deadline = time.time() + LIMIT_SECONDS
     while self._name == 'chief-0' and time.time() < deadline and not all(
-        (self._directory / f'{other}.json').exists()
+        (self._directory / f'{other}.{suffix}').exists()
         for other in self._others):
       time.sleep(0.1)
 
@@ -97,7 +110,8 @@ def main(strategy, directory):
   directory = pathlib.Path(directory)
   config = tf1.estimator.RunConfig(
       model_dir=str(directory / 'model'), save_checkpoints_secs=600,
-      train_distribute=STRATEGIES[strategy]())
+      train_distribute=STRATEGIES[strategy](),
+      experimental_max_worker_delay_secs=0)
   estimator = tf1.estimator.Estimator(model_fn, config=config)
   hook = RecordHook(directory, ('worker-0', 'worker-1'))
   tf1.estimator.train_and_evaluate(

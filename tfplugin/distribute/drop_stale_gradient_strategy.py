@@ -32,6 +32,9 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
   `stale_gradients/num_applied` and `stale_gradients/num_dropped`; the chief
   writes the summary `stale_gradients/dropped_fraction`, in [0, 1].
 
+  In a cluster pass `RunConfig(experimental_max_worker_delay_secs=0)`, too: by
+  default TensorFlow delays worker k by 5 s * (k + 1).
+
   Checking and applying are not one atomic action: two workers may pass the
   check together, so that an applied gradient can be staler than the bound by
   the number of updates in flight, at most one per other worker.

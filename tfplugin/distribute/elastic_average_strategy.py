@@ -48,6 +48,9 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
   all workers, so that `max_steps` and learning rate schedules do, too; it must
   be advanced by the optimizer for that.
 
+  In a cluster pass `RunConfig(experimental_max_worker_delay_secs=0)`, too: by
+  default TensorFlow delays worker k by 5 s * (k + 1).
+
   Args:
     cluster_resolver: A `tf.distribute.cluster_resolver.ClusterResolver`; None
       reads `TF_CONFIG`.
