@@ -49,8 +49,6 @@ _TESTED_BY = {
         'tests/distribute/elastic_average_strategy_test.py',
     'tfplugin/distribute/prompt_start.py':
         'tests/distribute/elastic_average_strategy_test.py',
-    'tfplugin/estimator/joined_spec.py':
-        'tests/estimator/replicate_test.py',
     'tfplugin/testing/contract_models.py':
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':

@@ -112,53 +112,187 @@ def test_metric_of_the_loss_is_that_of_the_batches(behavior, num_towers):
       np.mean([_A[rows].mean() for rows in _BATCHES]), rel=1e-5)
 
 
-def _v1_metrics(a, b):
-  """Every kind of metric of tf.compat.v1.metrics."""
-  metrics = tf1.metrics
-  labels, predictions = a > 0, b > 0
-  scores = tf.sigmoid(b)
-  ids = tf.cast(a > 0, tf.int64)
-  logits = tf.stack([-b, b], axis=1)
+def _rows(a, b):
+  """What metrics are made of: each value has a row for each of `a` and `b`."""
+  matrix = tf.stack([a, b], axis=1)
   return {
-      'accuracy': metrics.accuracy(labels, predictions),
-      'auc': metrics.auc(labels, scores),
-      'average_precision_at_k': metrics.average_precision_at_k(ids, logits, 2),
-      'false_negatives': metrics.false_negatives(labels, predictions),
-      'false_positives_at_thresholds':
-          metrics.false_positives_at_thresholds(labels, scores, [.3, .6])[0:2],
-      'mean_absolute_error': metrics.mean_absolute_error(a, b),
-      'mean_cosine_distance': metrics.mean_cosine_distance(
-          tf.stack([a, b], 1), tf.stack([b, b], 1), dim=1),
-      'mean_iou': metrics.mean_iou(ids, tf.cast(b > 0, tf.int64), 2),
-      'mean_per_class_accuracy': metrics.mean_per_class_accuracy(
-          ids, tf.cast(b > 0, tf.int64), 2),
-      'mean_relative_error': metrics.mean_relative_error(a, b, a),
-      'precision': metrics.precision(labels, predictions),
-      'precision_at_k': metrics.precision_at_k(ids, logits, 1),
-      'recall': metrics.recall(labels, predictions),
-      'recall_at_k': metrics.recall_at_k(ids, logits, 1),
-      'rmse': metrics.root_mean_squared_error(a, b),
-      'sensitivity': metrics.sensitivity_at_specificity(labels, scores, .5),
-      'true_negatives': metrics.true_negatives(labels, predictions),
-  }
+      'a': a, 'b': b, 'labels': a > 0, 'predictions': b > 0,
+      'scores': tf.sigmoid(b), 'weights': tf.square(a), 'matrix': matrix,
+      'targets': tf.stack([b, b], axis=1),
+      'ids': tf.cast(a > 0, tf.int64), 'guesses': tf.cast(b > 0, tf.int64),
+      'logits': tf.stack([-b, b, a], axis=1),
+      'one_hot': tf.one_hot(tf.cast(a > 0, tf.int64), 2),
+      'probabilities': tf.nn.softmax(tf.stack([-b, b], axis=1))}
 
 
-def _keras_metrics(a, b):
-  auc = tf.keras.metrics.AUC()
-  auc.update_state(a > 0, tf.sigmoid(b))
-  mean = tf.keras.metrics.Mean()
-  mean.update_state(a)
-  error = tf.keras.metrics.RootMeanSquaredError()
-  error.update_state(a, b)
-  return {'auc': auc, 'mean': mean, 'error': error}
+def _v1(name, *arguments, **kwargs):
+  """Returns a function from rows to a metric of tf.compat.v1.metrics."""
+  def make(rows):
+    function = getattr(tf1.metrics, name)
+    return function(*(rows[key] for key in arguments), weights=rows['weights'],
+                    **kwargs)
+  return make
 
 
-@pytest.mark.parametrize('make_metrics', (_v1_metrics, _keras_metrics),
+_THRESHOLDS = {'thresholds': [.3, .6]}
+_V1_METRICS = {
+    **{name: _v1(name, 'labels', 'predictions') for name in (
+        'accuracy', 'false_negatives', 'false_positives', 'precision',
+        'recall', 'true_negatives', 'true_positives')},
+    **{name: _v1(name, 'labels', 'scores', **_THRESHOLDS) for name in (
+        'false_negatives_at_thresholds', 'false_positives_at_thresholds',
+        'precision_at_thresholds', 'recall_at_thresholds',
+        'true_negatives_at_thresholds', 'true_positives_at_thresholds')},
+    **{name: _v1(name, 'ids', 'logits', k=2) for name in (
+        'average_precision_at_k', 'precision_at_k', 'recall_at_k',
+        'sparse_average_precision_at_k', 'sparse_precision_at_k')},
+    **{name: _v1(name, 'a', 'b') for name in (
+        'mean_absolute_error', 'mean_squared_error',
+        'root_mean_squared_error')},
+    **{name: _v1(name, 'ids', 'guesses', num_classes=2) for name in (
+        'mean_iou', 'mean_per_class_accuracy')},
+    'auc': _v1('auc', 'labels', 'scores'),
+    'mean': _v1('mean', 'a'),
+    'mean_cosine_distance': lambda rows: tf1.metrics.mean_cosine_distance(
+        rows['matrix'], rows['targets'], dim=1,
+        weights=rows['weights'][:, None]),
+    'mean_relative_error': _v1('mean_relative_error', 'a', 'b', 'weights'),
+    'percentage_below': _v1('percentage_below', 'a', threshold=.1),
+    'precision_at_top_k': lambda rows: tf1.metrics.precision_at_top_k(
+        rows['ids'], rows['guesses'][:, None], weights=rows['weights']),
+    'recall_at_top_k': lambda rows: tf1.metrics.recall_at_top_k(
+        rows['ids'], rows['guesses'][:, None], weights=rows['weights']),
+    'sensitivity_at_specificity': _v1(
+        'sensitivity_at_specificity', 'labels', 'scores', specificity=.5),
+    'specificity_at_sensitivity': _v1(
+        'specificity_at_sensitivity', 'labels', 'scores', sensitivity=.5),
+}
+# In a graph their update op is the last of several, on one device as well.
+_ZERO_IN_A_GRAPH = ('F1Score', 'FBetaScore')
+# A mean over batches, element by element, has no value for a part of a batch.
+_REFUSED = ('mean_tensor', 'MeanTensor')
+
+
+def _keras(name, *arguments, **kwargs):
+  """Returns a function from rows to a metric of tf.keras.metrics."""
+  def make(rows):
+    metric = getattr(tf.keras.metrics, name)(**kwargs)
+    metric.update_state(*(rows[key] for key in arguments),
+                        sample_weight=rows['weights'])
+    return metric
+  return make
+
+
+_KERAS_METRICS = {
+    **{name: _keras(name, 'labels', 'predictions') for name in (
+        'Accuracy', 'FalseNegatives', 'FalsePositives', 'Precision', 'Recall',
+        'TrueNegatives', 'TruePositives')},
+    **{name: _keras(name, 'one_hot', 'probabilities') for name in (
+        'BinaryAccuracy', 'BinaryCrossentropy', 'CategoricalAccuracy',
+        'CategoricalCrossentropy', 'F1Score', 'FBetaScore', 'KLDivergence')},
+    **{name: _keras(name, 'matrix', 'targets') for name in (
+        'CategoricalHinge', 'CosineSimilarity', 'Hinge', 'LogCoshError',
+        'MeanAbsoluteError', 'MeanAbsolutePercentageError', 'MeanSquaredError',
+        'MeanSquaredLogarithmicError', 'Poisson', 'R2Score',
+        'RootMeanSquaredError', 'SquaredHinge')},
+    **{name: _keras(name, 'labels', 'scores', **{of: .5}) for name, of in (
+        ('PrecisionAtRecall', 'recall'), ('RecallAtPrecision', 'precision'),
+        ('SensitivityAtSpecificity', 'specificity'),
+        ('SpecificityAtSensitivity', 'sensitivity'))},
+    **{name: _keras(name, 'ids', 'logits') for name in (
+        'SparseCategoricalAccuracy', 'SparseCategoricalCrossentropy')},
+    **{name: _keras(name, 'a') for name in ('Mean', 'Sum')},
+    'AUC': _keras('AUC', 'labels', 'scores'),
+    'BinaryIoU': _keras('BinaryIoU', 'labels', 'scores'),
+    'IoU': _keras('IoU', 'ids', 'guesses', num_classes=2,
+                  target_class_ids=[0]),
+    'MeanIoU': _keras('MeanIoU', 'ids', 'guesses', num_classes=2),
+    'MeanMetricWrapper': _keras(
+        'MeanMetricWrapper', 'matrix', 'targets', fn=tf.keras.losses.huber),
+    'MeanRelativeError': _keras(
+        'MeanRelativeError', 'matrix', 'targets', normalizer=[1.0, 3.0]),
+    'OneHotIoU': _keras('OneHotIoU', 'one_hot', 'probabilities', num_classes=2,
+                        target_class_ids=[1]),
+    'OneHotMeanIoU': _keras(
+        'OneHotMeanIoU', 'one_hot', 'probabilities', num_classes=2),
+    'SparseTopKCategoricalAccuracy': _keras(
+        'SparseTopKCategoricalAccuracy', 'ids', 'logits', k=2),
+    'TopKCategoricalAccuracy': _keras(
+        'TopKCategoricalAccuracy', 'one_hot', 'probabilities', k=1),
+}
+
+
+def test_the_tables_hold_every_metric():
+  v1 = {name for name in dir(tf1.metrics) if not name.startswith('_')}
+  assert v1 == {*_V1_METRICS, _REFUSED[0]}
+  base = tf.keras.metrics.Metric
+  keras = {value.__name__ for value in vars(tf.keras.metrics).values()
+           if inspect.isclass(value) and issubclass(value, base)} - {
+               base.__name__}
+  assert keras == {*_KERAS_METRICS, _REFUSED[1]}
+
+
+@pytest.mark.parametrize('table', (_V1_METRICS, _KERAS_METRICS),
                          ids=('v1', 'keras'))
-def test_metrics_equal_one_device(behavior, make_metrics):
+def test_every_metric_equals_one_device(behavior, table):
+  def make_metrics(a, b):
+    rows = _rows(a, b)
+    return {name: make(rows) for name, make in table.items()}
+
   expected = _evaluate(make_metrics, 0)
-  found = _evaluate(make_metrics, 3)
-  assert sorted(found) == sorted(expected)
+  found = _evaluate(make_metrics, 2)
+  assert sorted(found) == sorted(table)
   for name, value in expected.items():
+    assert np.any(value) == (name not in _ZERO_IN_A_GRAPH), name
     np.testing.assert_allclose(
-        found[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+        found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_means_of_tensors_over_batches_are_refused(behavior):
+  def of_v1(a, b):
+    del b
+    return {'mean': tf1.metrics.mean_tensor(tf.reduce_max(a, keepdims=True))}
+
+  def of_keras(a, b):
+    del b
+    metric = tf.keras.metrics.MeanTensor()
+    metric.update_state(tf.reduce_max(a, keepdims=True))
+    return {'mean': metric}
+
+  for make_metrics in (of_v1, of_keras):
+    with pytest.raises(ValueError, match='pass `replicate_eval=False`'):
+      _evaluate(make_metrics, 2)
+    # One tower has all rows of a batch.
+    assert _evaluate(make_metrics, 1)['mean'] == pytest.approx(
+        np.mean([_A[rows].max() for rows in _BATCHES]), rel=1e-5)
+
+
+class _LargestMean(tf.keras.metrics.Metric):
+  """A user's own metric, whose update Keras makes one function."""
+
+  def __init__(self):
+    super().__init__(name='largest_mean')
+    self._total = self.add_weight(name='sum', initializer='zeros')
+    self._count = self.add_weight(name='rows', initializer='zeros')
+    self._largest = self.add_weight(name='largest', initializer='zeros')
+
+  def update_state(self, values):
+    self._largest.assign(tf.maximum(self._largest, tf.reduce_mean(
+        tf.reduce_max(values, axis=0))))
+    self._total.assign_add(tf.reduce_mean(values) * tf.cast(
+        tf.size(values), tf.float32))
+    self._count.assign_add(tf.cast(tf.size(values), tf.float32))
+
+  def result(self):
+    return tf.stack([self._total / self._count, self._largest])
+
+
+def test_metric_class_of_the_user(behavior):
+  def make_metrics(a):
+    metric = _LargestMean()
+    metric.update_state(a)
+    return {'own': metric}
+
+  # Batches of 1 row leave towers without any.
+  np.testing.assert_allclose(
+      _evaluate(make_metrics, 3)['own'], [_A.mean(), _A.max()], rtol=1e-5)

@@ -22,6 +22,10 @@ from tfplugin.distribute import tower_run
 
 tf1 = tf.compat.v1
 
+# The variable that `tf.compat.v1.metrics.mean_tensor` adds up in.
+_MEAN_TENSOR = '/total_tensor'
+_READS = ('ReadVariableOp', 'ResourceGather', 'VariableShape',
+          'VarIsInitializedOp')
 _ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
 
 
@@ -39,22 +43,26 @@ def chain(run: tower_run.TowerRun, metrics: Sequence[Mapping[str, Any]],
   Returns:
     For each name the value of the shared variables and an update op that has
     updated them with every tower's rows, in order.
+
+  Raises:
+    ValueError: A metric is the mean over batches of a tensor.
   """
-  pairs = [{key: _value_and_update(metric) for key, metric in tower.items()}
-           for tower in metrics]
+  if len(metrics) > 1:
+    _check_rows(run)
   before = []
-  for tower, updates in enumerate(pairs):
+  for tower, updates in enumerate(metrics):
+    restored = []
     if tower:
       uses = _uses(run, tower)
       of_loss = _made_from(losses[tower], updates.values())
-      _skip_if_empty([op for op in uses if op not in of_loss],
-                     rows[tower], before)
-      for op in uses:
+      restored = _skip_if_empty(
+          [use for use in uses if use[1] not in of_loss], rows[tower], before)
+      for _, op in uses:
         _tf_internals.add_control_inputs(op, before)
-    before = [_op(update) for _, update in updates.values()]
-  return {key: (pairs[0][key][0],
-                _after([tower[key][1] for tower in pairs]))
-          for key in pairs[0]}
+    before = [_op(update) for _, update in updates.values()] + restored
+  return {
+      key: (value, _after([*restored, *(tower[key][1] for tower in metrics)]))
+      for key, (value, _) in metrics[0].items()}
 
 
 def share_loss(losses: Sequence[tf.Tensor], total: tf.Tensor,
@@ -76,10 +84,21 @@ def share_loss(losses: Sequence[tf.Tensor], total: tf.Tensor,
           _tf_internals.redirect_input(op, index, tf.cast(total, loss.dtype))
 
 
-def _value_and_update(metric: Any) -> tuple[Any, Any]:
-  if isinstance(metric, tf.keras.metrics.Metric):
-    return metric.result(), metric.updates[0]
-  return metric
+def _check_rows(run: tower_run.TowerRun) -> None:
+  """Raises if a metric takes a batch as one, element by element.
+
+  Its variables are no scalars, and it counts updates: by the same number
+  whatever the batch. Others count rows.
+  """
+  for variable, op in _uses(run, 0):
+    if op.type in _ADDITIONS and variable.shape.rank and (
+        tf.get_static_value(op.inputs[1]) is not None or
+        variable.op.name.endswith(_MEAN_TENSOR)):
+      raise ValueError(
+          '`eval_metric_ops` of a model_fn in several towers must be of rows, '
+          'not the mean over batches of a tensor, which parts of a batch do '
+          f'not give. Received: a `mean_tensor` in `{variable.name}`. Use '
+          '`mean` for each element, or pass `replicate_eval=False`.')
 
 
 def _op(update: Any) -> tf.Operation:
@@ -112,34 +131,57 @@ def _after(updates: Sequence[Any]) -> Any:
             else tf.identity(last))
 
 
-def _uses(run: tower_run.TowerRun, tower: int) -> list[tf.Operation]:
-  """Returns the ops of `tower` that read or write a metric's variable."""
+def _uses(run: tower_run.TowerRun, tower: int,
+          ) -> list[tuple[tf.Variable, tf.Operation]]:
+  """Returns variables of metrics and the ops of `tower` that use them."""
   own = set(run.ops_of(tower))
-  return [op for variable in run.variables.streaming
+  return [(variable, op) for variable in run.variables.streaming
           for op in variable.handle.consumers() if op in own]
 
 
-def _skip_if_empty(uses: Sequence[tf.Operation], rows: Any,
-                   before: Sequence[tf.Operation]) -> None:
-  """Lets the assignments among `uses` keep the value if there are no `rows`.
+def _skip_if_empty(uses: Sequence[tuple[tf.Variable, tf.Operation]], rows: Any,
+                   before: Sequence[tf.Operation]) -> list[tf.Operation]:
+  """Lets variables that `uses` write keep the value if there are no `rows`.
 
   A mean over no rows is NaN, which no metric would ever get rid of.
+
+  Returns:
+    What has to be done before the next use of the variables.
   """
   if isinstance(rows, int) and rows > 0:
-    return
+    return []
   with tf.control_dependencies(before):
     has_rows = tf.greater(rows, 0)
-  for op in uses:
+  others = {}
+  for variable, op in uses:
     if op.type in _ADDITIONS:
       _keep_unless(op, has_rows, tf.zeros_like(op.inputs[1]))
     elif op.type == 'AssignVariableOp':
       with tf.control_dependencies([*before, *op.control_inputs]):
-        now = tf.raw_ops.ReadVariableOp(
-            resource=op.inputs[0], dtype=op.inputs[1].dtype)
-      _keep_unless(op, has_rows, now)
+        _keep_unless(op, has_rows, variable.read_value())
+    elif op.type not in _READS:
+      others.setdefault(variable.ref(), []).append(op)
+  return [_restore_unless(has_rows, variable.deref(), writers, before)
+          for variable, writers in others.items()]
 
 
 def _keep_unless(op: tf.Operation, has_rows: tf.Tensor, kept: tf.Tensor,
                  ) -> None:
   _tf_internals.redirect_input(
       op, 1, tf.where(has_rows, op.inputs[1], kept))
+
+
+def _restore_unless(has_rows: tf.Tensor, variable: tf.Variable,
+                    writers: Sequence[tf.Operation],
+                    before: Sequence[tf.Operation]) -> tf.Operation:
+  """Returns an op that undoes, unless `has_rows`, what `writers` do.
+
+  What they write is out of reach, such as that of a function.
+  """
+  with tf.control_dependencies(before):
+    saved = variable.read_value()
+  for writer in writers:
+    _tf_internals.add_control_inputs(writer, [saved.op])
+  with tf.control_dependencies(writers):
+    return variable.assign(
+        tf.where(has_rows, variable.read_value(), saved), read_value=False)
