@@ -17,3 +17,10 @@ def test_a_bad_setting_is_refused(settings, message):
   with pytest.raises(ValueError, match=message):
     launch_lib.LaunchOptions(
         **{'command': ('python3',), 'logs_dir': 'logs', **settings})
+
+
+def test_logs_that_cannot_be_written_are_refused(tmp_path):
+  (tmp_path / 'file').write_text('')
+  with pytest.raises(ValueError, match='`logs_dir` must be.*can be written to'):
+    launch_lib.launch(launch_lib.LaunchOptions(
+        ('python3',), str(tmp_path / 'file' / 'logs')))

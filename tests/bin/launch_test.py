@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -21,9 +23,11 @@ def test_without_a_program_it_says_how_to_call_it():
   assert 'tfplugin-launch --workers=2 -- python program.py' in ended.stderr
 
 
-def test_the_programs_own_flags_are_its_own(tmp_path):
+@pytest.mark.parametrize('separator', [['--'], []])
+def test_the_programs_own_flags_are_its_own(tmp_path, separator):
   ended = _run(
-      '--workers=0', '--ps=0', f'--logs_dir={tmp_path}', '--', sys.executable,
-      '-c', 'import sys; print("got", sys.argv[1:])', '--workers=7')
+      '--workers=0', '--ps=0', f'--logs_dir={tmp_path}', *separator,
+      sys.executable, '-c', 'import sys; print("got", sys.argv[1:])',
+      '--workers=7')
   assert ended.returncode == 0
   assert "chief:0| got ['--workers=7']" in ended.stdout

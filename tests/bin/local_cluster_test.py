@@ -78,6 +78,15 @@ def test_a_dead_role_ends_the_run_with_its_last_lines(tmp_path, task):
   assert not _is_alive(other.pid)
 
 
+def test_the_last_lines_are_not_those_of_an_earlier_run(tmp_path):
+  (tmp_path / 'chief-0.log').write_text('the disk was full once\n')
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    _start(cluster, CHIEF, 'raise SystemExit(3)')
+    with pytest.raises(local_cluster.RoleError,
+                       match=r'status 3.*chief-0.log:\n\(It has written not'):
+      cluster.wait(timeout=_LIMIT)
+
+
 def test_the_run_goes_on_without_a_worker(tmp_path):
   lost = []
   with local_cluster.LocalCluster(tmp_path, on_lost=lost.append) as cluster:

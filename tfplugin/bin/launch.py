@@ -50,6 +50,8 @@ def main(argv: list[str]) -> None:
 
 def run() -> None:
   """The console script."""
+  # Flags end where the program begins: the others are the program's own.
+  flags.FLAGS.set_gnu_getopt(False)
   app.run(main)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from tfplugin.bin import local_cluster
+from tfplugin.bin import run_files
 from tfplugin.bin import tf_config
 from tfplugin.hooks import finish_board
 
@@ -60,8 +61,8 @@ class LaunchOptions:
                        '`tfplugin-launch --workers=2 -- python program.py`.')
     if shutil.which(self.command[0]) is None:
       raise ValueError('The program must be one that can be started. Received: '
-                       f'{self.command[0]!r}, which is not found. Give its '
-                       'path, or `python program.py`.')
+                       f'{self.command[0]!r}, which is not found, or not '
+                       'executable. Give its path, or `python program.py`.')
 
 
 def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
@@ -76,6 +77,7 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
     say: What shows a line.
 
   Raises:
+    ValueError: the logs cannot be written.
     RuntimeError: a task died that cannot be spared; the message has the last
       lines of its log.
     KeyboardInterrupt: the user ended it. No process is left in any case.
@@ -91,12 +93,13 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
     finish_board.report_finished(tf.train.ClusterSpec(dict(cluster)),
                                  role.task.name, time_limit_secs=5.0)
 
+  run_files.make_dir('logs_dir', options.logs_dir)
+  show = _Follower(pathlib.Path(options.logs_dir, 'chief-0.log'), say)
   with local_cluster.LocalCluster(options.logs_dir,
                                   on_lost=handle_lost) as processes:
     _start(options, cluster, processes)
-    say(f'{len(processes.roles)} processes; their logs are in '
-        f'{options.logs_dir}')
-    show = _Follower(pathlib.Path(options.logs_dir, 'chief-0.log'), say)
+    names = ', '.join(role.task.name for role in processes.roles)
+    say(f'Started {names}; their logs are in {options.logs_dir}')
     processes.wait(spare=('ps', 'evaluator'), while_waiting=show)
     show()
     try:

@@ -38,14 +38,6 @@ class RoleError(RuntimeError):
   """A role ended without which the run cannot go on."""
 
 
-def log_tail(path: pathlib.Path, num_lines: int = _TAIL_LINES) -> str:
-  """Returns the last `num_lines` lines of a log file."""
-  with contextlib.suppress(FileNotFoundError):
-    lines = path.read_text(errors='replace').splitlines()
-    return '\n'.join(lines[-num_lines:])
-  return ''
-
-
 class Role:
   """One process of the cluster.
 
@@ -69,6 +61,7 @@ class Role:
     self.log_path = log_path
     self.status: Optional[int] = None
     with open(log_path, 'a') as log:
+      self._log_start = log.tell()
       self._process = subprocess.Popen(
           list(command),
           env=dict(environment),
@@ -114,8 +107,13 @@ class Role:
 
   def describe_failure(self) -> str:
     """Returns how the process ended and the last lines of its log."""
+    written = b''
+    with contextlib.suppress(FileNotFoundError):
+      written = self.log_path.read_bytes()[self._log_start:]
+    lines = written.decode(errors='replace').splitlines()
+    tail = '\n'.join(lines[-_TAIL_LINES:]) or '(It has written nothing.)'
     return (f'{self.task.name} {self.describe_end()}. The last lines of '
-            f'{self.log_path}:\n{log_tail(self.log_path)}')
+            f'{self.log_path}:\n{tail}')
 
 
 class LocalCluster:

@@ -76,7 +76,7 @@ def show(result: Result) -> None:
 def _role(name: str, last: Optional[status.Status], result: Result) -> str:
   text = 'no step'
   if last is not None:
-    text = f'{last.local_steps} steps'
+    text = f'{last.local_steps} step{"s" if last.local_steps != 1 else ""}'
   if name in result.start_secs:
     text += f', the first after {result.start_secs[name]:.1f} s'
   if name in result.lost:

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import tempfile
 from collections.abc import Iterator
 from typing import Union
 
@@ -41,6 +42,25 @@ def figure_path(model_dir: PathLike) -> pathlib.Path:
   return pathlib.Path(model_dir) / 'curves.png'
 
 
+def make_dir(argument: str, path: PathLike) -> None:
+  """Makes a directory unless it is there.
+
+  Args:
+    argument: What the user gave that the directory is, or is in.
+    path: The directory.
+
+  Raises:
+    ValueError: it cannot be made, or not be written to.
+  """
+  try:
+    os.makedirs(path, exist_ok=True)
+    tempfile.TemporaryFile(dir=path).close()
+  except OSError as e:
+    raise ValueError(f'`{argument}` must be a directory that can be written '
+                     f'to. Received: {path} ({e.strerror}). Take '
+                     'another.') from e
+
+
 @contextlib.contextmanager
 def reserved(model_dir: PathLike) -> Iterator[None]:
   """Makes `model_dir` ready for a run and keeps other runs out of it.
@@ -56,19 +76,14 @@ def reserved(model_dir: PathLike) -> Iterator[None]:
     RuntimeError: another run is in it.
   """
   statuses = status_dir(model_dir)
-  try:
-    statuses.mkdir(parents=True, exist_ok=True)
-    lock = open(statuses / 'lock', 'w')
-  except OSError as e:
-    raise ValueError('`model_dir` must be a directory that can be written to. '
-                     f'Received: {model_dir} ({e}). Take another.') from e
+  make_dir('model_dir', statuses)
   # Unlocked when it is closed, and when this process ends, however it ends.
-  with lock:
+  with open(statuses / 'lock', 'w') as lock:
     try:
       fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as e:
       raise RuntimeError(
-          '`model_dir` must be of one run at a time. Received: '
+          '`model_dir` must be used by one run at a time. Received: '
           f'{model_dir}, where another is running. Wait for its end, or take '
           'another `model_dir`.') from e
     for path in statuses.glob('*.jsonl'):
