@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests for tfplugin.distribute.cross_replica."""
 
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -181,3 +183,39 @@ def test_one_tpu_shard_adds_no_op(behavior):
   ops = _tpu_ops(
       lambda: cross_replica.cross_replica_sum(tf.constant(1.0)), 1)
   assert 'CrossReplicaSum' not in ops
+
+
+class _FakeTPUs(tf.distribute.cluster_resolver.TPUClusterResolver):
+  """Four cores that nobody has, of which a graph can be built."""
+
+  task_type = task_id = None
+
+  def __init__(self):  # Nothing of the base class, which looks for cores.
+    pass
+
+  def cluster_spec(self):
+    return tf.train.ClusterSpec({})
+
+  def get_tpu_system_metadata(self):
+    task = '/job:worker/replica:0/task:0'
+    return tf.tpu.experimental.TPUSystemMetadata(
+        num_cores=4, num_hosts=1, num_of_cores_per_host=4, topology=None,
+        devices=[types.SimpleNamespace(name=f'{task}/device:{kind}:{index}',
+                                       device_type=kind)
+                 for kind, index in (('CPU', 0), *(('TPU', i)
+                                                   for i in range(4)))])
+
+
+@pytest.mark.parametrize('groups, shape', [(None, [2]), ([[0, 2], [1, 3]],
+                                                         [2, 2])])
+def test_tpu_strategy_uses_the_op_of_the_tpu(behavior, groups, shape):
+  with tf.Graph().as_default() as graph:
+    strategy = tf1.distribute.experimental.TPUStrategy(_FakeTPUs())
+    with strategy.scope():
+      strategy.run(lambda: cross_replica.cross_replica_sum(
+          tf.constant([1.0, 2.0]), groups))
+  [op] = [op for op in graph.get_operations() if op.type == 'CrossReplicaSum']
+  # Over all four cores; of two groups each has a slice of its own.
+  assert op.inputs[0].shape == shape
+  np.testing.assert_array_equal(
+      tf.get_static_value(op.inputs[1]), [[0, 1, 2, 3]])

@@ -93,6 +93,38 @@ def test_cross_replica_sum_is_over_all_shards_or_the_groups_passed(behavior):
   assert group == (9.0, 6.0, 6.0, 9.0)
 
 
+def test_small_gradients_are_packed_and_sparse_ones_stay_sparse(behavior):
+  strategy = CrossShardStrategy(CPUS[:2])
+  with tf.Graph().as_default() as graph, strategy.scope():
+    def shard():
+      index = tf.distribute.get_replica_context().replica_id_in_sync_group
+      small = [tf1.get_variable(f'small_{i}', [i + 1],
+                                initializer=tf1.zeros_initializer())
+               for i in range(5)]
+      table = tf1.get_variable('table', [1000, 1],
+                               initializer=tf1.zeros_initializer())
+      rows = tf1.nn.embedding_lookup(table, [index, 3])
+      loss = tf.cast(index + 1, tf.float32) * tf.add_n(
+          [tf.reduce_sum(v) for v in small]) + tf.reduce_sum(rows)
+      return tf1.train.GradientDescentOptimizer(1.0).minimize(loss)
+    train_op = strategy.group(strategy.run(shard))
+    reads = {v.op.name: v.read_value() for v in tf1.trainable_variables()}
+    types = [op.type for op in graph.get_operations()]
+    # The five as one, besides the two that sum a loss.
+    assert types.count('AddN') == 1 + 2
+    # Each device takes rows off its copy.
+    assert types.count('ResourceScatterAdd') == 2
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(train_op)
+      values = session.run(reads)
+  for i in range(5):
+    assert values[f'small_{i}'].tolist() == [-(1 + 2) / 2] * (i + 1)
+  table = np.zeros([1000, 1])
+  table[[0, 1, 3], 0] = -0.5, -0.5, -1.0
+  np.testing.assert_array_equal(values['table'], table)
+
+
 def _data():
   rng = np.random.RandomState(1)
   x = rng.randn(16, 3).astype(np.float32)
