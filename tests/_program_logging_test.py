@@ -11,7 +11,7 @@ import pytest
 
 from tfplugin import _program_logging
 
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_ROOT = pathlib.Path(__file__).absolute().parents[1]
 
 
 @pytest.mark.parametrize('command, is_own', [

@@ -12,7 +12,7 @@ import pytest
 
 from tfplugin.bin import options as options_lib
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 
 def _run(*arguments):

@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 import sys
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 
 def _run(tmp_path, *flags):

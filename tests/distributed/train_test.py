@@ -23,7 +23,7 @@ from tfplugin.bin import train_lib
 
 pytestmark = pytest.mark.distributed
 _LIMIT = 120
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 
 def _options(model_dir, **kwargs):

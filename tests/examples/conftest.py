@@ -8,20 +8,20 @@ import pathlib
 import pytest
 from absl import flags
 
-_EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / 'examples'
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 
 @pytest.fixture
 def load_example():
-  """Returns a function from a program's name to its module.
+  """Returns a function from a program's path to its module.
 
   Programs define flags of the same names; each test forgets those of its own.
   """
   before = set(flags.FLAGS)
 
-  def load(name):
-    spec = importlib.util.spec_from_file_location(
-        name, _EXAMPLES / f'{name}.py')
+  def load(path):
+    path = _ROOT / path
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

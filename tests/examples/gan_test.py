@@ -12,7 +12,7 @@ from tfplugin.bin import datasets
 
 @pytest.mark.usefixtures('behavior')
 def test_two_towers_go_on_as_one_device_does(tmp_path, load_example):
-  example = load_example('gan')
+  example = load_example('examples/gan.py')
   input_fn = example.make_input_fn(datasets.load_digits().train, 15, True)
   one = example.make_estimator(str(tmp_path / 'one'), 1)
   one.train(input_fn, max_steps=1)
@@ -34,7 +34,7 @@ def test_two_towers_go_on_as_one_device_does(tmp_path, load_example):
 
 
 def test_both_players_learn(tmp_path, load_example):
-  example = load_example('gan')
+  example = load_example('examples/gan.py')
   split = datasets.load_digits()
   estimator = example.make_estimator(str(tmp_path), 2)
   estimator.train(example.make_input_fn(split.train, 64, True), max_steps=100)

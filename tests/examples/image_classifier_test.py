@@ -15,7 +15,7 @@ tf1 = tf.compat.v1
 
 @pytest.mark.usefixtures('behavior')
 def test_two_towers_go_on_as_one_device_does(tmp_path, load_example):
-  example = load_example('image_classifier')
+  example = load_example('examples/image_classifier.py')
   split = datasets.load_digits()
   # 15 rows do not split evenly.
   input_fn = example.make_input_fn(split.train, 15, True)
@@ -37,7 +37,7 @@ def test_two_towers_go_on_as_one_device_does(tmp_path, load_example):
 
 
 def test_learns_evaluates_and_exports_any_batch(tmp_path, load_example):
-  example = load_example('image_classifier')
+  example = load_example('examples/image_classifier.py')
   split = datasets.load_digits()
   estimator = example.make_estimator(str(tmp_path), 2)
   estimator.train(example.make_input_fn(split.train, 50, True), max_steps=150)

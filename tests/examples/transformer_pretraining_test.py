@@ -43,7 +43,7 @@ def _reference(example, model_dir, features, num_words):
 
 @pytest.mark.usefixtures('behavior')
 def test_two_shards_clip_alone_and_sum(tmp_path, load_example):
-  example = load_example('transformer_pretraining')
+  example = load_example('examples/transformer_pretraining.py')
   features, num_words = example.load_features()
   features = {name: rows[:64] for name, rows in features.items()}
   params = {**_PARAMS, 'num_words': num_words}
@@ -66,7 +66,7 @@ def test_two_shards_clip_alone_and_sum(tmp_path, load_example):
 
 
 def test_learns_to_guess_words(tmp_path, load_example):
-  example = load_example('transformer_pretraining')
+  example = load_example('examples/transformer_pretraining.py')
   features, num_words = example.load_features()
   estimator = example.make_estimator(
       str(tmp_path), 2, 32, {**_PARAMS, 'num_words': num_words})

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
-_PROGRAM = [sys.executable, str(_ROOT / 'examples' / 'wide_and_deep.py')]
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
+_PROGRAM = [sys.executable, str(_ROOT / 'examples/wide_and_deep.py')]
 _STEPS = 200
 _TIME_LIMIT_SECS = 150
 _MAX_NORM = 1.05

@@ -65,7 +65,7 @@ def find_data_file(name: str) -> pathlib.Path:
   Raises:
     FileNotFoundError: it is in neither.
   """
-  places = [pathlib.Path(__file__).resolve().parents[2] / 'testdata']
+  places = [pathlib.Path(__file__).absolute().parents[2] / 'testdata']
   spec = importlib.util.find_spec('tfplugin.testdata')
   if spec is not None:
     places += map(pathlib.Path, spec.submodule_search_locations or ())

@@ -111,7 +111,7 @@ def _environment() -> dict[str, str]:
   variables = {
       'TF_CPP_MIN_LOG_LEVEL': os.environ.get('TF_CPP_MIN_LOG_LEVEL', '1'),
       'PYTHONUNBUFFERED': '1'}
-  root = str(pathlib.Path(__file__).resolve().parents[2])
+  root = str(pathlib.Path(__file__).absolute().parents[2])
   if root not in sysconfig.get_paths().values():
     # A source tree, which a child would not find by itself.
     paths = [root, os.environ.get('PYTHONPATH')]
