@@ -6,13 +6,9 @@ import pathlib
 import subprocess
 import sys
 
-<<<<<<< HEAD
 import pytest
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
-=======
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
->>>>>>> 81e0d30 (Tests and programs stay in the tree that they were started from: a Bazel sandbox shows what they need)
 
 
 def _run(*arguments):

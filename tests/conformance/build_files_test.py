@@ -1,6 +1,7 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what the BUILD files are made from, on a small tree."""
+# BUILD data: //build_defs:sources
 
 from build_defs import import_graph
 

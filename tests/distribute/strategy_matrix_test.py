@@ -6,6 +6,7 @@ What is compared is the checkpoint: which names it has, and the values. The
 reference is trained by TensorFlow alone, on one device and with no strategy;
 what a strategy's own rule adds to it is computed in numpy.
 """
+# BUILD data: //:docs
 
 import functools
 import itertools

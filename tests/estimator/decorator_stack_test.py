@@ -1,6 +1,7 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
 """Every stack of two decorators: what it equals, or how it is refused."""
+# BUILD data: //:docs
 
 from __future__ import annotations
 
