@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfplugin.distribute import cross_shard_strategy
 from tfplugin.distribute import drop_stale_gradient_strategy
 from tfplugin.distribute import elastic_average_strategy
+from tfplugin.distribute import tower_strategy
 from tfplugin.distribute import variable_clipping_strategy
 from tfplugin.testing import strategy_worker
 
@@ -32,6 +34,9 @@ BASES = {
     'multi_worker': tf.distribute.MultiWorkerMirroredStrategy,
     'elastic_devices': lambda: elastic_average_strategy.ElasticAverageStrategy(
         devices=['/cpu:0', '/cpu:1'], moving_rate=0.5, communication_period=1),
+    'tower': lambda: tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1']),
+    'cross_shard': lambda: cross_shard_strategy.CrossShardStrategy(
+        ['/cpu:0', '/cpu:1']),
     'drop_stale': lambda: (
         drop_stale_gradient_strategy.DropStaleGradientStrategy(staleness=0)),
     'elastic': lambda: elastic_average_strategy.ElasticAverageStrategy(
@@ -63,9 +68,9 @@ def train(base, rules, fn=model_fn, max_norm=1.0):
 
 @pytest.mark.parametrize('base', BASES)
 def test_dense_update_is_clipped_after_it(behavior, base):
-  # The elastic devices have gradients of their own, the others the sum.
-  replicas = 1 if base == 'elastic_devices' else (
-      BASES[base]().num_replicas_in_sync)
+  # Two devices sum the gradients with TensorFlow's strategy alone: ours have
+  # gradients of their own, or the mean.
+  replicas = 2 if base == 'mirrored' else 1
   worker = train(BASES[base](), {'^tab': 1})
   rows = np.array([[2., 3.], [6., 8.], [.1, .2]]) - replicas
   rows /= np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
@@ -73,7 +78,8 @@ def test_dense_update_is_clipped_after_it(behavior, base):
   np.testing.assert_array_equal(worker.value('other'), [[5. - replicas] * 2])
 
 
-@pytest.mark.parametrize('base', ['ps', 'drop_stale', 'elastic'])
+@pytest.mark.parametrize('base', [
+    'ps', 'drop_stale', 'elastic', 'tower', 'cross_shard'])
 def test_sparse_update_clips_the_rows_it_names(behavior, base):
   def sparse(*args):
     return model_fn(*args, sparse=True)
@@ -129,8 +135,9 @@ def test_base_strategy_stays_as_it_is(behavior):
   assert worker.value('table')[1].tolist() == [5.0, 7.0]
 
 
-def test_deep_copy_clips(behavior):
-  strategy = VariableClippingStrategy(BASES['ps'](), {'table': 1}, 1.0)
+@pytest.mark.parametrize('base', BASES)
+def test_deep_copy_clips(base):
+  strategy = VariableClippingStrategy(BASES[base](), {'table': 1}, 1.0)
   worker = strategy_worker.StrategyWorker(copy.deepcopy(strategy), model_fn)
   worker.step()
   np.testing.assert_allclose(

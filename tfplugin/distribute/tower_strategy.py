@@ -101,16 +101,8 @@ class TowerStrategy(one_strategy.OneStrategy, tf1.distribute.Strategy):
         is used: this process has no such device.
     """
     tower_weights.check_reduction(loss_reduction)
-    self._devices = tower_devices.check_devices(devices)
-    self._loss_reduction = loss_reduction
-    super().__init__(
-        tower_extended.TowerExtended(self, self._devices, loss_reduction))
-
-  def __deepcopy__(self, memo):
-    # `train_and_evaluate` copies its config. A copy field by field would keep
-    # a reference to the strategy that it was copied from.
-    del memo
-    return TowerStrategy(self._devices, self._loss_reduction)
+    super().__init__(tower_extended.TowerExtended(
+        self, tower_devices.check_devices(devices), loss_reduction))
 
   @property
   def num_replicas_in_sync(self) -> int:
