@@ -49,6 +49,23 @@ def test_eval_batch_that_the_held_out_rows_do_not_fill_is_refused(tmp_path):
         model_dir=str(tmp_path), eval_batch_size=4096))
 
 
+def test_a_foreign_checkpoint_is_refused_and_kept(tmp_path):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('embedding', [2], initializer=tf1.zeros_initializer())
+    session.run(tf1.global_variables_initializer())
+    tf1.train.Saver().save(session, str(tmp_path / '2' / 'model.ckpt'), 3)
+  before = {p: p.read_bytes() for p in (tmp_path / '2').iterdir()}
+  with pytest.raises(ValueError, match='`hidden0/kernel` is missing'):
+    _train(tmp_path, 2, 10)
+  assert {p: p.read_bytes() for p in (tmp_path / '2').iterdir()} == before
+
+
+def test_a_model_dir_that_is_a_file_is_refused(tmp_path):
+  (tmp_path / '2').write_text('')
+  with pytest.raises(ValueError, match='`model_dir` must be a directory'):
+    _train(tmp_path, 2, 10)
+
+
 def test_on_a_tpu_each_gradient_is_summed_once_over_the_shards():
   # Built and not run: there is no TPU.
   def build():

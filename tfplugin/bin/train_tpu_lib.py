@@ -10,7 +10,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfplugin.bin import checkpoints
 from tfplugin.bin import datasets
+from tfplugin.bin import run_files
 from tfplugin.estimator import sharded_tpu_estimator
 from tfplugin.optimizers import cross_shard
 
@@ -93,7 +95,8 @@ def train(options: TpuOptions) -> dict[str, Any]:
 
   Raises:
     ValueError: The shards do not divide a batch size, the held-out rows do not
-      fill one batch, or the data are damaged.
+      fill one batch, the data are damaged, or the model_dir cannot be written
+      to or has a checkpoint that is corrupt or that of another model.
   """
   split = datasets.load_digits(options.data_file)
   eval_steps = len(split.test.labels) // options.eval_batch_size
@@ -103,9 +106,21 @@ def train(options: TpuOptions) -> dict[str, Any]:
         f'{len(split.test.labels)}. Received: {options.eval_batch_size}. '
         'Choose a smaller one.')
   estimator = make_estimator(options, split.num_classes)
+  # A TPU's is in a bucket, which is TensorFlow's to read.
+  if not options.use_tpu:
+    _check_model_dir(options.model_dir, split)
   estimator.train(make_input_fn(split.train, True),
                   max_steps=options.train_steps)
   return estimator.evaluate(make_input_fn(split.test, False), steps=eval_steps)
+
+
+def _check_model_dir(model_dir: str, split: datasets.Split) -> None:
+  """Raises unless a run can begin, or go on, in `model_dir`."""
+  expected = checkpoints.variable_shapes(
+      model_fn, split.test.inputs[:1], split.test.labels[:1],
+      tf.estimator.ModeKeys.EVAL, {'num_classes': split.num_classes})
+  checkpoints.check_model_dir(model_dir, expected)
+  run_files.make_dir('model_dir', model_dir)
 
 
 def make_estimator(options: TpuOptions, num_classes: int):
