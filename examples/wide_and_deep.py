@@ -145,7 +145,8 @@ def main(argv):
                              max_steps=_STEPS.value),
       tf.estimator.EvalSpec(make_input_fn(_BATCH_SIZE.value, False), steps=None,
                             start_delay_secs=0, throttle_secs=1))
-  logging.info('metrics: %s', metrics)
+  if metrics:  # A single process; in a cluster the evaluator logs them.
+    logging.info('metrics: %s', metrics)
 
 
 if __name__ == '__main__':

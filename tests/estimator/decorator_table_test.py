@@ -80,17 +80,17 @@ def _build(features, labels=None, mode=ModeKeys.TRAIN):
       features['x'], labels, mode)
 
 
-def _values(estimator):
-  return np.concatenate([estimator.get_variable_value('weight'),
-                         [estimator.get_variable_value('bias')]])
+def _values(estimator, scope):
+  return np.concatenate([estimator.get_variable_value(f'{scope}weight'),
+                         [estimator.get_variable_value(f'{scope}bias')]])
 
 
-def _check(model_fn, expected, input_fn=_input_fn, params=None):
+def _check(model_fn, expected, input_fn=_input_fn, params=None, scope=''):
   estimator = tf.estimator.Estimator(
       model_fn, params=params, config=tf.estimator.RunConfig(
           tf_random_seed=7, save_summary_steps=None, log_step_count_steps=None))
   estimator.train(input_fn, steps=1)
-  np.testing.assert_allclose(_values(estimator), expected, rtol=1e-5)
+  np.testing.assert_allclose(_values(estimator, scope), expected, rtol=1e-5)
   assert estimator.get_variable_value('global_step') == 1
   return estimator
 
@@ -225,6 +225,23 @@ def test_every_way_to_apply_an_optimizer(behavior, name, style):
   np.testing.assert_allclose(
       np.concatenate([values[f'{prefix}weight'], [values[f'{prefix}bias']]]),
       _one_step(name, style), rtol=1e-5)
+
+
+def test_optimizer_is_made_anywhere(behavior, name):
+  """In scopes, after the moving mean's update: momentum 0 takes the batch's."""
+
+  def model_fn(features, labels, mode):
+    norm = tf1.keras.layers.BatchNormalization(momentum=0.0, name='norm')
+    norm(features['x'], training=True)
+    updates = [tf.group(*norm.get_updates_for(features['x']))]
+    with tf1.variable_scope('a'), tf.name_scope('b'), \
+        tf1.control_dependencies(updates):
+      return _build(features, labels, mode)
+
+  estimator = _check(DECORATE[name](model_fn), _one_step(name), scope='a/')
+  share = MOVING_RATE if name == 'elastic_average' else 1.0
+  np.testing.assert_allclose(estimator.get_variable_value('norm/moving_mean'),
+                             share * X.mean(axis=0), rtol=1e-5)
 
 
 def test_evaluates_predicts_and_exports_what_was_trained(behavior, name,

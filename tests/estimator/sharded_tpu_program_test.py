@@ -41,14 +41,15 @@ def _input_fn(params):
 
 
 def _make(tmp_path, model_fn=_model_fn, num_shards=2, use_tpu=False,
-          train_batch_size=4, eval_batch_size=None, **tpu_config):
+          train_batch_size=4, eval_batch_size=None, devices=None,
+          **tpu_config):
   config = tf1.estimator.tpu.RunConfig(
       master='grpc://10.0.0.1:8470' if use_tpu else '', model_dir=str(tmp_path),
       tpu_config=tf1.estimator.tpu.TPUConfig(
           num_shards=num_shards, **tpu_config))
   return tfplugin_estimator.ShardedTPUEstimator(
       model_fn, config=config, use_tpu=use_tpu, eval_batch_size=eval_batch_size,
-      train_batch_size=train_batch_size)
+      train_batch_size=train_batch_size, devices=devices)
 
 
 def _after(steps):
@@ -186,6 +187,19 @@ def _nodes(graph_def):
   """All ops of a graph and of the functions in it."""
   functions = graph_def.library.function
   return [*graph_def.node, *(node for f in functions for node in f.node_def)]
+
+
+@pytest.mark.usefixtures('behavior')
+def test_shards_are_on_their_devices_in_turn(tmp_path):
+  """Built and not run: there are no GPUs."""
+  estimator = _make(tmp_path, num_shards=4, devices=['/gpu:0', '/gpu:1'])
+  with pytest.raises(_BuiltError) as built:
+    estimator.train(_input_fn, steps=1, hooks=[_StopHook()])
+  by_name = {node.name: node for node in built.value.args[0].node}
+  assert [by_name[f'{scope}matmul'].device[-5:] for scope in (
+      '', 'tower_1/', 'tower_2/', 'tower_3/')] == [
+          'GPU:0', 'GPU:1', 'GPU:0', 'GPU:1']
+  assert by_name['w'].device.endswith('CPU:0')
 
 
 def _groups_of_sums(nodes):
