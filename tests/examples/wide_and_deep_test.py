@@ -66,7 +66,7 @@ def test_a_cluster_learns_as_one_device_does_within_bounds(
   assert reader.get_tensor('stale_counter') >= 0
   # Rows come in any order, and steps of a cluster too: as much is learnt in as
   # many steps, about 0.015.
-  example = load_example('wide_and_deep')
+  example = load_example('examples/wide_and_deep.py')
   alone = _gain(example, tmp_path / 'one', 1)
   assert alone > 0
   assert 0.5 < _gain(example, tmp_path / 'cluster', 2) / alone < 2.0
