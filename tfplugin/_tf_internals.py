@@ -549,7 +549,36 @@ def is_compiled() -> bool:
       tf1.get_default_graph()))
 
 
-_BATCH_NORM_LOCK = threading.RLock()
+# Held while methods of a class of Keras are replaced.
+_KERAS_LOCK = threading.RLock()
+
+
+@contextlib.contextmanager
+def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
+  """Lets Keras losses be means where there is a strategy.
+
+  Inside any strategy a `tf.keras.losses.Loss` refuses its default reduction,
+  since most strategies would add the means of the replicas up. A private method
+  decides, which is replaced for a while; no argument of a loss says so.
+
+  Args:
+    applies: Whether the current thread is to use it.
+  """
+  base, reduction = tf.keras.losses.Loss, tf.keras.losses.Reduction
+  decide = base._get_reduction
+
+  def decide_with(loss):
+    if not applies():
+      return decide(loss)
+    return (reduction.SUM_OVER_BATCH_SIZE if loss.reduction == reduction.AUTO
+            else loss.reduction)
+
+  with _KERAS_LOCK:
+    base._get_reduction = decide_with
+    try:
+      yield
+    finally:
+      base._get_reduction = decide
 
 
 @contextlib.contextmanager
@@ -588,7 +617,7 @@ def batch_norm_moments(moments: Callable, applies: Callable[[], bool],
       return fused(layer, inputs, mask, training)
     return _batch_norm_as_if_fused(layer, inputs, training, moments)
 
-  with _BATCH_NORM_LOCK:
+  with _KERAS_LOCK:
     base._calculate_mean_and_var = calculate_with
     base._fused_batch_norm = fused_with
     try:

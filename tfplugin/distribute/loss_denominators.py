@@ -54,6 +54,8 @@ def _counts(ops: Sequence[tf.Operation]) -> list[tf.Tensor]:
   """Returns the denominators of the mean losses among `ops`, in order."""
   return [op.inputs[1] for op in ops
           if op.type == 'DivNoNan' and _DIVISION.search(op.name)
+          # Not that of each row, as `mean_pairwise_squared_error` has it.
+          and op.inputs[1].shape.rank == 0
           # Not the value of a metric, which divides what variables hold.
           and op.inputs[0].op.type == 'Sum']
 

@@ -186,10 +186,13 @@ class TowerRun:
     """Returns `[fn(0), fn(1), ...]`, each built in its tower."""
     scope = tf1.get_variable_scope()
     try:
-      _tf_internals.call_for_each_replica(
-          self._strategy, tf.autograph.experimental.do_not_convert(
-              lambda tower: self._in_tower(tower, fn, scope)),
-          args=(_tf_internals.regroup(tuple(range(self.num_towers))),))
+      # A mean within a tower is what its weight is for.
+      with _tf_internals.keras_means_of_losses(
+          lambda: current_tower() is not None):
+        _tf_internals.call_for_each_replica(
+            self._strategy, tf.autograph.experimental.do_not_convert(
+                lambda tower: self._in_tower(tower, fn, scope)),
+            args=(_tf_internals.regroup(tuple(range(self.num_towers))),))
       self.variables.check_all_taken()
     except RuntimeError as error:
       if 'merge_call' in str(error) and 'different number' in str(error):

@@ -57,11 +57,11 @@ def replicate_model_fn(
       reduced loss is the tensor `loss`.
     * loss = sum{towers} weight * loss[tower] with the tower's share of the rows
       as weight, or 1 for `loss_reduction=SUM`. Losses of
-      `tf.compat.v1.losses` that divide by a count divide by the count of the
-      whole batch. A division that you write yourself, such as a sum of masked
-      losses over the sum of the mask, is the tower's own. With SUM a
-      regularisation loss is added once per tower: divide it by the number of
-      devices.
+      `tf.compat.v1.losses` and `tf.keras.losses` that divide by a count divide
+      by the count of the whole batch. A division that you write yourself, such
+      as a sum of masked losses over the sum of the mask, is the tower's own.
+      With SUM a regularisation loss is added once per tower: divide it by the
+      number of devices. `mean_pairwise_squared_error` is a sum, too.
     * `tf.gradients` with respect to variables returns the gradient of the whole
       batch in each tower. What is made of it (clipped, decayed) is applied as
       tower 0 made it.

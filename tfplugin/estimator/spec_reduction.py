@@ -46,17 +46,17 @@ def reduce_specs(mode: str, specs: Sequence[Any],
   if specs[0].predictions is not None:
     replaced['predictions'] = concat(
         'predictions', [spec.predictions for spec in specs])
-  if mode == tf.estimator.ModeKeys.PREDICT:
-    if specs[0].export_outputs:
-      replaced['export_outputs'] = {
-          key: concat_export_output(
-              key, [spec.export_outputs[key] for spec in specs])
-          for key in specs[0].export_outputs}
-    return specs[0]._replace(**replaced)
-  loss = weighted_sum.weighted_sum([spec.loss for spec in specs], loss_weights)
-  # In the root scope: the name of this tensor is a contract.
-  with tf.name_scope(''):
-    replaced['loss'] = tf.identity(loss, name='loss')
+  if mode == tf.estimator.ModeKeys.PREDICT and specs[0].export_outputs:
+    replaced['export_outputs'] = {
+        key: concat_export_output(
+            key, [spec.export_outputs[key] for spec in specs])
+        for key in specs[0].export_outputs}
+  if specs[0].loss is not None:
+    loss = weighted_sum.weighted_sum(
+        [spec.loss for spec in specs], loss_weights)
+    # In the root scope: the name of this tensor is a contract.
+    with tf.name_scope(''):
+      replaced['loss'] = tf.identity(loss, name='loss')
   if metrics is not None:
     replaced['eval_metric_ops'] = metrics
   return specs[0]._replace(**replaced)
