@@ -119,6 +119,17 @@ def test_a_worker_that_waits_for_the_last_checkpoint_gets_it(
   del server
 
 
+def test_without_ps_there_is_no_listener(monkeypatch, tmp_path):
+  # TensorFlow's strategies for such a cluster refuse any.
+  specs = []
+  monkeypatch.setattr(tf.estimator, 'train_and_evaluate',
+                      lambda estimator, train_spec, _: specs.append(train_spec))
+  _set_task(monkeypatch, {'chief': ['localhost:1'], 'worker': ['localhost:2']},
+            'chief')
+  _run(tmp_path)
+  assert not specs[0].saving_listeners
+
+
 def test_a_worker_names_the_chief_that_does_not_start(monkeypatch, tmp_path):
   cluster = tf_config.make_cluster(1, 1)
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)

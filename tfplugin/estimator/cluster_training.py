@@ -81,7 +81,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   if task.task_type == 'worker':
     hook = wait_for_chief_hook.WaitForChiefHook(task, start_limit_secs)
     train_spec = train_spec._replace(hooks=(hook, *train_spec.hooks))
-  if task.task_type == 'chief' and _saves(estimator.config):
+  awaits = task.task_type == 'chief' and task.num_ps_replicas
+  if awaits and _saves(estimator.config):
     listener = last_save_listener.LastSaveListener(
         task, train_spec.max_steps, finish_limit_secs / 2)
     train_spec = train_spec._replace(
