@@ -138,7 +138,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
         'stale_gradients/dropped_fraction',
         staleness_ops.dropped_fraction(num_dropped.value(),
                                        num_applied.value()))
-    return parameter_server_base.with_train_op(spec, counted)
+    return parameter_server_base.with_fields(spec, train_op=counted)
 
 
 def _order_before_reads(read_step: tf.Tensor, gradients) -> None:

@@ -171,7 +171,7 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
     exchange.is_finished = True
     with tf1.control_dependencies([exchanged, *exchange.counts]):
       advanced = exchange.local_step.assign_add(1, read_value=False)
-    return parameter_server_base.with_train_op(spec, advanced)
+    return parameter_server_base.with_fields(spec, train_op=advanced)
 
 
 def _is_global_step(variable) -> bool:

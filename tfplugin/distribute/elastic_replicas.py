@@ -258,8 +258,12 @@ class ElasticReplicasExtended(mirrored_variables.OneNamePerVariable,
           f'Received: {type(result).__name__}. Call `strategy.run` inside a '
           '`tf.function` instead.')
     done = tf.nest.flatten(self._local_results(result.train_op))
+    # Estimator reports the sum of the losses that it is given.
+    losses = self._local_results(result.loss)
+    loss = _tf_internals.regroup(tuple(x / len(losses) for x in losses))
     with tf.control_dependencies(done):
-      return parameter_server_base.with_train_op(result, self._advance(state))
+      return parameter_server_base.with_fields(
+          result, loss=loss, train_op=self._advance(state))
 
   def _advance(self, state: ReplicasState):
     exchanged = self._exchange(state)

@@ -46,7 +46,8 @@ class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
     result = super()._call_for_each_replica(fn, args, kwargs)
     # Estimator calls once with the model_fn, then for parts of the scaffold.
     if hasattr(result, 'train_op'):
-      result = self._finish_step(result)
+      if result.train_op is not None:
+        result = self._finish_step(result)
       if self._in_multi_worker_mode() and not self.experimental_should_init:
         prompt_start.add_ready_op()
     return result
@@ -137,16 +138,16 @@ def unwrapped(variable: tf.Variable) -> tf.Variable:
   return variable
 
 
-def with_train_op(spec, train_op: tf.Operation):
-  """Returns an EstimatorSpec with another `train_op`.
+def with_fields(spec, **changed: Any):
+  """Returns an EstimatorSpec with other values of some fields.
 
   Not by its `_replace`, which refuses the values of several devices.
 
   Args:
     spec: What a model_fn returned, on one or several devices.
-    train_op: The operation.
+    **changed: Fields and their values.
   """
-  fields = dict(zip(spec._fields, spec), train_op=train_op)
+  fields = dict(zip(spec._fields, spec), **changed)
   return type(spec)._make(fields[name] for name in spec._fields)
 
 

@@ -146,7 +146,7 @@ def _rows(values: Any) -> Any:
 
 def _weighted_spec(result: Any, first: Any, weight: weighted_sum.Weight) -> Any:
   """Returns an EstimatorSpec as Estimator adds it up over the towers."""
-  if not hasattr(result, 'train_op') or result.loss is None:
+  if getattr(result, 'train_op', None) is None:
     return result
   return result._replace(
       loss=weighted_sum.weighted_sum([result.loss], [weight]),
