@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
 from tfplugin.distribute import tower_devices
 
@@ -14,6 +15,18 @@ def test_default_is_the_logical_cpus_without_gpu():
   # conftest makes four.
   assert tower_devices.check_devices(None) == [
       f'/device:CPU:{index}' for index in range(4)]
+
+
+def test_default_is_the_gpus_where_there_are_some(monkeypatch):
+  # Two GPUs, the second one divided in two.
+  parts = {'A': None, 'B': [tf.config.LogicalDeviceConfiguration(10)] * 2,
+           'cpu': None}
+  monkeypatch.setattr(tf.config, 'get_visible_devices', {
+      'GPU': ['A', 'B'], 'CPU': ['cpu']}.get)
+  monkeypatch.setattr(
+      tf.config, 'get_logical_device_configuration', parts.get)
+  assert tower_devices.check_devices(None) == [
+      f'/device:GPU:{index}' for index in range(3)]
 
 
 def test_default_does_not_initialise_the_runtime():

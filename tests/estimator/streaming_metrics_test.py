@@ -112,6 +112,43 @@ def test_metric_of_the_loss_is_that_of_the_batches(behavior, num_towers):
       np.mean([_A[rows].mean() for rows in _BATCHES]), rel=1e-5)
 
 
+def _keras_mean(value):
+  metric = tf.keras.metrics.Mean()
+  metric.update_state(value)
+  return metric
+
+
+@pytest.mark.parametrize('num_towers', (2, 3))
+@pytest.mark.parametrize('mean', (tf1.metrics.mean, _keras_mean),
+                         ids=('v1', 'keras'))
+def test_mean_of_a_number_per_batch(behavior, num_towers, mean):
+  found = _evaluate(lambda a: {
+      'mean': mean(tf.reduce_mean(a)), 'rows': mean(a),
+      'constant': mean(tf.constant(3.0))}, num_towers)
+  assert found['mean'] == pytest.approx(
+      np.mean([_A[rows].mean() for rows in _BATCHES]), rel=1e-5)
+  assert found['rows'] == pytest.approx(_A.mean(), rel=1e-5)
+  assert found['constant'] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize('rows', (5, 2, 1))
+def test_mean_where_the_number_of_rows_is_known(behavior, rows):
+  def model_fn(features, mode):
+    metrics = {'rows': tf1.metrics.mean(features),
+               'number': tf1.metrics.mean(tf.reduce_mean(features))}
+    return tf.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_mean(features), eval_metric_ops=metrics)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    spec = replicate.replicate_model_fn(
+        model_fn, devices=['/cpu:0', '/cpu:1'])(
+            tf.constant(_A[:rows]), mode='eval')
+    session.run(tf1.local_variables_initializer())
+    updates = {key: op for key, (_, op) in spec.eval_metric_ops.items()}
+    for found in session.run(updates).values():
+      assert found == pytest.approx(_A[:rows].mean(), rel=1e-5)
+
+
 def _rows(a, b):
   """What metrics are made of: each value has a row for each of `a` and `b`."""
   matrix = tf.stack([a, b], axis=1)

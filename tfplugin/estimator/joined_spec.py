@@ -37,7 +37,7 @@ def join(mode: str, run: tower_run.TowerRun, specs: Sequence[Any],
   losses = [spec.loss for spec in specs]
   consumers = [loss.consumers() for loss in losses]
   metrics = streaming_metrics.chain(
-      run, [spec.eval_metric_ops for spec in specs], rows, losses)
+      run, [spec.eval_metric_ops for spec in specs], rows)
   spec = spec_reduction.reduce_specs(mode, specs, loss_weights, metrics)
   streaming_metrics.share_loss(losses, spec.loss, consumers)
   return spec

@@ -69,9 +69,10 @@ def replicate_model_fn(
       the row-weighted mean where the variable asks for the mean (the moving
       statistics of batch normalisation do, see `batch_norm`).
     * Metrics share their variables; towers update them in turn. A metric of
-      the loss sees the loss of the batch, one of another number per batch (a
-      maximum, say) that of each tower. The mean over batches of a tensor is
-      refused.
+      the loss sees the loss of the batch. The mean of another number per batch
+      weighs that of each tower with its rows, which is right for means of rows;
+      any other metric of such a number (a maximum, say) sees it once per tower.
+      The mean over batches of a tensor is refused.
     * train_op, hooks and scaffold are those of tower 0.
     * Scalars in the batch go to every tower.
 

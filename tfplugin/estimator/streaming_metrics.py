@@ -10,7 +10,6 @@ to be merged, and none has to be one that can be added up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +18,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import tower_run
+from tfplugin.ops import row_shares
+from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
@@ -29,16 +30,19 @@ _READS = ('ReadVariableOp', 'ResourceGather', 'VariableShape',
 _ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
 
 
+# A variable of a metric, and an op that reads or writes it.
+Use = tuple[tf.Variable, tf.Operation]
+
+
 def chain(run: tower_run.TowerRun, metrics: Sequence[Mapping[str, Any]],
-          rows: Sequence[Any], losses: Sequence[tf.Tensor]) -> dict[str, Any]:
+          rows: Sequence[Any]) -> dict[str, Any]:
   """Returns the metrics of the whole batch.
 
   Args:
     run: The run that built the towers.
     metrics: For each tower its `eval_metric_ops`.
     rows: The number of rows of each tower. A tower without rows updates
-      nothing but metrics of the loss, which is that of the batch.
-    losses: The loss of each tower.
+      nothing.
 
   Returns:
     For each name the value of the shared variables and an update op that has
@@ -47,17 +51,16 @@ def chain(run: tower_run.TowerRun, metrics: Sequence[Mapping[str, Any]],
   Raises:
     ValueError: A metric is the mean over batches of a tensor.
   """
+  uses = [_uses(run, tower) for tower in range(len(metrics))]
   if len(metrics) > 1:
-    _check_rows(run)
+    _check_rows(uses[0])
+    _weigh_batches(uses, metrics, row_shares.row_shares(rows))
   before = []
   for tower, updates in enumerate(metrics):
     restored = []
     if tower:
-      uses = _uses(run, tower)
-      of_loss = _made_from(losses[tower], updates.values())
-      restored = _skip_if_empty(
-          [use for use in uses if use[1] not in of_loss], rows[tower], before)
-      for _, op in uses:
+      restored = _skip_if_empty(uses[tower], rows[tower], before)
+      for _, op in uses[tower]:
         _tf_internals.add_control_inputs(op, before)
     before = [_op(update) for _, update in updates.values()] + restored
   return {
@@ -84,13 +87,13 @@ def share_loss(losses: Sequence[tf.Tensor], total: tf.Tensor,
           _tf_internals.redirect_input(op, index, tf.cast(total, loss.dtype))
 
 
-def _check_rows(run: tower_run.TowerRun) -> None:
+def _check_rows(uses: Sequence[Use]) -> None:
   """Raises if a metric takes a batch as one, element by element.
 
   Its variables are no scalars, and it counts updates: by the same number
   whatever the batch. Others count rows.
   """
-  for variable, op in _uses(run, 0):
+  for variable, op in uses:
     if op.type in _ADDITIONS and variable.shape.rank and (
         tf.get_static_value(op.inputs[1]) is not None or
         variable.op.name.endswith(_MEAN_TENSOR)):
@@ -105,20 +108,42 @@ def _op(update: Any) -> tf.Operation:
   return update if isinstance(update, tf.Operation) else update.op
 
 
-def _made_from(loss: tf.Tensor, pairs: Iterable[tuple[Any, Any]],
-               ) -> set[tf.Operation]:
-  """Returns all ops behind those updates that `loss` is behind of."""
-  made = set()
-  for _, update in pairs:
-    pending, behind = [_op(update)], set()
-    while pending:
-      op = pending.pop()
-      if op not in behind:
-        behind.add(op)
-        pending += [tensor.op for tensor in op.inputs] + op.control_inputs
-    if loss.op in behind:
-      made |= behind
-  return made
+def _weigh_batches(uses: Sequence[Sequence[Use]],
+                   metrics: Sequence[Mapping[str, Any]],
+                   shares: Sequence[weighted_sum.Weight]) -> None:
+  """Lets means over batches of a number count each batch once.
+
+  A mean that every tower adds the same count to is not of rows, but of one
+  number for each batch. What a tower adds is multiplied by its share of the
+  rows, so that means of rows become that of the batch, and a number that all
+  towers have, such as the loss of the batch, stays what it is.
+  """
+  for key in metrics[0]:
+    additions = [
+        [(variable, op) for variable, op in tower_uses
+         if op.type in _ADDITIONS and not variable.shape.rank
+         and op in _behind(tower[key][1])]
+        for tower_uses, tower in zip(uses, metrics)]
+    counts = [{variable.ref(): tf.get_static_value(op.inputs[1])
+               for variable, op in tower} for tower in additions]
+    if any(count is not None and all(count == other.get(variable)
+                                     for other in counts)
+           for variable, count in counts[0].items()):
+      for tower, share in zip(additions, shares):
+        for _, op in tower:
+          _tf_internals.redirect_input(op, 1, weighted_sum.weighted_sum(
+              [op.inputs[1]], [share]))
+
+
+def _behind(update: Any) -> set[tf.Operation]:
+  """Returns the op of `update`, and all ops that it waits for."""
+  pending, behind = [_op(update)], set()
+  while pending:
+    op = pending.pop()
+    if op not in behind:
+      behind.add(op)
+      pending += [tensor.op for tensor in op.inputs] + op.control_inputs
+  return behind
 
 
 def _after(updates: Sequence[Any]) -> Any:
@@ -131,15 +156,14 @@ def _after(updates: Sequence[Any]) -> Any:
             else tf.identity(last))
 
 
-def _uses(run: tower_run.TowerRun, tower: int,
-          ) -> list[tuple[tf.Variable, tf.Operation]]:
+def _uses(run: tower_run.TowerRun, tower: int) -> list[Use]:
   """Returns variables of metrics and the ops of `tower` that use them."""
   own = set(run.ops_of(tower))
   return [(variable, op) for variable in run.variables.streaming
           for op in variable.handle.consumers() if op in own]
 
 
-def _skip_if_empty(uses: Sequence[tuple[tf.Variable, tf.Operation]], rows: Any,
+def _skip_if_empty(uses: Sequence[Use], rows: Any,
                    before: Sequence[tf.Operation]) -> list[tf.Operation]:
   """Lets variables that `uses` write keep the value if there are no `rows`.
 
