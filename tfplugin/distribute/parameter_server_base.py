@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
+from tfplugin.distribute import keras_sessions
 from tfplugin.distribute import one_strategy
 from tfplugin.distribute import prompt_start
 
@@ -62,6 +63,7 @@ class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
 
 
 class ParameterServerStrategy(one_strategy.OneStrategy,
+                              keras_sessions.NoKerasSessions,
                               tf1.distribute.Strategy):
   """A strategy that builds graphs for a v1 session, and says so otherwise."""
 

@@ -11,6 +11,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import keras_sessions
 from tfplugin.distribute import one_strategy
 from tfplugin.distribute import tower_devices
 from tfplugin.distribute import tower_extended
@@ -20,7 +21,8 @@ from tfplugin.distribute import tower_weights
 tf1 = tf.compat.v1
 
 
-class TowerStrategy(one_strategy.OneStrategy, tf1.distribute.Strategy):
+class TowerStrategy(one_strategy.OneStrategy, keras_sessions.NoKerasSessions,
+                    tf1.distribute.Strategy):
   """Trains on several devices of one process with the numbers of one device.
 
   Every device (a *tower*) computes its part of a batch; all of them share one
