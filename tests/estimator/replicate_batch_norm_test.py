@@ -37,6 +37,18 @@ def _keras_v1(x, training):
   return y
 
 
+def _keras_model(x, training):
+  inputs = tf.keras.Input(x.shape[1:])
+  layer = tf.keras.layers.BatchNormalization(momentum=.9)
+  model = tf.keras.Model(inputs, layer(inputs))
+  y = model(x, training=training)
+  updates = model.get_updates_for(x)
+  assert len(updates) == 2
+  for update in updates:
+    tf1.add_to_collection(tf1.GraphKeys.UPDATE_OPS, update)
+  return y
+
+
 _LAYERS = {
     'tf.layers, fused': _tf_layers,
     'tf.layers, not fused': lambda x, training: _tf_layers(
@@ -55,6 +67,7 @@ _LAYERS = {
     'keras, rank 2': lambda x, training: _keras(
         x[:, 0, 0], training)[:, None, None],
     'keras, v1': _keras_v1,
+    'keras, in a model': _keras_model,
     'keras, synchronized': lambda x, training: _keras(
         x, training, synchronized=True),
 }
@@ -79,23 +92,25 @@ def _model_fn(features, labels, mode, params):
       eval_metric_ops={'mean': tf1.metrics.mean(h)})
 
 
-def _after_training(model_fn, layer, rows, steps=3):
+def _after_training(model_fn, layer, rows, steps=3, known=True):
   """Returns the losses of `steps` steps, and every variable after them."""
   with tf.Graph().as_default(), tf1.Session() as session:
-    spec = model_fn(
-        tf.constant(_ROWS[:rows]), tf.constant(np.arange(rows) * .5),
-        mode=_TRAIN, params={'layer': _LAYERS[layer]})
+    x = tf1.placeholder(tf.float32, [rows if known else None, 2, 3, 2])
+    y = tf1.placeholder(tf.float32, [rows if known else None])
+    spec = model_fn(x, y, mode=_TRAIN, params={'layer': _LAYERS[layer]})
     session.run(tf1.global_variables_initializer())
-    losses = [session.run([spec.loss, spec.train_op])[0]
+    feed = {x: _ROWS[:rows], y: np.arange(rows) * .5}
+    losses = [session.run([spec.loss, spec.train_op], feed)[0]
               for _ in range(steps)]
     return losses, {v.name: session.run(v) for v in tf1.global_variables()}
 
 
-def _assert_as_one_device(layer, rows, num_towers):
+def _assert_as_one_device(layer, rows, num_towers, known=True):
   model_fn = replicate.replicate_model_fn(
       _model_fn, devices=[f'/cpu:{i}' for i in range(num_towers)],
       batch_norm='sync')
-  losses, variables = _after_training(model_fn, layer, rows)
+  losses, variables = _after_training(
+      model_fn, layer, rows, known=known)
   expected_losses, expected = _after_training(_model_fn, layer, rows)
   np.testing.assert_allclose(losses, expected_losses, rtol=2e-4)
   assert sorted(variables) == sorted(expected)
@@ -113,7 +128,7 @@ def test_sync_trains_every_layer_as_one_device(layer):
     'tf.layers, fused', 'tf.layers, not fused', 'keras'))
 def test_sync_trains_a_batch_smaller_than_the_towers_as_one_device(
     behavior, layer):
-  _assert_as_one_device(layer, rows=2, num_towers=3)
+  _assert_as_one_device(layer, rows=2, num_towers=3, known=False)
 
 
 def test_sync_evaluates_with_the_moving_statistics(behavior):
