@@ -104,6 +104,16 @@ def test_context_of_one_input_for_all_shards(tmp_path, num_shards, deployment):
       estimator.get_variable_value('w'), [[3.0]], rtol=1e-6)
 
 
+@pytest.mark.parametrize('decorate, expected', (
+    (tfplugin_estimator.drop_stale_gradients(staleness=0), 3.0),
+    (tfplugin_estimator.clip_variables(rules={'w': 0}, max_norm=2.0), 2.0)))
+def test_decorators_that_change_the_update(tmp_path, decorate, expected):
+  estimator = _make(tmp_path, decorate(_model_fn))
+  estimator.train(_input_fn, steps=1)
+  np.testing.assert_allclose(
+      estimator.get_variable_value('w'), [[expected]], rtol=1e-6)
+
+
 class _Counting(tf1.train.SessionRunHook):
   """Counts the steps that it sees."""
 

@@ -108,6 +108,8 @@ def drop_stale_gradients(
     training_spec.check_applied(
         interception, decorator_stack.DROP_STALE,
         f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
+    if not isinstance(spec, tf.estimator.EstimatorSpec):
+      return spec  # The spec of TPUEstimator, which makes its scaffold later.
     optimizers = [*interception.wrappers, *interception.honoured]
     return stale_counter_saver.with_counters(
         _with_local_counters(spec, optimizers), call.config, optimizers)
