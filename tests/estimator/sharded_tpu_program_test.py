@@ -104,6 +104,7 @@ def test_context_of_one_input_for_all_shards(tmp_path, num_shards, deployment):
       estimator.get_variable_value('w'), [[3.0]], rtol=1e-6)
 
 
+@pytest.mark.usefixtures('behavior')
 @pytest.mark.parametrize('decorate, expected', (
     (tfplugin_estimator.drop_stale_gradients(staleness=0), 3.0),
     (tfplugin_estimator.clip_variables(rules={'w': 0}, max_norm=2.0), 2.0)))

@@ -46,28 +46,33 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
                    weights: tower_weights.TowerWeights, sum_gradients: bool,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """See `TowerStrategy.build_towers`."""
-    run = tower_run.TowerRun(self._container_strategy(), weights, sum_gradients)
+    outer = self._run
+    run = tower_run.TowerRun(
+        self._container_strategy(), weights, sum_gradients, outer)
     self._run = run
     try:
       return run, run.build(fn)
     finally:
-      self._run = None
+      self._run = outer
 
   def _call_for_each_replica(self, fn, args, kwargs):
     tower_devices.check_present(self._compute_devices)
-    if not _in_graph():
+    if self._run is None and not _in_graph():
       return super()._call_for_each_replica(fn, args, kwargs)
     per_tower = [_tf_internals.select_replica(tower, (args, kwargs))
                  for tower in range(self._num_replicas_in_sync)]
-    weights = tower_weights.weights_of(
-        row_shares.row_shares([_rows(values) for values in per_tower]),
-        self._loss_reduction)
+    if self._run is not None:  # Within a merge call, inside of a branch, say.
+      weights, sums = self._run.weights, self._run.gradients_are_summed
+    else:
+      sums, weights = True, tower_weights.weights_of(
+          row_shares.row_shares([_rows(values) for values in per_tower]),
+          self._loss_reduction)
 
     def call(tower: int):
       tower_args, tower_kwargs = per_tower[tower]
       return fn(*tower_args, **tower_kwargs)
 
-    run, results = self.build_towers(call, weights, sum_gradients=True)
+    run, results = self.build_towers(call, weights, sums)
     return _tf_internals.regroup(tuple(
         _weighted_spec(result, results[0], weight)
         for result, weight in zip(results, run.weights.loss)))

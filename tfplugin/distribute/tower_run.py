@@ -147,16 +147,18 @@ class TowerRun:
     weights: The `TowerWeights` of the batch.
     variables: The `SharedVariables`.
     num_towers: How many towers there are.
+    summed: The `SummedGradients` of this run, and of those inside it.
   """
 
   def __init__(self, strategy, weights: tower_weights.TowerWeights,
-               sum_gradients: bool):
+               sum_gradients: bool, outer: Optional[TowerRun] = None):
     """Prepares a run.
 
     Args:
       strategy: A `TowerStrategy`.
       weights: How much each tower counts.
       sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
+      outer: The run whose gradients this one applies, or None.
     """
     self.weights = weights
     self.variables = tower_variables.SharedVariables()
@@ -166,7 +168,8 @@ class TowerRun:
     self._graph = tf1.get_default_graph()
     self._collections = tower_collections.TowerCollections(
         self._graph, self.num_towers)
-    self._summed = tower_gradients.SummedGradients()
+    self.summed = (outer.summed if outer is not None else
+                   tower_gradients.SummedGradients())
     self._views = {}
     self._names = {}
     self._waits = ['its start'] * self.num_towers
@@ -246,7 +249,7 @@ class TowerRun:
     """Sums `gradient`, one value per tower, over the towers."""
     total = weighted_sum.weighted_sum(
         self._per_tower(strategy, gradient), self.weights.loss)
-    self._summed.add(total)
+    self.summed.add(total)
     return total
 
   def sum_unweighted(self, strategy, gradient, towers: Sequence[int]):
@@ -254,13 +257,13 @@ class TowerRun:
     values = self._per_tower(strategy, gradient)
     total = weighted_sum.weighted_sum(
         [values[tower] for tower in towers], [1.0] * len(towers))
-    self._summed.add(total)
+    self.summed.add(total)
     return total
 
   def gradient_to_apply(self, gradient):
     """Returns the one gradient of all towers that an optimizer applies."""
     values = self._strategy.experimental_local_results(gradient)
-    if len(values) == 1 or self._summed.made_from_sum(values[0]):
+    if len(values) == 1 or self.summed.made_from_sum(values[0]):
       return values[0]
     return weighted_sum.weighted_sum(values, self.weights.loss)
 
