@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import threading
 import weakref
 from collections.abc import Iterator
@@ -654,3 +655,87 @@ def _batch_norm_as_if_fused(layer, inputs: tf.Tensor, training,
       tf.where(training, variance, broadcast(layer.moving_variance)),
       broadcast(layer.beta), broadcast(layer.gamma), layer.epsilon)
   return tf.cast(outputs, inputs.dtype)
+
+
+class _SlicedVariable(saveable_object.SaveableObject):
+  """What makes a variable of several devices be saved as a slice.
+
+  A Saver reads and restores the slices of a partitioned variable through their
+  handle, which several devices do not have in common. A SaveableObject it asks.
+  """
+
+  @property
+  def specs(self):
+    return self._saveable.specs
+
+  def restore(self, restored_tensors, restored_shapes):
+    return self._saveable.restore(restored_tensors, restored_shapes)
+
+  @functools.cached_property
+  def _saveable(self):
+    info = self._get_save_slice_info()
+    saveable = self._gather_saveables_for_checkpoint()['VARIABLE_VALUE'](
+        info.full_name)
+    for spec in saveable.specs:
+      spec.slice_spec = info.spec
+    return saveable
+
+
+class _SliceableVariable:
+  """Goes in front of the class of a variable of several devices."""
+
+  def _set_save_slice_info(self, save_slice_info):
+    super()._set_save_slice_info(save_slice_info)
+    self.__class__ = _subclass(type(self), _SlicedVariable)
+
+
+@functools.cache
+def _subclass(*bases: type) -> type:
+  """One class for the same bases, with the name of the one of TensorFlow."""
+  (variable,) = [base for base in bases if issubclass(base, tf.Variable)]
+  return type(variable.__name__, bases, {})
+
+
+def make_sliceable(variable: tf.Variable) -> None:
+  """Lets a variable of several devices be a part of a partitioned one.
+
+  TensorFlow's strategies with a copy per device have no partitioned variables,
+  as a Saver could not save them. What a Saver asks for is not public.
+
+  Args:
+    variable: A new variable, made in a graph; others are left alone.
+  """
+  if (is_distributed_variable(variable) and
+      not tf1.executing_eagerly_outside_functions()):
+    variable.__class__ = _subclass(_SliceableVariable, type(variable))
+
+
+def make_fetchable(value: object) -> None:
+  """Lets a session fetch a value of several devices: the first one's.
+
+  It is fetched when the values of all devices are there. A session looks for
+  the tensor to fetch under a private name.
+
+  Args:
+    value: What a function returned on every device; others than tensors and
+      operations of a graph are left alone.
+  """
+  if not isinstance(value, values.PerReplica) or not all(
+      isinstance(v, (tf.Tensor, tf.Operation)) for v in value.values):
+    return
+  first = value.values[0]
+  with tf1.control_dependencies(value.values):
+    element = tf.identity(first) if tf.is_tensor(first) else tf.no_op()
+  value._as_graph_element = lambda: element
+
+
+def read_after(variable: tf.Variable, operation: tf.Operation):
+  """What an assignment returns: `operation` with the value that comes after it.
+
+  Nothing is read unless the value is used. Assignments make it privately.
+
+  Args:
+    variable: A resource variable made in a graph.
+    operation: What assigns to it.
+  """
+  return variable._lazy_read(operation)

@@ -54,6 +54,18 @@ def sgd():
   return tf1.train.GradientDescentOptimizer(0.5)
 
 
+class AdvancesStep(tf1.train.GradientDescentOptimizer):
+  """What a model_fn does that advances the step apart from its optimizers."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    with tf.control_dependencies([super().apply_gradients(grads_and_vars)]):
+      return tf1.assign_add(global_step, 1).op
+
+
+def advances_step():
+  return AdvancesStep(0.5)
+
+
 def adam():
   return tf1.train.AdamOptimizer(0.5)
 
@@ -94,8 +106,10 @@ def test_gradient_at_the_bound_is_applied(behavior):
   assert slow.value('stale_gradients/num_applied') == 1
 
 
-def test_gradient_beyond_the_bound_changes_nothing(behavior):
-  fast, slow, before = overtake(staleness=2, overtaken_by=3)
+@pytest.mark.parametrize('make_optimizer', [sgd, advances_step])
+def test_gradient_beyond_the_bound_changes_nothing(behavior, make_optimizer):
+  fast, slow, before = overtake(
+      staleness=2, overtaken_by=3, make_optimizer=make_optimizer)
   np.testing.assert_array_equal(fast.value('w'), before)
   assert fast.value('b').tolist() == [-0.5, -0.5, -0.5]
   assert fast.value('global_step') == 3

@@ -73,6 +73,20 @@ def test_center_follows_the_synchronous_rule(behavior, settings):
   assert worker.value('global_step') == 6 // period
 
 
+def test_step_that_the_model_advances_counts_communications(behavior):
+  def beside_optimizer(features, labels, mode):
+    spec = model_fn(features, labels, mode)
+    advanced = tf1.assign_add(tf1.train.get_global_step(), 1)
+    return spec._replace(train_op=tf.group(spec.train_op, advanced.op),
+                         loss=tf.bitwise.invert(advanced))
+
+  worker = strategy_worker.StrategyWorker(
+      make(communication_period=3, moving_rate=0.4), beside_optimizer)
+  worker.step(6)
+  # Two communications; the optimizer advances the step, too.
+  assert worker.value('global_step') == 4
+
+
 def test_checkpoint_holds_center_and_first_device_slots(behavior, tmp_path):
   def momentum(*args):
     return model_fn(*args, lambda: tf1.train.MomentumOptimizer(RATE, 0.9))

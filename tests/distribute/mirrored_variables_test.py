@@ -1,7 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the names of `tf.Variable` under strategies that copy it."""
+"""Tests of variables of strategies that copy them: names, parts, fetches."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -43,9 +44,9 @@ def model_fn(features, labels, mode):
       mode, loss=loss, train_op=tf.group(train_op, counted))
 
 
-def plain_steps(directory, steps):
+def plain_steps(directory, steps, fn=model_fn):
   estimator = tf1.estimator.Estimator(
-      lambda features, labels, mode: model_fn(features, labels, mode),
+      lambda features, labels, mode: fn(features, labels, mode),
       model_dir=str(directory))
   estimator.train(lambda: tf1.data.Dataset.from_tensors(0).repeat(),
                   steps=steps)
@@ -102,3 +103,65 @@ def test_saver_made_on_the_devices_saves_the_mean(behavior, strategy, tmp_path):
   estimator.train(lambda: tf1.data.Dataset.from_tensors(0).repeat(), steps=1)
   assert estimator.get_variable_names() == ['statistic']
   assert estimator.get_variable_value('statistic') == 3.0
+
+
+def partitioned_fn(features, labels, mode):
+  """The gradient of `matrix` is itself. Slots get the names of the parts."""
+  del features, labels
+  with tf1.variable_scope('net', partitioner=tf1.fixed_size_partitioner(2)):
+    matrix = tf1.get_variable(
+        'matrix', [4, 2], initializer=tf1.ones_initializer())
+    loss = tf.reduce_sum(tf.square(matrix)) / 2
+    train_op = tf1.train.MomentumOptimizer(0.5, 0.9).minimize(
+        loss, tf1.train.get_global_step())
+  return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+@pytest.mark.parametrize('strategy', STRATEGIES)
+def test_checkpoint_of_parts_goes_there_and_back(behavior, strategy, tmp_path):
+  estimator = plain_steps(tmp_path, 1, partitioned_fn)
+  names = estimator.get_variable_names()
+  assert sorted(names) == [
+      'global_step', 'net/matrix', 'net/matrix/t_0/Momentum',
+      'net/matrix/t_1/Momentum']
+  worker = strategy_worker.StrategyWorker(
+      STRATEGIES[strategy](), partitioned_fn, checkpoint_dir=str(tmp_path))
+  # The sum over two devices, or the mean: both have what was restored.
+  devices = 1 if strategy == 'elastic' else 2
+  assert worker.step() == devices * 8 * 0.5 ** 2 / 2
+  path = worker.save(str(tmp_path / 'model.ckpt-2'))
+  worker.close()
+  assert sorted(n for n, _ in tf.train.list_variables(path)) == sorted(names)
+  estimator = plain_steps(tmp_path, 1, partitioned_fn)
+  value, velocity = 1.0, 0.0
+  for gradients in (1, 2 if strategy == 'clipping' else 1, 1):
+    velocity = 0.9 * velocity + gradients * value
+    value -= 0.5 * velocity
+  np.testing.assert_allclose(
+      estimator.get_variable_value('net/matrix'), np.full([4, 2], value),
+      rtol=1e-5)
+
+
+@pytest.mark.parametrize('strategy', STRATEGIES)
+def test_saver_of_trainable_parts(behavior, strategy, tmp_path):
+  worker = strategy_worker.StrategyWorker(
+      STRATEGIES[strategy](), partitioned_fn,
+      make_saver=lambda: tf1.train.Saver(tf1.trainable_variables()))
+  path = worker.save(str(tmp_path / 'model.ckpt'))
+  worker.close()
+  assert tf.train.list_variables(path) == [('net/matrix', [4, 2])]
+  assert tf.train.load_variable(path, 'net/matrix').tolist() == [[1, 1]] * 4
+
+
+@pytest.mark.parametrize('strategy', STRATEGIES)
+def test_session_fetches_what_run_returns(behavior, strategy):
+
+  def fn():
+    context = tf.distribute.get_replica_context()
+    return {'index': 5 + tf.identity(context.replica_id_in_sync_group)}
+
+  with tf.Graph().as_default() as graph:
+    made = STRATEGIES[strategy]().run(fn)
+    graph.finalize()
+    with tf1.Session() as session:
+      assert session.run(made) == {'index': 5}

@@ -1,11 +1,16 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the parameter-server strategies share: counting and refusing."""
+"""What the parameter-server strategies share: counting, the step, refusing."""
 
 import pytest
 import tensorflow as tf
 
+from tfplugin.distribute import elastic_average_extended
+from tfplugin.distribute import elastic_average_strategy
 from tfplugin.distribute import parameter_server_base as base
+from tfplugin.testing import strategy_worker
+
+tf1 = tf.compat.v1
 
 CLUSTER = tf.train.ClusterSpec({
     'chief': ['a:1'], 'worker': ['b:1', 'c:1'], 'ps': ['d:1', 'e:1']})
@@ -32,3 +37,38 @@ def test_reduction_towards_tensors_is_no_optimizers():
   variable = tf.Variable(1.0)
   assert base.updates_variables([(1.0, variable)])
   assert not base.updates_variables([(1.0, variable), (1.0, tf.ones([]))])
+
+
+def beside_optimizers(features, labels, mode):
+  """Two optimizers; the step is advanced after them, and is the loss."""
+  del features, labels
+  step = tf1.train.get_global_step()
+  trained = [
+      tf1.train.GradientDescentOptimizer(0.5).minimize(
+          tf1.get_variable(name, initializer=1.0)) for name in 'ab']
+  with tf.control_dependencies(trained):
+    advanced = tf1.assign_add(step, 1)
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=tf.cast(advanced, tf.float32), train_op=advanced.op)
+
+
+@pytest.mark.parametrize('devices', [None, ['/cpu:0', '/cpu:1']])
+def test_step_that_the_model_advances_counts_communications(behavior, devices):
+  strategy = elastic_average_strategy.ElasticAverageStrategy(
+      communication_period=2, moving_rate=0.5)
+  if devices:
+    # As on a worker with two GPUs, which there are not.
+    strategy._extended = elastic_average_extended.ElasticAverageExtended(
+        strategy, tf.distribute.cluster_resolver.TFConfigClusterResolver(),
+        strategy.extended._settings, devices)
+  worker = strategy_worker.StrategyWorker(strategy, beside_optimizers)
+  # The gradient is 1 on each device, and they are summed. Centre and copy meet.
+  moved = 0.5 * len(devices or '1')
+  for step in range(1, 5):
+    worker.step()
+    communications = step // 2
+    assert worker.value('local_step') == step
+    assert worker.value('global_step') == communications
+    for name in 'ab':
+      assert worker.center(name) == 1 - moved * communications
+      assert worker.value(name) == 1 - moved * (communications + step % 2)

@@ -1,6 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Strategies in Estimators: canned ones, checkpoints with and without."""
+"""Canned estimators under every strategy, against one device.
+
+All batches are the same, and the elastic centre goes all the way to the copies:
+then each strategy's rule gives the values of one device.
+"""
+
+import functools
+import shutil
 
 import numpy as np
 import pytest
@@ -10,30 +17,38 @@ from tfplugin import distribute
 
 tf1 = tf.compat.v1
 
-pytestmark = [
-    pytest.mark.filterwarnings('ignore:.*deprecated'),
-    pytest.mark.filterwarnings('ignore:.*was not decreasing')]
+pytestmark = pytest.mark.filterwarnings('ignore:.*deprecated')
 
+CPUS = ['/cpu:0', '/cpu:1']
+STEPS = 2
+
+# strategy: (how to make it, what STEPS steps add to the global step)
 STRATEGIES = {
-    'elastic': lambda: distribute.ElasticAverageStrategy(
-        communication_period=2),
-    'drop_stale': lambda: distribute.DropStaleGradientStrategy(staleness=0),
-    'clipping': lambda: distribute.VariableClippingStrategy(
-        distribute.DropStaleGradientStrategy(staleness=9),
-        {'kernel|weights': 0}, 10.0),
+    'elastic': (lambda: distribute.ElasticAverageStrategy(
+        communication_period=STEPS, moving_rate=1.0), 1),
+    'elastic_devices': (lambda: distribute.ElasticAverageStrategy(
+        communication_period=STEPS, moving_rate=0.5, devices=CPUS), 1),
+    'drop_stale': (
+        lambda: distribute.DropStaleGradientStrategy(staleness=0), STEPS),
+    'tower': (lambda: distribute.TowerStrategy(CPUS), STEPS),
+    'cross_shard': (lambda: distribute.CrossShardStrategy(CPUS), STEPS),
+    'clipping': (lambda: distribute.VariableClippingStrategy(
+        distribute.DropStaleGradientStrategy(staleness=0),
+        {'kernel|weights': 0}, 100.0), STEPS),
 }
 
-ROWS = np.random.RandomState(0).randn(64, 4).astype(np.float32)
-WORDS = np.array([['a', ''], ['b', 'c']] * 32)
+ROWS = np.random.RandomState(0).randn(8, 4).astype(np.float32)
+WORDS = np.array([['a', ''], ['b', 'c']] * 4)
 LABELS = (ROWS.sum(axis=1) > 0).astype(np.int64)
 
 NUMERIC = [tf.feature_column.numeric_column('x', (4,))]
 SPARSE = [tf.feature_column.categorical_column_with_hash_bucket('words', 8)]
+MEAN = tf1.losses.Reduction.SUM_OVER_BATCH_SIZE
 
 
-def input_fn(batches=200):
-  return tf1.data.Dataset.from_tensor_slices(
-      ({'x': ROWS, 'words': WORDS}, LABELS)).repeat().batch(16).take(batches)
+def input_fn():
+  return tf1.data.Dataset.from_tensors(
+      ({'x': ROWS, 'words': WORDS}, LABELS)).repeat()
 
 
 def receiver_fn():
@@ -44,123 +59,157 @@ def receiver_fn():
 
 CANNED = {
     'DNNClassifier': lambda **kwargs: tf1.estimator.DNNClassifier(
-        [8, 4], NUMERIC, batch_norm=True, **kwargs),
+        [2], NUMERIC, batch_norm=True, loss_reduction=MEAN, **kwargs),
     'LinearClassifier': lambda **kwargs: tf1.estimator.LinearClassifier(
-        NUMERIC + SPARSE, **kwargs),
+        NUMERIC + SPARSE, loss_reduction=MEAN, **kwargs),
     'DNNLinearCombinedClassifier': lambda **kwargs: (
         tf1.estimator.DNNLinearCombinedClassifier(
             linear_feature_columns=SPARSE, dnn_feature_columns=NUMERIC,
-            dnn_hidden_units=[4], **kwargs)),
+            dnn_hidden_units=[2], loss_reduction=MEAN, **kwargs)),
 }
 
 
-def config_of(strategy):
+def config_of(strategy=None):
+  make_strategy, _ = STRATEGIES.get(strategy, (lambda: None, 0))
   return tf1.estimator.RunConfig(
-      train_distribute=STRATEGIES[strategy](), tf_random_seed=1,
+      train_distribute=make_strategy(), tf_random_seed=1,
+      save_checkpoints_steps=100, save_summary_steps=None,
       log_step_count_steps=None)
 
 
-def weights_of(estimator):
+def contents_of(estimator):
   return {name: estimator.get_variable_value(name)
           for name in estimator.get_variable_names()}
 
 
-@pytest.mark.parametrize('canned', CANNED)
+@pytest.fixture(scope='module', name='plain')
+def fixture_plain(tmp_path_factory):
+  """Trains on one device; once for all strategies."""
+
+  @functools.cache
+  def train(behavior, canned):
+    directory = tmp_path_factory.mktemp(f'{behavior}-{canned}')
+    estimator = CANNED[canned](
+        config=config_of(), model_dir=str(directory / 'end'))
+    estimator.train(input_fn, steps=1)
+    shutil.copytree(directory / 'end', directory / 'start')
+    estimator.train(input_fn, steps=STEPS)
+    return directory / 'start', contents_of(estimator)
+
+  return train
+
+
+def served_logits(export_dir):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    model = tf1.saved_model.load(session, ['serve'], export_dir)
+    signature = model.signature_def['predict']
+    return session.run(signature.outputs['logits'].name, {
+        signature.inputs['x'].name: ROWS,
+        signature.inputs['words'].name: WORDS})[:, 0]
+
+
+@pytest.mark.parametrize('behavior, canned', [
+    *(('v2', canned) for canned in CANNED),
+    # It has what the others have.
+    ('v1', 'DNNLinearCombinedClassifier')], indirect=['behavior'])
 @pytest.mark.parametrize('strategy', STRATEGIES)
 def test_canned_estimator_trains_evaluates_predicts_and_exports(
-    strategy, canned, tmp_path):
+    behavior, strategy, canned, plain, tmp_path):
+  start, expected = plain(behavior, canned)
+  shutil.copytree(start, tmp_path / 'model')
   estimator = CANNED[canned](
-      config=config_of(strategy), model_dir=str(tmp_path))
-  exporter = tf.estimator.BestExporter(serving_input_receiver_fn=receiver_fn)
-  tf.estimator.train_and_evaluate(
-      estimator,
-      tf.estimator.TrainSpec(input_fn, max_steps=6),
-      tf.estimator.EvalSpec(input_fn, steps=4, throttle_secs=0,
-                            exporters=exporter))
-  # No strategy here, on the same directory.
-  plain = CANNED[canned](model_dir=str(tmp_path))
-  metrics = plain.evaluate(lambda: input_fn(4))
-  assert metrics['global_step'] == 6
-  logits = np.array([p['logits'][0] for p in plain.predict(
-      lambda: input_fn(4))])
+      config=config_of(strategy), model_dir=str(tmp_path / 'model'))
+  steps = STRATEGIES[strategy][1]
+  estimator.train(input_fn, steps=steps)
+  contents = contents_of(estimator)
+  assert contents.pop('global_step') == 1 + steps
+  assert sorted([*contents, 'global_step']) == sorted(expected)
+  for name, value in contents.items():
+    np.testing.assert_allclose(
+        value, expected[name], rtol=1e-4, atol=1e-6, err_msg=name)
+  predictions = estimator.predict(input_fn, yield_single_examples=False)
+  logits = next(predictions)['logits'][:, 0]
+  metrics = estimator.evaluate(input_fn, steps=1)
   assert metrics['accuracy'] == np.mean((logits > 0) == (LABELS == 1))
-  (export,) = (tmp_path / 'export' / 'best_exporter').iterdir()
-  serve = tf.saved_model.load(str(export)).signatures['predict']
-  served = serve(x=tf.constant(ROWS), words=tf.constant(WORDS))
+  np.testing.assert_allclose(metrics['average_loss'], np.mean(
+      np.log1p(np.exp(np.where(LABELS, -logits, logits)))), rtol=1e-5)
+  export_dir = estimator.export_saved_model(
+      str(tmp_path / 'export'), receiver_fn)
   np.testing.assert_allclose(
-      served['logits'].numpy()[:, 0], logits, rtol=1e-4, atol=1e-6)
+      served_logits(export_dir.decode()), logits, rtol=1e-4, atol=1e-6)
+
+
+def model_fn(features, labels, mode):
+  """The gradient of `kernel` is 1; each step takes 0.5 off."""
+  del labels
+  kernel = tf1.get_variable(
+      'kernel', [4, 1], initializer=tf1.ones_initializer())
+  if mode == tf.estimator.ModeKeys.PREDICT:
+    return tf1.estimator.EstimatorSpec(
+        mode, predictions=tf.matmul(features['x'], kernel))
+  loss = tf.reduce_sum(kernel)
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=tf1.train.MomentumOptimizer(0.5, 0.0).minimize(
+          loss, tf1.train.get_global_step()))
+
+
+def estimator_of(directory, strategy=None, fn=model_fn, **kwargs):
+  return tf1.estimator.Estimator(
+      fn, model_dir=str(directory), config=config_of(strategy), **kwargs)
 
 
 @pytest.mark.parametrize('strategy', STRATEGIES)
-def test_checkpoint_continues_without_strategy_and_with_it_again(
+def test_train_and_evaluate_exports_and_goes_on_without_strategy_and_with_it(
     behavior, strategy, tmp_path):
-  make = CANNED['DNNClassifier']
-  plain = make(model_dir=str(tmp_path))
-  plain.train(input_fn, steps=2)
-  names = plain.get_variable_names()
-  with_strategy = make(config=config_of(strategy), model_dir=str(tmp_path))
-  with_strategy.train(input_fn, steps=2)
-  assert plain.get_variable_names() == names
-  plain.train(input_fn, steps=2)
-  with_strategy.train(input_fn, steps=2)
-  assert plain.get_variable_value('global_step') == 8
+  steps = STRATEGIES[strategy][1]
+  exporter = tf.estimator.BestExporter(serving_input_receiver_fn=receiver_fn)
+  tf1.estimator.train_and_evaluate(
+      estimator_of(tmp_path, strategy),
+      tf.estimator.TrainSpec(input_fn, max_steps=steps),
+      tf.estimator.EvalSpec(input_fn, steps=1, exporters=exporter))
+  (export,) = (tmp_path / 'export' / 'best_exporter').iterdir()
+  assert (export / 'saved_model.pb').exists()
+  plain = estimator_of(tmp_path)
+  plain.train(input_fn, steps=1)
+  estimator_of(tmp_path, strategy).train(input_fn, steps=steps)
+  assert plain.get_variable_names() == [
+      'global_step', 'kernel', 'kernel/Momentum']
+  assert plain.get_variable_value('global_step') == 2 * steps + 1
+  # Five steps in all.
+  np.testing.assert_allclose(
+      plain.get_variable_value('kernel'), np.full([4, 1], 1 - 5 * 0.5))
 
 
 @pytest.mark.parametrize('strategy', STRATEGIES)
 def test_warm_start_reaches_what_is_saved(behavior, strategy, tmp_path):
-  make = CANNED['DNNClassifier']
-  source = make(model_dir=str(tmp_path / 'source'))
-  source.train(input_fn, steps=5)
-  started = make(
-      config=config_of(strategy).replace(save_checkpoints_steps=1),
-      model_dir=str(tmp_path / 'started'),
-      warm_start_from=str(tmp_path / 'source'))
-  started.train(input_fn, steps=1)
-  reader = tf.train.load_checkpoint(
-      str(tmp_path / 'started' / 'model.ckpt-0'))
-  kernel = 'dnn/hiddenlayer_0/kernel'
-  np.testing.assert_array_equal(
-      reader.get_tensor(kernel), source.get_variable_value(kernel))
+  estimator_of(tmp_path / 'source').train(input_fn, steps=3)
+  steps = STRATEGIES[strategy][1]
+  estimator = estimator_of(
+      tmp_path / 'started', strategy,
+      warm_start_from=tf1.estimator.WarmStartSettings(
+          str(tmp_path / 'source'), vars_to_warm_start='kernel'))
+  estimator.train(input_fn, steps=steps)
+  assert tf.train.load_variable(
+      str(tmp_path / 'started' / 'model.ckpt-0'), 'kernel').tolist() == [
+          [-0.5]] * 4
+  assert estimator.get_variable_value('kernel').tolist() == [[-1.5]] * 4
 
 
+@pytest.mark.filterwarnings('ignore:.*was not decreasing')
 @pytest.mark.parametrize('strategy', STRATEGIES)
 def test_stop_if_no_decrease_hook_and_scaffold_saver(strategy, tmp_path):
-  def model_fn(features, labels, mode):
-    del labels
-    w = tf1.get_variable('kernel', [4, 1], initializer=tf1.ones_initializer())
-    unsaved = tf1.get_variable('unsaved', initializer=2.0)
-    loss = tf.reduce_mean(tf.matmul(features['x'], w) * 0 + unsaved)
-    train_op = tf1.train.GradientDescentOptimizer(0.1).minimize(
-        loss, tf1.train.get_global_step(), var_list=[w])
-    saver = tf1.train.Saver([w, tf1.train.get_global_step()])
-    return tf1.estimator.EstimatorSpec(
-        mode, loss=loss, train_op=train_op,
-        scaffold=tf1.train.Scaffold(saver=saver))
+  def fn(features, labels, mode):
+    spec = model_fn(features, labels, mode)
+    tf1.get_variable('unsaved', initializer=2.0)
+    saver = tf1.train.Saver(
+        tf1.trainable_variables()[:1] + [tf1.train.get_global_step()])
+    return spec._replace(scaffold=tf1.train.Scaffold(saver=saver))
 
-  estimator = tf1.estimator.Estimator(
-      model_fn, model_dir=str(tmp_path), config=config_of(strategy))
+  estimator = estimator_of(tmp_path, strategy, fn)
   hook = tf.estimator.experimental.stop_if_no_decrease_hook(
       estimator, 'loss', 1, run_every_secs=None, run_every_steps=1)
   estimator.train(input_fn, hooks=[hook], steps=2)
-  assert sorted(estimator.get_variable_names()) == ['global_step', 'kernel']
-
-
-@pytest.mark.parametrize('strategy', ['elastic', 'drop_stale'])
-def test_keras_optimizer_of_v2_estimator_is_refused(strategy, tmp_path):
-  estimator = tf.estimator.DNNClassifier(
-      [4], NUMERIC, model_dir=str(tmp_path), config=config_of(strategy))
-  with pytest.raises(TypeError, match='tf.compat.v1.estimator'):
-    estimator.train(input_fn, steps=1)
-
-
-def test_keras_optimizer_with_a_copy_per_device_is_refused(tmp_path):
-  config = tf1.estimator.RunConfig(
-      train_distribute=distribute.ElasticAverageStrategy(
-          devices=['/cpu:0', '/cpu:1']))
-  estimator = tf.estimator.DNNClassifier(
-      [4], NUMERIC, model_dir=str(tmp_path), config=config)
-  with pytest.raises(TypeError, match="count_steps='local'"):
-    estimator.train(input_fn, steps=1)
+  assert estimator.get_variable_names() == ['global_step', 'kernel']
 
 
 def test_keras_model_to_estimator_saves_the_center(tmp_path):
@@ -179,21 +228,3 @@ def test_keras_model_to_estimator_saves_the_center(tmp_path):
   # The gradient is 1: the copy goes 1 -> .5 -> 0, the centre a quarter of it.
   (name,) = [n for n in estimator.get_variable_names() if 'kernel' in n]
   assert estimator.get_variable_value(name).tolist() == [[0.75]]
-
-
-def test_keras_optimizer_trains_where_every_step_counts(tmp_path):
-  config = tf1.estimator.RunConfig(
-      train_distribute=distribute.ElasticAverageStrategy(
-          count_steps='local', communication_period=2))
-  estimator = tf.estimator.DNNClassifier(
-      [4], NUMERIC, model_dir=str(tmp_path), config=config)
-  estimator.train(input_fn, steps=3)
-  assert estimator.get_variable_value('global_step') == 3
-
-
-def test_strategy_inside_a_strategy_raises():
-  outer, inner = STRATEGIES['elastic'](), STRATEGIES['drop_stale']()
-  with tf.Graph().as_default(), outer.scope():
-    with pytest.raises(RuntimeError, match='strategy'):
-      with inner.scope():
-        pass

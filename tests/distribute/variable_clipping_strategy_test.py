@@ -95,16 +95,28 @@ def test_predicate_selects_by_name(behavior):
       worker.value('other'), [[0.5**0.5, 0.5**0.5]], rtol=1e-6)
 
 
-@pytest.mark.parametrize('base', ['ps', 'drop_stale'])
+@pytest.mark.parametrize('base', ['ps', 'drop_stale', 'mirrored'])
 def test_parts_are_clipped_jointly_along_the_split(behavior, base):
   def partitioned(*args):
     with tf1.variable_scope('', initializer=tf1.constant_initializer(5.0)):
       return model_fn(*args, partitioner=tf1.fixed_size_partitioner(2))
-  worker = train(BASES[base](), {'^table': 0}, partitioned)
-  # Each column is [4, 4, 4, 4] over two parts: norm 8.
-  for part in range(2):
-    np.testing.assert_allclose(
-        worker.value(f'table/part_{part}'), np.full([2, 2], 0.5), rtol=1e-6)
+
+  copies = []
+
+  def make_saver():
+    for part in tf1.trainable_variables()[:2]:
+      copies.extend(tf.identity(v) for v in tf.distribute.get_strategy(
+          ).experimental_local_results(part))
+    return tf1.train.Saver()
+
+  worker = strategy_worker.StrategyWorker(
+      VariableClippingStrategy(BASES[base](), {'^table': 0}, 1.0),
+      partitioned, make_saver=make_saver)
+  worker.step()
+  assert len(copies) == (4 if base == 'mirrored' else 2)
+  # Each column is [4, 4, 4, 4] over two parts: norm 8; or [3, 3, 3, 3].
+  for part in worker.session.run(copies):
+    np.testing.assert_allclose(part, np.full([2, 2], 0.5), rtol=1e-6)
 
 
 def test_checkpoint_is_that_of_the_base(behavior, tmp_path):

@@ -67,13 +67,13 @@ class ClippingState:
     Returns:
       (components, results) of all parts, or None.
     """
-    group = self._groups[variable.ref()]
-    updated = self._updated.setdefault(id(group), {})
-    updated[variable.ref()] = (component, result)
-    if len(updated) < len(group):
+    # A variable has a component per device, in the order of the devices.
+    self._updated.setdefault(variable.ref(), []).append((component, result))
+    updated = [self._updated.get(v.ref())
+               for v in self._groups[variable.ref()]]
+    if not all(updated):
       return None
-    del self._updated[id(group)]
-    return tuple(zip(*[updated[v.ref()] for v in group]))
+    return tuple(zip(*[components.pop(0) for components in updated]))
 
 
 class ClippingExtended:
@@ -145,7 +145,7 @@ class ClippingExtended:
 
 
 class MirroredClippingExtended(ClippingExtended,
-                               mirrored_variables.OneNamePerVariable):
+                               mirrored_variables.MirroredInGraph):
   """Goes in front of an extended class that has a copy per device."""
 
 

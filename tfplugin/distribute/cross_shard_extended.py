@@ -76,7 +76,7 @@ class GroupReduction:
         first:first + len(self.worker_devices)]
 
 
-class LocalExtended(GroupReduction, mirrored_variables.OneNamePerVariable,
+class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,
                     _tf_internals.MirroredExtended):
   """The devices of one host."""
 
@@ -86,7 +86,7 @@ class LocalExtended(GroupReduction, mirrored_variables.OneNamePerVariable,
                      cross_device_ops=packed_reduction.PackedReduction())
 
 
-class ClusterExtended(GroupReduction, mirrored_variables.OneNamePerVariable,
+class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
                       _tf_internals.CollectiveAllReduceExtended):
   """The devices of every worker of a cluster, by TensorFlow's collectives."""
 

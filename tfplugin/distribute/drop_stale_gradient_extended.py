@@ -100,9 +100,9 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
       return tf.no_op() if group else ()
     if variable is not _global_step():
       return update(var, fn, args, kwargs, group)
-    done = _if_fresh(
-        state, lambda: update(var, fn, args, kwargs, group=False))
-    return done if group else (done,)
+    result = _tf_internals.read_after(variable, _if_fresh(
+        state, lambda: update(var, fn, args, kwargs, group=False)))
+    return result if group else (result,)
 
   def _update_non_slot(self, colocate_with, fn, args, kwargs, group):
     state = self._states.get(tf1.get_default_graph())

@@ -26,7 +26,8 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
   variables, not its slots, not global_step. The step is read before the first
   variable is, and one decision holds for all variables and all optimizers of
   the step. What the model assigns by itself, such as batch norm's moving
-  averages, happens also in a dropped step.
+  averages, happens also in a dropped step, save to global_step: a dropped step
+  does not advance it.
 
   Every worker counts its steps in the local int64 variables
   `stale_gradients/num_applied` and `stale_gradients/num_dropped`; the chief

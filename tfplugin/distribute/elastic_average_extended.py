@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute import elastic_exchange
 from tfplugin.distribute import elastic_settings
 from tfplugin.distribute import elastic_variables
@@ -159,10 +160,13 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
 
     counted = count() if exchange.always_communicates else tf1.cond(
         exchange.communicating, count, lambda: tf.constant(False))
+    done = counted.op
     if not exchange.is_finished:
       exchange.counts.append(counted)
-      counted = tf.no_op()
-    return counted if group else (counted,)
+      done = tf.no_op()
+    result = _tf_internals.read_after(
+        parameter_server_base.unwrapped(var), done)
+    return result if group else (result,)
 
   def _finish_step(self, spec):
     exchange = self._exchange()

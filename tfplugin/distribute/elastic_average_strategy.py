@@ -45,8 +45,9 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
 
   `session.run(variable)` and a `Saver` take the centre; computations take the
   copy. With the default `count_steps` global_step counts the communications of
-  all workers, so that `max_steps` and learning rate schedules do, too; it must
-  be advanced by the optimizer for that.
+  all workers, so that `max_steps` and learning rate schedules do, too, whether
+  an optimizer advances it or the model_fn itself. A local step is a step of the
+  session, however many optimizers are applied in it.
 
   In a cluster pass `RunConfig(experimental_max_worker_delay_secs=0)`, too: by
   default TensorFlow delays worker k by 5 s * (k + 1).

@@ -78,6 +78,10 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     here = self._get()
     return here.value() if isinstance(here, tf.Variable) else here
 
+  def _set_save_slice_info(self, save_slice_info):
+    super()._set_save_slice_info(save_slice_info)
+    _tf_internals.set_save_slice_info(self.center, save_slice_info)
+
   def _update_replica(self, update_fn, value, **kwargs):
     return update_fn(self._get_on_device_or_primary(), value, **kwargs)
 
@@ -98,7 +102,7 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     return {'VARIABLE_VALUE': saveable}
 
 
-class ElasticReplicasExtended(mirrored_variables.OneNamePerVariable,
+class ElasticReplicasExtended(mirrored_variables.MirroredInGraph,
                               _tf_internals.MirroredExtended):
   """A copy per device; all devices run the elastic rule at the same time.
 
@@ -173,6 +177,7 @@ class ElasticReplicasExtended(mirrored_variables.OneNamePerVariable,
       copies = super()._create_variable(
           lambda **kw: create_copy(None, **kw), **kwargs)
     copies.__class__ = ElasticReplicatedVariable
+    _tf_internals.make_sliceable(copies)
     copies.center = center
     copies.local_center = None
     if self._settings.rho and trainable:
@@ -235,7 +240,9 @@ class ElasticReplicasExtended(mirrored_variables.OneNamePerVariable,
 
     counted = tf1.cond(self._is_due(self._state()), count,
                        lambda: tf.constant(False))
-    return counted if group else (counted,)
+    with tf.control_dependencies([counted]):
+      step = var.read_value()
+    return step if group else (step,)
 
   def _call_for_each_replica(self, fn, args, kwargs):
     state = self._state()

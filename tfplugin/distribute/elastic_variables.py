@@ -74,8 +74,7 @@ def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
     does with its slots; SHARED for the global step and for types that have no
     average; ELASTIC for the rest.
   """
-  collections = kwargs.get('collections') or ()
-  if tf1.GraphKeys.GLOBAL_STEP in collections:
+  if parameter_server_base.is_global_step(kwargs):
     return Role.SHARED
   if parameter_server_base.is_local(kwargs):
     return Role.LOCAL

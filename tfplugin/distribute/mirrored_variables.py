@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A copy of each variable per device, one of which is saved."""
+"""A copy of each variable per device, and checkpoints as of one device."""
 
 from __future__ import annotations
 
@@ -14,14 +14,23 @@ from tfplugin.distribute import elastic_variables
 tf1 = tf.compat.v1
 
 
-class OneNamePerVariable:
+class MirroredInGraph:
   """Goes in front of an extended class that mirrors variables.
 
-  In a graph TensorFlow lists the copies of a `tf.Variable` beside the variable
-  that they are copies of: checkpoints get a `<name>/replica_1`, which those of
-  one device lack. Here such a variable is listed once, as one of `get_variable`
-  is.
+  In a graph a variable is made, saved and fetched as on one device:
+
+  * TensorFlow lists the copies of a `tf.Variable` beside the variable that they
+    are copies of: checkpoints get a `<name>/replica_1`, which those of one
+    device lack. Here such a variable is listed once, as one of `get_variable`
+    is.
+  * TensorFlow ignores partitioners. Slots can be named after the parts of a
+    variable, and then be other ones than on one device. Here it is partitioned.
+  * What `strategy.run` returns can be fetched by a session, as by the hooks of
+    `tf.estimator.experimental` that stop a training.
   """
+
+  def _allow_variable_partition(self):
+    return _is_graph()
 
   def _create_variable(self, next_creator, **kwargs):
     if is_unlisted(kwargs):
@@ -30,7 +39,15 @@ class OneNamePerVariable:
     variable = super()._create_variable(next_creator, **kwargs)
     if type(variable) is _tf_internals.SyncOnReadVariable:
       variable.__class__ = ReducedAnywhere
+    _tf_internals.make_sliceable(variable)
     return variable
+
+  def _call_for_each_replica(self, fn, args, kwargs):
+    result = super()._call_for_each_replica(fn, args, kwargs)
+    # Estimator takes an EstimatorSpec apart by itself.
+    if _is_graph() and not hasattr(result, 'train_op'):
+      tf.nest.map_structure(_tf_internals.make_fetchable, result)
+    return result
 
 
 class ReducedAnywhere(_tf_internals.SyncOnReadVariable):
@@ -48,6 +65,11 @@ class ReducedAnywhere(_tf_internals.SyncOnReadVariable):
     return context.merge_call(lambda _: read())
 
 
+def _is_graph() -> bool:
+  """Whether this builds a v1 graph, not eagerly or a `tf.function`."""
+  return not tf1.executing_eagerly_outside_functions()
+
+
 def is_unlisted(kwargs: dict[str, Any]) -> bool:
   """Whether a variable creator is asked for copies that must not be listed.
 
@@ -57,8 +79,7 @@ def is_unlisted(kwargs: dict[str, Any]) -> bool:
   """
   beside = kwargs.get('colocate_with')
   has_copies = beside is None or _tf_internals.is_distributed_variable(beside)
-  return (has_copies and 'collections' not in kwargs and
-          not tf1.executing_eagerly_outside_functions())
+  return has_copies and 'collections' not in kwargs and _is_graph()
 
 
 def _unlisting(next_creator):

@@ -24,13 +24,29 @@ class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
 
   Local variables, such as those of metrics, are made on the worker; TensorFlow
   would put them on a parameter server, where all workers share them.
+
+  Every assignment to the global step passes `_update`, be it an optimizer's or
+  the model_fn's own.
   """
 
   def _create_variable(self, next_creator, **kwargs):
+    if is_global_step(kwargs):
+      return self._create_global_step(next_creator, **kwargs)
     if not is_local(kwargs):
       return super()._create_variable(next_creator, **kwargs)
     with self._on_worker():
       return self._create_var_creator(next_creator, **kwargs)(**kwargs)
+
+  def _create_global_step(self, next_creator, **kwargs):
+    """Wraps the step, as TensorFlow does where there are several devices."""
+    collections, kwargs['collections'] = kwargs['collections'], []
+    step = _tf_internals.AggregatingVariable(
+        self._container_strategy(),
+        unwrapped(super()._create_variable(next_creator, **kwargs)),
+        tf.VariableAggregation.ONLY_FIRST_REPLICA)
+    for key in collections:
+      tf1.add_to_collection(key, step)
+    return step
 
   def _on_worker(self):
     """Places ops on this worker's device, whatever was asked for outside."""
@@ -127,6 +143,15 @@ def is_local(kwargs: dict[str, Any]) -> bool:
   collections = kwargs.get('collections') or ()
   return (tf1.GraphKeys.LOCAL_VARIABLES in collections or
           tf1.GraphKeys.METRIC_VARIABLES in collections)
+
+
+def is_global_step(kwargs: dict[str, Any]) -> bool:
+  """Whether the arguments of a variable creator ask for the global step.
+
+  Args:
+    kwargs: What a variable creator was called with.
+  """
+  return tf1.GraphKeys.GLOBAL_STEP in (kwargs.get('collections') or ())
 
 
 def unwrapped(variable: tf.Variable) -> tf.Variable:
