@@ -47,6 +47,10 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
   global_step is held from the second reading to the end of the update, and the
   bound is exact among the workers that lock. It serialises the updates.
 
+  Of several instances in one graph each decides by itself, and where one has
+  just advanced global_step another counts that as 1: give a bound above 0, or
+  use `tfplugin.estimator.drop_stale_gradients`, which decides once for all.
+
   Variables created:
     stale_counter: float32, [], global, beside global_step. All workers' drops.
       A second instance in the same graph calls it <name>_1/stale_counter. An
