@@ -47,6 +47,25 @@ the references above; with `count_steps='local'` the global step is 3. In
 over a `CrossShardStrategy`, with a bound that nothing reaches.
 """
 
+OUTSIDE_TEXT = """
+## Outside Estimator
+
+Under v2 behaviour, with v1 optimizers and both kinds of Keras optimizers:
+`strategy.run`, with and without tf.function, and `Model.fit`, `evaluate`,
+`predict` and saved models, each against numpy in `strategy_keras_test.py`. What
+is refused is so by a RuntimeError that says what to use, in
+`strategy_bad_input_test.py`.
+
+| strategy | `strategy.run` | Keras models |
+| --- | --- | --- |
+| `ElasticAverageStrategy`, with parameter servers | refused | refused |
+| `ElasticAverageStrategy(devices)` | equal | equal |
+| `DropStaleGradientStrategy` | refused | refused |
+| `TowerStrategy` | equal | equal |
+| `CrossShardStrategy` | equal | equal |
+| `VariableClippingStrategy` over `MirroredStrategy` | equal | equal |
+"""
+
 STEPS = 3
 MOVING_RATE = 0.25
 MAX_NORM = 0.5
@@ -312,7 +331,7 @@ def render():
     cell = 'refused' if isinstance(outcome, str) else 'equal'
     lines.append('| ' + ' | '.join(
         [f'`{strategy}`', *[cell] * len(KERAS_MODELS)]) + ' |')
-  return '\n'.join(lines) + '\n'
+  return '\n'.join([*lines, '', OUTSIDE_TEXT.strip()]) + '\n'
 
 
 def test_document_holds_the_table():
