@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the variables that towers share."""
 
+import contextlib
+
 import pytest
 import tensorflow as tf
 
@@ -118,3 +120,25 @@ def test_warm_start_initializes_what_is_shared(behavior, tmp_path):
     session.run(tf1.global_variables_initializer())
     assert [v.tolist() for v in session.run([whole, *parts])] == [
         [5.0], [1.0, 2.0], [3.0]]
+
+
+@pytest.mark.parametrize('inside', (True, False))
+def test_warm_start_with_another_vocabulary(behavior, inside, tmp_path):
+  (tmp_path / 'old').write_text('a\nb\nc\n')
+  (tmp_path / 'new').write_text('c\nd\na\n')
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('rows', initializer=[[1.0], [2.0], [3.0]])
+    session.run(tf1.global_variables_initializer())
+    source = tf1.train.Saver().save(session, str(tmp_path / 'model'))
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      rows = tf1.get_variable(
+          'rows', [3, 1], initializer=tf1.ones_initializer())
+    # Estimator calls it in the scope, a decorated model_fn has left it.
+    with strategy.scope() if inside else contextlib.nullcontext():
+      tf1.train.warm_start(source, var_name_to_vocab_info={
+          'rows': tf1.train.VocabInfo(
+              str(tmp_path / 'new'), 3, 0, str(tmp_path / 'old'))})
+    session.run(tf1.global_variables_initializer())
+    assert session.run(rows).tolist() == [[3.0], [0.0], [1.0]]
