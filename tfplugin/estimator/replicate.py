@@ -75,6 +75,9 @@ def replicate_model_fn(
       The mean over batches of a tensor is refused.
     * train_op, hooks and scaffold are those of tower 0.
     * Scalars in the batch go to every tower.
+    * Where the batch has fewer rows than there are towers, some get none: the
+      ops of the model must take that. Canned linear estimators with sparse
+      columns do not.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`; `features` and `labels` are

@@ -1,0 +1,69 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the model_fns of canned estimators in towers, against one device."""
+
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfplugin
+
+tf1 = tf.compat.v1
+
+pytestmark = pytest.mark.filterwarnings('ignore:.*deprecated')
+
+_ROWS = np.random.RandomState(0).randn(7, 4).astype(np.float32)
+_WORDS = np.array([['a', ''], ['b', 'c'], ['a', 'c'], ['', 'b'], ['b', 'd'],
+                   ['e', ''], ['a', 'a']])
+_LABELS = (_ROWS.sum(axis=1) > 0).astype(np.int64)
+_NUMERIC = [tf.feature_column.numeric_column('x', (4,))]
+_SPARSE = [tf.feature_column.categorical_column_with_hash_bucket('words', 8)]
+_MEAN = tf1.losses.Reduction.SUM_OVER_BATCH_SIZE
+
+_CANNED = {
+    'DNNClassifier': lambda **kwargs: tf1.estimator.DNNClassifier(
+        [3], _NUMERIC, batch_norm=True, loss_reduction=_MEAN, **kwargs),
+    'LinearClassifier': lambda **kwargs: tf1.estimator.LinearClassifier(
+        _NUMERIC + _SPARSE, loss_reduction=_MEAN, **kwargs),
+    'DNNLinearCombinedClassifier': lambda **kwargs: (
+        tf1.estimator.DNNLinearCombinedClassifier(
+            linear_feature_columns=_SPARSE, dnn_feature_columns=_NUMERIC,
+            dnn_hidden_units=[2], loss_reduction=_MEAN, **kwargs)),
+}
+
+
+def _input_fn():
+  # Batches of 5 and 2 rows.
+  return tf1.data.Dataset.from_tensor_slices(
+      ({'x': _ROWS, 'words': _WORDS}, _LABELS)).batch(5)
+
+
+def _assert_same(found, expected):
+  assert sorted(found) == sorted(expected)
+  for name, value in expected.items():
+    np.testing.assert_allclose(
+        found[name], value, rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize('canned', _CANNED)
+def test_canned_model_fn_equals_one_device(canned, tmp_path):
+  config = tf.estimator.RunConfig(tf_random_seed=1, save_summary_steps=None)
+  plain = _CANNED[canned](config=config, model_dir=str(tmp_path / 'plain'))
+  plain.train(_input_fn, steps=1)
+  shutil.copytree(tmp_path / 'plain', tmp_path / 'towers')
+  towers = tf1.estimator.Estimator(
+      tfplugin.replicate_model_fn(
+          plain.model_fn, _MEAN, ['/cpu:0', '/cpu:1'], batch_norm='sync'),
+      str(tmp_path / 'towers'), config)
+  results = []
+  for estimator in (plain, towers):
+    estimator.train(_input_fn)
+    variables = {name: estimator.get_variable_value(name)
+                 for name in estimator.get_variable_names()}
+    rows = list(estimator.predict(_input_fn))
+    results.append((variables, estimator.evaluate(_input_fn), {
+        'logits': [row['logits'] for row in rows]}))
+  for found, expected in zip(results[1], results[0]):
+    _assert_same(found, expected)
