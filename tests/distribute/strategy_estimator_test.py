@@ -197,7 +197,7 @@ def test_warm_start_reaches_what_is_saved(behavior, strategy, tmp_path):
 
 @pytest.mark.filterwarnings('ignore:.*was not decreasing')
 @pytest.mark.parametrize('strategy', STRATEGIES)
-def test_stop_if_no_decrease_hook_and_scaffold_saver(strategy, tmp_path):
+def test_stopping_hooks_and_scaffold_saver(strategy, tmp_path):
   def fn(features, labels, mode):
     spec = model_fn(features, labels, mode)
     tf1.get_variable('unsaved', initializer=2.0)
@@ -208,8 +208,12 @@ def test_stop_if_no_decrease_hook_and_scaffold_saver(strategy, tmp_path):
   estimator = estimator_of(tmp_path, strategy, fn)
   hook = tf.estimator.experimental.stop_if_no_decrease_hook(
       estimator, 'loss', 1, run_every_secs=None, run_every_steps=1)
-  estimator.train(input_fn, hooks=[hook], steps=2)
+  stop = tf.estimator.experimental.make_early_stopping_hook(
+      estimator, lambda: True, run_every_secs=None, run_every_steps=1)
+  estimator.train(input_fn, hooks=[hook, stop], steps=9)
   assert estimator.get_variable_names() == ['global_step', 'kernel']
+  # The first step asks to stop, and the second one sees it.
+  assert estimator.get_variable_value('global_step') == STRATEGIES[strategy][1]
 
 
 def test_keras_model_to_estimator_saves_the_center(tmp_path):
