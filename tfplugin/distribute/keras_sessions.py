@@ -14,16 +14,18 @@ class NoKerasSessions:
 
   Without eager execution `Model.compile` configures a session for the strategy
   whose scope it is in; in that session it would initialise variables in its own
-  way. An Estimator configures a strategy before it enters the scope.
+  way. An Estimator configures a strategy before it enters the scope, and a
+  metric inside of a model_fn, in a replica, may ask for a session of its own.
   """
 
   def configure(self, *args: Any, **kwargs: Any) -> None:
     """See `tf.distribute.Strategy.configure`; not for Keras.
 
     Raises:
-      RuntimeError: In the scope of a strategy.
+      RuntimeError: In the scope of a strategy, and in no replica.
     """
-    if tf.distribute.has_strategy():
+    if (tf.distribute.has_strategy() and
+        tf.distribute.in_cross_replica_context()):
       raise RuntimeError(
           f'{self.described_as} does not train by `Model.fit` in a graph. '
           'Received: `Model.compile` without eager execution. Use an '
