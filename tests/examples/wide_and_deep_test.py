@@ -15,7 +15,9 @@ _ROOT = pathlib.Path(__file__).absolute().parents[2]
 _PROGRAM = [sys.executable, str(_ROOT / 'examples/wide_and_deep.py')]
 _STEPS = 500
 _TIME_LIMIT_SECS = 150
-_MAX_NORM = 1.05
+# Below the norm that most vectors start with, about 0.88 (16 numbers of a
+# truncated normal of 0.25): whatever the order of steps, the bound is met.
+_MAX_NORM = 0.8
 
 
 def _run(command, model_dir):
@@ -60,12 +62,11 @@ def test_a_cluster_learns_as_one_device_does_within_bounds(
   for name, table in tables.items():
     norms = np.linalg.norm(table, axis=1)
     assert np.max(norms) <= _MAX_NORM * (1 + 1e-6), name
-    # The bound is one that is met: vectors start near 1.
     assert np.sum(norms > _MAX_NORM * (1 - 1e-6)) > 0, name
   assert reader.get_tensor('global_step') >= _STEPS
   assert reader.get_tensor('stale_counter') >= 0
   # Rows come in any order, and steps of a cluster too: as much is learnt in as
-  # many steps, about 0.015.
+  # many steps, about 0.013.
   example = load_example('examples/wide_and_deep.py')
   alone = _gain(example, tmp_path / 'one', 1)
   assert alone > 0
