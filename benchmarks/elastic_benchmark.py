@@ -117,7 +117,7 @@ def _start(variant, server, cluster, task):
   """Builds and initializes a variant; returns its session and step."""
   kind, _, period = variant.partition(' ')
   graph = tf.Graph()
-  with graph.as_default(), graph.container(variant.replace(' ', '_')):
+  with graph.as_default(), graph.container(variant.replace(' ', '.')):
     step, starts = _BUILDERS[kind](cluster, task, int(period or 0))
     ready = tf1.report_uninitialized_variables(tf1.global_variables())
     initialize = tf1.global_variables_initializer()
