@@ -4,10 +4,11 @@
 
   variable[positions[i]] *= scales[i]
 
-A large variable is not copied: new memory of its size costs more than all the
-arithmetic. The factors are spread over their rows in blocks that stay in the
-processor's cache. An update of another worker between the measuring of the
-scales and the product is kept, and scaled too.
+A large variable is not copied: that would take new memory of its size, which
+costs more than the arithmetic unless most rows are scaled. The factors are
+spread over their rows in blocks that stay in the processor's cache. An update
+of another worker between the measuring of the scales and the product is kept,
+and scaled too.
 """
 
 from __future__ import annotations
