@@ -3,8 +3,8 @@
 """A user's program: one task of a cluster trains a decorated model_fn.
 
 The gradient is the same in every step: what a worker does to the variables can
-be told from the values alone. The first worker's first step takes long: the
-others make AHEAD more meanwhile.
+be told from the values alone. No step ends before all workers have begun one.
+The first worker's first step takes long: the others make AHEAD more meanwhile.
 
   python decorator_program.py <decorators> <directory>
 """
@@ -27,6 +27,7 @@ LIMIT_SECONDS = 60
 RATE = 0.5
 STALENESS = 4
 AHEAD = 6
+WORKERS = ('chief-0', 'worker-0', 'worker-1')
 
 DECORATORS = {
     'elastic': tfplugin.estimator.elastic_average(
@@ -76,16 +77,18 @@ class Meeting:
 
   def __init__(self, directory):
     self._is_first_worker = task_name() == 'worker-0'
-    self._begun, self._go = directory / 'begun', directory / 'go'
+    self._begun = [directory / f'{name}.begun' for name in WORKERS]
+    self._own_begun = directory / f'{task_name()}.begun'
+    self._go = directory / 'go'
     self._step_when_begun = None
 
   def in_forward_pass(self):
-    """The first worker waits for `go`, the others for its begin."""
-    if self._is_first_worker:
-      self._begun.touch()
-    path = self._go if self._is_first_worker else self._begun
+    """The first worker waits for `go`, the others for all to have begun."""
+    self._own_begun.touch()
     deadline = time.time() + LIMIT_SECONDS
-    while not path.exists() and time.time() < deadline:
+    while time.time() < deadline and not all(
+        path.exists() for path in
+        ([self._go] if self._is_first_worker else self._begun)):
       time.sleep(0.01)
 
   def after_step(self, global_step):
