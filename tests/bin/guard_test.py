@@ -42,7 +42,7 @@ def test_the_program_ends_watched_groups_at_the_end_of_its_input():
   try:
     subprocess.run(
         [sys.executable, '-I', '-S', str(program), 'a-mark'], check=True,
-        text=True, timeout=20, input=(
+        text=True, timeout=60, input=(
             f'watch {watched.pid}\nwatch {forgotten.pid}\n'
             f'forget {forgotten.pid}\n'))
     assert watched.wait(20) == -signal.SIGKILL

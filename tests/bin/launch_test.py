@@ -14,7 +14,7 @@ _ROOT = pathlib.Path(__file__).absolute().parents[2]
 def _run(*arguments):
   return subprocess.run(
       [sys.executable, '-m', 'tfplugin.bin.launch', *arguments], cwd=_ROOT,
-      capture_output=True, text=True, timeout=60)
+      capture_output=True, text=True, timeout=120)
 
 
 def test_without_a_program_it_says_how_to_call_it():

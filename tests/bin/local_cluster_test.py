@@ -15,7 +15,7 @@ import pytest
 from tfplugin.bin import local_cluster
 from tfplugin.bin import tf_config
 
-_LIMIT = 20
+_LIMIT = 60
 _SLEEP = 'import time; time.sleep(120)'
 # Starts a child in a session of its own, which no signal to a group reaches.
 _WITH_CHILD = ('import subprocess, sys, time; subprocess.Popen([sys.executable,'

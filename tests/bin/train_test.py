@@ -19,7 +19,7 @@ def _run(*arguments):
   # A process of its own: two programs in one would define flags twice.
   return subprocess.run(
       [sys.executable, '-m', 'tfplugin.bin.train', *arguments], cwd=_ROOT,
-      capture_output=True, text=True, timeout=60)
+      capture_output=True, text=True, timeout=120)
 
 
 def test_each_setting_has_a_flag():
