@@ -73,11 +73,16 @@ def _train_op(judge_loss, maker_loss, params):
   if params['num_towers'] > 1:
     judge = contrib.estimator.TowerOptimizer(judge)
     maker = contrib.estimator.TowerOptimizer(maker)
-  judge_op = judge.minimize(
-      judge_loss, var_list=tf1.trainable_variables('discriminator'))
-  maker_op = maker.minimize(
-      maker_loss, tf1.train.get_or_create_global_step(),
-      var_list=tf1.trainable_variables('generator'))
+  judge_grads = judge.compute_gradients(
+      judge_loss, tf1.trainable_variables('discriminator'))
+  maker_grads = maker.compute_gradients(
+      maker_loss, tf1.trainable_variables('generator'))
+  # Each plays against the other as it was before this round.
+  with tf.control_dependencies(
+      [gradient for gradient, _ in judge_grads + maker_grads]):
+    judge_op = judge.apply_gradients(judge_grads)
+    maker_op = maker.apply_gradients(
+        maker_grads, tf1.train.get_or_create_global_step())
   return tf.group(judge_op, maker_op)
 
 
