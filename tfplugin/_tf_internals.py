@@ -25,6 +25,9 @@ from tensorflow.python.distribute import distribute_utils
 # Runs a function once per replica, each in its thread, up to each `merge_call`.
 from tensorflow.python.distribute import mirrored_run
 
+# A variable in parts of the parameter server strategy of v2; see `parts_of`.
+from tensorflow.python.distribute import sharded_variable
+
 # The variables of several devices, and how they are saved.
 from tensorflow.python.distribute import values
 
@@ -376,15 +379,30 @@ def implements_updates(optimizer: tf1.train.Optimizer) -> bool:
           base._resource_apply_dense)
 
 
-def split_of(variable: tf.Variable):
-  """Returns (full name, axes split) of a partitioned variable's part, or None.
+def parts_of(variable) -> list:
+  """Returns what an optimizer sees of what a strategy made: its variables.
 
-  A part carries both in a private attribute; the PartitionedVariable, which has
-  them publicly, cannot be found from a part.
+  Args:
+    variable: A variable, or the sharded one of a parameter server strategy,
+      which is no `tf.Variable`; no public API tells the two apart.
+  """
+  sharded = isinstance(variable, sharded_variable.ShardedVariableMixin)
+  return list(variable.variables) if sharded else [variable]
+
+
+def split_of(variable: tf.Variable):
+  """Returns (whole, axes split) of a partitioned variable's part, or None.
+
+  The first is the same for all parts, and can be a key. A part carries both in
+  private attributes; the partitioned variable, which has them publicly, cannot
+  be found from a part.
 
   Args:
     variable: Any variable.
   """
+  sharded = getattr(variable, '_sharded_container', None)
+  if sharded is not None:
+    return id(sharded()), (0,)
   variable = getattr(variable, '_primary', variable)
   info = getattr(variable, '_save_slice_info', None)
   if info is None:

@@ -8,6 +8,7 @@ import weakref
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import per_graph
 from tfplugin.ops import clip_rules
@@ -104,10 +105,11 @@ class ClippingExtended:
 
   def _create_variable(self, next_creator, **kwargs):
     variable = super()._create_variable(next_creator, **kwargs)
-    if variable.trainable:
-      # A function that creates variables lifts them out of itself.
-      with tf.init_scope():
-        self._clip_state().trained.append(weakref.ref(variable))
+    # A function that creates variables lifts them out of itself.
+    with tf.init_scope():
+      self._clip_state().trained.extend(
+          weakref.ref(part) for part in _tf_internals.parts_of(variable)
+          if part.trainable)
     return variable
 
   def _update(self, var, fn, args, kwargs, group):

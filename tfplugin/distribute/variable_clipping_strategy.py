@@ -27,7 +27,8 @@ class VariableClippingStrategy(one_strategy.OneStrategy):
   its place: in an Estimator's `RunConfig`, with `strategy.scope()`,
   `strategy.run` and `Model.fit` as far as the base strategy can.
   `base_strategy` itself is not changed. Tested with TensorFlow's Mirrored,
-  MultiWorkerMirrored and v1 parameter-server strategies and those of tfplugin.
+  MultiWorkerMirrored and both parameter-server strategies, with a
+  `ClusterCoordinator` and its partitioned variables too, and those of tfplugin.
   With an `ElasticAverageStrategy` the local copies are clipped; as the elastic
   rule mixes points of a convex set, copies and centre stay in bounds, once the
   initial values are.

@@ -56,7 +56,8 @@ class InProcessCluster:
     return tf1.Session(self.target('worker', worker_index), graph, config)
 
 
-def in_process_cluster(num_workers: int, num_ps: int = 1) -> InProcessCluster:
+def in_process_cluster(num_workers: int, num_ps: int = 1,
+                       num_threads: int = 2) -> InProcessCluster:
   """Starts workers and parameter servers as servers of this process.
 
   It takes about 0.1 s. Each worker has its own graph and session, so that a
@@ -65,13 +66,16 @@ def in_process_cluster(num_workers: int, num_ps: int = 1) -> InProcessCluster:
   Args:
     num_workers: How many workers.
     num_ps: How many parameter servers.
+    num_threads: How many operations a server runs at the same time. Those of a
+      `ClusterCoordinator`'s workers wait for each other: they need one each,
+      and one more.
   """
   sizes = {'worker': num_workers, 'ps': num_ps}
   ports = iter(_free_ports(num_workers + num_ps))
   spec = tf.train.ClusterSpec({
       job: [f'localhost:{next(ports)}' for _ in range(size)]
       for job, size in sizes.items() if size})
-  config = tf1.ConfigProto(inter_op_parallelism_threads=2,
+  config = tf1.ConfigProto(inter_op_parallelism_threads=num_threads,
                            intra_op_parallelism_threads=1)
   servers = {
       (job, index): tf.distribute.Server(spec, job, index, config=config)
