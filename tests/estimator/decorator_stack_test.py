@@ -11,11 +11,14 @@ import pathlib
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfplugin
 from tfplugin import estimator
 from tfplugin.estimator import decorator_stack
 from tfplugin.testing import decorated_models
+
+tf1 = tf.compat.v1
 
 DOCUMENT = pathlib.Path(__file__).parents[2] / 'docs' / 'decorators.md'
 TEXT = """
@@ -138,6 +141,35 @@ def check_norms(above, values):
   assert center < norm < BOUND
   assert np.linalg.norm(
       trained_alone(decorator_stack.ELASTIC)['weight']) > 2 * BOUND
+
+
+@pytest.mark.parametrize('mode', ['train', 'eval', 'infer'])
+@pytest.mark.parametrize(
+    'names', [(name,) for name in DECORATE] + WORKING, ids='-above-'.join)
+def test_returns_a_new_spec_and_leaves_what_it_was_given(behavior, names, mode):
+  made, params = [], {'nested': {'list': [1]}}
+
+  def model_fn(features, labels, mode, params):
+    del params
+    spec = decorated_models.regression()(features['x'], labels, mode)
+    spec = spec._replace(scaffold=tf1.train.Scaffold(ready_op=tf.no_op()))
+    made.append((spec, dict(vars(spec.scaffold)), dict(spec.predictions or {})))
+    return spec
+
+  for name in reversed(names):
+    model_fn = DECORATE[name](model_fn)
+  with tf.Graph().as_default():
+    tf1.train.create_global_step()
+    x, labels = tf.ones([4, 2]), None if mode == 'infer' else tf.ones([4, 1])
+    features = {'x': x}
+    spec = model_fn(features, labels, mode, params)
+  assert made
+  for own, scaffold, predictions in made:
+    assert spec is not own
+    assert own.predictions == predictions
+    assert vars(own.scaffold) == scaffold
+  assert list(features.items()) == [('x', x)]
+  assert params == {'nested': {'list': [1]}}
 
 
 @pytest.mark.parametrize('above, below', REFUSED)

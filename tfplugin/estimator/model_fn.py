@@ -60,7 +60,8 @@ def decorate(model_fn: types.ModelFn,
   Args:
     model_fn: Takes `features`, and `labels`, `mode`, `params`, `config` in any
       subset.
-    run: Gets the call and returns the `tf.estimator.EstimatorSpec`.
+    run: Gets the call and returns the `tf.estimator.EstimatorSpec`, of which
+      the result returns one like it.
     name: Of the decorator, where others are to know that it is here.
 
   Raises:
@@ -82,14 +83,22 @@ def decorate(model_fn: types.ModelFn,
     for key in added:
       arguments.pop(key, None)
     owner = arguments.pop(names[0]) if is_method else None
-    return run(ModelFnCall(model_fn, given['mode'], arguments, owner,
-                           given['config']))
+    return _own(run(ModelFnCall(model_fn, given['mode'], arguments, owner,
+                                given['config'])))
 
   if hasattr(model_fn, '__name__'):
     functools.update_wrapper(decorated, model_fn)
   decorated.__signature__ = shown
   decorator_stack.mark(decorated, (name, *inner) if name else inner)
   return decorated
+
+
+def _own(spec: Any) -> Any:
+  """Returns a spec other than the one that the model_fn returned and may keep.
+
+  What is no spec passes: whoever called finds out, and says so.
+  """
+  return spec._replace() if hasattr(spec, '_replace') else spec
 
 
 def _checked_signature(model_fn: types.ModelFn) -> inspect.Signature:
