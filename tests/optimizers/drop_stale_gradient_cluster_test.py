@@ -7,6 +7,7 @@ import threading
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin.optimizers import drop_stale_gradient
 from tfplugin.testing import clusters
 
@@ -76,3 +77,36 @@ def test_a_slow_worker_is_5_behind_a_fast_one(
   assert fast.run(fast.counts) == (0, 5)
   for worker in (fast, slow):
     worker.session.close()
+
+
+def _elastic_worker(cluster, index):
+  """Returns a session and the stale_counter of a worker with its own copy."""
+  with tf.Graph().as_default() as graph:
+    with tf1.device(cluster.device_setter(index)):
+      getter = tfplugin.ElasticAverageCustomGetter(f'/job:worker/task:{index}')
+      with tf1.variable_scope('', custom_getter=getter):
+        w = tf1.get_variable('w', initializer=1.0)
+      optimizer = drop_stale_gradient.DropStaleGradientOptimizer(
+          tf1.train.AdamOptimizer(0.1), 3)
+      tfplugin.ElasticAverageOptimizer(optimizer, 2, getter, rho=0.0).minimize(
+          w * w, tf1.train.get_or_create_global_step())
+      counter = optimizer.stale_counter
+      inits = (tf1.global_variables_initializer(),
+               tf1.local_variables_initializer())
+  return cluster.session(index, graph), counter, inits
+
+
+def test_workers_with_copies_of_their_own_count_drops_in_one_counter(behavior):
+  del behavior
+  cluster = clusters.in_process_cluster(2)
+  session, counter, inits = _elastic_worker(cluster, 0)
+  for init in inits:
+    session.run(init)
+  with session.graph.as_default():
+    session.run(counter.assign(7.0))
+  late, late_counter, (_, local_init) = _elastic_worker(cluster, 1)
+  late.run(local_init)
+  assert '/job:ps' in late_counter.device
+  assert late.run(late_counter) == session.run(counter) == 7.0
+  for each in (session, late):
+    each.close()

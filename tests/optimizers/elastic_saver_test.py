@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin.optimizers import elastic_average
 from tfplugin.optimizers import elastic_custom_getter
 
@@ -102,6 +103,61 @@ def test_checkpoint_of_the_bare_model_is_restored_into_the_center(
     np.testing.assert_array_equal(session.run(model.w), [7.0, 8.0])
     np.testing.assert_array_equal(
         np.ravel(session.run(list(model.table))), [1.0, 2.0, 3.0, 4.0])
+
+
+_STACKS = {
+    'bare': lambda opt: opt,
+    'drop': lambda opt: tfplugin.DropStaleGradientOptimizer(opt, 3),
+    'clip(drop)': lambda opt: tfplugin.VariableClippingOptimizer(
+        tfplugin.DropStaleGradientOptimizer(opt, 3), {'w': 0}, 1e3),
+    'elastic(drop)': lambda opt: tfplugin.DropStaleGradientOptimizer(opt, 3),
+}
+
+
+def _stack(kind, session):
+  """Builds one of `_STACKS` on w = 8; returns train op, saver and start."""
+  getter = elastic_custom_getter.ElasticAverageCustomGetter('')
+  is_elastic = kind.startswith('elastic')
+  with tf1.variable_scope('', custom_getter=getter if is_elastic else None):
+    w = tf1.get_variable('w', initializer=[8.0])
+  opt = _STACKS[kind](tf1.train.MomentumOptimizer(0.25, 0.0))
+  start = tf.no_op()
+  if is_elastic:
+    opt = elastic_average.ElasticAverageOptimizer(
+        opt, 1, getter, communication_period=1, moving_rate=0.0, rho=0.0)
+  train = opt.minimize(tf.reduce_sum(w * w) / 2,
+                       tf1.train.get_or_create_global_step())
+  saver = opt.swapping_saver() if is_elastic else tf1.train.Saver()
+  if is_elastic:
+    start = opt.get_init_op(0)
+  session.run([tf1.global_variables_initializer(),
+               tf1.local_variables_initializer()])
+  return w, train, saver, start
+
+
+@pytest.mark.parametrize('kind', ['drop', 'clip(drop)'])
+def test_a_checkpoint_moves_into_and_out_of_a_stack_that_drops(
+    behavior, tmp_path, kind):
+  paths = {}
+  for name in (kind, 'elastic(drop)'):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      w, train, saver, start = _stack(name, session)
+      session.run(start)
+      session.run(train)
+      paths[name] = saver.save(session, str(tmp_path / name))
+    assert set(_saved(paths[name])) == {
+        'w', 'w/Momentum', 'global_step', 'stale_counter'}
+  # The centre stays where it was with moving_rate 0: 8; the copy is at 6.
+  for name, path, expected in (
+      ('elastic(drop)', paths[kind], 6 * 0.75),
+      (kind, paths['elastic(drop)'], 8 * 0.75),
+      ('bare', paths['elastic(drop)'], 8 * 0.75)):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      w, train, saver, start = _stack(name, session)
+      saver.restore(session, path)
+      session.run(start)
+      session.run(train)
+      np.testing.assert_array_equal(session.run(w), [expected])
 
 
 def test_refuses_what_is_no_variable():

@@ -11,6 +11,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import shared_variables
 from tfplugin.distribute import worker_counter
 
 tf1 = tf.compat.v1
@@ -66,7 +67,8 @@ class StalenessCounters:
       return
     with tf.init_scope():
       prefix, counter_name = _free_names(self._name)
-      with tf1.name_scope(None), _beside(global_step):
+      with tf1.name_scope(None), _beside(global_step), \
+          shared_variables.shared():
         stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
       device = '' if tf.distribute.has_strategy() else worker_device
       counters = Counters(

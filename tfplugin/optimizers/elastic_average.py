@@ -337,13 +337,13 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """
     if var_list is None:
       var_list = elastic_saver.all_variables(
-          self._getter, self._optimizer.variables())
+          self._getter, self._getter.state_of(self._optimizer))
     return tf1.train.Saver(elastic_saver.swapped(self._getter, var_list),
                            name=name, **saver_kwargs)
 
   def optimizer_state(self) -> dict:
-    """Returns the inner optimizer's variables by their names in checkpoints."""
-    return elastic_saver.by_name(self._optimizer.variables())
+    """Returns the inner optimizer's state by its names in checkpoints."""
+    return elastic_saver.by_name(self._getter.state_of(self._optimizer))
 
   def _create_slots(self, var_list: list[tf.Variable]) -> None:
     with self._getter.local_state():

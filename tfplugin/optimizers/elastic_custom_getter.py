@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import placement
+from tfplugin.distribute import shared_variables
 from tfplugin.ops import elastic_arguments
 
 tf1 = tf.compat.v1
@@ -108,6 +109,7 @@ class ElasticAverageCustomGetter:
     self._worker_device = worker_device
     self._statistics = statistics
     self._pairs = {}
+    self._state = set()
     self._mode = None
     self._statistics_user = None
 
@@ -165,6 +167,16 @@ class ElasticAverageCustomGetter:
           'is `ea_custom_getter`.')
     return self.pairs
 
+  def state_of(self, optimizer: tf1.train.Optimizer) -> list[tf.Variable]:
+    """Returns the local variables that would be saved without the getter.
+
+    A wrapped optimizer's slots are such, its counters of one worker are not.
+
+    Args:
+      optimizer: It has created them.
+    """
+    return [v for v in optimizer.variables() if v.ref() in self._state]
+
   def statistics_of(self, user: object) -> list[CenteredVariable]:
     """Returns the averaged variables that are not trained.
 
@@ -212,9 +224,15 @@ class ElasticAverageCustomGetter:
     """
 
     def create(next_creator, **kwargs):
-      kwargs['collections'] = _localized(kwargs.get('collections'))
-      with placement.only_on(self._worker_device):
+      if shared_variables.is_shared():
         return next_creator(**kwargs)
+      collections = kwargs.get('collections') or ()
+      kwargs['collections'] = _localized(collections)
+      with placement.only_on(self._worker_device):
+        variable = next_creator(**kwargs)
+      if tf1.GraphKeys.LOCAL_VARIABLES not in collections:
+        self._state.add(variable.ref())
+      return variable
 
     with self._in_mode('state'), tf.variable_creator_scope(create):
       yield

@@ -1,0 +1,37 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Variables that belong to all workers, whatever makes others local."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
+_sharing = contextvars.ContextVar('_sharing', default=False)
+
+
+@contextlib.contextmanager
+def shared() -> Iterator[None]:
+  """Marks the variables made inside it as those of all workers.
+
+  A wrapper that keeps the state of what it wraps on the worker asks
+  `is_shared` in its variable creator, and leaves such a variable alone.
+
+  Example:
+    >>> with shared():
+    ...   is_shared()
+    True
+    >>> is_shared()
+    False
+  """
+  token = _sharing.set(True)
+  try:
+    yield
+  finally:
+    _sharing.reset(token)
+
+
+def is_shared() -> bool:
+  """Whether a variable that is made now is one of all workers."""
+  return _sharing.get()
