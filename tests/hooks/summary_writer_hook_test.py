@@ -46,3 +46,9 @@ def test_no_global_step_is_a_clear_error(tmp_path):
 def test_a_period_below_one_is_refused():
   with pytest.raises(ValueError, match='`every_n_steps` must .*Received: 0'):
     _StepHook('', every_n_steps=0)
+
+
+@pytest.mark.parametrize('period', [None, 1.5, '3', True])
+def test_a_period_is_an_integer(period):
+  with pytest.raises(TypeError, match='`every_n_steps` must be an integer'):
+    _StepHook('', every_n_steps=period)

@@ -271,6 +271,14 @@ def test_no_global_step_at_all_is_a_clear_error(behavior):
       Optimizer(_sgd(), 0).minimize(w * w)
 
 
+@pytest.mark.parametrize('make_step', [lambda: 3, lambda: tf.constant(3)])
+def test_a_step_that_is_no_variable_is_a_clear_error(behavior, make_step):
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=1.0)
+    with pytest.raises(TypeError, match='`global_step` must be a variable'):
+      Optimizer(_sgd(), 0).minimize(w * w, global_step=make_step())
+
+
 def test_reading_is_no_op_that_could_be_folded(behavior):
   with tf.Graph().as_default():
     w = tf1.get_variable('w', initializer=1.0)

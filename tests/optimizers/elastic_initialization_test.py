@@ -125,3 +125,6 @@ def test_limit_must_be_positive():
   cluster = clusters.in_process_cluster(num_workers=1, num_ps=1)
   with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
     _Worker(cluster, 0, time_limit_secs=0)
+  optimizer = _Worker(cluster, 0, synchronous=True).optimizer
+  with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
+    optimizer.get_init_op(0, time_limit_secs=0)

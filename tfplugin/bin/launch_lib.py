@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 import shutil
 from collections.abc import Callable
@@ -55,6 +56,11 @@ class LaunchOptions:
       if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f'`{name}` must be an integer of at least 0. '
                          f'Received: {value!r}')
+    for name in ('evaluator_limit_secs', 'ps_limit_secs'):
+      value = getattr(self, name)
+      if not 0 <= value < math.inf:
+        raise ValueError(f'`{name}` must be at least 0 and finite. '
+                         f'Received: {value!r}')
     if not self.command:
       raise ValueError('A program to start must follow the flags. Received: '
                        'none. Call e.g. '
@@ -101,7 +107,7 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
     names = ', '.join(role.task.name for role in processes.roles)
     say(f'Started {names}; their logs are in {options.logs_dir}')
     processes.wait(spare=('ps', 'evaluator'), while_waiting=show)
-    show()
+    show(is_all=True)
     try:
       processes.wait(timeout=options.evaluator_limit_secs)
     except TimeoutError:
@@ -125,11 +131,12 @@ class _Follower:
     # What an earlier run wrote is not shown again.
     self._position = path.stat().st_size if path.exists() else 0
 
-  def __call__(self) -> None:
+  def __call__(self, is_all: bool = False) -> None:
     with open(self._path, 'rb') as log:
       log.seek(self._position)
       added = log.read()
-    whole, newline, _ = added.rpartition(b'\n')
-    self._position += len(whole + newline)
-    for line in whole.splitlines():
+    if not is_all:  # The rest of the last line is to come.
+      added = added[:added.rfind(b'\n') + 1]
+    self._position += len(added)
+    for line in added.splitlines():
       self._say(f'chief:0| {line.decode(errors="replace")}')

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import pathlib
 from typing import Optional
@@ -167,13 +168,14 @@ class TrainOptions:
     for name in ('learning_rate', 'max_norm', 'start_limit_secs',
                  'finish_limit_secs'):
       value = getattr(self, name)
-      if not value > 0:
-        raise ValueError(f'`{name}` must be positive. Received: {value!r}')
+      if not 0 < value < math.inf:
+        raise ValueError(f'`{name}` must be positive and finite. '
+                         f'Received: {value!r}')
     if self.moving_rate is not None and not 0 <= self.moving_rate <= 1:
       raise ValueError('`moving_rate` must be in [0, 1]. Received: '
                        f'{self.moving_rate!r}')
-    if self.rho is not None and not self.rho >= 0:
-      raise ValueError('`rho` must not be negative. Received: '
+    if self.rho is not None and not 0 <= self.rho < math.inf:
+      raise ValueError('`rho` must not be negative, and finite. Received: '
                        f'{self.rho!r}')
 
   def _check_cluster(self) -> None:

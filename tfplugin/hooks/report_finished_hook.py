@@ -7,6 +7,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfplugin.hooks import finish_board
+from tfplugin.ops import time_limit
 
 tf1 = tf.compat.v1
 
@@ -39,7 +40,12 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     Args:
       config: The Estimator's configuration, which knows cluster and task.
       time_limit_secs: How long to try to reach each ps, in seconds.
+
+    Raises:
+      TypeError: the limit is not a number.
+      ValueError: it is not positive, or not finite.
     """
+    time_limit.check(time_limit_secs)
     self._cluster_spec = config.cluster_spec
     self._task = f'{config.task_type}:{config.task_id}'
     self._time_limit_secs = time_limit_secs

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import abc
+import numbers
 
 import tensorflow as tf
 
@@ -25,8 +26,13 @@ class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
       every_n_steps: Global steps between two points; at least 1.
 
     Raises:
-      ValueError: `every_n_steps` is less than 1.
+      TypeError: `every_n_steps` is not an integer.
+      ValueError: It is less than 1.
     """
+    if isinstance(every_n_steps, bool) or not isinstance(
+        every_n_steps, numbers.Integral):
+      raise TypeError('`every_n_steps` must be an integer. '
+                      f'Received: {every_n_steps!r}. Pass e.g. 100.')
     if every_n_steps < 1:
       raise ValueError('`every_n_steps` must be at least 1. '
                        f'Received: {every_n_steps!r}')

@@ -9,6 +9,8 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.ops import time_limit
+
 tf1 = tf.compat.v1
 
 _POLL_SECS = 0.1
@@ -47,11 +49,10 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
         chief's start takes, the restoring of a checkpoint included.
 
     Raises:
-      ValueError: the limit is not positive.
+      TypeError: the limit is not a number.
+      ValueError: it is not positive, or not finite.
     """
-    if time_limit_secs <= 0:
-      raise ValueError('`time_limit_secs` must be positive. Received: '
-                       f'{time_limit_secs!r}')
+    time_limit.check(time_limit_secs)
     self._task_type = config.task_type
     self._task_id = config.task_id
     self._master = config.master

@@ -7,6 +7,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfplugin.hooks import finish_board
+from tfplugin.ops import time_limit
 
 tf1 = tf.compat.v1
 
@@ -41,11 +42,10 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
         the slowest worker takes, its start included.
 
     Raises:
-      ValueError: the limit is not positive.
+      TypeError: the limit is not a number.
+      ValueError: it is not positive, or not finite.
     """
-    if time_limit_secs <= 0:
-      raise ValueError('`time_limit_secs` must be positive. Received: '
-                       f'{time_limit_secs!r}')
+    time_limit.check(time_limit_secs)
     self._config = config
     self._time_limit_secs = time_limit_secs
 

@@ -202,6 +202,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
       An op that applies or drops; None in eager execution.
 
     Raises:
+      TypeError: `global_step` is not a variable.
       ValueError: There is no gradient, or no global step.
       RuntimeError: Eager execution without a reading by `compute_gradients`.
     """
@@ -267,6 +268,10 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 def _resolve_step(global_step: Optional[tf.Variable]) -> tf.Variable:
   """Returns the step that staleness is counted in."""
   step = tf1.train.get_global_step() if global_step is None else global_step
+  if step is not None and not isinstance(step, tf.Variable):
+    raise TypeError(
+        '`global_step` must be a variable, which an update advances. Received: '
+        f'{step!r}. Pass `tf.compat.v1.train.get_or_create_global_step()`.')
   if step is None:
     raise ValueError(
         '`global_step` must be a variable: staleness is counted in global '

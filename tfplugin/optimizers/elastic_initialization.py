@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import start_barrier
+from tfplugin.ops import time_limit
 from tfplugin.optimizers import elastic_custom_getter
 
 tf1 = tf.compat.v1
@@ -86,6 +87,7 @@ class ElasticStart:
       time_limit_secs: The limit of the wait.
     """
     _check_task_index(task_index, self._num_worker)
+    time_limit.check(time_limit_secs)
     start = self.copy_from_center()
     barrier = self.make_barrier()
     if barrier is None:
@@ -104,6 +106,7 @@ class ElasticStart:
       time_limit_secs: The limit of the wait.
     """
     _check_task_index(task_index, self._num_worker)
+    time_limit.check(time_limit_secs)
     return ElasticInitialization(self, task_index, time_limit_secs)
 
   def copy_from_center(self) -> tf.Operation:
@@ -141,13 +144,7 @@ class ElasticInitialization(tf1.train.SessionRunHook):
       start: What to do.
       task_index: This worker.
       time_limit_secs: The limit of the wait, in seconds.
-
-    Raises:
-      ValueError: the limit is not positive.
     """
-    if time_limit_secs <= 0:
-      raise ValueError('`time_limit_secs` must be positive. Received: '
-                       f'{time_limit_secs!r}')
     self._start = start
     self._task_index = task_index
     self._time_limit_secs = time_limit_secs

@@ -1,0 +1,30 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a limit of a wait may be."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+
+def check(time_limit_secs: float) -> None:
+  """Raises unless a wait can have such a limit.
+
+  Args:
+    time_limit_secs: What the user passed, in seconds.
+
+  Raises:
+    TypeError: it is not a number.
+    ValueError: it is not positive, or not finite.
+
+  Example:
+    >>> check(60.0)
+  """
+  if isinstance(time_limit_secs, bool) or not isinstance(
+      time_limit_secs, numbers.Real):
+    raise TypeError('`time_limit_secs` must be a number. Received: '
+                    f'{time_limit_secs!r}. Pass e.g. 60.0.')
+  if not 0 < time_limit_secs < math.inf:
+    raise ValueError('`time_limit_secs` must be positive and finite. '
+                     f'Received: {time_limit_secs!r}. Pass e.g. 60.0.')
