@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfplugin.optimizers import cross_shard
 from tfplugin.optimizers import drop_stale_gradient
 from tfplugin.optimizers import variable_clipping
 
@@ -98,6 +99,27 @@ def test_eager_drops_what_is_late():
   assert (float(w), int(step)) == (1.0, 5)
   assert not bool(optimizer.accepted)
   assert float(optimizer.stale_counter) == 1.0
+
+
+@pytest.mark.parametrize('wrap', [
+    lambda opt: variable_clipping.VariableClippingOptimizer(opt, {'v': 0}, 9.0),
+    lambda opt: cross_shard.CrossShardOptimizer(
+        variable_clipping.VariableClippingOptimizer(opt, {'v': 0}, 9.0))])
+def test_eager_inside_of_another_wrapper_finds_the_step(wrap):
+  v = tf.Variable([8.0], name='v')
+  step = tf.Variable(0, dtype=tf.int64)
+  inner = Optimizer(_sgd(), 1)
+  late = [0, 1, 2]
+
+  def loss():
+    step.assign_add(late.pop())
+    return tf.reduce_sum(v * v) / 4
+
+  optimizer = wrap(inner)
+  for weight, count, staleness in ((8.0, 2, 2), (6.0, 4, 1), (4.5, 5, 0)):
+    optimizer.minimize(loss, step, [v])
+    assert (v.numpy()[0], step.numpy(), inner.staleness.numpy()) == (
+        weight, count, staleness)
 
 
 def test_eager_apply_without_a_reading_names_the_call():

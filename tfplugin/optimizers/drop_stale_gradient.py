@@ -116,7 +116,6 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     super().__init__(opt, use_locking, name)
     self._max_staleness = staleness_ops.check_max_staleness(staleness)
     self._counters = staleness_counters.StalenessCounters(name)
-    self._eager_step = None
     self._eager_reading = None
     self._reading = None
     self._staleness = None
@@ -156,19 +155,6 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     """Returns the wrapped optimizer's variables and the counters."""
     return super().variables() + self._counters.variables()
 
-  def minimize(self, loss, global_step=None, var_list=None,
-               gate_gradients=tf1.train.Optimizer.GATE_OP,
-               aggregation_method=None, colocate_gradients_with_ops=False,
-               name=None, grad_loss=None):
-    """See base class."""
-    self._eager_step = global_step
-    try:
-      return super().minimize(
-          loss, global_step, var_list, gate_gradients, aggregation_method,
-          colocate_gradients_with_ops, name, grad_loss)
-    finally:
-      self._eager_step = None
-
   def compute_gradients(self, loss: types.LossLike, *args,
                         **kwargs) -> types.GradsAndVars:
     """Computes gradients with the wrapped optimizer; see the base class.
@@ -177,7 +163,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     put before the forward pass when the gradients are applied.
     """
     if tf.executing_eagerly():
-      step = self._eager_step
+      step = wrapper.minimized_step()
       step = tf1.train.get_global_step() if step is None else step
       self._eager_reading = (
           None if step is None else step_reading.read_step(step))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from typing import Optional
 
 import tensorflow as tf
@@ -13,6 +14,15 @@ from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 
 tf1 = tf.compat.v1
+
+# The `global_step` of the `minimize` that is being called, by the user or by a
+# wrapper outside: `compute_gradients` is not told.
+_minimized_step = contextvars.ContextVar('_minimized_step', default=None)
+
+
+def minimized_step() -> Optional[tf.Variable]:
+  """Returns the `global_step` that the user passed to `minimize`, or None."""
+  return _minimized_step.get()
 
 
 def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
@@ -71,6 +81,15 @@ class OptimizerWrapper(tf1.train.Optimizer):
     self._optimizer = opt
     # For object-based checkpoints: a wrapper's slots are the inner ones.
     self._track_trackable(opt, 'base_optimizer')
+
+  def minimize(self, loss: types.LossLike,
+               global_step: Optional[tf.Variable] = None, *args, **kwargs):
+    """Computes and applies gradients; see the base class."""
+    token = _minimized_step.set(global_step)
+    try:
+      return super().minimize(loss, global_step, *args, **kwargs)
+    finally:
+      _minimized_step.reset(token)
 
   def compute_gradients(
       self,
