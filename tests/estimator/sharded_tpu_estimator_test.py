@@ -207,6 +207,55 @@ def test_cross_replica_sum_sums_over_the_shards(tmp_path):
   assert estimator.get_variable_value('total') == pytest.approx(60.0)
 
 
+@pytest.mark.usefixtures('behavior')
+def test_last_batch_may_be_smaller_but_in_training(tmp_path):
+
+  def partial(rows):
+    return lambda params: tf1.data.Dataset.from_tensor_slices(
+        (_X[:rows], 2.0 * _X[:rows])).batch(4)
+
+  estimator = _make(tmp_path, seen=_Shared())
+  estimator.train(partial(2), max_steps=1)
+  # w = 0.1 * 2 * mean(x * 2 x) = 0.1 * 2 * 10 / 2; the error is (2 - w) x.
+  assert estimator.get_variable_value('w') == pytest.approx(1.0)
+  metrics = estimator.evaluate(partial(3), steps=1)
+  assert metrics['loss'] == pytest.approx(14.0 / 3.0)
+  assert metrics['error'] == pytest.approx(2.0)
+  for rows in (1, 3):
+    predictions = [p['y'] for p in estimator.predict(partial(rows))]
+    np.testing.assert_allclose(predictions, _X[:rows], rtol=1e-6)
+    with pytest.raises(tf.errors.InvalidArgumentError, match='multiple of the '
+                       '2 shards of `ShardedTPUEstimator`'):
+      estimator.train(partial(rows), steps=1)
+
+
+def test_training_ends_where_shards_are_left_without_a_batch(tmp_path):
+
+  def input_fn(params):  # Three batches for four shards, after the first four.
+    x = np.ones([7, 1], np.float32)
+    return tf1.data.Dataset.from_tensor_slices((x, x)).batch(
+        params['batch_size'], drop_remainder=True)
+
+  estimator = _make(tmp_path, num_shards=4, deployment=_PIPELINE.PER_HOST_V2,
+                    seen=_Shared())
+  estimator.train(input_fn)
+  assert estimator.get_variable_value('global_step') == 1
+
+
+@pytest.mark.parametrize('size', ['4', 4.0])
+def test_batch_size_that_is_no_integer_is_refused(tmp_path, size):
+  with pytest.raises(TypeError, match='`train_batch_size` must be an integer. '
+                     f'Received: {size!r}'):
+    _make(tmp_path, seen=_Shared(), batch_size=size)
+
+
+def test_config_of_another_estimator_is_refused(tmp_path):
+  with pytest.raises(TypeError, match='`config` must be a .*tpu.RunConfig'):
+    tfplugin_estimator.ShardedTPUEstimator(
+        _model_fn, use_tpu=False, train_batch_size=4,
+        config=tf.estimator.RunConfig(str(tmp_path)))
+
+
 @pytest.mark.parametrize('kwargs, message', [
     ({'batch_size': 5}, r'`train_batch_size` must .* shards, 2. Received: 5'),
     ({'batch_size': None}, r'`train_batch_size` must be given for 2 shards'),

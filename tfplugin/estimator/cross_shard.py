@@ -21,6 +21,7 @@ from tfplugin.distribute import tower_strategy
 from tfplugin.distribute import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
+from tfplugin.estimator import even_shards
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import training_spec
@@ -176,7 +177,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   arguments = call.arguments
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
-  _check_rows(shards.rows)
+  assertions = even_shards.check(shards.rows, decorator_stack.CROSS_SHARD)
   interceptions = []
 
   def build(shard: int):
@@ -203,8 +204,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   scale = 1.0 if reduction == shard_reduction.MEAN else size
   spec = spec_reduction.reduce_specs(
       call.mode, specs, [scale / len(devices)] * len(devices))
-  return spec._replace(
-      train_op=tf.group(spec.train_op, *_assert_rows(shards.rows)))
+  return spec._replace(train_op=tf.group(spec.train_op, *assertions))
 
 
 def _check_context() -> None:
@@ -213,23 +213,3 @@ def _check_context() -> None:
         '`cross_shard` must not be used inside a tf.distribute strategy. '
         f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
         'two.')
-
-
-def _check_rows(rows: Sequence[batch_sharding.Rows]) -> None:
-  """Raises unless all shards have the same number of rows, where static."""
-  if all(isinstance(count, int) for count in rows) and (
-      not rows[-1] or len(set(rows)) > 1):
-    raise ValueError(
-        f'A batch must be a multiple of the {len(rows)} shards of '
-        f'`cross_shard`. Received: {sum(rows)} rows. Batch with '
-        '`drop_remainder=True`, or use `tfplugin.replicate_model_fn`, which '
-        'weighs shards by their rows.')
-
-
-def _assert_rows(rows: Sequence[batch_sharding.Rows]) -> list[tf.Operation]:
-  """The same, in the step."""
-  if all(isinstance(count, int) for count in rows):
-    return []
-  return [tf1.debugging.assert_equal(
-      rows[0], rows[-1], message='A batch must be a multiple of the '
-      f'{len(rows)} shards of `cross_shard`.')]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import numbers
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -45,6 +46,8 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     * eval_metrics and host_call get the tensors of all shards, concatenated;
       predictions are concatenated; the loss is the mean over the shards.
     * Variables are made once; checkpoints have the names of one shard.
+    * A step of training takes the same number of rows for each shard, or
+      raises. The last batches of an evaluation or a prediction may be smaller.
     * An export is made with one shard and a batch of any size.
 
   With `use_tpu=True` it is TPUEstimator itself. That path needs a TPU: it was
@@ -121,13 +124,15 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
       **kwargs: As TPUEstimator's other arguments.
 
     Raises:
+      TypeError: Off TPU: `config` is another RunConfig, or a batch size no
+        integer.
       ValueError: More than one shard off TPU, and no `train_batch_size`, a
         batch size that the shards do not divide, or a `batch_axis` other than
         0.
     """
     shards = 1
     if not use_tpu and config is not None:
-      shards = config.tpu_config.num_shards or 1
+      shards = _tpu_config_of(config).num_shards or 1
     # Before the base class: it wraps the model_fn while it is being made.
     self._on_tpu = use_tpu
     self._shards = shards
@@ -155,6 +160,9 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
           f'`train_batch_size` must be given for {self._shards} shards. '
           'Received: None. Pass the rows of one step over all shards.')
     for name, size in sizes.items():
+      if size is not None and not isinstance(size, numbers.Integral):
+        raise TypeError(f'`{name}` must be an integer. Received: {size!r}. '
+                        'Pass the rows of one step over all shards.')
       if size is not None and (size < 1 or size % self._shards):
         raise ValueError(
             f'`{name}` must be a positive multiple of the number of shards, '
@@ -199,7 +207,10 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     if num_calls > 1:
       return _join(results)
     if batch_size is not None:
-      return _check_dataset(results[0]).rebatch(self._batch_sizes[mode])
+      # A TPU ends a training where shards are left without a batch.
+      return _check_dataset(results[0]).rebatch(
+          self._batch_sizes[mode],
+          drop_remainder=mode == tf.estimator.ModeKeys.TRAIN)
     return results[0]
 
   def _deployment(self, mode: str) -> tuple[int, Optional[int]]:
@@ -219,6 +230,15 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
         mode == tf.estimator.ModeKeys.TRAIN):
       return self._shards, size_of_shard
     return 1, None
+
+
+def _tpu_config_of(config: Any) -> tf1.estimator.tpu.TPUConfig:
+  if not isinstance(config, tf1.estimator.tpu.RunConfig):
+    raise TypeError(
+        '`config` must be a `tf.compat.v1.estimator.tpu.RunConfig`. '
+        f'Received: {config!r}. It takes what `tf.estimator.RunConfig` takes, '
+        'and `tpu_config`.')
+  return config.tpu_config
 
 
 def _with_params(input_fn: Callable, batch_size: Optional[int],

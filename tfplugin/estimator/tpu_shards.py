@@ -16,6 +16,7 @@ from tfplugin.distribute import tower_run
 from tfplugin.distribute import tower_strategy
 from tfplugin.distribute import tower_weights
 from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import even_shards
 from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_context
@@ -75,6 +76,9 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   num_shards = len(devices)
   shards = batch_sharding.split_batch(
       call.arguments['features'], call.arguments.get('labels'), num_shards)
+  assertions = []
+  if call.mode == tf.estimator.ModeKeys.TRAIN:
+    assertions = even_shards.check(shards.rows, 'ShardedTPUEstimator')
   strategy = tower_strategy.TowerStrategy(devices)
   weights = tower_weights.TowerWeights(
       shards.shares(), [1.0 / num_shards] * num_shards)
@@ -87,6 +91,9 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
     run, specs = strategy.build_towers(build, weights, sum_gradients=False)
   _check_no_tpu_sums(run, num_shards)
   spec_reduction.check_specs(specs)
+  if assertions:
+    specs[0] = specs[0]._replace(
+        train_op=tf.group(specs[0].train_op, *assertions))
   if isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     return _reduce_tpu_specs(specs, weights.rows)
   return joined_spec.join(
