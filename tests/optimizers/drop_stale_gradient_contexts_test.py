@@ -122,6 +122,25 @@ def test_eager_inside_of_another_wrapper_finds_the_step(wrap):
         weight, count, staleness)
 
 
+def test_an_object_based_checkpoint_holds_the_optimizer_inside(tmp_path):
+  def build(value):
+    v, inner = tf.Variable([value]), _adam()
+    step = tf.Variable(0, dtype=tf.int64)
+    optimizer = Optimizer(inner, 1)
+    return v, tf.train.Checkpoint(opt=inner, v=v, step=step), (
+        lambda: optimizer.minimize(
+            lambda: tf.reduce_sum(v * v * v), step, [v]))
+
+  v, checkpoint, train = build(6.0)
+  other, other_checkpoint, other_train = build(0.0)
+  train()
+  train()
+  other_checkpoint.restore(checkpoint.save(str(tmp_path / 'c')))
+  train()
+  other_train()
+  assert v.numpy() == other.numpy() != 6.0
+
+
 def test_eager_apply_without_a_reading_names_the_call():
   w = tf.Variable(1.0)
   with pytest.raises(RuntimeError, match=r'minimize\(loss, global_step\)'):

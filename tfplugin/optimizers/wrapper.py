@@ -79,7 +79,9 @@ class OptimizerWrapper(tf1.train.Optimizer):
     # By name: a subclass may have another optimizer class beside this one.
     tf1.train.Optimizer.__init__(self, use_locking, name)
     self._optimizer = opt
-    # For object-based checkpoints: a wrapper's slots are the inner ones.
+    # An object-based checkpoint of a wrapper has to hold what is inside. With
+    # slots it is refused, loudly: `get_slot` finds them here and there. One of
+    # `opt` alone is whole.
     self._track_trackable(opt, 'base_optimizer')
 
   def minimize(self, loss: types.LossLike,
