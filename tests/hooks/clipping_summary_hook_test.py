@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.hooks import clipping_summary_hook
+from tfplugin.optimizers import drop_stale_gradient
 from tfplugin.optimizers import variable_clipping
 
 tf1 = tf.compat.v1
@@ -44,6 +45,30 @@ def test_before_an_update_there_is_nothing_to_show(tmp_path):
     hook = clipping_summary_hook.ClippingSummaryHook(optimizer, str(tmp_path))
     with pytest.raises(RuntimeError, match='Call `minimize'):
       hook.begin()
+
+
+@pytest.mark.parametrize('clips_inside', [True, False])
+def test_what_is_clipped_in_a_branch_is_refused(
+    behavior, tmp_path, clips_inside):
+  def drop(opt):
+    return drop_stale_gradient.DropStaleGradientOptimizer(opt, 3)
+
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    w = tf1.get_variable('w', initializer=[[3.0], [0.5]])
+    sgd = tf1.train.GradientDescentOptimizer(1.0)
+    clip = variable_clipping.VariableClippingOptimizer(
+        sgd if clips_inside else drop(sgd), [(w, 1)], 1.0, use_locking=True)
+    train_op = (drop(clip) if clips_inside else clip).minimize(
+        0.0 * tf.reduce_sum(w), global_step=step)
+    hook = clipping_summary_hook.ClippingSummaryHook(clip, str(tmp_path))
+    if clips_inside:
+      with pytest.raises(RuntimeError, match='outside of that'):
+        hook.begin()
+      return
+    with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
+      session.run(train_op)
+      assert session.run(w).tolist() == [[1.0], [0.5]]
 
 
 def test_another_optimizer_is_refused():

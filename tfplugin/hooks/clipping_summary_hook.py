@@ -9,6 +9,8 @@ import tensorflow as tf
 from tfplugin.hooks import summary_writer_hook
 from tfplugin.optimizers import variable_clipping
 
+tf1 = tf.compat.v1
+
 
 class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
   """Writes what a `VariableClippingOptimizer` does.
@@ -54,4 +56,10 @@ class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
       raise RuntimeError(
           'ClippingSummaryHook found no update of its optimizer in this graph. '
           'Call `minimize()` first; replicas of a strategy have no figure.')
+    graph = tf1.get_default_graph()
+    if fraction.graph is not graph or not graph.is_fetchable(fraction.op):
+      raise RuntimeError(
+          'ClippingSummaryHook cannot fetch what is clipped in a branch. '
+          f'Received: {fraction!r} of an optimizer inside of one that may drop '
+          'the update. Put the VariableClippingOptimizer outside of that.')
     return {'clipping/fraction_clipped': fraction}

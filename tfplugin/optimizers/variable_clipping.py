@@ -135,6 +135,8 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
     A `float32` scalar in [0, 1]. It is part of the update: fetch it together
     with the train op. None before an update, and in a replica of a strategy.
+    Inside of DropStaleGradientOptimizer it belongs to a branch, from which it
+    cannot be fetched; around that one it can.
     """
     return self._fraction_clipped
 
