@@ -5,7 +5,9 @@
 import pytest
 import tensorflow as tf
 
+from tfplugin.distribute import elastic_average_strategy
 from tfplugin.distribute import elastic_variables
+from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 
@@ -38,3 +40,24 @@ def test_localized_replaces_the_global_collection_only():
   assert elastic_variables.localized(None) == [KEYS.LOCAL_VARIABLES]
   assert elastic_variables.localized(['mine', KEYS.GLOBAL_VARIABLES]) == [
       'mine', KEYS.LOCAL_VARIABLES]
+
+
+def test_moving_average_starts_from_the_initial_value(behavior):
+
+  def model_fn(features, labels, mode):
+    del features, labels
+    w = tf1.get_variable('w', initializer=2.0)
+    step = tf1.train.GradientDescentOptimizer(1.0).minimize(
+        w, tf1.train.get_global_step())
+    with tf1.control_dependencies([step]):
+      average = tf1.train.ExponentialMovingAverage(0.5).apply([w])
+    return tf1.estimator.EstimatorSpec(mode, loss=tf.identity(w),
+                                       train_op=average)
+
+  worker = strategy_worker.StrategyWorker(
+      elastic_average_strategy.ElasticAverageStrategy(
+          communication_period=10, moving_rate=0.25), model_fn)
+  assert worker.value('w/ExponentialMovingAverage') == 2.0
+  worker.step(2)
+  # The copy goes 2, 1, 0: its average 2, 1.5, .75.
+  assert worker.value('w/ExponentialMovingAverage') == 0.75

@@ -164,6 +164,14 @@ class LocalCopy(_tf_internals.ResourceVariable):
     """The centre's op, after which optimizers name their slots."""
     return self._center.op
 
+  @property
+  def initial_value(self):
+    """The centre's: it can be read before there is a centre.
+
+    A moving average starts from it.
+    """
+    return self._center.initial_value
+
   def initialized_value(self):
     """The centre's value, or its initial one before it is initialised."""
     return self._center.initialized_value()
