@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute import placement
 
 tf1 = tf.compat.v1
@@ -24,3 +25,17 @@ def test_setter_does_not_reach_inside(behavior, device):
   assert inside.device == device
   # What is inside took no turn in the setter's round.
   assert [v.device for v in outside] == ['/job:ps/task:0', '/job:ps/task:1']
+
+
+def test_a_colocation_is_left_for_the_devices_around_it():
+  setter = tf1.train.replica_device_setter(ps_tasks=2)
+  with tf.Graph().as_default() as graph, tf1.device(setter):
+    around = _tf_internals.device_functions()
+    with placement.only_on('/job:worker/task:1'):
+      local = tf1.get_variable('a', [])
+    with graph.colocate_with(local.op), placement.as_within(around):
+      shared = tf1.get_variable('b', [])
+    with placement.as_within(around), tf1.device('/device:CPU:1'):
+      deeper = tf1.get_variable('c', [])
+  assert [shared.device, deeper.device] == [
+      '/job:ps/task:0', '/job:ps/task:1/device:CPU:1']

@@ -91,6 +91,37 @@ def test_against_the_formula(behavior):
             ) == trace[steps - 1]
 
 
+def test_moving_average_after_the_update_is_in_the_checkpoint(
+    behavior, tmp_path):
+  del behavior
+
+  @elastic_average(communication_period=2, moving_rate=0.25)
+  def model_fn(features, mode):
+    w = tf1.get_variable('w', initializer=2.0)
+    loss = w * features
+    optimizer = tf1.train.GradientDescentOptimizer(0.5)
+    update = optimizer.minimize(loss, tf1.train.get_global_step())
+    with tf.control_dependencies([update]):
+      train_op = tf.train.ExponentialMovingAverage(0.5).apply([w])
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+  estimator = tf.estimator.Estimator(
+      model_fn, str(tmp_path), tf.estimator.RunConfig(**CONFIG))
+  center = average = 2.0
+  for _ in range(2):
+    estimator.train(lambda: tf.data.Dataset.from_tensors(1.0).repeat(3))
+    local = center  # A worker starts from the centre.
+    for step in (1, 2, 3):
+      local -= 0.5
+      if step == 2:
+        difference = 0.25 * (local - center)
+        local, center = local - difference, center + difference
+      average = 0.5 * average + 0.5 * local
+    assert estimator.get_variable_value('w') == center
+    assert estimator.get_variable_value(
+        'w/ExponentialMovingAverage') == pytest.approx(average)
+
+
 def test_default_rate_counts_the_workers():
   values = decorated_models.train(elastic_average(
       decorated_models.regression(), num_worker=3, communication_period=2), 2)

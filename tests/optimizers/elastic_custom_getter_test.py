@@ -83,6 +83,29 @@ def test_what_has_no_average_is_shared(behavior):
         'global_step', 'counter', 'number', 'global_center_variable/mean'}
 
 
+@pytest.mark.parametrize('when, names', [
+    ('before', ['global_center_variable/w',
+                'global_center_variable/w/ExponentialMovingAverage']),
+    ('after', ['global_center_variable/w', 'w/ExponentialMovingAverage'])])
+def test_what_asks_to_be_beside_a_copy_is_shared_on_a_server(
+    behavior, when, names):
+  del behavior
+  setter = tf1.train.replica_device_setter(ps_tasks=1)
+  with tf.Graph().as_default(), tf1.device(setter):
+    getter = Getter('/job:worker/task:3')
+    with getter.scope():
+      w = tf1.get_variable('w', [2])
+      average = tf.train.ExponentialMovingAverage(0.5)
+      if when == 'before':
+        average.apply([w])
+      _optimizer(getter, rho=0.0).minimize(tf.reduce_sum(w))
+      if when == 'after':
+        average.apply([w])
+    assert _names(tf1.GraphKeys.GLOBAL_VARIABLES) == names
+    assert {v.device for v in tf1.global_variables()} == {'/job:ps/task:0'}
+    assert {v.device for v in tf1.local_variables()} == {'/job:worker/task:3'}
+
+
 def test_statistics_may_be_shared():
   with tf.Graph().as_default():
     getter = Getter('', statistics='shared')

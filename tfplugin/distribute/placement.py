@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 import tensorflow as tf
+
+from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
 
@@ -29,4 +32,25 @@ def only_on(device: str) -> Iterator[None]:
     /job:worker
   """
   with tf1.device(None), tf1.device(device):
+    yield
+
+
+@contextlib.contextmanager
+def as_within(devices: Sequence) -> Iterator[None]:
+  """Leaves a colocation, for the devices that are around it.
+
+  A colocation puts aside the device functions that it is in, e.g. that of
+  `replica_device_setter`.
+
+  Args:
+    devices: What `_tf_internals.device_functions()` returned before.
+  """
+  known = _tf_internals.device_functions()
+  is_aside = not all(function in known for function in devices)
+  with contextlib.ExitStack() as stack:
+    # It puts aside those that are known, too.
+    stack.enter_context(tf1.get_default_graph().colocate_with(
+        None, ignore_existing=True))
+    for function in devices if is_aside else known:
+      stack.enter_context(tf1.device(function))
     yield

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import Any
 from typing import Callable
 
-import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import placement
 from tfplugin.distribute import shared_variables
 from tfplugin.ops import elastic_arguments
+from tfplugin.optimizers import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -64,7 +64,9 @@ class ElasticAverageCustomGetter:
   A floating point variable that is not trained, as the moving mean of a batch
   normalization, is paired likewise: it is local, and the optimizer averages it
   at each communication. With `statistics='shared'` it stays one variable on a
-  parameter server, and so does every integer, e.g. the global step.
+  parameter server, and so does every integer, e.g. the global step, and what is
+  made after the first `apply_gradients`, e.g. the averages of
+  `tf.train.ExponentialMovingAverage`: that communication does not know them.
 
   Supported: partitioned variables, reuse, several scopes, resource and
   reference variables.
@@ -111,6 +113,7 @@ class ElasticAverageCustomGetter:
     self._pairs = {}
     self._state = set()
     self._mode = None
+    self._devices = []
     self._statistics_user = None
 
   @property
@@ -213,6 +216,7 @@ class ElasticAverageCustomGetter:
     if self._mode is not None:
       yield
       return
+    self._devices = _tf_internals.device_functions()
     with self._in_mode('pairs'), tf.variable_creator_scope(self._create):
       yield
 
@@ -227,7 +231,7 @@ class ElasticAverageCustomGetter:
       if shared_variables.is_shared():
         return next_creator(**kwargs)
       collections = kwargs.get('collections') or ()
-      kwargs['collections'] = _localized(collections)
+      kwargs['collections'] = variable_arguments.localized(collections)
       with placement.only_on(self._worker_device):
         variable = next_creator(**kwargs)
       if tf1.GraphKeys.LOCAL_VARIABLES not in collections:
@@ -257,10 +261,10 @@ class ElasticAverageCustomGetter:
       _pairing.reset(token)
 
   def _create_pair(self, next_creator: Callable, **kwargs):
-    collections = _localized(kwargs.get('collections'))
+    collections = variable_arguments.localized(kwargs.get('collections'))
     with placement.only_on(self._worker_device):
       local = next_creator(**{**kwargs, 'collections': collections})
-    with tf1.name_scope(None):
+    with tf1.name_scope(None), placement.as_within(self._devices):
       center = next_creator(**{
           **kwargs, 'trainable': False,
           # Not drawn again: an initializer may be used once.
@@ -268,41 +272,26 @@ class ElasticAverageCustomGetter:
           'name': f'{GLOBAL_CENTER}/{local.op.name}',
           'collections': [tf1.GraphKeys.GLOBAL_VARIABLES]})
     self._pairs[local.ref()] = CenteredVariable(
-        local, center, _is_trainable(kwargs))
+        local, center, variable_arguments.is_trainable(kwargs))
     return local
 
   def _create_other(self, next_creator: Callable, **kwargs):
     if tf1.GraphKeys.LOCAL_VARIABLES in (kwargs.get('collections') or ()):
       with placement.only_on(self._worker_device):
         return next_creator(**kwargs)
-    return next_creator(**kwargs)
+    # Beside a local variable, as a moving average asks to be, it would be on
+    # this worker, and the others would wait for theirs for ever.
+    with placement.as_within(self._devices):
+      return next_creator(**kwargs)
 
   def _has_center(self, kwargs: dict[str, Any]) -> bool:
-    if not _is_floating(kwargs):
+    if not variable_arguments.is_floating(kwargs):
       return False
-    if _is_trainable(kwargs):
+    if variable_arguments.is_trainable(kwargs):
       return True
     collections = kwargs.get('collections') or ()
-    return (self._statistics == 'average' and
+    return (self._statistics == 'average' and self._statistics_user is None and
             tf1.GraphKeys.LOCAL_VARIABLES not in collections)
-
-
-def _is_trainable(kwargs: dict[str, Any]) -> bool:
-  """What `trainable=None`, which tf.Variable hands on, means to TensorFlow."""
-  trainable = kwargs.get('trainable')
-  if trainable is None:
-    return (kwargs.get('synchronization') !=
-            tf.VariableSynchronization.ON_READ)
-  return bool(trainable)
-
-
-def _is_floating(kwargs: dict[str, Any]) -> bool:
-  """Whether a variable is going to be; a callable without a type: assumed."""
-  dtype = kwargs.get('dtype')
-  if dtype is None and not callable(kwargs.get('initial_value')):
-    value = kwargs.get('initial_value')
-    dtype = getattr(value, 'dtype', None) or np.asarray(value).dtype
-  return dtype is None or tf.as_dtype(dtype).base_dtype.is_floating
 
 
 def inherit_slice(pair: CenteredVariable) -> None:
@@ -332,15 +321,6 @@ def check_getter(getter: ElasticAverageCustomGetter) -> None:
     raise TypeError(
         '`ea_custom_getter` must be an ElasticAverageCustomGetter. Received: '
         f'{getter!r}. Pass the getter that the model is built with.')
-
-
-def _localized(collections) -> list[str]:
-  """`collections` of a variable that is neither saved nor shared."""
-  if not collections:
-    return [tf1.GraphKeys.LOCAL_VARIABLES]
-  return [tf1.GraphKeys.LOCAL_VARIABLES
-          if key == tf1.GraphKeys.GLOBAL_VARIABLES else key
-          for key in collections]
 
 
 def _parts(variable) -> list[tf.Variable]:
