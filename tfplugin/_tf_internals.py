@@ -400,9 +400,10 @@ def split_of(variable: tf.Variable):
   Args:
     variable: Any variable.
   """
-  sharded = getattr(variable, '_sharded_container', None)
-  if sharded is not None:
-    return id(sharded()), (0,)
+  # A weak reference; names of what is made eagerly need not be unique.
+  whole = getattr(variable, '_sharded_container', lambda: None)()
+  if whole is not None:
+    return id(whole), (0,)
   variable = getattr(variable, '_primary', variable)
   info = getattr(variable, '_save_slice_info', None)
   if info is None:

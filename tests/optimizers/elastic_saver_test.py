@@ -115,7 +115,7 @@ _STACKS = {
 
 
 def _stack(kind, session):
-  """Builds one of `_STACKS` on w = 8; returns train op, saver and start."""
+  """Builds one of `_STACKS` on w = 8; returns w, train op, saver and start."""
   getter = elastic_custom_getter.ElasticAverageCustomGetter('')
   is_elastic = kind.startswith('elastic')
   with tf1.variable_scope('', custom_getter=getter if is_elastic else None):

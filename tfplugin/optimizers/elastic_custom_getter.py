@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from typing import Any
 from typing import Callable
 
+import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import elastic_variables
 from tfplugin.distribute import placement
 from tfplugin.distribute import shared_variables
 from tfplugin.ops import elastic_arguments
-from tfplugin.optimizers import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -231,7 +232,7 @@ class ElasticAverageCustomGetter:
       if shared_variables.is_shared():
         return next_creator(**kwargs)
       collections = kwargs.get('collections') or ()
-      kwargs['collections'] = variable_arguments.localized(collections)
+      kwargs['collections'] = elastic_variables.localized(collections)
       with placement.only_on(self._worker_device):
         variable = next_creator(**kwargs)
       if tf1.GraphKeys.LOCAL_VARIABLES not in collections:
@@ -261,7 +262,7 @@ class ElasticAverageCustomGetter:
       _pairing.reset(token)
 
   def _create_pair(self, next_creator: Callable, **kwargs):
-    collections = variable_arguments.localized(kwargs.get('collections'))
+    collections = elastic_variables.localized(kwargs.get('collections'))
     with placement.only_on(self._worker_device):
       local = next_creator(**{**kwargs, 'collections': collections})
     with tf1.name_scope(None), placement.as_within(self._devices):
@@ -272,7 +273,7 @@ class ElasticAverageCustomGetter:
           'name': f'{GLOBAL_CENTER}/{local.op.name}',
           'collections': [tf1.GraphKeys.GLOBAL_VARIABLES]})
     self._pairs[local.ref()] = CenteredVariable(
-        local, center, variable_arguments.is_trainable(kwargs))
+        local, center, elastic_variables.is_trainable(kwargs))
     return local
 
   def _create_other(self, next_creator: Callable, **kwargs):
@@ -285,13 +286,22 @@ class ElasticAverageCustomGetter:
       return next_creator(**kwargs)
 
   def _has_center(self, kwargs: dict[str, Any]) -> bool:
-    if not variable_arguments.is_floating(kwargs):
+    if not _is_floating(kwargs):
       return False
-    if variable_arguments.is_trainable(kwargs):
+    if elastic_variables.is_trainable(kwargs):
       return True
     collections = kwargs.get('collections') or ()
     return (self._statistics == 'average' and self._statistics_user is None and
             tf1.GraphKeys.LOCAL_VARIABLES not in collections)
+
+
+def _is_floating(kwargs: dict[str, Any]) -> bool:
+  """Whether a variable is going to be; a callable without a type: assumed."""
+  dtype = kwargs.get('dtype')
+  if dtype is None and not callable(kwargs.get('initial_value')):
+    value = kwargs.get('initial_value')
+    dtype = getattr(value, 'dtype', None) or np.asarray(value).dtype
+  return dtype is None or tf.as_dtype(dtype).base_dtype.is_floating
 
 
 def inherit_slice(pair: CenteredVariable) -> None:
