@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 from tfplugin.bin import guard
 
@@ -25,6 +26,10 @@ def test_only_processes_that_carry_the_mark_are_found_and_ended():
 
   marked, other = start('outer,mine'), start('mine2')
   try:
+    # A process that is just being started has no environment yet.
+    deadline = time.monotonic() + 20
+    while not guard.marked_processes('mine') and time.monotonic() < deadline:
+      time.sleep(0.01)
     assert guard.marked_processes('mine') == [marked.pid]
     guard.kill_marked('mine')
     assert marked.wait(20) == -signal.SIGKILL

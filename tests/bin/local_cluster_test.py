@@ -124,17 +124,27 @@ def test_what_a_role_started_in_another_session_ends_too(tmp_path):
   _wait_until(lambda: not _is_alive(children[0].pid))
 
 
+def _guard():
+  """Returns the guard's process, which has no arguments while it begins."""
+  found = []
+
+  def is_found():
+    found[:] = [p for p in psutil.Process().children()
+                if 'guard.py' in ' '.join(p.cmdline())]
+    return len(found) == 1
+
+  _wait_until(is_found)
+  return found[0]
+
+
 def test_a_dead_guard_is_replaced_and_knows_the_roles(tmp_path):
   with local_cluster.LocalCluster(tmp_path) as cluster:
     _start(cluster, CHIEF, _SLEEP)
-    first, = (p for p in psutil.Process().children()
-              if 'guard.py' in ' '.join(p.cmdline()))
+    first = _guard()
     first.kill()
     first.wait(_LIMIT)
     cluster.check()
-    second, = (p for p in psutil.Process().children()
-               if 'guard.py' in ' '.join(p.cmdline()))
-    assert second.pid != first.pid
+    assert _guard().pid != first.pid
 
 
 def _launcher(tmp_path):
@@ -152,7 +162,6 @@ def _launcher(tmp_path):
   launcher = subprocess.Popen([sys.executable, '-c', code])
   log = tmp_path / 'chief-0.log'
   _wait_until(lambda: log.exists() and 'started' in log.read_text())
-  processes = psutil.Process(launcher.pid).children(recursive=True)
   _wait_until(lambda: len(psutil.Process(launcher.pid).children(recursive=True))
               >= 4)
   processes = psutil.Process(launcher.pid).children(recursive=True)

@@ -98,7 +98,7 @@ def test_a_second_run_resumes_and_a_third_only_evaluates(elastic):
 
 def test_the_run_goes_on_without_a_killed_worker(tmp_path):
   options = _options(tmp_path, strategy='drop_stale', evaluator=False,
-                     steps=800)
+                     steps=3000)
   killer = subprocess.Popen([sys.executable, '-c', _KILL, str(tmp_path),
                              'worker-0', str(os.getpid())])
   try:
@@ -107,7 +107,7 @@ def test_the_run_goes_on_without_a_killed_worker(tmp_path):
     killer.kill()
     killer.wait()
   assert result.lost == {'worker:0': 'was ended by SIGKILL'}
-  assert result.last_step >= 800
+  assert result.last_step >= 3000
   # Without a lost update the counts are the run's, but for the lost worker's.
   assert 0 < result.figures['applied'] <= result.last_step
   assert not _roles()
@@ -140,7 +140,7 @@ def test_no_process_is_left_after_ctrl_c(tmp_path):
         tmp_path, tf_config.Task('chief', 0)).exists)
     children = psutil.Process(program.pid).children(recursive=True)
     # ps, chief and the guard.
-    assert len(children) == 3
+    assert len(children) >= 3
     program.send_signal(signal.SIGINT)
     assert program.wait(_LIMIT) == 130
   finally:

@@ -113,7 +113,7 @@ def test_a_worker_that_waits_for_the_last_checkpoint_gets_it(
   worker = threading.Thread(target=report_late, daemon=True)
   worker.start()
   # Either waits for the other, for half of this.
-  _run(tmp_path, finish_limit_secs=8.0)
+  _run(tmp_path, finish_limit_secs=16.0)
   worker.join(20.0)
   assert not worker.is_alive()
   del server

@@ -28,6 +28,9 @@ from collections.abc import Iterable
 # The environment variable that carries the marks, outermost launcher first.
 MARK_VARIABLE = 'TFPLUGIN_CLUSTERS'
 _ROUNDS = 50
+# Looks in a row that find nothing: a process that is just being started has no
+# environment for a moment.
+_EMPTY_LOOKS = 2
 
 
 def watched_groups(lines: Iterable[str]) -> set[int]:
@@ -57,9 +60,11 @@ def marked_processes(mark: str) -> list[int]:
 
 def kill_marked(mark: str) -> None:
   """Sends SIGKILL to every process that carries `mark`, until none is left."""
+  empty_looks = 0
   for _ in range(_ROUNDS):
     processes = marked_processes(mark)
-    if not processes:
+    empty_looks = 0 if processes else empty_looks + 1
+    if empty_looks == _EMPTY_LOOKS:
       return
     for process in processes:
       with contextlib.suppress(OSError):
