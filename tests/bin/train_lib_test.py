@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import options as options_lib
+from tfplugin.bin import run_files
 from tfplugin.bin import train_lib
 
 tf1 = tf.compat.v1
@@ -31,11 +32,20 @@ def _refused(options, message):
 def _save(model_dir, names):
   model_dir.mkdir()
   with tf.Graph().as_default(), tf1.Session() as session:
-    tf1.train.create_global_step()
+    step = tf1.train.create_global_step()
     for name, shape in names.items():
-      tf1.get_variable(name, shape)
+      tf1.get_variable(name, shape, initializer=tf1.zeros_initializer())
     session.run(tf1.global_variables_initializer())
+    session.run(step.assign(3))
     tf1.train.Saver().save(session, str(model_dir / 'model.ckpt'), 3)
+
+
+def _write_accuracy(model_dir, step, value):
+  summary = tf1.Summary()
+  summary.value.add(tag='accuracy', simple_value=value)
+  directory = str(run_files.eval_dir(model_dir))
+  with tf.Graph().as_default(), tf1.summary.FileWriter(directory) as writer:
+    writer.add_summary(summary, step)
 
 
 _MLP = {'hidden1/kernel': [64, 128], 'hidden1/bias': [128],
@@ -72,3 +82,25 @@ def test_another_optimizers_checkpoint_is_refused_and_kept(tmp_path):
 def test_a_model_dir_that_cannot_be_written_to_is_refused(tmp_path):
   (tmp_path / 'file').write_text('')
   _refused(_options(tmp_path / 'file' / 'run'), 'can be written to.*Not a dir')
+
+
+def test_the_accuracy_of_an_earlier_checkpoint_is_not_that_of_the_run(tmp_path):
+  _save(tmp_path / 'run', _MLP)
+  _write_accuracy(tmp_path / 'run', 2, 0.75)
+  # The checkpoint has the steps already, and nobody is to evaluate it.
+  result = train_lib.train(_options(
+      tmp_path / 'run', wrapper='none', steps=3, evaluator=False))
+  assert (result.last_step, result.accuracy) == (3, None)
+  _write_accuracy(tmp_path / 'run', 3, 0.5)
+  again = train_lib.train(_options(
+      tmp_path / 'run', wrapper='none', steps=3, evaluator=False))
+  assert again.accuracy == 0.5
+
+
+def test_a_single_process_evaluates_a_run_that_is_done(tmp_path):
+  _save(tmp_path / 'run', _MLP)
+  result = train_lib.train(_options(
+      tmp_path / 'run', wrapper='none', workers=0, steps=3, evaluator=False))
+  # All weights are 0, so that every row is taken for the first class.
+  assert 0.05 < result.accuracy < 0.15
+  assert not result.roles

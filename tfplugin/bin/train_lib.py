@@ -54,9 +54,11 @@ def train(options: options_lib.TrainOptions) -> report.Result:
   """
   extras.check_installed()
   first_step = resumption.check_input(options)
-  cluster = ({} if options.is_local else
+  is_done = first_step >= options.steps
+  # A single process that has nothing to train would not evaluate either.
+  cluster = ({} if options.is_local and not is_done else
              tf_config.make_cluster(options.workers, options.ps))
-  tasks = _tasks(options, cluster, is_done=first_step >= options.steps)
+  tasks = _tasks(options, cluster, is_done)
   with run_files.reserved(options.model_dir):
     options.save()
     start = time.time()
@@ -72,7 +74,7 @@ def _tasks(options: options_lib.TrainOptions,
   if not cluster:
     # It evaluates each checkpoint itself.
     return [tf_config.Task('chief', 0)]
-  tasks = tf_config.tasks_of(cluster, options.evaluator)
+  tasks = tf_config.tasks_of(cluster, options.evaluator or options.is_local)
   if is_done:
     return [task for task in tasks if task.type == 'evaluator']
   return tasks
@@ -137,12 +139,17 @@ def _result(options: options_lib.TrainOptions, tasks: Sequence[tf_config.Task],
   statuses = _statuses(options, tasks)
   known = [s for s in statuses.values() if s is not None]
   eval_dir = run_files.eval_dir(options.model_dir)
-  accuracy = events.read_curve(eval_dir, 'accuracy').values
+  last_step = checkpoints.global_step(options.model_dir)
+  # Of the end of this run: without an evaluator there may be earlier ones.
+  end_steps = range(max(options.steps, first_step), last_step + 1)
+  accuracies = [
+      value for step, value in zip(*events.read_curve(eval_dir, 'accuracy'))
+      if step in end_steps]
   return report.Result(
       title=options.title,
-      accuracy=accuracy[-1] if accuracy else None,
+      accuracy=accuracies[-1] if accuracies else None,
       first_step=first_step,
-      last_step=checkpoints.global_step(options.model_dir),
+      last_step=last_step,
       wall_secs=wall_secs,
       roles=statuses,
       start_secs={name: s.first_step_time - start
