@@ -131,6 +131,23 @@ def test_var_list_is_paired_with_its_own_centers(behavior):
     np.testing.assert_array_equal(of_a, [0.0, 1.0])
 
 
+@pytest.mark.parametrize('choose, expected', [
+    (lambda a, b: a, [2.0, 3.0]),
+    (lambda a, b: {'x': b, 'y': [a]}, [2.0, 1.0]),
+    (lambda a, b: (v for v in [b]), [4.0, 1.0])])
+def test_var_list_is_a_nest_as_for_any_optimizer(behavior, choose, expected):
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('')
+    a, b = _variable(getter, 'a', 4.0), _variable(getter, 'b', 3.0)
+    # A step of 4, of which the elastic difference takes half back.
+    optimizer = _optimizer(getter, moving_rate=0.5)
+    train = optimizer.minimize(4.0 * (a + b), var_list=choose(a, b))
+    with _session(optimizer) as session:
+      session.run(train)
+      assert session.run([a, b]) == expected
+
+
 @pytest.mark.parametrize('make, expected', [
     (lambda: tf1.train.AdamOptimizer(0.2), 0.5),
     (lambda: tf1.train.RMSPropOptimizer(0.4), 0.25),

@@ -197,7 +197,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       loss: A scalar tensor, or a callable that returns one.
-      var_list: Local variables, whole or partitioned. None: all trainable ones.
+      var_list: One or a nest of local variables. None: all trainable ones.
       *args: For the wrapped optimizer.
       **kwargs: For the wrapped optimizer.
 
@@ -209,9 +209,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       RuntimeError: not in a graph.
     """
     elastic_initialization.check_context()
-    if not var_list:
-      var_list = tf1.trainable_variables()
-    pairs = self._getter.pairs_of(var_list)
+    var_list = tf.nest.flatten([] if var_list is None else var_list)
+    pairs = self._getter.pairs_of(var_list or tf1.trainable_variables())
     var_list = [pair.local for pair in pairs]
     gradients = super().compute_gradients(loss, var_list, *args, **kwargs)
     by_ref = {pair.local.ref(): pair for pair in pairs}
