@@ -532,17 +532,18 @@ def wrapped_optimizer(optimizer: tf1.train.Optimizer):
   return None
 
 
-def initialize_from(variable: tf.Variable, value: tf.Tensor) -> None:
-  """Makes `variable` start from `value`.
+def initialize_from(variable: tf.Variable, initializer) -> None:
+  """Makes `variable` start from the value that `initializer` assigns.
 
   As a warm start does, which replaces the initialiser of a variable through a
   private attribute: there is no public way to.
 
   Args:
     variable: A variable made in a graph that is not finalized.
-    value: What it is to start from.
+    initializer: The assignment that initialises another variable.
   """
-  with tf1.device(variable.device):
+  value = getattr(initializer, 'op', initializer).inputs[1]
+  with tf1.device(variable.device), tf1.control_dependencies(None):
     variable._initializer_op = variable.assign(value, read_value=False)
 
 

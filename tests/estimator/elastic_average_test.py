@@ -224,6 +224,25 @@ def test_warm_start_sets_the_centre(behavior, tmp_path):
     np.testing.assert_array_equal(_values(warm)[name], start[name])
 
 
+def test_a_model_fn_that_begins_from_a_checkpoint_sets_the_centre(
+    behavior, tmp_path):
+  plain = _estimator(decorated_models.regression(), tmp_path / 'a')
+  plain.train(_input_fn)
+
+  def model_fn(features, labels, mode):
+    spec = decorated_models.regression(
+        make_optimizer=lambda: tf1.train.GradientDescentOptimizer(0.0))(
+            features, labels, mode)
+    tf1.train.init_from_checkpoint(
+        str(tmp_path / 'a'), {'weight': 'weight', 'bias': 'bias'})
+    return spec
+
+  warm = _estimator(elastic_average(model_fn, **SETTINGS), tmp_path / 'b')
+  warm.train(_input_fn)
+  for name in ('weight', 'bias'):
+    np.testing.assert_array_equal(_values(warm)[name], _values(plain)[name])
+
+
 def test_two_optimizers_keep_both_states(tmp_path):
   def adam():
     return tf1.train.AdamOptimizer(0.1)

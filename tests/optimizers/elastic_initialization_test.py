@@ -128,3 +128,46 @@ def test_limit_must_be_positive():
   optimizer = _Worker(cluster, 0, synchronous=True).optimizer
   with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
     optimizer.get_init_op(0, time_limit_secs=0)
+
+
+def _init_from_checkpoint(source, vocabularies):
+  del vocabularies
+  tf1.train.init_from_checkpoint(source, {'m/': 'm/'})
+
+
+def _warm_start(source, vocabularies):
+  tf1.train.warm_start(source, var_name_to_vocab_info={
+      'm/rows': tf1.train.VocabInfo(vocabularies['new'], 3, 0,
+                                    vocabularies['old'])})
+
+
+@pytest.mark.parametrize('warm_start, expected', [
+    (_init_from_checkpoint, [5.0, 6.0, 7.0]),
+    (_warm_start, [7.0, 0.0, 5.0])])  # The new c, d and a; d is unknown.
+def test_a_warm_start_sets_the_center(behavior, warm_start, expected, tmp_path):
+  del behavior
+  vocabularies = {'old': 'a\nb\nc\n', 'new': 'c\nd\na\n'}
+  for name, words in vocabularies.items():
+    (tmp_path / name).write_text(words)
+    vocabularies[name] = str(tmp_path / name)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('m/rows', initializer=[[5.0], [6.0], [7.0]])
+    session.run(tf1.global_variables_initializer())
+    source = tf1.train.Saver().save(session, str(tmp_path / 'model'))
+  with tf.Graph().as_default(), tf1.Session() as session:
+    getter = elastic_custom_getter.ElasticAverageCustomGetter('')
+    with tf1.variable_scope(
+        'm', custom_getter=getter, partitioner=tf1.fixed_size_partitioner(2)):
+      rows = tf1.get_variable('rows', [3, 1],
+                              initializer=tf1.ones_initializer())
+    warm_start(source, vocabularies)
+    optimizer = elastic_average.ElasticAverageOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), 1, getter)
+    optimizer.minimize(tf.reduce_sum(tf.convert_to_tensor(rows)))
+    init = tf1.global_variables_initializer()
+    start = optimizer.get_init_op(0)
+    session.run(init)
+    session.run(start)
+    for variables in ([pair.center for pair in getter.pairs], list(rows)):
+      values = np.concatenate(session.run(variables)).ravel()
+      np.testing.assert_array_equal(values, expected)

@@ -139,8 +139,8 @@ def complete(
   saver = _saver(spec.scaffold, config, getter, together)
   if not worker.is_chief:
     prompt_start.add_ready_op()
-  starts = [_CentersStart(getter), *(optimizer.make_session_run_hook(
-      worker.is_chief, worker.index) for optimizer in optimizers)]
+  starts = [optimizer.make_session_run_hook(worker.is_chief, worker.index)
+            for optimizer in optimizers]
   chief_hooks = list(spec.training_chief_hooks or ())
   if config is not None and config.model_dir and (
       config.save_checkpoints_steps or config.save_checkpoints_secs):
@@ -238,16 +238,3 @@ def _init_fn(own: Optional[Callable], getter: _Getter) -> Callable:
     session.run([op for op, was_set in zip(to_center, done) if was_set])
 
   return init_fn
-
-
-class _CentersStart(tf1.train.SessionRunHook):
-  """Gives the centre what a warm start gives the copy."""
-
-  def __init__(self, getter: _Getter):
-    self._initializers = [(pair, pair.local.initializer)
-                          for pair in getter.pairs]
-
-  def begin(self) -> None:
-    for pair, initializer in self._initializers:
-      if pair.local.initializer is not initializer:
-        _tf_internals.initialize_from(pair.center, pair.local.initial_value)

@@ -241,6 +241,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     elastic_initialization.check_context()
     grads_and_vars = list(grads_and_vars)
     with_gradient = [v for g, v in grads_and_vars if g is not None]
+    elastic_initialization.follow_warm_start(self._getter.pairs)
     pairs = [*self._getter.pairs_of(with_gradient),
              *self._getter.statistics_of(self)]
     # Read once, at the beginning; the step is advanced at the end.

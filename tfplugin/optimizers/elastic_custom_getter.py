@@ -38,11 +38,13 @@ class CenteredVariable:
     local: The copy that the model computes with, on the worker.
     center: What all workers share, on a parameter server.
     trainable: Whether it is trained; a statistic is not.
+    initializer: The copy's, as long as no warm start replaces it.
   """
 
   local: tf.Variable
   center: tf.Variable
   trainable: bool
+  initializer: tf.Operation
 
 
 class ElasticAverageCustomGetter:
@@ -81,6 +83,8 @@ class ElasticAverageCustomGetter:
       `argument of type 'NoneType' is not iterable` for batch normalization.
     * A variable's other collections and its regularization loss are kept, once;
       contrib dropped the former, and added the loss of each of three copies.
+    * What `tf.train.init_from_checkpoint` or a warm start gives a variable, its
+      centre begins with; contrib's did not, and the copy lost it in silence.
 
   Example:
     >>> with tf.Graph().as_default():
@@ -273,7 +277,8 @@ class ElasticAverageCustomGetter:
           'name': f'{GLOBAL_CENTER}/{local.op.name}',
           'collections': [tf1.GraphKeys.GLOBAL_VARIABLES]})
     self._pairs[local.ref()] = CenteredVariable(
-        local, center, elastic_variables.is_trainable(kwargs))
+        local, center, elastic_variables.is_trainable(kwargs),
+        local.initializer)
     return local
 
   def _create_other(self, next_creator: Callable, **kwargs):

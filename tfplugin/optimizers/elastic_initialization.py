@@ -10,6 +10,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import start_barrier
 from tfplugin.ops import time_limit
@@ -56,6 +57,20 @@ def _check_task_index(task_index: int, num_worker: int) -> None:
     raise ValueError(
         f'`task_index` must be in [0, `num_worker`), here [0, {num_worker}). '
         f'Received: {task_index!r}. Count the chief as one of the workers.')
+
+
+def follow_warm_start(
+    pairs: list[elastic_custom_getter.CenteredVariable]) -> None:
+  """Gives the centres what a warm start gave the copies.
+
+  To be called before the ops that initialise variables are made.
+
+  Args:
+    pairs: The averaged variables.
+  """
+  for pair in pairs:
+    if pair.local.initializer is not pair.initializer:
+      _tf_internals.initialize_from(pair.center, pair.local.initializer)
 
 
 class ElasticStart:
@@ -112,7 +127,9 @@ class ElasticStart:
   def copy_from_center(self) -> tf.Operation:
     """Returns an op that gives all local variables their centres' values."""
     updates = []
-    for pair in self._getter.model_pairs('get_init_op()'):
+    pairs = self._getter.model_pairs('get_init_op()')
+    follow_warm_start(pairs)
+    for pair in pairs:
       value = pair.center.read_value()
       copies = [pair.local,
                 *(copy for copy, _ in self._local_center_and_center(pair))]
