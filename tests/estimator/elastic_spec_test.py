@@ -69,7 +69,7 @@ def test_returns_a_new_spec_and_keeps_the_users_hooks():
   assert own[0].scaffold.saver is None
   assert own[0].scaffold is not spec.scaffold
   assert spec.training_hooks[-1] is hook
-  assert len(spec.training_hooks) == 3
+  assert len(spec.training_hooks) == 2
   assert spec.training_chief_hooks == (chief_hook,)
   assert spec.train_op is own[0].train_op
 
