@@ -73,6 +73,21 @@ def test_partial_that_hides_arguments_as_keywords():
   assert decorated(1, 2, 'eval') == ('eval', (3, 2, 2, 'eval', {}))
 
 
+@pytest.mark.parametrize('added', ('mode', 'config', 'params'))
+def test_what_a_partial_binds_is_not_estimators_to_pass(added):
+  def model_fn(features, mode=None, params=None, config=None):
+    return {'mode': mode, 'params': params, 'config': config}[added]
+
+  partial = functools.partial(model_fn, **{added: 'bound'})
+  decorated = model_fn_lib.decorate(partial, _run)
+  assert _arguments(decorated).count('params') == (added != 'params')
+  assert decorated(features=1, mode='eval', config='of Estimator') == (
+      'eval', 'bound')
+  again = model_fn_lib.decorate(functools.partial(decorated), _run)
+  assert again(features=1, mode='eval', config='of Estimator') == (
+      'eval', ('eval', 'bound'))
+
+
 def test_decorated_twice():
   decorated = model_fn_lib.decorate(
       model_fn_lib.decorate(lambda features: features, _run),

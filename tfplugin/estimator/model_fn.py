@@ -119,7 +119,16 @@ def _checked_signature(model_fn: types.ModelFn) -> inspect.Signature:
           f'`model_fn` may take {", ".join(_ARGUMENTS)}. Received: a function '
           f'that needs `{name}`. Give it a default, bind it with '
           'functools.partial, or pass it in `params`.')
-  return signature
+  return _without_bound(signature, model_fn)
+
+
+def _without_bound(signature: inspect.Signature,
+                   model_fn: types.ModelFn) -> inspect.Signature:
+  """Leaves out what a partial binds by keyword: Estimator does not pass it."""
+  bound = (model_fn.keywords if isinstance(model_fn, functools.partial) else {})
+  return signature.replace(parameters=[
+      parameter for name, parameter in signature.parameters.items()
+      if name not in bound])
 
 
 def _with_parameters(signature: inspect.Signature,
