@@ -48,6 +48,21 @@ def test_every_tower_may_make_the_same_variable():
     towers.join()
 
 
+def test_names_lead_to_the_variables_of_the_first_tower_afterwards():
+  with tf.Graph().as_default() as graph:
+    before = tf1.get_variable('before', [1])
+    towers = tower_collections.TowerCollections(graph, 2)
+    made = []
+    for tower in range(2):
+      towers.show(tower)
+      made.append(tf1.get_variable('w', [1]))
+      towers.keep(tower)
+    towers.join()
+    with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
+      assert tf1.get_variable('w', [1]) is made[0]
+      assert tf1.get_variable('before', [1]) is before
+
+
 def test_replace_puts_a_value_in_the_place_of_another():
   old, other, new = object(), object(), object()
   with tf.Graph().as_default() as graph:

@@ -61,6 +61,25 @@ def _after(steps):
 
 
 @pytest.mark.usefixtures('behavior')
+def test_scaffold_fn_starts_from_a_checkpoint_by_names(tmp_path):
+  _make(tmp_path / 'first').train(_input_fn, max_steps=1)
+
+  def model_fn(features, labels, mode, params):
+    del params
+
+    def scaffold_fn():
+      tf1.train.init_from_checkpoint(str(tmp_path / 'first'), {'w': 'w'})
+      return tf1.train.Scaffold()
+
+    return _train_spec(features, labels, mode, scaffold_fn=scaffold_fn)
+
+  estimator = _make(tmp_path / 'second', model_fn)
+  estimator.train(_input_fn, max_steps=1)
+  np.testing.assert_allclose(
+      estimator.get_variable_value('w'), [[_after(2)]], rtol=1e-6)
+
+
+@pytest.mark.usefixtures('behavior')
 def test_each_call_of_a_per_shard_input_fn_reads_its_part(tmp_path):
   calls = []
 

@@ -50,16 +50,19 @@ class TowerCollections:
     self._towers[tower] = self._lists()
 
   def join(self) -> None:
-    """Lets the graph show what it held before, and all that towers added."""
+    """Lets the graph show what it held before, and all that towers added.
+
+    Of the stores of `get_variable` it keeps the first tower's: names lead to
+    the variables that all towers share.
+    """
     joined = {key: list(values) for key, values in self._before.items()}
     for lists in self._towers:
       for key, values in lists.items():
-        if key == _tf_internals.VARIABLE_STORE_KEY:
-          joined.setdefault(key, values)
-          continue
         known = joined.setdefault(key, [])
         seen = {id(value) for value in known}
         known.extend(value for value in values if id(value) not in seen)
+    store = _tf_internals.VARIABLE_STORE_KEY
+    joined[store] = self._towers[0][store]
     self._set(joined)
 
   def _lists(self) -> Lists:
