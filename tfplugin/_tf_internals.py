@@ -50,6 +50,10 @@ from tensorflow.python.distribute.ps_values import (
   AggregatingVariable as AggregatingVariable,
 )
 
+# What gradient tapes know; see `record_view`.
+from tensorflow.python.eager import record
+from tensorflow.python.eager import tape
+
 # A `tf.cond` branch of control flow v2 is built in one.
 from tensorflow.python.framework import func_graph
 
@@ -200,6 +204,25 @@ def variable_view(variable: tf.Variable, handle: tf.Tensor) -> tf.Variable:
   # A cached value was read through the original handle.
   view._cached_value = None
   return view
+
+
+def record_view(variable: tf.Variable, view: tf.Variable,
+                gradient: Callable) -> None:
+  """Tells gradient tapes that record that a view stands for its variable.
+
+  A tape knows the ops that were made while it recorded; the view's handle is
+  older. No public API records an op of one's own.
+
+  Args:
+    variable: A resource variable.
+    view: What `variable_view` made of it.
+    gradient: Returns the gradient of the variable, given that of the view.
+  """
+  if record.could_possibly_record():
+    tape.variable_accessed(variable)
+    record.record_operation(
+        'VariableView', [view.handle], [variable.handle],
+        lambda *gradients: [gradient(*gradients)])
 
 
 def copy_of_variable_store() -> Sequence[object]:

@@ -61,3 +61,25 @@ def test_moving_average_starts_from_the_initial_value(behavior):
   worker.step(2)
   # The copy goes 2, 1, 0: its average 2, 1.5, .75.
   assert worker.value('w/ExponentialMovingAverage') == 0.75
+
+
+def test_variable_that_the_body_of_a_loop_makes_has_a_copy_and_a_centre(
+    behavior):
+
+  def model_fn(features, labels, mode):
+    del features, labels
+    _, w = tf.while_loop(
+        lambda i, _: i < 1,
+        lambda i, y: (i + 1, y + tf1.get_variable('w', initializer=(
+            lambda: tf.constant(2.0)))), [0, 0.0])
+    step = tf1.train.GradientDescentOptimizer(1.0).minimize(
+        w, tf1.train.get_global_step())
+    return tf1.estimator.EstimatorSpec(mode, loss=w, train_op=step)
+
+  worker = strategy_worker.StrategyWorker(
+      elastic_average_strategy.ElasticAverageStrategy(
+          communication_period=2, moving_rate=0.25), model_fn)
+  worker.step(2)
+  # The copy goes 2, 1, 0; then a quarter of the difference, -2, is exchanged.
+  assert worker.value('w') == 0.5
+  assert worker.center('w') == 1.5

@@ -91,6 +91,52 @@ def test_gradients_through_control_flow(behavior):
     assert session.run(gradients) == [10.0, 10.0]
 
 
+def test_towers_share_a_variable_that_the_body_of_a_loop_makes(behavior):
+  # As an RNN cell under `dynamic_rnn` does.
+  def fn(tower):
+    def body(i, total):
+      return i + 1, total * _weight(value=2.0)
+
+    _, cube = tf.while_loop(lambda i, _: i < 3, body, [0, tower + 1.0])
+    return tf.gradients(cube, tf1.trainable_variables())[0]
+
+  # As in Estimator: the gradient reads the shape of a handle elsewhere.
+  config = tf1.ConfigProto(allow_soft_placement=True)
+  with tf.Graph().as_default(), tf1.Session(config=config) as session:
+    _, gradients = _build(fn, tower_weights.TowerWeights([.5, .5], [.25, .75]))
+    session.run(tf1.global_variables_initializer())
+    assert [v.name for v in tf1.global_variables()] == ['w:0']
+    # 3 w^2 = 12, times 1/4 * 1 + 3/4 * 2.
+    assert session.run(gradients) == [21.0, 21.0]
+
+
+def test_a_gradient_tape_sums_over_the_towers(behavior):
+  # 2 w = 4, times 1/4 * 1 + 3/4 * 2.
+  def fn(tower):
+    w = _weight(value=2.0)
+    with tf.GradientTape() as tape:
+      loss = (tower + 1.0) * w * w
+    return tape.gradient(loss, w)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, gradients = _build(fn, tower_weights.TowerWeights([.5, .5], [.25, .75]))
+    session.run(tf1.global_variables_initializer())
+    assert session.run(gradients) == [7.0, 7.0]
+
+
+def test_a_recomputed_function_has_the_gradient_of_all_towers(behavior):
+  # 2 w = 6, times 1/4 * 1 + 3/4 * 2.
+  def fn(tower):
+    w = _weight(value=3.0)
+    loss = tf.recompute_grad(lambda x: x * w * w)(tf.constant(tower + 1.0))
+    return tf.gradients(loss, [w])[0]
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, gradients = _build(fn, tower_weights.TowerWeights([.5, .5], [.25, .75]))
+    session.run(tf1.global_variables_initializer())
+    assert session.run(gradients) == [10.5, 10.5]
+
+
 def test_assignment_takes_place_once_with_the_value_of_tower_0(behavior):
   def fn(tower):
     counter = tf1.get_variable('counter', [], trainable=False,

@@ -78,7 +78,9 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
     if role is Role.STATE:
       kwargs['collections'] = self._state_collections(kwargs)
       return super()._create_variable(next_creator, **kwargs)
-    return self._create_pair(next_creator, **kwargs)
+    # The body of a loop may make a variable; the copy starts from the centre.
+    with tf.init_scope():
+      return self._create_pair(next_creator, **kwargs)
 
   def _state_collections(self, kwargs):
     """The chief's optimizer state is saved; the other workers' is local."""

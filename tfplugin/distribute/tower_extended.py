@@ -78,7 +78,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
         for result, weight in zip(results, run.weights.loss)))
 
   def _create_variable(self, next_creator, **kwargs):
-    if 'colocate_with' in kwargs or not _in_graph():
+    if 'colocate_with' in kwargs or not self._in_towers():
       return super()._create_variable(next_creator, **kwargs)
     # On top of the devices around it: in a cluster a device function of the
     # session's task puts the variable on a parameter server.
@@ -90,8 +90,12 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
     # is shared by the towers as well.
     del colocate_with_variable
 
+  def _in_towers(self) -> bool:
+    """Whether a variable is for towers; a loop or a branch may make it."""
+    return self._run is not None or _in_graph()
+
   def _create_var_creator(self, next_creator, **kwargs):
-    if not _in_graph():
+    if not self._in_towers():
       return super()._create_var_creator(next_creator, **kwargs)
     if self._run is not None and tower_variables.is_streaming(**kwargs):
       return next_creator

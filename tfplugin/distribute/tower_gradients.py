@@ -35,9 +35,13 @@ _TOTAL_OF_TOWERS = 'TfpluginTotalOfTowers'
 
 @tf.RegisterGradient(_SUM_OVER_TOWERS)
 def _sum_over_towers(op: tf.Operation, gradient):
+  return _summed(op.outputs[0], gradient)
+
+
+def _summed(handle: tf.Tensor, gradient):
   context = tf.distribute.get_replica_context()
   reduce = getattr(context, 'reduce_gradient', None)
-  return gradient if reduce is None else reduce(op.outputs[0], gradient)
+  return gradient if reduce is None else reduce(handle, gradient)
 
 
 @tf.RegisterGradient(_TOTAL_OF_TOWERS)
@@ -68,6 +72,17 @@ def summing_view(variable: tf.Variable) -> tf.Variable:
     with graph.gradient_override_map({'Identity': _SUM_OVER_TOWERS}):
       handle = tf.identity(variable.handle, name='handle')
   return _tf_internals.variable_view(variable, handle)
+
+
+def record(variable: tf.Variable, view: tf.Variable) -> None:
+  """Lets a gradient tape sum over towers as `tf.gradients` does.
+
+  Args:
+    variable: The variable that a tower is about to read.
+    view: What `summing_view` made of it.
+  """
+  _tf_internals.record_view(
+      variable, view, lambda gradient: _summed(view.handle, gradient))
 
 
 class SummedGradients:

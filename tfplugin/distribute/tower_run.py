@@ -228,6 +228,7 @@ class TowerRun:
     if key not in self._views:
       self._views[key] = tower_gradients.summing_view(variable)
       self._names[self._views[key].handle.ref()] = variable.name
+    tower_gradients.record(variable, self._views[key])
     return self._views[key]
 
   def name_of(self, handle: tf.Tensor) -> str:
