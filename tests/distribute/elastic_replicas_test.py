@@ -123,6 +123,34 @@ def test_run_in_a_function_with_v1_optimizer():
     np.testing.assert_allclose(w.numpy(), wanted[index], rtol=1e-5)
 
 
+def _all_values(w):
+  return [w.center.read_value(), w.local_center.read_value(),
+          *(copy.read_value() for copy in w.values)]
+
+
+def test_centre_and_copies_get_what_is_assigned_outside_of_devices():
+  # As `Model.set_weights` and a schedule of the learning rate do.
+  strategy = make(rho=0.5)
+  with strategy.scope():
+    w = tf.Variable([1.0, 1.0])
+  w.assign([5.0, 6.0])
+  w.assign_add([1.0, -2.0])
+  assert w.numpy().tolist() == [6.0, 4.0]
+  assert [v.numpy().tolist() for v in _all_values(w)] == [[6.0, 4.0]] * 4
+
+
+def test_centre_and_copies_get_what_is_assigned_in_a_graph(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with make(rho=0.5).scope():
+      w = tf1.get_variable('w', initializer=[1.0, 1.0])
+      assignment = w.assign([5.0, 6.0])
+    session.run([tf1.global_variables_initializer()])
+    session.run([tf1.local_variables_initializer()])
+    session.run(assignment)
+    assert [v.tolist() for v in session.run(_all_values(w))] == [
+        [5.0, 6.0]] * 4
+
+
 def test_keras_fit_trains_the_center_and_saves_it(tmp_path):
   strategy = make(communication_period=2)
   x = np.random.randn(64, 3).astype(np.float32)

@@ -114,6 +114,25 @@ def test_run_in_a_tf_function():
   np.testing.assert_allclose(w.numpy(), [.6, 1.6], rtol=1e-6)
 
 
+def test_keras_optimizer_with_a_schedule_in_a_tf_function():
+  # Each tower's gradient is 1: w = 1 - .5 * 2, then - .25 * 2.
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with strategy.scope():
+    w = tf.Variable(1.0)
+    optimizer = tf.keras.optimizers.SGD(
+        tf.keras.optimizers.schedules.PiecewiseConstantDecay([0], [.5, .25]))
+
+  def step():
+    with tf.GradientTape() as tape:
+      loss = 1.0 * w
+    optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+
+  run = tf.function(lambda: strategy.run(step))
+  for expected in (0.0, -0.5):
+    run()
+    np.testing.assert_allclose(w.numpy(), expected, atol=1e-6)
+
+
 def test_keras_fit_equals_one_device():
   weights = []
   for strategy in (tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1']),

@@ -48,7 +48,7 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
 
   On a device it is that device's copy, also for assignments. Outside of all
   devices, for checkpoints, and where a Keras model evaluates or predicts, it is
-  the centre.
+  the centre; what is assigned there, all copies get, too.
   """
 
   @property
@@ -84,6 +84,15 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
 
   def _update_replica(self, update_fn, value, **kwargs):
     return update_fn(self._get_on_device_or_primary(), value, **kwargs)
+
+  def _update_cross_replica(self, update_fn, value, **kwargs):
+    # `Model.set_weights`, say: there is nothing left to average afterwards.
+    updated = [update_fn(variable, _tf_internals.select_replica(0, value),
+                         **kwargs)
+               for variable in (self.center, self.local_center)
+               if variable is not None]
+    with tf.control_dependencies(updated):
+      return super()._update_cross_replica(update_fn, value, **kwargs)
 
   def _get_replica(self, replica_id):
     if self.distribute_strategy.extended.is_inferring:

@@ -22,6 +22,7 @@ tf1 = tf.compat.v1
 
 _MEAN = tf.distribute.ReduceOp.MEAN
 _PARAMETER_DEVICE = '/device:CPU:0'
+_NO_AGGREGATION = (None, tf.VariableAggregation.NONE)
 
 
 class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
@@ -95,11 +96,14 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
     return self._run is not None or _in_graph()
 
   def _create_var_creator(self, next_creator, **kwargs):
+    aggregation = kwargs.get('aggregation')
     if not self._in_towers():
+      if aggregation in _NO_AGGREGATION and kwargs.get('trainable') is False:
+        # As in a graph. A Keras optimizer notes the rate of a schedule so.
+        kwargs['aggregation'] = tf1.VariableAggregation.ONLY_FIRST_REPLICA
       return super()._create_var_creator(next_creator, **kwargs)
     if self._run is not None and tower_variables.is_streaming(**kwargs):
       return next_creator
-    aggregation = kwargs.get('aggregation')
 
     def create(**kwargs):
       return tower_variables.share(
