@@ -37,6 +37,11 @@ class CrossShardStrategy(one_strategy.OneStrategy, tf.distribute.Strategy):
   in a model of `tf.keras.estimator.model_to_estimator` both would scale, as
   under TensorFlow's strategies; pass SUM there, or a Keras optimizer.
 
+  A `kernel_regularizer` of `tf.compat.v1.layers` is in the loss of the first
+  shard alone, as under MirroredStrategy, and MEAN divides it by the number of
+  shards. One of `get_variable` or of a Keras layer is in all losses, and so is
+  each under `tfplugin.estimator.cross_shard`.
+
   With `group_assignment` each group of shards reduces by itself, and the copies
   of different groups go different ways; a checkpoint holds those of shard 0.
   It applies to v1 optimizers. `tfplugin.cross_replica_sum` inside a model_fn
