@@ -148,6 +148,15 @@ def test_eager_apply_without_a_reading_names_the_call():
         [(tf.ones([]), w)], tf.Variable(0, dtype=tf.int64))
 
 
+def test_eager_apply_does_not_go_by_the_reading_of_an_earlier_step():
+  w = tf.Variable(1.0)
+  step = tf.Variable(0, dtype=tf.int64)
+  optimizer = Optimizer(_sgd(), 0)
+  optimizer.minimize(lambda: w * w, step, [w])
+  with pytest.raises(RuntimeError, match='no reading of the step'):
+    optimizer.apply_gradients([(tf.ones([]), w)], step)
+
+
 def test_replicas_of_a_strategy_apply(behavior):
   with tf.Graph().as_default():
     strategy = tf.distribute.MirroredStrategy(

@@ -155,6 +155,13 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     """Returns the wrapped optimizer's variables and the counters."""
     return super().variables() + self._counters.variables()
 
+  def minimize(self, loss: types.LossLike, *args, **kwargs):
+    """Computes and applies gradients; see the base class."""
+    try:
+      return super().minimize(loss, *args, **kwargs)
+    finally:
+      self._eager_reading = None  # Of this step, and of no later one.
+
   def compute_gradients(self, loss: types.LossLike, *args,
                         **kwargs) -> types.GradsAndVars:
     """Computes gradients with the wrapped optimizer; see the base class.
