@@ -49,6 +49,9 @@ class TowerStrategy(one_strategy.OneStrategy, keras_sessions.NoKerasSessions,
   for, means weighted with the rows. Batch normalisation normalises within a
   tower, `tf.keras.layers.BatchNormalization(synchronized=True)` over all.
 
+  Not supported: `tf.recompute_grad` with `loss_reduction=SUM`, whose gradients
+  are summed over the towers twice; means are right.
+
   In a `tf.function` and in eager execution gradients are summed over the towers
   as TensorFlow's strategies do, and `Model.fit` is a mean over the batch where
   its towers get as many rows each; Keras knows no other weights.
