@@ -85,7 +85,8 @@ def replicate_model_fn(
       decorator is returned, for `@replicate_model_fn(devices=...)`.
     loss_reduction: How the model_fn reduces its loss, one of
       `tf.compat.v1.losses.Reduction`: with SUM losses of towers are added up,
-      with the others they are averaged.
+      with the others they are averaged. `tf.recompute_grad` needs one of these:
+      with SUM its gradients are summed over the towers twice.
     devices: Device strings, one per tower. By default the local GPUs, or else
       the logical CPUs, found without initialising them.
     broadcast: Keys of features or labels that are passed on whole.
