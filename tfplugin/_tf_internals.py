@@ -225,6 +225,18 @@ def record_view(variable: tf.Variable, view: tf.Variable,
         lambda *gradients: [gradient(*gradients)])
 
 
+def branch_or_loop() -> Optional[object]:
+  """Returns the `tf.cond` or `tf.while_loop` of control flow v1 around here.
+
+  No public API tells.
+  """
+  context = tf1.get_default_graph()._get_control_flow_context()
+  while context is not None and not (
+      context.IsCondContext() or context.IsWhileContext()):
+    context = context.outer_context
+  return context
+
+
 def copy_of_variable_store() -> Sequence[object]:
   """Returns a list of one: a copy of the graph's store of `get_variable`.
 

@@ -318,3 +318,18 @@ def test_more_than_ten_keras_layers(behavior):
   with tf.Graph().as_default():
     _build(fn)
     assert len(tf1.global_variables()) == 24
+
+
+def test_an_update_in_a_branch_is_refused_with_the_remedy(behavior):
+  # As a hand-written accumulation of gradients has it.
+  def fn(tower):
+    w = _weight()
+    optimizer = tf1.train.GradientDescentOptimizer(0.1)
+    return tf1.cond(
+        tf.equal(tower, 0),
+        lambda: optimizer.apply_gradients([(tf.ones([]), w)]), tf.no_op)
+
+  with tf.Graph().as_default(), pytest.raises(
+      RuntimeError, match=r'outside of `tf.cond`.*Received: GradientDescent'
+      r'.apply_gradients of \[w:0\] inside.*Make the call in every step'):
+    _build(fn)

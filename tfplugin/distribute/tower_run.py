@@ -115,6 +115,7 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
 
   def _labelled(self, label: str, fn: Callable, args: tuple, kwargs: dict):
     run = self._run
+    run.check_can_wait(label)
     run.pause(self._tower, label)
     call = _Call(label, args, kwargs)
     # Only the function of tower 0 is run, with the arguments of all towers.
@@ -166,6 +167,7 @@ class TowerRun:
     self.num_towers = strategy.num_replicas_in_sync
     self._sum_gradients = sum_gradients
     self._graph = tf1.get_default_graph()
+    self._branch = _tf_internals.branch_or_loop()
     self._collections = tower_collections.TowerCollections(
         self._graph, self.num_towers)
     self.summed = (outer.summed if outer is not None else
@@ -267,6 +269,16 @@ class TowerRun:
     if len(values) == 1 or self.summed.made_from_sum(values[0]):
       return values[0]
     return weighted_sum.weighted_sum(values, self.weights.loss)
+
+  def check_can_wait(self, label: str) -> None:
+    """Raises where no tower can wait for the others."""
+    if (tf1.get_default_graph() is not self._graph or
+        _tf_internals.branch_or_loop() is not self._branch):
+      raise RuntimeError(
+          'What towers wait for each other in must be outside of `tf.cond`, '
+          f'`tf.while_loop` and `tf.function`. Received: {label} inside one of '
+          'these. Make the call in every step, and let branches choose the '
+          'values that it is given.')
 
   def pause(self, tower: int, label: str) -> None:
     """Notes that `tower` waits for the others in `label`."""
