@@ -22,6 +22,8 @@ from tfplugin import distribute
 tf1 = tf.compat.v1
 
 MAX_STEPS = 40
+FREE_STEPS = 4
+WORKERS = ('chief-0', 'worker-0', 'worker-1')
 LIMIT_SECONDS = 60
 RATE = 0.5
 
@@ -54,13 +56,13 @@ def input_fn():
 class RecordHook(tf1.train.SessionRunHook):
   """Writes what this worker saw.
 
-  The chief waits for the others' first steps, so that all of them train, and
-  for their files.
+  After a few steps each waits for the first step of the others, so that all of
+  them train, and no checkpoint but the last one is of MAX_STEPS: the evaluator
+  is done with the first that is. The chief waits for the others' files, too.
   """
 
-  def __init__(self, directory, others):
+  def __init__(self, directory):
     self._directory = directory
-    self._others = others
     task = json.loads(os.environ['TF_CONFIG'])['task']
     self._name = f'{task["type"]}-{task["index"]}'
     self._values = []
@@ -75,8 +77,8 @@ class RecordHook(tf1.train.SessionRunHook):
         'applied': tf.constant(-1) if applied is None else applied.value()}
 
   def before_run(self, run_context):
-    if len(self._values) > 4:
-      self._wait_for_others('started')
+    if len(self._values) > FREE_STEPS:
+      self._wait_for_all('started')
 
   def after_create_session(self, session, coord):
     self._values = [self._look(session)]
@@ -96,14 +98,14 @@ class RecordHook(tf1.train.SessionRunHook):
     path = self._directory / f'{self._name}.json'
     path.with_suffix('.part').write_text(json.dumps(record))
     path.with_suffix('.part').rename(path)
-    self._wait_for_others('json')
+    if self._name == 'chief-0':
+      self._wait_for_all('json')
 
-  def _wait_for_others(self, suffix):
+  def _wait_for_all(self, suffix):
     deadline = time.time() + LIMIT_SECONDS
-    while self._name == 'chief-0' and time.time() < deadline and not all(
-        (self._directory / f'{other}.{suffix}').exists()
-        for other in self._others):
-      time.sleep(0.1)
+    while time.time() < deadline and not all(
+        (self._directory / f'{name}.{suffix}').exists() for name in WORKERS):
+      time.sleep(0.01)
 
 
 def main(strategy, directory):
@@ -113,7 +115,7 @@ def main(strategy, directory):
       train_distribute=STRATEGIES[strategy](),
       experimental_max_worker_delay_secs=0)
   estimator = tf1.estimator.Estimator(model_fn, config=config)
-  hook = RecordHook(directory, ('worker-0', 'worker-1'))
+  hook = RecordHook(directory)
   tf1.estimator.train_and_evaluate(
       estimator,
       tf1.estimator.TrainSpec(input_fn, max_steps=MAX_STEPS, hooks=[hook]),
