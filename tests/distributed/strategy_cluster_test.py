@@ -88,6 +88,8 @@ def test_drop_stale_applies_as_often_as_it_counts_and_clips(
   assert values['global_step'] == applied
   assert MAX_STEPS <= applied <= MOST_APPLIED
   np.testing.assert_allclose(values['w'], 1 - RATE * applied)
-  # From [1, 1] towards [-1, -1] without end: it stays where the bound is.
-  np.testing.assert_allclose(values['clipped'], [-3 / 2**.5] * 2, rtol=1e-6)
+  # From [1, 1] towards [-1, -1] without end, within the bound; not on it where
+  # two workers have clipped at the same time, each by its own reading.
+  assert (values['clipped'] < 0).all()
+  assert np.linalg.norm(values['clipped']) <= 3 * (1 + 1e-6)
   assert sorted(values) == ['clipped', 'global_step', 'w']
