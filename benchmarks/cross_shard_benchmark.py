@@ -32,7 +32,7 @@ def measure(kind: str, in_cluster: bool) -> dict[str, float]:
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   import tensorflow as tf
 
-  from tfplugin.distribute import cross_shard_strategy
+  from tfplugin.distribute.shards import cross_shard_strategy
   from tfplugin.testing import devices
 
   names = None if in_cluster else devices.make_logical_cpus(2)

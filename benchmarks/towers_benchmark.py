@@ -17,8 +17,8 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from tfplugin.distribute import tower_strategy
-from tfplugin.distribute import tower_weights
+from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
 

@@ -5,7 +5,7 @@
 from tfplugin import _program_logging  # noqa: F401 (before TensorFlow)
 from tfplugin import _version_gate  # noqa: F401 (importing it is the check)
 from tfplugin import contrib  # noqa: F401 (as tfplugin.contrib)
-from tfplugin.distribute.cross_replica import cross_replica_sum
+from tfplugin.distribute.shards.cross_replica import cross_replica_sum
 from tfplugin.estimator.replicate import replicate_model_fn
 from tfplugin.optimizers.cross_shard import CrossShardOptimizer
 from tfplugin.optimizers.drop_stale_gradient import DropStaleGradientOptimizer

@@ -35,20 +35,20 @@ _NO_TEST = {
 # Parts of something that is tested as a whole: the test that reaches them. A
 # test of their own, at the mirrored path, is better.
 _TESTED_BY = {
-    'tfplugin/distribute/clipping_extended.py':
-        'tests/distribute/variable_clipping_strategy_test.py',
-    'tfplugin/distribute/drop_stale_gradient_extended.py':
-        'tests/distribute/drop_stale_gradient_strategy_test.py',
-    'tfplugin/distribute/elastic_average_extended.py':
-        'tests/distribute/elastic_average_strategy_test.py',
-    'tfplugin/distribute/elastic_exchange.py':
-        'tests/distribute/elastic_average_strategy_test.py',
-    'tfplugin/distribute/elastic_settings.py':
-        'tests/distribute/elastic_average_strategy_test.py',
+    'tfplugin/distribute/clipping/clipping_extended.py':
+        'tests/distribute/clipping/variable_clipping_strategy_test.py',
+    'tfplugin/distribute/staleness/drop_stale_gradient_extended.py':
+        'tests/distribute/staleness/drop_stale_gradient_strategy_test.py',
+    'tfplugin/distribute/elastic/elastic_average_extended.py':
+        'tests/distribute/elastic/elastic_average_strategy_test.py',
+    'tfplugin/distribute/elastic/elastic_exchange.py':
+        'tests/distribute/elastic/elastic_average_strategy_test.py',
+    'tfplugin/distribute/elastic/elastic_settings.py':
+        'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/distribute/per_graph.py':
-        'tests/distribute/elastic_average_strategy_test.py',
+        'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/distribute/prompt_start.py':
-        'tests/distribute/elastic_average_strategy_test.py',
+        'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/testing/contract_models.py':
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':
@@ -56,12 +56,12 @@ _TESTED_BY = {
     'tfplugin/testing/strategy_models.py':
         'tests/distribute/strategy_matrix_test.py',
     'tfplugin/testing/strategy_worker.py':
-        'tests/distribute/elastic_average_strategy_test.py',
+        'tests/distribute/elastic/elastic_average_strategy_test.py',
 }
 
 # Files that may edit collections of a graph, and why. Must not grow.
 _EDITS_COLLECTIONS = {
-    'tfplugin/distribute/tower_collections.py':
+    'tfplugin/distribute/towers/tower_collections.py':
         'a tower must see what it made itself; all is put back afterwards',
 }
 

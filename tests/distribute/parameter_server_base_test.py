@@ -5,9 +5,9 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import elastic_average_extended
-from tfplugin.distribute import elastic_average_strategy
 from tfplugin.distribute import parameter_server_base as base
+from tfplugin.distribute.elastic import elastic_average_extended
+from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1

@@ -7,7 +7,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import drop_stale_gradient_strategy
+from tfplugin.distribute.staleness import drop_stale_gradient_strategy
 from tfplugin.estimator import cluster_task
 
 _CLUSTER = {'chief': ['a:1'], 'worker': ['b:2', 'c:3'], 'ps': ['d:4', 'e:5']}

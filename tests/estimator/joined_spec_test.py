@@ -5,8 +5,8 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import tower_strategy
-from tfplugin.distribute import tower_weights
+from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import joined_spec
 
 tf1 = tf.compat.v1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import cross_replica
+from tfplugin.distribute.shards import cross_replica
 from tfplugin.optimizers import cross_shard
 
 tf1 = tf.compat.v1

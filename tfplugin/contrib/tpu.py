@@ -3,7 +3,7 @@
 """What `tf.contrib.tpu` had for reducing over shards."""
 
 from tfplugin.contrib import absent_names
-from tfplugin.distribute.cross_replica import cross_replica_sum
+from tfplugin.distribute.shards.cross_replica import cross_replica_sum
 from tfplugin.optimizers.cross_shard import CrossShardOptimizer
 
 __all__ = (

@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where and when a rule runs: contexts, placement, tf.distribute strategies."""
 
-from tfplugin.distribute.cross_shard_strategy import CrossShardStrategy
-from tfplugin.distribute.drop_stale_gradient_strategy import (
-  DropStaleGradientStrategy,
-)
-from tfplugin.distribute.elastic_average_strategy import ElasticAverageStrategy
-from tfplugin.distribute.tower_index import current_tower
-from tfplugin.distribute.tower_strategy import TowerStrategy
-from tfplugin.distribute.variable_clipping_strategy import (
+from tfplugin.distribute.clipping.variable_clipping_strategy import (
   VariableClippingStrategy,
 )
+from tfplugin.distribute.elastic.elastic_average_strategy import (
+  ElasticAverageStrategy,
+)
+from tfplugin.distribute.shards.cross_shard_strategy import CrossShardStrategy
+from tfplugin.distribute.staleness.drop_stale_gradient_strategy import (
+  DropStaleGradientStrategy,
+)
+from tfplugin.distribute.towers.tower_index import current_tower
+from tfplugin.distribute.towers.tower_strategy import TowerStrategy
 
 __all__ = (
     'CrossShardStrategy',

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import elastic_variables
+from tfplugin.distribute.elastic import elastic_variables
 
 tf1 = tf.compat.v1
 

@@ -9,7 +9,7 @@ from typing import Callable
 
 import tensorflow as tf
 
-from tfplugin.distribute import start_barrier
+from tfplugin.distribute.elastic import start_barrier
 
 tf1 = tf.compat.v1
 

@@ -12,8 +12,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute import clipping_extended
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.clipping import clipping_extended
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec

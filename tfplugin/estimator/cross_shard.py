@@ -13,12 +13,12 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute import group_assignment as groups_lib
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute import tower_devices
-from tfplugin.distribute import tower_run
-from tfplugin.distribute import tower_strategy
-from tfplugin.distribute import tower_weights
+from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute.towers import tower_run
+from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import even_shards

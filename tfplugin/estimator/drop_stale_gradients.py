@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute import step_reading
+from tfplugin.distribute.staleness import step_reading
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import stale_counter_saver

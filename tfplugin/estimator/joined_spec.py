@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfplugin.distribute import tower_run
+from tfplugin.distribute.towers import tower_run
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import streaming_metrics
 from tfplugin.ops import weighted_sum

@@ -16,10 +16,10 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute import synchronized_moments
-from tfplugin.distribute import tower_devices
-from tfplugin.distribute import tower_strategy
-from tfplugin.distribute import tower_weights
+from tfplugin.distribute.towers import synchronized_moments
+from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import joined_spec

@@ -15,7 +15,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute import tower_devices
+from tfplugin.distribute.towers import tower_devices
 from tfplugin.estimator import shard_context
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import tpu_shards

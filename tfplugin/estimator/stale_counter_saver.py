@@ -16,7 +16,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.distribute import staleness_counters
+from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.optimizers import elastic_saver
 
 tf1 = tf.compat.v1

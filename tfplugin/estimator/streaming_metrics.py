@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import tower_run
+from tfplugin.distribute.towers import tower_run
 from tfplugin.ops import row_shares
 from tfplugin.ops import weighted_sum
 

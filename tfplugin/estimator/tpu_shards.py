@@ -11,10 +11,10 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute import tower_devices
-from tfplugin.distribute import tower_run
-from tfplugin.distribute import tower_strategy
-from tfplugin.distribute import tower_weights
+from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute.towers import tower_run
+from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import even_shards
 from tfplugin.estimator import joined_spec

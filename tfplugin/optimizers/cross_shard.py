@@ -11,10 +11,10 @@ from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import cross_replica
-from tfplugin.distribute import group_assignment as groups_lib
-from tfplugin.distribute import reduced_gradients
-from tfplugin.distribute import tower_run
+from tfplugin.distribute.shards import cross_replica
+from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import reduced_gradients
+from tfplugin.distribute.towers import tower_run
 from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import wrapper
 

@@ -1,0 +1,76 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks wait for each other once; who comes later does not wait."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute.elastic import start_barrier
+from tfplugin.testing import clusters
+
+tf1 = tf.compat.v1
+
+_PS = '/job:ps/task:0'
+
+
+def test_nobody_passes_before_all_are_there(behavior):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=2, num_ps=1)
+  graphs, ops = [tf.Graph(), tf.Graph()], []
+  for index, graph in enumerate(graphs):
+    with graph.as_default():
+      barrier = start_barrier.StartBarrier(2, _PS)
+      ops.append((barrier.announce(index), barrier.wait(index, 60.0),
+                  barrier.arrived()))
+  first, second = [cluster.session(i, g) for i, g in enumerate(graphs)]
+  first.run(ops[0][0])
+  assert first.run(ops[0][2]).tolist() == [True, False]
+  passed = threading.Event()
+  waiting = threading.Thread(
+      target=lambda: (first.run(ops[0][1]), passed.set()), daemon=True)
+  waiting.start()
+  assert not passed.is_set()
+  second.run(ops[1][0])
+  assert passed.wait(30)
+  waiting.join(30)
+  # A task that comes again, as often as it likes, finds the tokens.
+  for _ in range(5):
+    with cluster.session(1, graphs[1]) as again:
+      again.run(ops[1][0])
+      again.run(ops[1][1])
+  first.close()
+  second.close()
+
+
+def test_limit_of_the_op_names_who_is_missing(behavior):
+  del behavior
+  with tf.Graph().as_default(), tf1.Session() as session:
+    barrier = start_barrier.StartBarrier(3, '')
+    session.run(barrier.announce(1))
+    with pytest.raises(tf.errors.InvalidArgumentError,
+                       match='task_index 1 waited 0.1 s') as error:
+      session.run(barrier.wait(1, 0.1))
+  assert 'task_index 0' in error.value.message
+  assert 'task_index 2' in error.value.message
+
+
+def test_limit_of_the_hook_names_who_is_missing():
+  looks = [[False, True, False], [True, True, False]]
+  with pytest.raises(TimeoutError, match='for the start of the worker with '
+                     'task_index 2. Look'):
+    start_barrier.wait_until(
+        lambda: looks.pop(0) if len(looks) > 1 else looks[0], 1, 0.05)
+  start_barrier.wait_until(lambda: [True, True], 1, 0.0)
+
+
+def test_queues_have_their_old_names_on_the_parameter_server():
+  with tf.Graph().as_default() as graph:
+    start_barrier.StartBarrier(2, _PS)
+    queues = [op for op in graph.get_operations() if 'Queue' in op.type]
+  assert [op.get_attr('shared_name').decode() for op in queues] == [
+      'variable_init_sync_queue0', 'variable_init_sync_queue1']
+  assert all(op.device.startswith(_PS) for op in queues)

@@ -1,0 +1,62 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The all-reduce and its gradient in a graph where variables are upstream."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute.shards import all_reduce
+from tfplugin.distribute.towers import tower_strategy
+
+tf1 = tf.compat.v1
+
+
+def _mirrored():
+  return tf1.distribute.MirroredStrategy(
+      ['/cpu:0', '/cpu:1'], tf.distribute.ReductionToOneDevice())
+
+
+def _towers():
+  return tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+
+
+@pytest.mark.usefixtures('behavior')
+@pytest.mark.parametrize('make_strategy, expected', [
+    (_mirrored, [32.0, 96.0]),
+    # Towers get the gradient of the batch: the mean of theirs.
+    (_towers, [64.0]),
+])
+def test_gradient_is_the_sum_of_the_replicas_gradients(make_strategy, expected):
+  # Replica i has loss s**2 with s = w * x[0] + w * x[1], w = 2, x = (1, 3):
+  # s = 8, d loss / d s = 16 in each replica, 32 summed; times x[i].
+  with tf.Graph().as_default():
+    strategy = make_strategy()
+
+    def replica():
+      context = tf.distribute.get_replica_context()
+      x = 1.0 + 2.0 * tf.cast(context.replica_id_in_sync_group, tf.float32)
+      w = tf1.get_variable('w', initializer=2.0, use_resource=True)
+      total = all_reduce.all_reduce_sum(w * x)
+      return total, tf.gradients(tf.square(total), w)[0]
+
+    with strategy.scope():
+      results = strategy.extended.call_for_each_replica(replica)
+    totals, gradients = map(strategy.experimental_local_results, results)
+    config = tf1.ConfigProto(device_count={'CPU': 2})
+    with tf1.Session(config=config) as session:
+      session.run(tf1.global_variables_initializer())
+      np.testing.assert_array_equal(session.run(totals), [8.0, 8.0])
+      np.testing.assert_array_equal(session.run(gradients), expected)
+
+
+def test_tensors_of_a_tf_function_are_summed():
+  strategy = tf.distribute.MirroredStrategy(
+      ['/cpu:0', '/cpu:1'], tf.distribute.ReductionToOneDevice())
+
+  @tf.function
+  def run():
+    return strategy.run(lambda: all_reduce.all_reduce_sum(tf.constant(3.0)))
+
+  sums = strategy.experimental_local_results(run())
+  assert [float(x) for x in sums] == [6.0, 6.0]

@@ -1,0 +1,247 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for tfplugin.distribute.shards.cross_shard_strategy."""
+
+import copy
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute.shards import cross_replica
+from tfplugin.distribute.shards import cross_shard_strategy
+from tfplugin.optimizers import cross_shard
+from tfplugin.testing import devices
+
+tf1 = tf.compat.v1
+Reduction = tf1.losses.Reduction
+CrossShardStrategy = cross_shard_strategy.CrossShardStrategy
+CPUS = ['/device:CPU:0', '/device:CPU:1', '/device:CPU:2', '/device:CPU:3']
+
+# Loss of shard i = weight * X[i], gradient X[i].
+X = np.float32([1, 2, 4, 8])
+
+
+def _train(strategy, make_train_op, steps=1):
+  """Runs `make_train_op(weight, x)` on each shard; returns the weights."""
+  with tf.Graph().as_default(), strategy.scope():
+    def shard():
+      index = tf.distribute.get_replica_context().replica_id_in_sync_group
+      weight = tf1.get_variable('weight', initializer=100.0, use_resource=True)
+      return make_train_op(weight, tf.gather(tf.constant(X), index)), weight
+
+    train_op, weight = strategy.run(shard)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      for _ in range(steps):
+        session.run(strategy.experimental_local_results(train_op))
+      return session.run(list(strategy.experimental_local_results(weight)))
+
+
+def _momentum(weight, x):
+  return tf1.train.MomentumOptimizer(1.0, 0.5).minimize(weight * x)
+
+
+@pytest.mark.parametrize('kwargs, gradients', [
+    ({}, [15 / 4] * 4),
+    ({'reduction': Reduction.SUM}, [15] * 4),
+    ({'group_assignment': [[0, 2], [3, 1]]}, [2.5, 5, 2.5, 5]),
+    ({'group_assignment': [[0, 1], [2, 3]], 'reduction': Reduction.SUM},
+     [3, 3, 12, 12]),
+    ({'group_assignment': [[0, 1, 2, 3]]}, [15 / 4] * 4),
+    ({'group_assignment': [[0], [1], [2], [3]]}, X),
+])
+def test_trajectory_of_momentum(behavior, kwargs, gradients):
+  weights = _train(CrossShardStrategy(CPUS, **kwargs), _momentum, steps=2)
+  # velocity: g, then 0.5 * g + g
+  np.testing.assert_array_equal(weights, 100 - 2.5 * np.array(gradients))
+
+
+def test_gradients_of_tf_gradients_are_summed(behavior):
+  def make_train_op(weight, x):
+    [gradient] = tf.gradients(weight * x, [weight])
+    return tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
+        [(gradient, weight)])
+  for groups, expected in ((None, [85] * 4),
+                           ([[0, 1], [2, 3]], [97, 97, 88, 88])):
+    strategy = CrossShardStrategy(CPUS, group_assignment=groups)
+    np.testing.assert_array_equal(_train(strategy, make_train_op), expected)
+
+
+@pytest.mark.parametrize('reduction', [Reduction.MEAN, Reduction.SUM])
+@pytest.mark.parametrize('own', [Reduction.MEAN, Reduction.SUM])
+def test_the_wrapper_inside_is_not_applied_twice(behavior, reduction, own):
+  def make_train_op(weight, x):
+    return cross_shard.CrossShardOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), own).minimize(weight * x)
+  weights = _train(CrossShardStrategy(CPUS, reduction), make_train_op)
+  expected = 15 / 4 if own == Reduction.MEAN else 15
+  np.testing.assert_array_equal(weights, [100 - expected] * 4)
+
+
+def test_cross_replica_sum_is_over_all_shards_or_the_groups_passed(behavior):
+  strategy = CrossShardStrategy(CPUS, group_assignment=[[0, 1], [2, 3]])
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    def shard():
+      index = tf.distribute.get_replica_context().replica_id_in_sync_group
+      x = tf.gather(X, index)
+      return (cross_replica.cross_replica_sum(x),
+              cross_replica.cross_replica_sum(x, [[0, 3], [1, 2]]))
+    total, group = session.run(tf.nest.map_structure(
+        strategy.experimental_local_results, strategy.run(shard)))
+  assert total == (15.0,) * 4
+  assert group == (9.0, 6.0, 6.0, 9.0)
+
+
+def test_small_gradients_are_packed_and_sparse_ones_stay_sparse(behavior):
+  strategy = CrossShardStrategy(CPUS[:2])
+  with tf.Graph().as_default() as graph, strategy.scope():
+    def shard():
+      index = tf.distribute.get_replica_context().replica_id_in_sync_group
+      small = [tf1.get_variable(f'small_{i}', [i + 1],
+                                initializer=tf1.zeros_initializer())
+               for i in range(5)]
+      table = tf1.get_variable('table', [1000, 1],
+                               initializer=tf1.zeros_initializer())
+      rows = tf1.nn.embedding_lookup(table, [index, 3])
+      loss = tf.cast(index + 1, tf.float32) * tf.add_n(
+          [tf.reduce_sum(v) for v in small]) + tf.reduce_sum(rows)
+      return tf1.train.GradientDescentOptimizer(1.0).minimize(loss)
+    train_op = strategy.group(strategy.run(shard))
+    reads = {v.op.name: v.read_value() for v in tf1.trainable_variables()}
+    types = [op.type for op in graph.get_operations()]
+    # The five as one, besides the two that sum a loss.
+    assert types.count('AddN') == 1 + 2
+    # Each device takes rows off its copy.
+    assert types.count('ResourceScatterAdd') == 2
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(train_op)
+      values = session.run(reads)
+  for i in range(5):
+    assert values[f'small_{i}'].tolist() == [-(1 + 2) / 2] * (i + 1)
+  table = np.zeros([1000, 1])
+  table[[0, 1, 3], 0] = -0.5, -0.5, -1.0
+  np.testing.assert_array_equal(values['table'], table)
+
+
+def _data():
+  rng = np.random.RandomState(1)
+  x = rng.randn(16, 3).astype(np.float32)
+  return x, x @ np.float32([[1], [-2], [3]]) + 0.5
+
+
+def _layers_model_fn(features, labels, mode):
+  """Knows nothing of tfplugin."""
+  dense = tf1.layers.Dense(
+      1, kernel_initializer=tf1.constant_initializer(0.5))
+  loss = tf1.losses.mean_squared_error(labels, dense(features))
+  train_op = tf1.train.MomentumOptimizer(0.125, 0.5).minimize(
+      loss, tf1.train.get_global_step())
+  return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def _estimator(directory, strategy):
+  return tf.estimator.Estimator(_layers_model_fn, directory, (
+      tf.estimator.RunConfig(
+          train_distribute=strategy, tf_random_seed=1,
+          session_config=devices.session_config(4))))
+
+
+def _input_fn(batch_size):
+  return lambda: tf.data.Dataset.from_tensor_slices(_data()).batch(
+      batch_size, drop_remainder=True).repeat()
+
+
+def _replay(batches):
+  """Kernel and bias after the batches of 8 rows, by numpy."""
+  x, y = _data()
+  x = np.concatenate([x, np.ones([16, 1])], axis=1)
+  weight = np.float64([[.5], [.5], [.5], [0]])
+  velocity = np.zeros_like(weight)
+  for batch in batches:
+    rows = slice(8 * batch, 8 * batch + 8)
+    error = x[rows] @ weight - y[rows]
+    velocity = 0.5 * velocity + 2 * x[rows].T @ error / 8
+    weight = weight - 0.125 * velocity
+  return weight[:, 0]
+
+
+@pytest.mark.filterwarnings('ignore:To make it possible:UserWarning')
+@pytest.mark.filterwarnings('ignore:.*tf.layers.Dense:UserWarning')
+def test_estimator_equals_numpy_and_goes_on_without_strategy(
+    behavior, tmp_path):
+  # Two shards of 4 rows are one device's batch of 8.
+  estimator = _estimator(str(tmp_path), CrossShardStrategy(CPUS[:2]))
+  estimator.train(_input_fn(4), max_steps=3)
+  names = set(estimator.get_variable_names())
+  plain = _estimator(str(tmp_path), None)
+  plain.train(_input_fn(8), max_steps=4)
+  assert set(plain.get_variable_names()) == names == {
+      'dense/kernel', 'dense/bias', 'dense/kernel/Momentum',
+      'dense/bias/Momentum', 'global_step'}
+  estimator.train(_input_fn(4), max_steps=5)
+  # The data starts anew with each call of train: batches 0 1 0 | 0 | 0.
+  np.testing.assert_allclose(
+      np.append(estimator.get_variable_value('dense/kernel'),
+                estimator.get_variable_value('dense/bias')),
+      _replay([0, 1, 0, 0, 0]), rtol=1e-5)
+
+
+def test_keras_fit_equals_numpy():
+  strategy = CrossShardStrategy(CPUS[:2])
+  with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(
+        1, kernel_initializer=tf.keras.initializers.Constant(0.5))])
+    model.compile(tf.keras.optimizers.SGD(0.125, momentum=0.5), 'mse')
+  model.fit(*_data(), batch_size=8, epochs=2, shuffle=False, verbose=0)
+  np.testing.assert_allclose(
+      np.concatenate([w.ravel() for w in model.get_weights()]),
+      _replay([0, 1, 0, 1]), rtol=1e-5)
+
+
+def test_strategy_run_in_tf_function():
+  strategy = CrossShardStrategy(CPUS)
+  with strategy.scope():
+    weight = tf.Variable(100.0)
+  optimizer = tf1.train.MomentumOptimizer(1.0, 0.5)
+
+  @tf.function
+  def step():
+    def shard():
+      index = tf.distribute.get_replica_context().replica_id_in_sync_group
+      optimizer.minimize(lambda: weight * tf.gather(X, index),
+                         var_list=[weight])
+    strategy.run(shard)
+
+  step()
+  step()
+  assert float(weight.read_value()) == 100 - 2.5 * 15 / 4
+
+
+def test_deep_copy_keeps_the_settings():
+  strategy = copy.deepcopy(CrossShardStrategy(
+      CPUS[:2], Reduction.SUM, [[0], [1]]))
+  assert strategy.reduction == Reduction.SUM
+  assert strategy.group_assignment == [[0], [1]]
+  assert strategy.num_replicas_in_sync == 2
+
+
+def test_devices_default_to_all_logical_cpus():
+  assert CrossShardStrategy().num_replicas_in_sync == 4
+
+
+@pytest.mark.parametrize('kwargs, error, message', [
+    ({'devices': '/cpu:0'}, TypeError, '`devices`.*list'),
+    ({'devices': []}, ValueError, 'at least one'),
+    ({'devices': ['CPU:0', 'CPU:9']}, ValueError, 'CPU:9.*There are'),
+    ({'devices': ['CPU:0', 'GPU:0']}, ValueError, 'GPU:0.*There are'),
+    ({'devices': ['CPU:0', 'CPU:0']}, ValueError, 'once'),
+    ({'reduction': 'mean'}, ValueError, '`reduction`'),
+    ({'devices': CPUS[:2], 'group_assignment': [[0, 1], [2, 3]]}, ValueError,
+     r'permutation of range\(2\)'),
+    ({'group_assignment': [[0, 1], [2]]}, ValueError, 'one size'),
+])
+def test_bad_input_is_refused(kwargs, error, message):
+  with pytest.raises(error, match=message):
+    CrossShardStrategy(**kwargs)

@@ -1,0 +1,56 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the common count of mean losses."""
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute.towers import loss_denominators
+
+tf1 = tf.compat.v1
+
+
+def _towers(*batches):
+  """Returns (ops, loss, gradient) of each tower."""
+  scale = tf1.get_variable('scale', initializer=1.0, use_resource=True)
+  towers = []
+  for losses, weights in batches:
+    before = len(tf1.get_default_graph().get_operations())
+    loss = tf1.losses.compute_weighted_loss(
+        scale * tf.constant(losses), tf.constant(weights))
+    gradient, = tf.gradients(loss, [scale])
+    ops = tf1.get_default_graph().get_operations()[before:]
+    towers.append((ops, loss, gradient))
+  return towers
+
+
+def test_values_and_gradients_have_one_count(behavior):
+  # 8 / 1 and (2 + 2) / 2 in towers; (8 + 4) / 3 in the batch.
+  with tf.Graph().as_default(), tf1.Session() as session:
+    towers = _towers(([8., 5.], [1., 0.]), ([2., 2.], [1., 1.]))
+    ops, losses, gradients = zip(*towers)
+    loss_denominators.share(ops, [.5, .5])
+    session.run(tf1.global_variables_initializer())
+    assert session.run(.5 * losses[0] + .5 * losses[1]) == pytest.approx(4.)
+    assert session.run(gradients[0] + gradients[1]) == pytest.approx(8.)
+
+
+def test_a_tower_without_rows_adds_nothing(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    ops, losses, _ = zip(*_towers(([8., 4.], [1., 1.]), ([], [])))
+    loss_denominators.share(ops, [1.0, 0.0])
+    session.run(tf1.global_variables_initializer())
+    assert session.run(losses) == (6., 0.)
+
+
+def test_a_mean_metric_is_left_alone(behavior):
+  with tf.Graph().as_default() as graph:
+    tf1.metrics.mean(tf.ones([2]))
+    loss_denominators.share([graph.get_operations(), []], [.5, .5])
+
+
+def test_different_losses_are_refused():
+  with tf.Graph().as_default():
+    (ops, _, _), = _towers(([8.], [1.]))
+    with pytest.raises(RuntimeError, match=r'\[1, 0\] mean losses'):
+      loss_denominators.share([ops, []], [.5, .5])

@@ -1,0 +1,75 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the collections of towers."""
+
+import tensorflow as tf
+
+from tfplugin.distribute.towers import tower_collections
+
+tf1 = tf.compat.v1
+
+
+def test_towers_see_what_was_before_and_their_own():
+  with tf.Graph().as_default() as graph:
+    graph.add_to_collection('c', 'before')
+    towers = tower_collections.TowerCollections(graph, 2)
+    towers.show(0)
+    graph.add_to_collection('c', 'a')
+    towers.keep(0)
+    towers.show(1)
+    assert graph.get_collection('c') == ['before']
+    graph.add_to_collection('c', 'b')
+    towers.keep(1)
+    towers.show(0)
+    assert graph.get_collection('c') == ['before', 'a']
+    towers.join()
+    assert graph.get_collection('c') == ['before', 'a', 'b']
+
+
+def test_shared_values_are_joined_once():
+  shared = object()
+  with tf.Graph().as_default() as graph:
+    towers = tower_collections.TowerCollections(graph, 2)
+    for tower in range(2):
+      towers.show(tower)
+      graph.add_to_collection('c', shared)
+      towers.keep(tower)
+    towers.join()
+    assert graph.get_collection('c') == [shared]
+
+
+def test_every_tower_may_make_the_same_variable():
+  with tf.Graph().as_default() as graph:
+    towers = tower_collections.TowerCollections(graph, 2)
+    for tower in range(2):
+      towers.show(tower)
+      tf1.get_variable('w', [1])
+      towers.keep(tower)
+    towers.join()
+
+
+def test_names_lead_to_the_variables_of_the_first_tower_afterwards():
+  with tf.Graph().as_default() as graph:
+    before = tf1.get_variable('before', [1])
+    towers = tower_collections.TowerCollections(graph, 2)
+    made = []
+    for tower in range(2):
+      towers.show(tower)
+      made.append(tf1.get_variable('w', [1]))
+      towers.keep(tower)
+    towers.join()
+    with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
+      assert tf1.get_variable('w', [1]) is made[0]
+      assert tf1.get_variable('before', [1]) is before
+
+
+def test_replace_puts_a_value_in_the_place_of_another():
+  old, other, new = object(), object(), object()
+  with tf.Graph().as_default() as graph:
+    for value in (old, other):
+      graph.add_to_collection('c', value)
+    graph.add_to_collection('d', other)
+    assert tower_collections.keys_with(graph, old) == ['c']
+    tower_collections.replace(graph, old, new)
+    assert graph.get_collection('c') == [new, other]
+    assert graph.get_collection('d') == [other]

@@ -1,0 +1,69 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the devices of towers."""
+
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute.towers import tower_devices
+
+
+def test_default_is_the_logical_cpus_without_gpu():
+  # conftest makes four.
+  assert tower_devices.check_devices(None) == [
+      f'/device:CPU:{index}' for index in range(4)]
+
+
+def test_default_is_the_gpus_where_there_are_some(monkeypatch):
+  # Two GPUs, the second one divided in two.
+  parts = {'A': None, 'B': [tf.config.LogicalDeviceConfiguration(10)] * 2,
+           'cpu': None}
+  monkeypatch.setattr(tf.config, 'get_visible_devices', {
+      'GPU': ['A', 'B'], 'CPU': ['cpu']}.get)
+  monkeypatch.setattr(
+      tf.config, 'get_logical_device_configuration', parts.get)
+  assert tower_devices.check_devices(None) == [
+      f'/device:GPU:{index}' for index in range(3)]
+
+
+def test_default_does_not_initialise_the_runtime():
+  # Setting logical devices raises once the runtime is initialised.
+  program = (
+      'import tensorflow as tf\n'
+      'from tfplugin.distribute.towers import tower_devices\n'
+      'assert tower_devices.local_devices() == ["/device:CPU:0"]\n'
+      'cpu, = tf.config.list_physical_devices("CPU")\n'
+      'tf.config.set_logical_device_configuration(\n'
+      '    cpu, [tf.config.LogicalDeviceConfiguration()] * 3)\n'
+      'assert len(tower_devices.local_devices()) == 3\n')
+  subprocess.run([sys.executable, '-c', program], check=True, timeout=120)
+
+
+@pytest.mark.parametrize('device, expected', (
+    ('/gpu:1', '/device:GPU:1'), ('/CPU', '/device:CPU:0'),
+    ('/job:worker/task:1/cpu:0', '/job:worker/task:1/device:CPU:0')))
+def test_device_strings(device, expected):
+  assert tower_devices.check_devices([device]) == [expected]
+
+
+@pytest.mark.parametrize('devices, error', (
+    ([], ValueError), ('/cpu:0', TypeError), (['nonsense'], ValueError),
+    (['/job:worker'], ValueError), ([0], TypeError), (3, TypeError)))
+def test_bad_devices_are_refused(devices, error):
+  with pytest.raises(error, match='`devices` must'):
+    tower_devices.check_devices(devices)
+
+
+def test_devices_must_be_present():
+  tower_devices.check_present(['/device:CPU:0', '/device:CPU:3'])
+  with pytest.raises(ValueError, match='CPU:4. There are: .*CPU:3'):
+    tower_devices.check_present(['/device:CPU:0', '/device:CPU:4'])
+
+
+def test_devices_must_be_different():
+  tower_devices.check_different(['/device:CPU:0', '/device:CPU:1'])
+  with pytest.raises(ValueError, match='each device once'):
+    tower_devices.check_different(['/device:CPU:0', '/device:CPU:0'])

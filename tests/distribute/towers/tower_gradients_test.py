@@ -1,0 +1,31 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the bookkeeping of summed gradients; the sums are in tower_run."""
+
+import tensorflow as tf
+
+from tfplugin.distribute.towers import tower_gradients
+
+tf1 = tf.compat.v1
+
+
+def test_knows_what_was_made_from_a_sum():
+  with tf.Graph().as_default():
+    summed, other = tf.constant([3.0]), tf.constant([4.0])
+    gradients = tower_gradients.SummedGradients()
+    assert not gradients.made_from_sum(tf.identity(other))
+    gradients.add(summed)
+    clipped, _ = tf.clip_by_global_norm([summed, other], 1.0)
+    assert gradients.made_from_sum(clipped[0])
+    assert gradients.made_from_sum(
+        tf.IndexedSlices(summed * 2, tf.constant([0])))
+    assert not gradients.made_from_sum(tf.square(other))
+
+
+def test_outside_of_towers_a_view_changes_nothing(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    w = tf1.get_variable('w', initializer=3.0, use_resource=True)
+    loss = tf.square(tower_gradients.summing_view(w).read_value())
+    gradient, = tf.gradients(loss, [w])
+    session.run(tf1.global_variables_initializer())
+    assert session.run([loss, gradient]) == [9.0, 6.0]

@@ -1,0 +1,144 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the variables that towers share."""
+
+import contextlib
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import tower_variables
+from tfplugin.distribute.towers import tower_weights
+
+tf1 = tf.compat.v1
+
+
+@pytest.mark.parametrize('kwargs, expected', (
+    ({}, False),
+    ({'collections': [tf1.GraphKeys.GLOBAL_VARIABLES]}, False),
+    ({'collections': [tf1.GraphKeys.METRIC_VARIABLES]}, True),
+    ({'collections': [tf1.GraphKeys.LOCAL_VARIABLES]}, True),
+    ({'synchronization': tf.VariableSynchronization.ON_READ,
+      'aggregation': tf.VariableAggregation.SUM}, True),
+    # The statistics of Keras' batch normalisation.
+    ({'synchronization': tf.VariableSynchronization.ON_READ,
+      'aggregation': tf.VariableAggregation.MEAN}, False)))
+def test_is_streaming(kwargs, expected):
+  assert tower_variables.is_streaming(name='v', **kwargs) == expected
+
+
+def test_shared_variable_is_in_the_collections(behavior):
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), strategy.scope():
+    w = tf1.get_variable('w', [2])
+    plain = tf1.get_variable('plain', [], trainable=False)
+    assert isinstance(w, tower_variables.TowerVariable)
+    assert tf1.trainable_variables() == [w]
+    assert [v.name for v in tf1.global_variables()] == ['w:0', 'plain:0']
+    assert plain.aggregation == tf1.VariableAggregation.ONLY_FIRST_REPLICA
+
+
+def test_saver_stores_it_under_its_name(behavior, tmp_path):
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      tf1.get_variable('w', initializer=[1.0, 2.0])
+    saver = tf1.train.Saver()
+    session.run(tf1.global_variables_initializer())
+    path = saver.save(session, str(tmp_path / 'model'))
+  assert tf.train.list_variables(path) == [('w', [2])]
+  assert tf.train.load_variable(path, 'w').tolist() == [1.0, 2.0]
+
+
+def _gradients_in_towers(build):
+  """Returns what `tf1.gradients` of `build`'s loss is in each of two towers."""
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+
+  def tower(index):
+    loss, variables = build(float(index + 1))
+    return [tf.convert_to_tensor(gradient)
+            for gradient in tf1.gradients(loss, variables)]
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      _, gradients = strategy.build_towers(
+          tower, tower_weights.TowerWeights([0.5, 0.5], [1.0, 1.0]))
+    session.run(tf1.global_variables_initializer())
+    return session.run(gradients)
+
+
+def test_gather_nd_passes_the_sum_over_the_towers(behavior):
+  def build(scale):
+    w = tf1.get_variable('w', initializer=[1.0, 1.0, 1.0])
+    return tf.reduce_sum(scale * tf.gather_nd(w, [[0], [2]])), [w]
+
+  for (gradient,) in _gradients_in_towers(build):
+    assert gradient.tolist() == [3.0, 0.0, 3.0]
+
+
+def test_sparse_lookup_meets_other_variables_in_the_order_of_every_tower(
+    behavior):
+  ids = tf1.SparseTensorValue([[0, 0], [0, 1]], [0, 2], [1, 2])
+
+  def build(scale):
+    # On the device of the variable a lookup reads it, elsewhere it gathers.
+    table = tf1.get_variable('table', initializer=[[1.0], [1.0], [1.0]])
+    rows = tf.nn.safe_embedding_lookup_sparse(
+        [table], tf.SparseTensor(*ids), combiner='sum')
+    biases = [tf1.get_variable(f'bias{i}', initializer=0.0) for i in range(20)]
+    terms = [tf.reduce_sum(scale * rows)] + [
+        scale * _far_away(bias, distance=i) for i, bias in enumerate(biases)]
+    return tf.add_n(terms), [table, *biases]
+
+  for table, *biases in _gradients_in_towers(build):
+    assert table.tolist() == [[3.0], [0.0], [3.0]]
+    assert biases == [3.0] * 20
+
+
+def _far_away(variable, distance):
+  value = tf.convert_to_tensor(variable)
+  for _ in range(distance):
+    value = tf.identity(value)
+  return value
+
+
+def test_warm_start_initializes_what_is_shared(behavior, tmp_path):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('whole', initializer=[5.0])
+    tf1.get_variable('parts', initializer=[1.0, 2.0, 3.0])
+    session.run(tf1.global_variables_initializer())
+    source = tf1.train.Saver().save(session, str(tmp_path / 'model'))
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      whole = tf1.get_variable('whole', initializer=[0.0])
+      parts = list(tf1.get_variable(
+          'parts', [3], initializer=tf1.zeros_initializer(),
+          partitioner=tf1.fixed_size_partitioner(2)))
+    tf1.train.warm_start(source)
+    session.run(tf1.global_variables_initializer())
+    assert [v.tolist() for v in session.run([whole, *parts])] == [
+        [5.0], [1.0, 2.0], [3.0]]
+
+
+@pytest.mark.parametrize('inside', (True, False))
+def test_warm_start_with_another_vocabulary(behavior, inside, tmp_path):
+  (tmp_path / 'old').write_text('a\nb\nc\n')
+  (tmp_path / 'new').write_text('c\nd\na\n')
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('rows', initializer=[[1.0], [2.0], [3.0]])
+    session.run(tf1.global_variables_initializer())
+    source = tf1.train.Saver().save(session, str(tmp_path / 'model'))
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      rows = tf1.get_variable(
+          'rows', [3, 1], initializer=tf1.ones_initializer())
+    # Estimator calls it in the scope, a decorated model_fn has left it.
+    with strategy.scope() if inside else contextlib.nullcontext():
+      tf1.train.warm_start(source, var_name_to_vocab_info={
+          'rows': tf1.train.VocabInfo(
+              str(tmp_path / 'new'), 3, 0, str(tmp_path / 'old'))})
+    session.run(tf1.global_variables_initializer())
+    assert session.run(rows).tolist() == [[3.0], [0.0], [1.0]]

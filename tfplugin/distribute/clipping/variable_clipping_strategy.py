@@ -1,0 +1,116 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Any strategy, with variables clipped after each update."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import one_strategy
+from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.clipping import clipping_extended
+from tfplugin.ops import clip_rules
+
+
+class VariableClippingStrategy(one_strategy.OneStrategy):
+  """A strategy like `base_strategy` that clips variables after each update.
+
+  After every update by an optimizer, each slice of a selected variable along
+  the given dims has an L2 norm of at most `max_norm`; slices that were within
+  it are not touched. The gradients are left alone. On a sparse gradient only
+  the rows that it names are clipped, unless dims contain dimension 0; rows that
+  an optimizer moves without a gradient, as Adam does, are clipped when the next
+  gradient names them.
+
+  The result is an instance of the class of `base_strategy`, too, and is used in
+  its place: in an Estimator's `RunConfig`, with `strategy.scope()`,
+  `strategy.run` and `Model.fit` as far as the base strategy can.
+  `base_strategy` itself is not changed. Tested with TensorFlow's Mirrored,
+  MultiWorkerMirrored and both parameter-server strategies, with a
+  `ClusterCoordinator` and its partitioned variables too, and those of tfplugin.
+  With an `ElasticAverageStrategy` the local copies are clipped; as the elastic
+  rule mixes points of a convex set, copies and centre stay in bounds, once the
+  initial values are.
+
+  With asynchronous workers the clip follows the worker's own update; another
+  worker's update may come between the two, and is followed by its own clip.
+
+  Args:
+    base_strategy: Any `tf.distribute.Strategy`, v1 or v2.
+    rules: A mapping from what to clip to the dims that a slice extends over,
+      an integer or integers. A key is a regular expression, searched in the
+      variable's name, or a predicate of the name.
+    max_norm: The bound, greater than 0.
+
+  Raises:
+    TypeError: An argument has the wrong type.
+    ValueError: `max_norm` is not positive, `rules` is empty, or
+      `base_strategy` clips already. In the first training step, also: a rule
+      selects no trainable variable, or dims do not fit a variable.
+
+  Example:
+  >>> strategy = tfplugin.distribute.VariableClippingStrategy(
+  ...     tf.distribute.OneDeviceStrategy('/cpu:0'), {'kernel': 0}, 1.0)
+  >>> with strategy.scope():
+  ...   kernel = tf.Variable([[3.0, 0.5], [4.0, 0.5]], name='kernel')
+  >>> def step():
+  ...   sgd = tf.compat.v1.train.GradientDescentOptimizer(1.0)
+  ...   sgd.apply_gradients([(tf.zeros([2, 2]), kernel)])
+  >>> strategy.run(tf.function(step))
+  >>> [[round(float(x), 2) for x in row] for row in kernel.numpy()]
+  [[0.6, 0.5], [0.8, 0.5]]
+
+  Differences from tf.contrib: contrib had the optimizer only.
+  """
+
+  def __new__(cls, base_strategy=None, rules=None, max_norm=None):
+    """Returns the strategy; without arguments, a blank one to be copied to."""
+    if cls is not VariableClippingStrategy:
+      return object.__new__(cls)
+    _check_base(base_strategy)
+    bound = clip_rules.check_max_norm(max_norm)
+    try:
+      parsed = clip_rules.parse(rules)
+    except (TypeError, ValueError) as error:
+      raise type(error)(clipping_extended.rules_error(error)) from error
+    mirrors = isinstance(base_strategy.extended,
+                         _tf_internals.MirroredExtended)
+    strategy = _tf_internals.strategy_with_mixins(
+        base_strategy, cls, clipping_extended.MirroredClippingExtended
+        if mirrors else clipping_extended.ClippingExtended)
+    strategy.extended.set_clipping(parsed, bound)
+    return strategy
+
+  def __init__(self, base_strategy: tf.distribute.Strategy,
+               rules: clip_rules.Rules, max_norm: float):
+    del base_strategy, rules, max_norm  # All done in __new__.
+
+  @property
+  def described_as(self) -> str:
+    """What messages call the strategy: the class has the name of the base."""
+    return f'VariableClippingStrategy over {type(self).__name__}'
+
+  def scope(self):
+    """See `tf.distribute.Strategy.scope`; with a v1 ps in a graph only."""
+    if isinstance(self,
+                  tf.compat.v1.distribute.experimental.ParameterServerStrategy):
+      parameter_server_base.refuse_eager(
+          self.described_as,
+          'for `Model.fit` and tf.function put it over '
+          '`tf.distribute.MirroredStrategy`')
+    return super().scope()
+
+
+def _check_base(base_strategy) -> None:
+  if not isinstance(base_strategy, (tf.distribute.Strategy,
+                                    tf.compat.v1.distribute.Strategy)):
+    raise TypeError(
+        '`base_strategy` must be an instance of `tf.distribute.Strategy`. '
+        f'Received: {base_strategy!r}. Pass e.g. '
+        '`tf.distribute.MirroredStrategy()`.')
+  if isinstance(base_strategy, VariableClippingStrategy):
+    raise ValueError(
+        '`base_strategy` must not clip variables itself. '
+        f'Received: {base_strategy!r}. Put all rules into one '
+        'VariableClippingStrategy.')

@@ -1,0 +1,204 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Elastic averaging as a `tf.distribute` strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.elastic import elastic_average_extended
+from tfplugin.distribute.elastic import elastic_replicas
+from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.towers import tower_devices
+
+tf1 = tf.compat.v1
+
+
+class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
+  """Trains a copy of the model per worker, tied to a centre by a spring.
+
+  Every worker trains its own copy. Every `communication_period` local steps
+  the copy and the centre on the parameter servers move towards each other:
+
+      d = moving_rate * (local - centre);  local -= d;  centre += d
+
+  The model_fn knows nothing of it: no getter, no hook, no saver. The centre has
+  the variable's own name, and is what checkpoints, evaluators, predictions and
+  exports see; those run without the strategy, on the same model_dir.
+
+  What becomes of each variable:
+
+  * Trainable: a copy on the worker and a centre on a parameter server. A copy
+    starts from the centre, also when a worker restarts.
+  * Not trainable, floating point, e.g. batch norm's moving averages: likewise
+    by default, so that the centre's statistics are those of the centre's
+    weights; `statistics='shared'` keeps one on a parameter server, which every
+    worker updates.
+  * Not trainable, another type; global_step: one, on a parameter server.
+  * Optimizer slots: on the worker. The chief's are saved, under the names that
+    the bare optimizer gives them; another worker's start anew with it.
+  * Metric and other local variables: on the worker.
+
+  `session.run(variable)` and a `Saver` take the centre; computations take the
+  copy. With the default `count_steps` global_step counts the communications of
+  all workers, so that `max_steps` and learning rate schedules do, too, whether
+  an optimizer advances it or the model_fn itself. A local step is a step of the
+  session, however many optimizers are applied in it.
+
+  In a cluster pass `RunConfig(experimental_max_worker_delay_secs=0)`, too: by
+  default TensorFlow delays worker k by 5 s * (k + 1).
+
+  Args:
+    cluster_resolver: A `tf.distribute.cluster_resolver.ClusterResolver`; None
+      reads `TF_CONFIG`.
+    num_worker: The number of workers, for the default moving rate. None counts
+      chief and workers of the cluster.
+    communication_period: Local steps from one exchange to the next.
+    moving_rate: The part of the difference that moves, in [0, 1]. None means
+      0.9 / communication_period / num_worker.
+    rho: The weight of the exploration penalty, rho / 2 * |local - c|^2, where
+      c is the centre that the worker saw last. It acts on the gradients; the
+      reported loss is without it. With 0, no c is kept.
+    synchronous: Whether workers wait for each other before their first step.
+    update_order: `'gradient_first'`, or `'elastic_first'` for the rule as
+      published, whose difference is that of the values before the gradient.
+    count_steps: What global_step counts: `'communications'` or `'local'`.
+    statistics: `'average'` or `'shared'`, see above.
+    sparse_exchange: Whether a variable with sparse gradients exchanges only the
+      rows that this worker's gradients touched since its last exchange. A row
+      that a worker does not touch stays as it was on that worker, also where
+      the centre moves on, and catches up once touched. Rows that an optimizer
+      moves without a gradient, as Adam does, count as not touched.
+
+    devices: Without a cluster: the devices that each train a copy. None takes
+      the GPUs of this process if there are two or more, else one device.
+
+  Raises:
+    TypeError: An argument has the wrong type.
+    ValueError: An argument is out of range, or the cluster has no `ps`.
+
+  Example:
+  >>> strategy = tfplugin.distribute.ElasticAverageStrategy(
+  ...     communication_period=4)
+  >>> strategy.num_worker
+  1
+
+  In a cluster, several devices of one worker average their gradients first.
+  Without one, every device has its own copy and they all run the rule at the
+  same time, which is the synchronous variant of the paper:
+
+      centre += sum of all d, each of the values before the exchange
+
+  An exchange of all devices then counts as one communication. This variant also
+  works outside Estimator, with `strategy.run` in a `tf.function` and with
+  `Model.fit`: outside of `strategy.run` a variable reads as its centre, and
+  that is what is saved; `Model.evaluate` and `Model.predict` use it, too. Keras
+  splits each batch over the devices; under Estimator each takes one batch.
+
+  References: S. Zhang, A. Choromanska, Y. LeCun, "Deep learning with Elastic
+  Averaging SGD", NeurIPS 2015, https://arxiv.org/abs/1412.6651.
+
+  Differences from tf.contrib: none to compare with; contrib had the optimizer
+  only. Unlike there, `rho` is 0.0 by default and has no default derived from
+  the learning rate, which a strategy does not see.
+  """
+
+  _eager_remedy = ('for `Model.fit` and tf.function pass `devices`, two or '
+                   'more of this process')
+
+  # Asked for by TensorFlow's own code for several devices, which runs no
+  # collectives here.
+  _collective_key_base = 0
+
+  def __init__(
+      self,
+      cluster_resolver: Optional[
+          tf.distribute.cluster_resolver.ClusterResolver] = None,
+      *,
+      num_worker: Optional[int] = None,
+      communication_period: int = 10,
+      moving_rate: Optional[float] = None,
+      rho: float = 0.0,
+      synchronous: bool = False,
+      update_order: str = 'gradient_first',
+      count_steps: str = 'communications',
+      statistics: str = 'average',
+      sparse_exchange: bool = False,
+      devices: Optional[Sequence[str]] = None):
+    settings = elastic_settings.ElasticSettings(
+        num_worker=num_worker,
+        communication_period=communication_period,
+        moving_rate=moving_rate,
+        rho=rho,
+        synchronous=synchronous,
+        update_order=update_order,
+        count_steps=count_steps,
+        statistics=statistics,
+        sparse_exchange=sparse_exchange)
+    resolver = parameter_server_base.resolver_or_default(cluster_resolver)
+    devices = _local_devices(devices, resolver)
+    if devices:
+      _check_replicas(settings)
+      extended = elastic_replicas.ElasticReplicasExtended(
+          self, devices, settings)
+    else:
+      extended = elastic_average_extended.ElasticAverageExtended(
+          self, resolver, settings)
+    super().__init__(extended)
+
+  @property
+  def num_worker(self) -> int:
+    """The number of workers that the default moving rate divides by."""
+    return self.extended.num_worker
+
+  @property
+  def num_replicas_in_sync(self) -> int:
+    """Parts of a batch; on a device that has a copy of its own, 1.
+
+    Such a device trains on its own loss: there is nothing to divide by.
+    """
+    on_device = (tf.distribute.has_strategy() and
+                 not tf.distribute.in_cross_replica_context())
+    if self._is_replicated and on_device:
+      return 1
+    return super().num_replicas_in_sync
+
+  @property
+  def _is_replicated(self) -> bool:
+    return isinstance(self.extended, elastic_replicas.ElasticReplicasExtended)
+
+  def _refuse_eager(self) -> None:
+    if not self._is_replicated:
+      super()._refuse_eager()
+
+
+def _local_devices(devices, resolver) -> Optional[Sequence[str]]:
+  """The devices that have copies of their own, or None in other cases."""
+  if resolver.cluster_spec():
+    if devices is not None:
+      raise ValueError(
+          '`devices` must be None in a cluster, where the worker decides. '
+          f'Received: {devices!r}.')
+    return None
+  gpus = tower_devices.devices_of('GPU')
+  if devices is None:
+    return gpus if len(gpus) > 1 else None
+  devices = tower_devices.check_devices(devices)
+  tower_devices.check_present(devices)
+  tower_devices.check_different(devices)
+  if len(devices) < 2:
+    raise ValueError(
+        '`devices` must name two or more devices, each of which trains a copy. '
+        f'Received: {", ".join(devices)}. None trains one copy on one device.')
+  return devices
+
+
+def _check_replicas(settings: elastic_settings.ElasticSettings) -> None:
+  if settings.sparse_exchange:
+    raise ValueError(
+        '`sparse_exchange` must be False between the devices of one process, '
+        'where no network is saved. Received: True.')

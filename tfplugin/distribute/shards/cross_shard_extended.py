@@ -1,0 +1,110 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How CrossShardStrategy reduces: packed, and by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import mirrored_variables
+from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.shards import cross_replica
+from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import packed_reduction
+
+_SUM = tf.distribute.ReduceOp.SUM
+
+# Small gradients travel together, but not all: a pack leaves while the next one
+# is being made.
+_BYTES_PER_PACK = 2 << 20
+
+
+class GroupReduction:
+  """Reduces gradients over groups; everything else over all replicas.
+
+  A mixin before one of TensorFlow's extended classes. What a v1 optimizer
+  reduces goes to a variable, what `all_reduce` reduces goes to a device.
+  """
+
+  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
+    groups = self._container_strategy().group_assignment
+    if groups is None or len(groups) == 1 or reduce_op != _SUM or not all(
+        _tf_internals.is_distributed_variable(destination)
+        for _, destination in value_destination_pairs):
+      return super()._batch_reduce_to(
+          reduce_op, value_destination_pairs, options)
+    values = [self._local_results(v) for v, _ in value_destination_pairs]
+    own_groups = self._own_groups(groups)
+
+    def per_replica(fn, *lists):
+      results = []
+      for index, group in enumerate(own_groups):
+        with tf.device(self.worker_devices[index]):
+          results.append(fn(*(each[index] for each in lists), group))
+      return _tf_internals.regroup(tuple(results))
+
+    apart = [per_replica(lambda x, group: cross_replica.put_in_group(
+        x, group, len(groups)), each) for each in values]
+    totals = super()._batch_reduce_to(reduce_op, [
+        (value, destination) for value, (_, destination)
+        in zip(apart, value_destination_pairs)], options)
+    # The optimizer divided by all replicas; a group is 1 / len(groups) of them.
+    scale = len(groups) if _tf_internals.is_loss_scaled() else 1
+
+    def take(total, x, group):
+      part = cross_replica.take_from_group(total, x, group, len(groups))
+      return part if scale == 1 else _times(part, scale)
+
+    return [per_replica(take, self._local_results(total), each)
+            for total, each in zip(totals, values)]
+
+  def _update(self, var, fn, args, kwargs, group):
+    groups = self._container_strategy().group_assignment
+    if groups is not None and len(groups) > 1:
+      parameter_server_base.refuse_keras_update(
+          fn, 'a Keras optimizer sums over all shards, not over the groups of '
+          '`group_assignment`', ', or leave out the groups')
+    return super()._update(var, fn, args, kwargs, group)
+
+  def _own_groups(self, groups: list[list[int]]) -> list[int]:
+    """The group of each of this process's replicas."""
+    first = getattr(self, '_id_in_cluster', 0) * len(self.worker_devices)
+    return groups_lib.group_of_shard(groups)[
+        first:first + len(self.worker_devices)]
+
+
+class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,
+                    _tf_internals.MirroredExtended):
+  """The devices of one host."""
+
+  def __init__(self, strategy: tf.distribute.Strategy,
+               devices: Sequence[str]):
+    super().__init__(strategy, devices=list(devices),
+                     cross_device_ops=packed_reduction.PackedReduction())
+
+
+class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
+                      _tf_internals.CollectiveAllReduceExtended):
+  """The devices of every worker of a cluster, by TensorFlow's collectives."""
+
+  def __init__(self, strategy: tf.distribute.Strategy,
+               devices: Sequence[str]):
+    self._devices_of_worker = tuple(devices)
+    super().__init__(
+        strategy, cluster_resolver=None,
+        communication_options=tf.distribute.experimental.CommunicationOptions(
+            bytes_per_pack=_BYTES_PER_PACK))
+
+  def _initialize_local_devices(self, cluster_resolver, worker_device):
+    del cluster_resolver
+    kind = tf.DeviceSpec.from_string(self._devices_of_worker[0]).device_type
+    return tuple(worker_device + d for d in self._devices_of_worker), kind
+
+
+def _times(x: cross_replica.Summand, factor: int) -> cross_replica.Summand:
+  if isinstance(x, tf.IndexedSlices):
+    return tf.IndexedSlices(x.values * factor, x.indices, x.dense_shape)
+  return x * factor

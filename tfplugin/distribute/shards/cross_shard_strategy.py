@@ -1,0 +1,164 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Shards on the devices of one host, or of several hosts, reduced once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import cluster_config
+from tfplugin.distribute import one_strategy
+from tfplugin.distribute.shards import cross_shard_extended
+from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.towers import tower_devices
+from tfplugin.ops import shard_reduction
+
+
+class CrossShardStrategy(one_strategy.OneStrategy, tf.distribute.Strategy):
+  """Trains one model on shards of a batch; each has a copy of the variables.
+
+  Choose it for synchronous training on the CPUs or GPUs of one host, or, with
+  `TF_CONFIG`, of several hosts over TensorFlow's own collectives. Every step
+  the gradients are reduced over the shards once, small ones packed together and
+  sparse ones as rows, and every shard applies the result to its copy:
+
+    gradient = scale * sum over the shards of gradient[shard]
+    scale = 1 / number of shards with MEAN, 1 with SUM
+
+  The scale is applied by a v1 optimizer's `compute_gradients`, under an
+  Estimator and in `strategy.run` alike; gradients of `tf.gradients` are summed.
+  A loss that was built with `Reduction.SUM` is a sum over the batch, and is
+  summed over the shards as well, as TensorFlow's own strategies do. Keras
+  scales its losses itself: `Model.fit` is a mean over the batch whatever
+  `reduction` is, and in a custom loop the scale is yours. With a v1 optimizer
+  in a model of `tf.keras.estimator.model_to_estimator` both would scale, as
+  under TensorFlow's strategies; pass SUM there, or a Keras optimizer.
+
+  A `kernel_regularizer` of `tf.compat.v1.layers` is in the loss of the first
+  shard alone, as under MirroredStrategy, and MEAN divides it by the number of
+  shards. One of `get_variable` or of a Keras layer is in all losses, and so is
+  each under `tfplugin.estimator.cross_shard`.
+
+  With `group_assignment` each group of shards reduces by itself, and the copies
+  of different groups go different ways; a checkpoint holds those of shard 0.
+  It applies to v1 optimizers. `tfplugin.cross_replica_sum` inside a model_fn
+  sums over the shards, or over the groups passed to it.
+
+  Supported: Estimator (`RunConfig(train_distribute=...)`), `strategy.run`,
+  `Model.fit`; dense and sparse gradients, partitioned variables. Checkpoints
+  have the names of one device. What was run here: CPUs; GPUs were not
+  available.
+
+  Example:
+    >>> strategy = CrossShardStrategy(['CPU:0', 'CPU:1'])
+    >>> with strategy.scope():
+    ...   weight = tf.Variable(1.0)
+    >>> sgd = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+    >>> @tf.function
+    ... def step():
+    ...   def shard():
+    ...     index = tf.distribute.get_replica_context(
+    ...         ).replica_id_in_sync_group
+    ...     x = tf.cast(index, tf.float32) * 2.0 + 1.0  # 1 and 3
+    ...     sgd.minimize(lambda: weight * x, var_list=[weight])
+    ...   strategy.run(shard)
+    >>> step()
+    >>> round(float(weight.read_value()), 6)  # 1 - 0.1 * (1 + 3) / 2
+    0.8
+  """
+
+  # Read by TensorFlow's extended classes: where collective keys begin.
+  _collective_key_base = 0
+
+  def __new__(cls, *args, **kwargs):
+    """Makes the strategy of a cluster where TF_CONFIG has several workers."""
+    del args, kwargs
+    return object.__new__(
+        _ClusterStrategy if cls is CrossShardStrategy and _is_in_cluster()
+        else cls)
+
+  def __init__(self,
+               devices: Optional[Sequence[str]] = None,
+               reduction: str = shard_reduction.MEAN,
+               group_assignment: groups_lib.GroupAssignment = None):
+    """Creates the strategy; with collectives, before any other op.
+
+    Args:
+      devices: Devices of this process, one shard each; of every process in a
+        cluster. None takes all its GPUs, or all its logical CPUs.
+      reduction: `tf.compat.v1.losses.Reduction.MEAN` or `SUM`.
+      group_assignment: List of lists of shard indices that reduce together.
+
+    Raises:
+      TypeError: `devices` is not a list of strings.
+      ValueError: An unknown or repeated device, another reduction, or groups
+        that do not fit the shards.
+    """
+    shard_reduction.check(reduction)
+    groups_lib.check(group_assignment)
+    self._reduction = reduction
+    self._group_assignment = group_assignment
+    # By name: the class of a cluster has another strategy beside this one.
+    tf.distribute.Strategy.__init__(
+        self, self._make_extended(_check_devices(devices)))
+    groups_lib.check(group_assignment, self.num_replicas_in_sync)
+
+  @property
+  def reduction(self) -> str:
+    """`'weighted_mean'` or `'weighted_sum'`."""
+    return self._reduction
+
+  @property
+  def group_assignment(self) -> groups_lib.GroupAssignment:
+    """The groups of shards that reduce together, or None."""
+    return self._group_assignment
+
+  def _make_extended(self, devices: list[str]):
+    return cross_shard_extended.LocalExtended(self, devices)
+
+  # v1 optimizers divide the loss by the number of replicas where this is true.
+  # TensorFlow sets it under an Estimator alone, whatever the reduction.
+  @property
+  def _scale_loss_for_estimator(self) -> bool:
+    return self._reduction == shard_reduction.MEAN
+
+  @_scale_loss_for_estimator.setter
+  def _scale_loss_for_estimator(self, value: bool) -> None:
+    del value
+
+
+class _ClusterStrategy(CrossShardStrategy,
+                       tf.distribute.MultiWorkerMirroredStrategy):
+  """CrossShardStrategy with workers on several hosts."""
+
+  @property
+  def described_as(self) -> str:
+    """What messages call the strategy: the class has another name."""
+    return CrossShardStrategy.__name__
+
+  def _make_extended(self, devices: list[str]):
+    return cross_shard_extended.ClusterExtended(self, devices)
+
+
+# Estimator recognises a strategy that runs its own session by the class name.
+_ClusterStrategy.__name__ = tf.distribute.MultiWorkerMirroredStrategy.__name__
+
+
+def _is_in_cluster() -> bool:
+  """Whether TF_CONFIG makes this process one of several workers."""
+  resolver = cluster_config.resolver()
+  cluster = resolver.cluster_spec().as_dict()
+  workers = sum(len(cluster.get(job, ()))
+                for job in ('chief', 'master', 'worker'))
+  return workers > 1 and resolver.task_type in ('chief', 'master', 'worker')
+
+
+def _check_devices(devices: Optional[Sequence[str]]) -> list[str]:
+  """Canonical names of `devices`, which are present and different."""
+  checked = tower_devices.check_devices(devices)
+  tower_devices.check_present(checked)
+  tower_devices.check_different(checked)
+  return checked

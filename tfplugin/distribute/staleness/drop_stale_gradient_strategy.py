@@ -1,0 +1,76 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Asynchronous training that drops stale gradients, as a strategy."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.staleness import drop_stale_gradient_extended
+from tfplugin.ops import staleness as staleness_ops
+
+
+class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
+  """Parameter-server training in which a gradient that is too late is dropped.
+
+  Variables, slots and checkpoints are those of
+  `tf.compat.v1.distribute.experimental.ParameterServerStrategy` and of training
+  without a strategy: nothing is added to a checkpoint. In each step
+
+      staleness = global_step when applying - global_step when the step began
+
+  and where it exceeds `staleness` the optimizer changes nothing: not the
+  variables, not its slots, not global_step. The step is read before the first
+  variable is, and one decision holds for all variables and all optimizers of
+  the step. What the model assigns by itself, such as batch norm's moving
+  averages, happens also in a dropped step, save to global_step: a dropped step
+  does not advance it.
+
+  Every worker counts its steps in the local int64 variables
+  `stale_gradients/num_applied` and `stale_gradients/num_dropped`; the chief
+  writes the summary `stale_gradients/dropped_fraction`, in [0, 1].
+
+  In a cluster pass `RunConfig(experimental_max_worker_delay_secs=0)`, too: by
+  default TensorFlow delays worker k by 5 s * (k + 1).
+
+  Checking and applying are not one atomic action: two workers may pass the
+  check together, so that an applied gradient can be staler than the bound by
+  the number of updates in flight, at most one per other worker.
+
+  Args:
+    cluster_resolver: A `tf.distribute.cluster_resolver.ClusterResolver`; None
+      reads `TF_CONFIG`. Without a cluster nothing is ever stale.
+    staleness: The largest staleness that is applied, in global steps.
+
+  Raises:
+    TypeError: `staleness` is not an integer.
+    ValueError: `staleness` is negative, or the cluster has no `ps`.
+
+  Example:
+  >>> strategy = tfplugin.distribute.DropStaleGradientStrategy(staleness=4)
+  >>> strategy.staleness
+  4
+
+  Differences from tf.contrib: the optimizer there read the step after the
+  forward pass had begun, and so took gradients for fresh that were not.
+  """
+
+  def __init__(
+      self,
+      cluster_resolver: Optional[
+          tf.distribute.cluster_resolver.ClusterResolver] = None,
+      *,
+      staleness: int):
+    self._staleness = staleness_ops.check_max_staleness(staleness)
+    super().__init__(
+        drop_stale_gradient_extended.DropStaleGradientExtended(
+            self, parameter_server_base.resolver_or_default(cluster_resolver),
+            self._staleness))
+
+  @property
+  def staleness(self) -> int:
+    """The largest staleness that is applied."""
+    return self._staleness

@@ -1,0 +1,166 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What tf.distribute asks of a strategy, answered for towers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute.towers import tower_run
+from tfplugin.distribute.towers import tower_variables
+from tfplugin.distribute.towers import tower_weights
+from tfplugin.ops import row_shares
+from tfplugin.ops import weighted_sum
+
+tf1 = tf.compat.v1
+
+_MEAN = tf.distribute.ReduceOp.MEAN
+_PARAMETER_DEVICE = '/device:CPU:0'
+_NO_AGGREGATION = (None, tf.VariableAggregation.NONE)
+
+
+class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
+  """One copy of each variable, updated once with the sum over the towers.
+
+  In a graph it builds towers with a `TowerRun`; in eager execution and in a
+  `tf.function` it is what it inherits, the central storage of TensorFlow.
+  """
+
+  def __init__(self, strategy, devices: Sequence[str], loss_reduction: str):
+    """See `TowerStrategy`."""
+    self._run = None
+    self._loss_reduction = loss_reduction
+    super().__init__(strategy, compute_devices=devices)
+    # As given, without a job: a tower runs in the task of the session.
+    self._compute_devices = list(devices)
+    self._variable_device = (
+        devices[0] if len(devices) == 1 else _PARAMETER_DEVICE)
+    self._parameter_devices = (self._variable_device,)
+
+  def build_towers(self, fn: Callable[[int], Any],
+                   weights: tower_weights.TowerWeights, sum_gradients: bool,
+                   ) -> tuple[tower_run.TowerRun, list[Any]]:
+    """See `TowerStrategy.build_towers`."""
+    outer = self._run
+    run = tower_run.TowerRun(
+        self._container_strategy(), weights, sum_gradients, outer)
+    self._run = run
+    try:
+      return run, run.build(fn)
+    finally:
+      self._run = outer
+
+  def _call_for_each_replica(self, fn, args, kwargs):
+    tower_devices.check_present(self._compute_devices)
+    if self._run is None and not _in_graph():
+      return super()._call_for_each_replica(fn, args, kwargs)
+    per_tower = [_tf_internals.select_replica(tower, (args, kwargs))
+                 for tower in range(self._num_replicas_in_sync)]
+    if self._run is not None:  # Within a merge call, inside of a branch, say.
+      weights, sums = self._run.weights, self._run.gradients_are_summed
+    else:
+      sums, weights = True, tower_weights.weights_of(
+          row_shares.row_shares([_rows(values) for values in per_tower]),
+          self._loss_reduction)
+
+    def call(tower: int):
+      tower_args, tower_kwargs = per_tower[tower]
+      return fn(*tower_args, **tower_kwargs)
+
+    run, results = self.build_towers(call, weights, sums)
+    return _tf_internals.regroup(tuple(
+        _weighted_spec(result, results[0], weight)
+        for result, weight in zip(results, run.weights.loss)))
+
+  def _create_variable(self, next_creator, **kwargs):
+    if 'colocate_with' in kwargs or not self._in_towers():
+      return super()._create_variable(next_creator, **kwargs)
+    # On top of the devices around it: in a cluster a device function of the
+    # session's task puts the variable on a parameter server.
+    with tf1.device(self._variable_device):
+      return self._create_var_creator(next_creator, **kwargs)(**kwargs)
+
+  def _validate_colocate_with_variable(self, colocate_with_variable):
+    # A variable made before the scope, such as the global step of Estimator,
+    # is shared by the towers as well.
+    del colocate_with_variable
+
+  def _in_towers(self) -> bool:
+    """Whether a variable is for towers; a loop or a branch may make it."""
+    return self._run is not None or _in_graph()
+
+  def _create_var_creator(self, next_creator, **kwargs):
+    aggregation = kwargs.get('aggregation')
+    if not self._in_towers():
+      if aggregation in _NO_AGGREGATION and kwargs.get('trainable') is False:
+        # As in a graph. A Keras optimizer notes the rate of a schedule so.
+        kwargs['aggregation'] = tf1.VariableAggregation.ONLY_FIRST_REPLICA
+      return super()._create_var_creator(next_creator, **kwargs)
+    if self._run is not None and tower_variables.is_streaming(**kwargs):
+      return next_creator
+
+    def create(**kwargs):
+      return tower_variables.share(
+          self._container_strategy(), next_creator(**kwargs), aggregation)
+    return create
+
+  def _reduce_to(self, reduce_op, value, destinations, options):
+    values = self._local_results(value)
+    if self._run is not None and reduce_op == _MEAN and len(values) > 1:
+      return weighted_sum.weighted_sum(values, self._run.weights.rows)
+    return super()._reduce_to(reduce_op, value, destinations, options)
+
+  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
+    if self._run is None:
+      return super()._batch_reduce_to(
+          reduce_op, value_destination_pairs, options)
+    return [
+        self._run.gradient_to_apply(value)
+        if isinstance(destination, tower_variables.TowerVariable)
+        else self._reduce_to(reduce_op, value, destination, options)
+        for value, destination in value_destination_pairs]
+
+  def _update(self, var, fn, args, kwargs, group):
+    if isinstance(var, tf1.Variable) and not hasattr(var, 'handle'):
+      # A ref variable, such as the global step that Estimator makes under v1
+      # behaviour before the scope is entered.
+      with _tf_internals.colocate_with(var):
+        result = fn(var, *args, **kwargs)
+      return result if group else tf.nest.map_structure(
+          self._local_results, result)
+    return super()._update(var, fn, args, kwargs, group)
+
+
+def _in_graph() -> bool:
+  """Whether ops go into a graph, and not into that of a tf.function."""
+  return not tf.executing_eagerly() and not (
+      tf1.get_default_graph().building_function)
+
+
+def _rows(values: Any) -> Any:
+  """Returns the number of rows of a tower's arguments; 1 if there are none."""
+  for leaf in tf.nest.flatten(values):
+    if tf.is_tensor(leaf) and leaf.shape.rank != 0:
+      rows = tf.compat.dimension_value(leaf.shape[0]) if leaf.shape.rank else (
+          None)
+      if rows is not None:
+        return rows
+      return (leaf.dense_shape[0] if isinstance(leaf, tf.SparseTensor)
+              else leaf.nrows() if isinstance(leaf, tf.RaggedTensor)
+              else tf.shape(leaf)[0])
+  return 1
+
+
+def _weighted_spec(result: Any, first: Any, weight: weighted_sum.Weight) -> Any:
+  """Returns an EstimatorSpec as Estimator adds it up over the towers."""
+  if getattr(result, 'train_op', None) is None:
+    return result
+  return result._replace(
+      loss=weighted_sum.weighted_sum([result.loss], [weight]),
+      train_op=first.train_op)

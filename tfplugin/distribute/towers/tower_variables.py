@@ -1,0 +1,167 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Variables that all towers share, made by the first of them."""
+
+from __future__ import annotations
+
+import re
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.towers import tower_collections
+
+tf1 = tf.compat.v1
+
+_UNIQUE_SUFFIX = re.compile(r'_\d+(?=/|$)')
+
+
+class TowerVariable(_tf_internals.AggregatingVariable):
+  """One variable that every tower reads, updated once per step.
+
+  In a tower it is read through that tower's own identity of the handle, so
+  that a gradient with respect to the variable passes a point that knows of the
+  other towers. Everywhere else it is the variable itself. An assignment in the
+  towers happens once.
+  """
+
+  @property
+  def _v(self) -> tf.Variable:
+    context = tf.distribute.get_replica_context()
+    view_of = getattr(context, 'view_of', None)
+    raw = self.__dict__['raw']
+    return raw if view_of is None else view_of(raw)
+
+  @_v.setter
+  def _v(self, variable: tf.Variable) -> None:
+    self.__dict__['raw'] = variable
+
+  def get(self) -> tf.Variable:
+    """Returns the variable itself."""
+    return self.__dict__['raw']
+
+  @property
+  def handle(self) -> tf.Tensor:
+    """The handle of the variable itself."""
+    return self.get().handle
+
+  @property
+  def op(self) -> tf.Operation:
+    """The op that made the variable."""
+    return self.get().op
+
+  # What an AggregatingVariable inherits reads the variable itself, and what
+  # it forwards reads what the tower sees: each way to read must be forwarded.
+
+  def gather_nd(self, indices, name=None) -> tf.Tensor:
+    """Returns slices of the value; see `tf.gather_nd`."""
+    return self._v.gather_nd(indices, name=name)
+
+  def read_value_no_copy(self) -> tf.Tensor:
+    """Returns the value as an embedding lookup on its own device reads it."""
+    return self._v.read_value_no_copy()
+
+  @property
+  def _initializer_op(self):
+    return self.initializer
+
+  @_initializer_op.setter
+  def _initializer_op(self, op):
+    # A warm start sets it.
+    _tf_internals.initialize_like(self.get(), self.handle, op)
+
+  def _gather_saveables_for_checkpoint(self):
+    return {'VARIABLE_VALUE': self.get()}
+
+
+def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
+          aggregation: tf.VariableAggregation) -> TowerVariable:
+  """Wraps `variable` for the towers of `strategy`.
+
+  Args:
+    strategy: The strategy in whose scope it was made.
+    variable: A resource variable of the default graph.
+    aggregation: How the values that towers assign are made one. NONE, the
+      default of TensorFlow, means those of the first tower.
+  """
+  if aggregation in (None, tf.VariableAggregation.NONE):
+    aggregation = tf1.VariableAggregation.ONLY_FIRST_REPLICA
+  shared = TowerVariable(strategy, variable, aggregation)
+  tower_collections.replace(tf1.get_default_graph(), variable, shared)
+  return shared
+
+
+def is_streaming(synchronization=None, aggregation=None, collections=None,
+                 **unused_kwargs) -> bool:
+  """Whether a variable with these arguments accumulates a metric."""
+  keys = tf1.GraphKeys
+  return bool({keys.METRIC_VARIABLES, keys.LOCAL_VARIABLES}
+              & set(collections or ())) or (
+                  synchronization == tf.VariableSynchronization.ON_READ
+                  and aggregation in (tf.VariableAggregation.SUM,
+                                      tf1.VariableAggregation.SUM))
+
+
+class SharedVariables:
+  """The variables that the first tower made, in order, for the others."""
+
+  def __init__(self):
+    self._made = []
+    self._taken = {}
+    self.streaming = []
+
+  def creator(self, tower: int):
+    """Returns a variable creator for `tower`: 0 makes, the others take."""
+    if tower == 0:
+      return self._make
+    self._taken[tower] = 0
+    return lambda next_creator, **kwargs: self._take(tower, kwargs)
+
+  def check_all_taken(self) -> None:
+    """Raises if a tower made fewer variables than the first one."""
+    for tower, count in self._taken.items():
+      if count < len(self._made):
+        name = self._made[count][0].name
+        raise RuntimeError(
+            'Towers must make the same variables. Received: a model_fn that '
+            f'makes `{name}` in tower 0 and not in tower {tower}. Make '
+            'variables whatever the tower.')
+
+  def _make(self, next_creator, **kwargs) -> tf.Variable:
+    variable = next_creator(**kwargs)
+    keys = tower_collections.keys_with(tf1.get_default_graph(), variable)
+    self._made.append((variable, keys))
+    if is_streaming(**kwargs):
+      self.streaming.append(variable)
+    return variable
+
+  def _take(self, tower: int, kwargs: dict) -> tf.Variable:
+    index = self._taken[tower]
+    name = kwargs.get('name') or 'Variable'
+    if index == len(self._made):
+      raise RuntimeError(
+          'Towers must make the same variables. Received: a model_fn that '
+          f'makes `{name}` in tower {tower} and not in tower 0. Make '
+          'variables whatever the tower.')
+    variable, keys = self._made[index]
+    _check_same(variable, name, kwargs, tower)
+    self._taken[tower] = index + 1
+    for key in keys:
+      if not any(v is variable for v in tf1.get_collection(key)):
+        tf1.add_to_collection(key, variable)
+    return variable
+
+
+def _check_same(variable: tf.Variable, name: str, kwargs: dict,
+                tower: int) -> None:
+  """Raises unless `variable` is what `tower` is about to make."""
+  made = _UNIQUE_SUFFIX.sub('', variable.name.split(':')[0])
+  wanted = _UNIQUE_SUFFIX.sub('', name.rstrip('/'))
+  shape = kwargs.get('shape')
+  same = made.split('/')[-1] == wanted.split('/')[-1] and (
+      shape is None or variable.shape.is_compatible_with(shape))
+  if not same:
+    raise RuntimeError(
+        f'Towers must make the same variables in the same order. Received: '
+        f'`{variable.name}` of shape {variable.shape} in tower 0, `{name}` of '
+        f'shape {shape} in tower {tower}. Make variables whatever the tower.')
