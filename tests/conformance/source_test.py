@@ -43,7 +43,11 @@ _TESTED_BY = {
         'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/distribute/elastic/elastic_exchange.py':
         'tests/distribute/elastic/elastic_average_strategy_test.py',
-    'tfplugin/distribute/elastic/elastic_settings.py':
+    'tfplugin/distribute/elastic/elastic_scope.py':
+        'tests/optimizers/elastic_custom_getter_test.py',
+    'tfplugin/distribute/elastic/elastic_steps.py':
+        'tests/distribute/elastic/elastic_average_strategy_test.py',
+    'tfplugin/distribute/elastic/local_copy.py':
         'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/distribute/per_graph.py':
         'tests/distribute/elastic/elastic_average_strategy_test.py',

@@ -345,3 +345,41 @@ def test_variables_lists_inner_and_own_state():
         'w/Momentum', 'local_step', 'local_center_variable/w']
     assert optimizer.get_slot_names() == ['momentum']
     assert optimizer.get_slot(w, 'momentum') is optimizer.variables()[0]
+
+
+@pytest.mark.parametrize('together', [True, False])
+def test_one_optimizer_applied_twice_communicates_both(behavior, together):
+  """As in a GAN; with one counter for both, a period of 2 is never due."""
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('')
+    step = tf1.train.get_or_create_global_step()
+    a, b = _variable(getter, 'a', 0.0), _variable(getter, 'b', 0.0)
+    optimizer = _optimizer(getter, communication_period=2, moving_rate=0.5)
+    trains = [optimizer.minimize(-a, step, [a]),
+              optimizer.minimize(-b, None, [b])]
+    with _session(optimizer) as session:
+      session.run([v.initializer for v in optimizer.variables()])
+      for _ in range(2):
+        for fetch in [trains] if together else trains:
+          session.run(fetch)
+      # Two steps of 1, and half of the difference moves.
+      for v in (a, b):
+        assert session.run([v, _center(getter, v)]) == [1.0, 1.0]
+      assert session.run(step) == 1
+      assert [session.run(v) for v in optimizer.variables()] == [2, 2]
+
+
+def test_slots_made_in_a_condition_stay_on_the_worker(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('/job:worker/task:1')
+    w = _variable(getter)
+    optimizer = _optimizer(getter, tf1.train.AdamOptimizer(0.1))
+    should = tf1.placeholder(tf.bool, [])
+    tf.cond(should, lambda: tf.group(optimizer.minimize(w * w)), tf.no_op)
+    assert [v.op.name for v in tf1.global_variables()] == [
+        'global_center_variable/w']
+    state = [v for v in optimizer.variables() if 'local_step' not in v.name]
+    assert len(state) == 4
+    assert {v.device for v in state} == {'/job:worker/task:1'}

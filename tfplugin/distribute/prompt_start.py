@@ -9,8 +9,6 @@ from typing import Callable
 
 import tensorflow as tf
 
-from tfplugin.distribute.elastic import start_barrier
-
 tf1 = tf.compat.v1
 
 _POLL_SECONDS = 0.1
@@ -35,45 +33,24 @@ def add_ready_op() -> None:
     with tf1.control_dependencies(None), tf1.name_scope('wait_for_chief'):
       tf1.add_to_collection(key, poll_while(
           lambda: tf1.report_uninitialized_variables(variables),
-          lambda missing: tf.size(missing) > 0, [None]))
-
-
-def wait_for_all(barrier: start_barrier.StartBarrier,
-                 task_index: int) -> tf.Operation:
-  """Returns an op that announces a task and waits for all the others.
-
-  Args:
-    barrier: What the tasks meet at.
-    task_index: The task, in the barrier's counting.
-
-  Raises:
-    tf.errors.InvalidArgumentError: When the op runs: some task did not come
-      within ten minutes; the message names it.
-  """
-  with tf1.control_dependencies([barrier.announce(task_index)]):
-    arrived = poll_while(
-        barrier.arrived, lambda a: tf.logical_not(tf.reduce_all(a)), None)
-  missing = tf.where(tf.logical_not(arrived))[:, 0]
-  return tf.debugging.Assert(
-      tf.reduce_all(arrived),
-      [f'Task {task_index} waited {_LIMIT_SECONDS:g} s for the start of tasks',
-       missing], summarize=100)
+          lambda missing: tf.size(missing) > 0, _LIMIT_SECONDS, [None]))
 
 
 def poll_while(look: Callable[[], tf.Tensor],
                keep_waiting: Callable[[tf.Tensor], tf.Tensor],
-               shape) -> tf.Tensor:
-  """Looks ten times a second, in the graph, for at most ten minutes.
+               time_limit_secs: float, shape=None) -> tf.Tensor:
+  """Looks ten times a second, in the graph, up to a limit.
 
   Args:
     look: Makes the ops that look, and returns what they see.
     keep_waiting: Whether to look again, a bool scalar from what was seen.
+    time_limit_secs: After so many seconds it looks once more, and ends.
     shape: Of what is seen, where it changes from look to look.
 
   Returns:
     What was seen last.
   """
-  deadline = tf.timestamp() + _LIMIT_SECONDS
+  deadline = tf.timestamp() + time_limit_secs
 
   def is_waiting(seen):
     return tf.logical_and(keep_waiting(seen), tf.timestamp() < deadline)

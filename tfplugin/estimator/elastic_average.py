@@ -5,23 +5,28 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import prompt_start
+from tfplugin.distribute.elastic import elastic_exchange
+from tfplugin.distribute.elastic import elastic_scope
+from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import elastic_start
+from tfplugin.distribute.elastic import start_barrier
 from tfplugin.estimator import decorator_stack
-from tfplugin.estimator import elastic_spec
+from tfplugin.estimator import elastic_worker
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
-from tfplugin.ops import elastic_arguments
+from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_average as elastic_average_lib
-from tfplugin.optimizers import elastic_custom_getter
+from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
-
-_Optimizer = elastic_average_lib.ElasticAverageOptimizer
 
 
 def elastic_average(
@@ -126,74 +131,156 @@ def elastic_average(
     Zhang, Choromanska and LeCun. Deep learning with Elastic Averaging SGD.
     NeurIPS 2015. https://arxiv.org/abs/1412.6651
   """
-  elastic_arguments.check_settings(
-      1 if num_worker is None else num_worker, communication_period,
-      moving_rate, rho, update_order, count_steps)
-  elastic_arguments.check_choice('statistics', statistics,
-                                 elastic_arguments.STATISTICS_POLICIES)
-  settings = dict(
-      communication_period=communication_period, moving_rate=moving_rate,
-      rho=rho, update_order=update_order, count_steps=count_steps,
-      use_locking=use_locking)
+  settings = elastic_settings.ElasticSettings(
+      num_worker, communication_period, moving_rate, rho, bool(synchronous),
+      update_order, count_steps, statistics)
   if model_fn is None:
     return functools.partial(
-        elastic_average, num_worker=num_worker, synchronous=synchronous,
-        statistics=statistics, **settings)
+        elastic_average, num_worker=num_worker,
+        communication_period=communication_period, moving_rate=moving_rate,
+        rho=rho, synchronous=synchronous, update_order=update_order,
+        count_steps=count_steps, statistics=statistics,
+        use_locking=use_locking)
 
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
-    worker = elastic_spec.worker_of(call.config, num_worker)
-    getter = elastic_custom_getter.ElasticAverageCustomGetter(
-        worker.device, statistics=statistics)
-    return _train(call, worker, getter, synchronous, settings)
+    return _train(call, settings, use_locking)
 
   return model_fn_lib.decorate(model_fn, run, decorator_stack.ELASTIC)
 
 
-def _train(call: model_fn_lib.ModelFnCall, worker: elastic_spec.Worker,
-           getter: elastic_custom_getter.ElasticAverageCustomGetter,
-           synchronous: bool, settings: dict):
-  """Builds the model_fn with a centre, and completes its spec."""
+def _train(call: model_fn_lib.ModelFnCall,
+           settings: elastic_settings.ElasticSettings, use_locking: bool):
+  """Builds the model_fn with a centre, and ends its step with the exchange."""
   if optimizer_interception.in_strategy():
     raise RuntimeError(
         '`elastic_average` must not be used inside a tf.distribute strategy. '
         f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
         'two, or use `tfplugin.distribute.ElasticAverageStrategy` alone.')
-
-  def wrap(optimizer: tf1.train.Optimizer) -> _PenalizingOptimizer:
-    # Once in a graph is enough for the workers to meet.
-    return _PenalizingOptimizer(
-        optimizer, worker.num_worker, getter,
-        synchronous=synchronous and not interception.wrappers, **settings)
-
-  interception = optimizer_interception.Interception(wrap, _Optimizer)
-  with interception.active(), getter.scope():
-    spec = call()
   name = decorator_stack.ELASTIC
+  model = _ElasticModel(
+      settings, elastic_worker.worker_of(call.config, settings.num_worker),
+      use_locking)
+  interception = optimizer_interception.Interception(
+      model.wrap, elastic_average_lib.ElasticAverageOptimizer)
+  with interception.active(), model.scope.scope():
+    spec = call()
   training_spec.check_spec(spec, name)
   training_spec.check_applied(
       interception, name,
       'tfplugin.ElasticAverageOptimizer(opt, num_worker, getter)')
   if interception.honoured:
-    elastic_spec.check_honoured(interception, getter)
+    _check_honoured(interception, model.scope)
     return spec
-  return elastic_spec.complete(spec, call.config, worker, getter,
-                               interception.wrappers)
+  return model.complete(spec, interception.wrappers)
 
 
-class _PenalizingOptimizer(_Optimizer):
-  """Adds the penalty when gradients are applied.
+class _ElasticModel:
+  """The variables and the exchange of one model_fn that is being built."""
 
-  They were computed by the optimizer inside, which knows nothing of it.
-  """
+  def __init__(self, settings: elastic_settings.ElasticSettings,
+               worker: elastic_worker.Worker, use_locking: bool):
+    self.settings = settings
+    self._worker = worker
+    self._use_locking = use_locking
+    self.scope = elastic_scope.CopyScope(
+        worker.device, settings.statistics, worker.is_chief)
+    self.global_steps = []
 
-  def apply_gradients(self, grads_and_vars, *args, **kwargs):
+  def wrap(self, optimizer: tf1.train.Optimizer) -> _ElasticUpdates:
+    """Puts an optimizer of the model_fn on the exchange."""
+    rho = self.settings.rho
+    if rho is None:
+      rho = elastic_settings.default_rho(
+          self.settings.rate(self._worker.num_worker), optimizer)
+    return _ElasticUpdates(optimizer, self, rho)
+
+  @functools.cached_property
+  def exchange(self) -> elastic_exchange.Exchange:
+    """The exchange of the graph; a model_fn with its own has none."""
+    worker, barrier = self._worker, None
+    with tf.init_scope():
+      if self.settings.synchronous:
+        # The first centre of every worker's graph is on the same server.
+        barrier = start_barrier.StartBarrier(
+            worker.num_worker, self.scope.pairs[0].center.device)
+      return elastic_exchange.Exchange(
+          self.settings, self.settings.rate(worker.num_worker),
+          elastic_start.create_local_step(worker.device, barrier, worker.index),
+          self._use_locking)
+
+  def complete(self, spec: Any, optimizers: list[tf1.train.Optimizer]) -> Any:
+    """Returns `spec`, whose train_op ends with the exchange."""
+    self.exchange.add(*self.scope.pairs)
+    train_op = self.exchange.finish([spec.train_op], self.global_steps)
+    if not self._worker.is_chief:
+      prompt_start.add_ready_op()
+    return spec._replace(
+        train_op=train_op, scaffold=self._scaffold(spec.scaffold, optimizers))
+
+  def _scaffold(self, own: Optional[tf1.train.Scaffold],
+                optimizers: list[tf1.train.Optimizer],
+                ) -> Optional[tf1.train.Scaffold]:
+    """Returns `own`, or one like it that starts what has been added."""
+    if own is None:
+      return None
+    pairs = self.scope.pairs
+    added = [self.exchange.local_step, *(v for pair in pairs for v in (
+        *pair.copies, pair.local_center) if v is not None)]
+    local = {v.ref() for v in tf1.local_variables()}
+    added += [v for optimizer in optimizers for v in optimizer.variables()
+              if v.ref() in local]
+    merged = training_spec.local_init_op(own, added)
+    if own.init_fn is not None or own.init_op is not None:
+      merged['init_fn'] = elastic_start.init_fn_for_centers(own.init_fn, pairs)
+    return tf1.train.Scaffold(copy_from_scaffold=own, **merged)
+
+
+class _ElasticUpdates(wrapper.OptimizerWrapper):
+  """Applies gradients to the copies; the step ends with the exchange."""
+
+  def __init__(self, optimizer: tf1.train.Optimizer, model: _ElasticModel, rho):
+    super().__init__(optimizer, False, optimizer.get_name())
+    self._model = model
+    self._rho = rho
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None,
+                      skip_gradients_aggregation=False):
     """See the base class."""
     grads_and_vars = list(grads_and_vars)
-    pairs = self._getter.pairs_of([v for _, v in grads_and_vars])
-    return super().apply_gradients(
-        [(gradient if gradient is None else
-          self._penalty.add_to(gradient, pair), variable)
-         for (gradient, variable), pair in zip(grads_and_vars, pairs)],
-        *args, **kwargs)
+    model, exchange = self._model, self._model.exchange
+    pairs = model.scope.pairs_of(
+        [v for g, v in grads_and_vars if g is not None])
+    model.scope.create_local_centers(pairs if elastic.is_penalty(self._rho)
+                                     else [])
+    exchange.add(*pairs)
+    model.scope.has_statistics = True
+    every, communications = model.settings.who_counts(global_step)
+    model.global_steps += communications
+    with model.scope.local_state():
+      return super().apply_gradients(
+          exchange.adjusted(grads_and_vars, self._rho), every, name,
+          skip_gradients_aggregation=skip_gradients_aggregation)
+
+
+def _check_honoured(interception: optimizer_interception.Interception,
+                    scope: elastic_scope.CopyScope) -> None:
+  """Raises if a model_fn has elastic averaging itself, but not for all of it.
+
+  Args:
+    interception: The interception around the model_fn.
+    scope: Made the variables that the model_fn's own getter did not make.
+
+  Raises:
+    ValueError: Another optimizer, or a variable, is without.
+  """
+  left_out = [*(f'the optimizer {wrapper.get_name()}'
+                for wrapper in interception.wrappers),
+              *(f'the variable {pair.center.op.name}' for pair in scope.pairs)]
+  if left_out:
+    raise ValueError(
+        '`elastic_average` honours an ElasticAverageOptimizer of the model_fn '
+        'if that trains the whole model. Received: one beside '
+        f'{", ".join(left_out)}. Make every variable with its getter, or leave '
+        'the ElasticAverageOptimizer out.')

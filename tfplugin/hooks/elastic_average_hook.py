@@ -7,7 +7,6 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfplugin.optimizers import elastic_average
-from tfplugin.optimizers import elastic_initialization
 
 tf1 = tf.compat.v1
 
@@ -34,7 +33,7 @@ class ElasticAverageHook(tf1.train.SessionRunHook):
 
   def __init__(self, optimizer: elastic_average.ElasticAverageOptimizer,
                task_index: int, time_limit_secs: float =
-               elastic_initialization.DEFAULT_TIME_LIMIT_SECS):
+               elastic_average.DEFAULT_TIME_LIMIT_SECS):
     """Prepares the start.
 
     Args:

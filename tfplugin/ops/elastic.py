@@ -101,6 +101,15 @@ def exploration_gradient(local: tf.Tensor, local_center: tf.Tensor,
   return _cast(rho, local) * (local - local_center)
 
 
+def is_penalty(rho: Rate) -> bool:
+  """Whether a penalty of strength `rho` exists: it is not the number 0.
+
+  Args:
+    rho: A number, or a tensor, whose value is not known yet.
+  """
+  return tf.is_tensor(rho) or rho != 0
+
+
 def is_communication(local_step: tf.Tensor,
                      communication_period: int) -> tf.Tensor:
   """Whether the step that follows `local_step` finished ones communicates.

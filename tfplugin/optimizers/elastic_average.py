@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Optional
 from typing import Union
@@ -11,21 +12,20 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute.elastic import elastic_exchange
+from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.elastic import elastic_saving
+from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import elastic_start
+from tfplugin.distribute.elastic import start_barrier
 from tfplugin.ops import elastic
-from tfplugin.ops import elastic_arguments
-from tfplugin.optimizers import elastic_communication
+from tfplugin.ops import time_limit
 from tfplugin.optimizers import elastic_custom_getter
-from tfplugin.optimizers import elastic_initialization
-from tfplugin.optimizers import elastic_penalty
-from tfplugin.optimizers import elastic_saver
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
 
-# Old graphs hold this name.
-LOCAL_STEP = 'local_step'
-
-_TIME_LIMIT_SECS = elastic_initialization.DEFAULT_TIME_LIMIT_SECS
+DEFAULT_TIME_LIMIT_SECS = 300.0
 
 
 class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
@@ -158,37 +158,29 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """
     super().__init__(opt, use_locking, name)
     elastic_custom_getter.check_getter(ea_custom_getter)
-    elastic_arguments.check_settings(
-        num_worker, communication_period, moving_rate, rho, update_order,
-        count_steps)
-    elastic_initialization.check_context()
+    elastic_settings.check_count('num_worker', num_worker)
+    self._settings = elastic_settings.ElasticSettings(
+        num_worker, communication_period, moving_rate, rho, bool(synchronous),
+        update_order, count_steps)
+    elastic_custom_getter.check_context()
     self._getter = ea_custom_getter
-    self._period = int(communication_period)
-    self._elastic_first = update_order == 'elastic_first'
-    self._counts_local = count_steps == 'local'
-    if moving_rate is None:
-      moving_rate = elastic.default_moving_rate(self._period, num_worker)
-    if rho is None:
-      rho = elastic_penalty.default_rho(moving_rate, opt)
-    self._moving_rate = moving_rate
-    self._penalty = elastic_penalty.ElasticPenalty(ea_custom_getter, rho)
-    self._start = elastic_initialization.ElasticStart(
-        ea_custom_getter, self._penalty.local_center_and_center,
-        int(num_worker), synchronous)
-    with self._getter.local_state(), tf.init_scope(), tf1.name_scope(None):
-      self._local_step = tf1.Variable(
-          0, dtype=tf.int64, trainable=False, use_resource=True,
-          name=LOCAL_STEP)
+    self._moving_rate = self._settings.rate(num_worker)
+    self._rho = (elastic_settings.default_rho(self._moving_rate, opt)
+                 if rho is None else rho)
+    self._has_penalty = elastic.is_penalty(self._rho)
+    self._local_steps = [self._getter.create_local_step()]
+    self._is_applied = False
 
   @property
   def local_step(self) -> tf.Variable:
     """The steps of this worker: an `int64` scalar variable."""
-    return self._local_step
+    return self._local_steps[0]
 
   def variables(self) -> list[tf.Variable]:
     """Returns the wrapped optimizer's variables and those of this one."""
-    return [*super().variables(), self._local_step,
-            *self._penalty.variables()]
+    return [*super().variables(), *self._local_steps,
+            *(pair.local_center for pair in self._getter.pairs
+              if self._has_penalty and pair.local_center is not None)]
 
   def compute_gradients(self, loss: types.LossLike,
                         var_list: Optional[Iterable] = None,
@@ -208,14 +200,17 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       ValueError: a variable was made without the getter.
       RuntimeError: not in a graph.
     """
-    elastic_initialization.check_context()
+    elastic_custom_getter.check_context()
     var_list = tf.nest.flatten([] if var_list is None else var_list)
     pairs = self._getter.pairs_of(var_list or tf1.trainable_variables())
-    var_list = [pair.local for pair in pairs]
-    gradients = super().compute_gradients(loss, var_list, *args, **kwargs)
-    by_ref = {pair.local.ref(): pair for pair in pairs}
-    return [(self._penalty.add_to(gradient, by_ref[variable.ref()]), variable)
-            for gradient, variable in gradients]
+    gradients = super().compute_gradients(
+        loss, [pair.local for pair in pairs], *args, **kwargs)
+    if not self._has_penalty:
+      return gradients
+    self._getter.create_local_centers(pairs)
+    return [(elastic_pairs.penalized(
+        gradient, variable, self._getter.pair_of(variable), self._rho),
+             variable) for gradient, variable in gradients]
 
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
@@ -238,42 +233,26 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       ValueError: no gradient, or a variable was made without the getter.
       RuntimeError: not in a graph.
     """
-    elastic_initialization.check_context()
+    elastic_custom_getter.check_context()
+    elastic_start.follow_warm_start(self._getter.pairs)
     grads_and_vars = list(grads_and_vars)
-    with_gradient = [v for g, v in grads_and_vars if g is not None]
-    elastic_initialization.follow_warm_start(self._getter.pairs)
-    pairs = [*self._getter.pairs_of(with_gradient),
-             *self._getter.statistics_of(self)]
-    # Read once, at the beginning; the step is advanced at the end.
-    communicates = elastic.is_communication(
-        self._local_step.read_value(), self._period)
-    done = [communicates]
-    if self._elastic_first:
-      done += tf.nest.flatten([g for g, _ in grads_and_vars if g is not None],
-                              expand_composites=True)
-
-    def communicate():
-      return elastic_communication.exchange_if(
-          self._period == 1 or communicates,
-          [(pair, self._penalty.existing_local_center(pair)) for pair in pairs],
-          self._moving_rate, self._use_locking,
-          None if self._counts_local else global_step)
-
-    def apply():
-      with self._getter.local_state():
-        return super(ElasticAverageOptimizer, self).apply_gradients(
-            grads_and_vars,
-            skip_gradients_aggregation=skip_gradients_aggregation)
-
-    for step in ([communicate, apply] if self._elastic_first else
-                 [apply, communicate]):
-      with tf1.control_dependencies(done):
-        done = [step()]
-    with tf1.control_dependencies(done):
-      updates = [self._local_step.assign_add(1, read_value=False)]
-      if self._counts_local and global_step is not None:
-        updates.append(elastic_communication.advance(global_step))
-      return tf.group(*updates, name=name or self.get_name())
+    if self._is_applied:
+      # What a session may run by itself counts by itself.
+      self._local_steps.append(self._getter.create_local_step())
+    self._is_applied = True
+    exchange = elastic_exchange.Exchange(
+        # The penalty is in the gradients already.
+        dataclasses.replace(self._settings, rho=0.0), self._moving_rate,
+        self._local_steps[-1], self._use_locking)
+    exchange.add(
+        *self._getter.pairs_of([v for g, v in grads_and_vars if g is not None]),
+        *self._getter.statistics_of(self))
+    every, communications = self._settings.who_counts(global_step)
+    with self._getter.local_state():
+      update = super().apply_gradients(
+          exchange.adjusted(grads_and_vars), every,
+          skip_gradients_aggregation=skip_gradients_aggregation)
+    return exchange.finish([update], communications, name or self.get_name())
 
   def elastic_distance(self) -> tf.Tensor:
     """Returns how far this worker is from the centre: a `float32` scalar.
@@ -285,8 +264,9 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return elastic.distance([pair.local.read_value() for pair in pairs],
                             [pair.center.read_value() for pair in pairs])
 
-  def get_init_op(self, task_index: int, *,
-                  time_limit_secs: float = _TIME_LIMIT_SECS) -> tf.Operation:
+  def get_init_op(
+      self, task_index: int, *,
+      time_limit_secs: float = DEFAULT_TIME_LIMIT_SECS) -> tf.Operation:
     """Returns the op that starts this worker from the centre.
 
     With `synchronous=True` it then waits for the others, once.
@@ -299,11 +279,17 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       RuntimeError: the model does not exist yet.
       ValueError: `task_index` is out of range.
     """
-    return self._start.init_op(task_index, time_limit_secs)
+    self._check_start(task_index, time_limit_secs)
+    start, barrier = self._copy_from_center(), self._make_barrier()
+    if barrier is None:
+      return start
+    with tf1.control_dependencies([start]):
+      return tf.group(barrier.wait(task_index, time_limit_secs))
 
   def make_session_run_hook(
       self, is_chief: bool, task_index: int, *,
-      time_limit_secs: float = _TIME_LIMIT_SECS) -> tf1.train.SessionRunHook:
+      time_limit_secs: float = DEFAULT_TIME_LIMIT_SECS,
+  ) -> tf1.train.SessionRunHook:
     """Returns the hook that starts this worker; every worker needs it.
 
     Args:
@@ -315,9 +301,12 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       ValueError: `task_index` or the limit is out of range.
     """
     del is_chief
-    return self._start.hook(task_index, time_limit_secs)
+    self._check_start(task_index, time_limit_secs)
+    return elastic_start.ElasticInitialization(
+        self._copy_from_center, self._make_barrier, task_index,
+        time_limit_secs)
 
-  def swapping_saver(self, var_list: elastic_saver.VarList = None,
+  def swapping_saver(self, var_list: elastic_saving.VarList = None,
                      name: Optional[str] = 'swapping_saver',
                      **saver_kwargs) -> tf1.train.Saver:
     """Returns a Saver that has the centre under the model's own names.
@@ -335,16 +324,40 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     Raises:
       RuntimeError: the model does not exist yet.
     """
+    pairs = self._getter.model_pairs('swapping_saver()')
+    for pair in pairs:
+      # `getter.scope()` sees the parts of a variable before they are known to
+      # be parts.
+      elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
-      var_list = elastic_saver.all_variables(
-          self._getter, self._getter.state_of(self._optimizer))
-    return tf1.train.Saver(elastic_saver.swapped(self._getter, var_list),
+      var_list = elastic_saving.all_variables(
+          pairs, self._getter.state_of(self._optimizer))
+    return tf1.train.Saver(elastic_saving.swapped(pairs, var_list),
                            name=name, **saver_kwargs)
 
   def optimizer_state(self) -> dict:
     """Returns the inner optimizer's state by its names in checkpoints."""
-    return elastic_saver.by_name(self._getter.state_of(self._optimizer))
+    return elastic_saving.by_name(self._getter.state_of(self._optimizer))
 
   def _create_slots(self, var_list: list[tf.Variable]) -> None:
     with self._getter.local_state():
       super()._create_slots(var_list)
+
+  def _check_start(self, task_index: int, time_limit_secs: float) -> None:
+    elastic_start.check_task_index(task_index, self._settings.num_worker)
+    time_limit.check(time_limit_secs)
+
+  def _copy_from_center(self) -> tf.Operation:
+    pairs = self._getter.model_pairs('get_init_op()')
+    elastic_start.follow_warm_start(pairs)
+    if self._has_penalty:
+      self._getter.create_local_centers(
+          [pair for pair in pairs if pair.trainable])
+    return elastic_start.copy_from_center(pairs)
+
+  def _make_barrier(self) -> Optional[start_barrier.StartBarrier]:
+    if not self._settings.synchronous:
+      return None
+    # The first centre of every worker's graph is on the same server.
+    device = self._getter.model_pairs('get_init_op()')[0].center.device
+    return start_barrier.StartBarrier(self._settings.num_worker, device)

@@ -4,50 +4,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
-import dataclasses
-from collections.abc import Iterable
-from collections.abc import Iterator
 from typing import Any
 from typing import Callable
 
-import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import placement
-from tfplugin.distribute import shared_variables
+from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.elastic import elastic_scope
+from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.ops import elastic_arguments
 
 tf1 = tf.compat.v1
 
 # Old graphs and checkpoints hold this name.
 GLOBAL_CENTER = 'global_center_variable'
 
-# Whether a getter is making a pair: one around it is to leave both alone.
-_pairing = contextvars.ContextVar('_pairing', default=False)
 
-
-@dataclasses.dataclass(frozen=True)
-class CenteredVariable:
-  """One averaged variable.
-
-  Attributes:
-    local: The copy that the model computes with, on the worker.
-    center: What all workers share, on a parameter server.
-    trainable: Whether it is trained; a statistic is not.
-    initializer: The copy's, as long as no warm start replaces it.
-  """
-
-  local: tf.Variable
-  center: tf.Variable
-  trainable: bool
-  initializer: tf.Operation
-
-
-class ElasticAverageCustomGetter:
+class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
   """Makes a model's variables local and adds the centre of each.
 
   To be used with `tf.compat.v1.train.replica_device_setter`, which puts the
@@ -95,6 +71,11 @@ class ElasticAverageCustomGetter:
     ['global_center_variable/w']
   """
 
+  _rule = 'with the getter that is `ea_custom_getter`'
+  _remedy = ('Make them inside `with getter.scope():` (which Keras layers and '
+             'tf.Variable need; `variable_scope(custom_getter=getter)` sees '
+             '`get_variable` alone)')
+
   def __init__(self, worker_device: str, *, statistics: str = 'average'):
     """Creates a getter for one graph.
 
@@ -111,55 +92,11 @@ class ElasticAverageCustomGetter:
     if not isinstance(worker_device, str):
       raise TypeError('`worker_device` must be a string. Received: '
                       f'{worker_device!r}. Pass e.g. "/job:worker/task:0".')
-    elastic_arguments.check_choice('statistics', statistics,
-                                   elastic_arguments.STATISTICS_POLICIES)
-    self._worker_device = worker_device
-    self._statistics = statistics
-    self._pairs = {}
-    self._state = set()
-    self._mode = None
-    self._devices = []
+    elastic_settings.check_choice('statistics', statistics)
+    super().__init__(worker_device, statistics)
     self._statistics_user = None
 
-  @property
-  def worker_device(self) -> str:
-    """The device that the local variables are on."""
-    return self._worker_device
-
-  @property
-  def pairs(self) -> list[CenteredVariable]:
-    """The averaged variables so far, in the order of their creation."""
-    return list(self._pairs.values())
-
-  def pair_of(self, local: tf.Variable):
-    """Returns the `CenteredVariable` of a local variable, or None.
-
-    Args:
-      local: Any variable, found by identity.
-    """
-    return self._pairs.get(local.ref())
-
-  def pairs_of(self, var_list: Iterable) -> list[CenteredVariable]:
-    """Returns the pair of each variable that an optimizer is going to train.
-
-    Args:
-      var_list: Local variables, whole or partitioned.
-
-    Raises:
-      ValueError: a variable was made without this getter.
-    """
-    flat = [part for item in var_list for part in _parts(item)]
-    unknown = [v.name for v in flat if self.pair_of(v) is None]
-    if unknown:
-      raise ValueError(
-          'Every variable that is trained must be made with the getter that is '
-          f'`ea_custom_getter`. Received: {unknown}. Make them inside `with '
-          'getter.scope():` (which Keras layers and tf.Variable need; '
-          '`variable_scope(custom_getter=getter)` sees `get_variable` alone), '
-          'or leave them out by `var_list`.')
-    return [self.pair_of(variable) for variable in flat]
-
-  def model_pairs(self, method: str) -> list[CenteredVariable]:
+  def model_pairs(self, method: str) -> list[elastic_pairs.Pair]:
     """Returns all pairs, of which there must be some.
 
     Args:
@@ -185,7 +122,7 @@ class ElasticAverageCustomGetter:
     """
     return [v for v in optimizer.variables() if v.ref() in self._state]
 
-  def statistics_of(self, user: object) -> list[CenteredVariable]:
+  def statistics_of(self, user: object) -> list[elastic_pairs.Pair]:
     """Returns the averaged variables that are not trained.
 
     Of several optimizers that share a getter the first that asks gets them, so
@@ -194,10 +131,18 @@ class ElasticAverageCustomGetter:
     Args:
       user: The optimizer that asks.
     """
+    self.has_statistics = True
     self._statistics_user = self._statistics_user or user
     if self._statistics_user is not user:
       return []
     return [pair for pair in self.pairs if not pair.trainable]
+
+  def create_local_step(self) -> tf.Variable:
+    """Makes a counter of this worker's steps."""
+    with self.local_state(), tf.init_scope(), tf1.name_scope(None):
+      return tf1.Variable(
+          0, dtype=tf.int64, trainable=False, use_resource=True,
+          name=elastic_variables.LOCAL_STEP)
 
   def __call__(self, getter: Callable, name: str, *args, **kwargs):
     """Gets a variable; see `custom_getter` of `tf.compat.v1.variable_scope`.
@@ -210,106 +155,36 @@ class ElasticAverageCustomGetter:
     """
     with self.scope():
       variable = getter(name, *args, **kwargs)
-    for part in _parts(variable):
-      if part.ref() in self._pairs:
-        inherit_slice(self._pairs[part.ref()])
+    for part in elastic_scope.parts_of(variable):
+      if self.pair_of(part) is not None:
+        inherit_slice(self.pair_of(part))
     return variable
 
-  @contextlib.contextmanager
-  def scope(self) -> Iterator[None]:
-    """Pairs every variable made inside it, whatever makes it."""
-    if self._mode is not None:
-      yield
-      return
-    self._devices = _tf_internals.device_functions()
-    with self._in_mode('pairs'), tf.variable_creator_scope(self._create):
-      yield
+  def _create_local_center(self, pair: elastic_pairs.Pair) -> tf.Variable:
+    # Of the same kind as the centre: a resource variable would share the
+    # buffer of a reference variable that it is assigned.
+    with self.local_state(), tf1.name_scope(None):
+      return tf1.Variable(
+          pair.local.initial_value, trainable=False,
+          dtype=pair.local.dtype.base_dtype,
+          name=f'{elastic_variables.LOCAL_CENTER}/{pair.local.op.name}')
 
-  @contextlib.contextmanager
-  def local_state(self) -> Iterator[None]:
-    """Makes every variable inside it local to the worker, without a centre.
-
-    An optimizer's slots and step counters are such variables.
-    """
-
-    def create(next_creator, **kwargs):
-      if shared_variables.is_shared():
-        return next_creator(**kwargs)
-      collections = kwargs.get('collections') or ()
-      kwargs['collections'] = elastic_variables.localized(collections)
-      with placement.only_on(self._worker_device):
-        variable = next_creator(**kwargs)
-      if tf1.GraphKeys.LOCAL_VARIABLES not in collections:
-        self._state.add(variable.ref())
-      return variable
-
-    with self._in_mode('state'), tf.variable_creator_scope(create):
-      yield
-
-  @contextlib.contextmanager
-  def _in_mode(self, mode: str) -> Iterator[None]:
-    outer, self._mode = self._mode, mode
-    try:
-      yield
-    finally:
-      self._mode = outer
-
-  def _create(self, next_creator: Callable, **kwargs):
-    """A variable creator: the local copy, and its centre beside it."""
-    if (self._mode != 'pairs' or _pairing.get() or
-        not self._has_center(kwargs)):
-      return self._create_other(next_creator, **kwargs)
-    token = _pairing.set(True)
-    try:
-      return self._create_pair(next_creator, **kwargs)
-    finally:
-      _pairing.reset(token)
-
-  def _create_pair(self, next_creator: Callable, **kwargs):
+  def _create_pair(self, next_creator: Callable, **kwargs: Any) -> tf.Variable:
     collections = elastic_variables.localized(kwargs.get('collections'))
     with placement.only_on(self._worker_device):
       local = next_creator(**{**kwargs, 'collections': collections})
     with tf1.name_scope(None), placement.as_within(self._devices):
-      center = next_creator(**{
-          **kwargs, 'trainable': False,
+      center = elastic_variables.center_of(next_creator, {
           # Not drawn again: an initializer may be used once.
-          'initial_value': local.initial_value,
-          'name': f'{GLOBAL_CENTER}/{local.op.name}',
-          'collections': [tf1.GraphKeys.GLOBAL_VARIABLES]})
-    self._pairs[local.ref()] = CenteredVariable(
-        local, center, elastic_variables.is_trainable(kwargs),
-        local.initializer)
+          **kwargs, 'initial_value': local.initial_value,
+          'name': f'{GLOBAL_CENTER}/{local.op.name}'})
+    self._pairs[local.ref()] = elastic_pairs.Pair(
+        (local,), center, elastic_variables.is_trainable(kwargs),
+        initializer=local.initializer)
     return local
 
-  def _create_other(self, next_creator: Callable, **kwargs):
-    if tf1.GraphKeys.LOCAL_VARIABLES in (kwargs.get('collections') or ()):
-      with placement.only_on(self._worker_device):
-        return next_creator(**kwargs)
-    # Beside a local variable, as a moving average asks to be, it would be on
-    # this worker, and the others would wait for theirs for ever.
-    with placement.as_within(self._devices):
-      return next_creator(**kwargs)
 
-  def _has_center(self, kwargs: dict[str, Any]) -> bool:
-    if not _is_floating(kwargs):
-      return False
-    if elastic_variables.is_trainable(kwargs):
-      return True
-    collections = kwargs.get('collections') or ()
-    return (self._statistics == 'average' and self._statistics_user is None and
-            tf1.GraphKeys.LOCAL_VARIABLES not in collections)
-
-
-def _is_floating(kwargs: dict[str, Any]) -> bool:
-  """Whether a variable is going to be; a callable without a type: assumed."""
-  dtype = kwargs.get('dtype')
-  if dtype is None and not callable(kwargs.get('initial_value')):
-    value = kwargs.get('initial_value')
-    dtype = getattr(value, 'dtype', None) or np.asarray(value).dtype
-  return dtype is None or tf.as_dtype(dtype).base_dtype.is_floating
-
-
-def inherit_slice(pair: CenteredVariable) -> None:
+def inherit_slice(pair: elastic_pairs.Pair) -> None:
   """Makes the centre of a part of a variable a part, as a Saver knows it.
 
   Args:
@@ -338,6 +213,18 @@ def check_getter(getter: ElasticAverageCustomGetter) -> None:
         f'{getter!r}. Pass the getter that the model is built with.')
 
 
-def _parts(variable) -> list[tf.Variable]:
-  # The class of a partitioned variable has no public name; it is iterable.
-  return [variable] if isinstance(variable, tf.Variable) else list(variable)
+def check_context() -> None:
+  """Raises unless ops go, at the outermost, into a graph without strategy.
+
+  Raises:
+    RuntimeError: They are executed, traced for a tf.function or replicated.
+  """
+  with tf.init_scope():
+    is_eager = tf.executing_eagerly()
+  if is_eager or optimizer_interception.in_strategy():
+    where = 'eager execution or tf.function' if is_eager else 'a strategy'
+    raise RuntimeError(
+        'ElasticAverageOptimizer works in a graph without a strategy. '
+        f'Received: a call in {where}. Use '
+        '`tfplugin.distribute.ElasticAverageStrategy` there, with '
+        'the bare optimizer.')

@@ -120,14 +120,26 @@ def train(model_fn: Callable[..., Any], steps: int = STEPS,
     features, labels = tf1.data.make_one_shot_iterator(
         dataset().repeat()).get_next()
     spec = call(model_fn, tf.estimator.ModeKeys.TRAIN, features, labels)
-    variables = {v.op.name: v.read_value() for v in
-                 [*tf1.global_variables(), *tf1.local_variables()]}
+    variables = _reads()
     hooks = [*spec.training_hooks, *spec.training_chief_hooks]
     with tf1.train.SingularMonitoredSession(hooks, spec.scaffold) as session:
       losses = [session.run([spec.loss, spec.train_op])[0]
                 for _ in range(steps)]
       values = session.raw_session().run(variables)
   return {**values, 'losses': np.array(losses)}
+
+
+def _reads() -> dict[str, tf.Tensor]:
+  """Reads of all variables by name.
+
+  A copy under elastic averaging has the name of its centre, which gets the name
+  that `tfplugin.ElasticAverageOptimizer` has for it.
+  """
+  copies = {v.op.name for v in tf1.local_variables() if hasattr(v, 'center')}
+  reads = {f'global_center_variable/{v.op.name}' if v.op.name in copies
+           else v.op.name: v.read_value() for v in tf1.global_variables()}
+  reads.update((v.op.name, v.read_value()) for v in tf1.local_variables())
+  return reads
 
 
 def assert_equal(actual: dict, expected: dict) -> None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
-from tfplugin.distribute import prompt_start
 from tfplugin.distribute.elastic import elastic_exchange
+from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.elastic import elastic_saving
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import elastic_start
+from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic import start_barrier
 
@@ -20,8 +22,11 @@ tf1 = tf.compat.v1
 Role = elastic_variables.Role
 
 
-class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
+class ElasticAverageExtended(elastic_steps.ElasticSteps,
+                             parameter_server_base.ParameterServerExtended):
   """Every averaged variable has a copy on the worker and a centre on a ps."""
+
+  is_replicated = False
 
   def __init__(self, container_strategy, cluster_resolver,
                settings: elastic_settings.ElasticSettings, devices=None):
@@ -40,30 +45,36 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
     self._settings = settings
     self._exchanges = per_graph.PerGraph()
 
-  def _exchange(self) -> elastic_exchange.ElasticExchange:
+  def _exchange(self) -> elastic_exchange.Exchange:
     """The exchange of the default graph, made when first asked for."""
-    graph = tf1.get_default_graph()
-    if graph not in self._exchanges:
-      self._exchanges[graph] = elastic_exchange.ElasticExchange(
-          self._create_local_step(), self._settings.communication_period,
-          self._settings.rate(self.num_worker), self._settings.rho,
-          self._settings.sparse_exchange)
-    return self._exchanges[graph]
+    with tf.init_scope():
+      graph = tf1.get_default_graph()
+      if graph not in self._exchanges:
+        self._exchanges[graph] = elastic_exchange.Exchange(
+            self._settings, self._settings.rate(self.num_worker),
+            self._create_local_step())
+      return self._exchanges[graph]
+
+  def _has_exchange(self) -> bool:
+    with tf.init_scope():
+      return tf1.get_default_graph() in self._exchanges
 
   def _create_local_step(self) -> tf.Variable:
     """The step counter, which starts when this worker may start."""
-    ready = []
-    with tf.init_scope(), tf1.name_scope(None):
-      if self._settings.synchronous and self._in_multi_worker_mode():
-        barrier = start_barrier.StartBarrier(
-            parameter_server_base.count_workers(self._cluster_spec),
-            self.parameter_devices[0])
-        ready = [prompt_start.wait_for_all(
-            barrier, parameter_server_base.worker_index(
-                self._cluster_spec, self._task_type, self._task_id))]
-      with self._on_worker(), tf1.control_dependencies(ready):
-        zero = tf.zeros([], tf.int64)
-        return elastic_variables.local_variable(zero, 'local_step')
+    barrier = None
+    if self._settings.synchronous and self._in_multi_worker_mode():
+      barrier = start_barrier.StartBarrier(
+          parameter_server_base.count_workers(self._cluster_spec),
+          self.parameter_devices[0])
+    index = 0 if barrier is None else parameter_server_base.worker_index(
+        self._cluster_spec, self._task_type, self._task_id)
+    return elastic_start.create_local_step(self._device, barrier, index)
+
+  @property
+  def _device(self) -> str:
+    """The device of what a worker has once, however many devices it has."""
+    devices = self._compute_devices
+    return devices[0] if len(devices) == 1 else self._worker_device
 
   @property
   def num_worker(self) -> int:
@@ -76,111 +87,41 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
     if role in (Role.SHARED, Role.LOCAL):
       return super()._create_variable(next_creator, **kwargs)
     if role is Role.STATE:
-      kwargs['collections'] = self._state_collections(kwargs)
+      kwargs['collections'] = elastic_saving.state_collections(
+          kwargs.get('collections'), self.experimental_should_init)
       return super()._create_variable(next_creator, **kwargs)
     # The body of a loop may make a variable; the copy starts from the centre.
     with tf.init_scope():
       return self._create_pair(next_creator, **kwargs)
 
-  def _state_collections(self, kwargs):
-    """The chief's optimizer state is saved; the other workers' is local."""
-    collections = kwargs.get('collections') or [
-        tf1.GraphKeys.GLOBAL_VARIABLES]
-    if self.experimental_should_init:
-      return collections
-    return elastic_variables.localized(collections)
-
   def _create_pair(self, next_creator, **kwargs):
-    trainable = elastic_variables.is_trainable(kwargs)
-    collections = elastic_variables.localized(kwargs.get('collections'))
     with self._on(self._variable_device):
-      center = next_creator(**dict(
-          kwargs, trainable=False,
-          collections=[tf1.GraphKeys.GLOBAL_VARIABLES]))
+      center = elastic_variables.center_of(next_creator, kwargs)
     if not center.dtype.is_floating:
       return center
 
     def create_copy(**kwargs):
       with self._on_worker():
-        return elastic_variables.LocalCopy(
-            center, **elastic_variables.copy_arguments(kwargs))
+        return elastic_variables.copy_of(center, kwargs)
 
-    kwargs.update(collections=collections, trainable=trainable)
+    kwargs.update(collections=elastic_variables.localized(
+        kwargs.get('collections')), trainable=elastic_variables.is_trainable(
+            kwargs))
     copy = self._create_var_creator(create_copy, **kwargs)(**kwargs)
-    pair = elastic_variables.ElasticPair(
-        local=parameter_server_base.unwrapped(copy),
-        center=center,
-        trainable=trainable,
-        local_center=self._create_local_center(center, trainable))
+    pair = elastic_pairs.Pair((parameter_server_base.unwrapped(copy),),
+                              center, kwargs['trainable'])
+    if pair.trainable and self._settings.rho:
+      with self._on_worker():
+        pair.local_center = elastic_variables.local_center(center)
     self._exchange().add(pair)
     return copy
-
-  def _create_local_center(self, center, trainable):
-    if not trainable or not self._settings.rho:
-      return None
-    with self._on_worker(), tf1.name_scope(None):
-      return elastic_variables.local_variable(
-          center.read_value(), f'local_center_variable/{center.op.name}')
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
     reduced = super()._batch_reduce_to(reduce_op, value_destination_pairs,
                                        options)
     if not parameter_server_base.updates_variables(value_destination_pairs):
       return reduced
-    exchange = self._exchange()
-    pairs = [exchange.pair_of(parameter_server_base.unwrapped(destination))
-             for _, destination in value_destination_pairs]
-    reduced = [value if pair is None else exchange.track_rows(
-                   exchange.penalized(value, pair), pair)
-               for value, pair in zip(reduced, pairs)]
-    if self._settings.update_order != 'elastic_first':
-      return reduced
-    flat = tf.nest.flatten(reduced, expand_composites=True)
-    with tf1.control_dependencies(flat):
-      exchanged = exchange.exchange([p for p in pairs if p is not None])
-    return [elastic_exchange.after(value, [exchanged]) for value in reduced]
-
-  def _update(self, var, fn, args, kwargs, group):
-    if self._settings.count_steps != 'communications':
-      return super()._update(var, fn, args, kwargs, group)
-    parameter_server_base.refuse_keras_update(
-        fn, parameter_server_base.COUNTS_STEPS.format('ElasticAverageStrategy'),
-        ", or pass count_steps='local'")
-    if _is_global_step(var):
-      return self._update_if_communicating(var, fn, args, kwargs, group)
-    return super()._update(var, fn, args, kwargs, group)
-
-  def _update_if_communicating(self, var, fn, args, kwargs, group):
-    """Counts the step beside the exchange, which is not to wait for the ps."""
-    exchange = self._exchange()
-    update = super()._update
-
-    def count():
-      with tf1.control_dependencies(
-          tf.nest.flatten(update(var, fn, args, kwargs, group=False))):
-        return tf.constant(True)
-
-    counted = count() if exchange.always_communicates else tf1.cond(
-        exchange.communicating, count, lambda: tf.constant(False))
-    done = counted.op
-    if not exchange.is_finished:
-      exchange.counts.append(counted)
-      done = tf.no_op()
-    result = _tf_internals.read_after(
-        parameter_server_base.unwrapped(var), done)
-    return result if group else (result,)
-
-  def _finish_step(self, spec):
-    exchange = self._exchange()
-    with tf1.control_dependencies(self._ops_of_all_replicas(spec.train_op)):
-      exchanged = exchange.exchange()
-    exchange.is_finished = True
-    with tf1.control_dependencies([exchanged, *exchange.counts]):
-      advanced = exchange.local_step.assign_add(1, read_value=False)
-    return parameter_server_base.with_fields(spec, train_op=advanced)
-
-
-def _is_global_step(variable) -> bool:
-  variable = parameter_server_base.unwrapped(variable)
-  return any(parameter_server_base.unwrapped(step) is variable
-             for step in tf1.get_collection(tf1.GraphKeys.GLOBAL_STEP))
+    copies = [parameter_server_base.unwrapped(destination)
+              for _, destination in value_destination_pairs]
+    return [gradient for gradient, _ in self._exchange().adjusted(
+        list(zip(reduced, copies)))]

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.elastic import elastic_average_extended
-from tfplugin.distribute.elastic import elastic_replicas
+from tfplugin.distribute.elastic import elastic_devices
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.towers import tower_devices
 
@@ -139,12 +139,11 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
         count_steps=count_steps,
         statistics=statistics,
         sparse_exchange=sparse_exchange)
+    settings.check_of_strategy()
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
     devices = _local_devices(devices, resolver)
     if devices:
-      _check_replicas(settings)
-      extended = elastic_replicas.ElasticReplicasExtended(
-          self, devices, settings)
+      extended = elastic_devices.ElasticDevicesExtended(self, devices, settings)
     else:
       extended = elastic_average_extended.ElasticAverageExtended(
           self, resolver, settings)
@@ -163,16 +162,12 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
     """
     on_device = (tf.distribute.has_strategy() and
                  not tf.distribute.in_cross_replica_context())
-    if self._is_replicated and on_device:
+    if self.extended.is_replicated and on_device:
       return 1
     return super().num_replicas_in_sync
 
-  @property
-  def _is_replicated(self) -> bool:
-    return isinstance(self.extended, elastic_replicas.ElasticReplicasExtended)
-
   def _refuse_eager(self) -> None:
-    if not self._is_replicated:
+    if not self.extended.is_replicated:
       super()._refuse_eager()
 
 
@@ -195,10 +190,3 @@ def _local_devices(devices, resolver) -> Optional[Sequence[str]]:
         '`devices` must name two or more devices, each of which trains a copy. '
         f'Received: {", ".join(devices)}. None trains one copy on one device.')
   return devices
-
-
-def _check_replicas(settings: elastic_settings.ElasticSettings) -> None:
-  if settings.sparse_exchange:
-    raise ValueError(
-        '`sparse_exchange` must be False between the devices of one process, '
-        'where no network is saved. Received: True.')

@@ -1,196 +1,205 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""When and between which variables the elastic rule is run in one graph."""
+"""When a step communicates, and the one communication of that step."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import types
+from tfplugin.distribute import placement
+from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.ops import branching
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
-ElasticPair = elastic_variables.ElasticPair
 
+class Exchange:
+  """The averaged variables of one graph, and their communication in a step.
 
-class ElasticExchange:
-  """The variable pairs of one graph and their exchanges in one step.
+    begin()                    the step begins; whether it is due is read
+    adjusted(...)              any number of times: gradients before they are
+                               applied, by any number of optimizers
+    finish(train_ops)          the step ends: the communication, then the count
+
+  A step is a step of the session, however many optimizers it applies. All that
+  is known of "now or later" is here: `begin` decides when a step is due, and
+  `finish` what the communication waits for, so that one which overlaps the
+  next steps, or is refused because it is not finite, changes this file alone.
 
   Attributes:
-    local_step: Counts the worker's steps; local to the worker.
-    communicating: A boolean tensor, whether this step is one with an exchange.
-    always_communicates: Whether every step is; then no condition is needed.
-    counts: The updates of the global step, which end with the step.
-    is_finished: Whether the step is built, with its exchange.
+    local_step: Counts the worker's steps; an int64 scalar.
+    due: Whether the step that is being built communicates; a bool scalar.
+    counts: What the end of the step waits for besides: counters of steps.
+    updates: The operations of a graph that write variables in this step.
+    has_gradients: Whether gradients have been applied in this step.
+    is_finished: Whether the step has been built to its end.
   """
 
-  def __init__(self, local_step: tf.Variable, communication_period: int,
-               moving_rate: float, rho: float, sparse: bool):
-    """Starts a graph with no pairs.
+  def __init__(self, settings: elastic_settings.ElasticSettings,
+               moving_rate: elastic.Rate, local_step: tf.Variable,
+               use_locking: bool = True):
+    """Starts with no variable, at the beginning of a step.
 
     Args:
-      local_step: The worker's step counter, an int64 scalar.
-      communication_period: Steps from one exchange to the next.
-      moving_rate: The part of the difference that an exchange moves.
-      rho: The weight of the exploration penalty.
-      sparse: Whether tables with sparse gradients exchange touched rows only.
+      settings: The rule's settings.
+      moving_rate: The share of a difference that moves.
+      local_step: The worker's counter.
+      use_locking: Whether centres are updated under a lock.
     """
     self.local_step = local_step
-    self.always_communicates = communication_period == 1
-    self.counts = []
-    self.is_finished = False
-    self._moving_rate = moving_rate
-    self._rho = rho
-    self._sparse = sparse
+    self._settings = settings
+    self._rate = moving_rate
+    self._use_locking = use_locking
     self._pairs = {}
-    self._touched = {}
-    self._exchanged = set()
-    # At the root: whoever asks first may be under control dependencies that
-    # come after what waits for the answer.
-    with tf1.control_dependencies(None):
-      self.communicating = tf.equal(
-          tf.math.floormod(local_step.read_value() + 1, communication_period),
-          0)
+    self.begin()
 
-  def add(self, pair: ElasticPair) -> None:
-    """Takes `pair` into the exchanges."""
-    self._pairs[pair.local.ref()] = pair
+  def begin(self) -> None:
+    """Begins a step, in the context that the step is built in."""
+    self.due = elastic.is_communication(self.local_step.read_value(),
+                                        self._settings.communication_period)
+    self.counts = []
+    self.updates = set()
+    self.has_gradients = self.is_finished = False
+    self._moved = set()
 
-  def pair_of(self, local: tf.Variable) -> Optional[ElasticPair]:
-    """The pair whose local copy is `local`, or None."""
-    return self._pairs.get(local.ref())
+  @property
+  def pairs(self) -> list[elastic_pairs.Pair]:
+    """The averaged variables, in the order in which they came."""
+    return list(dict.fromkeys(self._pairs.values()))
 
-  def penalized(self, gradient, pair: ElasticPair):
-    """Adds the gradient of the exploration penalty to `gradient`.
+  def add(self, *pairs: elastic_pairs.Pair) -> None:
+    """Takes averaged variables into the communications."""
+    self._pairs.update({copy.ref(): pair for pair in pairs
+                        for copy in pair.copies})
 
-    Args:
-      gradient: A tensor or `tf.IndexedSlices`, the gradient at `pair.local`.
-      pair: The variable it belongs to.
+  def pair_of(self, copy: tf.Variable) -> Optional[elastic_pairs.Pair]:
+    """The pair that `copy` is a copy of, or None."""
+    return self._pairs.get(copy.ref())
 
-    Returns:
-      `gradient` itself without a penalty, else a tensor: the penalty pulls at
-      every row of a table.
-    """
-    if pair.local_center is None:
-      return gradient
-    return add_penalty(gradient, pair.local.read_value(),
-                       pair.local_center.read_value(), self._rho)
+  def adjusted(self, grads_and_vars: types.GradsAndVars,
+               rho: Optional[elastic.Rate] = None) -> types.GradsAndVars:
+    """Returns what an optimizer is to apply instead of `grads_and_vars`.
 
-  def track_rows(self, gradient, pair: ElasticPair):
-    """Remembers which rows a sparse gradient touches.
+    The penalty is added. Rows that sparse gradients touch are noted. With
+    `update_order='elastic_first'` the gradients are available only after the
+    communication of their variables.
 
     Args:
-      gradient: The gradient at `pair.local`.
-      pair: The variable it belongs to.
-
-    Returns:
-      `gradient`, which waits for the rows to be marked.
+      grads_and_vars: Gradients of the loss, which may be None, and copies.
+      rho: The strength of the penalty; None for that of the settings.
     """
-    if not self._sparse or not isinstance(gradient, tf.IndexedSlices):
+    self.has_gradients = True
+    rho = self._settings.rho if rho is None else rho
+    result, pairs = [], []
+    for gradient, copy in grads_and_vars:
+      pair = self.pair_of(copy)
+      if gradient is not None and pair is not None:
+        pairs.append(pair)
+        if pair.local_center is not None and elastic.is_penalty(rho):
+          gradient = elastic_pairs.penalized(gradient, copy, pair, rho)
+        gradient = self._tracked(gradient, pair)
+      result.append((gradient, copy))
+    if self._settings.update_order != 'elastic_first':
+      return result
+    with tf1.control_dependencies(tf.nest.flatten(
+        [g for g, _ in result if g is not None], expand_composites=True)):
+      moved = self._communicate(pairs)
+    return [(after(g, [moved]), copy) for g, copy in result]
+
+  def _tracked(self, gradient, pair):
+    """`gradient`, which waits for its rows to be marked as touched."""
+    if not (self._settings.sparse_exchange and
+            isinstance(gradient, tf.IndexedSlices)):
       return gradient
-    key = pair.local.ref()
-    if key not in self._touched:
-      self._touched[key] = _row_marks(pair)
-    marks = self._touched[key]
-    with tf1.device(pair.local.device):
-      mark = marks.scatter_update(
-          tf.IndexedSlices(
-              tf.ones_like(gradient.indices, tf.bool), gradient.indices))
+    if pair.touched is None:
+      with tf.init_scope(), placement.only_on(pair.local.device):
+        pair.touched = elastic_variables.local_variable(
+            tf.zeros([pair.local.shape[0]], tf.bool), 'touched_rows')
+    with placement.only_on(pair.touched.device):
+      mark = pair.touched.scatter_update(tf.IndexedSlices(
+          tf.ones_like(gradient.indices, tf.bool), gradient.indices))
     return after(gradient, [mark])
 
-  def exchange(self, pairs: Optional[Sequence[ElasticPair]] = None):
-    """Runs the elastic rule over `pairs` if this step is one of communication.
+  def finish(self, train_ops: Sequence,
+             global_steps: Iterable[tf.Variable] = (),
+             name: Optional[str] = None) -> tf.Operation:
+    """Ends the step: communicates what has not, and counts.
 
     Args:
-      pairs: None for all that have not had their exchange in this graph.
+      train_ops: What the step has done; updates of statistics included.
+      global_steps: Counters that a communication advances; one may be there
+        several times.
+      name: The name of the returned op.
 
     Returns:
-      An operation, or a tensor to depend on.
+      An op that makes the whole step.
     """
-    if pairs is None:
-      pairs = list(self._pairs.values())
-    pairs = [p for p in pairs if p.local.ref() not in self._exchanged]
-    self._exchanged.update(p.local.ref() for p in pairs)
-    if not pairs:
-      return tf.no_op()
+    with tf1.control_dependencies(train_ops):
+      moved = self._communicate(self.pairs, list(global_steps))
+    self.is_finished = True
+    with tf1.control_dependencies([moved, *self.counts]):
+      return tf.group(self.local_step.assign_add(1, read_value=False),
+                      name=name)
+
+  def _communicate(self, pairs, global_steps=()):
+    """Moves `pairs` that have not moved in this step, if it is due.
+
+    Returns:
+      An op or a tensor to depend on.
+    """
+    pairs = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
+    self._moved.update(pairs)
 
     def communicate():
-      with tf1.control_dependencies([self._exchange_one(p) for p in pairs]):
+      moves = [elastic_pairs.move(pair, self._rate, self._use_locking)
+               for pair in pairs]
+      moves += [_advance(step) for step in global_steps]
+      with tf1.control_dependencies([m for m in moves if m is not None]):
         return tf.constant(True)
 
-    if self.always_communicates:
-      return communicate()
-    return tf1.cond(self.communicating, communicate, lambda: tf.constant(False))
+    if not (pairs or global_steps):
+      return tf.no_op()
+    return self.if_due(communicate, [
+        *global_steps, *(v for pair in pairs for v in pair.variables())])
 
-  def _exchange_one(self, pair: ElasticPair) -> tf.Operation:
-    marks = self._touched.get(pair.local.ref())
-    if marks is not None:
-      return _exchange_rows(pair, marks, self._moving_rate)
-    center = pair.center.read_value()
-    with tf1.device(pair.local.device):
-      center = tf.identity(center)
-      difference = elastic.elastic_difference(pair.local.read_value(), center,
-                                              self._moving_rate)
-    updates = [pair.local.assign_sub(difference, read_value=False),
-               pair.center.assign_add(difference, read_value=False)]
-    if pair.local_center is not None:
-      updates.append(pair.local_center.assign(center, read_value=False))
-    return tf.group(*updates)
+  def if_due(self, update, written: Iterable[tf.Variable]) -> tf.Tensor:
+    """Makes the ops of `update`, which run in a step that is due.
+
+    Args:
+      update: Makes them; returns True as a tensor.
+      written: The variables that they write.
+
+    Returns:
+      Whether they ran, available when they have: a bool scalar.
+    """
+    if self._settings.communication_period == 1:
+      return update()
+    return branching.cond(self.due, update, lambda: tf.constant(False),
+                          written)
 
 
-def add_penalty(gradient, copy: tf.Tensor, local_center: tf.Tensor,
-                rho: float) -> tf.Tensor:
-  """Adds the gradient of the exploration penalty to `gradient`.
+def after(gradient: types.Gradient, operations: Sequence) -> types.Gradient:
+  """Returns `gradient`, available only once `operations` have run.
 
   Args:
-    gradient: A tensor or `tf.IndexedSlices`, the gradient at `copy`.
-    copy: The value of the local copy.
-    local_center: The centre as it was seen last.
-    rho: The weight of the penalty.
+    gradient: A tensor, `tf.IndexedSlices`, or None.
+    operations: Operations or tensors.
   """
-  with tf.GradientTape() as tape:
-    tape.watch(copy)
-    penalty = elastic.exploration_penalty([copy], [local_center], rho)
-  return tf.convert_to_tensor(gradient) + tape.gradient(penalty, copy)
-
-
-def after(gradient, operations):
-  """Returns `gradient`, available only once `operations` have run."""
+  if gradient is None:
+    return None
   with tf1.control_dependencies(operations):
-    if isinstance(gradient, tf.IndexedSlices):
-      return tf.IndexedSlices(
-          tf.identity(gradient.values), tf.identity(gradient.indices),
-          gradient.dense_shape)
-    return tf.identity(gradient)
+    return tf.nest.map_structure(tf.identity, gradient, expand_composites=True)
 
 
-def _row_marks(pair: ElasticPair) -> tf.Variable:
-  """A boolean per row of `pair`, local to the worker."""
-  with tf.init_scope(), tf1.device(pair.local.device):
-    return tf1.Variable(
-        tf.zeros([pair.local.shape[0]], tf.bool),
-        trainable=False,
-        collections=[tf1.GraphKeys.LOCAL_VARIABLES],
-        name='touched_rows')
-
-
-def _exchange_rows(pair: ElasticPair, marks: tf.Variable,
-                   moving_rate: float) -> tf.Operation:
-  """Runs the elastic rule over the marked rows, and clears the marks."""
-  with tf1.device(pair.local.device):
-    rows = tf.reshape(tf.where(marks.read_value()), [-1])
-    copy = tf.gather(pair.local, rows)
-    center = tf.identity(pair.center.sparse_read(rows))
-    difference = tf.IndexedSlices(
-        elastic.elastic_difference(copy, center, moving_rate), rows)
-  moves = [pair.local.scatter_sub(difference),
-           pair.center.scatter_add(difference)]
-  if pair.local_center is not None:
-    moves.append(
-        pair.local_center.scatter_update(tf.IndexedSlices(center, rows)))
-  with tf1.control_dependencies(moves):
-    return marks.assign(tf.zeros_like(marks), read_value=False)
+def _advance(step: tf.Variable):
+  """Adds 1 to a global step, where it is."""
+  with placement.only_on(step.device):
+    return step.assign_add(1, use_locking=True, read_value=False)

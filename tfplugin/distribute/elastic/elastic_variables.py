@@ -1,24 +1,31 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The two halves of an elastically averaged variable: local copy and centre."""
+"""Which variables are averaged, and where each kind of variable is made."""
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
 from typing import Optional
 
+import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.elastic import local_copy
 
 tf1 = tf.compat.v1
 
+# Old graphs hold these names.
+LOCAL_CENTER = 'local_center_variable'
+LOCAL_STEP = 'local_step'
+
+
 class Role(enum.Enum):
-  """What a variable is to an elastic strategy."""
+  """What a variable is under elastic averaging."""
 
   ELASTIC = 'a local copy on the worker, a centre on the parameter server'
   SHARED = 'one variable on the parameter server'
@@ -26,22 +33,31 @@ class Role(enum.Enum):
   STATE = 'optimizer state, on the worker'
 
 
-@dataclasses.dataclass(frozen=True)
-class ElasticPair:
-  """One averaged variable.
+def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
+  """Decides where a variable lives, from the arguments of its creator.
 
-  Attributes:
-    local: The copy that the model computes with.
-    center: What is averaged, saved and served.
-    local_center: The worker's last view of the centre, which the exploration
-      penalty pulls to; None where there is no penalty.
-    trainable: Whether the variable is trained, and not a statistic.
+  Args:
+    kwargs: The arguments of the variable creator.
+    statistics: `'average'` or `'shared'`: the role of the non-trainable
+      floating point variables of the model.
+
+  Returns:
+    LOCAL for metric variables and everything else in LOCAL_VARIABLES; STATE
+    for a variable that is colocated with another one, as an optimizer's slots
+    are; SHARED for the global step and for types that have no average; ELASTIC
+    for the rest.
   """
-
-  local: tf.Variable
-  center: tf.Variable
-  local_center: Optional[tf.Variable]
-  trainable: bool
+  if parameter_server_base.is_global_step(kwargs):
+    return Role.SHARED
+  if parameter_server_base.is_local(kwargs):
+    return Role.LOCAL
+  if kwargs.get('colocate_with') is not None:
+    return Role.STATE
+  if not _is_floating(kwargs):
+    return Role.SHARED
+  if not is_trainable(kwargs) and statistics == 'shared':
+    return Role.SHARED
+  return Role.ELASTIC
 
 
 def is_trainable(kwargs: dict[str, Any]) -> bool:
@@ -51,7 +67,7 @@ def is_trainable(kwargs: dict[str, Any]) -> bool:
   it is synchronised on reading, TensorFlow's own rule.
 
   Args:
-    kwargs: What a variable creator was called with.
+    kwargs: The arguments of the variable creator.
   """
   trainable = kwargs.get('trainable')
   if trainable is None:
@@ -60,156 +76,72 @@ def is_trainable(kwargs: dict[str, Any]) -> bool:
   return bool(trainable)
 
 
-def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
-  """Decides where a variable lives, from the arguments of its creator.
-
-  Args:
-    kwargs: What the variable creator was called with.
-    statistics: `'average'` or `'shared'`: what becomes of the non-trainable
-      floating point variables of the model.
-
-  Returns:
-    LOCAL for metric variables and everything else in LOCAL_VARIABLES; STATE
-    for what is colocated with another variable, which is what an optimizer
-    does with its slots; SHARED for the global step and for types that have no
-    average; ELASTIC for the rest.
-  """
-  if parameter_server_base.is_global_step(kwargs):
-    return Role.SHARED
-  if parameter_server_base.is_local(kwargs):
-    return Role.LOCAL
-  if kwargs.get('colocate_with') is not None:
-    return Role.STATE
-  dtype = kwargs.get('dtype')
-  if dtype is not None and not tf.as_dtype(dtype).is_floating:
-    return Role.SHARED
-  if not is_trainable(kwargs) and statistics == 'shared':
-    return Role.SHARED
-  return Role.ELASTIC
+def _is_floating(kwargs: dict[str, Any]) -> bool:
+  """Whether a variable is going to be; a callable without a type: assumed."""
+  dtype, value = kwargs.get('dtype'), kwargs.get('initial_value')
+  if dtype is None and value is not None and not callable(value):
+    dtype = getattr(value, 'dtype', None) or np.asarray(value).dtype
+  return dtype is None or tf.as_dtype(dtype).base_dtype.is_floating
 
 
 def localized(collections: Optional[Sequence[str]]) -> list[str]:
   """Returns the collections of a variable that is not to be saved or shared.
 
   Args:
-    collections: Those that were asked for, or None.
+    collections: The collections that were asked for, or None.
   """
   return [tf1.GraphKeys.LOCAL_VARIABLES
           if key == tf1.GraphKeys.GLOBAL_VARIABLES else key
           for key in collections or [tf1.GraphKeys.GLOBAL_VARIABLES]]
 
 
-def copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
-  """The arguments of a variable creator that a local copy takes over.
-
-  Args:
-    kwargs: What the variable creator was called with.
-  """
-  taken = ('trainable', 'collections', 'constraint', 'synchronization',
-           'aggregation', 'distribute_strategy')
-  return {name: kwargs[name] for name in taken if name in kwargs}
-
-
 def local_variable(initial_value: tf.Tensor, name: str) -> tf.Variable:
   """A variable of one worker, neither saved nor shared nor averaged.
 
   Args:
-    initial_value: What it starts from, each time that a session starts.
-    name: Its name.
+    initial_value: Its value at each start of a session.
+    name: Its full name; no scope is put before it.
   """
-  return _tf_internals.ResourceVariable(
-      initial_value=initial_value,
-      trainable=False,
-      collections=[tf1.GraphKeys.LOCAL_VARIABLES],
-      name=name)
+  with tf1.name_scope(None):
+    return _tf_internals.ResourceVariable(
+        initial_value=initial_value,
+        trainable=False,
+        collections=[tf1.GraphKeys.LOCAL_VARIABLES],
+        name=name)
 
 
-class LocalCopy(_tf_internals.ResourceVariable):
-  """A worker's copy of a centre variable, which it stands in for.
+def local_center(center: tf.Variable) -> tf.Variable:
+  """A worker's view of a centre, for the exploration penalty.
 
-  Reading, differentiating and updating it touch the copy. Its name, what a
-  `Saver` stores for it and what a warm start initialises are the centre's, so
-  that a checkpoint never holds one worker's copy in silence. For the same
-  reason a fetch of the variable itself, `session.run(v)`, gives the centre;
-  fetch `v.value()` for the copy.
+  Args:
+    center: The centre, which has the variable's own name.
   """
+  name = center.name.split(':')[0]
+  return local_variable(center.read_value(), f'{LOCAL_CENTER}/{name}')
 
-  def __init__(self, center: tf.Variable, **kwargs):
-    """Creates the copy, initialised from the centre.
 
-    Args:
-      center: The variable on the parameter server.
-      **kwargs: As `tf.Variable` takes them, without a name or initial value.
-    """
-    self._center = None
-    super().__init__(
-        initial_value=center.read_value(),
-        name=center.op.name + '/local_copy',
-        **kwargs)
-    self._center = center
-    self._graph_element = _tf_internals.graph_element(center)
+def center_of(next_creator: Callable, kwargs: dict[str, Any]) -> tf.Variable:
+  """Makes the centre of a variable, under the variable's own name.
 
-  @property
-  def center(self) -> tf.Variable:
-    """The variable that this is the copy of."""
-    return self._center
+  Args:
+    next_creator: The next variable creator.
+    kwargs: The arguments of this one.
+  """
+  return next_creator(**dict(kwargs, trainable=False, collections=[
+      tf1.GraphKeys.GLOBAL_VARIABLES]))
 
-  @property
-  def name(self) -> str:
-    """The centre's name."""
-    return self._center.name if self._center is not None else super().name
 
-  @property
-  def op(self) -> tf.Operation:
-    """The centre's op, after which optimizers name their slots."""
-    return self._center.op
+def copy_of(center: tf.Variable, kwargs: dict[str, Any],
+            ) -> local_copy.LocalCopy:
+  """Makes the copy of a centre, here.
 
-  @property
-  def initial_value(self):
-    """The centre's: it can be read before there is a centre.
-
-    A moving average starts from it.
-    """
-    return self._center.initial_value
-
-  def initialized_value(self):
-    """The centre's value, or its initial one before it is initialised."""
-    return self._center.initialized_value()
-
-  @property
-  def _initializer_op(self):
-    return self._own_initializer
-
-  @_initializer_op.setter
-  def _initializer_op(self, op):
-    # TensorFlow's warm start replaces the initialiser of a variable. The copy
-    # is then to start from the centre as ever, and the centre from there.
-    if self._center is None:
-      self._own_initializer = op
-    else:
-      _tf_internals.initialize_like(self._center, self.handle, op)
-
-  def _set_save_slice_info(self, save_slice_info):
-    super()._set_save_slice_info(save_slice_info)
-    _tf_internals.set_save_slice_info(self._center, save_slice_info)
-
-  def _gather_saveables_for_checkpoint(self):
-    # What checkpoints of objects store, such as those of Keras models.
-
-    def saveable(name=''):
-      return _tf_internals.CopiesSaveable(
-          (self._center,), self._center, name or self._center.op.name)
-
-    return {'VARIABLE_VALUE': saveable}
-
-  def read_value_no_copy(self):
-    """Raises: only a Saver calls it, which would store this very copy.
-
-    Raises:
-      RuntimeError: Always.
-    """
-    raise RuntimeError(
-        'A Saver of a partitioned variable, or one with names of its own, must '
-        f'be given centre variables. Received: the local copy {self.name!r}. '
-        'Pass `tf.compat.v1.global_variables()` to the Saver instead of the '
-        'trainable variables.')
+  Args:
+    center: The variable on the parameter server.
+    kwargs: The arguments of the variable creator.
+  """
+  taken = ('constraint', 'synchronization', 'aggregation',
+           'distribute_strategy')
+  return local_copy.LocalCopy(
+      center, trainable=is_trainable(kwargs),
+      collections=localized(kwargs.get('collections')),
+      **{name: kwargs[name] for name in taken if name in kwargs})

@@ -18,6 +18,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin.distribute import placement
+from tfplugin.distribute import prompt_start
 
 tf1 = tf.compat.v1
 
@@ -78,25 +79,20 @@ class StartBarrier:
       return tf.stack([queue.size() > 0 for queue in self._queues])
 
   def wait(self, task_index: int, time_limit_secs: float) -> tf.Operation:
-    """Returns an op that ends when all tasks are ready.
+    """Returns an op that announces a task and ends when all tasks are ready.
 
-    It asks over and over, and keeps a core busy; a hook should rather run
-    `arrived` now and then, with `wait_until`.
+    For a place that has no hook, which would rather run `arrived` now and then,
+    with `wait_until`.
 
     Args:
       task_index: The task that waits.
       time_limit_secs: After so many seconds the op raises an
         `InvalidArgumentError` that names the tasks that are missing.
     """
-    start = tf.timestamp()
-
-    def is_waiting(arrived):
-      return tf.logical_and(tf.logical_not(tf.reduce_all(arrived)),
-                            tf.timestamp() - start < time_limit_secs)
-
-    arrived, = tf1.while_loop(is_waiting, lambda _: [self.arrived()],
-                              [self.arrived()], parallel_iterations=1,
-                              return_same_structure=True)
+    with tf1.control_dependencies([self.announce(task_index)]):
+      arrived = prompt_start.poll_while(
+          self.arrived, lambda a: tf.logical_not(tf.reduce_all(a)),
+          time_limit_secs)
     names = tf.constant([_name(i) for i in range(len(self._queues))])
     missing = tf.boolean_mask(names, tf.logical_not(arrived))
     return tf.debugging.Assert(

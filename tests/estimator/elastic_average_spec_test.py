@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of merging what elastic averaging needs into a user's spec."""
+"""What elastic averaging leaves and changes of a user's spec, and is saved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.estimator import elastic_average
-from tfplugin.estimator import elastic_spec
 from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
@@ -44,9 +43,9 @@ def _build(model_fn):
 
 def _saved(saver, directory):
   with tf1.Session() as session:
-    session.run([tf1.global_variables_initializer(),
-                 tf1.local_variables_initializer()])
-    path = saver.save(session, str(directory / 'x'))
+    session.run(tf1.global_variables_initializer())
+    session.run(tf1.local_variables_initializer())
+    path = (saver or tf1.train.Saver()).save(session, str(directory / 'x'))
   return sorted(name for name, _ in tf.train.list_variables(path))
 
 
@@ -68,10 +67,9 @@ def test_returns_a_new_spec_and_keeps_the_users_hooks():
   assert own[0].training_hooks == (hook,)
   assert own[0].scaffold.saver is None
   assert own[0].scaffold is not spec.scaffold
-  assert spec.training_hooks[-1] is hook
-  assert len(spec.training_hooks) == 2
+  assert spec.training_hooks == (hook,)
   assert spec.training_chief_hooks == (chief_hook,)
-  assert spec.train_op is own[0].train_op
+  assert spec.train_op is not own[0].train_op
 
 
 def test_scaffold_without_a_saver_keeps_the_rest():
@@ -88,7 +86,8 @@ def test_scaffold_without_a_saver_keeps_the_rest():
   assert spec.scaffold.init_op is ops['init_op']
   assert spec.scaffold.ready_op is ops['ready']
   assert spec.scaffold.init_feed_dict == {'a': 1}
-  assert spec.scaffold.saver is not None
+  # The default Saver is made when every variable exists, hooks' included.
+  assert spec.scaffold.saver is None
 
 
 def test_init_fn_sets_the_centre(behavior):
@@ -119,7 +118,7 @@ def test_local_init_op_is_run_and_the_copies_too(behavior):
   assert values['local_step'] == 1
 
 
-def test_custom_saver_is_made_anew_for_the_centre(behavior, tmp_path):
+def test_custom_saver_saves_the_centre(behavior, tmp_path):
   def scaffold():
     return tf1.train.Scaffold(saver=tf1.train.Saver(
         tf1.trainable_variables(), max_to_keep=7))
@@ -138,7 +137,8 @@ def test_saver_of_some_global_variables_saves_the_centre_by_its_copys_name(
 
   with tf.Graph().as_default():
     spec = _build(_with(scaffold, make_optimizer=decorated_models.momentum))
-    assert _saved(spec.scaffold.saver, tmp_path) == ['global_step', 'weight']
+    assert _saved(spec.scaffold.saver, tmp_path) == [
+        'global_step', 'weight', 'weight/Momentum']
 
 
 def test_default_saver_of_the_user_saves_all(behavior, tmp_path):
@@ -174,69 +174,53 @@ def test_parts_of_a_variable_are_saved_as_one(behavior, tmp_path):
 
 
 class _OtherSaver(tf1.train.Saver):
-  """What a user may have made."""
+  """A class of a user."""
 
 
-def test_saver_of_another_class_is_a_conflict():
-  with tf.Graph().as_default(), pytest.raises(
-      ValueError, match='scaffold.*_OtherSaver'):
-    _build(_with(lambda: tf1.train.Scaffold(saver=_OtherSaver())))
+def test_saver_of_another_class_saves_the_centre(tmp_path):
+  with tf.Graph().as_default():
+    spec = _build(_with(lambda: tf1.train.Scaffold(saver=_OtherSaver())))
+    assert type(spec.scaffold.saver) is _OtherSaver
+    assert _saved(spec.scaffold.saver, tmp_path) == [
+        'bias', 'global_step', 'weight']
 
 
-def test_checkpoint_hook_of_the_user_is_a_conflict(tmp_path):
+def test_checkpoint_hook_of_the_user_saves_the_centre(behavior, tmp_path):
+  del behavior
   hook = tf1.train.CheckpointSaverHook(str(tmp_path), save_steps=1)
-  for field in ('training_hooks', 'training_chief_hooks'):
-    with tf.Graph().as_default(), pytest.raises(
-        ValueError, match='save_checkpoints_steps'):
-      _build(_with(**{field: (hook,)}))
-
-
-def _config(monkeypatch, cluster, task_type, index):
-  monkeypatch.setenv('TF_CONFIG', json.dumps(
-      {'cluster': cluster, 'task': {'type': task_type, 'index': index}}))
-  return tf.estimator.RunConfig()
+  values = decorated_models.train(_with(
+      make_optimizer=decorated_models.momentum, training_chief_hooks=(hook,)),
+                                  steps=3)
+  saved = tf.train.load_checkpoint(str(tmp_path))
+  for name in ('weight', 'bias'):
+    np.testing.assert_array_equal(
+        saved.get_tensor(name), values[f'global_center_variable/{name}'])
+  assert not np.array_equal(values['weight'],
+                            values['global_center_variable/weight'])
 
 
 CLUSTER = {'chief': ['a:1'], 'worker': ['b:1', 'c:1'], 'ps': ['d:1']}
 
 
-@pytest.mark.parametrize('task_type, index, expected', (
-    ('chief', 0, elastic_spec.Worker(3, 0, '/job:chief/task:0', True)),
-    ('worker', 1, elastic_spec.Worker(3, 2, '/job:worker/task:1', False))))
-def test_worker_of_a_cluster(monkeypatch, task_type, index, expected):
-  config = _config(monkeypatch, CLUSTER, task_type, index)
-  assert elastic_spec.worker_of(config, None) == expected
-
-
-def test_worker_without_a_cluster():
-  alone = elastic_spec.Worker(1, 0, '', True)
-  assert elastic_spec.worker_of(None, None) == alone
-  assert elastic_spec.worker_of(tf.estimator.RunConfig(), None) == alone
-
-
-def test_clusters_that_cannot_be_are_refused(monkeypatch):
-  config = _config(monkeypatch, CLUSTER, 'worker', 0)
-  with pytest.raises(ValueError, match='`num_worker` must be at least'):
-    elastic_spec.worker_of(config, 2)
-  config = _config(monkeypatch, {
-      'chief': ['a:1'], 'worker': ['b:1']}, 'chief', 0)
-  with pytest.raises(ValueError, match='needs a parameter server'):
-    elastic_spec.worker_of(config, None)
-
-
-def test_variables_of_a_cluster_stay_on_its_servers(monkeypatch):
-  config = _config(monkeypatch, CLUSTER, 'worker', 1)
+@pytest.mark.parametrize('task', [('chief', 0), ('worker', 1)])
+def test_variables_of_a_cluster_stay_on_its_servers(monkeypatch, task):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': CLUSTER, 'task': {'type': task[0], 'index': task[1]}}))
+  config, own = tf.estimator.RunConfig(), '/job:{}/task:{}'.format(*task)
   setter = tf1.train.replica_device_setter(
-      cluster=config.cluster_spec, worker_device='/job:worker/task:1')
+      cluster=config.cluster_spec, worker_device=own)
   with tf.Graph().as_default(), tf1.device(setter):
     tf1.train.get_or_create_global_step()
     elastic_average(decorated_models.regression())(
         features=tf.ones([4, 2]), labels=tf.ones([4, 1]), mode=TRAIN,
         config=config)
-    devices = {v.op.name: v.device for v in
-               [*tf1.global_variables(), *tf1.local_variables()]}
-  for name, device in devices.items():
-    shared = name.startswith('global')
-    assert device.startswith('/job:ps' if shared else '/job:worker/task:1'), (
-        name, device)
-  assert 'weight/Momentum' in devices
+    saved = {v.op.name: v.device for v in tf1.global_variables()}
+    local = {v.op.name: v.device for v in tf1.local_variables()}
+  state = {'weight/Momentum', 'bias/Momentum'}
+  shared = {'global_step', 'weight', 'bias'}
+  assert set(saved) == shared | (state if task[0] == 'chief' else set())
+  assert set(local) == {'local_step', 'weight', 'bias'} | (
+      set() if task[0] == 'chief' else state)
+  assert all(device.startswith(own) for device in local.values())
+  for name, device in saved.items():
+    assert device.startswith('/job:ps' if name in shared else own)

@@ -1,38 +1,55 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A Saver that writes centre variables under the names of the local ones."""
+"""What is saved: the centres, and the optimizer state of the chief."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Optional
 from typing import Union
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.optimizers import elastic_custom_getter
+from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.elastic import elastic_variables
 
 tf1 = tf.compat.v1
 
 VarList = Union[Iterable, Mapping, None]
 
 
-def all_variables(getter: elastic_custom_getter.ElasticAverageCustomGetter,
-                  optimizer_state: Iterable[tf.Variable],
-                 ) -> list:
-  """What a Saver of the same model without elastic averaging would hold.
+def state_collections(collections: Optional[Sequence[str]],
+                      is_chief: bool) -> list[str]:
+  """Returns the collections of an optimizer's variable.
+
+  The chief's is saved; another worker's is local, and starts anew with it.
 
   Args:
-    getter: Knows the averaged variables.
+    collections: The collections that were asked for, or None.
+    is_chief: Whether this worker is the chief.
+  """
+  if is_chief:
+    return list(collections or [tf1.GraphKeys.GLOBAL_VARIABLES])
+  return elastic_variables.localized(collections)
+
+
+def all_variables(pairs: Sequence[elastic_pairs.Pair],
+                  optimizer_state: Iterable[tf.Variable]) -> list:
+  """Everything that a Saver of the model without elastic averaging would hold.
+
+  Args:
+    pairs: The averaged variables.
     optimizer_state: The wrapped optimizer's slots and other variables.
 
   Returns:
     The local copies, the optimizer's state, every global variable that is not a
     centre, e.g. the global step, and the saveable objects of the graph.
   """
-  averaged = [pair.local for pair in getter.pairs]
-  centers = {pair.center.ref() for pair in getter.pairs}
+  averaged = [pair.local for pair in pairs]
+  centers = {pair.center.ref() for pair in pairs}
   found = {variable.ref(): variable for variable in (
       *averaged, *optimizer_state, *tf1.global_variables())
       if variable.ref() not in centers}
@@ -40,7 +57,7 @@ def all_variables(getter: elastic_custom_getter.ElasticAverageCustomGetter,
           *tf1.get_collection(tf1.GraphKeys.SAVEABLE_OBJECTS)]
 
 
-def swapped(getter: elastic_custom_getter.ElasticAverageCustomGetter,
+def swapped(pairs: Sequence[elastic_pairs.Pair],
             var_list: Union[Iterable, Mapping]) -> dict:
   """Returns what to give to a Saver: centres by the names of the copies.
 
@@ -48,31 +65,23 @@ def swapped(getter: elastic_custom_getter.ElasticAverageCustomGetter,
   and a centre itself, is saved as it is, under the name it has.
 
   Args:
-    getter: Knows the averaged variables.
+    pairs: The averaged variables.
     var_list: Variables, whole or partitioned, or a dictionary of them by the
       names that the checkpoint is to have.
 
   Returns:
     A dictionary from names to variables, or to lists of the parts of one.
-
-  Raises:
-    RuntimeError: the model does not exist yet.
   """
-  for pair in getter.model_pairs('swapping_saver()'):
-    # `getter.scope()` sees the parts of a variable before they are known to be.
-    elastic_custom_getter.inherit_slice(pair)
   if not isinstance(var_list, Mapping):
     var_list = by_name(var_list)
-  return {name: _swap(getter, value) for name, value in var_list.items()}
+  centers = {pair.local.ref(): pair.center for pair in pairs}
 
+  def swap(value):
+    if isinstance(value, tf.Variable):
+      return centers.get(value.ref(), value)
+    return [swap(p) for p in value] if isinstance(value, Iterable) else value
 
-def _swap(getter, value):
-  if isinstance(value, tf.Variable):
-    pair = getter.pair_of(value)
-    return value if pair is None else pair.center
-  if isinstance(value, Iterable):
-    return [_swap(getter, part) for part in value]
-  return value
+  return {name: swap(value) for name, value in var_list.items()}
 
 
 def by_name(var_list: Iterable) -> dict:

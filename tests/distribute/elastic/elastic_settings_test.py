@@ -1,0 +1,112 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of elastic averaging: what they may be, and their defaults."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.optimizers import wrapper
+
+tf1 = tf.compat.v1
+
+Settings = elastic_settings.ElasticSettings
+
+
+@pytest.mark.parametrize('argument', ['num_worker', 'communication_period'])
+@pytest.mark.parametrize('value, error, words', [
+    (0, ValueError, 'at least 1. Received: 0'),
+    (-3, ValueError, 'at least 1. Received: -3'),
+    *((value, TypeError, 'must be an integer. Received')
+      for value in (2.5, 2.0, '3', True))])
+def test_a_count_is_a_positive_integer(argument, value, error, words):
+  with pytest.raises(error, match=f'`{argument}`.*{words}'):
+    Settings(**{argument: value})
+
+
+def test_numpy_integers_are_integers():
+  assert Settings(communication_period=np.int64(3)).communication_period == 3
+
+
+@pytest.mark.parametrize('value', [-0.1, 1.5, float('nan'), float('inf')])
+def test_moving_rate_is_in_the_unit_interval(value):
+  with pytest.raises(ValueError, match='`moving_rate` must be in'):
+    Settings(moving_rate=value)
+
+
+@pytest.mark.parametrize('value', [None, 0, 0.5, 1, np.float32(0.1)])
+def test_moving_rates_that_are_fine(value):
+  assert Settings(moving_rate=value).moving_rate is value
+
+
+@pytest.mark.parametrize('value', ['0.5', True, [0.5]])
+def test_rates_are_numbers(value):
+  for argument in ('moving_rate', 'rho'):
+    with pytest.raises(TypeError, match=f'`{argument}` must be a number'):
+      Settings(**{argument: value})
+
+
+@pytest.mark.parametrize('value', [-1, float('inf'), float('nan')])
+def test_rho_is_not_negative(value):
+  with pytest.raises(ValueError, match='`rho` must be at least 0 and finite'):
+    Settings(rho=value)
+
+
+@pytest.mark.parametrize('argument, choices', [
+    ('update_order', ('gradient_first', 'elastic_first')),
+    ('count_steps', ('communications', 'local')),
+    ('statistics', ('average', 'shared'))])
+def test_choice_names_what_there_is(argument, choices):
+  for choice in choices:
+    assert getattr(Settings(**{argument: choice}), argument) == choice
+  with pytest.raises(ValueError, match=(
+      f"`{argument}` must be one of .*{choices[1]}.*Received: 'c'")):
+    Settings(**{argument: 'c'})
+
+
+@pytest.mark.parametrize('argument', ['synchronous', 'sparse_exchange'])
+def test_a_flag_is_a_bool(argument):
+  with pytest.raises(TypeError, match=f"`{argument}` .*Received: 'no'"):
+    Settings(**{argument: 'no'})
+
+
+def test_rate_is_the_users_or_the_default():
+  assert Settings(moving_rate=0.5).rate(4) == 0.5
+  # .9 / 3 / 4, and with the number of workers that the user says.
+  assert Settings(communication_period=3).rate(4) == pytest.approx(0.075)
+  assert Settings(2, communication_period=3).rate(4) == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize('make', [
+    tf1.train.GradientDescentOptimizer, tf1.train.AdamOptimizer,
+    tf1.train.AdagradOptimizer, tf1.train.AdadeltaOptimizer,
+    tf1.train.RMSPropOptimizer, tf1.train.FtrlOptimizer,
+    tf1.train.ProximalGradientDescentOptimizer,
+    tf1.train.ProximalAdagradOptimizer,
+    lambda rate: tf1.train.MomentumOptimizer(rate, 0.9),
+    lambda rate: tf1.train.AdagradDAOptimizer(
+        rate, tf.constant(0, tf.int64)),
+    lambda rate: wrapper.OptimizerWrapper(
+        tf1.train.AdamOptimizer(rate), False, 'around')])
+def test_default_rho_of_every_optimizer(make):
+  with tf.Graph().as_default():
+    assert elastic_settings.default_rho(0.1, make(0.25)) == 0.4
+
+
+def test_default_rho_follows_a_schedule(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    rate = tf1.placeholder(tf.float32, [])
+    rho = elastic_settings.default_rho(
+        0.5, tf1.train.GradientDescentOptimizer(rate))
+    with tf1.Session() as session:
+      assert session.run(rho, {rate: 0.25}) == 2.0
+
+
+def test_no_moving_rate_no_penalty():
+  with tf.Graph().as_default():
+    assert elastic_settings.default_rho(
+        0.0, tf1.train.GradientDescentOptimizer(tf.constant(0.1))) == 0.0

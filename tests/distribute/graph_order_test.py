@@ -1,0 +1,42 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Which operations of a graph run before others."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfplugin.distribute import graph_order
+
+tf1 = tf.compat.v1
+
+
+def test_inputs_and_control_inputs_are_upstream(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    first, other = tf.constant(1.0, name='first'), tf.no_op(name='other')
+    with tf1.control_dependencies([other]):
+      middle = tf.negative(first, name='middle')
+    last = tf.abs(middle, name='last')
+    assert {op.name for op in graph_order.upstream([middle.op])} == {
+        'first', 'other', 'middle'}
+    assert last.op not in graph_order.upstream([middle.op])
+
+
+def test_a_loop_is_walked_once():
+  with tf.Graph().as_default():
+    tf1.disable_control_flow_v2()
+    try:
+      result = tf1.while_loop(lambda i: i < 3, lambda i: [i + 1], [0])
+    finally:
+      tf1.enable_control_flow_v2()
+    assert result.op in graph_order.upstream([result.op])
+
+
+def test_operation_of_what_a_function_may_return():
+  with tf.Graph().as_default():
+    tensor, operation = tf.constant(1.0), tf.no_op()
+    assert graph_order.operation_of(tensor) is tensor.op
+    assert graph_order.operation_of(operation) is operation
+    assert graph_order.operation_of(None) is None
+    assert graph_order.operation_of(3.0) is None

@@ -1,0 +1,137 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""An averaged variable, and what a communication moves between its halves."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import types
+from tfplugin.distribute import placement
+from tfplugin.ops import branching
+from tfplugin.ops import elastic
+
+tf1 = tf.compat.v1
+
+
+@dataclasses.dataclass(eq=False)
+class Pair:
+  """One averaged variable: its copies and its centre.
+
+  Attributes:
+    copies: The copies that models compute with: the worker's, or one for each
+      device of a process.
+    center: The variable that is averaged, saved and served.
+    trainable: Whether the variable is trained; a statistic is not.
+    local_center: The centre as the worker saw it last, which the exploration
+      penalty pulls to; None while there is no penalty.
+    touched: A bool for each row, whether a gradient has touched it since the
+      last communication, which moves only such rows; None: it moves all rows.
+    initializer: The copy's initializer, unless a warm start replaces it.
+  """
+
+  copies: Sequence[tf.Variable]
+  center: tf.Variable
+  trainable: bool
+  local_center: Optional[tf.Variable] = None
+  touched: Optional[tf.Variable] = None
+  initializer: Optional[tf.Operation] = None
+
+  @property
+  def local(self) -> tf.Variable:
+    """The copy of a worker that has one."""
+    return self.copies[0]
+
+  def variables(self) -> list[tf.Variable]:
+    """The variables that a communication writes."""
+    return [v for v in (*self.copies, self.center, self.local_center,
+                        self.touched) if v is not None]
+
+
+def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
+              rho: elastic.Rate) -> tf.Tensor:
+  """Returns `gradient` plus the gradient of the exploration penalty.
+
+  Args:
+    gradient: The gradient of the loss at `copy`; None stands for 0.
+    copy: One of the pair's copies.
+    pair: An averaged variable that has a `local_center`.
+    rho: The strength of the penalty.
+  """
+  pull = elastic.exploration_gradient(
+      copy.read_value(), pair.local_center.read_value(), rho)
+  return pull if gradient is None else tf.convert_to_tensor(gradient) + pull
+
+
+def move(pair: Pair, moving_rate: elastic.Rate,
+         use_locking: bool = True) -> tf.Operation:
+  """Returns the op of one variable's communication.
+
+    d[i] = moving_rate * (copy[i] - center),  of the values before any moves
+    copy[i] -= d[i];   center += sum{i} d[i];   local_center = center before
+
+  The centre crosses the network once, and the differences once. A smaller type
+  on the wire would begin and end here: with `center` and `total`.
+
+  Args:
+    pair: The variable.
+    moving_rate: The share of the difference that moves.
+    use_locking: Whether the centre, if it is a reference variable, is updated
+      under a lock; a resource variable always is.
+  """
+  rows = _touched_rows(pair)
+  with placement.only_on(pair.center.device):
+    center = _read(pair.center, rows)
+  moves, differences = [], []
+  for copy in pair.copies:
+    with placement.only_on(copy.device):
+      differences.append(
+          elastic.elastic_difference(_read(copy, rows), center, moving_rate))
+      moves.append(
+          _write(copy.assign_sub, copy.scatter_sub, differences[-1], rows))
+  kept = []
+  if pair.local_center is not None:
+    with placement.only_on(pair.local_center.device):
+      kept = [_write(pair.local_center.assign,
+                     pair.local_center.scatter_update, center, rows)]
+  # The value of a reference variable may be its buffer: take it over before it
+  # changes. Else nothing to wait for, which would be a message of its own.
+  first = kept if branching.is_reference(pair.center) else []
+  with tf1.control_dependencies(first), placement.only_on(pair.center.device):
+    total = (differences[0] if len(differences) == 1 else
+             tf.add_n(differences))
+    moves += [*kept, _write(
+        functools.partial(pair.center.assign_add, use_locking=use_locking),
+        pair.center.scatter_add, total, rows)]
+  if pair.touched is not None:
+    with tf1.control_dependencies(moves), placement.only_on(
+        pair.touched.device):
+      moves = [pair.touched.assign(tf.zeros_like(pair.touched),
+                                   read_value=False)]
+  return tf.group(*[m for m in moves if m is not None])
+
+
+def _touched_rows(pair: Pair) -> Optional[tf.Tensor]:
+  """The ids of the rows to move, or None for the whole variable."""
+  if pair.touched is None:
+    return None
+  with placement.only_on(pair.touched.device):
+    return tf.reshape(tf.where(pair.touched.read_value()), [-1])
+
+
+def _read(variable: tf.Variable, rows: Optional[tf.Tensor]) -> tf.Tensor:
+  return variable.read_value() if rows is None else variable.sparse_read(rows)
+
+
+def _write(whole: Callable, scatter: Callable, value: tf.Tensor,
+           rows: Optional[tf.Tensor]):
+  """Calls the variant of an assignment that the moved rows need."""
+  if rows is None:
+    return whole(value, read_value=False)
+  return scatter(tf.IndexedSlices(value, rows))

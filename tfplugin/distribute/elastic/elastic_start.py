@@ -1,0 +1,169 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How a worker begins: from the centre, and with the others if asked to."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import placement
+from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.elastic import start_barrier
+
+tf1 = tf.compat.v1
+
+# A strategy, or a decorator, has no hook in which to wait.
+LIMIT_OF_A_GRAPH_SECS = 600.0
+
+
+def check_task_index(task_index: int, num_worker: int) -> None:
+  """Raises unless `task_index` is the index of one of the workers.
+
+  Args:
+    task_index: What the user passed.
+    num_worker: How many workers there are.
+
+  Raises:
+    TypeError: It is not an integer.
+    ValueError: It is out of range.
+  """
+  if isinstance(task_index, bool) or not isinstance(
+      task_index, numbers.Integral):
+    raise TypeError('`task_index` must be an integer. '
+                    f'Received: {task_index!r}. Pass 0 for the chief.')
+  if not 0 <= task_index < num_worker:
+    raise ValueError(
+        f'`task_index` must be in [0, `num_worker`), here [0, {num_worker}). '
+        f'Received: {task_index!r}. Count the chief as one of the workers.')
+
+
+def create_local_step(device: str,
+                      barrier: Optional[start_barrier.StartBarrier] = None,
+                      task_index: int = 0) -> tf.Variable:
+  """Makes a worker's step counter, which starts when the worker may start.
+
+  Args:
+    device: The worker's device; empty for the session's own.
+    barrier: The tasks meet there; None: a worker does not wait for the others.
+    task_index: The worker, in the barrier's counting.
+  """
+  with tf.init_scope():
+    ready = [] if barrier is None else [
+        barrier.wait(task_index, LIMIT_OF_A_GRAPH_SECS)]
+    with placement.only_on(device), tf1.control_dependencies(ready):
+      return elastic_variables.local_variable(
+          tf.zeros([], tf.int64), elastic_variables.LOCAL_STEP)
+
+
+def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:
+  """Gives the centres what a warm start gave the copies.
+
+  To be called before the ops that initialise variables are made.
+
+  Args:
+    pairs: The averaged variables, of copies that know nothing of a centre.
+  """
+  for pair in pairs:
+    if pair.local.initializer is not pair.initializer:
+      _tf_internals.initialize_from(pair.center, pair.local.initializer)
+
+
+def copy_from_center(pairs: Sequence[elastic_pairs.Pair]) -> tf.Operation:
+  """Returns an op that gives all local variables their centres' values.
+
+  Args:
+    pairs: The averaged variables.
+  """
+  updates = []
+  for pair in pairs:
+    value = pair.center.read_value()
+    updates += [v.assign(value, read_value=False)
+                for v in (*pair.copies, pair.local_center) if v is not None]
+  return tf.group(*updates)
+
+
+def init_fn_for_centers(own: Optional[Callable],
+                        pairs: Sequence[elastic_pairs.Pair]) -> Callable:
+  """Returns an `init_fn` that hands on to the centres what `own` sets.
+
+  It runs before the copies are initialised: those that are, `own` has set.
+
+  Args:
+    own: The `init_fn` of the user's scaffold, or None.
+    pairs: The averaged variables.
+  """
+  with tf1.control_dependencies(None), tf1.name_scope('elastic_init_fn'):
+    is_set = tf.stack([tf1.is_variable_initialized(pair.local)
+                       for pair in pairs])
+    to_center = [
+        tf.group(pair.center.assign(pair.local.read_value(), read_value=False))
+        for pair in pairs]
+
+  def init_fn(scaffold, session):
+    del scaffold
+    if own is not None:
+      own(session)
+    done = session.run(is_set)
+    session.run([op for op, was_set in zip(to_center, done) if was_set])
+
+  return init_fn
+
+
+class ElasticInitialization(tf1.train.SessionRunHook):
+  """Starts a worker from the centre each time that it gets a session.
+
+  A worker that comes late, or again, thus begins where the others are. With a
+  barrier it then says that it is ready, and waits for the others, once in the
+  life of the parameter servers.
+  """
+
+  def __init__(self, copy_from: Callable[[], tf.Operation],
+               make_barrier: Callable[[], Optional[start_barrier.StartBarrier]],
+               task_index: int, time_limit_secs: float):
+    """Prepares the start.
+
+    Args:
+      copy_from: Makes the op that gives the copies the centre's values.
+      make_barrier: Makes the barrier, or returns None.
+      task_index: This worker.
+      time_limit_secs: The limit of the wait, in seconds.
+    """
+    self._copy_from = copy_from
+    self._make_barrier = make_barrier
+    self._task_index = task_index
+    self._time_limit_secs = time_limit_secs
+
+  def begin(self) -> None:
+    """Makes the ops, before the graph is finalized."""
+    self._init_op = self._copy_from()
+    barrier = self._make_barrier()
+    self._arrived = None
+    if barrier is not None:
+      self._announce = barrier.announce(self._task_index)
+      self._arrived = barrier.arrived()
+
+  def after_create_session(self, session: tf1.Session,
+                           coord: tf.train.Coordinator) -> None:
+    """Copies the centre, and waits for the others if asked to.
+
+    Args:
+      session: A session whose variables are initialised.
+      coord: Not used.
+
+    Raises:
+      TimeoutError: The others did not come in time; the message names them.
+    """
+    del coord
+    session.run(self._init_op)
+    if self._arrived is None:
+      return
+    session.run(self._announce)
+    start_barrier.wait_until(lambda: session.run(self._arrived),
+                             self._task_index, self._time_limit_secs)

@@ -1,0 +1,47 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What in a graph is computed before what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+
+def operation_of(value: Any) -> Any:
+  """Returns the operation of a tensor or an operation; None for others.
+
+  Args:
+    value: Anything that a function returned which built a graph.
+  """
+  if isinstance(value, tf.Operation):
+    return value
+  return value.op if tf.is_tensor(value) and hasattr(value, 'op') else None
+
+
+def upstream(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
+  """Returns `operations` and all that runs before them, of their own graph.
+
+  Args:
+    operations: Operations of one graph.
+
+  Example:
+    >>> with tf.Graph().as_default():
+    ...   a = tf.constant(1.0, name='a')
+    ...   b = tf.negative(a, name='b')
+    ...   _ = tf.abs(b)
+    ...   sorted(op.name for op in upstream([b.op]))
+    ['a', 'b']
+  """
+  found = set(operations)
+  pending = list(found)
+  while pending:
+    operation = pending.pop()
+    for source in (*(tensor.op for tensor in operation.inputs),
+                   *operation.control_inputs):
+      if source not in found:
+        found.add(source)
+        pending.append(source)
+  return found
