@@ -1,0 +1,115 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The only place where tfplugin uses names that TensorFlow keeps private.
+
+Each function says what it reaches and why no public API serves. The modules are
+cut by what they reach into; other code imports this package alone.
+"""
+
+from __future__ import annotations
+
+from tfplugin._tf_internals.graphs import add_control_inputs
+from tfplugin._tf_internals.graphs import branch_or_loop
+from tfplugin._tf_internals.graphs import colocate_with
+from tfplugin._tf_internals.graphs import device_functions
+from tfplugin._tf_internals.graphs import is_compiled
+from tfplugin._tf_internals.graphs import order_before_variable_reads
+from tfplugin._tf_internals.graphs import private_train_ops
+from tfplugin._tf_internals.graphs import private_variables
+from tfplugin._tf_internals.graphs import redirect_input
+from tfplugin._tf_internals.keras import batch_norm_moments
+from tfplugin._tf_internals.keras import keras_means_of_losses
+from tfplugin._tf_internals.optimizers import create_optimizer_state
+from tfplugin._tf_internals.optimizers import distributed_apply
+from tfplugin._tf_internals.optimizers import implements_updates
+from tfplugin._tf_internals.optimizers import is_loss_scaled
+from tfplugin._tf_internals.optimizers import learning_rate_of
+from tfplugin._tf_internals.optimizers import strategy_divides_loss
+from tfplugin._tf_internals.optimizers import wrapped_optimizer
+from tfplugin._tf_internals.saving import arguments_of_saver
+from tfplugin._tf_internals.saving import CopiesSaveable
+from tfplugin._tf_internals.saving import make_sliceable
+from tfplugin._tf_internals.saving import save_slice_info_of
+from tfplugin._tf_internals.saving import set_save_slice_info
+from tfplugin._tf_internals.saving import split_of
+from tfplugin._tf_internals.strategies import AggregatingVariable
+from tfplugin._tf_internals.strategies import call_for_each_replica
+from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
+from tfplugin._tf_internals.strategies import copy_of_replica_context
+from tfplugin._tf_internals.strategies import is_distributed_variable
+from tfplugin._tf_internals.strategies import make_fetchable
+from tfplugin._tf_internals.strategies import MirroredExtended
+from tfplugin._tf_internals.strategies import MirroredReplicaContext
+from tfplugin._tf_internals.strategies import MirroredVariable
+from tfplugin._tf_internals.strategies import ParameterServerStrategyExtended
+from tfplugin._tf_internals.strategies import python_function_of
+from tfplugin._tf_internals.strategies import regroup
+from tfplugin._tf_internals.strategies import select_replica
+from tfplugin._tf_internals.strategies import strategy_with_mixins
+from tfplugin._tf_internals.strategies import SyncOnReadVariable
+from tfplugin._tf_internals.tpu import number_of_tpu_shards
+from tfplugin._tf_internals.tpu import tpu_function
+from tfplugin._tf_internals.variables import copy_of_variable_store
+from tfplugin._tf_internals.variables import graph_element
+from tfplugin._tf_internals.variables import initialize_from
+from tfplugin._tf_internals.variables import initialize_like
+from tfplugin._tf_internals.variables import parts_of
+from tfplugin._tf_internals.variables import read_after
+from tfplugin._tf_internals.variables import record_view
+from tfplugin._tf_internals.variables import ResourceVariable
+from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
+from tfplugin._tf_internals.variables import variable_view
+
+__all__ = (
+    'AggregatingVariable',
+    'CollectiveAllReduceExtended',
+    'CopiesSaveable',
+    'MirroredExtended',
+    'MirroredReplicaContext',
+    'MirroredVariable',
+    'ParameterServerStrategyExtended',
+    'ResourceVariable',
+    'SyncOnReadVariable',
+    'VARIABLE_STORE_KEY',
+    'add_control_inputs',
+    'arguments_of_saver',
+    'batch_norm_moments',
+    'branch_or_loop',
+    'call_for_each_replica',
+    'colocate_with',
+    'copy_of_replica_context',
+    'copy_of_variable_store',
+    'create_optimizer_state',
+    'device_functions',
+    'distributed_apply',
+    'graph_element',
+    'implements_updates',
+    'initialize_from',
+    'initialize_like',
+    'is_compiled',
+    'is_distributed_variable',
+    'is_loss_scaled',
+    'keras_means_of_losses',
+    'learning_rate_of',
+    'make_fetchable',
+    'make_sliceable',
+    'number_of_tpu_shards',
+    'order_before_variable_reads',
+    'parts_of',
+    'private_train_ops',
+    'private_variables',
+    'python_function_of',
+    'read_after',
+    'record_view',
+    'redirect_input',
+    'regroup',
+    'save_slice_info_of',
+    'select_replica',
+    'set_save_slice_info',
+    'split_of',
+    'strategy_divides_loss',
+    'strategy_with_mixins',
+    'tpu_function',
+    'variable_view',
+    'wrapped_optimizer',
+)
