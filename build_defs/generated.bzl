@@ -28,6 +28,7 @@ SOURCES = [
     "//benchmarks:sources",
     "//examples:sources",
     "//tests:sources",
+    "//tests/_tf_internals:sources",
     "//tests/bin:sources",
     "//tests/conformance:sources",
     "//tests/contrib:sources",

@@ -23,13 +23,6 @@ _INTERNALS = 'tfplugin/_tf_internals/'
 
 # Source files without a test at the mirrored path, and why. Must not grow.
 _NO_TEST = {
-    'tfplugin/_tf_internals/graphs.py': 'tested by its callers',
-    'tfplugin/_tf_internals/keras.py': 'tested by its callers',
-    'tfplugin/_tf_internals/optimizers.py': 'tested by its callers',
-    'tfplugin/_tf_internals/saving.py': 'tested by its callers',
-    'tfplugin/_tf_internals/strategies.py': 'tested by its callers',
-    'tfplugin/_tf_internals/tpu.py': 'tested by its callers',
-    'tfplugin/_tf_internals/variables.py': 'tested by its callers',
     'tfplugin/types.py': 'aliases only',
     'tfplugin/version.py': 'constants; see _version_gate_test.py',
 }

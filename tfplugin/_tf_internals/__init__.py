@@ -18,12 +18,23 @@ from tfplugin._tf_internals.graphs import private_train_ops
 from tfplugin._tf_internals.graphs import private_variables
 from tfplugin._tf_internals.graphs import redirect_input
 from tfplugin._tf_internals.keras import batch_norm_moments
+from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_means_of_losses
+from tfplugin._tf_internals.keras import keras_module_of
+from tfplugin._tf_internals.op_types import adds_to_variable
+from tfplugin._tf_internals.op_types import assigns_variable
+from tfplugin._tf_internals.op_types import identity_gradient
+from tfplugin._tf_internals.op_types import is_mean_tensor
+from tfplugin._tf_internals.op_types import is_tpu_sum
+from tfplugin._tf_internals.op_types import is_variable
+from tfplugin._tf_internals.op_types import mean_loss_denominator
+from tfplugin._tf_internals.op_types import reads_variable
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_loss_scaled
 from tfplugin._tf_internals.optimizers import learning_rate_of
+from tfplugin._tf_internals.optimizers import optimizer_of_update
 from tfplugin._tf_internals.optimizers import strategy_divides_loss
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.saving import arguments_of_saver
@@ -32,11 +43,15 @@ from tfplugin._tf_internals.saving import make_sliceable
 from tfplugin._tf_internals.saving import save_slice_info_of
 from tfplugin._tf_internals.saving import set_save_slice_info
 from tfplugin._tf_internals.saving import split_of
+from tfplugin._tf_internals.saving import VARIABLE_VALUE_KEY
 from tfplugin._tf_internals.strategies import AggregatingVariable
 from tfplugin._tf_internals.strategies import call_for_each_replica
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
 from tfplugin._tf_internals.strategies import copy_of_replica_context
+from tfplugin._tf_internals.strategies import index_in_cluster
+from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
+from tfplugin._tf_internals.strategies import is_variable_assignment
 from tfplugin._tf_internals.strategies import make_fetchable
 from tfplugin._tf_internals.strategies import MirroredExtended
 from tfplugin._tf_internals.strategies import MirroredReplicaContext
@@ -71,8 +86,11 @@ __all__ = (
     'ResourceVariable',
     'SyncOnReadVariable',
     'VARIABLE_STORE_KEY',
+    'VARIABLE_VALUE_KEY',
     'add_control_inputs',
+    'adds_to_variable',
     'arguments_of_saver',
+    'assigns_variable',
     'batch_norm_moments',
     'branch_or_loop',
     'call_for_each_replica',
@@ -83,23 +101,35 @@ __all__ = (
     'device_functions',
     'distributed_apply',
     'graph_element',
+    'identity_gradient',
     'implements_updates',
+    'index_in_cluster',
     'initialize_from',
     'initialize_like',
     'is_compiled',
+    'is_disagreement',
     'is_distributed_variable',
+    'is_keras_inference',
     'is_loss_scaled',
+    'is_mean_tensor',
+    'is_tpu_sum',
+    'is_variable',
+    'is_variable_assignment',
     'keras_means_of_losses',
+    'keras_module_of',
     'learning_rate_of',
     'make_fetchable',
     'make_sliceable',
+    'mean_loss_denominator',
     'number_of_tpu_shards',
+    'optimizer_of_update',
     'order_before_variable_reads',
     'parts_of',
     'private_train_ops',
     'private_variables',
     'python_function_of',
     'read_after',
+    'reads_variable',
     'record_view',
     'redirect_input',
     'regroup',

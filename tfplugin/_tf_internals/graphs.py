@@ -20,6 +20,8 @@ from tensorflow.python.framework import ops
 # Whether ops are compiled; see `is_compiled`.
 from tensorflow.python.ops import control_flow_util
 
+from tfplugin._tf_internals import op_types
+
 tf1 = tf.compat.v1
 
 
@@ -63,23 +65,12 @@ def order_before_variable_reads(operation: tf.Operation,
     consumer = pending.pop()
     sources = [i.op for i in consumer.inputs]
     if consumer not in excluded and any(
-        _is_variable(s) and s not in excluded for s in sources):
+        op_types.is_variable(s) and s not in excluded for s in sources):
       consumer._add_control_input(operation)
     for source in (*sources, *consumer.control_inputs):
       if source not in seen and source is not operation:
         seen.add(source)
         pending.append(source)
-
-
-def _is_variable(op: tf.Operation) -> bool:
-  """Whether `op` yields a variable's handle or ref, captured ones included."""
-  if op.type in ('VarHandleOp', 'VariableV2', 'Variable'):
-    return True
-  if op.type != 'Placeholder' or op.outputs[0].dtype != tf.resource:
-    return False
-  handle_data = getattr(op.outputs[0], '_handle_data', None)
-  return bool(handle_data and handle_data.is_set and
-              handle_data.shape_and_type)
 
 
 def branch_or_loop() -> Optional[object]:

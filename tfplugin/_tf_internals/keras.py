@@ -8,6 +8,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -87,6 +88,32 @@ def batch_norm_moments(moments: Callable, applies: Callable[[], bool],
     finally:
       base._calculate_mean_and_var = calculate
       base._fused_batch_norm = fused
+
+
+def keras_module_of(fn: Callable) -> Optional[str]:
+  """Returns the module of Keras that `fn` is from, or None.
+
+  A Keras optimizer updates variables by functions that have no public class to
+  be known by.
+
+  Args:
+    fn: What `extended.update` was called with.
+  """
+  module = getattr(fn, '__module__', None) or ''
+  return module if module.split('.')[0] == 'keras' else None
+
+
+def is_keras_inference(fn: Callable) -> bool:
+  """Whether `fn` is what `Model.evaluate` or `Model.predict` runs.
+
+  They give a strategy a function inside those that make it, and no sign else.
+
+  Args:
+    fn: What a strategy calls for each replica.
+  """
+  makers = ('make_test_function', 'make_predict_function')
+  return any(part in makers
+             for part in getattr(fn, '__qualname__', '').split('.'))
 
 
 def _batch_norm_as_if_fused(layer, inputs: tf.Tensor, training,

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -67,6 +69,22 @@ def wrapped_optimizer(optimizer: tf1.train.Optimizer):
     inner = getattr(optimizer, field, None)
     if isinstance(inner, tf1.train.Optimizer):
       return inner
+  return None
+
+
+def optimizer_of_update(merge_fn: Callable) -> Optional[tf1.train.Optimizer]:
+  """Returns the optimizer whose update `merge_fn` is, or None.
+
+  In a replica context, `apply_gradients` hands a private method of its own to
+  `merge_call`.
+
+  Args:
+    merge_fn: What `merge_call` was called with.
+  """
+  optimizer = getattr(merge_fn, '__self__', None)
+  if (isinstance(optimizer, tf1.train.Optimizer) and
+      merge_fn.__name__ == '_distributed_apply'):
+    return optimizer
   return None
 
 

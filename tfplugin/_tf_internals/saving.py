@@ -12,6 +12,11 @@ import tensorflow as tf
 # Whether a variable has a copy per device.
 from tensorflow.python.distribute import distribute_utils
 
+# The name of a variable's value among what a checkpoint keeps of the variable.
+from tensorflow.python.trackable.base import (
+  VARIABLE_VALUE_KEY as VARIABLE_VALUE_KEY,
+)
+
 # What `Saver` and `Checkpoint` save a variable by.
 from tensorflow.python.training.saving import saveable_object
 
@@ -125,7 +130,7 @@ class _SlicedVariable(saveable_object.SaveableObject):
   @functools.cached_property
   def _saveable(self):
     info = self._get_save_slice_info()
-    saveable = self._gather_saveables_for_checkpoint()['VARIABLE_VALUE'](
+    saveable = self._gather_saveables_for_checkpoint()[VARIABLE_VALUE_KEY](
         info.full_name)
     for spec in saveable.specs:
       spec.slice_spec = info.spec

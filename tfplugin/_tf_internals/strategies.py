@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import weakref
+from typing import Callable
 
 import tensorflow as tf
 
@@ -90,6 +91,42 @@ def copy_of_replica_context(context: tf.distribute.ReplicaContext,
   copied = copy.copy(context)
   copied._thread_context = type(context._thread_context)(copied)
   return copied
+
+
+def is_variable_assignment(fn: Callable) -> bool:
+  """Whether `fn` is what a distributed variable's own assignment runs.
+
+  Such as a batch norm's moving average, or loading weights: no update of an
+  optimizer. Both come through `extended.update`, with nothing that tells but
+  where the function is from.
+
+  Args:
+    fn: What `extended.update` was called with.
+  """
+  module = getattr(fn, '__module__', None) or ''
+  return module.startswith('tensorflow.python.distribute')
+
+
+def is_disagreement(error: RuntimeError) -> bool:
+  """Whether replicas differ in how often they called `merge_call`.
+
+  The error has no class of its own.
+
+  Args:
+    error: What `call_for_each_replica` raised.
+  """
+  return 'merge_call' in str(error) and 'different number' in str(error)
+
+
+def index_in_cluster(extended: tf.distribute.StrategyExtended) -> int:
+  """Returns the number of this process among the workers, 0 if it is alone.
+
+  A strategy of several workers keeps it privately.
+
+  Args:
+    extended: The `extended` of a strategy.
+  """
+  return getattr(extended, '_id_in_cluster', 0)
 
 
 def python_function_of(fn):

@@ -108,7 +108,7 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
       return _tf_internals.CopiesSaveable(
           (self.center, *self.values), self.center, name or _name_of(self))
 
-    return {'VARIABLE_VALUE': saveable}
+    return {_tf_internals.VARIABLE_VALUE_KEY: saveable}
 
 
 class ElasticReplicasExtended(mirrored_variables.MirroredInGraph,
@@ -257,7 +257,7 @@ class ElasticReplicasExtended(mirrored_variables.MirroredInGraph,
     state = self._state()
     state.has_gradients = state.is_exchanged = False
     fn = _tf_internals.python_function_of(fn)
-    self.is_inferring = _is_keras_inference(fn)
+    self.is_inferring = _tf_internals.is_keras_inference(fn)
     try:
       result = super()._call_for_each_replica(fn, args, kwargs)
     finally:
@@ -325,13 +325,6 @@ def _exchange_one(copies: ElasticReplicatedVariable, rate: float) -> list:
     if copies.local_center is not None:
       moves.append(copies.local_center.assign(center, read_value=False))
   return moves
-
-
-def _is_keras_inference(fn) -> bool:
-  """Whether `fn` is what `Model.evaluate` or `Model.predict` runs."""
-  makers = ('make_test_function', 'make_predict_function')
-  return any(part in makers
-             for part in getattr(fn, '__qualname__', '').split('.'))
 
 
 def _local_step() -> tf.Variable:
