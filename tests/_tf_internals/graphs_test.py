@@ -39,6 +39,19 @@ def test_reads_of_variables_wait_for_an_operation():
     assert [operation in op.control_inputs for op in sources] == [True, False]
 
 
+def test_reads_of_a_captured_variable_wait_for_an_operation():
+  variable = tf.Variable(1.0)
+
+  @tf.function
+  def function():
+    read = variable.read_value()
+    operation = tf.no_op()
+    graphs.order_before_variable_reads(operation, [read])
+    return operation in read.op.inputs[0].op.control_inputs
+
+  assert function()
+
+
 def test_a_branch_and_a_loop_of_control_flow_v1_are_seen(behavior):
   seen = []
 

@@ -42,6 +42,19 @@ def test_a_variable_is_known_by_its_op(use_resource):
   assert not op_types.is_variable(constant.op)
 
 
+def test_a_captured_variable_is_known_and_a_captured_table_is_not():
+  variable = tf.Variable(1.0)
+  table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, 0)
+
+  @tf.function
+  def function():
+    return variable + tf.cast(table.size(), tf.float32)
+
+  captured = [inner.op for _, inner in
+              function.get_concrete_function().graph.captures]
+  assert sorted(map(op_types.is_variable, captured)) == [False, True]
+
+
 @pytest.mark.parametrize('make, kinds', [
     (lambda v: v.assign_add([1.0] * 3), ['adds_to_variable']),
     (lambda v: v.assign_sub([1.0] * 3), ['adds_to_variable']),

@@ -13,6 +13,9 @@ from typing import Optional
 
 import tensorflow as tf
 
+# What is known of a captured handle; see `is_variable`.
+from tensorflow.python.ops import handle_data_util
+
 tf1 = tf.compat.v1
 
 _ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
@@ -36,9 +39,9 @@ def is_variable(op: tf.Operation) -> bool:
     return True
   if op.type != 'Placeholder' or op.outputs[0].dtype != tf.resource:
     return False
-  handle_data = getattr(op.outputs[0], '_handle_data', None)
-  return bool(handle_data and handle_data.is_set and
-              handle_data.shape_and_type)
+  # A variable's handle knows the shape of the value; a table's does not.
+  data = handle_data_util.get_resource_handle_data(op.outputs[0])
+  return data.is_set and bool(data.shape_and_type)
 
 
 def adds_to_variable(op: tf.Operation) -> bool:
