@@ -76,6 +76,16 @@ def test_the_update_in_a_replica_context_tells_its_optimizer():
   assert optimizers.optimizer_of_update(len) is None
 
 
+@pytest.mark.parametrize('has_variable', [True, False])
+def test_an_optimizer_refuses_to_apply_nothing(has_variable):
+  with tf.Graph().as_default():
+    pairs = [(None, tf1.get_variable('v', []))] if has_variable else []
+    with pytest.raises(ValueError) as info:
+      _sgd().apply_gradients(pairs)
+  assert optimizers.refuses_nothing(info.value)
+  assert not optimizers.refuses_nothing(ValueError('gradients'))
+
+
 def test_an_update_is_applied_in_a_cross_replica_context():
   strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:

@@ -35,6 +35,7 @@ from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_loss_scaled
 from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import optimizer_of_update
+from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import strategy_divides_loss
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.saving import arguments_of_saver
@@ -132,6 +133,7 @@ __all__ = (
     'reads_variable',
     'record_view',
     'redirect_input',
+    'refuses_nothing',
     'regroup',
     'save_slice_info_of',
     'select_replica',

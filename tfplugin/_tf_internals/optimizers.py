@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Callable
 from typing import Optional
@@ -86,6 +87,15 @@ def optimizer_of_update(merge_fn: Callable) -> Optional[tf1.train.Optimizer]:
       merge_fn.__name__ == '_distributed_apply'):
     return optimizer
   return None
+
+
+def refuses_nothing(error: ValueError) -> bool:
+  """Whether an optimizer was given no gradient; the error has no class.
+
+  Args:
+    error: What `apply_gradients` raised.
+  """
+  return bool(re.match('No (variables|gradients) provided', str(error)))
 
 
 def distributed_apply(optimizer: tf1.train.Optimizer, strategy,
