@@ -26,7 +26,7 @@ _ATTRIBUTE = re.compile(r'_(?!tfplugin)[a-z]\w*')
 _MODULE = re.compile(r'(tensorflow|tensorflow_estimator)(\.\w+)+|keras(\.\w+)*')
 # Where a function was made.
 _ORIGINS = ('__module__', '__qualname__')
-# Documented methods of every named tuple, which is what an EstimatorSpec is.
+# Documented methods of every named tuple; an EstimatorSpec is one.
 _NAMED_TUPLE = ('_asdict', '_fields', '_make', '_replace')
 # The documented name of a variable without one; also an op, of old graphs.
 _DOCUMENTED = ('Variable',)

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The only place where tfplugin uses names that TensorFlow keeps private.
 
-Each function says what it reaches and why no public API serves. The modules are
-cut by what they reach into; other code imports this package alone.
+Each function names the private part it reaches and says why no public API
+serves. There is a module for each part of TensorFlow; other code imports this
+package alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What graphs keep private: their inputs, collections, devices and contexts."""
+"""The inputs, collections, devices and contexts of graphs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def redirect_input(op: tf.Operation, index: int, tensor: tf.Tensor) -> None:
 
   Args:
     op: An operation of a graph that has not run yet.
-    index: Which input.
-    tensor: What it reads from now on; same dtype and a compatible shape.
+    index: The number of the input.
+    tensor: The new input; same dtype and a compatible shape.
   """
   op._update_input(index, tensor)
 
@@ -87,7 +87,7 @@ def branch_or_loop() -> Optional[object]:
 
 @contextlib.contextmanager
 def private_train_ops() -> Iterator[None]:
-  """Keeps what a `tf.cond` branch adds to TRAIN_OP inside the branch.
+  """Keeps the train ops of a `tf.cond` branch inside the branch.
 
   `Optimizer.apply_gradients` adds its op to that collection, and the graph of a
   control-flow-v2 branch shares its collections with the graph around it. The op
@@ -107,8 +107,8 @@ def private_train_ops() -> Iterator[None]:
 def private_variables() -> Iterator[None]:
   """Keeps variables that are made inside out of the graph's collections.
 
-  `tf.Variable` puts what it makes among the global and the trainable ones, and
-  unlike `get_variable` has no argument against it. A copy of a variable on
+  `tf.Variable` lists each among the global and the trainable ones, and unlike
+  `get_variable` has no argument against it. A copy of a variable on
   another device is neither saved nor trained by itself; no public API makes one
   in a graph. The collections of a user's graph are as before, afterwards.
   """

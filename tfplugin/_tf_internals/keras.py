@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What Keras keeps private: how it reduces losses and normalises batches."""
+"""The reductions of Keras, its batch normalisation, and its functions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
   """Lets Keras losses be means where there is a strategy.
 
   Inside any strategy a `tf.keras.losses.Loss` refuses its default reduction,
-  since most strategies would add the means of the replicas up. A private method
-  decides, which is replaced for a while; no argument of a loss says so.
+  since most strategies would add the means of the replicas up. No argument of a
+  loss changes that: a private method decides, and is replaced for a while.
 
   Args:
     applies: Whether the current thread is to use it.
@@ -49,7 +49,7 @@ def batch_norm_moments(moments: Callable, applies: Callable[[], bool],
                        ) -> Iterator[None]:
   """Lets batch normalisation in training use the moments of `moments`.
 
-  A layer takes them from a private method, or from a fused kernel, which knows
+  A layer takes them from a private method, or from a fused kernel that knows
   of no other rows than its own. Only some classes have an argument to change
   that, and a model that is to stay as it is does not use it. So the methods of
   the base class are replaced for a while, for all threads; hence the lock, and
@@ -97,19 +97,20 @@ def keras_module_of(fn: Callable) -> Optional[str]:
   be known by.
 
   Args:
-    fn: What `extended.update` was called with.
+    fn: The function that `extended.update` was given.
   """
   module = getattr(fn, '__module__', None) or ''
   return module if module.split('.')[0] == 'keras' else None
 
 
 def is_keras_inference(fn: Callable) -> bool:
-  """Whether `fn` is what `Model.evaluate` or `Model.predict` runs.
+  """Whether `fn` is a step of `Model.evaluate` or `Model.predict`.
 
-  They give a strategy a function inside those that make it, and no sign else.
+  Keras hands it to a strategy without a sign; the names of the methods around
+  its definition alone tell it from a step of training.
 
   Args:
-    fn: What a strategy calls for each replica.
+    fn: The function that a strategy calls for each replica.
   """
   makers = ('make_test_function', 'make_predict_function')
   return any(part in makers
@@ -118,7 +119,7 @@ def is_keras_inference(fn: Callable) -> bool:
 
 def _batch_norm_as_if_fused(layer, inputs: tf.Tensor, training,
                             moments: Callable) -> tf.Tensor:
-  """Does what the fused kernel does, with the moments of `moments`.
+  """Normalises as the fused kernel does, with the moments of `moments`.
 
   Other than without a fused kernel, the moving variance is unbiased.
   """

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types of the ops that TensorFlow's public functions make.
 
-A function is documented by its result. Which ops it adds to a graph is private,
-and a graph that is built can be read by their types only.
+A function is documented by its result; the ops that it adds to a graph are
+private. A graph that is built can be read by their types only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-# What is known of a captured handle; see `is_variable`.
+# The data of a captured handle; see `is_variable`.
 from tensorflow.python.ops import handle_data_util
 
 tf1 = tf.compat.v1
@@ -83,24 +83,24 @@ def is_mean_tensor(variable: tf.Variable) -> bool:
 
 
 def mean_loss_denominator(op: tf.Operation) -> Optional[tf.Tensor]:
-  """Returns the count by which `op` divides a mean loss, or None.
+  """Returns the count, if `op` divides a sum of losses by it, or None.
 
-  The reductions of `tf.compat.v1.losses` do not give it to anyone.
+  The reductions of `tf.compat.v1.losses` do not return the count.
 
   Args:
-    op: Any operation; other ones than that division have no such count.
+    op: An operation of a graph.
   """
   if (op.type == 'DivNoNan' and _DIVISION.search(op.name)
-      # Not that of each row, as `mean_pairwise_squared_error` has it.
+      # Not a count for each row, as `mean_pairwise_squared_error` has.
       and op.inputs[1].shape.rank == 0
-      # Not the value of a metric, which divides what variables hold.
+      # Not the value of a metric: a metric divides the values of variables.
       and op.inputs[0].op.type == 'Sum'):
     return op.inputs[1]
   return None
 
 
 def is_tpu_sum(op: tf.Operation) -> bool:
-  """Whether `op` is what `tf.compat.v1.tpu.cross_replica_sum` makes.
+  """Whether `op` is a `tf.compat.v1.tpu.cross_replica_sum`.
 
   Args:
     op: An operation of a graph.
@@ -115,7 +115,7 @@ def identity_gradient(name: str):
   `tf.identity_n` do not promise any.
 
   Args:
-    name: What `tf.RegisterGradient` was called with.
+    name: The name that `tf.RegisterGradient` was given.
   """
   return tf1.get_default_graph().gradient_override_map(
       {'Identity': name, 'IdentityN': name})

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What v1 optimizers keep private: their state, and how they apply."""
+"""The state of v1 optimizers, and the way they apply gradients."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ def create_optimizer_state(optimizer: tf1.train.Optimizer,
 
 
 def learning_rate_of(optimizer: tf1.train.Optimizer):
-  """Returns what `optimizer` was given as learning rate, or None.
+  """Returns the learning rate that `optimizer` was given, or None.
 
   No v1 optimizer has a public attribute for it: Adam and AdamW keep it in
-  `_lr`, the others in `_learning_rate`, and wrappers keep what they wrap in
-  `_optimizer` or `_opt`.
+  `_lr`, the others in `_learning_rate`.
 
   Args:
-    optimizer: A v1 optimizer; a wrapper's is that of what it wraps.
+    optimizer: A v1 optimizer; a wrapper has the rate of its inner optimizer.
 
   Returns:
     A number, a tensor or the value of the callable that was passed; None where
@@ -50,18 +49,15 @@ def learning_rate_of(optimizer: tf1.train.Optimizer):
     rate = getattr(optimizer, attribute, None)
     if rate is not None:
       return rate() if callable(rate) else rate
-  for attribute in ('_optimizer', '_opt'):
-    inner = getattr(optimizer, attribute, None)
-    if isinstance(inner, tf1.train.Optimizer):
-      return learning_rate_of(inner)
-  return None
+  inner = wrapped_optimizer(optimizer)
+  return None if inner is None else learning_rate_of(inner)
 
 
 def wrapped_optimizer(optimizer: tf1.train.Optimizer):
   """Returns the optimizer that another one holds, or None.
 
-  The wrappers of TensorFlow and those of this project keep it in private
-  fields; there is no public accessor.
+  All wrappers, of TensorFlow and of this project, keep it in private fields;
+  there is no public accessor.
 
   Args:
     optimizer: Any v1 optimizer.
@@ -80,7 +76,7 @@ def optimizer_of_update(merge_fn: Callable) -> Optional[tf1.train.Optimizer]:
   `merge_call`.
 
   Args:
-    merge_fn: What `merge_call` was called with.
+    merge_fn: The function that `merge_call` was given.
   """
   optimizer = getattr(merge_fn, '__self__', None)
   if (isinstance(optimizer, tf1.train.Optimizer) and
@@ -93,7 +89,7 @@ def refuses_nothing(error: ValueError) -> bool:
   """Whether an optimizer was given no gradient; the error has no class.
 
   Args:
-    error: What `apply_gradients` raised.
+    error: An error of `apply_gradients`.
   """
   return bool(re.match('No (variables|gradients) provided', str(error)))
 
@@ -106,7 +102,7 @@ def distributed_apply(optimizer: tf1.train.Optimizer, strategy,
 
   Args:
     optimizer: A v1 optimizer, not a wrapper.
-    strategy: The strategy, or what stands in for it.
+    strategy: The strategy, or a stand-in for it.
     grads_and_vars: Pairs of a per-replica gradient and a variable.
     global_step: Incremented by 1, or None.
     name: Of the returned op, or None.

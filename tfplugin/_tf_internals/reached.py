@@ -1,12 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which private names of TensorFlow this project uses and overrides, as data.
+"""The private names of TensorFlow that this project uses and overrides.
 
-`moved()` tells which of them the installed TensorFlow lacks, without a graph.
-This file imports none of the others, so that it can be run by its path where
-another TensorFlow has moved what they import. A test keeps it complete; what
-TensorFlow is known by otherwise, such as the types of its ops, is tested beside
-the functions that know it.
+`moved()` lists those that the installed TensorFlow lacks, without a graph. This
+file imports none of the others, so that it can be run by its path when the
+others cannot be imported with another TensorFlow. A test keeps it complete. The
+types of ops, and texts of errors, are tested beside the functions that know
+them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What checkpoints know privately: parts of variables, and copies of them."""
+"""Parts of variables and copies of variables, as checkpoints see them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import tensorflow as tf
 # Whether a variable has a copy per device.
 from tensorflow.python.distribute import distribute_utils
 
-# The name of a variable's value among what a checkpoint keeps of the variable.
+# The key of a variable's value in a checkpoint of objects.
 from tensorflow.python.trackable.base import (
   VARIABLE_VALUE_KEY as VARIABLE_VALUE_KEY,
 )
 
-# What `Saver` and `Checkpoint` save a variable by.
+# `Saver` and `Checkpoint` save a variable by such an object.
 from tensorflow.python.training.saving import saveable_object
 
 tf1 = tf.compat.v1
@@ -49,14 +49,14 @@ def save_slice_info_of(variable: tf.Variable):
 def split_of(variable: tf.Variable):
   """Returns (whole, axes split) of a partitioned variable's part, or None.
 
-  The first is the same for all parts, and can be a key. A part carries both in
-  private attributes; the partitioned variable, which has them publicly, cannot
-  be found from a part.
+  `whole` is the same for all parts, and can be a key. The partitioned variable
+  tells both publicly, but cannot be found from a part; a part carries both in
+  private attributes.
 
   Args:
     variable: Any variable.
   """
-  # A weak reference; names of what is made eagerly need not be unique.
+  # A weak reference; eager variables need not have unique names.
   whole = getattr(variable, '_sharded_container', lambda: None)()
   if whole is not None:
     return id(whole), (0,)
@@ -95,8 +95,8 @@ class CopiesSaveable(saveable_object.SaveableObject):
     """Takes the variables.
 
     Args:
-      copies: What is restored.
-      primary: What is saved.
+      copies: The variables to restore.
+      primary: The variable to save.
       name: The key in the checkpoint.
     """
     self._copies = copies
@@ -114,10 +114,11 @@ class CopiesSaveable(saveable_object.SaveableObject):
 
 
 class _SlicedVariable(saveable_object.SaveableObject):
-  """What makes a variable of several devices be saved as a slice.
+  """A variable of several devices that a Saver saves as a slice.
 
   A Saver reads and restores the slices of a partitioned variable through their
-  handle, which several devices do not have in common. A SaveableObject it asks.
+  handle, but several devices have no handle in common. A SaveableObject is
+  asked for the value instead.
   """
 
   @property
@@ -147,7 +148,7 @@ class _SliceableVariable:
 
 @functools.cache
 def _subclass(*bases: type) -> type:
-  """One class for the same bases, with the name of the one of TensorFlow."""
+  """One class for the same bases, named like TensorFlow's variable class."""
   (variable,) = [base for base in bases if issubclass(base, tf.Variable)]
   return type(variable.__name__, bases, {})
 
@@ -156,7 +157,7 @@ def make_sliceable(variable: tf.Variable) -> None:
   """Lets a variable of several devices be a part of a partitioned one.
 
   TensorFlow's strategies with a copy per device have no partitioned variables,
-  as a Saver could not save them. What a Saver asks for is not public.
+  as a Saver could not save them. The methods that a Saver calls are private.
 
   Args:
     variable: A new variable, made in a graph; others are left alone.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What strategies keep private: their classes, contexts and values."""
+"""The classes, contexts and values of distribution strategies."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ from tensorflow.python.distribute.ps_values import (
 
 tf1 = tf.compat.v1
 
-# A variable with a component per device, which optimizers know how to update.
+# A variable with a component per device; optimizers know how to update it.
 MirroredVariable = values.MirroredVariable
-# One with a component per device that are reduced where it is read as a whole.
+# A variable with a component per device, reduced when it is read as a whole.
 SyncOnReadVariable = values.SyncOnReadVariable
 call_for_each_replica = mirrored_run.call_for_each_replica
 # A replica context that pauses the replica's thread in `merge_call`; the public
 # API gives no way to run something around the pause.
 MirroredReplicaContext = mirrored_run._MirroredReplicaContext
-# Makes what every replica passes to `merge_call` one structure.
+# Makes one structure of the arguments that each replica passes to `merge_call`.
 regroup = distribute_utils.regroup
-# The reverse: what of a structure belongs to one replica.
+# The reverse: the part of a structure that belongs to one replica.
 select_replica = distribute_utils.select_replica
 
 
 def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
   """Returns a strategy like `strategy` whose methods pass two mixins first.
 
-  A strategy's behaviour is in the class of its private `_extended`, for which
-  no public API takes a substitute. The new class keeps the name of the old one,
-  by which Estimator recognises some strategies.
+  A strategy's behaviour is in the class of its private `_extended`; no public
+  API takes a substitute for it. The new class keeps the name of the old one:
+  Estimator recognises some strategies by it.
 
   Args:
     strategy: Any strategy; it is not changed.
@@ -83,7 +83,7 @@ def copy_of_replica_context(context: tf.distribute.ReplicaContext,
   """Returns a replica context of the same class and replica.
 
   The public constructors of its subclasses differ, and a context refers to
-  itself in a private field, which a plain copy would leave behind.
+  itself in a private field; in a plain copy it would be the old one.
 
   Args:
     context: The current replica context.
@@ -94,14 +94,14 @@ def copy_of_replica_context(context: tf.distribute.ReplicaContext,
 
 
 def is_variable_assignment(fn: Callable) -> bool:
-  """Whether `fn` is what a distributed variable's own assignment runs.
+  """Whether `fn` is an assignment of a distributed variable to itself.
 
-  Such as a batch norm's moving average, or loading weights: no update of an
-  optimizer. Both come through `extended.update`, with nothing that tells but
-  where the function is from.
+  A batch norm's moving average, or loading weights, is one; an update of an
+  optimizer is none. Both come through `extended.update`, and differ only in the
+  module of the function.
 
   Args:
-    fn: What `extended.update` was called with.
+    fn: The function that `extended.update` was given.
   """
   module = getattr(fn, '__module__', None) or ''
   return module.startswith('tensorflow.python.distribute')
@@ -113,7 +113,7 @@ def is_disagreement(error: RuntimeError) -> bool:
   The error has no class of its own.
 
   Args:
-    error: What `call_for_each_replica` raised.
+    error: An error of `call_for_each_replica`.
   """
   return 'merge_call' in str(error) and 'different number' in str(error)
 
@@ -132,7 +132,7 @@ def index_in_cluster(extended: tf.distribute.StrategyExtended) -> int:
 def python_function_of(fn):
   """The Python function inside a `tf.function`; `fn` itself if it is none.
 
-  A strategy would otherwise build it apart from what comes after it.
+  A strategy builds a `tf.function` apart from the ops that come after it.
   """
   return getattr(fn, 'python_function', fn)
 
@@ -153,7 +153,7 @@ def make_fetchable(value: object) -> None:
   the tensor to fetch under a private name.
 
   Args:
-    value: What a function returned on every device; others than tensors and
+    value: The results of a function on all devices; others than tensors and
       operations of a graph are left alone.
   """
   if not isinstance(value, values.PerReplica) or not all(

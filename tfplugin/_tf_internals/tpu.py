@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorFlow keeps private about TPUs: how many shards there are."""
+"""The number of TPU shards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensorflow.python.tpu import tpu_function as tpu_function
 def number_of_tpu_shards() -> Optional[int]:
   """The number of shards of the `tpu_shard_context` around the call, or None.
 
-  The context itself is public as `tf.compat.v1.tpu.shard` only, which offers no
-  way to ask for it.
+  The public `tf.compat.v1.tpu.shard` makes the context; nothing public asks for
+  it.
   """
   return tpu_function.get_tpu_context().number_of_shards

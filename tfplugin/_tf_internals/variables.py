@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What single variables keep private: their handles and initialisers."""
+"""The handles, initialisers and parts of single variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tensorflow as tf
 # A variable in parts of the parameter server strategy of v2; see `parts_of`.
 from tensorflow.python.distribute import sharded_variable
 
-# What gradient tapes know; see `record_view`.
+# The records of gradient tapes; see `record_view`.
 from tensorflow.python.eager import record
 from tensorflow.python.eager import tape
 
@@ -53,8 +53,8 @@ def initialize_like(variable: tf.Variable, handle: tf.Tensor, initializer,
 def initialize_from(variable: tf.Variable, initializer) -> None:
   """Makes `variable` start from the value that `initializer` assigns.
 
-  As a warm start does, which replaces the initialiser of a variable through a
-  private attribute: there is no public way to.
+  A warm start, too, replaces the initialiser of a variable through a private
+  attribute: there is no public way.
 
   Args:
     variable: A variable made in a graph that is not finalized.
@@ -103,8 +103,8 @@ def record_view(variable: tf.Variable, view: tf.Variable,
 
   Args:
     variable: A resource variable.
-    view: What `variable_view` made of it.
-    gradient: Returns the gradient of the variable, given that of the view.
+    view: The view that `variable_view` made.
+    gradient: Returns the variable's gradient, given the view's gradient.
   """
   if record.could_possibly_record():
     tape.variable_accessed(variable)
@@ -114,23 +114,23 @@ def record_view(variable: tf.Variable, view: tf.Variable,
 
 
 def read_after(variable: tf.Variable, operation: tf.Operation):
-  """What an assignment returns: `operation` with the value that comes after it.
+  """Returns `operation` with the value after it, as an assignment does.
 
   Nothing is read unless the value is used. Assignments make it privately.
 
   Args:
     variable: A resource variable made in a graph.
-    operation: What assigns to it.
+    operation: An op that assigns to it.
   """
   return variable._lazy_read(operation)
 
 
 def parts_of(variable) -> list:
-  """Returns what an optimizer sees of what a strategy made: its variables.
+  """Returns the variables that an optimizer sees of a strategy's variable.
 
   Args:
-    variable: A variable, or the sharded one of a parameter server strategy,
-      which is no `tf.Variable`; no public API tells the two apart.
+    variable: A variable, or a parameter server strategy's sharded variable. The
+      latter is no `tf.Variable`; no public API tells the two apart.
   """
   sharded = isinstance(variable, sharded_variable.ShardedVariableMixin)
   return list(variable.variables) if sharded else [variable]
