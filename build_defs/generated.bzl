@@ -8,6 +8,7 @@ VERSION = "0.1.0"
 
 PACKAGE_SOURCES = [
     "//tfplugin:sources",
+    "//tfplugin/_tf_internals:sources",
     "//tfplugin/bin:sources",
     "//tfplugin/contrib:sources",
     "//tfplugin/distribute:sources",
@@ -27,6 +28,7 @@ SOURCES = [
     "//benchmarks:sources",
     "//examples:sources",
     "//tests:sources",
+    "//tests/_tf_internals:sources",
     "//tests/bin:sources",
     "//tests/conformance:sources",
     "//tests/contrib:sources",
@@ -44,6 +46,7 @@ SOURCES = [
     "//tests/optimizers:sources",
     "//tests/testing:sources",
     "//tfplugin:sources",
+    "//tfplugin/_tf_internals:sources",
     "//tfplugin/bin:sources",
     "//tfplugin/contrib:sources",
     "//tfplugin/distribute:sources",

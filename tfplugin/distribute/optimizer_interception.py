@@ -110,7 +110,7 @@ class Interception:
 
   def _merge_call(self, merge_fn: Callable, args: tuple = (),
                   kwargs: Optional[dict] = None):
-    optimizer = _applied_by(merge_fn)
+    optimizer = _tf_internals.optimizer_of_update(merge_fn)
     if optimizer is None:
       with self._outer:
         return self._outer.merge_call(merge_fn, args, kwargs)
@@ -121,15 +121,6 @@ class Interception:
   def outer(self) -> Any:
     """The replica context around this one."""
     return self._outer
-
-
-def _applied_by(merge_fn: Callable) -> Optional[tf1.train.Optimizer]:
-  """The optimizer whose update `merge_fn` is, or None."""
-  optimizer = getattr(merge_fn, '__self__', None)
-  if (isinstance(optimizer, tf1.train.Optimizer) and
-      merge_fn.__name__ == '_distributed_apply'):
-    return optimizer
-  return None
 
 
 @contextlib.contextmanager

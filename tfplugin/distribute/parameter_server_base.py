@@ -201,8 +201,8 @@ def refuse_keras_update(fn, reason: str, remedy: str) -> None:
   Raises:
     TypeError: It is a Keras optimizer's.
   """
-  module = getattr(fn, '__module__', None) or ''
-  if module.split('.')[0] == 'keras':
+  module = _tf_internals.keras_module_of(fn)
+  if module is not None:
     raise TypeError(
         f'`optimizer` must be a `tf.compat.v1.train.Optimizer`: {reason}. '
         f'Received: an update by the Keras optimizer of `{module}`. Pass e.g. '

@@ -23,13 +23,6 @@ from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
-# The variable that `tf.compat.v1.metrics.mean_tensor` adds up in.
-_MEAN_TENSOR = '/total_tensor'
-_READS = ('ReadVariableOp', 'ResourceGather', 'VariableShape',
-          'VarIsInitializedOp')
-_ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
-
-
 # A variable of a metric, and an op that reads or writes it.
 Use = tuple[tf.Variable, tf.Operation]
 
@@ -94,9 +87,9 @@ def _check_rows(uses: Sequence[Use]) -> None:
   whatever the batch. Others count rows.
   """
   for variable, op in uses:
-    if op.type in _ADDITIONS and variable.shape.rank and (
+    if _tf_internals.adds_to_variable(op) and variable.shape.rank and (
         tf.get_static_value(op.inputs[1]) is not None or
-        variable.op.name.endswith(_MEAN_TENSOR)):
+        _tf_internals.is_mean_tensor(variable)):
       raise ValueError(
           '`eval_metric_ops` of a model_fn in several towers must be of rows, '
           'not the mean over batches of a tensor, which parts of a batch do '
@@ -121,7 +114,7 @@ def _weigh_batches(uses: Sequence[Sequence[Use]],
   for key in metrics[0]:
     additions = [
         [(variable, op) for variable, op in tower_uses
-         if op.type in _ADDITIONS and not variable.shape.rank
+         if _tf_internals.adds_to_variable(op) and not variable.shape.rank
          and op in _behind(tower[key][1])]
         for tower_uses, tower in zip(uses, metrics)]
     counts = [{variable.ref(): tf.get_static_value(op.inputs[1])
@@ -178,12 +171,12 @@ def _skip_if_empty(uses: Sequence[Use], rows: Any,
     has_rows = tf.greater(rows, 0)
   others = {}
   for variable, op in uses:
-    if op.type in _ADDITIONS:
+    if _tf_internals.adds_to_variable(op):
       _keep_unless(op, has_rows, tf.zeros_like(op.inputs[1]))
-    elif op.type == 'AssignVariableOp':
+    elif _tf_internals.assigns_variable(op):
       with tf.control_dependencies([*before, *op.control_inputs]):
         _keep_unless(op, has_rows, variable.read_value())
-    elif op.type not in _READS:
+    elif not _tf_internals.reads_variable(op):
       others.setdefault(variable.ref(), []).append(op)
   return [_restore_unless(has_rows, variable.deref(), writers, before)
           for variable, writers in others.items()]

@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute.towers import tower_devices
 from tfplugin.distribute.towers import tower_run
@@ -108,7 +109,7 @@ def _check_no_tpu_sums(run: tower_run.TowerRun, num_shards: int) -> None:
   """
   for shard in range(num_shards):
     for op in run.ops_of(shard):
-      if op.type == 'CrossReplicaSum':
+      if _tf_internals.is_tpu_sum(op):
         raise RuntimeError(
             'A model_fn that runs without a TPU must not use the ops of a TPU. '
             f'Received: {op.name}, made by '

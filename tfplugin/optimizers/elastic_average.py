@@ -64,8 +64,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   is stable for 0 <= moving_rate <= (4 - 2 * eta) / (4 - eta).
 
   Variables created, besides those of the getter:
-    local_step: int64, [], local. This worker's steps. A second instance in one
-      graph calls it local_step_1.
+    local_step: int64, [], local. This worker's steps. Each further instance or
+      call of `apply_gradients`, which may run by itself, has a local_step_1.
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
   The wrapped optimizer's variables are local, on the worker, under the names
   that it gives them without a wrapper.
@@ -91,7 +91,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     * `swapping_saver` finds the centre of a resource variable (contrib saved
       the local [50, 60] where the centre was [.95, 1.95]), and by default holds
       all that a Saver of the bare model would, not the trainables alone.
-    * A second instance in one graph works.
+    * A second instance or call in one graph works, with every period.
 
   `tfplugin.hooks.ElasticCheckpointHook` shows a whole model_fn for a cluster.
 
@@ -185,7 +185,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   def compute_gradients(self, loss: types.LossLike,
                         var_list: Optional[Iterable] = None,
                         *args, **kwargs) -> types.GradsAndVars:
-    """Computes the gradients of the loss plus the exploration penalty.
+    """Returns the gradients of the loss plus the exploration penalty.
 
     Args:
       loss: A scalar tensor, or a callable that returns one.
@@ -193,12 +193,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       *args: For the wrapped optimizer.
       **kwargs: For the wrapped optimizer.
 
-    Returns:
-      Pairs; with a penalty no gradient is None or sparse.
-
     Raises:
       ValueError: a variable was made without the getter.
-      RuntimeError: not in a graph.
     """
     elastic_custom_getter.check_context()
     var_list = tf.nest.flatten([] if var_list is None else var_list)
@@ -220,24 +216,18 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """Makes a local step, and a communication when it is time for one.
 
     Args:
-      grads_and_vars: Of `compute_gradients`, or others, without the penalty.
-        Variables without a gradient are not averaged.
+      grads_and_vars: Pairs; variables without a gradient are not averaged.
       global_step: Advanced with each communication or step: `count_steps`.
-      name: Of the returned op.
+      name: Names the returned op, which makes the step.
       skip_gradients_aggregation: For the wrapped optimizer.
-
-    Returns:
-      An op that makes the step.
 
     Raises:
       ValueError: no gradient, or a variable was made without the getter.
-      RuntimeError: not in a graph.
     """
     elastic_custom_getter.check_context()
     elastic_start.follow_warm_start(self._getter.pairs)
     grads_and_vars = list(grads_and_vars)
-    if self._is_applied:
-      # What a session may run by itself counts by itself.
+    if self._is_applied:  # A session may run this call by itself.
       self._local_steps.append(self._getter.create_local_step())
     self._is_applied = True
     exchange = elastic_exchange.Exchange(
@@ -255,10 +245,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return exchange.finish([update], communications, name or self.get_name())
 
   def elastic_distance(self) -> tf.Tensor:
-    """Returns how far this worker is from the centre: a `float32` scalar.
-
-    The L2 norm over all trainable variables; it reads the whole centre.
-    """
+    """Returns the L2 distance of this worker from the whole centre."""
     pairs = [pair for pair in self._getter.model_pairs('elastic_distance()')
              if pair.trainable]
     return elastic.distance([pair.local.read_value() for pair in pairs],
@@ -293,7 +280,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """Returns the hook that starts this worker; every worker needs it.
 
     Args:
-      is_chief: Kept for old programs; chief and workers start alike.
+      is_chief: Kept for old programs; all start alike.
       task_index: This worker, in [0, num_worker); the chief is one of them.
       time_limit_secs: Of the wait; then a `TimeoutError` says for whom.
 

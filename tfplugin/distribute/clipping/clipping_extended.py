@@ -115,7 +115,7 @@ class ClippingExtended:
   def _update(self, var, fn, args, kwargs, group):
     update = super()._update
     state = self._clip_state()
-    if _is_assignment(fn):
+    if _tf_internals.is_variable_assignment(fn):
       return update(var, fn, args, kwargs, group)
     axes = state.dims_of(var, self._clip_rules)
     if axes is None:
@@ -154,13 +154,3 @@ class MirroredClippingExtended(ClippingExtended,
 def rules_error(error: Exception) -> str:
   """The message of an error of `clip_rules`, with this argument's name."""
   return str(error).replace('vars_to_clip_dims', 'rules')
-
-
-def _is_assignment(fn) -> bool:
-  """Whether `fn` is what a distributed variable's own assignment runs.
-
-  Such as a batch norm's moving average, or loading weights: no update of an
-  optimizer.
-  """
-  module = getattr(fn, '__module__', None) or ''
-  return module.startswith('tensorflow.python.distribute')

@@ -108,7 +108,7 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
       return _tf_internals.CopiesSaveable(
           (self.center, *self.values), self.center, name or _name_of(self))
 
-    return {'VARIABLE_VALUE': saveable}
+    return {_tf_internals.VARIABLE_VALUE_KEY: saveable}
 
 
 class ElasticDevicesExtended(mirrored_variables.MirroredInGraph,
@@ -231,7 +231,7 @@ class ElasticDevicesExtended(mirrored_variables.MirroredInGraph,
 
   def _call_for_each_replica(self, fn, args, kwargs):
     fn = _tf_internals.python_function_of(fn)
-    if _is_keras_inference(fn):
+    if _tf_internals.is_keras_inference(fn):
       fn = _with_centers(fn)
     return super()._call_for_each_replica(fn, args, kwargs)
 
@@ -262,13 +262,6 @@ def _with_centers(fn):
       _reads_centers.reset(token)
 
   return run
-
-
-def _is_keras_inference(fn) -> bool:
-  """Whether `fn` is what `Model.evaluate` or `Model.predict` runs."""
-  makers = ('make_test_function', 'make_predict_function')
-  return any(part in makers
-             for part in getattr(fn, '__qualname__', '').split('.'))
 
 
 def _name_of(variable: tf.Variable) -> str:

@@ -85,7 +85,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
       return _tf_internals.CopiesSaveable(
           (self._center,), self._center, name or self._center.op.name)
 
-    return {'VARIABLE_VALUE': saveable}
+    return {_tf_internals.VARIABLE_VALUE_KEY: saveable}
 
   def read_value_no_copy(self):
     """Raises: only a Saver calls it, which would store this very copy.

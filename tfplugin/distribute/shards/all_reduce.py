@@ -14,7 +14,7 @@ from typing import Union
 
 import tensorflow as tf
 
-tf1 = tf.compat.v1
+from tfplugin import _tf_internals
 
 _SUM = tf.distribute.ReduceOp.SUM
 _gradient_numbers = itertools.count()
@@ -39,8 +39,7 @@ def all_reduce_sum(
   total = tf.stop_gradient(_reduce(context, value))
   name = f'TfpluginAllReduceSum{next(_gradient_numbers)}'
   tf.RegisterGradient(name)(_sum_of_gradients)
-  graph = tf1.get_default_graph()
-  with graph.gradient_override_map({'IdentityN': name}):
+  with _tf_internals.identity_gradient(name):
     _, result = tf.identity_n([value, total])
   return result
 

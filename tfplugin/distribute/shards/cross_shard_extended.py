@@ -71,7 +71,7 @@ class GroupReduction:
 
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
     """The group of each of this process's replicas."""
-    first = getattr(self, '_id_in_cluster', 0) * len(self.worker_devices)
+    first = _tf_internals.index_in_cluster(self) * len(self.worker_devices)
     return groups_lib.group_of_shard(groups)[
         first:first + len(self.worker_devices)]
 

@@ -16,16 +16,12 @@ gradients of the batch, whatever else is added to the loss:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.ops import weighted_sum
-
-# How `tf.compat.v1.losses` names its division.
-_DIVISION = re.compile(r'(^|/)value(_\d+)?$')
 
 
 def share(ops_by_tower: Sequence[Sequence[tf.Operation]],
@@ -52,12 +48,8 @@ def share(ops_by_tower: Sequence[Sequence[tf.Operation]],
 
 def _counts(ops: Sequence[tf.Operation]) -> list[tf.Tensor]:
   """Returns the denominators of the mean losses among `ops`, in order."""
-  return [op.inputs[1] for op in ops
-          if op.type == 'DivNoNan' and _DIVISION.search(op.name)
-          # Not that of each row, as `mean_pairwise_squared_error` has it.
-          and op.inputs[1].shape.rank == 0
-          # Not the value of a metric, which divides what variables hold.
-          and op.inputs[0].op.type == 'Sum']
+  found = [_tf_internals.mean_loss_denominator(op) for op in ops]
+  return [count for count in found if count is not None]
 
 
 def _share_one(counts: Sequence[tf.Tensor],

@@ -56,8 +56,7 @@ def _total_of_towers(op: tf.Operation, unused_own, gradient):
 
 def total_of_towers(own: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
   """Returns `total`, of which `own` is what this tower has added to it."""
-  graph = tf1.get_default_graph()
-  with graph.gradient_override_map({'IdentityN': _TOTAL_OF_TOWERS}):
+  with _tf_internals.identity_gradient(_TOTAL_OF_TOWERS):
     return tf.raw_ops.IdentityN(input=[own, total])[1]
 
 
@@ -68,8 +67,7 @@ def summing_view(variable: tf.Variable) -> tf.Variable:
     variable: A resource variable of the default graph.
   """
   with tf.init_scope(), _tf_internals.colocate_with(variable):
-    graph = tf1.get_default_graph()
-    with graph.gradient_override_map({'Identity': _SUM_OVER_TOWERS}):
+    with _tf_internals.identity_gradient(_SUM_OVER_TOWERS):
       handle = tf.identity(variable.handle, name='handle')
   return _tf_internals.variable_view(variable, handle)
 

@@ -200,7 +200,7 @@ class TowerRun:
             args=(_tf_internals.regroup(tuple(range(self.num_towers))),))
       self.variables.check_all_taken()
     except RuntimeError as error:
-      if 'merge_call' in str(error) and 'different number' in str(error):
+      if _tf_internals.is_disagreement(error):
         raise RuntimeError(self._disagreement()) from error
       raise
     finally:

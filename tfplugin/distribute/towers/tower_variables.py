@@ -71,7 +71,7 @@ class TowerVariable(_tf_internals.AggregatingVariable):
     _tf_internals.initialize_like(self.get(), self.handle, op)
 
   def _gather_saveables_for_checkpoint(self):
-    return {'VARIABLE_VALUE': self.get()}
+    return {_tf_internals.VARIABLE_VALUE_KEY: self.get()}
 
 
 def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,

@@ -1,0 +1,173 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The ops that TensorFlow makes are those that the functions know."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin._tf_internals import op_types
+from tfplugin._tf_internals import tpu
+
+tf1 = tf.compat.v1
+
+
+@tf.RegisterGradient('TfpluginTestTimesTen')
+def _times_ten(op, *gradients):
+  del op
+  return [10.0 * gradient for gradient in gradients]
+
+
+def _resource_variable():
+  return tf1.get_variable('v', [3], use_resource=True)
+
+
+def _kinds(op):
+  """The functions that say yes to `op`."""
+  return [f.__name__ for f in (
+      op_types.adds_to_variable, op_types.assigns_variable,
+      op_types.reads_variable) if f(op)]
+
+
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_a_variable_is_known_by_its_op(use_resource):
+  with tf.Graph().as_default():
+    variable = tf1.get_variable('v', [], use_resource=use_resource)
+    old = tf1.Variable(1.0, use_resource=use_resource)
+    constant = tf.constant(1.0)
+  assert op_types.is_variable(variable.op)
+  assert op_types.is_variable(old.op)
+  assert not op_types.is_variable(constant.op)
+
+
+def test_a_captured_variable_is_known_and_a_captured_table_is_not():
+  variable = tf.Variable(1.0)
+  table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, 0)
+
+  @tf.function
+  def function():
+    return variable + tf.cast(table.size(), tf.float32)
+
+  captured = [inner.op for _, inner in
+              function.get_concrete_function().graph.captures]
+  assert sorted(map(op_types.is_variable, captured)) == [False, True]
+
+
+@pytest.mark.parametrize('make, kinds', [
+    (lambda v: v.assign_add([1.0] * 3), ['adds_to_variable']),
+    (lambda v: v.assign_sub([1.0] * 3), ['adds_to_variable']),
+    (lambda v: v.assign([1.0] * 3), ['assigns_variable']),
+    (lambda v: v.read_value(), ['reads_variable']),
+    (lambda v: tf.gather(v, [0]), ['reads_variable']),
+    (lambda v: tf1.is_variable_initialized(v), ['reads_variable']),
+    (lambda v: v.scatter_add(tf.IndexedSlices([1.0], [0])), []),
+])
+def test_uses_of_a_variable_are_told_apart(make, kinds):
+  with tf.Graph().as_default():
+    variable = _resource_variable()
+    before = set(variable.handle.consumers())
+    make(variable)
+    made = [op for op in variable.handle.consumers() if op not in before]
+  # An assignment also reads, for what it returns.
+  assert kinds in [_kinds(op) for op in made]
+  assert sum(bool(set(_kinds(op)) - {'reads_variable'}) for op in made) == (
+      kinds in (['adds_to_variable'], ['assigns_variable']))
+
+
+def test_the_shape_of_a_variable_is_a_reading():
+  with tf.Graph().as_default():
+    variable = tf1.get_variable(
+        'v', initializer=tf1.placeholder_with_default([1.0, 2.0], [None]),
+        validate_shape=False, use_resource=True)
+    rows = tf.gather(variable, [0])
+    before = set(variable.handle.consumers())
+    # A gradient of rows has the shape of the variable, which is not static.
+    tf1.gradients(rows, variable)
+    made, = [op for op in variable.handle.consumers() if op not in before]
+  assert _kinds(made) == ['reads_variable']
+
+
+def test_a_mean_tensor_is_known_by_its_variable():
+  with tf.Graph().as_default():
+    tf1.metrics.mean_tensor(tf.ones([2]))
+    sums = [op_types.is_mean_tensor(v) for v in tf1.local_variables()]
+    assert sorted(sums) == [False, True]  # The other one is the count.
+    before = len(sums)
+    tf1.metrics.mean(tf.ones([2]))
+    assert not any(map(op_types.is_mean_tensor,
+                       tf1.local_variables()[before:]))
+
+
+_LOSSES = {
+    'absolute_difference': tf1.losses.absolute_difference,
+    'cosine_distance': lambda *args, **kwargs: tf1.losses.cosine_distance(
+        *args, axis=1, **kwargs),
+    'hinge': tf1.losses.hinge_loss,
+    'huber': tf1.losses.huber_loss,
+    'log': tf1.losses.log_loss,
+    'mean_squared_error': tf1.losses.mean_squared_error,
+    'sigmoid': tf1.losses.sigmoid_cross_entropy,
+    'softmax': tf1.losses.softmax_cross_entropy,
+}
+_REDUCTIONS = tf1.losses.Reduction
+
+
+def _denominators():
+  found = [op_types.mean_loss_denominator(op)
+           for op in tf1.get_default_graph().get_operations()]
+  return [tensor for tensor in found if tensor is not None]
+
+
+@pytest.mark.parametrize('name', sorted(_LOSSES))
+def test_a_mean_loss_has_one_denominator(name):
+  weights = np.array([[1.0], [1.0], [0.0], [2.0]], np.float32)
+  for reduction, count in (
+      (_REDUCTIONS.SUM_BY_NONZERO_WEIGHTS, 1),
+      (_REDUCTIONS.SUM_OVER_BATCH_SIZE, 1),
+      (_REDUCTIONS.MEAN, 1), (_REDUCTIONS.SUM, 0), (_REDUCTIONS.NONE, 0)):
+    with tf.Graph().as_default():
+      ones = tf.ones([4, 2])
+      arguments = {} if name in ('sigmoid', 'softmax') else {'weights': weights}
+      _LOSSES[name](ones, ones, reduction=reduction, **arguments)
+      assert len(_denominators()) == count, reduction
+
+
+def test_the_denominator_is_the_count():
+  with tf.Graph().as_default(), tf1.Session() as session:
+    ones = tf.ones([3, 2])
+    tf1.losses.mean_squared_error(
+        ones, ones, weights=[[1.0], [0.0], [2.0]],
+        reduction=_REDUCTIONS.SUM_BY_NONZERO_WEIGHTS)
+    tf1.losses.mean_squared_error(ones, ones)
+    # Two rows of two columns have a weight; then all three have.
+    assert session.run(_denominators()) == [4.0, 6.0]
+
+
+def test_divisions_that_are_no_mean_losses_have_no_denominator():
+  with tf.Graph().as_default():
+    tf1.metrics.mean(tf.ones([2]))
+    tf1.losses.mean_pairwise_squared_error(tf.ones([2, 3]), tf.ones([2, 3]))
+    tf.math.divide_no_nan(tf.ones([2]), 2.0)
+    assert not _denominators()
+
+
+def test_a_sum_over_tpu_shards_is_known():
+  with tf.Graph().as_default(), tpu.tpu_function.tpu_shard_context(2):
+    total = tf1.tpu.cross_replica_sum(tf.constant(1.0))
+    assert op_types.is_tpu_sum(total.op)
+    assert not op_types.is_tpu_sum(tf.add(1.0, 1.0).op)
+
+
+@pytest.mark.parametrize('identity', [
+    tf.identity, lambda x: tf.identity_n([x])[0],
+    lambda x: tf.raw_ops.IdentityN(input=[x])[0]])
+def test_an_identity_gets_the_gradient(identity):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf.constant(1.0)
+    with op_types.identity_gradient('TfpluginTestTimesTen'):
+      inside = identity(x)
+    outside = identity(x)
+    gradients = [tf1.gradients(y, x)[0] for y in (inside, outside)]
+    assert session.run(gradients) == [10.0, 1.0]

@@ -1,0 +1,125 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What v1 optimizers keep is where the functions look for it."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tfplugin._tf_internals import optimizers
+
+tf1 = tf.compat.v1
+
+
+def _sgd():
+  return tf1.train.GradientDescentOptimizer(0.5)
+
+
+def test_state_is_created_without_an_update():
+  with tf.Graph().as_default():
+    variable = tf1.get_variable('v', [])
+    optimizer = tf1.train.AdamOptimizer()
+    optimizers.create_optimizer_state(optimizer, [variable])
+    assert optimizer.get_slot(variable, 'm') is not None
+    assert len(optimizer.variables()) == 4  # m, v and two powers of beta
+
+
+@pytest.mark.parametrize('make', [
+    tf1.train.AdadeltaOptimizer,
+    lambda rate: tf1.train.AdagradDAOptimizer(rate, global_step=0),
+    tf1.train.AdagradOptimizer,
+    tf1.train.AdamOptimizer,
+    tf1.train.FtrlOptimizer,
+    tf1.train.GradientDescentOptimizer,
+    lambda rate: tf1.train.MomentumOptimizer(rate, 0.9),
+    tf1.train.ProximalAdagradOptimizer,
+    tf1.train.ProximalGradientDescentOptimizer,
+    tf1.train.RMSPropOptimizer,
+])
+def test_every_v1_optimizer_tells_its_learning_rate(make):
+  assert optimizers.learning_rate_of(make(0.25)) == 0.25
+
+
+def test_a_rate_is_called_and_looked_up_inside_a_wrapper():
+  inner = tf1.train.AdamOptimizer(lambda: 0.125)
+  wrapped = tf1.train.SyncReplicasOptimizer(inner, 1)
+  assert optimizers.learning_rate_of(wrapped) == 0.125
+  assert optimizers.learning_rate_of(tf1.train.Optimizer(False, 'o')) is None
+
+
+@pytest.mark.parametrize('wrap', [
+    lambda inner: tf1.train.SyncReplicasOptimizer(inner, 1),
+    tf1.tpu.CrossShardOptimizer,
+    lambda inner: tf1.train.experimental.MixedPrecisionLossScaleOptimizer(
+        inner, 'dynamic'),
+])
+def test_a_wrapper_tells_what_it_holds(wrap):
+  inner = _sgd()
+  assert optimizers.wrapped_optimizer(wrap(inner)) is inner
+  assert optimizers.wrapped_optimizer(inner) is None
+
+
+def test_the_update_in_a_replica_context_tells_its_optimizer():
+  optimizer, met = _sgd(), []
+
+  def inside():
+    variable = tf.Variable(1.0)
+    context = tf.distribute.get_replica_context()
+    context.merge_call = lambda fn, args, kwargs=None: met.append(fn)
+    optimizer.apply_gradients([(tf.constant(1.0), variable)])
+
+  with tf.Graph().as_default():
+    tf.distribute.OneDeviceStrategy('/cpu:0').run(inside)
+  assert [optimizers.optimizer_of_update(fn) for fn in met] == [optimizer]
+  assert optimizers.optimizer_of_update(optimizer.minimize) is None
+  assert optimizers.optimizer_of_update(len) is None
+
+
+@pytest.mark.parametrize('has_variable', [True, False])
+def test_an_optimizer_refuses_to_apply_nothing(has_variable):
+  with tf.Graph().as_default():
+    pairs = [(None, tf1.get_variable('v', []))] if has_variable else []
+    with pytest.raises(ValueError) as info:
+      _sgd().apply_gradients(pairs)
+  assert optimizers.refuses_nothing(info.value)
+  assert not optimizers.refuses_nothing(ValueError('gradients'))
+
+
+def test_an_update_is_applied_in_a_cross_replica_context():
+  strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    variable = tf1.get_variable('v', initializer=[4.0])
+    gradient = strategy.run(lambda: tf.constant([1.0]))
+    update = optimizers.distributed_apply(
+        _sgd(), strategy, [(gradient, variable)], None, None)
+    session.run(tf1.global_variables_initializer())
+    session.run(update)
+    # 4 - 0.5 * (1 + 1)
+    assert [session.run(v)[0] for v in variable.values] == [3.0, 3.0]
+
+
+def test_an_optimizer_without_updates_of_its_own_is_known():
+  class _ByItself(tf1.train.Optimizer):
+
+    def apply_gradients(self, *unused_args, **unused_kwargs):
+      pass
+
+  assert optimizers.implements_updates(_sgd())
+  assert not optimizers.implements_updates(_ByItself(False, 'by_itself'))
+
+
+def test_the_loss_of_an_estimator_is_divided_by_the_replicas():
+  strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
+
+  def divides():
+    variable = tf1.get_variable('v', initializer=1.0)
+    _sgd().compute_gradients(2.0 * variable)
+    return (optimizers.strategy_divides_loss(), optimizers.is_loss_scaled())
+
+  for enabled in (False, True):
+    with tf.Graph().as_default(), strategy.scope():
+      tf1.losses.mean_squared_error([1.0], [1.0])
+      strategy._scale_loss_for_estimator = enabled
+      divided = strategy.run(divides)
+      assert divided == (enabled, enabled)

@@ -1,0 +1,122 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What strategies hand around is what the functions expect."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tests._tf_internals import recording
+from tfplugin._tf_internals import strategies
+
+tf1 = tf.compat.v1
+
+
+def _strategy():
+  return tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
+
+
+def _assign(variable):
+  variable.assign([2.0])
+
+
+def _apply(variable):
+  tf1.train.GradientDescentOptimizer(0.5).apply_gradients(
+      [(tf.constant([1.0]), variable)])
+
+
+@pytest.mark.parametrize('change, expected', [
+    (_assign, True), (_apply, False)])
+def test_an_assignment_is_told_from_an_update(change, expected):
+  strategy = recording.recording_strategy()
+  with strategy.scope():
+    variable = tf.Variable([1.0], aggregation=tf.VariableAggregation.MEAN)
+  strategy.run(tf.function(lambda: change(variable)))
+  updates = strategy.extended.updates
+  assert updates
+  assert {strategies.is_variable_assignment(fn) for fn in updates} == {expected}
+
+
+def test_an_update_by_a_partial_is_no_assignment():
+  assert not strategies.is_variable_assignment(recording.Recorder())
+
+
+def test_replicas_that_differ_in_merge_calls_disagree():
+  def merge_in_replica_0(replica):
+    if replica == 0:
+      tf.distribute.get_replica_context().merge_call(lambda _: None)
+
+  with tf.Graph().as_default(), pytest.raises(RuntimeError) as info:
+    strategies.call_for_each_replica(
+        _strategy(), tf.autograph.experimental.do_not_convert(
+            merge_in_replica_0),
+        args=(strategies.regroup((0, 1)),))
+  assert strategies.is_disagreement(info.value)
+  assert not strategies.is_disagreement(RuntimeError('merge_call'))
+
+
+def test_a_worker_of_several_knows_its_index():
+  alone = tf.distribute.MultiWorkerMirroredStrategy()
+  assert strategies.index_in_cluster(alone.extended) == 0
+  # As in a cluster, where the start of a strategy waits for other workers.
+  assert vars(alone.extended)['_id_in_cluster'] == 0
+  alone.extended._id_in_cluster = 3
+  assert strategies.index_in_cluster(alone.extended) == 3
+  assert strategies.index_in_cluster(_strategy().extended) == 0
+
+
+def test_mixins_come_first_and_the_strategy_keeps_its_name():
+  class _Mixin:
+    pass
+
+  class _ExtendedMixin:
+    pass
+
+  base = _strategy()
+  strategy = strategies.strategy_with_mixins(base, _Mixin, _ExtendedMixin)
+  assert isinstance(strategy, _Mixin)
+  assert isinstance(strategy.extended, _ExtendedMixin)
+  assert type(strategy).__name__ == type(base).__name__
+  assert not isinstance(base.extended, _ExtendedMixin)
+  with strategy.scope():
+    assert tf.distribute.get_strategy() is strategy
+
+
+def test_a_copied_replica_context_is_entered_as_itself():
+  def inside():
+    context = tf.distribute.get_replica_context()
+    copied = strategies.copy_of_replica_context(context)
+    copied.marked = True
+    with copied:
+      assert tf.distribute.get_replica_context() is copied
+      assert copied.replica_id_in_sync_group == (
+          context.replica_id_in_sync_group)
+    assert not hasattr(tf.distribute.get_replica_context(), 'marked')
+
+  _strategy().run(inside)
+
+
+def test_the_function_inside_a_tf_function_is_found():
+  def function():
+    pass
+
+  assert strategies.python_function_of(tf.function(function)) is function
+  assert strategies.python_function_of(function) is function
+
+
+def test_variables_of_several_devices_are_known():
+  with _strategy().scope():
+    assert strategies.is_distributed_variable(tf.Variable(1.0))
+  assert not strategies.is_distributed_variable(tf.Variable(1.0))
+
+
+def test_a_session_fetches_the_value_of_the_first_device():
+  with tf.Graph().as_default(), tf1.Session() as session:
+    value = _strategy().run(
+        lambda: tf.distribute.get_replica_context().replica_id_in_sync_group
+        + tf.constant(5))
+    with pytest.raises(TypeError):
+      session.run(value)
+    strategies.make_fetchable(value)
+    assert session.run(value) == 5

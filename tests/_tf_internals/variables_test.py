@@ -1,0 +1,99 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Handles, initialisers and views of variables do as the functions say."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tfplugin._tf_internals import variables
+
+tf1 = tf.compat.v1
+
+
+def _variable(name, value):
+  return tf1.get_variable(name, initializer=value, use_resource=True)
+
+
+def test_a_variable_starts_from_what_initialises_another():
+  with tf.Graph().as_default(), tf1.Session() as session:
+    other = _variable('other', 3.0)
+    first, second = _variable('first', 1.0), _variable('second', 2.0)
+    variables.initialize_from(first, other.initializer)
+    variables.initialize_like(second, other.handle, other.initializer)
+    session.run([first.initializer, second.initializer])
+    assert session.run([first, second]) == [3.0, 3.0]
+
+
+def test_an_initialiser_that_is_its_own_is_kept():
+  with tf.Graph().as_default():
+    variable, other = _variable('v', 1.0), _variable('other', 2.0)
+    own = variable.initializer
+    variables.initialize_like(variable, other.handle, own)
+    assert variable.initializer is own
+
+
+def test_a_session_fetches_the_graph_element():
+  with tf.Graph().as_default(), tf1.Session() as session:
+    variable = _variable('v', 1.0)
+    element = variables.graph_element(variable)
+    session.run(variable.initializer)
+    assert tf.is_tensor(element)
+    assert session.run(element) == 1.0
+
+
+def test_a_view_reads_through_its_own_handle():
+  with tf.Graph().as_default():
+    variable = _variable('v', 1.0)
+    handle = tf.identity(variable.handle)
+    view = variables.variable_view(variable, handle)
+    assert view.read_value().op.inputs[0].op.inputs[0] is handle
+    assert view.name == variable.name
+    assert view is not variable
+
+
+def test_a_tape_that_records_passes_the_view():
+  variable = tf.Variable(3.0)
+
+  @tf.function
+  def gradient():
+    view = variables.variable_view(variable, tf.identity(variable.handle))
+    with tf.GradientTape() as tape:
+      variables.record_view(variable, view, lambda g: 10.0 * g)
+      value = tf.square(view)
+    return tape.gradient(value, variable)
+
+  assert gradient().numpy() == 60.0  # 10 * 2 * 3
+
+
+def test_a_read_after_an_assignment_sees_it():
+  with tf.Graph().as_default(), tf1.Session() as session:
+    variable = _variable('v', 1.0)
+    update = variable.assign_add(1.0, read_value=False)
+    after = variables.read_after(variable, update)
+    session.run(variable.initializer)
+    assert session.run(after + 0.0) == 2.0
+    session.run(after.op)
+    assert session.run(variable) == 3.0
+
+
+def test_a_variable_in_parts_is_taken_apart():
+  parts = [tf.Variable([1.0], name='part_0'), tf.Variable([2.0], name='part_1')]
+  sharded = variables.sharded_variable.ShardedVariable(parts, name='whole')
+  assert [part is own for part, own in zip(
+      variables.parts_of(sharded), parts)] == [True, True]
+  assert variables.parts_of(parts[0])[0] is parts[0]
+
+
+def test_a_copy_of_the_variable_store_makes_a_variable_again():
+  with tf.Graph().as_default() as graph:
+    tf1.get_variable('v', [])
+    copied = variables.copy_of_variable_store()
+    graph.get_collection_ref(variables.VARIABLE_STORE_KEY)[:] = copied
+    with tf1.variable_scope('', reuse=True):
+      tf1.get_variable('v', [])  # Known to the copy.
+    with pytest.raises(ValueError, match='already exists'):
+      tf1.get_variable('v', [])
+    del graph.get_collection_ref(variables.VARIABLE_STORE_KEY)[:]
+    assert tf1.get_variable('v', []).op.name == 'v_1'

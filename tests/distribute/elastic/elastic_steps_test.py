@@ -1,0 +1,59 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A step of a strategy ends with its communication, whatever it returns."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute.elastic import elastic_average_strategy
+
+tf1 = tf.compat.v1
+
+
+@pytest.mark.parametrize('devices', [None, ['/cpu:0', '/cpu:1']])
+def test_a_step_without_an_estimator_spec_communicates(behavior, devices):
+  del behavior
+
+  def step():
+    w = tf1.get_variable('w', initializer=0.0)
+    train_op = tf1.train.GradientDescentOptimizer(1.0).minimize(-w)
+    return {'loss': w.value() * 2.0, 'train': train_op, 'nothing': None}
+
+  strategy = elastic_average_strategy.ElasticAverageStrategy(
+      communication_period=2, moving_rate=0.25, devices=devices)
+  with tf.Graph().as_default(), strategy.scope():
+    result = strategy.run(tf.autograph.experimental.do_not_convert(step))
+    assert result['nothing'] is None
+    train = strategy.group(result['train'])
+    w, = tf1.global_variables()
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(tf1.local_variables_initializer())
+      losses = strategy.experimental_local_results(result['loss'])
+      for _ in range(3):  # Which does not train.
+        assert set(session.run(list(losses))) == {0.0}
+      center = 0.0
+      for index in range(1, 3):
+        session.run(train)
+        # A copy: 1, 2; each gives a quarter of 2.
+        center = 0.5 * len(devices or '1') if index == 2 else 0.0
+        assert session.run(w.read_value()) == center
+      assert set(session.run(list(losses))) == {2 * (2 - 0.5)}
+
+
+@pytest.mark.parametrize('devices', [None, ['/cpu:0', '/cpu:1']])
+def test_a_step_that_returns_nothing_of_its_training_is_refused(
+    behavior, devices):
+  del behavior
+
+  def step():
+    w = tf1.get_variable('w', initializer=0.0)
+    tf1.train.GradientDescentOptimizer(1.0).minimize(-w)
+    return w.value()
+
+  strategy = elastic_average_strategy.ElasticAverageStrategy(devices=devices)
+  with tf.Graph().as_default(), strategy.scope():
+    with pytest.raises(RuntimeError, match='Return the result of `minimize`'):
+      strategy.run(tf.autograph.experimental.do_not_convert(step))

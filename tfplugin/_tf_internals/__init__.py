@@ -1,0 +1,148 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The only place where tfplugin uses names that TensorFlow keeps private.
+
+Each function names the private part it reaches and says why no public API
+serves. There is a module for each part of TensorFlow; other code imports this
+package alone.
+"""
+
+from __future__ import annotations
+
+from tfplugin._tf_internals.graphs import add_control_inputs
+from tfplugin._tf_internals.graphs import branch_or_loop
+from tfplugin._tf_internals.graphs import colocate_with
+from tfplugin._tf_internals.graphs import device_functions
+from tfplugin._tf_internals.graphs import is_compiled
+from tfplugin._tf_internals.graphs import order_before_variable_reads
+from tfplugin._tf_internals.graphs import private_train_ops
+from tfplugin._tf_internals.graphs import private_variables
+from tfplugin._tf_internals.graphs import redirect_input
+from tfplugin._tf_internals.keras import batch_norm_moments
+from tfplugin._tf_internals.keras import is_keras_inference
+from tfplugin._tf_internals.keras import keras_means_of_losses
+from tfplugin._tf_internals.keras import keras_module_of
+from tfplugin._tf_internals.op_types import adds_to_variable
+from tfplugin._tf_internals.op_types import assigns_variable
+from tfplugin._tf_internals.op_types import identity_gradient
+from tfplugin._tf_internals.op_types import is_mean_tensor
+from tfplugin._tf_internals.op_types import is_tpu_sum
+from tfplugin._tf_internals.op_types import is_variable
+from tfplugin._tf_internals.op_types import mean_loss_denominator
+from tfplugin._tf_internals.op_types import reads_variable
+from tfplugin._tf_internals.optimizers import create_optimizer_state
+from tfplugin._tf_internals.optimizers import distributed_apply
+from tfplugin._tf_internals.optimizers import implements_updates
+from tfplugin._tf_internals.optimizers import is_loss_scaled
+from tfplugin._tf_internals.optimizers import learning_rate_of
+from tfplugin._tf_internals.optimizers import optimizer_of_update
+from tfplugin._tf_internals.optimizers import refuses_nothing
+from tfplugin._tf_internals.optimizers import strategy_divides_loss
+from tfplugin._tf_internals.optimizers import wrapped_optimizer
+from tfplugin._tf_internals.saving import arguments_of_saver
+from tfplugin._tf_internals.saving import CopiesSaveable
+from tfplugin._tf_internals.saving import make_sliceable
+from tfplugin._tf_internals.saving import save_slice_info_of
+from tfplugin._tf_internals.saving import set_save_slice_info
+from tfplugin._tf_internals.saving import split_of
+from tfplugin._tf_internals.saving import VARIABLE_VALUE_KEY
+from tfplugin._tf_internals.strategies import AggregatingVariable
+from tfplugin._tf_internals.strategies import call_for_each_replica
+from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
+from tfplugin._tf_internals.strategies import copy_of_replica_context
+from tfplugin._tf_internals.strategies import index_in_cluster
+from tfplugin._tf_internals.strategies import is_disagreement
+from tfplugin._tf_internals.strategies import is_distributed_variable
+from tfplugin._tf_internals.strategies import is_variable_assignment
+from tfplugin._tf_internals.strategies import make_fetchable
+from tfplugin._tf_internals.strategies import MirroredExtended
+from tfplugin._tf_internals.strategies import MirroredReplicaContext
+from tfplugin._tf_internals.strategies import MirroredVariable
+from tfplugin._tf_internals.strategies import ParameterServerStrategyExtended
+from tfplugin._tf_internals.strategies import python_function_of
+from tfplugin._tf_internals.strategies import regroup
+from tfplugin._tf_internals.strategies import select_replica
+from tfplugin._tf_internals.strategies import strategy_with_mixins
+from tfplugin._tf_internals.strategies import SyncOnReadVariable
+from tfplugin._tf_internals.tpu import number_of_tpu_shards
+from tfplugin._tf_internals.tpu import tpu_function
+from tfplugin._tf_internals.variables import copy_of_variable_store
+from tfplugin._tf_internals.variables import graph_element
+from tfplugin._tf_internals.variables import initialize_from
+from tfplugin._tf_internals.variables import initialize_like
+from tfplugin._tf_internals.variables import parts_of
+from tfplugin._tf_internals.variables import read_after
+from tfplugin._tf_internals.variables import record_view
+from tfplugin._tf_internals.variables import ResourceVariable
+from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
+from tfplugin._tf_internals.variables import variable_view
+
+__all__ = (
+    'AggregatingVariable',
+    'CollectiveAllReduceExtended',
+    'CopiesSaveable',
+    'MirroredExtended',
+    'MirroredReplicaContext',
+    'MirroredVariable',
+    'ParameterServerStrategyExtended',
+    'ResourceVariable',
+    'SyncOnReadVariable',
+    'VARIABLE_STORE_KEY',
+    'VARIABLE_VALUE_KEY',
+    'add_control_inputs',
+    'adds_to_variable',
+    'arguments_of_saver',
+    'assigns_variable',
+    'batch_norm_moments',
+    'branch_or_loop',
+    'call_for_each_replica',
+    'colocate_with',
+    'copy_of_replica_context',
+    'copy_of_variable_store',
+    'create_optimizer_state',
+    'device_functions',
+    'distributed_apply',
+    'graph_element',
+    'identity_gradient',
+    'implements_updates',
+    'index_in_cluster',
+    'initialize_from',
+    'initialize_like',
+    'is_compiled',
+    'is_disagreement',
+    'is_distributed_variable',
+    'is_keras_inference',
+    'is_loss_scaled',
+    'is_mean_tensor',
+    'is_tpu_sum',
+    'is_variable',
+    'is_variable_assignment',
+    'keras_means_of_losses',
+    'keras_module_of',
+    'learning_rate_of',
+    'make_fetchable',
+    'make_sliceable',
+    'mean_loss_denominator',
+    'number_of_tpu_shards',
+    'optimizer_of_update',
+    'order_before_variable_reads',
+    'parts_of',
+    'private_train_ops',
+    'private_variables',
+    'python_function_of',
+    'read_after',
+    'reads_variable',
+    'record_view',
+    'redirect_input',
+    'refuses_nothing',
+    'regroup',
+    'save_slice_info_of',
+    'select_replica',
+    'set_save_slice_info',
+    'split_of',
+    'strategy_divides_loss',
+    'strategy_with_mixins',
+    'tpu_function',
+    'variable_view',
+    'wrapped_optimizer',
+)

@@ -1,0 +1,146 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The reductions of Keras, its batch normalisation, and its functions."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+# Held while methods of a class of Keras are replaced.
+_LOCK = threading.RLock()
+
+
+@contextlib.contextmanager
+def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
+  """Lets Keras losses be means where there is a strategy.
+
+  Inside any strategy a `tf.keras.losses.Loss` refuses its default reduction,
+  since most strategies would add the means of the replicas up. No argument of a
+  loss changes that: a private method decides, and is replaced for a while.
+
+  Args:
+    applies: Whether the current thread is to use it.
+  """
+  base, reduction = tf.keras.losses.Loss, tf.keras.losses.Reduction
+  decide = base._get_reduction
+
+  def decide_with(loss):
+    if not applies():
+      return decide(loss)
+    return (reduction.SUM_OVER_BATCH_SIZE if loss.reduction == reduction.AUTO
+            else loss.reduction)
+
+  with _LOCK:
+    base._get_reduction = decide_with
+    try:
+      yield
+    finally:
+      base._get_reduction = decide
+
+
+@contextlib.contextmanager
+def batch_norm_moments(moments: Callable, applies: Callable[[], bool],
+                       ) -> Iterator[None]:
+  """Lets batch normalisation in training use the moments of `moments`.
+
+  A layer takes them from a private method, or from a fused kernel that knows
+  of no other rows than its own. Only some classes have an argument to change
+  that, and a model that is to stay as it is does not use it. So the methods of
+  the base class are replaced for a while, for all threads; hence the lock, and
+  `applies`.
+
+  Args:
+    moments: Takes the inputs, the axes to reduce, whether to keep them, and a
+      mask or None; returns mean, variance and the number of elements.
+    applies: Whether the current thread is to use it.
+  """
+  # Of all batch normalisation of Keras and of `tf.layers`.
+  base = tf.keras.layers.BatchNormalization.__base__
+  calculate, fused = base._calculate_mean_and_var, base._fused_batch_norm
+
+  def calculate_with(layer, inputs, reduction_axes, keep_dims, mask=None):
+    if not applies():
+      return calculate(layer, inputs, reduction_axes, keep_dims, mask)
+    if layer.virtual_batch_size is not None:
+      raise ValueError(
+          '`virtual_batch_size` must not be set where batch normalisation '
+          'takes its moments from the whole batch. Received: '
+          f'{layer.virtual_batch_size} in {layer.name!r}. Leave out one of '
+          'the two.')
+    return moments(inputs, reduction_axes, keep_dims, mask)[:2]
+
+  def fused_with(layer, inputs, mask, training):
+    if not applies() or tf.get_static_value(training) in (0, False):
+      return fused(layer, inputs, mask, training)
+    return _batch_norm_as_if_fused(layer, inputs, training, moments)
+
+  with _LOCK:
+    base._calculate_mean_and_var = calculate_with
+    base._fused_batch_norm = fused_with
+    try:
+      yield
+    finally:
+      base._calculate_mean_and_var = calculate
+      base._fused_batch_norm = fused
+
+
+def keras_module_of(fn: Callable) -> Optional[str]:
+  """Returns the module of Keras that `fn` is from, or None.
+
+  A Keras optimizer updates variables by functions that have no public class to
+  be known by.
+
+  Args:
+    fn: The function that `extended.update` was given.
+  """
+  module = getattr(fn, '__module__', None) or ''
+  return module if module.split('.')[0] == 'keras' else None
+
+
+def is_keras_inference(fn: Callable) -> bool:
+  """Whether `fn` is a step of `Model.evaluate` or `Model.predict`.
+
+  Keras hands it to a strategy without a sign; the names of the methods around
+  its definition alone tell it from a step of training.
+
+  Args:
+    fn: The function that a strategy calls for each replica.
+  """
+  makers = ('make_test_function', 'make_predict_function')
+  return any(part in makers
+             for part in getattr(fn, '__qualname__', '').split('.'))
+
+
+def _batch_norm_as_if_fused(layer, inputs: tf.Tensor, training,
+                            moments: Callable) -> tf.Tensor:
+  """Normalises as the fused kernel does, with the moments of `moments`.
+
+  Other than without a fused kernel, the moving variance is unbiased.
+  """
+  x = tf.cast(inputs, layer._param_dtype)
+  axes = [axis for axis in range(x.shape.rank) if axis not in layer.axis]
+  mean, variance, count = moments(x, axes, True)
+  unbiased = variance * count / tf.maximum(count - 1, 1)
+  training = tf.cast(training, tf.bool)
+  momentum = tf.where(training, layer.momentum, 1.0)
+  for variable, value in ((layer.moving_mean, mean),
+                          (layer.moving_variance, unbiased)):
+    layer.add_update(layer._assign_moving_average(
+        variable, tf.reshape(value, variable.shape), momentum, None))
+
+  def broadcast(parameter):
+    return None if parameter is None else tf.reshape(
+        parameter, [-1 if axis in layer.axis else 1
+                    for axis in range(x.shape.rank)])
+
+  outputs = tf.nn.batch_normalization(
+      x, tf.where(training, mean, broadcast(layer.moving_mean)),
+      tf.where(training, variance, broadcast(layer.moving_variance)),
+      broadcast(layer.beta), broadcast(layer.gamma), layer.epsilon)
+  return tf.cast(outputs, inputs.dtype)

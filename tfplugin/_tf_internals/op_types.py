@@ -1,0 +1,121 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The types of the ops that TensorFlow's public functions make.
+
+A function is documented by its result; the ops that it adds to a graph are
+private. A graph that is built can be read by their types only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+import tensorflow as tf
+
+# The data of a captured handle; see `is_variable`.
+from tensorflow.python.ops import handle_data_util
+
+tf1 = tf.compat.v1
+
+_ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
+_READS = ('ReadVariableOp', 'ResourceGather', 'VariableShape',
+          'VarIsInitializedOp')
+# The name of the division in every mean of `tf.compat.v1.losses`.
+_DIVISION = re.compile(r'(^|/)value(_\d+)?$')
+# The name of the variable that `tf.compat.v1.metrics.mean_tensor` adds up in.
+_MEAN_TENSOR = '/total_tensor'
+
+
+def is_variable(op: tf.Operation) -> bool:
+  """Whether `op` yields a variable's handle or ref, captured ones included.
+
+  A tensor does not tell publicly whether it is the handle of a variable.
+
+  Args:
+    op: An operation of a graph.
+  """
+  if op.type in ('VarHandleOp', 'VariableV2', 'Variable'):
+    return True
+  if op.type != 'Placeholder' or op.outputs[0].dtype != tf.resource:
+    return False
+  # A variable's handle knows the shape of the value; a table's does not.
+  data = handle_data_util.get_resource_handle_data(op.outputs[0])
+  return data.is_set and bool(data.shape_and_type)
+
+
+def adds_to_variable(op: tf.Operation) -> bool:
+  """Whether `op` is `assign_add` or `assign_sub`; input 1 is the summand.
+
+  Args:
+    op: A consumer of a variable's handle.
+  """
+  return op.type in _ADDITIONS
+
+
+def assigns_variable(op: tf.Operation) -> bool:
+  """Whether `op` is `assign`; input 1 is the new value.
+
+  Args:
+    op: A consumer of a variable's handle.
+  """
+  return op.type == 'AssignVariableOp'
+
+
+def reads_variable(op: tf.Operation) -> bool:
+  """Whether `op` leaves a variable as it is.
+
+  Args:
+    op: A consumer of a variable's handle.
+  """
+  return op.type in _READS
+
+
+def is_mean_tensor(variable: tf.Variable) -> bool:
+  """Whether `variable` is the sum in a `tf.compat.v1.metrics.mean_tensor`.
+
+  Nothing but its name tells it from the sums of other metrics.
+
+  Args:
+    variable: A variable of a metric.
+  """
+  return variable.op.name.endswith(_MEAN_TENSOR)
+
+
+def mean_loss_denominator(op: tf.Operation) -> Optional[tf.Tensor]:
+  """Returns the count, if `op` divides a sum of losses by it, or None.
+
+  The reductions of `tf.compat.v1.losses` do not return the count.
+
+  Args:
+    op: An operation of a graph.
+  """
+  if (op.type == 'DivNoNan' and _DIVISION.search(op.name)
+      # Not a count for each row, as `mean_pairwise_squared_error` has.
+      and op.inputs[1].shape.rank == 0
+      # Not the value of a metric: a metric divides the values of variables.
+      and op.inputs[0].op.type == 'Sum'):
+    return op.inputs[1]
+  return None
+
+
+def is_tpu_sum(op: tf.Operation) -> bool:
+  """Whether `op` is a `tf.compat.v1.tpu.cross_replica_sum`.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type == 'CrossReplicaSum'
+
+
+def identity_gradient(name: str):
+  """Gives the identities of a `with` block the gradient registered as `name`.
+
+  `gradient_override_map` asks for the types of ops; `tf.identity` and
+  `tf.identity_n` do not promise any.
+
+  Args:
+    name: The name that `tf.RegisterGradient` was given.
+  """
+  return tf1.get_default_graph().gradient_override_map(
+      {'Identity': name, 'IdentityN': name})

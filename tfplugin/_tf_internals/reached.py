@@ -1,0 +1,224 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The private names of TensorFlow that this project uses and overrides.
+
+`moved()` lists those that the installed TensorFlow lacks, without a graph. This
+file imports none of the others, so that it can be run by its path when the
+others cannot be imported with another TensorFlow. A test keeps it complete. The
+types of ops, and texts of errors, are tested beside the functions that know
+them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+_DISTRIBUTE = 'tensorflow.python.distribute'
+_ESTIMATOR = 'tensorflow_estimator.python.estimator'
+_VARIABLES = 'tensorflow.python.ops.resource_variable_ops'
+
+# Module or class: its members that are imported or used.
+NAMES = {
+    f'{_DISTRIBUTE}.collective_all_reduce_strategy':
+        'CollectiveAllReduceExtended',
+    f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
+        '_id_in_cluster',
+    f'{_DISTRIBUTE}.distribute_lib.ReplicaContextBase': '_thread_context',
+    f'{_DISTRIBUTE}.distribute_lib.StrategyBase': '_extended',
+    f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
+        '_container_strategy _container_strategy_weakref _local_results',
+    f'{_DISTRIBUTE}.distribute_utils':
+        'get_loss_reduction is_distributed_variable regroup select_replica',
+    f'{_DISTRIBUTE}.mirrored_run':
+        '_MirroredReplicaContext call_for_each_replica',
+    f'{_DISTRIBUTE}.mirrored_strategy': 'MirroredExtended',
+    f'{_DISTRIBUTE}.mirrored_strategy.MirroredExtended': '_devices',
+    f'{_DISTRIBUTE}.parameter_server_strategy':
+        'ParameterServerStrategyExtended',
+    f'{_DISTRIBUTE}.parameter_server_strategy.ParameterServerStrategyExtended':
+        '_cluster_spec _compute_devices _create_var_creator '
+        '_in_multi_worker_mode _num_replicas_in_sync _parameter_devices '
+        '_task_id _task_type _variable_device _worker_device',
+    f'{_DISTRIBUTE}.ps_values': 'AggregatingVariable',
+    f'{_DISTRIBUTE}.sharded_variable': 'ShardedVariableMixin',
+    f'{_DISTRIBUTE}.sharded_variable.ShardedVariableMixin':
+        '_sharded_container',
+    f'{_DISTRIBUTE}.values': 'MirroredVariable PerReplica SyncOnReadVariable',
+    f'{_DISTRIBUTE}.values.DistributedVariable':
+        '_get _get_on_device_or_primary _primary',
+    'tensorflow.keras.layers.BatchNormalization':
+        '_assign_moving_average _calculate_mean_and_var _fused_batch_norm '
+        '_param_dtype',
+    'tensorflow.keras.losses.Loss': '_get_reduction',
+    'tensorflow.python.eager.record': 'could_possibly_record record_operation',
+    'tensorflow.python.eager.tape': 'variable_accessed',
+    'tensorflow.python.framework.func_graph': 'FuncGraph',
+    'tensorflow.python.framework.ops': '_as_graph_element colocate_with',
+    'tensorflow.python.framework.ops.Graph':
+        '_collections _device_functions_outer_to_inner '
+        '_get_control_flow_context',
+    'tensorflow.python.framework.ops.Operation':
+        '_add_control_input _add_control_inputs _update_input',
+    'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
+    'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
+    _VARIABLES: 'ResourceVariable',
+    f'{_VARIABLES}.BaseResourceVariable':
+        '_cached_value _handle _initializer_op _lazy_read _save_slice_info',
+    f'{_VARIABLES}.ResourceVariable': '_graph_element',
+    'tensorflow.python.ops.variable_scope':
+        '_VARSTORE_KEY _VariableStore _get_default_variable_store',
+    'tensorflow.python.ops.variable_scope._VariableStore':
+        '_partitioned_vars _vars',
+    'tensorflow.python.ops.variables.Variable':
+        '_gather_saveables_for_checkpoint _get_save_slice_info '
+        '_set_save_slice_info',
+    'tensorflow.python.tpu.tpu_function':
+        'get_tpu_context tpu_shard_context',
+    'tensorflow.python.tpu.tpu_optimizer.CrossShardOptimizer':
+        '_group_assignment _opt _reduction',
+    'tensorflow.python.trackable.base': 'VARIABLE_VALUE_KEY',
+    'tensorflow.python.trackable.base.Trackable': '_track_trackable',
+    'tensorflow.python.training.adam.AdamOptimizer': '_lr',
+    'tensorflow.python.training.experimental.loss_scale_optimizer.'
+    'MixedPrecisionLossScaleOptimizer': '_optimizer',
+    'tensorflow.python.training.gradient_descent.GradientDescentOptimizer':
+        '_learning_rate',
+    'tensorflow.python.training.optimizer.Optimizer':
+        '_apply_dense _create_slots _distributed_apply '
+        '_is_loss_scaled_by_optimizer _resource_apply_dense _use_locking',
+    'tensorflow.python.training.saver.Saver': '_var_list',
+    'tensorflow.python.training.saving.saveable_object':
+        'SaveSpec SaveableObject',
+    f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',
+}
+
+# Class of TensorFlow: the methods that a class of this project overrides, with
+# their parameters; an attribute has none.
+OVERRIDES = {
+    f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
+        {'_initialize_local_devices': 'self cluster_resolver worker_device'},
+    f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceStrategy':
+        {'_collective_key_base': ''},
+    f'{_DISTRIBUTE}.distribute_lib.StrategyBase':
+        {'_scale_loss_for_estimator': ''},
+    f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
+        {'_allow_variable_partition': 'self'},
+    f'{_DISTRIBUTE}.mirrored_run._MirroredReplicaContext':
+        {'_merge_call': 'self fn args kwargs'},
+    f'{_DISTRIBUTE}.mirrored_strategy.MirroredExtended': {
+        '_batch_reduce_to': 'self reduce_op value_destination_pairs options',
+        '_call_for_each_replica': 'self fn args kwargs',
+        '_create_variable': 'self next_creator kwargs',
+        '_get_variable_creator_initial_value':
+            'self replica_id device primary_var kwargs',
+        '_update': 'self var fn args kwargs group',
+        '_use_merge_call': 'self',
+    },
+    f'{_DISTRIBUTE}.parameter_server_strategy.ParameterServerStrategyExtended':
+        {
+            '_batch_reduce_to':
+                'self reduce_op value_destination_pairs options',
+            '_call_for_each_replica': 'self fn args kwargs',
+            '_create_var_creator': 'self next_creator kwargs',
+            '_create_variable': 'self next_creator kwargs',
+            '_reduce_to': 'self reduce_op value destinations options',
+            '_update': 'self var fn args kwargs group',
+            '_update_non_slot': 'self colocate_with fn args kwargs group',
+            '_validate_colocate_with_variable': 'self colocate_with_variable',
+        },
+    f'{_DISTRIBUTE}.ps_values.AggregatingVariable':
+        {'_gather_saveables_for_checkpoint': 'self', '_v': ''},
+    f'{_DISTRIBUTE}.values.DistributedVariable': {
+        '_get_replica': 'self replica_id',
+        '_set_save_slice_info': 'self save_slice_info',
+        '_shared_name': '',
+        '_update_cross_replica': 'self update_fn value kwargs',
+    },
+    f'{_DISTRIBUTE}.values.MirroredVariable': {
+        '_gather_saveables_for_checkpoint': 'self',
+        '_get_cross_replica': 'self',
+        '_update_replica': 'self update_fn value kwargs',
+    },
+    f'{_DISTRIBUTE}.values.SyncOnReadVariable': {'_get_cross_replica': 'self'},
+    f'{_VARIABLES}.BaseResourceVariable': {'_initializer_op': ''},
+    f'{_VARIABLES}.ResourceVariable': {'_initializer_op': ''},
+    'tensorflow.python.ops.variables.Variable': {
+        '_gather_saveables_for_checkpoint': 'self',
+        '_set_save_slice_info': 'self save_slice_info',
+    },
+    'tensorflow.python.training.optimizer.Optimizer':
+        {'_create_slots': 'self var_list'},
+    f'{_ESTIMATOR}.estimator.Estimator':
+        {'_assert_members_are_not_overridden': 'self'},
+    f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': {
+        '_augment_model_fn': 'self model_fn batch_axis',
+        '_call_input_fn': 'self input_fn mode input_context',
+    },
+}
+
+
+def moved() -> list[str]:
+  """Returns a line for each name that is not where this project looks for it.
+
+  Empty with the TensorFlow that this project is made for.
+  """
+  lines = []
+  for owner, names in NAMES.items():
+    lines += _missing(owner, names.split())
+  for owner, methods in OVERRIDES.items():
+    missing = _missing(owner, methods)
+    lines += missing or [
+        f'{owner}.{name} takes ({found}), not ({wanted})'
+        for name, wanted in methods.items()
+        if (found := parameters(pkgutil.resolve_name(owner), name)) != wanted]
+  return lines
+
+
+def parameters(owner: type, name: str) -> str:
+  """Returns the names of a method's parameters, '' for another attribute.
+
+  Args:
+    owner: The class.
+    name: The name of the method.
+  """
+  method = getattr(owner, name, None)
+  return ' '.join(inspect.signature(method).parameters) if inspect.isfunction(
+      method) else ''
+
+
+def knows(owner: object, name: str) -> bool:
+  """Whether a module or class has `name`, or sets it in its instances.
+
+  Args:
+    owner: The module or class.
+    name: The name of a member.
+  """
+  return hasattr(owner, name) or any(
+      name in function.__code__.co_names
+      for base in getattr(owner, '__mro__', ()) for function in functions(base))
+
+
+def functions(owner: type) -> Iterator[object]:
+  """Yields the functions of a class, properties' and decorated ones included.
+
+  Args:
+    owner: The class; its bases are left out.
+  """
+  for member in vars(owner).values():
+    for part in ((member.fget, member.fset) if isinstance(member, property)
+                 else (member,)):
+      function = inspect.unwrap(getattr(part, '__func__', part))
+      if inspect.isfunction(function):
+        yield function
+
+
+def _missing(owner: str, names: Iterable[str]) -> list[str]:
+  """Returns a line for each of `names` that `owner` lacks."""
+  try:
+    found = pkgutil.resolve_name(owner)
+  except (AttributeError, ImportError):
+    return [f'{owner} is gone']
+  return [f'{owner}.{name} is gone' for name in names if not knows(found, name)]

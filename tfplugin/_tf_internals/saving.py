@@ -1,0 +1,167 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of variables and copies of variables, as checkpoints see them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+# Whether a variable has a copy per device.
+from tensorflow.python.distribute import distribute_utils
+
+# The key of a variable's value in a checkpoint of objects.
+from tensorflow.python.trackable.base import (
+  VARIABLE_VALUE_KEY as VARIABLE_VALUE_KEY,
+)
+
+# `Saver` and `Checkpoint` save a variable by such an object.
+from tensorflow.python.training.saving import saveable_object
+
+tf1 = tf.compat.v1
+
+
+def set_save_slice_info(variable: tf.Variable, save_slice_info) -> None:
+  """Marks `variable` as a slice of a partitioned variable, for the Saver.
+
+  `get_variable` does so privately, with the variable that it returned.
+
+  Args:
+    variable: A part of a partitioned variable.
+    save_slice_info: A `tf.Variable.SaveSliceInfo`.
+  """
+  variable._set_save_slice_info(save_slice_info)
+
+
+def save_slice_info_of(variable: tf.Variable):
+  """Returns the `SaveSliceInfo` of a part, or None for a whole variable.
+
+  `tf.Variable` has a private getter only.
+
+  Args:
+    variable: A variable, perhaps a part of a partitioned one.
+  """
+  return variable._get_save_slice_info()
+
+
+def split_of(variable: tf.Variable):
+  """Returns (whole, axes split) of a partitioned variable's part, or None.
+
+  `whole` is the same for all parts, and can be a key. The partitioned variable
+  tells both publicly, but cannot be found from a part; a part carries both in
+  private attributes.
+
+  Args:
+    variable: Any variable.
+  """
+  # A weak reference; eager variables need not have unique names.
+  whole = getattr(variable, '_sharded_container', lambda: None)()
+  if whole is not None:
+    return id(whole), (0,)
+  variable = getattr(variable, '_primary', variable)
+  info = getattr(variable, '_save_slice_info', None)
+  if info is None:
+    return None
+  axes = tuple(axis for axis, (full, part) in enumerate(
+      zip(info.full_shape, info.var_shape)) if full != part)
+  return info.full_name, axes
+
+
+def arguments_of_saver(saver: tf1.train.Saver) -> tuple:
+  """Returns the `var_list` of a Saver and its other arguments.
+
+  To make one like it for other variables; a Saver keeps them privately.
+
+  Args:
+    saver: A Saver of variables, built or not.
+  """
+  names = ('reshape', 'sharded', 'max_to_keep', 'keep_checkpoint_every_n_hours',
+           'name', 'restore_sequentially', 'allow_empty', 'write_version',
+           'pad_step_number', 'save_relative_paths', 'filename')
+  return saver._var_list, {name: getattr(saver, '_' + name) for name in names}
+
+
+class CopiesSaveable(saveable_object.SaveableObject):
+  """Saves one variable, and restores it into several.
+
+  A distributed variable tells a checkpoint how by an object of a class that is
+  not public.
+  """
+
+  def __init__(self, copies: Sequence[tf.Variable], primary: tf.Variable,
+               name: str):
+    """Takes the variables.
+
+    Args:
+      copies: The variables to restore.
+      primary: The variable to save.
+      name: The key in the checkpoint.
+    """
+    self._copies = copies
+    spec = saveable_object.SaveSpec(
+        primary.read_value, '', name, dtype=primary.dtype,
+        device=primary.device)
+    super().__init__(primary.read_value, [spec], name)
+
+  def restore(self, restored_tensors, restored_shapes):
+    """Returns an op that assigns the restored value to every variable."""
+    del restored_shapes
+    restored, = restored_tensors
+    return tf.group(*[v.assign(restored, read_value=False)
+                      for v in self._copies])
+
+
+class _SlicedVariable(saveable_object.SaveableObject):
+  """A variable of several devices that a Saver saves as a slice.
+
+  A Saver reads and restores the slices of a partitioned variable through their
+  handle, but several devices have no handle in common. A SaveableObject is
+  asked for the value instead.
+  """
+
+  @property
+  def specs(self):
+    return self._saveable.specs
+
+  def restore(self, restored_tensors, restored_shapes):
+    return self._saveable.restore(restored_tensors, restored_shapes)
+
+  @functools.cached_property
+  def _saveable(self):
+    info = self._get_save_slice_info()
+    saveable = self._gather_saveables_for_checkpoint()[VARIABLE_VALUE_KEY](
+        info.full_name)
+    for spec in saveable.specs:
+      spec.slice_spec = info.spec
+    return saveable
+
+
+class _SliceableVariable:
+  """Goes in front of the class of a variable of several devices."""
+
+  def _set_save_slice_info(self, save_slice_info):
+    super()._set_save_slice_info(save_slice_info)
+    self.__class__ = _subclass(type(self), _SlicedVariable)
+
+
+@functools.cache
+def _subclass(*bases: type) -> type:
+  """One class for the same bases, named like TensorFlow's variable class."""
+  (variable,) = [base for base in bases if issubclass(base, tf.Variable)]
+  return type(variable.__name__, bases, {})
+
+
+def make_sliceable(variable: tf.Variable) -> None:
+  """Lets a variable of several devices be a part of a partitioned one.
+
+  TensorFlow's strategies with a copy per device have no partitioned variables,
+  as a Saver could not save them. The methods that a Saver calls are private.
+
+  Args:
+    variable: A new variable, made in a graph; others are left alone.
+  """
+  if (distribute_utils.is_distributed_variable(variable) and
+      not tf1.executing_eagerly_outside_functions()):
+    variable.__class__ = _subclass(_SliceableVariable, type(variable))

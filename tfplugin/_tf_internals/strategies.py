@@ -1,0 +1,165 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The classes, contexts and values of distribution strategies."""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from typing import Callable
+
+import tensorflow as tf
+
+# Values of all replicas as one.
+from tensorflow.python.distribute import distribute_utils
+
+# Runs a function once per replica, each in its thread, up to each `merge_call`.
+from tensorflow.python.distribute import mirrored_run
+
+# The values and variables of several devices.
+from tensorflow.python.distribute import values
+
+# The public strategies cannot be given an extended class.
+from tensorflow.python.distribute.collective_all_reduce_strategy import (
+  CollectiveAllReduceExtended as CollectiveAllReduceExtended,
+)
+from tensorflow.python.distribute.mirrored_strategy import (
+  MirroredExtended as MirroredExtended,
+)
+
+# The public strategies cannot be given an extended class, and no public class
+# implements between-graph parameter servers.
+from tensorflow.python.distribute.parameter_server_strategy import (
+  ParameterServerStrategyExtended as ParameterServerStrategyExtended,
+)
+
+# The variable of a strategy that keeps one copy for all replicas.
+from tensorflow.python.distribute.ps_values import (
+  AggregatingVariable as AggregatingVariable,
+)
+
+tf1 = tf.compat.v1
+
+# A variable with a component per device; optimizers know how to update it.
+MirroredVariable = values.MirroredVariable
+# A variable with a component per device, reduced when it is read as a whole.
+SyncOnReadVariable = values.SyncOnReadVariable
+call_for_each_replica = mirrored_run.call_for_each_replica
+# A replica context that pauses the replica's thread in `merge_call`; the public
+# API gives no way to run something around the pause.
+MirroredReplicaContext = mirrored_run._MirroredReplicaContext
+# Makes one structure of the arguments that each replica passes to `merge_call`.
+regroup = distribute_utils.regroup
+# The reverse: the part of a structure that belongs to one replica.
+select_replica = distribute_utils.select_replica
+
+
+def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
+  """Returns a strategy like `strategy` whose methods pass two mixins first.
+
+  A strategy's behaviour is in the class of its private `_extended`; no public
+  API takes a substitute for it. The new class keeps the name of the old one:
+  Estimator recognises some strategies by it.
+
+  Args:
+    strategy: Any strategy; it is not changed.
+    strategy_mixin: Goes in front of its class.
+    extended_mixin: Goes in front of the class of its `extended`.
+  """
+  def renew(instance, mixin):
+    cls = type(instance)
+    new = object.__new__(type(cls.__name__, (mixin, cls), {}))
+    new.__dict__.update(instance.__dict__)
+    return new
+
+  result = renew(strategy, strategy_mixin)
+  result._extended = renew(strategy.extended, extended_mixin)
+  result._extended._container_strategy_weakref = weakref.ref(result)
+  return result
+
+
+def copy_of_replica_context(context: tf.distribute.ReplicaContext,
+                            ) -> tf.distribute.ReplicaContext:
+  """Returns a replica context of the same class and replica.
+
+  The public constructors of its subclasses differ, and a context refers to
+  itself in a private field; in a plain copy it would be the old one.
+
+  Args:
+    context: The current replica context.
+  """
+  copied = copy.copy(context)
+  copied._thread_context = type(context._thread_context)(copied)
+  return copied
+
+
+def is_variable_assignment(fn: Callable) -> bool:
+  """Whether `fn` is an assignment of a distributed variable to itself.
+
+  A batch norm's moving average, or loading weights, is one; an update of an
+  optimizer is none. Both come through `extended.update`, and differ only in the
+  module of the function.
+
+  Args:
+    fn: The function that `extended.update` was given.
+  """
+  module = getattr(fn, '__module__', None) or ''
+  return module.startswith('tensorflow.python.distribute')
+
+
+def is_disagreement(error: RuntimeError) -> bool:
+  """Whether replicas differ in how often they called `merge_call`.
+
+  The error has no class of its own.
+
+  Args:
+    error: An error of `call_for_each_replica`.
+  """
+  return 'merge_call' in str(error) and 'different number' in str(error)
+
+
+def index_in_cluster(extended: tf.distribute.StrategyExtended) -> int:
+  """Returns the number of this process among the workers, 0 if it is alone.
+
+  A strategy of several workers keeps it privately.
+
+  Args:
+    extended: The `extended` of a strategy.
+  """
+  return getattr(extended, '_id_in_cluster', 0)
+
+
+def python_function_of(fn):
+  """The Python function inside a `tf.function`; `fn` itself if it is none.
+
+  A strategy builds a `tf.function` apart from the ops that come after it.
+  """
+  return getattr(fn, 'python_function', fn)
+
+
+def is_distributed_variable(value: object) -> bool:
+  """Whether `value` is a variable of a strategy; its class is private.
+
+  Args:
+    value: A destination of a reduction.
+  """
+  return distribute_utils.is_distributed_variable(value)
+
+
+def make_fetchable(value: object) -> None:
+  """Lets a session fetch a value of several devices: the first one's.
+
+  It is fetched when the values of all devices are there. A session looks for
+  the tensor to fetch under a private name.
+
+  Args:
+    value: The results of a function on all devices; others than tensors and
+      operations of a graph are left alone.
+  """
+  if not isinstance(value, values.PerReplica) or not all(
+      isinstance(v, (tf.Tensor, tf.Operation)) for v in value.values):
+    return
+  first = value.values[0]
+  with tf1.control_dependencies(value.values):
+    element = tf.identity(first) if tf.is_tensor(first) else tf.no_op()
+  value._as_graph_element = lambda: element

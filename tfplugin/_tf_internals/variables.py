@@ -1,0 +1,149 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The handles, initialisers and parts of single variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Callable
+
+import tensorflow as tf
+
+# A variable in parts of the parameter server strategy of v2; see `parts_of`.
+from tensorflow.python.distribute import sharded_variable
+
+# The records of gradient tapes; see `record_view`.
+from tensorflow.python.eager import record
+from tensorflow.python.eager import tape
+
+# The store of `get_variable` and its key; see `copy_of_variable_store`.
+from tensorflow.python.ops import variable_scope
+
+# `tf.Variable(...)` runs the variable creators again; a creator that returns
+# a variable of its own kind needs the class itself.
+from tensorflow.python.ops.resource_variable_ops import (
+  ResourceVariable as ResourceVariable,
+)
+
+tf1 = tf.compat.v1
+
+VARIABLE_STORE_KEY = variable_scope._VARSTORE_KEY
+
+
+def initialize_like(variable: tf.Variable, handle: tf.Tensor, initializer,
+                    ) -> None:
+  """Makes `variable` start from the value that `initializer` assigns.
+
+  A warm start replaces a variable's initialiser through a private attribute;
+  where one variable stands in for another, it must reach the other.
+
+  Args:
+    variable: The variable to initialise.
+    handle: The handle that `initializer` may assign to in its place.
+    initializer: The assignment that TensorFlow made.
+  """
+  assignment = getattr(initializer, 'op', initializer)
+  if assignment.inputs[0] is handle:
+    with tf1.device(variable.device):
+      assignment = tf.raw_ops.AssignVariableOp(
+          resource=variable.handle, value=assignment.inputs[1])
+  variable._initializer_op = assignment
+
+
+def initialize_from(variable: tf.Variable, initializer) -> None:
+  """Makes `variable` start from the value that `initializer` assigns.
+
+  A warm start, too, replaces the initialiser of a variable through a private
+  attribute: there is no public way.
+
+  Args:
+    variable: A variable made in a graph that is not finalized.
+    initializer: The assignment that initialises another variable.
+  """
+  value = getattr(initializer, 'op', initializer).inputs[1]
+  with tf1.device(variable.device), tf1.control_dependencies(None):
+    variable._initializer_op = variable.assign(value, read_value=False)
+
+
+def graph_element(variable: tf.Variable) -> tf.Tensor:
+  """The tensor that a fetch or a Saver takes for `variable`.
+
+  `session.run(v)` and `tf.compat.v1.train.Saver` look it up privately.
+
+  Args:
+    variable: A variable made in a graph.
+  """
+  return variable._graph_element
+
+
+def variable_view(variable: tf.Variable, handle: tf.Tensor) -> tf.Variable:
+  """Returns `variable` as it looks through another tensor of its handle.
+
+  Every read of the view goes through `handle`, so that a gradient with respect
+  to the variable passes there. No public API makes a variable from a handle.
+
+  Args:
+    variable: A resource variable.
+    handle: An identity of its handle.
+  """
+  view = object.__new__(type(variable))
+  view.__dict__.update(variable.__dict__)
+  view._handle = handle
+  # A cached value was read through the original handle.
+  view._cached_value = None
+  return view
+
+
+def record_view(variable: tf.Variable, view: tf.Variable,
+                gradient: Callable) -> None:
+  """Tells gradient tapes that record that a view stands for its variable.
+
+  A tape knows the ops that were made while it recorded; the view's handle is
+  older. No public API records an op of one's own.
+
+  Args:
+    variable: A resource variable.
+    view: The view that `variable_view` made.
+    gradient: Returns the variable's gradient, given the view's gradient.
+  """
+  if record.could_possibly_record():
+    tape.variable_accessed(variable)
+    record.record_operation(
+        'VariableView', [view.handle], [variable.handle],
+        lambda *gradients: [gradient(*gradients)])
+
+
+def read_after(variable: tf.Variable, operation: tf.Operation):
+  """Returns `operation` with the value after it, as an assignment does.
+
+  Nothing is read unless the value is used. Assignments make it privately.
+
+  Args:
+    variable: A resource variable made in a graph.
+    operation: An op that assigns to it.
+  """
+  return variable._lazy_read(operation)
+
+
+def parts_of(variable) -> list:
+  """Returns the variables that an optimizer sees of a strategy's variable.
+
+  Args:
+    variable: A variable, or a parameter server strategy's sharded variable. The
+      latter is no `tf.Variable`; no public API tells the two apart.
+  """
+  sharded = isinstance(variable, sharded_variable.ShardedVariableMixin)
+  return list(variable.variables) if sharded else [variable]
+
+
+def copy_of_variable_store() -> Sequence[object]:
+  """Returns a list of one: a copy of the graph's store of `get_variable`.
+
+  The store has no public handle; with a copy of its own, each tower may create
+  the variables that another tower has created already.
+  """
+  store = variable_scope._get_default_variable_store()
+  new = variable_scope._VariableStore()
+  new._vars.update(store._vars)
+  new._partitioned_vars.update(store._partitioned_vars)
+  return [new]
