@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import shard_reduction
 from tfplugin.distribute.towers import tower_devices
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_strategy
@@ -25,7 +26,6 @@ from tfplugin.estimator import even_shards
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import training_spec
-from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import cross_shard as cross_shard_lib
 
 tf1 = tf.compat.v1
@@ -141,7 +141,7 @@ def cross_shard(
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
 
 
-class _ShardStrategy(tower_strategy.TowerStrategy):
+class _ShardStrategy(shard_reduction.ScalesLoss, tower_strategy.TowerStrategy):
   """Towers that leave the scale of a loss to the optimizer."""
 
   def __init__(self, devices: Sequence[str], reduction: str, group_size: int):
@@ -158,15 +158,6 @@ class _ShardStrategy(tower_strategy.TowerStrategy):
     if tower_run.current_tower() is not None:
       return self._group_size
     return super().num_replicas_in_sync
-
-  # v1 optimizers divide the loss by the number of replicas where this is true.
-  @property
-  def _scale_loss_for_estimator(self) -> bool:
-    return self._reduction == shard_reduction.MEAN
-
-  @_scale_loss_for_estimator.setter
-  def _scale_loss_for_estimator(self, value: bool) -> None:
-    del value
 
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
@@ -201,7 +192,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
   # The mean over the groups of what each has as its mean or sum.
-  scale = 1.0 if reduction == shard_reduction.MEAN else size
+  scale = shard_reduction.factor(reduction, size, divided_by=size)
   spec = spec_reduction.reduce_specs(
       call.mode, specs, [scale / len(devices)] * len(devices))
   return spec._replace(train_op=tf.group(spec.train_op, *assertions))

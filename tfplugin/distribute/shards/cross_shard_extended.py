@@ -11,9 +11,10 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import parameter_server_base
-from tfplugin.distribute.shards import cross_replica
+from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import packed_reduction
+from tfplugin.distribute.shards import shard_reduction
 
 _SUM = tf.distribute.ReduceOp.SUM
 
@@ -46,16 +47,19 @@ class GroupReduction:
           results.append(fn(*(each[index] for each in lists), group))
       return _tf_internals.regroup(tuple(results))
 
-    apart = [per_replica(lambda x, group: cross_replica.put_in_group(
+    apart = [per_replica(lambda x, group: all_reduce.put_in_group(
         x, group, len(groups)), each) for each in values]
     totals = super()._batch_reduce_to(reduce_op, [
         (value, destination) for value, (_, destination)
         in zip(apart, value_destination_pairs)], options)
-    # The optimizer divided by all replicas; a group is 1 / len(groups) of them.
-    scale = len(groups) if _tf_internals.is_loss_scaled() else 1
+    scale = 1
+    if _tf_internals.is_loss_scaled():
+      # The optimizer has divided by all replicas.
+      scale = shard_reduction.factor(
+          shard_reduction.MEAN, len(groups[0]), self._num_replicas_in_sync)
 
     def take(total, x, group):
-      part = cross_replica.take_from_group(total, x, group, len(groups))
+      part = all_reduce.take_from_group(total, x, group, len(groups))
       return part if scale == 1 else _times(part, scale)
 
     return [per_replica(take, self._local_results(total), each)
@@ -104,7 +108,7 @@ class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
     return tuple(worker_device + d for d in self._devices_of_worker), kind
 
 
-def _times(x: cross_replica.Summand, factor: int) -> cross_replica.Summand:
+def _times(x: all_reduce.Summand, factor: int) -> all_reduce.Summand:
   if isinstance(x, tf.IndexedSlices):
     return tf.IndexedSlices(x.values * factor, x.indices, x.dense_shape)
   return x * factor

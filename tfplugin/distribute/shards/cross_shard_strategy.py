@@ -13,11 +13,12 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import one_strategy
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import shard_reduction
 from tfplugin.distribute.towers import tower_devices
-from tfplugin.ops import shard_reduction
 
 
-class CrossShardStrategy(one_strategy.OneStrategy, tf.distribute.Strategy):
+class CrossShardStrategy(shard_reduction.ScalesLoss, one_strategy.OneStrategy,
+                         tf.distribute.Strategy):
   """Trains one model on shards of a batch; each has a copy of the variables.
 
   Choose it for synchronous training on the CPUs or GPUs of one host, or, with
@@ -118,16 +119,6 @@ class CrossShardStrategy(one_strategy.OneStrategy, tf.distribute.Strategy):
 
   def _make_extended(self, devices: list[str]):
     return cross_shard_extended.LocalExtended(self, devices)
-
-  # v1 optimizers divide the loss by the number of replicas where this is true.
-  # TensorFlow sets it under an Estimator alone, whatever the reduction.
-  @property
-  def _scale_loss_for_estimator(self) -> bool:
-    return self._reduction == shard_reduction.MEAN
-
-  @_scale_loss_for_estimator.setter
-  def _scale_loss_for_estimator(self, value: bool) -> None:
-    del value
 
 
 class _ClusterStrategy(CrossShardStrategy,
