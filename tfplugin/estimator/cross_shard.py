@@ -13,10 +13,10 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import local_devices
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_reduction
-from tfplugin.distribute.towers import tower_devices
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
@@ -124,7 +124,7 @@ def cross_shard(
   shard_reduction.check(reduction)
   groups_lib.check(group_assignment)
   if devices is not None:
-    tower_devices.check_devices(devices)
+    local_devices.check_devices(devices)
     groups_lib.check(group_assignment, len(devices))
   if model_fn is None:
     return functools.partial(
@@ -134,7 +134,7 @@ def cross_shard(
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
-    names = tower_devices.check_devices(devices)
+    names = local_devices.check_devices(devices)
     groups_lib.check(group_assignment, len(names))
     return _run_shards(call, names, reduction, group_assignment, broadcast)
 

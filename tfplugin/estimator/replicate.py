@@ -16,8 +16,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import synchronized_moments
-from tfplugin.distribute.towers import tower_devices
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
@@ -151,7 +151,7 @@ def replicate_model_fn(
     raise ValueError(f'`batch_norm` must be one of {_BATCH_NORM}. '
                      f'Received: {batch_norm!r}. Leave it out for the mean.')
   if devices is not None:
-    tower_devices.check_devices(devices)
+    local_devices.check_devices(devices)
   if model_fn is None:
     return functools.partial(
         replicate_model_fn, loss_reduction=loss_reduction, devices=devices,
@@ -160,7 +160,7 @@ def replicate_model_fn(
 
   def run(call: model_fn_lib.ModelFnCall):
     is_eval = call.mode == tf.estimator.ModeKeys.EVAL
-    names = tower_devices.check_devices(devices)
+    names = local_devices.check_devices(devices)
     if is_eval and not replicate_eval:
       names = names[:1]
     return _run_towers(call, loss_reduction, names, broadcast, batch_norm)

@@ -15,7 +15,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute import local_devices
 from tfplugin.estimator import shard_context
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import tpu_shards
@@ -152,7 +152,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
 
   def _check_shards(self, batch_axis: Optional[Sequence[int]]) -> None:
     if self._shard_devices is not None:
-      tower_devices.check_devices(self._shard_devices)
+      local_devices.check_devices(self._shard_devices)
     sizes = {f'{mode}_batch_size' if mode != 'infer' else 'predict_batch_size':
              size for mode, size in self._batch_sizes.items()}
     if sizes['train_batch_size'] is None:

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
@@ -56,7 +56,7 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
   """
 
   def run(call: model_fn_lib.ModelFnCall):
-    names = itertools.cycle(tower_devices.check_devices(devices))
+    names = itertools.cycle(local_devices.check_devices(devices))
     return _run_shards(call, list(itertools.islice(names, num_shards)))
 
   return model_fn_lib.decorate(model_fn, run)

@@ -17,8 +17,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import placement
-from tfplugin.distribute import shared_variables
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.variables import shared_variables
 from tfplugin.ops import elastic_arguments
 
 tf1 = tf.compat.v1

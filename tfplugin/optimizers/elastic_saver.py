@@ -10,10 +10,12 @@ from typing import Union
 
 import tensorflow as tf
 
-from tfplugin import _tf_internals
+from tfplugin.distribute.variables import saved_names
 from tfplugin.optimizers import elastic_custom_getter
 
 tf1 = tf.compat.v1
+
+by_name = saved_names.by_name
 
 VarList = Union[Iterable, Mapping, None]
 
@@ -73,44 +75,3 @@ def _swap(getter, value):
   if isinstance(value, Iterable):
     return [_swap(getter, part) for part in value]
   return value
-
-
-def by_name(var_list: Iterable) -> dict:
-  """Names variables as a Saver does; parts of one are put together.
-
-  Args:
-    var_list: Variables, whole or partitioned, and saveable objects.
-
-  Returns:
-    A dictionary from names to variables, or to lists of the parts of one.
-
-  Raises:
-    TypeError: something else is among them.
-    ValueError: two have the same name.
-  """
-  named = {}
-  for item in _flat(var_list):
-    info = (_tf_internals.save_slice_info_of(item)
-            if isinstance(item, tf.Variable) else None)
-    if info is not None:
-      named.setdefault(info.full_name, []).append(item)
-      continue
-    name = item.op.name if isinstance(item, tf.Variable) else item.name
-    if named.setdefault(name, item) is not item:
-      raise ValueError('`var_list` must not hold two variables of one name. '
-                       f'Received: {name} twice. Pass a dictionary from names '
-                       'to variables.')
-  return named
-
-
-def _flat(var_list: Iterable) -> list:
-  flat = []
-  for item in var_list:
-    if isinstance(item, tf.Variable) or hasattr(item, 'specs'):
-      flat.append(item)  # A variable, or a SaveableObject.
-    elif isinstance(item, Iterable) and not isinstance(item, str):
-      flat.extend(item)
-    else:
-      raise TypeError('`var_list` must hold variables. '
-                      f'Received: {item!r}')
-  return flat

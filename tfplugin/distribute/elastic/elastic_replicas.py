@@ -9,13 +9,13 @@ import dataclasses
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.towers import tower_variables
+from tfplugin.distribute.variables import mirrored_variables
+from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
@@ -157,7 +157,7 @@ class ElasticReplicasExtended(mirrored_variables.MirroredInGraph,
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)
-    if role is not Role.ELASTIC or tower_variables.is_streaming(**kwargs):
+    if role is not Role.ELASTIC or variable_arguments.is_streaming(kwargs):
       return super()._create_variable(next_creator, **kwargs)
     trainable = elastic_variables.is_trainable(kwargs)
     with tf1.device('/cpu:0'):

@@ -14,8 +14,12 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
+
+is_trainable = variable_arguments.is_trainable
+
 
 class Role(enum.Enum):
   """What a variable is to an elastic strategy."""
@@ -42,22 +46,6 @@ class ElasticPair:
   center: tf.Variable
   local_center: Optional[tf.Variable]
   trainable: bool
-
-
-def is_trainable(kwargs: dict[str, Any]) -> bool:
-  """Whether the arguments of a variable creator ask for a trainable one.
-
-  `tf.Variable` hands on `trainable=None`: then a variable is trainable unless
-  it is synchronised on reading, TensorFlow's own rule.
-
-  Args:
-    kwargs: What a variable creator was called with.
-  """
-  trainable = kwargs.get('trainable')
-  if trainable is None:
-    return (kwargs.get('synchronization') !=
-            tf.VariableSynchronization.ON_READ)
-  return bool(trainable)
 
 
 def role_of(kwargs: dict[str, Any], statistics: str) -> Role:

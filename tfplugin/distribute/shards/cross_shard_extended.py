@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import packed_reduction
 from tfplugin.distribute.shards import shard_reduction
+from tfplugin.distribute.variables import mirrored_variables
 
 _SUM = tf.distribute.ReduceOp.SUM
 

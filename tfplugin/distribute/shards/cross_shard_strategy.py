@@ -10,11 +10,11 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_config
+from tfplugin.distribute import local_devices
 from tfplugin.distribute import one_strategy
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_reduction
-from tfplugin.distribute.towers import tower_devices
 
 
 class CrossShardStrategy(shard_reduction.ScalesLoss, one_strategy.OneStrategy,
@@ -149,7 +149,7 @@ def _is_in_cluster() -> bool:
 
 def _check_devices(devices: Optional[Sequence[str]]) -> list[str]:
   """Canonical names of `devices`, which are present and different."""
-  checked = tower_devices.check_devices(devices)
-  tower_devices.check_present(checked)
-  tower_devices.check_different(checked)
+  checked = local_devices.check_devices(devices)
+  local_devices.check_present(checked)
+  local_devices.check_different(checked)
   return checked

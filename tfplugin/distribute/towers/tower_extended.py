@@ -11,10 +11,11 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import row_shares
 from tfplugin.ops import weighted_sum
 
@@ -57,7 +58,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       self._run = outer
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    tower_devices.check_present(self._compute_devices)
+    local_devices.check_present(self._compute_devices)
     if self._run is None and not _in_graph():
       return super()._call_for_each_replica(fn, args, kwargs)
     per_tower = [_tf_internals.select_replica(tower, (args, kwargs))
@@ -102,7 +103,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
         # As in a graph. A Keras optimizer notes the rate of a schedule so.
         kwargs['aggregation'] = tf1.VariableAggregation.ONLY_FIRST_REPLICA
       return super()._create_var_creator(next_creator, **kwargs)
-    if self._run is not None and tower_variables.is_streaming(**kwargs):
+    if self._run is not None and variable_arguments.is_streaming(kwargs):
       return next_creator
 
     def create(**kwargs):

@@ -12,8 +12,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import keras_sessions
+from tfplugin.distribute import local_devices
 from tfplugin.distribute import one_strategy
-from tfplugin.distribute.towers import tower_devices
 from tfplugin.distribute.towers import tower_extended
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_weights
@@ -107,7 +107,7 @@ class TowerStrategy(one_strategy.OneStrategy, keras_sessions.NoKerasSessions,
     """
     tower_weights.check_reduction(loss_reduction)
     super().__init__(tower_extended.TowerExtended(
-        self, tower_devices.check_devices(devices), loss_reduction))
+        self, local_devices.check_devices(devices), loss_reduction))
 
   @property
   def num_replicas_in_sync(self) -> int:

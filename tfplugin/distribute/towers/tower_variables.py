@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_collections
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -91,17 +92,6 @@ def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
   return shared
 
 
-def is_streaming(synchronization=None, aggregation=None, collections=None,
-                 **unused_kwargs) -> bool:
-  """Whether a variable with these arguments accumulates a metric."""
-  keys = tf1.GraphKeys
-  return bool({keys.METRIC_VARIABLES, keys.LOCAL_VARIABLES}
-              & set(collections or ())) or (
-                  synchronization == tf.VariableSynchronization.ON_READ
-                  and aggregation in (tf.VariableAggregation.SUM,
-                                      tf1.VariableAggregation.SUM))
-
-
 class SharedVariables:
   """The variables that the first tower made, in order, for the others."""
 
@@ -131,7 +121,7 @@ class SharedVariables:
     variable = next_creator(**kwargs)
     keys = tower_collections.keys_with(tf1.get_default_graph(), variable)
     self._made.append((variable, keys))
-    if is_streaming(**kwargs):
+    if variable_arguments.is_streaming(kwargs):
       self.streaming.append(variable)
     return variable
 

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -34,7 +34,7 @@ class MirroredInGraph:
 
   def _create_variable(self, next_creator, **kwargs):
     if is_unlisted(kwargs):
-      kwargs['trainable'] = elastic_variables.is_trainable(kwargs)
+      kwargs['trainable'] = variable_arguments.is_trainable(kwargs)
       next_creator = _unlisting(next_creator)
     variable = super()._create_variable(next_creator, **kwargs)
     if type(variable) is _tf_internals.SyncOnReadVariable:
