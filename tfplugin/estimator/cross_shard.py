@@ -22,7 +22,6 @@ from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
-from tfplugin.estimator import even_shards
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import training_spec
@@ -168,7 +167,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   arguments = call.arguments
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
-  assertions = even_shards.check(shards.rows, decorator_stack.CROSS_SHARD)
+  assertions = shards.check_even(decorator_stack.CROSS_SHARD)
   interceptions = []
 
   def build(shard: int):

@@ -18,7 +18,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_run
-from tfplugin.ops import row_shares
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
@@ -54,7 +53,7 @@ def chain(run: tower_run.TowerRun, metrics: Sequence[Mapping[str, Any]],
   uses = [_uses(run, tower) for tower in range(len(metrics))]
   if len(metrics) > 1:
     _check_rows(uses[0])
-    _weigh_batches(uses, metrics, row_shares.row_shares(rows))
+    _weigh_batches(uses, metrics, weighted_sum.row_shares(rows))
   before = []
   for tower, updates in enumerate(metrics):
     restored = []

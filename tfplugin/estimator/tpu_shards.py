@@ -16,7 +16,6 @@ from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
-from tfplugin.estimator import even_shards
 from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_context
@@ -78,7 +77,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
       call.arguments['features'], call.arguments.get('labels'), num_shards)
   assertions = []
   if call.mode == tf.estimator.ModeKeys.TRAIN:
-    assertions = even_shards.check(shards.rows, 'ShardedTPUEstimator')
+    assertions = shards.check_even('ShardedTPUEstimator')
   strategy = tower_strategy.TowerStrategy(devices)
   weights = tower_weights.TowerWeights(
       shards.shares(), [1.0 / num_shards] * num_shards)

@@ -16,7 +16,6 @@ from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.distribute.variables import variable_arguments
-from tfplugin.ops import row_shares
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
@@ -67,7 +66,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       weights, sums = self._run.weights, self._run.gradients_are_summed
     else:
       sums, weights = True, tower_weights.weights_of(
-          row_shares.row_shares([_rows(values) for values in per_tower]),
+          weighted_sum.row_shares([_rows(values) for values in per_tower]),
           self._loss_reduction)
 
     def call(tower: int):

@@ -147,3 +147,18 @@ class TowerStrategy(one_strategy.OneStrategy, keras_sessions.NoKerasSessions,
       The run, and what `fn` returned in each tower.
     """
     return self.extended.build_towers(fn, weights, sum_gradients)
+
+
+def current_tower() -> int:
+  """Returns the index of the tower that the caller is built in.
+
+  An int, known while the graph is built; 0 where there are no towers. A
+  model_fn may log or name things with it; what it computes must not depend on
+  it.
+
+  Example:
+    >>> import tfplugin
+    >>> tfplugin.distribute.current_tower()
+    0
+  """
+  return getattr(tf.distribute.get_replica_context(), 'tower', 0)
