@@ -25,7 +25,7 @@ class Shards:
 
   Attributes:
     features: One structure per tower, of the structure of the batch.
-    labels: Likewise; None in each tower where the batch has none.
+    labels: One structure per tower; None where the batch has no labels.
     rows: The number of rows of each tower: ints where the size of the batch is
       static, else scalar int64 tensors. They differ by at most one, larger ones
       come first, and may be 0.
@@ -76,7 +76,7 @@ def split_batch(features: Any, labels: Any, num_shards: int,
     features: A tensor, `tf.SparseTensor`, `tf.RaggedTensor`, or any nest of
       them; each `[batch, ...]`. Scalars go to every shard as they are.
     labels: Likewise, or None.
-    num_shards: Into how many.
+    num_shards: The number of parts.
     broadcast: Keys of a dict in `features` or `labels` whose values go to every
       shard as they are.
 

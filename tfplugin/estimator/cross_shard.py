@@ -50,26 +50,26 @@ def cross_shard(
     scale = 1 / number of shards with MEAN, 1 with SUM
 
   With `group_assignment` both are over the shards of a group. On TPU the
-  variables of different groups go different ways, and a checkpoint holds those
-  of the first shard; here they are made once, and are those: what the group of
-  shard 0 makes of them.
+  variables of different groups go different ways, and a checkpoint holds the
+  variables of the first shard; here variables are made once, and are the ones
+  of that checkpoint: they follow the group of shard 0.
 
   Mean losses of `tf.compat.v1.losses` divide by a shard's share of the count of
   the whole batch (of its group), so that MEAN is the mean of the batch, weights
   included.
   The scale is applied where an optimizer computes gradients; gradients of
-  `tf.gradients` are those of the shard and are summed, so that what happens to
-  them in between (clipping, say) is the shard's own, as on TPU. A loss that was
-  built with `Reduction.SUM` is a sum over the batch, and is summed, too. Choose
-  `tfplugin.replicate_model_fn` where the numbers must be those of one device in
-  everything; choose this one for programs that are written for shards.
+  `tf.gradients` are the shard's own and are summed, so that a change in between
+  (clipping, say) is the shard's own, as on TPU. A loss that was built with
+  `Reduction.SUM` is a sum over the batch, and is summed, too. Choose
+  `tfplugin.replicate_model_fn` where all numbers must be as on one device;
+  choose `cross_shard` for programs that are written for shards.
 
   The model_fn stays as it is, with a plain `tf.compat.v1.train` optimizer.
-  One that is a `tfplugin.CrossShardOptimizer` already reduces as it says, once.
+  A `tfplugin.CrossShardOptimizer` reduces as its own arguments say, once.
   `tfplugin.cross_replica_sum` inside the model_fn sums over the shards.
   Variables are made once; checkpoints have the names of one device. The loss is
   the mean over the shards, or the sum with SUM (of several groups: the mean of
-  theirs); train_op, hooks and scaffold are those of the first shard. EVAL and
+  their sums); train_op, hooks and scaffold come from the first shard. EVAL and
   PREDICT run the plain model_fn on the whole batch.
 
   Args:
@@ -190,7 +190,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
-  # The mean over the groups of what each has as its mean or sum.
+  # The mean over the groups of each group's mean or sum.
   scale = shard_reduction.factor(reduction, size, divided_by=size)
   spec = spec_reduction.reduce_specs(
       call.mode, specs, [scale / len(devices)] * len(devices))

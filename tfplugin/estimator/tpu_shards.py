@@ -31,13 +31,13 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
                    devices: Sequence[str] | None = None) -> types.ModelFn:
   """Returns a model_fn that builds `model_fn` once per shard of its batch.
 
-  The shards share one set of variables. What they return becomes one spec:
+  The shards share one set of variables. Their specs become one spec:
 
     loss:               the mean over the shards, weighted by their rows
     predictions, export_outputs, and the tensors of eval_metrics and host_call:
                         concatenated in the order of the shards; of a scalar the
                         first shard's value
-    train_op, hooks, scaffold_fn and the functions: those of the first shard
+    train_op, hooks, scaffold_fn and the functions: the first shard's
 
   A `CrossShardOptimizer` reduces the gradients over the shards as it does on
   TPU; without one, gradients are averaged over the shards.
@@ -46,7 +46,7 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
     model_fn: Returns a `TPUEstimatorSpec`, or an `EstimatorSpec`. Its
       `params['batch_size']`, if there, becomes the size of a shard, and
       `params['context']` tells of the shards.
-    num_shards: How many shards.
+    num_shards: The number of shards.
     devices: Where they run, used in turn. None: the local GPUs, or else the
       logical CPUs.
 

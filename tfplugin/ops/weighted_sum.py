@@ -37,8 +37,8 @@ def row_shares(rows: Sequence[Union[int, tf.Tensor]]) -> list[Weight]:
 def weighted_sum(values: Sequence[Value], weights: Sequence[Weight]) -> Value:
   """Returns `sum_i weights[i] * values[i]`.
 
-  A value whose weight is 0 counts as 0 even where it is NaN or infinite: the
-  mean over no rows is NaN, and no rows is what a weight of 0 stands for.
+  A value whose weight is 0 counts as 0 even where it is NaN or infinite: a
+  weight of 0 stands for no rows, and the mean over no rows is NaN.
 
   Args:
     values: Tensors of one shape and dtype, or `tf.IndexedSlices` of one dense

@@ -40,8 +40,8 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
   Estimator, that division is taken into account: `reduction` means the same
   everywhere. The towers of `replicate_model_fn` are one computation whose
   gradients are those of the whole batch already: there nothing is scaled or
-  summed again. The shards of `ShardedTPUEstimator` share their variables, which
-  follow the group of shard 0: so does the checkpoint that a TPU writes.
+  summed again. The shards of `ShardedTPUEstimator` share their variables; these
+  follow the group of shard 0, as the checkpoint does that a TPU writes.
 
   With one shard the gradients go to the wrapped optimizer unchanged; outside of
   every sharding context a warning is logged, once per optimizer.
@@ -81,7 +81,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     0.8
 
   References:
-    `tf.compat.v1.tpu.CrossShardOptimizer`, which this is a subclass of.
+    `tf.compat.v1.tpu.CrossShardOptimizer`, the base class.
   """
 
   def __init__(self,
@@ -187,7 +187,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     return shards.apply(call, grads_and_vars, self._group_assignment)
 
   def _shards(self, caller: str) -> shards_here.Shards:
-    """The shards of a call; warns if alone, and checks the groups."""
+    """Returns the shards of a call; checks the groups, warns if alone."""
     shards = shards_here.shards_here(f'CrossShardOptimizer.{caller}')
     if (isinstance(shards, shards_here.OneShard) and
         not self._has_warned and not tf.distribute.has_strategy()):
@@ -255,7 +255,7 @@ class _Application:
 
 
 def _assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
-  """Whether `apply_gradients` of a user's class is all there is to it."""
+  """Whether a user's class does all its work in `apply_gradients`."""
   base = tf1.train.Optimizer
   kind = type(optimizer)
   return (not isinstance(optimizer, wrapper.OptimizerWrapper) and

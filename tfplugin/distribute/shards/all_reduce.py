@@ -3,8 +3,8 @@
 """The all-reduce of a tf.distribute strategy, with its gradient, in any graph.
 
 `ReplicaContext.all_reduce` refuses, in a graph with collections, a value that
-depends on a variable: it takes what the other replicas computed from that
-variable for an input of its own.
+depends on a variable: it takes the other replicas' values, computed from the
+same variable, for inputs of its own.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _reduce(context, value: tf.Tensor) -> tf.Tensor:
 
 def _sum_over_group(context, x: Summand,
                     group_assignment: list[list[int]]) -> Summand:
-  """One all-reduce over all replicas in which each group has its own slice."""
+  """Sums by one all-reduce over all replicas: each group has its own slice."""
   num_groups = len(group_assignment)
   group = tf.gather(groups_lib.group_of_shard(group_assignment),
                     context.replica_id_in_sync_group)
@@ -81,7 +81,7 @@ def put_in_group(x: Summand, group, num_groups: int) -> Summand:
   Args:
     x: A shard's tensor of shape `[...]`, or `IndexedSlices`.
     group: The index of the shard's group; int or int32 scalar.
-    num_groups: How many groups there are.
+    num_groups: The number of groups.
 
   Returns:
     Tensor of shape `[num_groups, ...]`, zero but for the group's slice, or
@@ -99,13 +99,13 @@ def put_in_group(x: Summand, group, num_groups: int) -> Summand:
 
 def take_from_group(total: Summand, x: Summand, group,
                     num_groups: int) -> Summand:
-  """Returns the group's part of the sum of what `put_in_group` returned.
+  """Returns the group's part of a sum of results of `put_in_group`.
 
   Args:
     total: The sum over all shards.
-    x: What the shard passed to `put_in_group`.
+    x: The value that the shard passed to `put_in_group`.
     group: The index of the shard's group; int or int32 scalar.
-    num_groups: How many groups there are.
+    num_groups: The number of groups.
   """
   if not isinstance(x, tf.IndexedSlices):
     part = tf.gather(total, group)

@@ -24,9 +24,9 @@ def cross_replica_sum(
 ) -> all_reduce.Summand:
   """Sums `x` over the shards of its group.
 
-  Every shard has to call it, in one order. The gradient flows: that of a sum
-  over shards is the sum of the shards' gradients. An `IndexedSlices` stays one:
-  the rows of all shards, repeated ids included.
+  Every shard has to call this function, in one order. Gradients flow: the
+  gradient of a sum over shards is the sum of the shards' gradients. An
+  `IndexedSlices` stays one: the rows of all shards, repeated ids included.
 
   With groups under tf.distribute each group is summed in a slice of its own of
   one all-reduce, so the traffic grows with the number of groups.
@@ -38,8 +38,8 @@ def cross_replica_sum(
       `tfplugin.distribute.shards.group_assignment`. None sums over all shards.
 
   Returns:
-    What `x` is, with its dtype and shape: the sum over the group that this
-    shard is in. With one shard, `x`.
+    The sum over this shard's group, of the kind, dtype and shape of `x`. With
+    one shard, `x`.
 
   Raises:
     ValueError: `group_assignment` is no partition of the shards in equal

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How CrossShardStrategy reduces: packed, and by group."""
+"""The reductions of CrossShardStrategy: packed, and by group."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _BYTES_PER_PACK = 2 << 20
 class GroupReduction:
   """Reduces gradients over groups; everything else over all replicas.
 
-  A mixin before one of TensorFlow's extended classes. What a v1 optimizer
-  reduces goes to a variable, what `all_reduce` reduces goes to a device.
+  A mixin before one of TensorFlow's extended classes. The gradients of a v1
+  optimizer go to variables, the values of `all_reduce` go to devices.
   """
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
@@ -74,7 +74,7 @@ class GroupReduction:
     return super()._update(var, fn, args, kwargs, group)
 
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
-    """The group of each of this process's replicas."""
+    """Returns the groups of this process's replicas."""
     first = getattr(self, '_id_in_cluster', 0) * len(self.worker_devices)
     return groups_lib.group_of_shard(groups)[
         first:first + len(self.worker_devices)]

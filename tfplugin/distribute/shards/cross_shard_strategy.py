@@ -44,14 +44,13 @@ class CrossShardStrategy(shard_reduction.ScalesLoss, one_strategy.OneStrategy,
   each under `tfplugin.estimator.cross_shard`.
 
   With `group_assignment` each group of shards reduces by itself, and the copies
-  of different groups go different ways; a checkpoint holds those of shard 0.
-  It applies to v1 optimizers. `tfplugin.cross_replica_sum` inside a model_fn
-  sums over the shards, or over the groups passed to it.
+  of different groups go different ways; a checkpoint holds the copies of shard
+  0. Groups apply to v1 optimizers. `tfplugin.cross_replica_sum` inside a
+  model_fn sums over the shards, or over the groups passed to it.
 
   Supported: Estimator (`RunConfig(train_distribute=...)`), `strategy.run`,
   `Model.fit`; dense and sparse gradients, partitioned variables. Checkpoints
-  have the names of one device. What was run here: CPUs; GPUs were not
-  available.
+  have the names of one device. It was run on CPUs; GPUs were not available.
 
   Example:
     >>> strategy = CrossShardStrategy(['CPU:0', 'CPU:1'])
@@ -127,7 +126,7 @@ class _ClusterStrategy(CrossShardStrategy,
 
   @property
   def described_as(self) -> str:
-    """What messages call the strategy: the class has another name."""
+    """The strategy's name in messages: the class has another one."""
     return CrossShardStrategy.__name__
 
   def _make_extended(self, devices: list[str]):
@@ -148,7 +147,7 @@ def _is_in_cluster() -> bool:
 
 
 def _check_devices(devices: Optional[Sequence[str]]) -> list[str]:
-  """Canonical names of `devices`, which are present and different."""
+  """Returns canonical names of `devices`, all present and different."""
   checked = local_devices.check_devices(devices)
   local_devices.check_present(checked)
   local_devices.check_different(checked)

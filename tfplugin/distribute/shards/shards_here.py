@@ -147,12 +147,12 @@ class Replicas(Shards):
 
 
 class Towers(Replicas):
-  """Towers in one graph, which share their variables.
+  """Towers in one graph; they share their variables.
 
-  The towers of a strategy or of `replicate_model_fn` are one computation, whose
-  gradients are those of the whole batch in each tower. The towers of the other
-  decorators have gradients of their own; they are applied once, as the sum over
-  the group of tower 0.
+  The towers of a strategy or of `replicate_model_fn` are one computation: each
+  tower has the gradients of the whole batch. The towers of other decorators
+  have gradients of their own; these are applied once, as the sum over the group
+  of tower 0.
   """
 
   def __init__(self, tower: tower_run.TowerContext):

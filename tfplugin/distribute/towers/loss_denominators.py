@@ -34,7 +34,7 @@ def share(ops_by_tower: Sequence[Sequence[tf.Operation]],
 
   Args:
     ops_by_tower: For each tower the ops that were built in it.
-    weights: For each tower what its loss is multiplied by.
+    weights: For each tower the factor of its loss.
 
   Raises:
     RuntimeError: Towers have different numbers of such losses.
@@ -54,9 +54,9 @@ def _counts(ops: Sequence[tf.Operation]) -> list[tf.Tensor]:
   """Returns the denominators of the mean losses among `ops`, in order."""
   return [op.inputs[1] for op in ops
           if op.type == 'DivNoNan' and _DIVISION.search(op.name)
-          # Not that of each row, as `mean_pairwise_squared_error` has it.
+          # Not the count of each row: see `mean_pairwise_squared_error`.
           and op.inputs[1].shape.rank == 0
-          # Not the value of a metric, which divides what variables hold.
+          # Not the value of a metric: it divides values of variables.
           and op.inputs[0].op.type == 'Sum']
 
 

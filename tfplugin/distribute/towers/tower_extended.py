@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What tf.distribute asks of a strategy, answered for towers."""
+"""The questions of tf.distribute to a strategy, answered for towers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
   """One copy of each variable, updated once with the sum over the towers.
 
   In a graph it builds towers with a `TowerRun`; in eager execution and in a
-  `tf.function` it is what it inherits, the central storage of TensorFlow.
+  `tf.function` it is its base class, the central storage of TensorFlow.
   """
 
   def __init__(self, strategy, devices: Sequence[str], loss_reduction: str):
@@ -138,7 +138,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
 
 
 def _in_graph() -> bool:
-  """Whether ops go into a graph, and not into that of a tf.function."""
+  """Whether ops go into a graph that is not a tf.function's."""
   return not tf.executing_eagerly() and not (
       tf1.get_default_graph().building_function)
 

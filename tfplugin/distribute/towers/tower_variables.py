@@ -51,8 +51,9 @@ class TowerVariable(_tf_internals.AggregatingVariable):
     """The op that made the variable."""
     return self.get().op
 
-  # What an AggregatingVariable inherits reads the variable itself, and what
-  # it forwards reads what the tower sees: each way to read must be forwarded.
+  # A method that an AggregatingVariable inherits reads the variable itself, a
+  # method that it forwards reads the tower's view: each way to read must be
+  # forwarded.
 
   def gather_nd(self, indices, name=None) -> tf.Tensor:
     """Returns slices of the value; see `tf.gather_nd`."""
@@ -83,7 +84,7 @@ def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
     strategy: The strategy in whose scope it was made.
     variable: A resource variable of the default graph.
     aggregation: How the values that towers assign are made one. NONE, the
-      default of TensorFlow, means those of the first tower.
+      default of TensorFlow, takes the first tower's value.
   """
   if aggregation in (None, tf.VariableAggregation.NONE):
     aggregation = tf1.VariableAggregation.ONLY_FIRST_REPLICA
@@ -144,7 +145,7 @@ class SharedVariables:
 
 def _check_same(variable: tf.Variable, name: str, kwargs: dict,
                 tower: int) -> None:
-  """Raises unless `variable` is what `tower` is about to make."""
+  """Raises unless `tower` is about to make `variable` again."""
   made = _UNIQUE_SUFFIX.sub('', variable.name.split(':')[0])
   wanted = _UNIQUE_SUFFIX.sub('', name.rstrip('/'))
   shape = kwargs.get('shape')
