@@ -117,3 +117,28 @@ def test_different_dynamic_sizes_are_refused_when_they_run(behavior):
     shards = batch_sharding.split_batch({'x': x, 'y': y}, None, 2)
     with pytest.raises(tf.errors.InvalidArgumentError, match='same first'):
       session.run(shards.features)
+
+
+def _check_even(rows):
+  return batch_sharding.Shards(rows, rows, rows).check_even('owner')
+
+
+def test_even_shards_pass():
+  assert _check_even([2, 2, 2]) == []
+
+
+@pytest.mark.parametrize('rows', ([2, 2, 1], [1, 0], [0, 0]))
+def test_static_sizes_that_differ_or_are_zero_raise(rows):
+  with pytest.raises(ValueError, match=(
+      f'multiple of the {len(rows)} shards of `owner`.'
+      f' Received: {sum(rows)} rows')):
+    _check_even(rows)
+
+
+def test_sizes_of_the_step_are_asserted_in_it():
+  even, uneven = (tf.constant([2, last], tf.int64) for last in (2, 1))
+  check = tf.function(
+      lambda rows: [*_check_even(tf.unstack(rows)), 0][-1])
+  check(even)
+  with pytest.raises(tf.errors.InvalidArgumentError, match='multiple of the 2'):
+    check(uneven)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the weighted sum."""
+"""Tests of the weights of a batch's parts, and of the weighted sum."""
 
 import numpy as np
 import pytest
@@ -55,3 +55,11 @@ def test_keeps_the_dtype(dtype):
   found = weighted_sum.weighted_sum(values, [tf.constant(.5)] * 2)
   assert found.dtype == dtype
   assert found.numpy().tolist() == [3, 6]
+
+
+@pytest.mark.parametrize('rows, expected', (
+    ([3, 1], [.75, .25]), ([2, 0], [1., 0.]), ([0, 0], [1., 0.]), ([5], [1.])))
+def test_row_shares(rows, expected):
+  assert weighted_sum.row_shares(rows) == expected
+  tensors = weighted_sum.row_shares([tf.constant(count) for count in rows])
+  np.testing.assert_allclose(tensors, expected)

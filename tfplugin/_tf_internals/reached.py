@@ -25,7 +25,7 @@ NAMES = {
     f'{_DISTRIBUTE}.collective_all_reduce_strategy':
         'CollectiveAllReduceExtended',
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
-        '_id_in_cluster',
+        '_id_in_cluster _num_replicas_in_sync',
     f'{_DISTRIBUTE}.distribute_lib.ReplicaContextBase': '_thread_context',
     f'{_DISTRIBUTE}.distribute_lib.StrategyBase': '_extended',
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
@@ -35,7 +35,8 @@ NAMES = {
     f'{_DISTRIBUTE}.mirrored_run':
         '_MirroredReplicaContext call_for_each_replica',
     f'{_DISTRIBUTE}.mirrored_strategy': 'MirroredExtended',
-    f'{_DISTRIBUTE}.mirrored_strategy.MirroredExtended': '_devices',
+    f'{_DISTRIBUTE}.mirrored_strategy.MirroredExtended':
+        '_devices _num_replicas_in_sync',
     f'{_DISTRIBUTE}.parameter_server_strategy':
         'ParameterServerStrategyExtended',
     f'{_DISTRIBUTE}.parameter_server_strategy.ParameterServerStrategyExtended':

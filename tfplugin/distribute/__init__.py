@@ -12,7 +12,7 @@ from tfplugin.distribute.shards.cross_shard_strategy import CrossShardStrategy
 from tfplugin.distribute.staleness.drop_stale_gradient_strategy import (
   DropStaleGradientStrategy,
 )
-from tfplugin.distribute.towers.tower_index import current_tower
+from tfplugin.distribute.towers.tower_strategy import current_tower
 from tfplugin.distribute.towers.tower_strategy import TowerStrategy
 
 __all__ = (

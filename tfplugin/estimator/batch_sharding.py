@@ -12,7 +12,9 @@ from typing import Union
 
 import tensorflow as tf
 
-from tfplugin.ops import row_shares
+from tfplugin.ops import weighted_sum
+
+tf1 = tf.compat.v1
 
 Rows = Union[int, tf.Tensor]
 
@@ -23,7 +25,7 @@ class Shards:
 
   Attributes:
     features: One structure per tower, of the structure of the batch.
-    labels: Likewise; None in each tower where the batch has none.
+    labels: One structure per tower; None where the batch has no labels.
     rows: The number of rows of each tower: ints where the size of the batch is
       static, else scalar int64 tensors. They differ by at most one, larger ones
       come first, and may be 0.
@@ -38,7 +40,32 @@ class Shards:
 
     A batch without any row is the first tower's.
     """
-    return row_shares.row_shares(self.rows)
+    return weighted_sum.row_shares(self.rows)
+
+  def check_even(self, owner: str) -> list[tf.Operation]:
+    """Raises unless all towers have the same number of rows, at least one.
+
+    The mean over the towers is then the mean over the batch.
+
+    Args:
+      owner: The name, for the message, of the object that splits the batch.
+
+    Returns:
+      Assertions to run with the step; none where the sizes are static.
+
+    Raises:
+      ValueError: The sizes are static, and differ.
+    """
+    rows = self.rows
+    rule = f'A batch must be a multiple of the {len(rows)} shards of `{owner}`.'
+    if not all(isinstance(count, int) for count in rows):
+      return [tf1.debugging.assert_equal(rows[0], rows[-1], message=rule)]
+    if not rows[-1] or len(set(rows)) > 1:
+      raise ValueError(
+          f'{rule} Received: {sum(rows)} rows. Batch with '
+          '`drop_remainder=True`, or use `tfplugin.replicate_model_fn`, which '
+          'weighs shards by their rows.')
+    return []
 
 
 def split_batch(features: Any, labels: Any, num_shards: int,
@@ -49,7 +76,7 @@ def split_batch(features: Any, labels: Any, num_shards: int,
     features: A tensor, `tf.SparseTensor`, `tf.RaggedTensor`, or any nest of
       them; each `[batch, ...]`. Scalars go to every shard as they are.
     labels: Likewise, or None.
-    num_shards: Into how many.
+    num_shards: The number of parts.
     broadcast: Keys of a dict in `features` or `labels` whose values go to every
       shard as they are.
 

@@ -13,19 +13,18 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import local_devices
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
-from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute.shards import shard_reduction
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
-from tfplugin.estimator import even_shards
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import training_spec
-from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import cross_shard as cross_shard_lib
 
 tf1 = tf.compat.v1
@@ -51,26 +50,26 @@ def cross_shard(
     scale = 1 / number of shards with MEAN, 1 with SUM
 
   With `group_assignment` both are over the shards of a group. On TPU the
-  variables of different groups go different ways, and a checkpoint holds those
-  of the first shard; here they are made once, and are those: what the group of
-  shard 0 makes of them.
+  variables of different groups go different ways, and a checkpoint holds the
+  variables of the first shard; here variables are made once, and are the ones
+  of that checkpoint: they follow the group of shard 0.
 
   Mean losses of `tf.compat.v1.losses` divide by a shard's share of the count of
   the whole batch (of its group), so that MEAN is the mean of the batch, weights
   included.
   The scale is applied where an optimizer computes gradients; gradients of
-  `tf.gradients` are those of the shard and are summed, so that what happens to
-  them in between (clipping, say) is the shard's own, as on TPU. A loss that was
-  built with `Reduction.SUM` is a sum over the batch, and is summed, too. Choose
-  `tfplugin.replicate_model_fn` where the numbers must be those of one device in
-  everything; choose this one for programs that are written for shards.
+  `tf.gradients` are the shard's own and are summed, so that a change in between
+  (clipping, say) is the shard's own, as on TPU. A loss that was built with
+  `Reduction.SUM` is a sum over the batch, and is summed, too. Choose
+  `tfplugin.replicate_model_fn` where all numbers must be as on one device;
+  choose `cross_shard` for programs that are written for shards.
 
   The model_fn stays as it is, with a plain `tf.compat.v1.train` optimizer.
-  One that is a `tfplugin.CrossShardOptimizer` already reduces as it says, once.
+  A `tfplugin.CrossShardOptimizer` reduces as its own arguments say, once.
   `tfplugin.cross_replica_sum` inside the model_fn sums over the shards.
   Variables are made once; checkpoints have the names of one device. The loss is
   the mean over the shards, or the sum with SUM (of several groups: the mean of
-  theirs); train_op, hooks and scaffold are those of the first shard. EVAL and
+  their sums); train_op, hooks and scaffold come from the first shard. EVAL and
   PREDICT run the plain model_fn on the whole batch.
 
   Args:
@@ -124,7 +123,7 @@ def cross_shard(
   shard_reduction.check(reduction)
   groups_lib.check(group_assignment)
   if devices is not None:
-    tower_devices.check_devices(devices)
+    local_devices.check_devices(devices)
     groups_lib.check(group_assignment, len(devices))
   if model_fn is None:
     return functools.partial(
@@ -134,14 +133,14 @@ def cross_shard(
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
-    names = tower_devices.check_devices(devices)
+    names = local_devices.check_devices(devices)
     groups_lib.check(group_assignment, len(names))
     return _run_shards(call, names, reduction, group_assignment, broadcast)
 
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
 
 
-class _ShardStrategy(tower_strategy.TowerStrategy):
+class _ShardStrategy(shard_reduction.ScalesLoss, tower_strategy.TowerStrategy):
   """Towers that leave the scale of a loss to the optimizer."""
 
   def __init__(self, devices: Sequence[str], reduction: str, group_size: int):
@@ -159,15 +158,6 @@ class _ShardStrategy(tower_strategy.TowerStrategy):
       return self._group_size
     return super().num_replicas_in_sync
 
-  # v1 optimizers divide the loss by the number of replicas where this is true.
-  @property
-  def _scale_loss_for_estimator(self) -> bool:
-    return self._reduction == shard_reduction.MEAN
-
-  @_scale_loss_for_estimator.setter
-  def _scale_loss_for_estimator(self, value: bool) -> None:
-    del value
-
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 reduction: str, groups: groups_lib.GroupAssignment,
@@ -177,7 +167,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   arguments = call.arguments
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
-  assertions = even_shards.check(shards.rows, decorator_stack.CROSS_SHARD)
+  assertions = shards.check_even(decorator_stack.CROSS_SHARD)
   interceptions = []
 
   def build(shard: int):
@@ -200,8 +190,8 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
-  # The mean over the groups of what each has as its mean or sum.
-  scale = 1.0 if reduction == shard_reduction.MEAN else size
+  # The mean over the groups of each group's mean or sum.
+  scale = shard_reduction.factor(reduction, size, divided_by=size)
   spec = spec_reduction.reduce_specs(
       call.mode, specs, [scale / len(devices)] * len(devices))
   return spec._replace(train_op=tf.group(spec.train_op, *assertions))

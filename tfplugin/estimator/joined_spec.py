@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the towers of one run returned, as the spec of the whole batch."""
+"""The specs of the towers of one run, as the spec of the whole batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def join(mode: str, run: tower_run.TowerRun, specs: Sequence[Any],
     mode: A `tf.estimator.ModeKeys`.
     run: The run that built the towers.
     specs: One `tf.estimator.EstimatorSpec` per tower.
-    loss_weights: What each tower's loss is multiplied by.
+    loss_weights: The factor of each tower's loss.
     rows: The number of rows of each tower.
 
   Raises:

@@ -16,8 +16,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import synchronized_moments
-from tfplugin.distribute.towers import tower_devices
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
@@ -45,12 +45,12 @@ def replicate_model_fn(
 
   The batch is split along its first dimension, the model_fn is built once per
   device (a *tower*), all towers share one set of variables, and each variable
-  is updated once. Loss, gradients, metrics, predictions and exports are those
-  of one device with the whole batch, for every batch size: one that the number
-  of towers does not divide, one that is smaller, one that is not known before
-  the step. The model_fn stays as it is, with a plain `tf.compat.v1.train`
-  optimizer or a `tfplugin.TowerOptimizer`; checkpoints have the names of one
-  device and can be moved there and back.
+  is updated once. Loss, gradients, metrics, predictions and exports are as on
+  one device with the whole batch, for every batch size: not divisible by the
+  number of towers, smaller than it, or not known before the step. The model_fn
+  stays as it is, with a plain `tf.compat.v1.train` optimizer or a
+  `tfplugin.TowerOptimizer`; checkpoints have the names of one device and can be
+  moved there and back.
 
   Rules:
     * Tower 0 has no name scope of its own, tower i is in `tower_<i>`. The
@@ -63,17 +63,17 @@ def replicate_model_fn(
       With SUM a regularisation loss is added once per tower: divide it by the
       number of devices. `mean_pairwise_squared_error` is a sum, too.
     * `tf.gradients` with respect to variables returns the gradient of the whole
-      batch in each tower. What is made of it (clipped, decayed) is applied as
-      tower 0 made it.
+      batch in each tower. A changed one (clipped, decayed) is applied as tower
+      0 changed it.
     * Assignments to variables take place once, with the value of tower 0, or
       the row-weighted mean where the variable asks for the mean (the moving
       statistics of batch normalisation do, see `batch_norm`).
     * Metrics share their variables; towers update them in turn. A metric of
       the loss sees the loss of the batch. The mean of another number per batch
-      weighs that of each tower with its rows, which is right for means of rows;
-      any other metric of such a number (a maximum, say) sees it once per tower.
+      weighs each tower's number by its rows: right for means of rows. Any other
+      metric of such a number (a maximum, say) sees it once per tower.
       The mean over batches of a tensor is refused.
-    * train_op, hooks and scaffold are those of tower 0.
+    * train_op, hooks and scaffold come from tower 0.
     * Scalars in the batch go to every tower.
     * Where the batch has fewer rows than there are towers, some get none: the
       ops of the model must take that. Canned linear estimators with sparse
@@ -92,12 +92,12 @@ def replicate_model_fn(
     broadcast: Keys of features or labels that are passed on whole.
     replicate_eval: Whether to split the batch in EVAL too; False runs the
       evaluation on the first device.
-    batch_norm: What batch normalisation in training does. 'mean': it normalises
+    batch_norm: The batch normalisation in training. 'mean': it normalises
       within a tower, and moving statistics are the means over the towers,
-      weighted with their rows. 'first': likewise, but they are those of the
-      first tower. 'sync': it normalises with the moments of the whole batch, as
-      one device does, for the price of two sums over the towers per layer; for
-      Keras layers and `tf.layers`, fused or not, but without
+      weighted by their rows. 'first': likewise, but moving statistics come from
+      the first tower. 'sync': it normalises with the moments of the whole
+      batch, as one device does, for the price of two sums over the towers per
+      layer; for Keras layers and `tf.layers`, fused or not, but without
       `virtual_batch_size`.
 
   Returns:
@@ -116,7 +116,7 @@ def replicate_model_fn(
     * Every batch size works, in every mode.
     * Variables are shared however they are made, with no need for reuse.
     * SUM_BY_NONZERO_WEIGHTS divides by the count of the batch, not of a tower.
-    * Metrics equal those of one device, additive or not.
+    * Metrics equal the metrics of one device, additive or not.
     * Class labels of a ClassificationOutput are concatenated as scores are, and
       so are the predictions of EVAL.
     * Nothing is kept in the graph's collections.
@@ -151,7 +151,7 @@ def replicate_model_fn(
     raise ValueError(f'`batch_norm` must be one of {_BATCH_NORM}. '
                      f'Received: {batch_norm!r}. Leave it out for the mean.')
   if devices is not None:
-    tower_devices.check_devices(devices)
+    local_devices.check_devices(devices)
   if model_fn is None:
     return functools.partial(
         replicate_model_fn, loss_reduction=loss_reduction, devices=devices,
@@ -160,7 +160,7 @@ def replicate_model_fn(
 
   def run(call: model_fn_lib.ModelFnCall):
     is_eval = call.mode == tf.estimator.ModeKeys.EVAL
-    names = tower_devices.check_devices(devices)
+    names = local_devices.check_devices(devices)
     if is_eval and not replicate_eval:
       names = names[:1]
     return _run_towers(call, loss_reduction, names, broadcast, batch_norm)
@@ -205,7 +205,7 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
 
 
 def _own_params(arguments: dict[str, Any]) -> dict[str, Any]:
-  """Returns a copy of `params`: what one tower changes, no other one sees."""
+  """Returns a copy of `params`: no tower sees the changes of another one."""
   return ({'params': copy.deepcopy(arguments['params'])}
           if 'params' in arguments else {})
 

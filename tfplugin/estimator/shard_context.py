@@ -14,12 +14,12 @@ _HOST_DEVICE = '/device:CPU:0'
 
 @dataclasses.dataclass(frozen=True)
 class ShardContext:
-  """What a TPUContext tells a program, off TPU: one host, N shards.
+  """A TPUContext for programs off TPU: one host, N shards.
 
   Attributes:
-    num_replicas: How many shards there are.
-    invocation: Of an input_fn: which of its calls this is. None in a model_fn.
-    num_invocations: Of an input_fn: how often it is called for one input.
+    num_replicas: The number of shards.
+    invocation: The index of this call of an input_fn. None in a model_fn.
+    num_invocations: The number of calls of an input_fn for one input.
   """
 
   num_replicas: int
@@ -33,7 +33,7 @@ class ShardContext:
 
   @property
   def num_of_replicas_per_host(self) -> int:
-    """How many shards there are."""
+    """The number of shards."""
     return self.num_replicas
 
   @property
@@ -47,11 +47,11 @@ class ShardContext:
     return 0
 
   def current_input_fn_deployment(self) -> tuple[str, int, int, int]:
-    """Says which part of the input this call of the input_fn is to make.
+    """Returns the part of the input that this call of the input_fn makes.
 
     Returns:
       The device that it runs on, the index of the call, the number of calls,
-      and how many shards the call feeds.
+      and the number of shards that the call feeds.
 
     Raises:
       RuntimeError: Called in a model_fn.

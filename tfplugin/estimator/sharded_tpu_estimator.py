@@ -15,7 +15,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute import local_devices
 from tfplugin.estimator import shard_context
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import tpu_shards
@@ -28,18 +28,18 @@ _InputPipelineConfig = tf1.estimator.tpu.InputPipelineConfig
 class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
   """A TPUEstimator whose shards are real without a TPU.
 
-  TPUEstimator with `use_tpu=False` runs one device with the whole batch: what a
-  program does per shard, such as a CrossShardOptimizer or batch sizes, is not
+  TPUEstimator with `use_tpu=False` runs one device with the whole batch: code
+  that is made for a shard, such as a CrossShardOptimizer or batch sizes, is not
   run before it meets a TPU. This class builds `TPUConfig.num_shards` shards of
   each batch over the CPUs or GPUs of the host:
 
     * `params['batch_size']` is the size of a shard in the model_fn. In the
-      input_fn it is what it is on TPU: the size of a shard with PER_SHARD_V1
+      input_fn it is as on TPU: the size of a shard with PER_SHARD_V1
       (one call per shard) and PER_HOST_V2 (one call, a dataset of shards'
       batches), else the whole batch.
-    * `params['context']` tells input_fn and model_fn what a TPUContext does:
-      one host, as many replicas as shards, and, in the input_fn, which of its
-      calls this is (`current_input_fn_deployment()`, `current_host`).
+    * `params['context']` answers input_fn and model_fn as a TPUContext does:
+      one host, as many replicas as shards, and, in the input_fn, the index of
+      the call (`current_input_fn_deployment()`, `current_host`).
     * `tfplugin.CrossShardOptimizer` reduces over the shards and
       `tfplugin.cross_replica_sum` sums over them. An optimizer that is not
       wrapped averages the shards' gradients.
@@ -54,8 +54,8 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
   built and checked as a graph, never run. With one shard it is TPUEstimator
   with `use_tpu=False`, but for `params['context']`.
 
-  `iterations_per_loop` is how many steps a TPU makes between two visits to the
-  host. Here every step ends on the host: hooks and host_call run after each
+  `iterations_per_loop` is the number of steps between two visits of a TPU to
+  the host. Here every step ends on the host: hooks and host_call run after each
   step, and `steps` or `max_steps` need not be a multiple of it.
 
   Differences from tf.contrib:
@@ -110,8 +110,8 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     Args:
       model_fn: See `tf.compat.v1.estimator.tpu.TPUEstimator`.
       model_dir: Likewise.
-      config: Likewise; its `tpu_config.num_shards` is how many shards there
-        are off TPU, 1 if it is None.
+      config: Likewise; its `tpu_config.num_shards` is the number of shards off
+        TPU, 1 if it is None.
       params: Likewise.
       use_tpu: Whether there is a TPU.
       train_batch_size: Rows of a step, over all shards; a multiple of their
@@ -152,7 +152,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
 
   def _check_shards(self, batch_axis: Optional[Sequence[int]]) -> None:
     if self._shard_devices is not None:
-      tower_devices.check_devices(self._shard_devices)
+      local_devices.check_devices(self._shard_devices)
     sizes = {f'{mode}_batch_size' if mode != 'infer' else 'predict_batch_size':
              size for mode, size in self._batch_sizes.items()}
     if sizes['train_batch_size'] is None:
@@ -177,7 +177,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     """Lets this class be: Estimator refuses every subclass but its own."""
 
   def _augment_model_fn(self, model_fn, batch_axis):
-    """Puts the shards below what TPUEstimator puts around a model_fn."""
+    """Puts the shards below TPUEstimator's own wrapping of a model_fn."""
     whole = super()._augment_model_fn(model_fn, batch_axis)
     if self._on_tpu:
       return whole
@@ -214,7 +214,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     return results[0]
 
   def _deployment(self, mode: str) -> tuple[int, Optional[int]]:
-    """How often an input_fn is called, and with the size of what but all."""
+    """Returns an input_fn's number of calls, and its batch size unless all."""
     if self._shards == 1:
       return 1, None
     if self._batch_sizes[mode] is None:
@@ -257,7 +257,7 @@ def _with_params(input_fn: Callable, batch_size: Optional[int],
 
 
 def _join(results: Sequence[Any]):
-  """Makes one input of what the calls for each shard returned."""
+  """Makes one input of the results of the calls for each shard."""
 
   def concat(*parts):
     return spec_reduction.concat('input', parts)

@@ -15,7 +15,7 @@ from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
-# What a user may give to a Scaffold.
+# The arguments of a Scaffold that a user may give.
 _OF_SCAFFOLDS = ('init_op', 'init_fn', 'ready_op', 'ready_for_local_init_op',
                  'local_init_op', 'summary_op', 'saver')
 
@@ -27,14 +27,14 @@ def reduce_specs(mode: str, specs: Sequence[Any],
 
   The loss is the weighted sum of the towers' losses, predictions and export
   outputs are concatenated in the order of the towers. Everything else (the
-  train_op, hooks, the scaffold) is that of the first tower: gradients,
+  train_op, hooks, the scaffold) comes from the first tower: gradients,
   assignments to variables and batch statistics of all towers have become one
   before they reach it.
 
   Args:
     mode: A `tf.estimator.ModeKeys`.
     specs: One `tf.estimator.EstimatorSpec` per tower.
-    loss_weights: What each tower's loss is multiplied by.
+    loss_weights: The factor of each tower's loss.
     metrics: The `eval_metric_ops` of the whole batch.
 
   Raises:
@@ -82,7 +82,7 @@ def check_specs(specs: Sequence[Any]) -> None:
 
 
 def _shape_of(spec: Any) -> dict[str, Any]:
-  """Returns what towers have to agree on; a TPU's spec has other fields."""
+  """Returns the traits that towers must share; a TPU's spec has others."""
   shape = {
       'class': type(spec).__name__,
       'loss': 'None' if spec.loss is None else 'a tensor',
@@ -105,10 +105,10 @@ def _shape_of(spec: Any) -> dict[str, Any]:
 
 
 def concat(name: str, values: Sequence[Any]) -> Any:
-  """Concatenates what the towers returned, leaf by leaf, along the batch.
+  """Concatenates the values of the towers, leaf by leaf, along the batch.
 
   Args:
-    name: Of what, for the error.
+    name: The name of the values, for the error.
     values: One nest of tensors `[batch, ...]` per tower, dense, sparse or
       ragged. Of a scalar the first tower's value is taken.
   """

@@ -16,8 +16,8 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.distribute.elastic import elastic_saving
 from tfplugin.distribute.staleness import staleness_counters
+from tfplugin.distribute.variables import saved_names
 
 tf1 = tf.compat.v1
 
@@ -54,7 +54,7 @@ class StaleCounterSaver(tf1.train.Saver):
     super().build()
     if self._others is not None:
       return
-    everything = self._chosen or elastic_saving.by_name(
+    everything = self._chosen or saved_names.by_name(
         [*tf1.global_variables(),
          *tf1.get_collection(tf1.GraphKeys.SAVEABLE_OBJECTS)])
     self._saved_counters = {name: counter

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics over towers: each tower updates the same variables, in turn.
 
-A streaming metric that has seen the first rows and then the next ones is what
-one device computes of smaller batches. So towers share the variables of their
-metrics, and tower i + 1 reads them when tower i has written them; no metric has
-to be merged, and none has to be one that can be added up.
+A streaming metric that sees the first rows and then the next ones has the value
+of one device with smaller batches. So towers share the variables of their
+metrics, and tower i + 1 reads them when tower i has written them; metrics need
+no merging, and need not be sums.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_run
-from tfplugin.ops import row_shares
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
@@ -47,7 +46,7 @@ def chain(run: tower_run.TowerRun, metrics: Sequence[Mapping[str, Any]],
   uses = [_uses(run, tower) for tower in range(len(metrics))]
   if len(metrics) > 1:
     _check_rows(uses[0])
-    _weigh_batches(uses, metrics, row_shares.row_shares(rows))
+    _weigh_batches(uses, metrics, weighted_sum.row_shares(rows))
   before = []
   for tower, updates in enumerate(metrics):
     restored = []
@@ -63,10 +62,10 @@ def chain(run: tower_run.TowerRun, metrics: Sequence[Mapping[str, Any]],
 
 def share_loss(losses: Sequence[tf.Tensor], total: tf.Tensor,
                consumers: Sequence[Sequence[tf.Operation]]) -> None:
-  """Lets what the towers made of their loss see the loss of the batch.
+  """Lets the ops that read a tower's loss read the loss of the batch.
 
-  A metric of the loss has one value per batch, not one per row: the towers'
-  losses are no parts that it could be updated with in turn.
+  A metric of the loss has one value per batch, not one per row: the towers
+  cannot update it in turn.
 
   Args:
     losses: The loss of each tower.
@@ -83,8 +82,8 @@ def share_loss(losses: Sequence[tf.Tensor], total: tf.Tensor,
 def _check_rows(uses: Sequence[Use]) -> None:
   """Raises if a metric takes a batch as one, element by element.
 
-  Its variables are no scalars, and it counts updates: by the same number
-  whatever the batch. Others count rows.
+  The variables of such a metric are no scalars, and it counts updates, by the
+  same number whatever the batch. Other metrics count rows.
   """
   for variable, op in uses:
     if _tf_internals.adds_to_variable(op) and variable.shape.rank and (
@@ -107,9 +106,9 @@ def _weigh_batches(uses: Sequence[Sequence[Use]],
   """Lets means over batches of a number count each batch once.
 
   A mean that every tower adds the same count to is not of rows, but of one
-  number for each batch. What a tower adds is multiplied by its share of the
-  rows, so that means of rows become that of the batch, and a number that all
-  towers have, such as the loss of the batch, stays what it is.
+  number for each batch. A tower's addition is multiplied by its share of the
+  rows, so that means of rows become the mean of the batch, and a number that
+  all towers have, such as the loss of the batch, stays the same.
   """
   for key in metrics[0]:
     additions = [
@@ -163,7 +162,7 @@ def _skip_if_empty(uses: Sequence[Use], rows: Any,
   A mean over no rows is NaN, which no metric would ever get rid of.
 
   Returns:
-    What has to be done before the next use of the variables.
+    The ops to run before the next use of the variables.
   """
   if isinstance(rows, int) and rows > 0:
     return []
@@ -191,9 +190,9 @@ def _keep_unless(op: tf.Operation, has_rows: tf.Tensor, kept: tf.Tensor,
 def _restore_unless(has_rows: tf.Tensor, variable: tf.Variable,
                     writers: Sequence[tf.Operation],
                     before: Sequence[tf.Operation]) -> tf.Operation:
-  """Returns an op that undoes, unless `has_rows`, what `writers` do.
+  """Returns an op that undoes, unless `has_rows`, the work of `writers`.
 
-  What they write is out of reach, such as that of a function.
+  The values that they write are out of reach, inside a function, say.
   """
   with tf.control_dependencies(before):
     saved = variable.read_value()

@@ -12,12 +12,11 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
-from tfplugin.estimator import even_shards
 from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_context
@@ -33,13 +32,13 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
                    devices: Sequence[str] | None = None) -> types.ModelFn:
   """Returns a model_fn that builds `model_fn` once per shard of its batch.
 
-  The shards share one set of variables. What they return becomes one spec:
+  The shards share one set of variables. Their specs become one spec:
 
     loss:               the mean over the shards, weighted by their rows
     predictions, export_outputs, and the tensors of eval_metrics and host_call:
                         concatenated in the order of the shards; of a scalar the
                         first shard's value
-    train_op, hooks, scaffold_fn and the functions: those of the first shard
+    train_op, hooks, scaffold_fn and the functions: the first shard's
 
   A `CrossShardOptimizer` reduces the gradients over the shards as it does on
   TPU; without one, gradients are averaged over the shards.
@@ -48,7 +47,7 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
     model_fn: Returns a `TPUEstimatorSpec`, or an `EstimatorSpec`. Its
       `params['batch_size']`, if there, becomes the size of a shard, and
       `params['context']` tells of the shards.
-    num_shards: How many shards.
+    num_shards: The number of shards.
     devices: Where they run, used in turn. None: the local GPUs, or else the
       logical CPUs.
 
@@ -57,7 +56,7 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
   """
 
   def run(call: model_fn_lib.ModelFnCall):
-    names = itertools.cycle(tower_devices.check_devices(devices))
+    names = itertools.cycle(local_devices.check_devices(devices))
     return _run_shards(call, list(itertools.islice(names, num_shards)))
 
   return model_fn_lib.decorate(model_fn, run)
@@ -79,7 +78,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
       call.arguments['features'], call.arguments.get('labels'), num_shards)
   assertions = []
   if call.mode == tf.estimator.ModeKeys.TRAIN:
-    assertions = even_shards.check(shards.rows, 'ShardedTPUEstimator')
+    assertions = shards.check_even('ShardedTPUEstimator')
   strategy = tower_strategy.TowerStrategy(devices)
   weights = tower_weights.TowerWeights(
       shards.shares(), [1.0 / num_shards] * num_shards)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The weighted sum of what several devices computed, dense or sparse."""
+"""The parts of a batch become one: weights by rows, and the weighted sum."""
 
 from __future__ import annotations
 
@@ -13,11 +13,32 @@ Weight = Union[float, tf.Tensor]
 Value = Union[tf.Tensor, tf.IndexedSlices]
 
 
+def row_shares(rows: Sequence[Union[int, tf.Tensor]]) -> list[Weight]:
+  """Returns `rows[i] / sum{j} rows[j]`; the shares sum to 1.
+
+  A batch without any row belongs to the first part.
+
+  Args:
+    rows: Ints, or scalar tensors of one integer dtype, or both.
+
+  Returns:
+    Floats where all `rows` are ints, else scalar float32 tensors.
+  """
+  if all(isinstance(count, int) for count in rows):
+    total = sum(rows)
+    return ([count / total for count in rows] if total
+            else [1.0] + [0.0] * (len(rows) - 1))
+  counts = [tf.cast(count, tf.float32) for count in rows]
+  total = tf.add_n(counts)
+  counts[0] = tf.where(total > 0, counts[0], 1.0)
+  return [count / tf.maximum(total, 1.0) for count in counts]
+
+
 def weighted_sum(values: Sequence[Value], weights: Sequence[Weight]) -> Value:
   """Returns `sum_i weights[i] * values[i]`.
 
-  A value whose weight is 0 counts as 0 even where it is NaN or infinite: the
-  mean over no rows is NaN, and no rows is what a weight of 0 stands for.
+  A value whose weight is 0 counts as 0 even where it is NaN or infinite: a
+  weight of 0 stands for no rows, and the mean over no rows is NaN.
 
   Args:
     values: Tensors of one shape and dtype, or `tf.IndexedSlices` of one dense

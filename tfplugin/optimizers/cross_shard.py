@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -11,11 +13,10 @@ from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute.shards import cross_replica
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import reduced_gradients
-from tfplugin.distribute.towers import tower_run
-from tfplugin.ops import shard_reduction
+from tfplugin.distribute.shards import shard_reduction
+from tfplugin.distribute.shards import shards_here
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
@@ -39,8 +40,8 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
   Estimator, that division is taken into account: `reduction` means the same
   everywhere. The towers of `replicate_model_fn` are one computation whose
   gradients are those of the whole batch already: there nothing is scaled or
-  summed again. The shards of `ShardedTPUEstimator` share their variables, which
-  follow the group of shard 0: so does the checkpoint that a TPU writes.
+  summed again. The shards of `ShardedTPUEstimator` share their variables; these
+  follow the group of shard 0, as the checkpoint does that a TPU writes.
 
   With one shard the gradients go to the wrapped optimizer unchanged; outside of
   every sharding context a warning is logged, once per optimizer.
@@ -80,7 +81,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     0.8
 
   References:
-    `tf.compat.v1.tpu.CrossShardOptimizer`, which this is a subclass of.
+    `tf.compat.v1.tpu.CrossShardOptimizer`, the base class.
   """
 
   def __init__(self,
@@ -140,16 +141,15 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
       ValueError: `group_assignment` does not fit the number of shards.
       RuntimeError: Called in the cross-replica context of a strategy.
     """
-    self._group_size('compute_gradients')
+    shards = self._shards('compute_gradients')
 
-    def scaled_loss():
-      # After the loss is built: the last reduction used decides what
-      # TensorFlow divides by.
-      value = loss()
-      return self._scale(value)
+    def scaled(loss: tf.Tensor) -> tf.Tensor:
+      factor = shards.loss_factor(self._reduction, self._group_assignment)
+      return loss if factor == 1 else loss * factor
 
+    # The factor of a callable's loss is known when the loss has been built.
     return super().compute_gradients(
-        scaled_loss if callable(loss) else self._scale(loss),
+        (lambda: scaled(loss())) if callable(loss) else scaled(loss),
         var_list=var_list,
         gate_gradients=gate_gradients,
         aggregation_method=aggregation_method,
@@ -181,83 +181,44 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     grads_and_vars = list(grads_and_vars)
     if skip_gradients_aggregation:
       return super().apply_gradients(grads_and_vars, global_step, name, True)
-    size = self._group_size('apply_gradients')
-    if not cross_replica.in_replicas():
-      return super().apply_gradients(
-          self._reduce(grads_and_vars), global_step, name)
-    tower = tower_run.current_tower()
-    if tower is not None and not tower.gradients_are_summed:
-      return super().apply_gradients(
-          self._sum_over_towers(tower, grads_and_vars), global_step, name)
-    if size < cross_replica.num_shards():
-      return self._apply_per_group(grads_and_vars, global_step, name)
-    if tower is not None:
-      # The towers are one computation: each has the gradient of the batch.
-      return super().apply_gradients(grads_and_vars, global_step, name)
-    if _assigns_by_itself(self._optimizer):
-      return self._apply_once(grads_and_vars, global_step, name)
-    # The wrapped optimizer sums over the replicas.
-    return super().apply_gradients(grads_and_vars, global_step, name)
+    shards = self._shards('apply_gradients')
+    call = _Application(
+        self._optimizer, super().apply_gradients, global_step, name)
+    return shards.apply(call, grads_and_vars, self._group_assignment)
 
-  def _group_size(self, caller: str) -> int:
-    """The size of this shard's group; checks the context."""
-    count = cross_replica.num_shards(
-        f'CrossShardOptimizer.{caller}')
-    if (count == 1 and not self._has_warned and
-        not tf.distribute.has_strategy() and
-        _tf_internals.number_of_tpu_shards() is None):
+  def _shards(self, caller: str) -> shards_here.Shards:
+    """Returns the shards of a call; checks the groups, warns if alone."""
+    shards = shards_here.shards_here(f'CrossShardOptimizer.{caller}')
+    if (isinstance(shards, shards_here.OneShard) and
+        not self._has_warned and not tf.distribute.has_strategy()):
       self._has_warned = True
       logging.warning(
           'CrossShardOptimizer runs on one shard: there is no '
           'tpu_shard_context and no tf.distribute strategy around it.')
-    return groups_lib.group_size(self._group_assignment, count)
+    groups_lib.check(self._group_assignment, shards.size)
+    return shards
 
-  def _scale(self, loss: tf.Tensor) -> tf.Tensor:
-    """`loss` such that the sum of its gradients over a group is the reduction.
 
-    What TensorFlow is going to divide by is multiplied in.
-    """
-    tower = tower_run.current_tower()
-    if tower is not None and tower.gradients_are_summed:
-      return loss
-    size = self._group_size('compute_gradients')
-    divisor = size if self._reduction == shard_reduction.MEAN else 1
-    factor = 1
-    if cross_replica.in_replicas() and _tf_internals.strategy_divides_loss():
-      factor = tf.distribute.get_strategy().num_replicas_in_sync
-    return loss if factor == divisor else loss * (factor / divisor)
+class _Application:
+  """One call of the wrapped optimizer, in the ways that shards need."""
 
-  def _reduce(self, grads_and_vars: types.GradsAndVars) -> list:
-    """Sums each gradient over this shard's group."""
-    return [(g if g is None else cross_replica.cross_replica_sum(
-        g, self._group_assignment), v) for g, v in grads_and_vars]
+  def __init__(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
+               global_step: Optional[tf.Variable], name: Optional[str]):
+    self._optimizer = optimizer
+    self._apply_gradients = apply_gradients
+    self._global_step = global_step
+    self._name = name
 
-  def _sum_over_towers(self, tower: tower_run.TowerContext,
-                       grads_and_vars: types.GradsAndVars) -> list:
-    """Sums over the towers of tower 0's group, whose variables all share."""
-    groups = self._group_assignment or [list(range(tower.num_towers))]
-    group = next(group for group in groups if 0 in group)
-    return [(g if g is None else tower.sum_gradient(v, g, group), v)
-            for g, v in grads_and_vars]
+  def apply(self, grads_and_vars: types.GradsAndVars):
+    """Hands the gradients on."""
+    return self._apply_gradients(
+        grads_and_vars, self._global_step, self._name)
 
-  def _apply_per_group(self, grads_and_vars, global_step, name):
-    """Applies to each replica's copy what its group's gradients sum up to."""
-    if isinstance(self._optimizer, wrapper.OptimizerWrapper):
-      return self._optimizer.apply_gradients(
-          self._reduce(grads_and_vars), global_step, name,
-          skip_gradients_aggregation=True)
-    if type(self._optimizer).apply_gradients is not (
-        tf1.train.Optimizer.apply_gradients):
-      raise NotImplementedError(
-          '`group_assignment` with several groups needs an optimizer that does '
-          'not override `apply_gradients`. Received: '
-          f'{type(self._optimizer).__name__}. Override `_apply_dense` and '
-          '`_resource_apply_dense` instead, or use one group.')
-    return reduced_gradients.apply_reduced_gradients(
-        self._optimizer, self._reduce(grads_and_vars), global_step, name)
-
-  def _apply_once(self, grads_and_vars, global_step, name):
-    """Reduces, then lets the wrapped optimizer assign to all copies at once."""
+  def apply_once(self, grads_and_vars: types.GradsAndVars):
+    """Applies the sums of the gradients over all replicas."""
+    if not _assigns_by_itself(self._optimizer):
+      # A v1 optimizer sums over the replicas.
+      return self.apply(grads_and_vars)
 
     def apply(strategy, pairs):
       reduced = strategy.extended.batch_reduce_to(
@@ -265,14 +226,36 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
       gradients = [strategy.experimental_local_results(g)[0] for g in reduced]
       return self._optimizer.apply_gradients(
           list(zip(gradients, [v for _, v in pairs])),
-          global_step=global_step, name=name)
+          global_step=self._global_step, name=self._name)
 
     pairs = [(g, v) for g, v in grads_and_vars if g is not None]
     return tf.distribute.get_replica_context().merge_call(apply, args=(pairs,))
 
+  def per_copy(self) -> Callable:
+    """Returns a function that applies summed gradients to a replica's copy.
+
+    Raises:
+      NotImplementedError: The wrapped optimizer would sum them again.
+    """
+    if isinstance(self._optimizer, wrapper.OptimizerWrapper):
+      apply = functools.partial(
+          self._optimizer.apply_gradients, skip_gradients_aggregation=True)
+    elif type(self._optimizer).apply_gradients is (
+        tf1.train.Optimizer.apply_gradients):
+      apply = functools.partial(
+          reduced_gradients.apply_reduced_gradients, self._optimizer)
+    else:
+      raise NotImplementedError(
+          '`group_assignment` with several groups needs an optimizer that does '
+          'not override `apply_gradients`. Received: '
+          f'{type(self._optimizer).__name__}. Override `_apply_dense` and '
+          '`_resource_apply_dense` instead, or use one group.')
+    return functools.partial(
+        apply, global_step=self._global_step, name=self._name)
+
 
 def _assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
-  """Whether `apply_gradients` of a user's class is all there is to it."""
+  """Whether a user's class does all its work in `apply_gradients`."""
   base = tf1.train.Optimizer
   kind = type(optimizer)
   return (not isinstance(optimizer, wrapper.OptimizerWrapper) and

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import conditional_update
+from tfplugin.distribute import update_lock
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import step_reading
-from tfplugin.distribute.staleness import update_lock
 from tfplugin.ops import staleness as staleness_ops
 from tfplugin.optimizers import wrapper
 

@@ -18,6 +18,7 @@ from tfplugin.distribute.elastic import elastic_saving
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import start_barrier
+from tfplugin.distribute.variables import saved_names
 from tfplugin.ops import elastic
 from tfplugin.ops import time_limit
 from tfplugin.optimizers import elastic_custom_getter
@@ -313,8 +314,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """
     pairs = self._getter.model_pairs('swapping_saver()')
     for pair in pairs:
-      # `getter.scope()` sees the parts of a variable before they are known to
-      # be parts.
+      # `getter.scope()` sees parts of variables before they are known as such.
       elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
       var_list = elastic_saving.all_variables(
@@ -324,7 +324,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   def optimizer_state(self) -> dict:
     """Returns the inner optimizer's state by its names in checkpoints."""
-    return elastic_saving.by_name(self._getter.state_of(self._optimizer))
+    return saved_names.by_name(self._getter.state_of(self._optimizer))
 
   def _create_slots(self, var_list: list[tf.Variable]) -> None:
     with self._getter.local_state():

@@ -16,6 +16,7 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -179,7 +180,7 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
           **kwargs, 'initial_value': local.initial_value,
           'name': f'{GLOBAL_CENTER}/{local.op.name}'})
     self._pairs[local.ref()] = elastic_pairs.Pair(
-        (local,), center, elastic_variables.is_trainable(kwargs),
+        (local,), center, variable_arguments.is_trainable(kwargs),
         initializer=local.initializer)
     return local
 

@@ -16,8 +16,8 @@ from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
 
-# The graphs in which a TowerOptimizer was used. Not a graph collection: those
-# end in every exported meta graph.
+# The graphs in which a TowerOptimizer was used. Not a graph collection, because
+# every exported meta graph contains the collections.
 _graphs = weakref.WeakSet()
 
 
@@ -36,17 +36,17 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
   there; this class is for programs that use it already. With one tower, and
   outside of `replicate_model_fn`, it is the optimizer that it wraps.
 
-  Variables created: none of its own. Those of the wrapped optimizer have the
-  names that they have on one device.
+  Variables created: none of its own. The wrapped optimizer's variables have
+  the names of one device.
 
   Supported: every v1 optimizer, dense and sparse gradients (rows of the towers
   are concatenated, never densified), partitioned variables, several instances,
   gradients that are clipped or otherwise changed between the two calls.
 
   Differences from tf.contrib:
-    * Gradients come out of `compute_gradients` summed, so that what is done to
-      them before `apply_gradients` (clipping by the global norm, say) is done
-      to the gradient of the batch and not to that of a tower.
+    * Gradients come out of `compute_gradients` summed, so that a change before
+      `apply_gradients` (clipping by the global norm, say) changes the gradient
+      of the batch and not the gradient of a tower.
     * Nothing is stored in the graph's collections.
     * Used without `replicate_model_fn` it is not an error.
 

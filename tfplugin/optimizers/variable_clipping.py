@@ -10,8 +10,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import update_lock
 from tfplugin.distribute.clipping import variable_update
-from tfplugin.distribute.staleness import update_lock
 from tfplugin.ops import clip_rules
 from tfplugin.ops import norm_clipping
 from tfplugin.optimizers import wrapper

@@ -14,20 +14,6 @@ from tfplugin.distribute.towers import tower_weights
 tf1 = tf.compat.v1
 
 
-@pytest.mark.parametrize('kwargs, expected', (
-    ({}, False),
-    ({'collections': [tf1.GraphKeys.GLOBAL_VARIABLES]}, False),
-    ({'collections': [tf1.GraphKeys.METRIC_VARIABLES]}, True),
-    ({'collections': [tf1.GraphKeys.LOCAL_VARIABLES]}, True),
-    ({'synchronization': tf.VariableSynchronization.ON_READ,
-      'aggregation': tf.VariableAggregation.SUM}, True),
-    # The statistics of Keras' batch normalisation.
-    ({'synchronization': tf.VariableSynchronization.ON_READ,
-      'aggregation': tf.VariableAggregation.MEAN}, False)))
-def test_is_streaming(kwargs, expected):
-  assert tower_variables.is_streaming(name='v', **kwargs) == expected
-
-
 def test_shared_variable_is_in_the_collections(behavior):
   strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), strategy.scope():

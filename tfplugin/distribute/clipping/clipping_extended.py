@@ -9,8 +9,8 @@ import weakref
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import per_graph
+from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.ops import clip_rules
 from tfplugin.ops import norm_clipping
 

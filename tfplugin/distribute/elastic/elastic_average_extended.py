@@ -16,6 +16,7 @@ from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic import start_barrier
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -105,7 +106,7 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
         return elastic_variables.copy_of(center, kwargs)
 
     kwargs.update(collections=elastic_variables.localized(
-        kwargs.get('collections')), trainable=elastic_variables.is_trainable(
+        kwargs.get('collections')), trainable=variable_arguments.is_trainable(
             kwargs))
     copy = self._create_var_creator(create_copy, **kwargs)(**kwargs)
     pair = elastic_pairs.Pair((parameter_server_base.unwrapped(copy),),

@@ -9,11 +9,11 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import local_devices
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.elastic import elastic_average_extended
 from tfplugin.distribute.elastic import elastic_devices
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.distribute.towers import tower_devices
 
 tf1 = tf.compat.v1
 
@@ -179,12 +179,12 @@ def _local_devices(devices, resolver) -> Optional[Sequence[str]]:
           '`devices` must be None in a cluster, where the worker decides. '
           f'Received: {devices!r}.')
     return None
-  gpus = tower_devices.devices_of('GPU')
+  gpus = local_devices.devices_of('GPU')
   if devices is None:
     return gpus if len(gpus) > 1 else None
-  devices = tower_devices.check_devices(devices)
-  tower_devices.check_present(devices)
-  tower_devices.check_different(devices)
+  devices = local_devices.check_devices(devices)
+  local_devices.check_present(devices)
+  local_devices.check_different(devices)
   if len(devices) < 2:
     raise ValueError(
         '`devices` must name two or more devices, each of which trains a copy. '

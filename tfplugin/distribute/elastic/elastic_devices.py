@@ -11,7 +11,6 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
@@ -20,7 +19,8 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.towers import tower_variables
+from tfplugin.distribute.variables import mirrored_variables
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -172,9 +172,9 @@ class ElasticDevicesExtended(mirrored_variables.MirroredInGraph,
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)
-    if role is not Role.ELASTIC or tower_variables.is_streaming(**kwargs):
+    if role is not Role.ELASTIC or variable_arguments.is_streaming(kwargs):
       return super()._create_variable(next_creator, **kwargs)
-    trainable = elastic_variables.is_trainable(kwargs)
+    trainable = variable_arguments.is_trainable(kwargs)
     with tf1.device('/cpu:0'):
       center = elastic_variables.center_of(next_creator, kwargs)
     if not center.dtype.is_floating:

@@ -12,9 +12,9 @@ from typing import Union
 
 import tensorflow as tf
 
-from tfplugin import _tf_internals
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.variables import saved_names
 
 tf1 = tf.compat.v1
 
@@ -73,7 +73,7 @@ def swapped(pairs: Sequence[elastic_pairs.Pair],
     A dictionary from names to variables, or to lists of the parts of one.
   """
   if not isinstance(var_list, Mapping):
-    var_list = by_name(var_list)
+    var_list = saved_names.by_name(var_list)
   centers = {pair.local.ref(): pair.center for pair in pairs}
 
   def swap(value):
@@ -82,44 +82,3 @@ def swapped(pairs: Sequence[elastic_pairs.Pair],
     return [swap(p) for p in value] if isinstance(value, Iterable) else value
 
   return {name: swap(value) for name, value in var_list.items()}
-
-
-def by_name(var_list: Iterable) -> dict:
-  """Names variables as a Saver does; parts of one are put together.
-
-  Args:
-    var_list: Variables, whole or partitioned, and saveable objects.
-
-  Returns:
-    A dictionary from names to variables, or to lists of the parts of one.
-
-  Raises:
-    TypeError: something else is among them.
-    ValueError: two have the same name.
-  """
-  named = {}
-  for item in _flat(var_list):
-    info = (_tf_internals.save_slice_info_of(item)
-            if isinstance(item, tf.Variable) else None)
-    if info is not None:
-      named.setdefault(info.full_name, []).append(item)
-      continue
-    name = item.op.name if isinstance(item, tf.Variable) else item.name
-    if named.setdefault(name, item) is not item:
-      raise ValueError('`var_list` must not hold two variables of one name. '
-                       f'Received: {name} twice. Pass a dictionary from names '
-                       'to variables.')
-  return named
-
-
-def _flat(var_list: Iterable) -> list:
-  flat = []
-  for item in var_list:
-    if isinstance(item, tf.Variable) or hasattr(item, 'specs'):
-      flat.append(item)  # A variable, or a SaveableObject.
-    elif isinstance(item, Iterable) and not isinstance(item, str):
-      flat.extend(item)
-    else:
-      raise TypeError('`var_list` must hold variables. '
-                      f'Received: {item!r}')
-  return flat

@@ -15,10 +15,11 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import placement
-from tfplugin.distribute import shared_variables
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_saving
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.variables import shared_variables
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -152,7 +153,7 @@ class ElasticScope:
       with placement.only_on(self._worker_device):
         return next_creator(**kwargs)
     if role is elastic_variables.Role.ELASTIC and (
-        elastic_variables.is_trainable(kwargs) or not self.has_statistics):
+        variable_arguments.is_trainable(kwargs) or not self.has_statistics):
       token = _pairing.set(True)
       try:
         return self._create_pair(next_creator, **kwargs)
@@ -199,7 +200,7 @@ class CopyScope(ElasticScope):
       with placement.only_on(self._worker_device):
         copy = elastic_variables.copy_of(center, kwargs)
     self._pairs[copy.ref()] = elastic_pairs.Pair(
-        (copy,), center, elastic_variables.is_trainable(kwargs))
+        (copy,), center, variable_arguments.is_trainable(kwargs))
     return copy
 
 

@@ -16,6 +16,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.elastic import local_copy
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -55,25 +56,9 @@ def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
     return Role.STATE
   if not _is_floating(kwargs):
     return Role.SHARED
-  if not is_trainable(kwargs) and statistics == 'shared':
+  if not variable_arguments.is_trainable(kwargs) and statistics == 'shared':
     return Role.SHARED
   return Role.ELASTIC
-
-
-def is_trainable(kwargs: dict[str, Any]) -> bool:
-  """Whether the arguments of a variable creator ask for a trainable one.
-
-  `tf.Variable` hands on `trainable=None`: then a variable is trainable unless
-  it is synchronised on reading, TensorFlow's own rule.
-
-  Args:
-    kwargs: The arguments of the variable creator.
-  """
-  trainable = kwargs.get('trainable')
-  if trainable is None:
-    return (kwargs.get('synchronization') !=
-            tf.VariableSynchronization.ON_READ)
-  return bool(trainable)
 
 
 def _is_floating(kwargs: dict[str, Any]) -> bool:
@@ -142,6 +127,6 @@ def copy_of(center: tf.Variable, kwargs: dict[str, Any],
   taken = ('constraint', 'synchronization', 'aggregation',
            'distribute_strategy')
   return local_copy.LocalCopy(
-      center, trainable=is_trainable(kwargs),
+      center, trainable=variable_arguments.is_trainable(kwargs),
       collections=localized(kwargs.get('collections')),
       **{name: kwargs[name] for name in taken if name in kwargs})

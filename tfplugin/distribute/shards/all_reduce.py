@@ -3,8 +3,8 @@
 """The all-reduce of a tf.distribute strategy, with its gradient, in any graph.
 
 `ReplicaContext.all_reduce` refuses, in a graph with collections, a value that
-depends on a variable: it takes what the other replicas computed from that
-variable for an input of its own.
+depends on a variable: it takes the other replicas' values, computed from the
+same variable, for inputs of its own.
 """
 
 from __future__ import annotations
@@ -15,23 +15,31 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.shards import group_assignment as groups_lib
+
+tf1 = tf.compat.v1
+
+Summand = Union[tf.Tensor, tf.IndexedSlices]
 
 _SUM = tf.distribute.ReduceOp.SUM
 _gradient_numbers = itertools.count()
 
 
 def all_reduce_sum(
-    value: Union[tf.Tensor, tf.IndexedSlices],
-) -> Union[tf.Tensor, tf.IndexedSlices]:
-  """Returns the sum of `value` over all replicas, in every replica.
+    value: Summand,
+    group_assignment: groups_lib.GroupAssignment = None) -> Summand:
+  """Returns the sum of `value` over all replicas or a group, in every replica.
 
   The gradient of a sum over the replicas is the sum of their gradients.
 
   Args:
     value: A tensor of one shape in all replicas, or `tf.IndexedSlices`. Call it
       in a replica context, in every replica.
+    group_assignment: A checked group assignment, or None.
   """
   context = tf.distribute.get_replica_context()
+  if group_assignment is not None:
+    return _sum_over_group(context, value, group_assignment)
   in_plain_graph = not (tf.executing_eagerly() or tf.inside_function())
   if not in_plain_graph or isinstance(value, tf.IndexedSlices):
     return context.all_reduce(_SUM, value)
@@ -55,3 +63,64 @@ def _reduce(context, value: tf.Tensor) -> tf.Tensor:
     return strategy.extended.batch_reduce_to(_SUM, [(value, value)])[0]
 
   return context.merge_call(merge, args=(value,))
+
+
+def _sum_over_group(context, x: Summand,
+                    group_assignment: list[list[int]]) -> Summand:
+  """Sums by one all-reduce over all replicas: each group has its own slice."""
+  num_groups = len(group_assignment)
+  group = tf.gather(groups_lib.group_of_shard(group_assignment),
+                    context.replica_id_in_sync_group)
+  total = context.all_reduce(_SUM, put_in_group(x, group, num_groups))
+  return take_from_group(total, x, group, num_groups)
+
+
+def put_in_group(x: Summand, group, num_groups: int) -> Summand:
+  """Places `x` in the slice of its group, so that other groups are not added.
+
+  Args:
+    x: A shard's tensor of shape `[...]`, or `IndexedSlices`.
+    group: The index of the shard's group; int or int32 scalar.
+    num_groups: The number of groups.
+
+  Returns:
+    Tensor of shape `[num_groups, ...]`, zero but for the group's slice, or
+    `IndexedSlices` in which row i of group g is row i * num_groups + g.
+  """
+  if isinstance(x, tf.IndexedSlices):
+    wide = tf.cast(num_groups, x.indices.dtype)
+    return tf.IndexedSlices(
+        x.values, x.indices * wide + tf.cast(group, x.indices.dtype),
+        _scale_rows(x, num_groups))
+  # Not a product with a one-hot vector: 0 * nan would reach other groups.
+  return tf.scatter_nd([[group]], x[tf.newaxis],
+                       tf.concat([[num_groups], tf.shape(x)], axis=0))
+
+
+def take_from_group(total: Summand, x: Summand, group,
+                    num_groups: int) -> Summand:
+  """Returns the group's part of a sum of results of `put_in_group`.
+
+  Args:
+    total: The sum over all shards.
+    x: The value that the shard passed to `put_in_group`.
+    group: The index of the shard's group; int or int32 scalar.
+    num_groups: The number of groups.
+  """
+  if not isinstance(x, tf.IndexedSlices):
+    part = tf.gather(total, group)
+    part.set_shape(x.shape)
+    return part
+  wide = tf.cast(num_groups, x.indices.dtype)
+  is_own = tf.equal(total.indices % wide, tf.cast(group, x.indices.dtype))
+  return tf.IndexedSlices(
+      tf.boolean_mask(total.values, is_own),
+      tf.boolean_mask(total.indices // wide, is_own), x.dense_shape)
+
+
+def _scale_rows(x: tf.IndexedSlices, factor: int):
+  """The dense shape of `x` with `factor` times the rows; None stays None."""
+  if x.dense_shape is None:
+    return None
+  rows = x.dense_shape[:1] * tf.cast(factor, x.dense_shape.dtype)
+  return tf.concat([rows, x.dense_shape[1:]], axis=0)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How CrossShardStrategy reduces: packed, and by group."""
+"""The reductions of CrossShardStrategy: packed, and by group."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import parameter_server_base
-from tfplugin.distribute.shards import cross_replica
+from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import packed_reduction
+from tfplugin.distribute.shards import shard_reduction
+from tfplugin.distribute.variables import mirrored_variables
 
 _SUM = tf.distribute.ReduceOp.SUM
 
@@ -25,8 +26,8 @@ _BYTES_PER_PACK = 2 << 20
 class GroupReduction:
   """Reduces gradients over groups; everything else over all replicas.
 
-  A mixin before one of TensorFlow's extended classes. What a v1 optimizer
-  reduces goes to a variable, what `all_reduce` reduces goes to a device.
+  A mixin before one of TensorFlow's extended classes. The gradients of a v1
+  optimizer go to variables, the values of `all_reduce` go to devices.
   """
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
@@ -46,16 +47,19 @@ class GroupReduction:
           results.append(fn(*(each[index] for each in lists), group))
       return _tf_internals.regroup(tuple(results))
 
-    apart = [per_replica(lambda x, group: cross_replica.put_in_group(
+    apart = [per_replica(lambda x, group: all_reduce.put_in_group(
         x, group, len(groups)), each) for each in values]
     totals = super()._batch_reduce_to(reduce_op, [
         (value, destination) for value, (_, destination)
         in zip(apart, value_destination_pairs)], options)
-    # The optimizer divided by all replicas; a group is 1 / len(groups) of them.
-    scale = len(groups) if _tf_internals.is_loss_scaled() else 1
+    scale = 1
+    if _tf_internals.is_loss_scaled():
+      # The optimizer has divided by all replicas.
+      scale = shard_reduction.factor(
+          shard_reduction.MEAN, len(groups[0]), self._num_replicas_in_sync)
 
     def take(total, x, group):
-      part = cross_replica.take_from_group(total, x, group, len(groups))
+      part = all_reduce.take_from_group(total, x, group, len(groups))
       return part if scale == 1 else _times(part, scale)
 
     return [per_replica(take, self._local_results(total), each)
@@ -70,7 +74,7 @@ class GroupReduction:
     return super()._update(var, fn, args, kwargs, group)
 
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
-    """The group of each of this process's replicas."""
+    """Returns the groups of this process's replicas."""
     first = _tf_internals.index_in_cluster(self) * len(self.worker_devices)
     return groups_lib.group_of_shard(groups)[
         first:first + len(self.worker_devices)]
@@ -104,7 +108,7 @@ class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
     return tuple(worker_device + d for d in self._devices_of_worker), kind
 
 
-def _times(x: cross_replica.Summand, factor: int) -> cross_replica.Summand:
+def _times(x: all_reduce.Summand, factor: int) -> all_reduce.Summand:
   if isinstance(x, tf.IndexedSlices):
     return tf.IndexedSlices(x.values * factor, x.indices, x.dense_shape)
   return x * factor

@@ -10,14 +10,15 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_config
+from tfplugin.distribute import local_devices
 from tfplugin.distribute import one_strategy
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
-from tfplugin.distribute.towers import tower_devices
-from tfplugin.ops import shard_reduction
+from tfplugin.distribute.shards import shard_reduction
 
 
-class CrossShardStrategy(one_strategy.OneStrategy, tf.distribute.Strategy):
+class CrossShardStrategy(shard_reduction.ScalesLoss, one_strategy.OneStrategy,
+                         tf.distribute.Strategy):
   """Trains one model on shards of a batch; each has a copy of the variables.
 
   Choose it for synchronous training on the CPUs or GPUs of one host, or, with
@@ -43,14 +44,13 @@ class CrossShardStrategy(one_strategy.OneStrategy, tf.distribute.Strategy):
   each under `tfplugin.estimator.cross_shard`.
 
   With `group_assignment` each group of shards reduces by itself, and the copies
-  of different groups go different ways; a checkpoint holds those of shard 0.
-  It applies to v1 optimizers. `tfplugin.cross_replica_sum` inside a model_fn
-  sums over the shards, or over the groups passed to it.
+  of different groups go different ways; a checkpoint holds the copies of shard
+  0. Groups apply to v1 optimizers. `tfplugin.cross_replica_sum` inside a
+  model_fn sums over the shards, or over the groups passed to it.
 
   Supported: Estimator (`RunConfig(train_distribute=...)`), `strategy.run`,
   `Model.fit`; dense and sparse gradients, partitioned variables. Checkpoints
-  have the names of one device. What was run here: CPUs; GPUs were not
-  available.
+  have the names of one device. It was run on CPUs; GPUs were not available.
 
   Example:
     >>> strategy = CrossShardStrategy(['CPU:0', 'CPU:1'])
@@ -119,16 +119,6 @@ class CrossShardStrategy(one_strategy.OneStrategy, tf.distribute.Strategy):
   def _make_extended(self, devices: list[str]):
     return cross_shard_extended.LocalExtended(self, devices)
 
-  # v1 optimizers divide the loss by the number of replicas where this is true.
-  # TensorFlow sets it under an Estimator alone, whatever the reduction.
-  @property
-  def _scale_loss_for_estimator(self) -> bool:
-    return self._reduction == shard_reduction.MEAN
-
-  @_scale_loss_for_estimator.setter
-  def _scale_loss_for_estimator(self, value: bool) -> None:
-    del value
-
 
 class _ClusterStrategy(CrossShardStrategy,
                        tf.distribute.MultiWorkerMirroredStrategy):
@@ -136,7 +126,7 @@ class _ClusterStrategy(CrossShardStrategy,
 
   @property
   def described_as(self) -> str:
-    """What messages call the strategy: the class has another name."""
+    """The strategy's name in messages: the class has another one."""
     return CrossShardStrategy.__name__
 
   def _make_extended(self, devices: list[str]):
@@ -157,8 +147,8 @@ def _is_in_cluster() -> bool:
 
 
 def _check_devices(devices: Optional[Sequence[str]]) -> list[str]:
-  """Canonical names of `devices`, which are present and different."""
-  checked = tower_devices.check_devices(devices)
-  tower_devices.check_present(checked)
-  tower_devices.check_different(checked)
+  """Returns canonical names of `devices`, all present and different."""
+  checked = local_devices.check_devices(devices)
+  local_devices.check_present(checked)
+  local_devices.check_different(checked)
   return checked

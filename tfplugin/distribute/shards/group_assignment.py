@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which shards reduce together: the rules of `group_assignment`.
+"""The groups of shards that reduce together: rules of `group_assignment`.
 
 A group assignment is a list of groups, and a group is a list of shard indices:
 `[[0, 1], [2, 3]]` makes shards 0 and 1 reduce together, and 2 and 3. All groups
@@ -21,8 +21,8 @@ def check(group_assignment: GroupAssignment,
 
   Args:
     group_assignment: None, or a list of lists of shard indices.
-    num_shards: How many shards there are; None where nobody knows it yet, then
-      the indices must be a permutation of as many as there are.
+    num_shards: The number of shards. None where nobody knows it yet: the
+      indices must then be a permutation of `range(number of indices)`.
 
   Raises:
     ValueError: Not a list of lists of integers, groups of several sizes, or not
@@ -58,11 +58,11 @@ def check(group_assignment: GroupAssignment,
 
 
 def group_size(group_assignment: GroupAssignment, num_shards: int) -> int:
-  """The number of shards that reduce together.
+  """Returns the number of shards that reduce together.
 
   Args:
-    group_assignment: A checked group assignment.
-    num_shards: How many shards there are.
+    group_assignment: None, or a list of lists of shard indices.
+    num_shards: The number of shards.
 
   Returns:
     `num_shards` without groups, else the size of a group.
@@ -79,7 +79,7 @@ def group_size(group_assignment: GroupAssignment, num_shards: int) -> int:
 
 
 def group_of_shard(group_assignment: list[list[int]]) -> list[int]:
-  """The index of the group of each shard.
+  """Returns the index of each shard's group.
 
   Args:
     group_assignment: A checked group assignment, not None.

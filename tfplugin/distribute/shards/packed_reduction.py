@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 
-# Larger tensors gain nothing: copying them costs what an op of theirs does.
+# Larger tensors gain nothing: a copy of them costs as much as their own op.
 _MAX_PACKED_ELEMENTS = 1 << 14
 
 
@@ -54,7 +54,7 @@ class PackedReduction(tf.distribute.ReductionToOneDevice):
 
 
 def _packs(value_destination_pairs: Sequence) -> list[list[int]]:
-  """The indices of the pairs that reduce together, by dtype."""
+  """Returns the indices of the pairs that reduce together, by dtype."""
   packs = {}
   for index, (value, destination) in enumerate(value_destination_pairs):
     if _is_packable(value, destination):
@@ -63,7 +63,7 @@ def _packs(value_destination_pairs: Sequence) -> list[list[int]]:
 
 
 def _is_packable(value, destination) -> bool:
-  """Whether `value` is small and goes back to where it came from."""
+  """Whether `value` is small and goes back to its own devices."""
   if not isinstance(value, tf.distribute.DistributedValues) or not isinstance(
       destination, tf.distribute.DistributedValues):
     return False

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Applies gradients that have been reduced over the replicas already.
 
-A v1 optimizer in a replica context always reduces what it is given. Handing it
-a strategy that has nothing left to reduce keeps everything else it does: slots,
+A v1 optimizer in a replica context always reduces its gradients. A strategy
+that has nothing left to reduce keeps the rest of the optimizer's work: slots,
 one update per copy of a variable, the global step.
 """
 

@@ -30,7 +30,7 @@ def share(ops_by_tower: Sequence[Sequence[tf.Operation]],
 
   Args:
     ops_by_tower: For each tower the ops that were built in it.
-    weights: For each tower what its loss is multiplied by.
+    weights: For each tower the factor of its loss.
 
   Raises:
     RuntimeError: Towers have different numbers of such losses.

@@ -28,9 +28,9 @@ _SUM = tf.distribute.ReduceOp.SUM
 
 @contextlib.contextmanager
 def in_batch_norm(strategy: tf1.distribute.Strategy) -> Iterator[None]:
-  """Lets the batch normalisation of the towers of `strategy` use them.
+  """Lets batch normalisation in the towers of `strategy` use `moments`.
 
-  That of Keras layers and `tf.layers`, in training.
+  It applies to Keras layers and `tf.layers`, in training.
 
   Args:
     strategy: The strategy whose towers are built inside.
@@ -53,9 +53,9 @@ def moments(x: tf.Tensor, axes: Sequence[int], keepdims: bool = False,
 
   Args:
     x: The elements of this tower, of a floating type.
-    axes: The dimensions to reduce; that of the batch is among them.
+    axes: The dimensions to reduce; the dimension of the batch is one of them.
     keepdims: Whether the results keep reduced dimensions, with size 1.
-    mask: Which elements count, `x.shape[:-1]`; all of them by default.
+    mask: True where an element counts, `x.shape[:-1]`; all by default.
   """
   weights = tf.ones_like(x) if mask is None else tf.broadcast_to(
       tf.expand_dims(tf.cast(mask, x.dtype), -1), tf.shape(x))

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tower sees the graph's collections as if it were alone in the graph.
 
-A model_fn asks the graph for what it has made so far: its losses, its update
-ops, its trainable variables. Where several towers are built into one graph, a
-later tower would find those of the earlier ones among its own. So each tower
-works on its own lists; when all towers are built, the graph holds everything
-that any of them added, nothing twice: the variables of one device, the losses
-and initializers of every tower.
+A model_fn asks the graph for its losses, update ops and trainable variables so
+far. Where several towers are built into one graph, a later tower would find the
+entries of the earlier ones among its own. So each tower works on its own lists;
+when all towers are built, the graph holds the entries of every tower, nothing
+twice: the variables of one device, the losses and initializers of every tower.
 
 Nothing else than editing the lists shows a tower a part of them: the functions
 that a model_fn asks read the graph's own, and a graph for each tower would have
@@ -31,7 +30,7 @@ class TowerCollections:
   """The collections of one graph, once per tower."""
 
   def __init__(self, graph: tf.Graph, num_towers: int):
-    """Remembers what `graph` holds before the first tower."""
+    """Remembers the collections of `graph` before the first tower."""
     self._graph = graph
     self._before = self._lists()
     self._towers = []
@@ -46,14 +45,14 @@ class TowerCollections:
     self._set(self._towers[tower])
 
   def keep(self, tower: int) -> None:
-    """Keeps what the graph shows now as the lists of `tower`."""
+    """Keeps the present lists of the graph as the lists of `tower`."""
     self._towers[tower] = self._lists()
 
   def join(self) -> None:
-    """Lets the graph show what it held before, and all that towers added.
+    """Lets the graph show its entries from before, and those of all towers.
 
-    Of the stores of `get_variable` it keeps the first tower's: names lead to
-    the variables that all towers share.
+    The store of `get_variable` is the first tower's: names lead to the
+    variables that all towers share.
     """
     joined = {key: list(values) for key, values in self._before.items()}
     for lists in self._towers:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What tf.distribute asks of a strategy, answered for towers."""
+"""The questions of tf.distribute to a strategy, answered for towers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
-from tfplugin.ops import row_shares
+from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
@@ -29,7 +29,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
   """One copy of each variable, updated once with the sum over the towers.
 
   In a graph it builds towers with a `TowerRun`; in eager execution and in a
-  `tf.function` it is what it inherits, the central storage of TensorFlow.
+  `tf.function` it is its base class, the central storage of TensorFlow.
   """
 
   def __init__(self, strategy, devices: Sequence[str], loss_reduction: str):
@@ -57,7 +57,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       self._run = outer
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    tower_devices.check_present(self._compute_devices)
+    local_devices.check_present(self._compute_devices)
     if self._run is None and not _in_graph():
       return super()._call_for_each_replica(fn, args, kwargs)
     per_tower = [_tf_internals.select_replica(tower, (args, kwargs))
@@ -66,7 +66,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       weights, sums = self._run.weights, self._run.gradients_are_summed
     else:
       sums, weights = True, tower_weights.weights_of(
-          row_shares.row_shares([_rows(values) for values in per_tower]),
+          weighted_sum.row_shares([_rows(values) for values in per_tower]),
           self._loss_reduction)
 
     def call(tower: int):
@@ -102,7 +102,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
         # As in a graph. A Keras optimizer notes the rate of a schedule so.
         kwargs['aggregation'] = tf1.VariableAggregation.ONLY_FIRST_REPLICA
       return super()._create_var_creator(next_creator, **kwargs)
-    if self._run is not None and tower_variables.is_streaming(**kwargs):
+    if self._run is not None and variable_arguments.is_streaming(kwargs):
       return next_creator
 
     def create(**kwargs):
@@ -138,7 +138,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
 
 
 def _in_graph() -> bool:
-  """Whether ops go into a graph, and not into that of a tf.function."""
+  """Whether ops go into a graph that is not a tf.function's."""
   return not tf.executing_eagerly() and not (
       tf1.get_default_graph().building_function)
 

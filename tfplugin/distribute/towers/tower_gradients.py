@@ -8,17 +8,17 @@ tower the same sum:
 
   gradient = sum{towers} weight[tower] * gradient[tower]
 
-So `tf.gradients` in a tower returns what it would return on one device with the
-whole batch, and whatever follows (clipping by the global norm, say) needs no
-more knowledge of towers.
+So `tf.gradients` in a tower returns the gradient of one device with the whole
+batch, and the code after it (clipping by the global norm, say) needs no more
+knowledge of towers.
 
-What towers add up on the way, x = sum{towers} x[tower], has the gradient
+A sum over towers on the way, x = sum{towers} x[tower], has the gradient
 
   d loss / d x[tower] = sum{towers} weight[tower] * d loss[tower] / d x
 
-for each of them. A tower gets it divided by its own weight, with which the
-gradients of the variables behind x[tower] are to be multiplied. So no tower
-goes back through the ops of another one.
+for each of them. A tower gets it divided by its own weight, because the
+gradients of the variables behind x[tower] are multiplied by that weight later.
+So no tower goes back through the ops of another one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _total_of_towers(op: tf.Operation, unused_own, gradient):
 
 
 def total_of_towers(own: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
-  """Returns `total`, of which `own` is what this tower has added to it."""
+  """Returns `total`, with `own` as the part that this tower added to it."""
   with _tf_internals.identity_gradient(_TOTAL_OF_TOWERS):
     return tf.raw_ops.IdentityN(input=[own, total])[1]
 
@@ -77,14 +77,14 @@ def record(variable: tf.Variable, view: tf.Variable) -> None:
 
   Args:
     variable: The variable that a tower is about to read.
-    view: What `summing_view` made of it.
+    view: The result of `summing_view` for it.
   """
   _tf_internals.record_view(
       variable, view, lambda gradient: _summed(view.handle, gradient))
 
 
 class SummedGradients:
-  """Tells the gradients that are summed already from those of one tower."""
+  """Tells gradients that are summed already from gradients of one tower."""
 
   def __init__(self):
     self._sums = set()

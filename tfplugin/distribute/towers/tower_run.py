@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One function built in every tower: who waits for whom, who shares what."""
+"""One function built in every tower: waiting for each other, and sharing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
     """Reduces `value` over the towers; gradients flow to every tower.
 
     The inherited method refuses, in a graph, values that depend on variables
-    which the towers share.
+    shared by the towers.
     """
     del options
     if isinstance(reduce_op, str):
@@ -75,10 +75,10 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
         for part, total in zip(parts, totals)])
 
   def gradient_of_part(self, gradient: tf.Tensor) -> tf.Tensor:
-    """Returns the gradient of what this tower has added to a total.
+    """Returns the gradient of the part that this tower added to a total.
 
     Args:
-      gradient: That of the total in this tower.
+      gradient: The gradient of the total in this tower.
     """
     weights = self._run.weights.loss
     total, = self._labelled(
@@ -92,7 +92,7 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
     return self._run.view(self._tower, variable)
 
   def reduce_gradient(self, handle: tf.Tensor, gradient):
-    """Returns the sum over the towers of what `gradient` is in each."""
+    """Returns the sum over the towers of each tower's `gradient`."""
     return self._labelled(
         f'the gradient of `{self._run.name_of(handle)}`',
         self._run.sum_gradients, (gradient,), {})
@@ -131,7 +131,7 @@ def current_tower() -> Optional[TowerContext]:
 
 
 def _label(fn: Callable, args: tuple) -> str:
-  """Names what a tower waits in; equal in all towers that agree."""
+  """Names the call that a tower waits in; equal in all towers that agree."""
   # `merge_call` passes it wrapped by AutoGraph.
   fn = inspect.unwrap(fn)
   owner = getattr(fn, '__self__', None)
@@ -191,7 +191,7 @@ class TowerRun:
     """Returns `[fn(0), fn(1), ...]`, each built in its tower."""
     scope = tf1.get_variable_scope()
     try:
-      # A mean within a tower is what its weight is for.
+      # The weight of a tower makes the mean already.
       with _tf_internals.keras_means_of_losses(
           lambda: current_tower() is not None):
         _tf_internals.call_for_each_replica(
@@ -244,7 +244,7 @@ class TowerRun:
             for value in values]
 
   def _per_tower(self, strategy, value: Any) -> Sequence[Any]:
-    """Returns the value of each tower; one that all share is one value."""
+    """Returns the value of each tower; towers may share a single one."""
     values = strategy.experimental_local_results(value)
     return values * self.num_towers if len(values) == 1 else values
 
@@ -256,7 +256,7 @@ class TowerRun:
     return total
 
   def sum_unweighted(self, strategy, gradient, towers: Sequence[int]):
-    """Sums what `gradient` is in `towers`, whatever the towers' weights."""
+    """Sums the values of `gradient` in `towers`, without their weights."""
     values = self._per_tower(strategy, gradient)
     total = weighted_sum.weighted_sum(
         [values[tower] for tower in towers], [1.0] * len(towers))

@@ -12,8 +12,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import keras_sessions
+from tfplugin.distribute import local_devices
 from tfplugin.distribute import one_strategy
-from tfplugin.distribute.towers import tower_devices
 from tfplugin.distribute.towers import tower_extended
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_weights
@@ -33,20 +33,20 @@ class TowerStrategy(one_strategy.OneStrategy, keras_sessions.NoKerasSessions,
 
   where weight[tower] is the tower's share of the rows, so that towers may get
   different numbers of them, or 1 for `loss_reduction=SUM`. Losses of
-  `tf.compat.v1.losses` that divide by a count divide by that of all towers.
-  Choose it over `MirroredStrategy` where checkpoints and variables must be
-  those of one device, or batches are not divisible; choose
+  `tf.compat.v1.losses` that divide by a count divide by the count of all
+  towers. Choose it over `MirroredStrategy` where checkpoints and variables must
+  be as on one device, or batches are not divisible; choose
   `tfplugin.replicate_model_fn` to split the batches of the input_fn instead of
   giving one to each tower.
 
   `RunConfig(train_distribute=TowerStrategy())` needs no change of the model_fn.
-  Each tower takes one batch of the input_fn; the batch that the numbers belong
-  to is all of them together, in order.
+  Each tower takes one batch of the input_fn; these batches together, in order,
+  are the batch that the numbers belong to.
 
   In a graph: a gradient with respect to a variable is summed over the towers
   where `tf.gradients` computes it; a variable that is assigned to in the towers
-  takes the value of tower 0, or, where it asks for an aggregation, what it asks
-  for, means weighted with the rows. Batch normalisation normalises within a
+  takes the value of tower 0, or the aggregation that it asks for, with means
+  weighted by the rows. Batch normalisation normalises within a
   tower, `tf.keras.layers.BatchNormalization(synchronized=True)` over all.
 
   Not supported: `tf.recompute_grad` with `loss_reduction=SUM`, whose gradients
@@ -56,8 +56,8 @@ class TowerStrategy(one_strategy.OneStrategy, keras_sessions.NoKerasSessions,
   as TensorFlow's strategies do, and `Model.fit` is a mean over the batch where
   its towers get as many rows each; Keras knows no other weights.
 
-  Variables created: none of its own. Those of the model are made once, on the
-  CPU (on the device itself, if there is one only), with the names of one
+  Variables created: none of its own. The model's variables are made once, on
+  the CPU (on the device itself, if there is one only), with the names of one
   device.
 
   Supported: v1 optimizers of any class, dense and sparse gradients, partitioned
@@ -107,7 +107,7 @@ class TowerStrategy(one_strategy.OneStrategy, keras_sessions.NoKerasSessions,
     """
     tower_weights.check_reduction(loss_reduction)
     super().__init__(tower_extended.TowerExtended(
-        self, tower_devices.check_devices(devices), loss_reduction))
+        self, local_devices.check_devices(devices), loss_reduction))
 
   @property
   def num_replicas_in_sync(self) -> int:
@@ -136,7 +136,7 @@ class TowerStrategy(one_strategy.OneStrategy, keras_sessions.NoKerasSessions,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """Builds `fn` in every tower; call it in the scope of the strategy.
 
-    It is what decorators of a model_fn are made of.
+    Decorators of a model_fn are made of it.
 
     Args:
       fn: Called with the index of the tower, in that tower.
@@ -144,6 +144,20 @@ class TowerStrategy(one_strategy.OneStrategy, keras_sessions.NoKerasSessions,
       sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
 
     Returns:
-      The run, and what `fn` returned in each tower.
+      The run, and the result of `fn` in each tower.
     """
     return self.extended.build_towers(fn, weights, sum_gradients)
+
+
+def current_tower() -> int:
+  """Returns the index of the tower that the caller is built in.
+
+  An int, known while the graph is built; 0 where there are no towers. A
+  model_fn may log or name things with it; its results must not depend on it.
+
+  Example:
+    >>> import tfplugin
+    >>> tfplugin.distribute.current_tower()
+    0
+  """
+  return getattr(tf.distribute.get_replica_context(), 'tower', 0)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_collections
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -50,8 +51,9 @@ class TowerVariable(_tf_internals.AggregatingVariable):
     """The op that made the variable."""
     return self.get().op
 
-  # What an AggregatingVariable inherits reads the variable itself, and what
-  # it forwards reads what the tower sees: each way to read must be forwarded.
+  # A method that an AggregatingVariable inherits reads the variable itself, a
+  # method that it forwards reads the tower's view: each way to read must be
+  # forwarded.
 
   def gather_nd(self, indices, name=None) -> tf.Tensor:
     """Returns slices of the value; see `tf.gather_nd`."""
@@ -82,24 +84,13 @@ def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
     strategy: The strategy in whose scope it was made.
     variable: A resource variable of the default graph.
     aggregation: How the values that towers assign are made one. NONE, the
-      default of TensorFlow, means those of the first tower.
+      default of TensorFlow, takes the first tower's value.
   """
   if aggregation in (None, tf.VariableAggregation.NONE):
     aggregation = tf1.VariableAggregation.ONLY_FIRST_REPLICA
   shared = TowerVariable(strategy, variable, aggregation)
   tower_collections.replace(tf1.get_default_graph(), variable, shared)
   return shared
-
-
-def is_streaming(synchronization=None, aggregation=None, collections=None,
-                 **unused_kwargs) -> bool:
-  """Whether a variable with these arguments accumulates a metric."""
-  keys = tf1.GraphKeys
-  return bool({keys.METRIC_VARIABLES, keys.LOCAL_VARIABLES}
-              & set(collections or ())) or (
-                  synchronization == tf.VariableSynchronization.ON_READ
-                  and aggregation in (tf.VariableAggregation.SUM,
-                                      tf1.VariableAggregation.SUM))
 
 
 class SharedVariables:
@@ -131,7 +122,7 @@ class SharedVariables:
     variable = next_creator(**kwargs)
     keys = tower_collections.keys_with(tf1.get_default_graph(), variable)
     self._made.append((variable, keys))
-    if is_streaming(**kwargs):
+    if variable_arguments.is_streaming(kwargs):
       self.streaming.append(variable)
     return variable
 
@@ -154,7 +145,7 @@ class SharedVariables:
 
 def _check_same(variable: tf.Variable, name: str, kwargs: dict,
                 tower: int) -> None:
-  """Raises unless `variable` is what `tower` is about to make."""
+  """Raises unless `tower` is about to make `variable` again."""
   made = _UNIQUE_SUFFIX.sub('', variable.name.split(':')[0])
   wanted = _UNIQUE_SUFFIX.sub('', name.rstrip('/'))
   shape = kwargs.get('shape')

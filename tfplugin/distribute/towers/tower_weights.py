@@ -22,8 +22,8 @@ class TowerWeights:
   Attributes:
     rows: The tower's share of the rows of the batch; the shares sum to 1. Means
       over towers are taken with it.
-    loss: What the tower's loss and gradients are multiplied by in the sum over
-      its group.
+    loss: The factor of the tower's loss and gradients in the sum over its
+      group.
     groups: The towers whose losses are parts of one mean. None: all of them.
   """
 

@@ -17,15 +17,15 @@ from tfplugin.ops import indexed_slices
 def run_locked(anchor: tf.Variable, gradients: Sequence[types.Gradient],
                update_fn: Callable[[], tf.Operation],
                name: str) -> tf.Operation:
-  """Runs what `update_fn` builds while holding a mutex beside `anchor`.
+  """Runs the update that `update_fn` builds, holding a mutex beside `anchor`.
 
   The mutex is taken when every gradient is there, so that nobody waits for the
   holder's model, and it is released when the update is done or its step fails.
-  Whatever reads inside must be built by `update_fn`.
+  Reads that belong to the update must be built by `update_fn`, too.
 
   Args:
     anchor: The variable whose device keeps the mutex, such as global_step.
-    gradients: What has to be computed first.
+    gradients: The gradients to compute first.
     update_fn: Builds the update; called once, under the lock.
     name: Of the mutex. Workers that use the same name exclude each other.
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tfplugin.distribute import shared_variables
+from tfplugin.distribute.variables import shared_variables
 
 
 def test_marks_inside_alone_and_also_after_an_error():

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -19,14 +19,13 @@ class MirroredInGraph:
 
   In a graph a variable is made, saved and fetched as on one device:
 
-  * TensorFlow lists the copies of a `tf.Variable` beside the variable that they
-    are copies of: checkpoints get a `<name>/replica_1`, which those of one
-    device lack. Here such a variable is listed once, as one of `get_variable`
-    is.
+  * TensorFlow lists the copies of a `tf.Variable` beside their variable:
+    checkpoints get a `<name>/replica_1` that checkpoints of one device lack.
+    Here such a variable is listed once, as one of `get_variable` is.
   * TensorFlow ignores partitioners. Slots can be named after the parts of a
     variable, and then be other ones than on one device. Here it is partitioned.
-  * What `strategy.run` returns can be fetched by a session, as by the hooks of
-    `tf.estimator.experimental` that stop a training.
+  * A session can fetch the results of `strategy.run`, as the hooks of
+    `tf.estimator.experimental` do that stop a training.
   """
 
   def _allow_variable_partition(self):
@@ -34,7 +33,7 @@ class MirroredInGraph:
 
   def _create_variable(self, next_creator, **kwargs):
     if is_unlisted(kwargs):
-      kwargs['trainable'] = elastic_variables.is_trainable(kwargs)
+      kwargs['trainable'] = variable_arguments.is_trainable(kwargs)
       next_creator = _unlisting(next_creator)
     variable = super()._create_variable(next_creator, **kwargs)
     if type(variable) is _tf_internals.SyncOnReadVariable:
@@ -74,7 +73,7 @@ def is_unlisted(kwargs: dict[str, Any]) -> bool:
   """Whether a variable creator is asked for copies that must not be listed.
 
   Args:
-    kwargs: What the variable creator was called with: by `tf.Variable` without
+    kwargs: The arguments of the variable creator: from `tf.Variable` without
       `collections`, and for a single copy with the device that it goes to.
   """
   beside = kwargs.get('colocate_with')

@@ -13,10 +13,10 @@ _sharing = contextvars.ContextVar('_sharing', default=False)
 
 @contextlib.contextmanager
 def shared() -> Iterator[None]:
-  """Marks the variables made inside it as those of all workers.
+  """Marks the variables made inside it as variables of all workers.
 
-  A wrapper that keeps the state of what it wraps on the worker asks
-  `is_shared` in its variable creator, and leaves such a variable alone.
+  A wrapper that keeps the wrapped object's state on the worker asks `is_shared`
+  in its variable creator, and leaves such a variable alone.
 
   Example:
     >>> with shared():

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The local devices that towers run on, found without initialising them."""
+"""The devices of this process, found without initialising them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def devices_of(kind: str) -> list[str]:
 
 
 def check_devices(devices: Optional[Sequence[str]]) -> list[str]:
-  """Returns `devices` as a list, or the local ones where it is None.
+  """Returns `devices` as a list, or the local devices where it is None.
 
   Args:
     devices: Device strings, such as `'/gpu:0'` or `'/device:CPU:1'`.

@@ -6,7 +6,7 @@ import threading
 
 import tensorflow as tf
 
-from tfplugin.distribute.staleness import update_lock
+from tfplugin.distribute import update_lock
 
 tf1 = tf.compat.v1
 

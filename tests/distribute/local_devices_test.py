@@ -8,12 +8,12 @@ import sys
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import tower_devices
+from tfplugin.distribute import local_devices
 
 
 def test_default_is_the_logical_cpus_without_gpu():
   # conftest makes four.
-  assert tower_devices.check_devices(None) == [
+  assert local_devices.check_devices(None) == [
       f'/device:CPU:{index}' for index in range(4)]
 
 
@@ -25,7 +25,7 @@ def test_default_is_the_gpus_where_there_are_some(monkeypatch):
       'GPU': ['A', 'B'], 'CPU': ['cpu']}.get)
   monkeypatch.setattr(
       tf.config, 'get_logical_device_configuration', parts.get)
-  assert tower_devices.check_devices(None) == [
+  assert local_devices.check_devices(None) == [
       f'/device:GPU:{index}' for index in range(3)]
 
 
@@ -33,12 +33,12 @@ def test_default_does_not_initialise_the_runtime():
   # Setting logical devices raises once the runtime is initialised.
   program = (
       'import tensorflow as tf\n'
-      'from tfplugin.distribute.towers import tower_devices\n'
-      'assert tower_devices.local_devices() == ["/device:CPU:0"]\n'
+      'from tfplugin.distribute import local_devices\n'
+      'assert local_devices.local_devices() == ["/device:CPU:0"]\n'
       'cpu, = tf.config.list_physical_devices("CPU")\n'
       'tf.config.set_logical_device_configuration(\n'
       '    cpu, [tf.config.LogicalDeviceConfiguration()] * 3)\n'
-      'assert len(tower_devices.local_devices()) == 3\n')
+      'assert len(local_devices.local_devices()) == 3\n')
   subprocess.run([sys.executable, '-c', program], check=True, timeout=120)
 
 
@@ -46,7 +46,7 @@ def test_default_does_not_initialise_the_runtime():
     ('/gpu:1', '/device:GPU:1'), ('/CPU', '/device:CPU:0'),
     ('/job:worker/task:1/cpu:0', '/job:worker/task:1/device:CPU:0')))
 def test_device_strings(device, expected):
-  assert tower_devices.check_devices([device]) == [expected]
+  assert local_devices.check_devices([device]) == [expected]
 
 
 @pytest.mark.parametrize('devices, error', (
@@ -54,16 +54,16 @@ def test_device_strings(device, expected):
     (['/job:worker'], ValueError), ([0], TypeError), (3, TypeError)))
 def test_bad_devices_are_refused(devices, error):
   with pytest.raises(error, match='`devices` must'):
-    tower_devices.check_devices(devices)
+    local_devices.check_devices(devices)
 
 
 def test_devices_must_be_present():
-  tower_devices.check_present(['/device:CPU:0', '/device:CPU:3'])
+  local_devices.check_present(['/device:CPU:0', '/device:CPU:3'])
   with pytest.raises(ValueError, match='CPU:4. There are: .*CPU:3'):
-    tower_devices.check_present(['/device:CPU:0', '/device:CPU:4'])
+    local_devices.check_present(['/device:CPU:0', '/device:CPU:4'])
 
 
 def test_devices_must_be_different():
-  tower_devices.check_different(['/device:CPU:0', '/device:CPU:1'])
+  local_devices.check_different(['/device:CPU:0', '/device:CPU:1'])
   with pytest.raises(ValueError, match='each device once'):
-    tower_devices.check_different(['/device:CPU:0', '/device:CPU:0'])
+    local_devices.check_different(['/device:CPU:0', '/device:CPU:0'])

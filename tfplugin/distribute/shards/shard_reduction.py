@@ -1,0 +1,64 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The losses of shards become one, their sum or their mean, by one scale.
+
+  loss = scale * sum over the group's shards of loss[shard]
+  scale = 1 / number of shards in the group with MEAN, 1 with SUM
+
+TensorFlow divides by the number of replicas where a strategy asks for it; the
+scale takes account of that division.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+SUM = tf.compat.v1.losses.Reduction.SUM
+MEAN = tf.compat.v1.losses.Reduction.MEAN
+
+
+def check(reduction: str) -> None:
+  """Raises unless `reduction` is SUM or MEAN.
+
+  Args:
+    reduction: The user's argument.
+
+  Raises:
+    ValueError: `reduction` is something else.
+  """
+  if reduction not in (SUM, MEAN):
+    raise ValueError(
+        '`reduction` must be `tf.compat.v1.losses.Reduction.MEAN` '
+        f'({MEAN!r}) or `SUM` ({SUM!r}). Received: {reduction!r}. Pass MEAN '
+        'where the loss of a shard is a mean over its part of the batch.')
+
+
+def factor(reduction: str, group_size: int, divided_by: int = 1) -> float:
+  """Returns `scale * divided_by`: the factor that is left to multiply with.
+
+  Args:
+    reduction: SUM or MEAN.
+    group_size: The number of shards in the group.
+    divided_by: The number that the loss is divided by elsewhere.
+
+  Example:
+    >>> factor(MEAN, group_size=2), factor(MEAN, group_size=2, divided_by=4)
+    (0.5, 2.0)
+  """
+  return divided_by / (group_size if reduction == MEAN else 1)
+
+
+class ScalesLoss:
+  """Goes in front of a strategy's class that has a `_reduction`.
+
+  With MEAN, v1 optimizers divide a loss by the number of replicas. TensorFlow
+  makes them do so under an Estimator alone, whatever the reduction.
+  """
+
+  @property
+  def _scale_loss_for_estimator(self) -> bool:
+    return self._reduction == MEAN
+
+  @_scale_loss_for_estimator.setter
+  def _scale_loss_for_estimator(self, value: bool) -> None:
+    del value

@@ -1,0 +1,203 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The shards that the code being built runs on: one, TPU's, replicas, towers.
+
+Each kind of shards knows its number, its sum over a group, the factor of a
+shard's loss, and how the gradients of all shards are applied once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin import types
+from tfplugin.distribute.shards import all_reduce
+from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import shard_reduction
+from tfplugin.distribute.towers import tower_run
+
+tf1 = tf.compat.v1
+
+_CROSS_REPLICA = (
+    '`{}` must be called once per shard. Received: a call in the cross-replica '
+    'context of {}. Call it in the replica function that `strategy.run` runs, '
+    'or in the model_fn.')
+
+
+class Shards:
+  """The shards of one computation.
+
+  Attributes:
+    size: The number of shards.
+  """
+
+  def __init__(self, size: int):
+    """See `shards_here`."""
+    self.size = size
+
+  def sum(self, x: all_reduce.Summand,
+          groups: groups_lib.GroupAssignment = None) -> all_reduce.Summand:
+    """Returns the sum of `x` over this shard's group, in every shard.
+
+    Args:
+      x: A tensor or `tf.IndexedSlices`.
+      groups: A group assignment, or None.
+
+    Raises:
+      ValueError: `groups` does not fit the number of shards.
+    """
+    size = groups_lib.group_size(groups, self.size)
+    if size == 1:
+      return x
+    if not isinstance(x, tf.IndexedSlices):
+      x = tf.convert_to_tensor(x)
+    return self._sum(x, None if size == self.size else groups)
+
+  def loss_factor(self, reduction: str,
+                  groups: groups_lib.GroupAssignment) -> float:
+    """Returns the factor of a loss by which gradients sum to `reduction`.
+
+    The last loss that was built decides whether TensorFlow divides it too.
+
+    Args:
+      reduction: One of `shard_reduction`.
+      groups: A group assignment, or None.
+    """
+    return shard_reduction.factor(
+        reduction, groups_lib.group_size(groups, self.size),
+        self._loss_divisor())
+
+  def apply(self, call: Any, grads_and_vars: types.GradsAndVars,
+            groups: groups_lib.GroupAssignment):
+    """Applies the sums of the gradients over this shard's group.
+
+    Args:
+      call: An optimizer's: `apply` hands gradients on, `apply_once` sums them
+        over all replicas, and `per_copy` returns a function for gradients that
+        are sums already, each replica's for its own copy of the variables.
+      grads_and_vars: This shard's gradients.
+      groups: A group assignment that fits, or None.
+    """
+    return call.apply(self._sums(grads_and_vars, groups))
+
+  def _sums(self, grads_and_vars, groups) -> list:
+    return [(g if g is None else self.sum(g, groups), v)
+            for g, v in grads_and_vars]
+
+  def _sum(self, x, groups):
+    raise NotImplementedError
+
+  def _loss_divisor(self) -> int:
+    """The number that TensorFlow divides a loss by."""
+    return 1
+
+
+class OneShard(Shards):
+  """One shard: nothing is around it, or a single replica or tower."""
+
+  def __init__(self):
+    """See `shards_here`."""
+    super().__init__(1)
+
+
+class TpuShards(Shards):
+  """The shards of a `tpu_shard_context`."""
+
+  def _sum(self, x, groups):
+    """CrossReplicaSum, or an exchange of rows (AllToAll)."""
+    groups = groups or [list(range(self.size))]
+    if not isinstance(x, tf.IndexedSlices):
+      return tf1.tpu.cross_replica_sum(x, groups)
+    size = len(groups[0])
+
+    def all_gather(rows):
+      # Every shard sends the same rows to every other one.
+      copies = tf.tile(rows, [size] + [1] * (rows.shape.rank - 1))
+      return tf.raw_ops.AllToAll(
+          input=copies, group_assignment=groups, concat_dimension=0,
+          split_dimension=0, split_count=size)
+
+    return tf.IndexedSlices(all_gather(x.values),
+                            all_gather(tf.cast(x.indices, tf.int32)),
+                            x.dense_shape)
+
+
+class Replicas(Shards):
+  """The replicas of a strategy."""
+
+  def apply(self, call, grads_and_vars, groups):
+    """See base class."""
+    if groups_lib.group_size(groups, self.size) < self.size:
+      apply = call.per_copy()  # May refuse, before anything is summed.
+      return apply(self._sums(grads_and_vars, groups))
+    return self._apply_to_all(call, grads_and_vars)
+
+  def _apply_to_all(self, call, grads_and_vars):
+    return call.apply_once(grads_and_vars)
+
+  def _sum(self, x, groups):
+    return all_reduce.all_reduce_sum(x, groups)
+
+  def _loss_divisor(self) -> int:
+    return (tf.distribute.get_strategy().num_replicas_in_sync
+            if _tf_internals.strategy_divides_loss() else 1)
+
+
+class Towers(Replicas):
+  """Towers in one graph; they share their variables.
+
+  The towers of a strategy or of `replicate_model_fn` are one computation: each
+  tower has the gradients of the whole batch. The towers of other decorators
+  have gradients of their own; these are applied once, as the sum over the group
+  of tower 0.
+  """
+
+  def __init__(self, tower: tower_run.TowerContext):
+    """See `shards_here`."""
+    super().__init__(tower.num_towers)
+    self._tower = tower
+
+  def apply(self, call, grads_and_vars, groups):
+    """See base class."""
+    if self._tower.gradients_are_summed:
+      return super().apply(call, grads_and_vars, groups)
+    group = next(group for group in groups or [list(range(self.size))]
+                 if 0 in group)
+    return call.apply([
+        (g if g is None else self._tower.sum_gradient(v, g, group), v)
+        for g, v in grads_and_vars])
+
+  def loss_factor(self, reduction, groups):
+    """See base class."""
+    if self._tower.gradients_are_summed:
+      return 1
+    return super().loss_factor(reduction, groups)
+
+  def _apply_to_all(self, call, grads_and_vars):
+    return call.apply(grads_and_vars)
+
+
+def shards_here(caller: str) -> Shards:
+  """Returns the shards that the code being built runs on.
+
+  Args:
+    caller: The function that the user called, for the message.
+
+  Raises:
+    RuntimeError: Called in the cross-replica context of a strategy.
+  """
+  tower = tower_run.current_tower()
+  if tower is not None:
+    return Towers(tower) if tower.num_towers > 1 else OneShard()
+  if tf.distribute.has_strategy():
+    strategy = tf.distribute.get_strategy()
+    if tf.distribute.in_cross_replica_context():
+      raise RuntimeError(
+          _CROSS_REPLICA.format(caller, type(strategy).__name__))
+    size = strategy.num_replicas_in_sync
+    return Replicas(size) if size > 1 else OneShard()
+  size = _tf_internals.number_of_tpu_shards()
+  return OneShard() if size is None else TpuShards(size)
