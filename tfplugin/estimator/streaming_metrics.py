@@ -21,8 +21,6 @@ from tfplugin.distribute.towers import tower_run
 from tfplugin.ops import row_shares
 from tfplugin.ops import weighted_sum
 
-tf1 = tf.compat.v1
-
 # The variable that `tf.compat.v1.metrics.mean_tensor` adds up in.
 _MEAN_TENSOR = '/total_tensor'
 _READS = ('ReadVariableOp', 'ResourceGather', 'VariableShape',

@@ -10,8 +10,6 @@ from tfplugin.hooks import summary_writer_hook
 from tfplugin.ops import staleness
 from tfplugin.optimizers import drop_stale_gradient
 
-tf1 = tf.compat.v1
-
 
 class StalenessSummaryHook(summary_writer_hook.SummaryWriterHook):
   """Writes what a `DropStaleGradientOptimizer` does on this worker.

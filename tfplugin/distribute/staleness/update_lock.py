@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.ops import indexed_slices
+from tfplugin.distribute.staleness import step_reading
 
 
 def run_locked(anchor: tf.Variable, gradients: Sequence[types.Gradient],
@@ -32,10 +32,9 @@ def run_locked(anchor: tf.Variable, gradients: Sequence[types.Gradient],
   Returns:
     An op that is done when the lock is released. Plain graphs only.
   """
-  computed = [t for g in gradients for t in indexed_slices.components(g)]
   with _tf_internals.colocate_with(anchor):
     mutex = tf.raw_ops.MutexV2(shared_name=name)
-    with tf.control_dependencies(computed):
+    with tf.control_dependencies(step_reading.tensors_of(gradients)):
       lock = tf.raw_ops.MutexLock(mutex=mutex)
   with tf.control_dependencies([lock]):
     update = update_fn()
