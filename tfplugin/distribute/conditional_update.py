@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.ops import branching
+from tfplugin.distribute import branching
 
 tf1 = tf.compat.v1
 

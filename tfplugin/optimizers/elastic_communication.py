@@ -10,8 +10,8 @@ from typing import Union
 
 import tensorflow as tf
 
+from tfplugin.distribute import branching
 from tfplugin.distribute import placement
-from tfplugin.ops import branching
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_custom_getter
 

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import start_barrier
-from tfplugin.ops import time_limit
 from tfplugin.optimizers import elastic_custom_getter
 
 tf1 = tf.compat.v1

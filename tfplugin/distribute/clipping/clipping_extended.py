@@ -11,8 +11,8 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import mirrored_variables
 from tfplugin.distribute import per_graph
-from tfplugin.ops import clip_rules
-from tfplugin.ops import norm_clipping
+from tfplugin.distribute.clipping import clip
+from tfplugin.distribute.clipping import clip_rules
 
 tf1 = tf.compat.v1
 
@@ -133,17 +133,11 @@ class ClippingExtended:
     if updated is None:
       return result
     components, results = updated
-    rows = [a.indices for a in args if isinstance(a, tf.IndexedSlices)]
+    ids = next((a.indices for a in args if isinstance(a, tf.IndexedSlices)),
+               None)
     done = [r for r in tf.nest.flatten(list(results)) if r is not None]
     with tf.control_dependencies(done):
-      if len(components) > 1:
-        clip = norm_clipping.clip_jointly(components, axes, self._clip_norm)
-      elif rows and 0 not in axes:
-        clip = norm_clipping.clip_rows(
-            component, rows[0], axes, self._clip_norm)
-      else:
-        clip = norm_clipping.clip_variable(component, axes, self._clip_norm)
-    return clip.operation
+      return clip.clip(components, axes, self._clip_norm, ids).operation
 
 
 class MirroredClippingExtended(ClippingExtended,

@@ -9,8 +9,9 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import one_strategy
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.clipping import clipping_extended
-from tfplugin.ops import clip_rules
+from tfplugin.ops import norm_clipping
 
 
 class VariableClippingStrategy(one_strategy.OneStrategy):
@@ -69,7 +70,7 @@ class VariableClippingStrategy(one_strategy.OneStrategy):
     if cls is not VariableClippingStrategy:
       return object.__new__(cls)
     _check_base(base_strategy)
-    bound = clip_rules.check_max_norm(max_norm)
+    bound = norm_clipping.check_max_norm(max_norm)
     try:
       parsed = clip_rules.parse(rules)
     except (TypeError, ValueError) as error:

@@ -12,8 +12,8 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
-from tfplugin.distribute import worker_counter
 from tfplugin.distribute.staleness import step_reading
+from tfplugin.distribute.staleness import worker_counter
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1

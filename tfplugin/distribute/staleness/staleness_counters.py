@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import shared_variables
-from tfplugin.distribute import worker_counter
+from tfplugin.distribute.staleness import worker_counter
 
 tf1 = tf.compat.v1
 

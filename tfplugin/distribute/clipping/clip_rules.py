@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
-import numbers
 import operator
 import re
 from collections.abc import Mapping
@@ -38,22 +36,6 @@ class Rule:
 
   selector: Any
   dims: tuple
-
-
-def check_max_norm(max_norm: float) -> float:
-  """Returns the bound as a float.
-
-  Raises:
-    TypeError: It is not a number.
-    ValueError: It is not positive or not finite.
-  """
-  if isinstance(max_norm, bool) or not isinstance(max_norm, numbers.Real):
-    raise TypeError('`max_norm` must be a number. '
-                    f'Received: {max_norm!r}. Pass e.g. 1.0.')
-  if not (math.isfinite(max_norm) and max_norm > 0):
-    raise ValueError('`max_norm` must be finite and greater than 0. '
-                     f'Received: {max_norm!r}. Pass e.g. 1.0.')
-  return float(max_norm)
 
 
 def normalize_dims(dims: Sequence[int], rank: int,
