@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute.staleness import step_reading
+from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import stale_counter_saver
@@ -97,11 +97,10 @@ def drop_stale_gradients(
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
 
-    def wrap(optimizer: tf1.train.Optimizer) -> _OneDecision:
-      first = next(iter(interception.wrappers), None)
-      return _OneDecision(optimizer, staleness, use_locking, first)
-
-    interception = optimizer_interception.Interception(wrap, _Optimizer)
+    gate = staleness_gate.OneDecision(staleness)
+    interception = optimizer_interception.Interception(
+        lambda optimizer: _BehindGate(optimizer, staleness, use_locking, gate),
+        _Optimizer)
     with interception.active():
       spec = call()
     training_spec.check_spec(spec, decorator_stack.DROP_STALE)
@@ -117,40 +116,20 @@ def drop_stale_gradients(
   return model_fn_lib.decorate(model_fn, run, decorator_stack.DROP_STALE)
 
 
-class _OneDecision(_Optimizer):
-  """Drops what the first optimizer of a model drops."""
+class _BehindGate(_Optimizer):
+  """Drops what the one gate of a model drops."""
 
   def __init__(self, opt: tf1.train.Optimizer, staleness: int,
-               use_locking: bool, first: Optional[_OneDecision]):
+               use_locking: bool, gate: staleness_gate.OneDecision):
     super().__init__(opt, staleness, use_locking)
-    self._first = first or self
-
-  @property
-  def reading(self) -> tf.Tensor:
-    """The global step when the step began; of the last built update."""
-    return self._reading
+    self._gate = gate
 
   def apply_gradients(self, *args, **kwargs):
     """See the base class."""
     # Not while this one holds the lock, for which the first one may wait.
-    decided = [self._first.accepted] if self._is_decided() else []
-    with tf.control_dependencies(decided):
+    accepted = self._gate.accepted_here
+    with tf.control_dependencies([] if accepted is None else [accepted]):
       return super().apply_gradients(*args, **kwargs)
-
-  def _decide(self, step: tf.Variable, gradients: list) -> None:
-    if not self._is_decided():
-      super()._decide(step, gradients)
-      return
-    first = self._first
-    step_reading.order_before_forward(first.reading, gradients)
-    self._reading = first.reading
-    self._staleness, self._accepted = first.staleness, first.accepted
-
-  def _is_decided(self) -> bool:
-    """Whether the first one has been applied before, in this graph."""
-    accepted = self._first.accepted
-    return (accepted is not None and
-            accepted.graph is tf1.get_default_graph())
 
 
 def _with_local_counters(spec: Any,

@@ -98,18 +98,18 @@ class ClippingExtended:
     self._clip_eager = ClippingState()
 
   def _clip_state(self) -> ClippingState:
-    if tf.executing_eagerly() or tf.inside_function():
-      return self._clip_eager
-    graph = tf1.get_default_graph()
-    return self._clip_states.setdefault(graph, ClippingState())
+    # A function and a branch belong to where their variables are.
+    with tf.init_scope():
+      if tf.executing_eagerly():
+        return self._clip_eager
+      return self._clip_states.setdefault(
+          tf1.get_default_graph(), ClippingState())
 
   def _create_variable(self, next_creator, **kwargs):
     variable = super()._create_variable(next_creator, **kwargs)
-    # A function that creates variables lifts them out of itself.
-    with tf.init_scope():
-      self._clip_state().trained.extend(
-          weakref.ref(part) for part in _tf_internals.parts_of(variable)
-          if part.trainable)
+    self._clip_state().trained.extend(
+        weakref.ref(part) for part in _tf_internals.parts_of(variable)
+        if part.trainable)
     return variable
 
   def _update(self, var, fn, args, kwargs, group):
