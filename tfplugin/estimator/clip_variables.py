@@ -53,7 +53,7 @@ def clip_variables(
       searched in a variable's name, or a predicate of the name.
     max_norm: The largest L2 norm of a slice.
     rows: `'touched'` or `'all'`, see `tfplugin.VariableClippingOptimizer`.
-    use_locking: Likewise.
+    use_locking: See `tfplugin.VariableClippingOptimizer`.
 
   Returns:
     A model_fn with the same signature.
@@ -114,7 +114,7 @@ def clip_variables(
 
 
 class _ClippingByRules(_Optimizer):
-  """Calls the argument in errors what the decorator calls it."""
+  """Names the argument in errors as the decorator does."""
 
   def apply_gradients(self, *args, **kwargs):
     """See the base class."""

@@ -31,21 +31,21 @@ def drop_stale_gradients(
     staleness: int,
     use_locking: bool = False,
 ) -> types.ModelFn:
-  """Returns a model_fn that drops gradients which are too many steps late.
+  """Returns a model_fn that drops gradients that are too many steps late.
 
   For an Estimator in a cluster of parameter servers that is described by
   `TF_CONFIG`. Every optimizer that the model_fn applies becomes a
   `tfplugin.DropStaleGradientOptimizer`, with the same numbers as if it were
-  written there; see it for the rule, and for what is counted. The model_fn
-  stays as it is, with one plain `tf.compat.v1.train` optimizer or several, made
-  anywhere, and `minimize`, or gradients of its own. One that is a
-  DropStaleGradientOptimizer already is left as it is.
+  written there; see it for the rule and the counters. The model_fn stays as it
+  is, with one plain `tf.compat.v1.train` optimizer or several, made anywhere,
+  and `minimize`, or gradients of its own. A DropStaleGradientOptimizer of its
+  own is left as it is.
 
   EVAL and PREDICT are not touched. A checkpoint has the names of the plain
-  model, and `stale_counter`. Training goes on from one without it, which the
-  model_fn made undecorated, unless it brings a Saver of its own; and the other
-  way round. A `local_init_op` of the model_fn's scaffold is joined with that of
-  the counters; all else of the spec is the model_fn's own.
+  model, and `stale_counter`. Training goes on from a checkpoint of the
+  undecorated model_fn, unless it brings a Saver of its own; and the other way
+  round. A `local_init_op` of the model_fn's scaffold is joined with the
+  counters'; all else of the spec is the model_fn's own.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
@@ -117,7 +117,7 @@ def drop_stale_gradients(
 
 
 class _BehindGate(_Optimizer):
-  """Drops what the one gate of a model drops."""
+  """Drops gradients where the gate that all of a model share is closed."""
 
   def __init__(self, opt: tf1.train.Optimizer, staleness: int,
                use_locking: bool, gate: staleness_gate.OneDecision):

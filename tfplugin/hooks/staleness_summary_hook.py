@@ -12,7 +12,7 @@ from tfplugin.optimizers import drop_stale_gradient
 
 
 class StalenessSummaryHook(summary_writer_hook.SummaryWriterHook):
-  """Writes what a `DropStaleGradientOptimizer` does on this worker.
+  """Writes how much a `DropStaleGradientOptimizer` drops on this worker.
 
   Scalars written, against global_step:
     staleness/staleness: the last step's, in global steps.
@@ -31,7 +31,7 @@ class StalenessSummaryHook(summary_writer_hook.SummaryWriterHook):
                optimizer: drop_stale_gradient.DropStaleGradientOptimizer,
                output_dir: str,
                every_n_steps: int = 100):
-    """Remembers what to watch.
+    """Remembers the optimizer to watch.
 
     Args:
       optimizer: Has applied gradients in this graph before the session starts.

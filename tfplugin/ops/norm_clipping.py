@@ -48,8 +48,8 @@ def check_max_norm(max_norm: float) -> float:
 class NormBound:
   """The bound on slices along some axes.
 
-  Norms have the shape of the tensor, with a 1 for each of the axes. Those of a
-  type of less than four bytes are `float32`.
+  Norms have the shape of the tensor, with a 1 for each of the axes, and are
+  `float32` where its type has less than four bytes.
 
   Attributes:
     axes: The dimensions that one slice extends over, not negative.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a batch each of its parts is."""
+"""The share of a batch that each of its parts is."""
 
 from __future__ import annotations
 

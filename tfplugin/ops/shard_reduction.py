@@ -14,10 +14,10 @@ def check(reduction: str) -> None:
   """Raises unless `reduction` is one of the two.
 
   Args:
-    reduction: What the user passed.
+    reduction: The argument of the user.
 
   Raises:
-    ValueError: it is something else.
+    ValueError: `reduction` is neither.
   """
   if reduction not in (SUM, MEAN):
     raise ValueError(

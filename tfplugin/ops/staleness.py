@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic of stale gradients: how late one is, and what that means.
+"""The arithmetic of stale gradients: the lateness of one, and its bound.
 
   staleness = apply_step - read_step
 
@@ -23,8 +23,8 @@ def check_max_staleness(staleness: int) -> int:
     staleness: The largest staleness that is still applied, in global steps.
 
   Raises:
-    TypeError: It is not an integer.
-    ValueError: It is negative.
+    TypeError: `staleness` is not an integer.
+    ValueError: `staleness` is negative.
   """
   try:
     value = operator.index(staleness)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The weighted sum of what several devices computed, dense or sparse."""
+"""The weighted sum of the values of several devices, dense or sparse."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
   With a sparse gradient, and dims without 0, the rows of the batch are clipped
   alone and the cost does not depend on the table's size. An optimizer like Adam
   or Momentum also moves rows outside the batch (SGD, Adagrad, Ftrl do not):
-  those may leave the ball until they next occur in a batch.
+  such rows may leave the ball until they next occur in a batch.
   `rows='all'` looks at all rows after every step, at the price of a pass over
   the table, and leaves none outside.
 
@@ -102,9 +102,9 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       opt: The v1 optimizer that computes and applies the updates.
-      vars_to_clip_dims: Which variables, and the dims that one slice extends
-        over: `{embedding: [1]}` clips every row. A dict, or a sequence of
-        (key, dims) pairs because a variable is no dict key under v2 behaviour.
+      vars_to_clip_dims: The variables to clip, and the dims that one slice
+        extends over: `{embedding: [1]}` clips every row. A dict, or a sequence
+        of (key, dims) pairs, as a variable is no dict key under v2 behaviour.
         A key is a variable, a PartitionedVariable, `variable.ref()`, a regular
         expression that is searched in the variables' names, or a predicate of
         a name.
@@ -113,7 +113,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
         a mutex beside the first variable, in a plain graph.
       colocate_clip_ops_with_vars: Changes nothing; see the class.
       name: Names ops.
-      rows: `'touched'` or `'all'`: which rows are looked at after a sparse
+      rows: `'touched'` or `'all'`: the rows to look at after a sparse
         gradient.
 
     Raises:
@@ -184,7 +184,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
         f'{self.get_name()}/mutex')
 
   def _clip(self, update, grads_and_vars, gradients, dims) -> list:
-    """Clips what was updated, after `update`; returns ops."""
+    """Clips the updated variables, after `update`; returns ops."""
     results = []
 
     def clip_group(axes, variables, ids):

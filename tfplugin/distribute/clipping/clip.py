@@ -46,8 +46,8 @@ def clip(parts: Sequence[tf.Variable], axes: Sequence[int], max_norm: float,
   looks at the row as it is after the update, not at the gradient.
 
   Args:
-    parts: The variable alone, or the parts of one that is partitioned along one
-      of `axes`: a slice that extends over several is measured as a whole.
+    parts: The variable alone, or the parts of a variable that is partitioned
+      along one of `axes`: a slice over several parts is measured as a whole.
     axes: The dimensions that one slice extends over, not negative.
     max_norm: The bound, positive.
     ids: The rows to look at, integers of shape `[num_ids]`, with repeats; None

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which variables are clipped, and along which dimensions.
+"""Rules that choose variables to clip, and the dimensions of their slices.
 
-Rules say it: a variable, a regular expression over variable names or a
-predicate of a name, each with the dimensions that one slice extends over.
+A rule is a variable, a regular expression over variable names or a predicate of
+a name, with the dimensions that one slice extends over.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
 
   Raises:
     TypeError: A key, a value or the whole is of a wrong type.
-    ValueError: It is empty, or dims do not fit the variable.
+    ValueError: `rules` is empty, or dims do not fit the variable.
 
   Example:
     >>> [rule.dims for rule in parse({'embedding': 1, 'kernel': [0, -1]})]

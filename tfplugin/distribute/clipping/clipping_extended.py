@@ -18,7 +18,7 @@ tf1 = tf.compat.v1
 
 
 class ClippingState:
-  """The variables made in one graph, or eagerly, and what is clipped of them.
+  """The variables made in one graph, or eagerly, and their slices to clip.
 
   Attributes:
     trained: The trainable variables, in the order of their creation.
@@ -63,7 +63,7 @@ class ClippingState:
     Args:
       variable: As the optimizer knows it.
       component: The variable that was updated for it.
-      result: What the update returned.
+      result: The result of the update.
 
     Returns:
       (components, results) of all parts, or None.
@@ -86,7 +86,7 @@ class ClippingExtended:
   """
 
   def set_clipping(self, rules, max_norm: float) -> None:
-    """Sets what is clipped.
+    """Sets the rules and the bound.
 
     Args:
       rules: From `clip_rules.parse`.
@@ -128,7 +128,7 @@ class ClippingExtended:
     return update(var, update_and_clip, args, kwargs, group)
 
   def _clip(self, state, var, component, axes, args, result):
-    """Clips `component`, if the update `result` completes what is clipped."""
+    """Clips `component`, if the update `result` is the last of its group."""
     updated = state.group_is_updated(var, component, result)
     if updated is None:
       return result
@@ -151,7 +151,7 @@ def rules_error(error: Exception) -> str:
 
 
 def _is_assignment(fn) -> bool:
-  """Whether `fn` is what a distributed variable's own assignment runs.
+  """Whether `fn` belongs to a distributed variable's own assignment.
 
   Such as a batch norm's moving average, or loading weights: no update of an
   optimizer.

@@ -67,7 +67,7 @@ def _share_reads(variable: tf.Variable, after: tf.Tensor) -> tf.Tensor:
 
   Args:
     variable: Resource variables need this; others are left alone.
-    after: What to wait for.
+    after: The tensor to wait for.
   """
   if branching.is_reference(variable):
     return after
@@ -78,6 +78,6 @@ def _share_reads(variable: tf.Variable, after: tf.Tensor) -> tf.Tensor:
 
 
 def _after(operation):
-  """Control dependencies on what has already happened in eager execution."""
+  """Control dependencies on `operation`; in eager execution it has run."""
   return tf.control_dependencies(
       [] if tf.executing_eagerly() else [getattr(operation, 'op', operation)])

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the global step around a training step, and decides what is stale."""
+"""Reads the global step around a training step, and drops stale gradients."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def order_before_forward(reading: tf.Tensor,
   """Makes the reads of variables that `gradients` need wait for a reading.
 
   Args:
-    reading: What `read_step_before_forward` returned for other gradients.
+    reading: The result of `read_step_before_forward` for other gradients.
     gradients: Further gradients of the same step.
   """
   _tf_internals.order_before_variable_reads(

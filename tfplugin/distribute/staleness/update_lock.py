@@ -17,7 +17,7 @@ from tfplugin.distribute.staleness import step_reading
 def run_locked(anchor: tf.Variable, gradients: Sequence[types.Gradient],
                update_fn: Callable[[], tf.Operation],
                name: str) -> tf.Operation:
-  """Runs what `update_fn` builds while holding a mutex beside `anchor`.
+  """Runs the ops of `update_fn` while holding a mutex beside `anchor`.
 
   The mutex is taken when every gradient is there, so that nobody waits for the
   holder's model, and it is released when the update is done or its step fails.
@@ -25,7 +25,7 @@ def run_locked(anchor: tf.Variable, gradients: Sequence[types.Gradient],
 
   Args:
     anchor: The variable whose device keeps the mutex, such as global_step.
-    gradients: What has to be computed first.
+    gradients: Computed before the mutex is taken.
     update_fn: Builds the update; called once, under the lock.
     name: Of the mutex. Workers that use the same name exclude each other.
 
