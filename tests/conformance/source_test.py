@@ -62,6 +62,12 @@ _EDITS_COLLECTIONS = {
         'a tower must see what it made itself; all is put back afterwards',
 }
 
+# What a rule does not touch: variables, and the graph or context around it.
+_IMPURE = re.compile(
+    r'(get_)?(\w+_)?[vV]ariables?|assign(_\w+)?|scatter_(?!nd$)\w+|read_value'
+    r'|control_dependencies|colocate_with|device|init_scope|\w+_collection'
+    r'|get_default_graph|executing_eagerly\w*|inside_function|distribute')
+
 # A file imports from its own layer and from those before it.
 _LAYERS = (
     ('_program_logging', '_tf_internals', '_version_gate', 'types', 'version'),
@@ -150,6 +156,19 @@ def test_imports_go_one_way():
         wrong.append((file, other))
       elif _RANK[_layer(other)] > _RANK[_layer(file)]:
         wrong.append((file, other))
+  assert not wrong
+
+
+def test_the_rules_are_functions_of_tensors():
+  rules = [file for file in _SOURCES if file.startswith('tfplugin/ops/')]
+  assert rules
+  wrong = [(file, other) for file in rules
+           for other in import_graph.needs(_ROOT, file).imported
+           if not other.startswith(('tfplugin/ops/', 'tfplugin/types.py',
+                                    'tfplugin/__init__.py'))]
+  wrong += [(file, node.attr) for file in rules
+            for node in ast.walk(ast.parse(_text(file)))
+            if isinstance(node, ast.Attribute) and _IMPURE.fullmatch(node.attr)]
   assert not wrong
 
 

@@ -127,7 +127,6 @@ OVERRIDES = {
             '_create_variable': 'self next_creator kwargs',
             '_reduce_to': 'self reduce_op value destinations options',
             '_update': 'self var fn args kwargs group',
-            '_update_non_slot': 'self colocate_with fn args kwargs group',
             '_validate_colocate_with_variable': 'self colocate_with_variable',
         },
     f'{_DISTRIBUTE}.ps_values.AggregatingVariable':

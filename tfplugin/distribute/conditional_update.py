@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.ops import branching
+from tfplugin.distribute import branching
 
 tf1 = tf.compat.v1
 
@@ -60,7 +60,7 @@ def apply_gradients_if(
       in cross-replica context.
     on_apply: Called inside the branch that applies, after the update; the ops
       it returns run with it.
-    on_skip: The same for the other branch.
+    on_skip: As `on_apply`, in the branch that skips.
     **apply_kwargs: Passed on to `apply_gradients`.
 
   Returns:
@@ -144,7 +144,7 @@ def _merged(strategy, should_apply, grads_and_vars, *, optimizer, global_step,
 
 
 def _updated(optimizer, grads_and_vars, global_step) -> list[tf.Variable]:
-  """Returns what a step of `optimizer` may change."""
+  """Returns the variables that a step of `optimizer` may change."""
   return [*(v for _, v in grads_and_vars), *optimizer.variables(),
           *([] if global_step is None else [global_step])]
 
@@ -174,7 +174,7 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
 
 
 def _ops_of(results) -> list:
-  """Flattens what ran in a branch into a list of ops."""
+  """Returns the results of a branch as a flat list of ops."""
   return [getattr(result, 'op', result)
           for result in tf.nest.flatten(results) if result is not None]
 

@@ -11,13 +11,12 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.ops import indexed_slices
 
 
 def run_locked(anchor: tf.Variable, gradients: Sequence[types.Gradient],
                update_fn: Callable[[], tf.Operation],
                name: str) -> tf.Operation:
-  """Runs the update that `update_fn` builds, holding a mutex beside `anchor`.
+  """Runs the ops of `update_fn` while holding a mutex beside `anchor`.
 
   The mutex is taken when every gradient is there, so that nobody waits for the
   holder's model, and it is released when the update is done or its step fails.
@@ -25,14 +24,15 @@ def run_locked(anchor: tf.Variable, gradients: Sequence[types.Gradient],
 
   Args:
     anchor: The variable whose device keeps the mutex, such as global_step.
-    gradients: The gradients to compute first.
+    gradients: Computed before the mutex is taken.
     update_fn: Builds the update; called once, under the lock.
     name: Of the mutex. Workers that use the same name exclude each other.
 
   Returns:
     An op that is done when the lock is released. Plain graphs only.
   """
-  computed = [t for g in gradients for t in indexed_slices.components(g)]
+  computed = [tf.convert_to_tensor(part) for part in tf.nest.flatten(
+      [g for g in gradients if g is not None], expand_composites=True)]
   with _tf_internals.colocate_with(anchor):
     mutex = tf.raw_ops.MutexV2(shared_name=name)
     with tf.control_dependencies(computed):

@@ -13,11 +13,12 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.clipping import clipping_extended
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
-from tfplugin.ops import clip_rules
+from tfplugin.ops import norm_clipping
 from tfplugin.optimizers import variable_clipping
 
 _Optimizer = variable_clipping.VariableClippingOptimizer
@@ -52,7 +53,7 @@ def clip_variables(
       searched in a variable's name, or a predicate of the name.
     max_norm: The largest L2 norm of a slice.
     rows: `'touched'` or `'all'`, see `tfplugin.VariableClippingOptimizer`.
-    use_locking: Likewise.
+    use_locking: See `tfplugin.VariableClippingOptimizer`.
 
   Returns:
     A model_fn with the same signature.
@@ -85,7 +86,7 @@ def clip_variables(
     >>> estimator.get_variable_value('table').astype(float).round(3).tolist()
     [[1.2, 1.6], [0.3, 0.4]]
   """
-  clip_rules.check_max_norm(max_norm)
+  norm_clipping.check_max_norm(max_norm)
   with _about_rules():
     clip_rules.parse(rules)
   if rows not in variable_clipping.ROWS:
@@ -113,7 +114,7 @@ def clip_variables(
 
 
 class _ClippingByRules(_Optimizer):
-  """Calls the argument in errors what the decorator calls it."""
+  """Names the argument in errors as the decorator does."""
 
   def apply_gradients(self, *args, **kwargs):
     """See the base class."""

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which decorators of a model_fn may be above which."""
+"""The order in which decorators of a model_fn may be stacked."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def refusal(above: str, below: str) -> Optional[str]:
 
   Args:
     above: The name of a decorator.
-    below: Likewise.
+    below: The name of a decorator.
 
   Example:
     >>> refusal('replicate_model_fn', 'clip_variables')
@@ -81,7 +81,7 @@ def check(above: str, below: Sequence[str]) -> None:
   """Raises unless a decorator may be put above others.
 
   Args:
-    above: Its name; empty for one that goes with all.
+    above: Its name; empty for a decorator that goes with all.
     below: The names of the others.
 
   Raises:
@@ -116,7 +116,7 @@ def mark(model_fn: Any, names: Sequence[str]) -> None:
 
 
 def _layers(model_fn: Any) -> Iterator[Any]:
-  """A callable, and what its partials and wrappers are made of."""
+  """A callable, and the functions inside its partials and wrappers."""
   while model_fn is not None:
     yield model_fn
     model_fn = (model_fn.func if isinstance(model_fn, functools.partial) else

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute.staleness import step_reading
+from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import stale_counter_saver
@@ -31,21 +31,21 @@ def drop_stale_gradients(
     staleness: int,
     use_locking: bool = False,
 ) -> types.ModelFn:
-  """Returns a model_fn that drops gradients which are too many steps late.
+  """Returns a model_fn that drops gradients that are too many steps late.
 
   For an Estimator in a cluster of parameter servers that is described by
   `TF_CONFIG`. Every optimizer that the model_fn applies becomes a
   `tfplugin.DropStaleGradientOptimizer`, with the same numbers as if it were
-  written there; see it for the rule, and for what is counted. The model_fn
-  stays as it is, with one plain `tf.compat.v1.train` optimizer or several, made
-  anywhere, and `minimize`, or gradients of its own. One that is a
-  DropStaleGradientOptimizer already is left as it is.
+  written there; see it for the rule and the counters. The model_fn stays as it
+  is, with one plain `tf.compat.v1.train` optimizer or several, made anywhere,
+  and `minimize`, or gradients of its own. A DropStaleGradientOptimizer of its
+  own is left as it is.
 
   EVAL and PREDICT are not touched. A checkpoint has the names of the plain
-  model, and `stale_counter`. Training goes on from one without it, which the
-  model_fn made undecorated, unless it brings a Saver of its own; and the other
-  way round. A `local_init_op` of the model_fn's scaffold is joined with that of
-  the counters; all else of the spec is the model_fn's own.
+  model, and `stale_counter`. Training goes on from a checkpoint of the
+  undecorated model_fn, unless it brings a Saver of its own; and the other way
+  round. A `local_init_op` of the model_fn's scaffold is joined with the
+  counters'; all else of the spec is the model_fn's own.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
@@ -97,11 +97,10 @@ def drop_stale_gradients(
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
 
-    def wrap(optimizer: tf1.train.Optimizer) -> _OneDecision:
-      first = next(iter(interception.wrappers), None)
-      return _OneDecision(optimizer, staleness, use_locking, first)
-
-    interception = optimizer_interception.Interception(wrap, _Optimizer)
+    gate = staleness_gate.OneDecision(staleness)
+    interception = optimizer_interception.Interception(
+        lambda optimizer: _BehindGate(optimizer, staleness, use_locking, gate),
+        _Optimizer)
     with interception.active():
       spec = call()
     training_spec.check_spec(spec, decorator_stack.DROP_STALE)
@@ -117,40 +116,20 @@ def drop_stale_gradients(
   return model_fn_lib.decorate(model_fn, run, decorator_stack.DROP_STALE)
 
 
-class _OneDecision(_Optimizer):
-  """Drops what the first optimizer of a model drops."""
+class _BehindGate(_Optimizer):
+  """Drops gradients where the gate that all of a model share is closed."""
 
   def __init__(self, opt: tf1.train.Optimizer, staleness: int,
-               use_locking: bool, first: Optional[_OneDecision]):
+               use_locking: bool, gate: staleness_gate.OneDecision):
     super().__init__(opt, staleness, use_locking)
-    self._first = first or self
-
-  @property
-  def reading(self) -> tf.Tensor:
-    """The global step when the step began; of the last built update."""
-    return self._reading
+    self._gate = gate
 
   def apply_gradients(self, *args, **kwargs):
     """See the base class."""
     # Not while this one holds the lock, for which the first one may wait.
-    decided = [self._first.accepted] if self._is_decided() else []
-    with tf.control_dependencies(decided):
+    accepted = self._gate.accepted_here
+    with tf.control_dependencies([] if accepted is None else [accepted]):
       return super().apply_gradients(*args, **kwargs)
-
-  def _decide(self, step: tf.Variable, gradients: list) -> None:
-    if not self._is_decided():
-      super()._decide(step, gradients)
-      return
-    first = self._first
-    step_reading.order_before_forward(first.reading, gradients)
-    self._reading = first.reading
-    self._staleness, self._accepted = first.staleness, first.accepted
-
-  def _is_decided(self) -> bool:
-    """Whether the first one has been applied before, in this graph."""
-    accepted = self._first.accepted
-    return (accepted is not None and
-            accepted.graph is tf1.get_default_graph())
 
 
 def _with_local_counters(spec: Any,

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Calls a model_fn with what it asks for, and wraps one in another."""
+"""Calls a model_fn with the arguments it asks for; wraps it in another."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def decorate(model_fn: types.ModelFn,
              name: str = '') -> types.ModelFn:
   """Returns a model_fn that hands each call on to `run`.
 
-  The result has the signature of `model_fn`, from which Estimator reads what to
-  pass, with `mode` and `config` added where they are missing. It works above a
-  function, on a method of a class body, on a bound method and on a
+  The result has the signature of `model_fn`, from which Estimator reads its
+  arguments, with `mode` and `config` added where they are missing. It works
+  above a function, on a method of a class body, on a bound method and on a
   `functools.partial`.
 
   Args:
@@ -94,9 +94,9 @@ def decorate(model_fn: types.ModelFn,
 
 
 def _own(spec: Any) -> Any:
-  """Returns a spec other than the one that the model_fn returned and may keep.
+  """Returns a copy of the spec, as the model_fn may keep its own.
 
-  What is no spec passes: whoever called finds out, and says so.
+  An object that is no spec passes: the caller finds out, and says so.
   """
   return spec._replace() if hasattr(spec, '_replace') else spec
 
@@ -124,7 +124,7 @@ def _checked_signature(model_fn: types.ModelFn) -> inspect.Signature:
 
 def _without_bound(signature: inspect.Signature,
                    model_fn: types.ModelFn) -> inspect.Signature:
-  """Leaves out what a partial binds by keyword: Estimator does not pass it."""
+  """Leaves out a partial's bound keywords: Estimator does not pass them."""
   bound = (model_fn.keywords if isinstance(model_fn, functools.partial) else {})
   return signature.replace(parameters=[
       parameter for name, parameter in signature.parameters.items()
@@ -135,8 +135,8 @@ def _with_parameters(signature: inspect.Signature,
                      names: Sequence[str]) -> inspect.Signature:
   """Adds parameters, where Estimator sees them: before keyword-only ones.
 
-  What Estimator passes is put there, too: `functools.partial` with a keyword
-  makes all that follows keyword-only, and Estimator looks through it.
+  The arguments of Estimator are put there, too: `functools.partial` with a
+  keyword makes all that follows keyword-only, and Estimator looks through it.
   """
   parameters = list(signature.parameters.values())
   end = next((i for i, parameter in enumerate(parameters) if parameter.kind in (

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Lets training go on, with stale gradients dropped, from what had no counter.
+"""Restores a checkpoint that has no counter of stale gradients.
 
 `stale_counter` is in checkpoints, as it was with `tf.contrib`. One that was
 made without the wrapper lacks it, and a `Saver` restores all or nothing.
@@ -23,7 +23,7 @@ tf1 = tf.compat.v1
 
 
 class StaleCounterSaver(tf1.train.Saver):
-  """Saves what any Saver does; a counter that a checkpoint lacks starts at 0.
+  """Saves as any Saver; a counter that a checkpoint lacks starts at 0.
 
   Made before the graph is whole; `build`, which a Scaffold calls, finishes it.
   """
@@ -34,8 +34,8 @@ class StaleCounterSaver(tf1.train.Saver):
 
     Args:
       counters: The variables that a checkpoint may lack, if they are saved.
-      var_list: What to save, by name. None: all global variables and saveable
-        objects that the graph has when it is built.
+      var_list: The variables to save, by name. None: all global variables and
+        saveable objects that the graph has when it is built.
       **kwargs: For `tf.compat.v1.train.Saver`.
     """
     self._counters = {counter.op.name: counter for counter in counters}
@@ -45,7 +45,7 @@ class StaleCounterSaver(tf1.train.Saver):
     super().__init__(var_list, defer_build=var_list is None, **kwargs)
 
   def saving(self, var_list: Mapping) -> StaleCounterSaver:
-    """Returns one that saves `var_list` and is otherwise like this one."""
+    """Returns a Saver of `var_list` with the arguments of this one."""
     return StaleCounterSaver(self._counters.values(), var_list,
                              **self._arguments)
 
@@ -78,13 +78,13 @@ def with_counters(spec: Any, config: Any,
                   optimizers: Sequence[tf1.train.Optimizer]) -> Any:
   """Returns `spec`, able to restore a checkpoint that has no stale_counter.
 
-  It is `spec` itself unless the newest checkpoint has none. A model_fn that
-  brings a Saver of its own restores with that.
+  The result is `spec` itself unless the newest checkpoint has none. A model_fn
+  that brings a Saver of its own restores with that.
 
   Args:
     spec: For training; it is not changed.
     config: The `tf.estimator.RunConfig`, or None.
-    optimizers: Those that were applied, or that contain them.
+    optimizers: The applied optimizers, or their wrappers.
   """
   if (config is None or not config.model_dir or spec.scaffold.saver or
       tf1.get_collection(tf1.GraphKeys.SAVERS)):

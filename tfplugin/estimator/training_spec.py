@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a decorated model_fn has to return, and to have done, in TRAIN."""
+"""The spec and the updates that a decorated model_fn must bring in TRAIN."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def check_spec(spec: Any, decorator: str) -> None:
   """Raises unless `spec` is one to train with.
 
   Args:
-    spec: What the model_fn returned in TRAIN.
+    spec: The result of the model_fn in TRAIN.
     decorator: The name of the decorator, for the message.
 
   Raises:
-    TypeError: It is no EstimatorSpec.
-    ValueError: It has no loss or no train_op.
+    TypeError: `spec` is no EstimatorSpec.
+    ValueError: `spec` has no loss or no train_op.
   """
-  # By what is used of it: the spec of TPUEstimator is another class.
+  # By its parts: the spec of TPUEstimator is another class.
   if not hasattr(spec, 'train_op') or not hasattr(spec, '_replace'):
     raise TypeError(
         f'`model_fn` below `{decorator}` must return a '
@@ -45,9 +45,9 @@ def check_applied(interception: optimizer_interception.Interception,
   """Raises unless the model_fn applied an optimizer that was met.
 
   Args:
-    interception: What was active around the model_fn.
+    interception: It was active around the model_fn.
     decorator: The name of the decorator, for the message.
-    wrapper: An expression that makes what it wraps optimizers in.
+    wrapper: An expression that makes its wrapper of an optimizer.
 
   Raises:
     ValueError: No optimizer was met.
@@ -65,10 +65,10 @@ def check_applied(interception: optimizer_interception.Interception,
 def local_init_op(scaffold: Optional[tf1.train.Scaffold],
                   variables: Sequence[tf.Variable],
                   ) -> dict[str, tf.Operation]:
-  """Returns what a copy of `scaffold` needs so that `variables` start.
+  """Returns the arguments with which a copy of `scaffold` starts `variables`.
 
-  Without an op of its own a scaffold initialises every local variable; one that
-  a user gave knows those of the model only.
+  Without an op of its own a scaffold initialises every local variable; an
+  op of the user knows the model's only.
 
   Args:
     scaffold: The user's, or None.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shows in TensorBoard what fraction of the slices is clipped."""
+"""Shows the fraction of clipped slices in TensorBoard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ tf1 = tf.compat.v1
 
 
 class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
-  """Writes what a `VariableClippingOptimizer` does.
+  """Writes how much a `VariableClippingOptimizer` clips.
 
   The figure belongs to the update: every `session.run` of a session with this
   hook makes a training step, as with Estimator.
@@ -32,7 +32,7 @@ class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
                optimizer: variable_clipping.VariableClippingOptimizer,
                output_dir: str,
                every_n_steps: int = 100):
-    """Remembers what to watch.
+    """Remembers the optimizer to watch.
 
     Args:
       optimizer: Has applied gradients in this graph before the session starts.

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tfplugin.distribute import time_limit
 from tfplugin.hooks import finish_board
-from tfplugin.ops import time_limit
 
 tf1 = tf.compat.v1
 

@@ -10,11 +10,9 @@ from tfplugin.hooks import summary_writer_hook
 from tfplugin.ops import staleness
 from tfplugin.optimizers import drop_stale_gradient
 
-tf1 = tf.compat.v1
-
 
 class StalenessSummaryHook(summary_writer_hook.SummaryWriterHook):
-  """Writes what a `DropStaleGradientOptimizer` does on this worker.
+  """Writes how much a `DropStaleGradientOptimizer` drops on this worker.
 
   Scalars written, against global_step:
     staleness/staleness: the last step's, in global steps.
@@ -33,7 +31,7 @@ class StalenessSummaryHook(summary_writer_hook.SummaryWriterHook):
                optimizer: drop_stale_gradient.DropStaleGradientOptimizer,
                output_dir: str,
                every_n_steps: int = 100):
-    """Remembers what to watch.
+    """Remembers the optimizer to watch.
 
     Args:
       optimizer: Has applied gradients in this graph before the session starts.

@@ -9,7 +9,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.ops import time_limit
+from tfplugin.distribute import time_limit
 
 tf1 = tf.compat.v1
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic of stale gradients: how late one is, and what that means.
+"""The arithmetic of stale gradients: the lateness of one, and its bound.
 
   staleness = apply_step - read_step
 
@@ -15,9 +15,6 @@ import operator
 
 import tensorflow as tf
 
-from tfplugin import types
-from tfplugin.ops import indexed_slices
-
 
 def check_max_staleness(staleness: int) -> int:
   """Returns the bound as an int.
@@ -26,8 +23,8 @@ def check_max_staleness(staleness: int) -> int:
     staleness: The largest staleness that is still applied, in global steps.
 
   Raises:
-    TypeError: It is not an integer.
-    ValueError: It is negative.
+    TypeError: `staleness` is not an integer.
+    ValueError: `staleness` is negative.
   """
   try:
     value = operator.index(staleness)
@@ -63,15 +60,6 @@ def is_fresh(staleness: tf.Tensor, max_staleness: int) -> tf.Tensor:
     False
   """
   return staleness <= tf.constant(max_staleness, staleness.dtype)
-
-
-def all_finite(gradients: list[types.Gradient]) -> tf.Tensor:
-  """Returns whether no gradient holds an infinity or a NaN, a bool scalar."""
-  checks = [
-      tf.reduce_all(tf.math.is_finite(indexed_slices.components(gradient)[0]))
-      for gradient in gradients if gradient is not None
-  ]
-  return tf.reduce_all(tf.stack(checks)) if checks else tf.constant(True)
 
 
 def dropped_fraction(num_dropped: tf.Tensor,

@@ -12,6 +12,7 @@ from tfplugin import types
 from tfplugin.distribute import conditional_update
 from tfplugin.distribute import update_lock
 from tfplugin.distribute.staleness import staleness_counters
+from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.distribute.staleness import step_reading
 from tfplugin.ops import staleness as staleness_ops
 from tfplugin.optimizers import wrapper
@@ -114,12 +115,10 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
       ValueError: `staleness` is negative.
     """
     super().__init__(opt, use_locking, name)
-    self._max_staleness = staleness_ops.check_max_staleness(staleness)
+    self._gate = staleness_gate.StalenessGate(
+        staleness_ops.check_max_staleness(staleness))
     self._counters = staleness_counters.StalenessCounters(name)
     self._eager_reading = None
-    self._reading = None
-    self._staleness = None
-    self._accepted = None
 
   @property
   def accepted(self) -> Optional[tf.Tensor]:
@@ -129,12 +128,12 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     was used. Under a strategy it is the replica's own opinion; the gradients
     are applied if all replicas agree.
     """
-    return self._accepted
+    return self._gate.accepted
 
   @property
   def staleness(self) -> Optional[tf.Tensor]:
     """The staleness of the last built update: an `int64` scalar, else None."""
-    return self._staleness
+    return self._gate.staleness
 
   @property
   def num_dropped(self) -> tf.Tensor:
@@ -208,9 +207,9 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     def apply():
       self._decide(step, gradients)
       return conditional_update.apply_gradients_if(
-          self._accepted, self._optimizer, grads_and_vars, global_step,
+          self.accepted, self._optimizer, grads_and_vars, global_step,
           name or self.get_name(),
-          prepare=lambda: self._counters.create(step, self._staleness.device),
+          prepare=lambda: self._counters.create(step, self.staleness.device),
           on_apply=self._counters.count_applied,
           on_skip=self._counters.count_dropped, **extra)
 
@@ -226,22 +225,13 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   def _decide(self, step: tf.Variable, gradients: list) -> None:
     """Sets staleness and accepted."""
-    if tf.executing_eagerly():
-      if self._eager_reading is None:
-        raise RuntimeError(
-            f'{type(self).__name__}.apply_gradients() found no reading of the '
-            'step in eager execution: call `minimize(loss, global_step)`, or '
-            'create the global step and call compute_gradients() first.')
-      self._reading = self._eager_reading
-    elif gradients:
-      self._reading = step_reading.read_step_before_forward(step, gradients)
-    else:
-      raise ValueError('`grads_and_vars` must hold a gradient. No gradients '
-                       'provided for any variable. Received: none')
-    apply_step = step_reading.read_step_after(step, gradients)
-    self._staleness = staleness_ops.staleness_of(self._reading, apply_step)
-    self._accepted = staleness_ops.is_fresh(
-        self._staleness, self._max_staleness)
+    reading = self._eager_reading if tf.executing_eagerly() else None
+    if reading is None and tf.executing_eagerly():
+      raise RuntimeError(
+          f'{type(self).__name__}.apply_gradients() found no reading of the '
+          'step in eager execution: call `minimize(loss, global_step)`, or '
+          'create the global step and call compute_gradients() first.')
+    self._gate.decide(step, gradients, reading)
 
   def _summarize(self, step: tf.Variable) -> None:
     """Adds the summaries to a plain graph."""

@@ -12,6 +12,7 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_saving
@@ -20,7 +21,6 @@ from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import start_barrier
 from tfplugin.distribute.variables import saved_names
 from tfplugin.ops import elastic
-from tfplugin.ops import time_limit
 from tfplugin.optimizers import elastic_custom_getter
 from tfplugin.optimizers import wrapper
 

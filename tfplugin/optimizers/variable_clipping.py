@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import update_lock
+from tfplugin.distribute.clipping import clip
+from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.clipping import variable_update
-from tfplugin.ops import clip_rules
 from tfplugin.ops import norm_clipping
 from tfplugin.optimizers import wrapper
 
@@ -36,7 +37,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
   With a sparse gradient, and dims without 0, the rows of the batch are clipped
   alone and the cost does not depend on the table's size. An optimizer like Adam
   or Momentum also moves rows outside the batch (SGD, Adagrad, Ftrl do not):
-  those may leave the ball until they next occur in a batch.
+  such rows may leave the ball until they next occur in a batch.
   `rows='all'` looks at all rows after every step, at the price of a pass over
   the table, and leaves none outside.
 
@@ -101,9 +102,9 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       opt: The v1 optimizer that computes and applies the updates.
-      vars_to_clip_dims: Which variables, and the dims that one slice extends
-        over: `{embedding: [1]}` clips every row. A dict, or a sequence of
-        (key, dims) pairs because a variable is no dict key under v2 behaviour.
+      vars_to_clip_dims: The variables to clip, and the dims that one slice
+        extends over: `{embedding: [1]}` clips every row. A dict, or a sequence
+        of (key, dims) pairs, as a variable is no dict key under v2 behaviour.
         A key is a variable, a PartitionedVariable, `variable.ref()`, a regular
         expression that is searched in the variables' names, or a predicate of
         a name.
@@ -112,7 +113,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
         a mutex beside the first variable, in a plain graph.
       colocate_clip_ops_with_vars: Changes nothing; see the class.
       name: Names ops.
-      rows: `'touched'` or `'all'`: which rows are looked at after a sparse
+      rows: `'touched'` or `'all'`: the rows to look at after a sparse
         gradient.
 
     Raises:
@@ -123,7 +124,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     super().__init__(opt, use_locking, name)
     del colocate_clip_ops_with_vars
     self._rules = clip_rules.parse(vars_to_clip_dims)
-    self._max_norm = clip_rules.check_max_norm(max_norm)
+    self._max_norm = norm_clipping.check_max_norm(max_norm)
     if rows not in ROWS:
       raise ValueError(f'`rows` must be one of {ROWS}. Received: {rows!r}')
     self._rows = rows
@@ -183,13 +184,13 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
         f'{self.get_name()}/mutex')
 
   def _clip(self, update, grads_and_vars, gradients, dims) -> list:
-    """Clips what was updated, after `update`; returns ops."""
+    """Clips the updated variables, after `update`; returns ops."""
     results = []
 
-    def clip(axes, variables, ids):
-      result = self._clip_group(variables, ids, axes)
-      results.append(result)
-      return result.operation
+    def clip_group(axes, variables, ids):
+      looked_at = ids if self._rows == 'touched' else None
+      results.append(clip.clip(variables, axes, self._max_norm, looked_at))
+      return results[-1].operation
 
     updates = []
     for group in clip_rules.group_parts([v for _, v in grads_and_vars], dims):
@@ -197,18 +198,10 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
       if applied:
         updates.append(variable_update.VariableUpdate(
             group, applied[0],
-            functools.partial(clip, dims[group[0].ref()])))
+            functools.partial(clip_group, dims[group[0].ref()])))
     operations = variable_update.update_after(update, updates)
     self._fraction_clipped = _fraction(results)
     return operations
-
-  def _clip_group(self, variables, ids, axes) -> norm_clipping.ClipResult:
-    """Clips one variable, or the parts of one."""
-    if len(variables) > 1:
-      return norm_clipping.clip_jointly(variables, axes, self._max_norm)
-    if ids is None or 0 in axes or self._rows == 'all':
-      return norm_clipping.clip_variable(variables[0], axes, self._max_norm)
-    return norm_clipping.clip_rows(variables[0], ids, axes, self._max_norm)
 
 
 def _candidates(variables: list) -> list[tf.Variable]:

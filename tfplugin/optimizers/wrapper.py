@@ -29,7 +29,7 @@ def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
   """Raises unless `opt` is an instance of a v1 optimizer.
 
   Args:
-    opt: What the user passed.
+    opt: The argument of the user.
     argument: The name of the argument it was passed as, for the message.
 
   Raises:
@@ -54,11 +54,11 @@ class OptimizerWrapper(tf1.train.Optimizer):
   With nothing overridden it behaves, bit for bit, as the wrapped optimizer:
   same weights, same variable and slot names. A subclass overrides
   `compute_gradients` and/or `apply_gradients` and holds its algorithm alone;
-  one that creates variables also overrides `variables()` as inner + own.
+  a subclass that creates variables also overrides `variables()` as inner + own.
   """
 
   def __init_subclass__(cls, **kwargs):
-    """Lets a decorated model_fn meet a wrapper before what is inside it."""
+    """Lets a decorator meet a wrapper before the optimizer inside it."""
     super().__init_subclass__(**kwargs)
     if 'apply_gradients' in cls.__dict__:
       cls.apply_gradients = optimizer_interception.interceptable(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.staleness import drop_stale_gradient_strategy
 from tfplugin.testing import clusters
 from tfplugin.testing import strategy_worker
@@ -158,6 +159,87 @@ def test_two_optimizers_share_one_decision(behavior):
   # The first optimizer's own step does not make the second one stale.
   assert [worker.value('a'), worker.value('b')] == [0.25, 0.25]
   assert worker.value('stale_gradients/num_applied') == 2
+
+
+class TwoDevices(tf.distribute.cluster_resolver.SimpleClusterResolver):
+  """One process with two devices, which soft placement finds on the CPU."""
+
+  def num_accelerators(self, *args, **kwargs):
+    return {'GPU': 2}
+
+
+def overtaken_model_fn(make_optimizer, by):
+  """A step whose gradient arrives `by` steps late on the first device."""
+
+  def model_fn(features=None, labels=None, mode='train'):
+    del features, labels
+    w = tf1.get_variable('w', initializer=1.0)
+    step = tf1.train.get_global_step()
+    value = w + 0.0
+    replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+    with tf.control_dependencies([value]):
+      advance = tf.raw_ops.AssignAddVariableOp(
+          resource=parameter_server_base.unwrapped(step).handle,
+          value=tf.where(tf.equal(replica, 0), tf.constant(by, tf.int64), 0))
+    with tf.control_dependencies([advance]):
+      loss = tf.square(tf.identity(value))
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=make_optimizer().minimize(loss, step))
+
+  return model_fn
+
+
+def loss_scaled():
+  return tf1.mixed_precision.MixedPrecisionLossScaleOptimizer(
+      sgd(), tf1.mixed_precision.FixedLossScale(2.0))
+
+
+# 1 - 0.5 * (2 + 2), the gradients of both devices being added.
+@pytest.mark.parametrize('late, want', [(4, (-1.0, 5, 1, 0)),
+                                        (5, (1.0, 5, 0, 1))])
+@pytest.mark.parametrize('make_optimizer', [sgd, loss_scaled])
+def test_one_late_device_drops_the_step(behavior, make_optimizer, late, want):
+  strategy = drop_stale_gradient_strategy.DropStaleGradientStrategy(
+      TwoDevices(tf.train.ClusterSpec({})), staleness=4)
+  assert strategy.num_replicas_in_sync == 2
+  worker = strategy_worker.StrategyWorker(
+      strategy, overtaken_model_fn(make_optimizer, late))
+  worker.step()
+  assert want == tuple(worker.value(name) for name in (
+      'w', 'global_step', 'stale_gradients/num_applied',
+      'stale_gradients/num_dropped'))
+
+
+@pytest.mark.parametrize('late, want', [(4, 0.0), (5, 1.0)])
+def test_a_function_is_built_into_the_graph(behavior, late, want):
+  strategy = drop_stale_gradient_strategy.DropStaleGradientStrategy(staleness=4)
+  model_fn = overtaken_model_fn(sgd, late)
+  with tf.Graph().as_default(), strategy.scope():
+    tf1.train.get_or_create_global_step()
+    train_op = strategy.run(tf.function(lambda: model_fn().train_op))
+    [w] = tf1.trainable_variables()
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(train_op)
+      assert session.run(w) == want
+
+
+def test_two_runs_in_a_graph_share_one_decision(behavior):
+  strategy = drop_stale_gradient_strategy.DropStaleGradientStrategy(staleness=0)
+
+  def step(name):
+    v = tf1.get_variable(name, initializer=1.0)
+    return sgd().minimize(tf.square(v) / 2, tf1.train.get_global_step())
+
+  with tf.Graph().as_default(), strategy.scope():
+    tf1.train.get_or_create_global_step()
+    first = strategy.run(step, args=('a',))
+    with tf.control_dependencies([first]):
+      second = strategy.run(step, args=('b',))
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(second)
+      assert session.run(tf1.trainable_variables()) == [0.5, 0.5]
 
 
 def test_graph_without_global_step_raises():

@@ -51,3 +51,12 @@ def test_reading_before_leaves_control_dependencies(behavior):
     with tf.control_dependencies([tf1.assign_add(step, 1)]):
       reading = step_reading.read_step_before_forward(step, [gradient])
     assert not reading.op.control_inputs
+
+
+def test_tensors_of_gradients_of_every_kind():
+  sparse = tf.IndexedSlices(tf.constant([[2.]]), tf.constant([1]))
+  dense = tf.constant(1.)
+  tensors = step_reading.tensors_of([sparse, None, dense])
+  assert [id(t) for t in tensors] == [
+      id(sparse.values), id(sparse.indices), id(dense)]
+  assert step_reading.tensors_of([None]) == []

@@ -10,15 +10,15 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
+from tfplugin.distribute.clipping import clip
+from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.variables import mirrored_variables
-from tfplugin.ops import clip_rules
-from tfplugin.ops import norm_clipping
 
 tf1 = tf.compat.v1
 
 
 class ClippingState:
-  """The variables made in one graph, or eagerly, and what is clipped of them.
+  """The variables made in one graph, or eagerly, and their slices to clip.
 
   Attributes:
     trained: The trainable variables, in the order of their creation.
@@ -63,7 +63,7 @@ class ClippingState:
     Args:
       variable: As the optimizer knows it.
       component: The variable that was updated for it.
-      result: What the update returned.
+      result: The result of the update.
 
     Returns:
       (components, results) of all parts, or None.
@@ -86,7 +86,7 @@ class ClippingExtended:
   """
 
   def set_clipping(self, rules, max_norm: float) -> None:
-    """Sets what is clipped.
+    """Sets the rules and the bound.
 
     Args:
       rules: From `clip_rules.parse`.
@@ -98,18 +98,18 @@ class ClippingExtended:
     self._clip_eager = ClippingState()
 
   def _clip_state(self) -> ClippingState:
-    if tf.executing_eagerly() or tf.inside_function():
-      return self._clip_eager
-    graph = tf1.get_default_graph()
-    return self._clip_states.setdefault(graph, ClippingState())
+    # A function and a branch belong to where their variables are.
+    with tf.init_scope():
+      if tf.executing_eagerly():
+        return self._clip_eager
+      return self._clip_states.setdefault(
+          tf1.get_default_graph(), ClippingState())
 
   def _create_variable(self, next_creator, **kwargs):
     variable = super()._create_variable(next_creator, **kwargs)
-    # A function that creates variables lifts them out of itself.
-    with tf.init_scope():
-      self._clip_state().trained.extend(
-          weakref.ref(part) for part in _tf_internals.parts_of(variable)
-          if part.trainable)
+    self._clip_state().trained.extend(
+        weakref.ref(part) for part in _tf_internals.parts_of(variable)
+        if part.trainable)
     return variable
 
   def _update(self, var, fn, args, kwargs, group):
@@ -128,22 +128,16 @@ class ClippingExtended:
     return update(var, update_and_clip, args, kwargs, group)
 
   def _clip(self, state, var, component, axes, args, result):
-    """Clips `component`, if the update `result` completes what is clipped."""
+    """Clips `component`, if the update `result` is the last of its group."""
     updated = state.group_is_updated(var, component, result)
     if updated is None:
       return result
     components, results = updated
-    rows = [a.indices for a in args if isinstance(a, tf.IndexedSlices)]
+    ids = next((a.indices for a in args if isinstance(a, tf.IndexedSlices)),
+               None)
     done = [r for r in tf.nest.flatten(list(results)) if r is not None]
     with tf.control_dependencies(done):
-      if len(components) > 1:
-        clip = norm_clipping.clip_jointly(components, axes, self._clip_norm)
-      elif rows and 0 not in axes:
-        clip = norm_clipping.clip_rows(
-            component, rows[0], axes, self._clip_norm)
-      else:
-        clip = norm_clipping.clip_variable(component, axes, self._clip_norm)
-    return clip.operation
+      return clip.clip(components, axes, self._clip_norm, ids).operation
 
 
 class MirroredClippingExtended(ClippingExtended,

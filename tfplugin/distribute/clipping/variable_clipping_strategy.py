@@ -9,8 +9,9 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import one_strategy
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.clipping import clipping_extended
-from tfplugin.ops import clip_rules
+from tfplugin.ops import norm_clipping
 
 
 class VariableClippingStrategy(one_strategy.OneStrategy):
@@ -28,7 +29,7 @@ class VariableClippingStrategy(one_strategy.OneStrategy):
   `strategy.run` and `Model.fit` as far as the base strategy can.
   `base_strategy` itself is not changed. Tested with TensorFlow's Mirrored,
   MultiWorkerMirrored and both parameter-server strategies, with a
-  `ClusterCoordinator` and its partitioned variables too, and those of tfplugin.
+  `ClusterCoordinator` and its partitioned variables too, and with tfplugin's.
   With an `ElasticAverageStrategy` the local copies are clipped; as the elastic
   rule mixes points of a convex set, copies and centre stay in bounds, once the
   initial values are.
@@ -38,8 +39,8 @@ class VariableClippingStrategy(one_strategy.OneStrategy):
 
   Args:
     base_strategy: Any `tf.distribute.Strategy`, v1 or v2.
-    rules: A mapping from what to clip to the dims that a slice extends over,
-      an integer or integers. A key is a regular expression, searched in the
+    rules: A mapping from variables to the dims that a slice extends over, an
+      integer or integers. A key is a regular expression, searched in the
       variable's name, or a predicate of the name.
     max_norm: The bound, greater than 0.
 
@@ -69,7 +70,7 @@ class VariableClippingStrategy(one_strategy.OneStrategy):
     if cls is not VariableClippingStrategy:
       return object.__new__(cls)
     _check_base(base_strategy)
-    bound = clip_rules.check_max_norm(max_norm)
+    bound = norm_clipping.check_max_norm(max_norm)
     try:
       parsed = clip_rules.parse(rules)
     except (TypeError, ValueError) as error:
@@ -88,7 +89,7 @@ class VariableClippingStrategy(one_strategy.OneStrategy):
 
   @property
   def described_as(self) -> str:
-    """What messages call the strategy: the class has the name of the base."""
+    """The strategy's name in messages; the class has the name of the base."""
     return f'VariableClippingStrategy over {type(self).__name__}'
 
   def scope(self):

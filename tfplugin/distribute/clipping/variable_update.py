@@ -21,7 +21,7 @@ from tfplugin import types
 
 
 class VariableUpdate(NamedTuple):
-  """What to do to one variable, or to variables that belong together.
+  """The update of one variable, or of variables that belong together.
 
   Attributes:
     variables: Mostly one; several for the parts of a partitioned variable.
@@ -40,7 +40,7 @@ def update_after(first, updates: Sequence[VariableUpdate]) -> list:
 
   Args:
     first: The op of the update before; None in eager execution.
-    updates: In the order in which their functions are called.
+    updates: Their functions are called in this order.
 
   Returns:
     The results of the functions, one or more for each.

@@ -11,11 +11,11 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import branching
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.ops import branching
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1

@@ -13,8 +13,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import branching
 from tfplugin.distribute import placement
-from tfplugin.ops import branching
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1

@@ -4,46 +4,62 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin import types
+from tfplugin.distribute import conditional_update
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
-from tfplugin.distribute import worker_counter
-from tfplugin.distribute.staleness import step_reading
+from tfplugin.distribute.staleness import staleness_gate
+from tfplugin.distribute.staleness import worker_counter
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
 
 
 @dataclasses.dataclass
-class StepState:
-  """One graph's step.
+class _Gates:
+  """The gates of one graph.
 
   Attributes:
-    read_step: The global step, read before any variable of the model.
-    is_fresh: Whether this step's gradients are applied. One decision serves
-      every variable and optimizer.
-    deferred: Updates that an optimizer has asked for and that wait for the end
-      of its `apply_gradients`; None outside of it.
-    waiting: The keys of the variables whose updates are deferred.
+    by_replica: The gate of each replica, for all of its optimizers.
+    is_passing: Whether an optimizer is being applied behind a gate.
   """
 
-  read_step: tf.Tensor
-  is_fresh: tf.Tensor
-  deferred: Optional[list] = None
-  waiting: frozenset = frozenset()
+  by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
+      default_factory=dict)
+  is_passing: bool = False
+
+  @contextlib.contextmanager
+  def passing(self) -> Iterator[None]:
+    """Lets updates through: the gate is around them."""
+    self.is_passing = True
+    try:
+      yield
+    finally:
+      self.is_passing = False
+
+  def accepted(self) -> Optional[tf.Tensor]:
+    """Returns the replicas' decision in the current graph, None before it."""
+    decisions = [gate.accepted_here for gate in self.by_replica.values()]
+    if not decisions or any(decision is None for decision in decisions):
+      return None
+    return tf.reduce_all(tf.stack(decisions))
 
 
 class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
-  """Applies an optimizer's updates under one condition.
+  """Puts each optimizer that a replica applies behind the replica's gate.
 
-  An optimizer applies gradients in three calls: it reduces them, updates each
-  variable, and updates what belongs to no variable. The updates are held back
-  until the third, and then go, all together, into one `tf.cond`.
+  The optimizer is met as a decorator meets it, by interception. An update is
+  made where all replicas agree. The model's own updates of the global step pass
+  by `_update`, and wait for the same decision.
   """
 
   def __init__(self, container_strategy, cluster_resolver, max_staleness: int):
@@ -56,34 +72,29 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     """
     super().__init__(container_strategy, cluster_resolver=cluster_resolver)
     self._max_staleness = max_staleness
-    self._states = per_graph.PerGraph()
+    self._gates_of_graph = per_graph.PerGraph()
 
-  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
-    reduced = super()._batch_reduce_to(reduce_op, value_destination_pairs,
-                                       options)
-    if not parameter_server_base.updates_variables(value_destination_pairs):
-      return reduced
-    graph = tf1.get_default_graph()
-    if graph not in self._states:
-      self._states[graph] = self._decide(reduced)
-    else:
-      _order_before_reads(self._states[graph].read_step, reduced)
-    state = self._states[graph]
-    state.deferred = []
-    state.waiting = frozenset(
-        parameter_server_base.unwrapped(variable).ref()
-        for _, variable in value_destination_pairs)
-    return reduced
+  def _gates(self) -> _Gates:
+    with tf.init_scope():
+      return self._gates_of_graph.setdefault(
+          tf1.get_default_graph(), _Gates())
 
-  def _decide(self, gradients) -> StepState:
-    step = _global_step()
-    read_step = step_reading.read_step_before_forward(step, gradients)
-    apply_step = step_reading.read_step_after(step, gradients)
-    with self._on_worker():
-      is_fresh = staleness_ops.is_fresh(
-          staleness_ops.staleness_of(read_step, apply_step),
-          self._max_staleness)
-    return StepState(read_step, is_fresh)
+  def _call_for_each_replica(self, fn, args, kwargs):
+    gates = self._gates()
+    if gates.is_passing:
+      return super()._call_for_each_replica(fn, args, kwargs)
+    fn = _tf_internals.python_function_of(fn)
+
+    def gated(*args, **kwargs):
+      replica = tf.get_static_value(
+          tf.distribute.get_replica_context().replica_id_in_sync_group)
+      gate = gates.by_replica.setdefault(
+          int(replica), staleness_gate.OneDecision(self._max_staleness))
+      with optimizer_interception.Interception(
+          lambda optimizer: _Gated(optimizer, gate, gates), _Gated).active():
+        return fn(*args, **kwargs)
+
+    return super()._call_for_each_replica(gated, args, kwargs)
 
   def _update(self, var, fn, args, kwargs, group):
     parameter_server_base.refuse_keras_update(
@@ -91,45 +102,27 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
         parameter_server_base.COUNTS_STEPS.format('DropStaleGradientStrategy'),
         '')
     update = super()._update
-    state = self._states.get(tf1.get_default_graph())
+    gates = self._gates()
     variable = parameter_server_base.unwrapped(var)
-    if state is None:
+    if gates.is_passing or variable is not _global_step():
       return update(var, fn, args, kwargs, group)
-    if state.deferred is not None and variable.ref() in state.waiting:
-      state.deferred.append((var, fn, args, kwargs))
-      return tf.no_op() if group else ()
-    if variable is not _global_step():
+    # The model advances the step by itself.
+    with self._on_worker():
+      accepted = gates.accepted()
+    if accepted is None:
       return update(var, fn, args, kwargs, group)
-    result = _tf_internals.read_after(variable, _if_fresh(
-        state, lambda: update(var, fn, args, kwargs, group=False)))
+    result = _tf_internals.read_after(variable, _update_if(
+        accepted, lambda: update(var, fn, args, kwargs, group=False)))
     return result if group else (result,)
 
-  def _update_non_slot(self, colocate_with, fn, args, kwargs, group):
-    state = self._states.get(tf1.get_default_graph())
-    finish = super()._update_non_slot
-    if state is None or state.deferred is None:
-      return finish(colocate_with, fn, args, kwargs, group)
-    deferred, state.deferred, state.waiting = state.deferred, None, frozenset()
-    update = super()._update
-
-    def apply():
-      updates = tf.nest.flatten(
-          [update(*each, group=False) for each in deferred])
-      with tf1.control_dependencies(updates):
-        return finish(colocate_with, fn, args, kwargs, group=False)
-
-    with self._on_worker():
-      done = _if_fresh(state, apply)
-    return done if group else (done,)
-
   def _finish_step(self, spec):
-    state = self._states.get(tf1.get_default_graph())
-    if state is None:
-      return spec
+    with self._on_worker():
+      accepted = self._gates().accepted()
+      if accepted is None:
+        return spec
+      applied = tf.cast(accepted, tf.int64)
     num_applied = worker_counter.WorkerCounter('stale_gradients/num_applied')
     num_dropped = worker_counter.WorkerCounter('stale_gradients/num_dropped')
-    with self._on_worker():
-      applied = tf.cast(state.is_fresh, tf.int64)
     with tf1.control_dependencies(self._ops_of_all_replicas(spec.train_op)):
       counted = tf.group(
           num_applied.variable.assign_add(applied, read_value=False),
@@ -141,30 +134,41 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     return parameter_server_base.with_fields(spec, train_op=counted)
 
 
-def _order_before_reads(read_step: tf.Tensor, gradients) -> None:
-  """Makes a further optimizer's forward pass wait for the reading, too."""
-  _tf_internals.order_before_variable_reads(
-      read_step.op, tf.nest.flatten(list(gradients), expand_composites=True),
-      exclude=[_global_step().handle.op])
+class _Gated:
+  """An optimizer behind the gate of its replica."""
+
+  def __init__(self, optimizer: tf1.train.Optimizer,
+               gate: staleness_gate.OneDecision, gates: _Gates):
+    self._optimizer = optimizer
+    self._gate = gate
+    self._gates = gates
+
+  def apply_gradients(self, grads_and_vars: types.GradsAndVars,
+                      global_step: Optional[tf.Variable] = None,
+                      name: Optional[str] = None, **kwargs):
+    """Applies the gradients unless they are stale."""
+    grads_and_vars = list(grads_and_vars)
+    step = _global_step()
+    if step is None:
+      raise RuntimeError(
+          'DropStaleGradientStrategy measures staleness in global steps, and '
+          'this graph has no global step. Call '
+          '`tf.compat.v1.train.get_or_create_global_step()` in the scope of '
+          'the strategy before the model is built.')
+    self._gate.decide(step, [g for g, _ in grads_and_vars if g is not None])
+    with self._gates.passing():
+      return conditional_update.apply_gradients_if(
+          self._gate.accepted, self._optimizer, grads_and_vars, global_step,
+          name, **kwargs)
 
 
-def _if_fresh(state: StepState, make_updates) -> tf.Operation:
-  """Runs the updates in one branch where the step is fresh."""
-
+def _update_if(accepted: tf.Tensor, make_update) -> tf.Operation:
   def apply():
-    with _tf_internals.private_train_ops():
-      with tf1.control_dependencies(tf.nest.flatten(make_updates())):
-        return tf.constant(True)
+    with tf1.control_dependencies(tf.nest.flatten(make_update())):
+      return tf.constant(True)
 
-  return tf.group(tf1.cond(state.is_fresh, apply, lambda: tf.constant(False)))
+  return tf.group(tf1.cond(accepted, apply, lambda: tf.constant(False)))
 
 
-def _global_step() -> tf.Variable:
-  step = tf1.train.get_global_step()
-  if step is None:
-    raise RuntimeError(
-        'DropStaleGradientStrategy measures staleness in global steps, and '
-        'this graph has no global step. Call '
-        '`tf.compat.v1.train.get_or_create_global_step()` in the scope of the '
-        'strategy before the model is built.')
-  return parameter_server_base.unwrapped(step)
+def _global_step() -> Optional[tf.Variable]:
+  return parameter_server_base.unwrapped(tf1.train.get_global_step())

@@ -16,18 +16,17 @@ from tfplugin.ops import staleness as staleness_ops
 class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
   """Parameter-server training in which a gradient that is too late is dropped.
 
-  Variables, slots and checkpoints are those of
-  `tf.compat.v1.distribute.experimental.ParameterServerStrategy` and of training
-  without a strategy: nothing is added to a checkpoint. In each step
+  Variables, slots and checkpoints are as with
+  `tf.compat.v1.distribute.experimental.ParameterServerStrategy` and without a
+  strategy: nothing is added to a checkpoint. In each step
 
       staleness = global_step when applying - global_step when the step began
 
   and where it exceeds `staleness` the optimizer changes nothing: not the
   variables, not its slots, not global_step. The step is read before the first
   variable is, and one decision holds for all variables and all optimizers of
-  the step. What the model assigns by itself, such as batch norm's moving
-  averages, happens also in a dropped step, save to global_step: a dropped step
-  does not advance it.
+  the step. The model's own assignments, such as batch norm's moving averages,
+  happen in a dropped step, too; only global_step does not advance in it.
 
   Every worker counts its steps in the local int64 variables
   `stale_gradients/num_applied` and `stale_gradients/num_dropped`; the chief

@@ -11,20 +11,20 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import worker_counter
+from tfplugin.distribute.staleness import worker_counter
 from tfplugin.distribute.variables import shared_variables
 
 tf1 = tf.compat.v1
 
 # Checkpoints hold this name.
 STALE_COUNTER = 'stale_counter'
-# What the names of all the counters end in.
+# The last parts of the counters' names.
 NAMES = (STALE_COUNTER, 'num_dropped', 'num_applied')
 
 
 @dataclasses.dataclass(frozen=True)
 class Counters:
-  """What is counted in one graph.
+  """The counters of one graph.
 
   Attributes:
     stale_counter: `float32`, [], global: the drops of all workers.
@@ -61,7 +61,8 @@ class StalenessCounters:
 
     Args:
       global_step: `stale_counter` sits beside it.
-      worker_device: Where the local ones go; empty for the session's own.
+      worker_device: The device of the local counters; empty for the session's
+        own.
     """
     if self._find() is not None:
       return

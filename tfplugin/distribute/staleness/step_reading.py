@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.ops import indexed_slices
 
 
 def read_step(global_step: tf.Variable) -> tf.Tensor:
@@ -56,7 +55,7 @@ def read_step_before_forward(
   Returns:
     A scalar of the step's dtype.
   """
-  tensors = _tensors(gradients)
+  tensors = tensors_of(gradients)
   with tensors[0].graph.as_default(), tf.control_dependencies(None):
     reading = read_step(global_step)
   order_before_forward(reading, gradients)
@@ -68,25 +67,36 @@ def order_before_forward(reading: tf.Tensor,
   """Makes the reads of variables that `gradients` need wait for a reading.
 
   Args:
-    reading: What `read_step_before_forward` returned for other gradients.
+    reading: The result of `read_step_before_forward` for other gradients.
     gradients: Further gradients of the same step.
   """
   _tf_internals.order_before_variable_reads(
-      reading.op, _tensors(gradients), exclude=[_source(reading)])
+      reading.op, tensors_of(gradients), exclude=[_source(reading)])
 
 
 def read_step_after(global_step: tf.Variable,
                     gradients: Sequence[types.Gradient]) -> tf.Tensor:
   """Returns the step as it is when all of `gradients` are computed."""
-  with tf.control_dependencies(_tensors(gradients)):
+  with tf.control_dependencies(tensors_of(gradients)):
     # One edge to the step's device instead of one per gradient.
     computed = tf.no_op(name='gradients_computed')
   with tf.control_dependencies([computed] if computed else []):
     return read_step(global_step)
 
 
-def _tensors(gradients: Sequence[types.Gradient]) -> list[tf.Tensor]:
-  return [t for g in gradients for t in indexed_slices.components(g)]
+def tensors_of(gradients: Sequence[types.Gradient]) -> list[tf.Tensor]:
+  """Returns the tensors of `gradients`: of a sparse one, values and indices.
+
+  Args:
+    gradients: Dense, sparse or None.
+  """
+  tensors = []
+  for gradient in gradients:
+    if isinstance(gradient, tf.IndexedSlices):
+      tensors += [gradient.values, gradient.indices]
+    elif gradient is not None:
+      tensors.append(tf.convert_to_tensor(gradient))
+  return tensors
 
 
 def _source(reading: tf.Tensor) -> tf.Operation:

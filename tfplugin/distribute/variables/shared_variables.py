@@ -13,10 +13,10 @@ _sharing = contextvars.ContextVar('_sharing', default=False)
 
 @contextlib.contextmanager
 def shared() -> Iterator[None]:
-  """Marks the variables made inside it as variables of all workers.
+  """Marks the variables made inside it as shared by all workers.
 
-  A wrapper that keeps the wrapped object's state on the worker asks `is_shared`
-  in its variable creator, and leaves such a variable alone.
+  A wrapper that keeps the inner optimizer's state on the worker asks
+  `is_shared` in its variable creator, and leaves a shared variable alone.
 
   Example:
     >>> with shared():
@@ -33,5 +33,5 @@ def shared() -> Iterator[None]:
 
 
 def is_shared() -> bool:
-  """Whether a variable that is made now is one of all workers."""
+  """Whether a variable that is made now is shared by all workers."""
   return _sharing.get()

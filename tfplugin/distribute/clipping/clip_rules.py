@@ -1,17 +1,15 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which variables are clipped, and along which dimensions.
+"""Rules that choose variables to clip, and the dimensions of their slices.
 
-Rules say it: a variable, a regular expression over variable names or a
-predicate of a name, each with the dimensions that one slice extends over.
+A rule is a variable, a regular expression over variable names or a predicate of
+a name, with the dimensions that one slice extends over.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
-import numbers
 import operator
 import re
 from collections.abc import Mapping
@@ -38,22 +36,6 @@ class Rule:
 
   selector: Any
   dims: tuple
-
-
-def check_max_norm(max_norm: float) -> float:
-  """Returns the bound as a float.
-
-  Raises:
-    TypeError: It is not a number.
-    ValueError: It is not positive or not finite.
-  """
-  if isinstance(max_norm, bool) or not isinstance(max_norm, numbers.Real):
-    raise TypeError('`max_norm` must be a number. '
-                    f'Received: {max_norm!r}. Pass e.g. 1.0.')
-  if not (math.isfinite(max_norm) and max_norm > 0):
-    raise ValueError('`max_norm` must be finite and greater than 0. '
-                     f'Received: {max_norm!r}. Pass e.g. 1.0.')
-  return float(max_norm)
 
 
 def normalize_dims(dims: Sequence[int], rank: int,
@@ -95,7 +77,7 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
 
   Raises:
     TypeError: A key, a value or the whole is of a wrong type.
-    ValueError: It is empty, or dims do not fit the variable.
+    ValueError: `rules` is empty, or dims do not fit the variable.
 
   Example:
     >>> [rule.dims for rule in parse({'embedding': 1, 'kernel': [0, -1]})]

@@ -12,8 +12,9 @@ tf1 = tf.compat.v1
 class WorkerCounter:
   """An `int64` local variable that starts at 0 and counts events of a worker.
 
-  It is no part of a checkpoint. A session that ran only the global initialiser,
-  or restored a checkpoint, can use it: not initialised counts as 0.
+  The variable is no part of a checkpoint. A session that ran only the global
+  initialiser, or restored a checkpoint, can use it: not initialised counts as
+  0.
 
   Variables created:
     <name>: int64, [], local; on the worker.

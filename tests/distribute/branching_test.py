@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.ops import branching
+from tfplugin.distribute import branching
 
 tf1 = tf.compat.v1
 

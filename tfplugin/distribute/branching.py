@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A condition whose branches may update reference variables.
 
-Control flow v2 hands a branch the value of a reference variable, which an
-update refuses. Control flow v1 hands it the variable. The two live side by side
-in one graph, so the older one is taken where a variable needs it.
+Control flow v2 hands a branch the value of a reference variable, and an update
+refuses a value. Control flow v1 hands it the variable. Both can be used in one
+graph: v1 is taken where a variable needs it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
   Args:
     should: A bool scalar.
     true_fn: Makes the ops of one branch; returns a tensor.
-    false_fn: Makes those of the other.
+    false_fn: Makes the ops of the other branch.
     updated: The variables that a branch updates: resource or reference
       variables, also of a strategy.
   """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.ops import row_scaling
+from tfplugin.distribute.clipping import row_scaling
 
 tf1 = tf.compat.v1
 

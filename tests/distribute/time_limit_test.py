@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from tfplugin.ops import time_limit
+from tfplugin.distribute import time_limit
 
 
 @pytest.mark.parametrize('limit', [1, 0.1, np.float32(3), np.int64(3)])

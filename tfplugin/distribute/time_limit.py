@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a limit of a wait may be."""
+"""The limit of a wait, checked."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def check(time_limit_secs: float) -> None:
   """Raises unless a wait can have such a limit.
 
   Args:
-    time_limit_secs: What the user passed, in seconds.
+    time_limit_secs: The limit in seconds, as the user passed it.
 
   Raises:
-    TypeError: it is not a number.
-    ValueError: it is not positive, or not finite.
+    TypeError: `time_limit_secs` is not a number.
+    ValueError: `time_limit_secs` is not positive, or not finite.
 
   Example:
     >>> check(60.0)

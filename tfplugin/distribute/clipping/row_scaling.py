@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from tfplugin.ops import branching
+from tfplugin.distribute import branching
 
 tf1 = tf.compat.v1
 
@@ -56,10 +56,10 @@ def scale_rows(variable: tf.Variable, positions: tf.Tensor,
 
   [done] = tf.while_loop(lambda begin: begin < number, scale_block,
                          [tf.constant(0)])
-  return share_reads(variable, done)
+  return _share_reads(variable, done)
 
 
-def share_reads(variable: tf.Variable, after: tf.Tensor) -> tf.Tensor:
+def _share_reads(variable: tf.Variable, after: tf.Tensor) -> tf.Tensor:
   """Returns `after` once reading all of `variable` makes no copy any more.
 
   A resource variable whose rows are written is copied by each read from then
@@ -67,7 +67,7 @@ def share_reads(variable: tf.Variable, after: tf.Tensor) -> tf.Tensor:
 
   Args:
     variable: Resource variables need this; others are left alone.
-    after: What to wait for.
+    after: The tensor to wait for.
   """
   if branching.is_reference(variable):
     return after
@@ -78,6 +78,6 @@ def share_reads(variable: tf.Variable, after: tf.Tensor) -> tf.Tensor:
 
 
 def _after(operation):
-  """Control dependencies on what has already happened in eager execution."""
+  """Control dependencies on `operation`; in eager execution it has run."""
   return tf.control_dependencies(
       [] if tf.executing_eagerly() else [getattr(operation, 'op', operation)])

@@ -1,0 +1,175 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Clips variables: all of one, some rows of one, or the parts of one.
+
+The rule is `ops.norm_clipping`. A variable is measured first and written only
+if a slice is beyond the bound, and as a rule only there. Every op sits beside
+the variable that it reads or writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import branching
+from tfplugin.distribute.clipping import row_scaling
+from tfplugin.ops import norm_clipping
+
+tf1 = tf.compat.v1
+
+
+class ClipResult(NamedTuple):
+  """The op that clips, and its counts.
+
+  Attributes:
+    operation: Done when the variable is clipped.
+    num_clipped: `int64` scalar, the slices that were beyond the bound.
+    num_slices: `int64` scalar, the slices that were looked at.
+  """
+
+  operation: tf.Operation
+  num_clipped: tf.Tensor
+  num_slices: tf.Tensor
+
+
+def clip(parts: Sequence[tf.Variable], axes: Sequence[int], max_norm: float,
+         ids: Optional[tf.Tensor] = None) -> ClipResult:
+  """Clips a variable, after the current control dependencies.
+
+  With `ids` the cost depends on their number, not on the variable's size. An id
+  that occurs k times is measured k times and written the same value: the clip
+  looks at the row as it is after the update, not at the gradient.
+
+  Args:
+    parts: The variable alone, or the parts of a variable that is partitioned
+      along one of `axes`: a slice over several parts is measured as a whole.
+    axes: The dimensions that one slice extends over, not negative.
+    max_norm: The bound, positive.
+    ids: The rows to look at, integers of shape `[num_ids]`, with repeats; None
+      for all. All are looked at, too, where a slice extends over the rows.
+
+  Example:
+    >>> v = tf.Variable([[6.0, 8.0], [0.3, 0.4], [3.0, 4.0]])
+    >>> _ = clip([v], [1], 2.0, ids=tf.constant([0, 1, 0]))
+    >>> v.numpy().astype(float).round(3).tolist()
+    [[1.2, 1.6], [0.3, 0.4], [3.0, 4.0]]
+  """
+  bound = norm_clipping.NormBound(
+      axes, max_norm, fused=not _tf_internals.is_compiled())
+  if len(parts) > 1:
+    return _clip_parts(parts, bound)
+  [variable] = parts
+  with _tf_internals.colocate_with(variable):
+    if ids is None or 0 in axes:
+      return _clip_all(variable, bound)
+    return _clip_rows(variable, ids, bound)
+
+
+def _clip_all(variable: tf.Variable,
+              bound: norm_clipping.NormBound) -> ClipResult:
+  x = variable.read_value()
+  norms = bound.norms(x)
+  exceeds = bound.exceeds(norms, x.dtype)
+  num_clipped = tf.math.count_nonzero(exceeds)
+
+  # The branches read for themselves: a value that is held on to would make
+  # TensorFlow copy the variable before it writes rows.
+  def write_all():
+    return _done(variable.assign(bound.shrink(variable.read_value(), norms)))
+
+  def write():
+    if not _scales_in_place(variable, bound.axes):
+      return write_all()
+    return tf.cond(
+        tf.reduce_all(tf.math.is_finite(norms)),
+        lambda: _scale_rows(variable, norms, exceeds, bound), write_all)
+
+  done = branching.cond(num_clipped > 0, write, lambda: tf.constant(True),
+                        [variable])
+  return ClipResult(tf.group(done), num_clipped,
+                    tf.size(norms, out_type=tf.int64))
+
+
+def _scales_in_place(variable: tf.Variable, axes: Sequence[int]) -> bool:
+  """Whether rows can be multiplied where they are, without loss of accuracy."""
+  return (0 not in axes and variable.dtype.size >= 4 and
+          not _tf_internals.is_compiled())
+
+
+def _scale_rows(variable: tf.Variable, norms: tf.Tensor, exceeds: tf.Tensor,
+                bound: norm_clipping.NormBound) -> tf.Tensor:
+  """Multiplies the rows that hold a slice beyond the bound."""
+  positions = tf.where(_any_slice(exceeds))[:, 0]
+  scales = bound.scales(tf.gather(norms, positions), norms.dtype)
+  return _done(row_scaling.scale_rows(variable, positions, scales))
+
+
+def _clip_rows(variable: tf.Variable, ids: tf.Tensor,
+               bound: norm_clipping.NormBound) -> ClipResult:
+  rows = _gather(variable, ids)
+  norms = bound.norms(rows)
+  exceeds = bound.exceeds(norms, rows.dtype)
+  positions = tf.where(_any_slice(exceeds))[:, 0]
+  clipped = bound.shrink(tf.gather(rows, positions),
+                         tf.gather(norms, positions))
+  done = _done(tf1.scatter_update(variable, tf.gather(ids, positions), clipped))
+  return ClipResult(tf.group(done), tf.math.count_nonzero(exceeds),
+                    tf.size(norms, out_type=tf.int64))
+
+
+def _any_slice(exceeds: tf.Tensor) -> tf.Tensor:
+  """Returns `[num_rows]`: whether any slice of the row is beyond the bound."""
+  other_axes = list(range(1, len(exceeds.shape)))
+  return tf.reduce_any(exceeds, axis=other_axes) if other_axes else exceeds
+
+
+def _clip_parts(parts: Sequence[tf.Variable],
+                bound: norm_clipping.NormBound) -> ClipResult:
+  """Clips slices that extend over several variables."""
+  values = [part.read_value() for part in parts]
+  largest = norm_clipping.safe_divisor(tf.reduce_max(tf.stack(
+      _beside(parts, bound.largest, values)), axis=0))
+  unit_norms = tf.math.reduce_euclidean_norm(tf.stack(_beside(
+      parts, lambda x: bound.unit_norms(x, largest), values)), axis=0)
+  num_clipped = tf.math.count_nonzero(bound.exceeds_scaled(
+      largest, unit_norms, parts[0].dtype.base_dtype))
+
+  def write():
+    return tf.stack([
+        _done(part.assign(bound.rescale(x, largest, unit_norms)))
+        for x, part in zip(values, parts)])
+
+  done = branching.cond(num_clipped > 0, write,
+                        lambda: tf.constant([True] * len(parts)), parts)
+  return ClipResult(tf.group(done), num_clipped,
+                    tf.size(unit_norms, out_type=tf.int64))
+
+
+def _beside(parts: Sequence[tf.Variable], fn, values: list) -> list[tf.Tensor]:
+  """Returns `fn` of each value, computed beside the part that it is of."""
+  results = []
+  for part, value in zip(parts, values):
+    with _tf_internals.colocate_with(part):
+      results.append(fn(value))
+  return results
+
+
+def _gather(variable: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
+  """Reads rows as they are now."""
+  if branching.is_reference(variable):
+    # A ref: `tf.gather` would take the alias that was read with the model.
+    return tf.gather(variable.read_value(), ids)
+  return tf.gather(variable, ids)
+
+
+def _done(assignment) -> tf.Tensor:
+  """A scalar that is there when `assignment` is; None in eager execution."""
+  if tf.executing_eagerly():
+    return tf.constant(True)
+  with tf.control_dependencies([getattr(assignment, 'op', assignment)]):
+    return tf.constant(True)
