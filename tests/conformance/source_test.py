@@ -229,6 +229,20 @@ def test_version_and_requirements_agree():
   assert f"_TENSORFLOW = '>={short[0]},<{short[1]}'" in _text('setup.py')
 
 
+def test_the_extras_bring_what_is_imported():
+  setup = _text('setup.py')
+  required, train, test = (
+      set(re.findall(r"'([a-z-]+)[>=<{]", re.search(
+          rf'{name}=? ?= ?\[(.*?)\]', setup, re.S).group(1)))
+      for name in ('install_requires', '_TRAIN', '_TEST'))
+  imported = {top: set().union(*(
+      import_graph.needs(_ROOT, file).distributions for file in _FILES
+      if file.startswith(f'{top}/'))) for top in ('tfplugin', 'tests')}
+  # tensorflow comes by an extra of its own.
+  assert imported['tfplugin'] - required - {'tensorflow'} == train
+  assert imported['tests'] - required - {'tensorflow'} - train <= test
+
+
 def test_bazel_reads_the_pinned_setuptools():
   pin = re.search(r'^setuptools==[\d.]+$', _text('requirements.txt'),
                   re.M).group()
