@@ -10,7 +10,7 @@ from tfplugin.bin import experiment
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import status
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 
 
 def _options(model_dir, **kwargs):
@@ -50,7 +50,7 @@ def test_a_process_alone_trains_and_says_where_it_is(tmp_path, wrapper):
   parts = experiment.make_experiment(options)
   parts.estimator.train(parts.train_spec.input_fn, max_steps=5)
   last = status.read_last(
-      run_files.status_path(tmp_path, tf_config.Task('chief', 0)))
+      run_files.status_path(tmp_path, cluster_config.Task('chief', 0)))
   assert last.local_steps == 5
   assert int(tf.train.load_checkpoint(str(tmp_path)).get_tensor(
       'global_step')) == 5

@@ -11,7 +11,7 @@ from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import status
 from tfplugin.bin import strategies
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 
 tf1 = tf.compat.v1
 
@@ -30,7 +30,7 @@ def _train(model_dir, monkeypatch, to_step=_STEPS, **kwargs):
   parts = experiment.make_experiment(options)
   parts.estimator.train(parts.train_spec.input_fn, max_steps=to_step)
   last = status.read_last(
-      run_files.status_path(model_dir, tf_config.Task('chief', 0)))
+      run_files.status_path(model_dir, cluster_config.Task('chief', 0)))
   return last, parts.estimator.evaluate(parts.eval_spec.input_fn)
 
 

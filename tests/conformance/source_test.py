@@ -202,6 +202,14 @@ def test_build_files_are_up_to_date():
   assert not stale, 'run `make build-files`'
 
 
+def test_ports_are_chosen_in_one_place():
+  choosers = [file for file in _FILES
+              if re.search(r'\.bind\(\(', _text(file))]
+  assert choosers == [
+      'benchmarks/contrib_reference.py',  # Runs without tfplugin, too.
+      'tfplugin/bin/ports.py']
+
+
 def test_exemption_from_lint_carries_a_reason():
   # `noqa` with codes only is a rule that was switched off for no reason.
   pattern = re.compile(r'#\s*noqa(?!: [A-Z0-9, ]+ \(.+)')

@@ -18,8 +18,8 @@ from tfplugin.bin import events
 from tfplugin.bin import local_cluster
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
-from tfplugin.bin import tf_config
 from tfplugin.bin import train_lib
+from tfplugin.distribute import cluster_config
 
 pytestmark = pytest.mark.distributed
 _LIMIT = 120
@@ -137,7 +137,7 @@ def test_no_process_is_left_after_ctrl_c(tmp_path):
       cwd=_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
   try:
     _wait_until(run_files.status_path(
-        tmp_path, tf_config.Task('chief', 0)).exists)
+        tmp_path, cluster_config.Task('chief', 0)).exists)
     children = psutil.Process(program.pid).children(recursive=True)
     # ps, chief and the guard.
     assert len(children) >= 3

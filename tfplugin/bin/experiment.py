@@ -15,8 +15,8 @@ from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import status
 from tfplugin.bin import strategies
-from tfplugin.bin import tf_config
 from tfplugin.bin import wrappers
+from tfplugin.distribute import cluster_config
 from tfplugin.estimator import cluster_task
 
 tf1 = tf.compat.v1
@@ -123,7 +123,7 @@ def _status_adder(options: options_lib.TrainOptions,
   # A process without a cluster calls itself a worker; it is the chief.
   task_type = task.task_type if task.cluster_spec.jobs else 'chief'
   path = run_files.status_path(options.model_dir,
-                               tf_config.Task(task_type, task.task_id))
+                               cluster_config.Task(task_type, task.task_id))
 
   def add_status(spec, figures, counts):
     figures = {**figures, **strategies.figures(options)}

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from tfplugin.bin import local_cluster
+from tfplugin.bin import ports
 from tfplugin.bin import run_files
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 from tfplugin.hooks import finish_board
 
 
@@ -88,7 +89,7 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
       lines of its log.
     KeyboardInterrupt: the user ended it. No process is left in any case.
   """
-  cluster = tf_config.make_cluster(options.workers, options.ps)
+  cluster = ports.make_cluster(options.workers, options.ps)
 
   def handle_lost(role: local_cluster.Role) -> None:
     if not options.keep_going:
@@ -118,7 +119,7 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
 
 def _start(options: LaunchOptions, cluster: Mapping[str, list[str]],
            processes: local_cluster.LocalCluster) -> None:
-  for task in tf_config.tasks_of(cluster, options.evaluator):
+  for task in cluster_config.tasks_of(cluster, options.evaluator):
     processes.start(task, options.command, cluster, {'PYTHONUNBUFFERED': '1'})
 
 

@@ -25,7 +25,7 @@ from typing import Union
 
 from tfplugin.bin import guard
 from tfplugin.bin import interrupts
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 
 _GUARD = pathlib.Path(__file__).with_name('guard.py')
 _POLL_SECS = 0.1
@@ -47,7 +47,7 @@ class Role:
     status: Its exit status; None while it runs. Negative: ended by a signal.
   """
 
-  def __init__(self, task: tf_config.Task, command: Sequence[str],
+  def __init__(self, task: cluster_config.Task, command: Sequence[str],
                environment: Mapping[str, str], log_path: pathlib.Path):
     """Starts the process.
 
@@ -134,7 +134,7 @@ class LocalCluster:
     >>> from tfplugin.bin import tf_config
     >>> command = [sys.executable, '-c', 'print("trained")']
     >>> with local_cluster.LocalCluster(tempfile.mkdtemp()) as cluster:
-    ...   role = cluster.start(tf_config.Task('chief', 0), command, {})
+    ...   role = cluster.start(cluster_config.Task('chief', 0), command, {})
     ...   cluster.wait(timeout=30)
     >>> role.status, role.log_path.read_text().split()
     (0, ['trained'])
@@ -171,7 +171,7 @@ class LocalCluster:
       self._guard.stdin.close()
       self._guard.wait()
 
-  def start(self, task: tf_config.Task, command: Sequence[str],
+  def start(self, task: cluster_config.Task, command: Sequence[str],
             cluster: Mapping[str, Sequence[str]],
             environment: Optional[Mapping[str, str]] = None) -> Role:
     """Starts one role.
@@ -189,7 +189,7 @@ class LocalCluster:
     env = {**os.environ, **(environment or {})}
     env.pop('TF_CONFIG', None)
     if cluster:
-      env['TF_CONFIG'] = tf_config.encode(cluster, task)
+      env['TF_CONFIG'] = cluster_config.encode(cluster, task)
     marks = [os.environ.get(guard.MARK_VARIABLE), self._mark]
     env[guard.MARK_VARIABLE] = ','.join(filter(None, marks))
     role = Role(task, command, env,

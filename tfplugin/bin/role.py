@@ -17,7 +17,8 @@ import tensorflow as tf
 
 from tfplugin.bin import experiment
 from tfplugin.bin import options as options_lib
-from tfplugin.bin import tf_config
+from tfplugin.bin import ports
+from tfplugin.distribute import cluster_config
 from tfplugin.estimator import cluster_training
 
 _USAGE = 'Usage: python -m tfplugin.bin.role MODEL_DIR/train_options.json'
@@ -36,9 +37,9 @@ def main(argv: list[str]) -> None:
   """
   if len(argv) != 2:
     raise SystemExit(f'{_USAGE}. Received: {argv[1:]}')
-  cluster, task = tf_config.decode(os.environ.get('TF_CONFIG', ''))
+  cluster, task = cluster_config.decode(os.environ.get('TF_CONFIG', ''))
   if task is not None:
-    tf_config.check_own_port(cluster, task)
+    ports.check_own_port(cluster, task)
   tf.get_logger().setLevel('INFO')
   options = options_lib.load(argv[1])
   parts = experiment.make_experiment(options)

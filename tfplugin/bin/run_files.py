@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Union
 
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 
 PathLike = Union[str, os.PathLike]
 
@@ -27,7 +27,7 @@ def status_dir(model_dir: PathLike) -> pathlib.Path:
   return pathlib.Path(model_dir) / 'status'
 
 
-def status_path(model_dir: PathLike, task: tf_config.Task) -> pathlib.Path:
+def status_path(model_dir: PathLike, task: cluster_config.Task) -> pathlib.Path:
   """Returns the file in which `task` says where it is."""
   return status_dir(model_dir) / f'{task.type}-{task.index}.jsonl'
 

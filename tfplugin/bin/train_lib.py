@@ -23,12 +23,13 @@ from tfplugin.bin import extras
 from tfplugin.bin import local_cluster
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
+from tfplugin.bin import ports
 from tfplugin.bin import progress as progress_lib
 from tfplugin.bin import report
 from tfplugin.bin import resumption
 from tfplugin.bin import run_files
 from tfplugin.bin import status
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 from tfplugin.hooks import finish_board
 
 # Ample for a ps to see that all is done and leave.
@@ -57,7 +58,7 @@ def train(options: options_lib.TrainOptions) -> report.Result:
   is_done = first_step >= options.steps
   # A single process that has nothing to train would not evaluate either.
   cluster = ({} if options.is_local and not is_done else
-             tf_config.make_cluster(options.workers, options.ps))
+             ports.make_cluster(options.workers, options.ps))
   tasks = _tasks(options, cluster, is_done)
   with run_files.reserved(options.model_dir):
     options.save()
@@ -69,12 +70,13 @@ def train(options: options_lib.TrainOptions) -> report.Result:
 
 def _tasks(options: options_lib.TrainOptions,
            cluster: Mapping[str, list[str]],
-           is_done: bool) -> list[tf_config.Task]:
+           is_done: bool) -> list[cluster_config.Task]:
   """Returns the tasks to start."""
   if not cluster:
     # It evaluates each checkpoint itself.
-    return [tf_config.Task('chief', 0)]
-  tasks = tf_config.tasks_of(cluster, options.evaluator or options.is_local)
+    return [cluster_config.Task('chief', 0)]
+  tasks = cluster_config.tasks_of(cluster,
+                                  options.evaluator or options.is_local)
   if is_done:
     return [task for task in tasks if task.type == 'evaluator']
   return tasks
@@ -82,7 +84,7 @@ def _tasks(options: options_lib.TrainOptions,
 
 def _run_cluster(options: options_lib.TrainOptions,
                  cluster: Mapping[str, list[str]],
-                 tasks: Sequence[tf_config.Task],
+                 tasks: Sequence[cluster_config.Task],
                  progress: progress_lib.Progress) -> dict[str, str]:
   """Runs the processes to their end; returns how each lost one ended."""
 
@@ -122,7 +124,7 @@ def _environment() -> dict[str, str]:
 
 
 def _statuses(options: options_lib.TrainOptions,
-              tasks: Sequence[tf_config.Task]
+              tasks: Sequence[cluster_config.Task]
              ) -> dict[str, Optional[status.Status]]:
   """Returns the last status of each task that trains."""
   return {
@@ -132,7 +134,8 @@ def _statuses(options: options_lib.TrainOptions,
   }
 
 
-def _result(options: options_lib.TrainOptions, tasks: Sequence[tf_config.Task],
+def _result(options: options_lib.TrainOptions,
+            tasks: Sequence[cluster_config.Task],
             lost: Mapping[str, str], start: float,
             first_step: int) -> report.Result:
   wall_secs = time.time() - start
