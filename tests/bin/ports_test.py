@@ -5,9 +5,10 @@
 import socket
 
 import pytest
+import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.distribute import cluster_config
+from tfplugin.distribute import cluster_task
 
 
 def test_a_cluster_has_a_port_of_its_own_for_each_task():
@@ -22,12 +23,13 @@ def test_a_cluster_has_a_port_of_its_own_for_each_task():
 def test_an_occupied_port_is_refused_and_its_task_named():
   with socket.create_server(('127.0.0.1', 0)) as server:
     address = f'127.0.0.1:{server.getsockname()[1]}'
-    cluster = {'chief': [address]}
+    cluster = tf.train.ClusterSpec({'chief': [address]})
+    chief = cluster_task.ClusterTask(cluster, 'chief')
     with pytest.raises(RuntimeError, match=f'port of chief:0.*{address}'):
-      ports.check_own_port(cluster, cluster_config.Task('chief', 0))
+      ports.check_own_port(chief)
     # The evaluator has no server.
-    ports.check_own_port(cluster, cluster_config.Task('evaluator', 0))
-  ports.check_own_port(cluster, cluster_config.Task('chief', 0))
+    ports.check_own_port(cluster_task.ClusterTask(cluster, 'evaluator'))
+  ports.check_own_port(chief)
 
 
 def test_more_ports_than_there_are_is_an_error(monkeypatch):

@@ -65,6 +65,16 @@ _EDITS_COLLECTIONS = {
         'a tower must see what it made itself; all is put back afterwards',
 }
 
+# Files that ask a RunConfig, or a resolver, which task this process is; others
+# ask `cluster_task`. Must not grow.
+_READ_THE_TASK = {
+    'tfplugin/bin/wrappers.py',
+    'tfplugin/distribute/cluster_task.py',
+    'tfplugin/estimator/elastic_spec.py',
+}
+_TASK_ATTRIBUTES = {'task_type', 'task_id', 'num_ps_replicas',
+                    'num_worker_replicas', 'global_id_in_cluster'}
+
 # A file imports from its own layer and from those before it.
 _LAYERS = (
     ('_program_logging', '_tf_internals', '_version_gate', 'types', 'version'),
@@ -139,6 +149,14 @@ def test_collections_of_the_graph_are_not_edited():
   # The one function that gives the graph of a branch a list of its own.
   reaches = [file for file in _SOURCES if 'graph._collections' in _text(file)]
   assert set(reaches) <= {_INTERNALS}
+
+
+def test_one_module_knows_which_task_a_process_is():
+  readers = {file for file in _SOURCES
+             for node in ast.walk(ast.parse(_text(file)))
+             if isinstance(node, ast.Attribute)
+             and node.attr in _TASK_ATTRIBUTES}
+  assert readers <= _READ_THE_TASK
 
 
 def test_every_layer_is_known():

@@ -21,13 +21,6 @@ def servers():
   del started
 
 
-def test_training_tasks_are_the_chief_and_the_workers():
-  cluster = tf.train.ClusterSpec({'ps': ['a:1'], 'worker': {1: 'b:1', 3: 'c:1'},
-                                  'chief': ['d:1']})
-  assert finish_board.training_tasks(cluster) == ['chief:0', 'worker:1',
-                                                  'worker:3']
-
-
 def test_who_has_not_reported_is_named_and_reports_are_kept(servers):
   finish_board.report_finished(servers, 'worker:1')
   for ps_index in (0, 1):

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
+from tfplugin.distribute import cluster_task
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import wait_for_workers_hook
 
@@ -39,7 +40,8 @@ def test_where_nobody_is_to_be_waited_for(monkeypatch, task_type, num_workers,
   # Nothing listens on these ports: any look at a list would fail.
   config = _config(monkeypatch, ports.make_cluster(num_workers, num_ps),
                    task_type)
-  wait_for_workers_hook.wait_for_workers(config, 0.1)
+  wait_for_workers_hook.wait_for_workers(
+      cluster_task.from_config(config), 0.1)
 
 
 def test_a_limit_has_to_be_positive():

@@ -17,7 +17,7 @@ from tfplugin.bin import status
 from tfplugin.bin import strategies
 from tfplugin.bin import wrappers
 from tfplugin.distribute import cluster_config
-from tfplugin.estimator import cluster_task
+from tfplugin.distribute import cluster_task
 
 tf1 = tf.compat.v1
 
@@ -63,9 +63,10 @@ def make_experiment(options: options_lib.TrainOptions) -> Experiment:
                     _status_adder(options, config)),
       config=config,
       params={'num_classes': data.num_classes})
+  task = cluster_task.from_config(config)
   train_spec = tf.estimator.TrainSpec(
       _train_input_fn(data.train, _rows_per_call(options),
-                      seed=_SEED + cluster_task.task_of(config).training_index),
+                      seed=_SEED + (task.training_index if task.trains else 0)),
       max_steps=options.steps)
   eval_spec = tf.estimator.EvalSpec(
       _eval_input_fn(data.test),
@@ -119,11 +120,11 @@ def _make_logical_devices(options: options_lib.TrainOptions) -> None:
 def _status_adder(options: options_lib.TrainOptions,
                   config: tf.estimator.RunConfig) -> Callable:
   """Returns a function that adds the hook which reports to the launcher."""
-  task = cluster_task.task_of(config)
+  task = cluster_task.from_config(config)
   # A process without a cluster calls itself a worker; it is the chief.
-  task_type = task.task_type if task.cluster_spec.jobs else 'chief'
+  job = 'chief' if task.is_alone else task.job
   path = run_files.status_path(options.model_dir,
-                               cluster_config.Task(task_type, task.task_id))
+                               cluster_config.Task(job, task.index))
 
   def add_status(spec, figures, counts):
     figures = {**figures, **strategies.figures(options)}

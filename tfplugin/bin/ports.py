@@ -7,9 +7,8 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
-from collections.abc import Mapping
 
-from tfplugin.distribute import cluster_config
+from tfplugin.distribute import cluster_task
 
 # Below the range from which Linux takes ports for outgoing connections, so that
 # none of those takes a port between our choice and the server's start.
@@ -61,23 +60,20 @@ def make_cluster(num_workers: int, num_ps: int) -> dict[str, list[str]]:
   }
 
 
-def check_own_port(cluster: Mapping[str, list[str]],
-                   task: cluster_config.Task) -> None:
+def check_own_port(task: cluster_task.ClusterTask) -> None:
   """Raises if another process listens where the server of `task` will.
 
   Args:
-    cluster: The cluster.
     task: The task that runs in this process.
 
   Raises:
     RuntimeError: the port is occupied.
   """
-  addresses = cluster.get(task.type, [])
-  if task.type == 'evaluator' or task.index >= len(addresses):
+  if task.is_alone or task.job == 'evaluator':
     return  # It has no server.
-  port = int(addresses[task.index].rpartition(':')[2])
-  if not is_free(port):
+  address = task.cluster_spec.task_address(task.job, task.index)
+  if not is_free(int(address.rpartition(':')[2])):
     raise RuntimeError(
         f'The port of {task.name} in `TF_CONFIG` must be free. Received: '
-        f'{addresses[task.index]!r}, where another process listens. End that '
+        f'{address!r}, where another process listens. End that '
         'process, or give the task another port in every `TF_CONFIG`.')

@@ -10,7 +10,6 @@ file and the TF_CONFIG of each:
 
 from __future__ import annotations
 
-import os
 import sys
 
 import tensorflow as tf
@@ -18,7 +17,7 @@ import tensorflow as tf
 from tfplugin.bin import experiment
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import ports
-from tfplugin.distribute import cluster_config
+from tfplugin.distribute import cluster_task
 from tfplugin.estimator import cluster_training
 
 _USAGE = 'Usage: python -m tfplugin.bin.role MODEL_DIR/train_options.json'
@@ -37,9 +36,7 @@ def main(argv: list[str]) -> None:
   """
   if len(argv) != 2:
     raise SystemExit(f'{_USAGE}. Received: {argv[1:]}')
-  cluster, task = cluster_config.decode(os.environ.get('TF_CONFIG', ''))
-  if task is not None:
-    ports.check_own_port(cluster, task)
+  ports.check_own_port(cluster_task.from_environment())
   tf.get_logger().setLevel('INFO')
   options = options_lib.load(argv[1])
   parts = experiment.make_experiment(options)

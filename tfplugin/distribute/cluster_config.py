@@ -79,13 +79,18 @@ def decode(value: str) -> tuple[dict[str, list[str]], Optional[Task]]:
   return cluster, _checked_task(config.get('task'), cluster, value)
 
 
+def read() -> tuple[dict[str, list[str]], Optional[Task]]:
+  """Reads and checks the `TF_CONFIG` of this process; see `decode`."""
+  return decode(os.environ.get('TF_CONFIG', ''))
+
+
 def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
   """Returns TensorFlow's resolver of the environment's `TF_CONFIG`.
 
   Raises:
     ValueError: as `decode`.
   """
-  decode(os.environ.get('TF_CONFIG', ''))
+  read()
   return tf.distribute.cluster_resolver.TFConfigClusterResolver()
 
 

@@ -8,7 +8,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.estimator import cluster_task
+from tfplugin.distribute import cluster_task
 from tfplugin.hooks import wait_for_workers_hook
 
 tf1 = tf.compat.v1

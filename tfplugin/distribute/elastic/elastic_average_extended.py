@@ -56,11 +56,10 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
     with tf.init_scope(), tf1.name_scope(None):
       if self._settings.synchronous and self._in_multi_worker_mode():
         barrier = start_barrier.StartBarrier(
-            parameter_server_base.count_workers(self._cluster_spec),
+            self.task.num_workers,
             self.parameter_devices[0])
         ready = [prompt_start.wait_for_all(
-            barrier, parameter_server_base.worker_index(
-                self._cluster_spec, self._task_type, self._task_id))]
+            barrier, self.task.training_index)]
       with self._on_worker(), tf1.control_dependencies(ready):
         zero = tf.zeros([], tf.int64)
         return elastic_variables.local_variable(zero, 'local_step')
@@ -68,8 +67,7 @@ class ElasticAverageExtended(parameter_server_base.ParameterServerExtended):
   @property
   def num_worker(self) -> int:
     """The number of workers that the default moving rate divides by."""
-    return self._settings.num_worker or parameter_server_base.count_workers(
-        self._cluster_spec)
+    return self._settings.num_worker or self.task.num_workers
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)
