@@ -13,6 +13,7 @@ from tfplugin.bin import experiment
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import resumption
 from tfplugin.bin import run_files
+from tfplugin.bin import techniques
 
 
 @pytest.fixture(scope='module', params=['none', 'drop_stale'])
@@ -35,8 +36,8 @@ def _contents(options):
 
 
 @pytest.mark.parametrize('technique', [
-    *({'wrapper': w} for w in options_lib.WRAPPERS),
-    *({'strategy': s} for s in options_lib.STRATEGIES if s != 'none'),
+    *({'wrapper': w} for w in techniques.TECHNIQUES),
+    *({'strategy': s} for s in techniques.TECHNIQUES if s != 'none'),
     # It has no state that could be missing.
     {'optimizer': 'sgd'}])
 def test_a_run_goes_on_with_another_technique(trained, technique):

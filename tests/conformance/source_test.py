@@ -68,7 +68,6 @@ _EDITS_COLLECTIONS = {
 # Files that ask a RunConfig, or a resolver, which task this process is; others
 # ask `cluster_task`. Must not grow.
 _READ_THE_TASK = {
-    'tfplugin/bin/wrappers.py',
     'tfplugin/distribute/cluster_task.py',
     'tfplugin/estimator/elastic_spec.py',
 }

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -14,8 +16,7 @@ from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import status
-from tfplugin.bin import strategies
-from tfplugin.bin import wrappers
+from tfplugin.bin import techniques
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 
@@ -59,10 +60,9 @@ def make_experiment(options: options_lib.TrainOptions) -> Experiment:
   _make_logical_devices(options)
   config = _run_config(options)
   estimator = tf.estimator.Estimator(
-      wrappers.wrap(options, models.MODEL_FNS[options.model],
-                    _status_adder(options, config)),
+      techniques.make_model_fn(options, _status_adder(options, config)),
       config=config,
-      params={'num_classes': data.num_classes})
+      params=make_params(options, data))
   task = cluster_task.from_config(config)
   train_spec = tf.estimator.TrainSpec(
       _train_input_fn(data.train, _rows_per_call(options),
@@ -76,6 +76,15 @@ def make_experiment(options: options_lib.TrainOptions) -> Experiment:
   return Experiment(estimator, train_spec, eval_spec)
 
 
+def make_params(options: options_lib.TrainOptions,
+                data: datasets.Split) -> dict[str, Any]:
+  """Returns the `params` of the model_fn."""
+  return {
+      'num_classes': data.num_classes,
+      'optimizer': functools.partial(models.OPTIMIZERS[options.optimizer],
+                                     options.learning_rate)}
+
+
 def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
   return tf.estimator.RunConfig(
       model_dir=options.model_dir,
@@ -84,7 +93,7 @@ def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
       keep_checkpoint_max=_MAX_CHECKPOINTS,
       save_summary_steps=max(1, options.steps // _NUM_SUMMARIES),
       log_step_count_steps=max(1, options.steps // _NUM_SUMMARIES),
-      train_distribute=strategies.make_strategy(options),
+      train_distribute=techniques.make_strategy(options),
       session_config=_session_config(options),
       # Or TensorFlow holds worker k back for 5 * (k + 1) seconds.
       experimental_max_worker_delay_secs=0)
@@ -93,10 +102,9 @@ def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
 def _rows_per_call(options: options_lib.TrainOptions) -> int:
   """Returns the rows of what the input_fn gives at once.
 
-  Each replica of a strategy takes a batch of its own; `replicate_model_fn`
-  splits one.
+  Each replica of a strategy takes a batch of its own; a wrapper splits one.
   """
-  if options.has_devices and options.wrapper != 'tower':
+  if options.has_devices and options.strategy != 'none':
     return options.batch_size // options.devices
   return options.batch_size
 
@@ -126,12 +134,11 @@ def _status_adder(options: options_lib.TrainOptions,
   path = run_files.status_path(options.model_dir,
                                cluster_config.Task(job, task.index))
 
-  def add_status(spec, figures, counts):
-    figures = {**figures, **strategies.figures(options)}
-    for name, figure in {**figures, **counts}.items():
-      tf1.summary.scalar(name.replace(' ', '_'), figure)
-    counts = {**counts, **strategies.counts(options)}
-    hook = status.StatusHook(path, spec.loss, figures, counts)
+  def add_status(spec, report):
+    for name, figure in {**report.figures, **report.counts}.items():
+      if not callable(figure):
+        tf1.summary.scalar(name.replace(' ', '_'), figure)
+    hook = status.StatusHook(path, spec.loss, report.figures, report.counts)
     return spec._replace(training_hooks=(*spec.training_hooks, hook))
 
   return add_status

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import pathlib
 from typing import Optional
 
@@ -14,7 +14,6 @@ from tfplugin.bin import checkpoints
 from tfplugin.bin import experiment
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
-from tfplugin.bin import wrappers
 
 
 def check_input(options: options_lib.TrainOptions) -> int:
@@ -31,22 +30,20 @@ def check_input(options: options_lib.TrainOptions) -> int:
       another model, or lacks what the wrapper or the optimizer needs.
   """
   data = experiment.load_data(options)
-  params = {'num_classes': data.num_classes,
-            'variable_scope': contextlib.nullcontext}
-  arguments = (data.test.inputs[:1], data.test.labels[:1])
+  shapes = functools.partial(
+      checkpoints.variable_shapes, models.MODELS[options.model].model_fn,
+      data.test.inputs[:1], data.test.labels[:1],
+      params=experiment.make_params(options, data))
   step = checkpoints.check_model_dir(
-      options.model_dir,
-      checkpoints.variable_shapes(models.MODEL_FNS[options.model], *arguments,
-                                  tf.estimator.ModeKeys.EVAL, params))
+      options.model_dir, shapes(tf.estimator.ModeKeys.EVAL))
   if step is None:
     return 0
   earlier = _earlier(options)
   if step < options.steps:
     checkpoints.check_training_state(
         options.model_dir,
-        checkpoints.variable_shapes(
-            wrappers.make_saved_model_fn(options), *arguments,
-            tf.estimator.ModeKeys.TRAIN, params),
+        # Every technique saves what the plain model does, by the same names.
+        shapes(tf.estimator.ModeKeys.TRAIN),
         f'{options.title} and {options.optimizer}',
         f'{earlier.title} and {earlier.optimizer}' if earlier else '')
   return step

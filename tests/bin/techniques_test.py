@@ -1,16 +1,17 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the main job's strategies, in one process."""
+"""Tests of each technique, as a wrapper and as a strategy, in one process."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tfplugin.bin import experiment
+from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import status
-from tfplugin.bin import strategies
+from tfplugin.bin import techniques
 from tfplugin.distribute import cluster_config
 
 tf1 = tf.compat.v1
@@ -58,7 +59,7 @@ def test_a_strategy_trains_the_plain_model(
     assert (last.local_steps, metrics['global_step']) == (2, to_step)
 
 
-@pytest.mark.parametrize('model', options_lib.MODELS)
+@pytest.mark.parametrize('model', models.MODELS)
 def test_each_model_has_rules_for_what_is_clipped(
     tmp_path, monkeypatch, model):
   _train(tmp_path, monkeypatch, strategy='variable_clipping', model=model)
@@ -79,6 +80,72 @@ def test_devices_share_the_rows_of_a_step(tmp_path, monkeypatch, strategy):
   assert len(labels) == 16
 
 
+def _build(wrapper, mode, **kwargs):
+  """Returns the spec, and the names in each report that was added."""
+  options = options_lib.TrainOptions(model_dir='unused', wrapper=wrapper,
+                                     **kwargs)
+  added = []
+
+  def add_report(spec, report):
+    added.append((set(report.figures), set(report.counts)))
+    return spec
+
+  model_fn = techniques.make_model_fn(options, add_report)
+  features, labels = tf.zeros([4, 64]), tf.zeros([4], tf.int32)
+  if options.model == 'embedding':
+    features = tf.zeros([4], tf.int32)
+  params = {'num_classes': 10, 'optimizer': lambda: models.OPTIMIZERS[
+      options.optimizer](options.learning_rate)}
+  spec = model_fn(features=features, labels=labels, mode=mode, params=params,
+                  config=tf.estimator.RunConfig(model_dir='unused'))
+  return spec, added
+
+
+@pytest.mark.parametrize('wrapper, figures, counts', [
+    ('none', set(), set()),
+    ('elastic_average', {'elastic distance'}, set()),
+    ('drop_stale', set(), {'dropped', 'applied'}),
+    ('variable_clipping', {'fraction of rows clipped'}, set()),
+    ('tower', set(), set()),
+    ('cross_shard', set(), set()),
+])
+def test_each_wrapper_trains_and_says_what_it_does(wrapper, figures, counts):
+  with tf.Graph().as_default():
+    tf1.train.create_global_step()
+    spec, added = _build(wrapper, tf.estimator.ModeKeys.TRAIN)
+  assert spec.train_op is not None
+  assert added == [(figures, counts)]
+
+
+@pytest.mark.parametrize('wrapper', techniques.TECHNIQUES)
+def test_evaluation_has_the_variables_of_the_plain_model(wrapper):
+  names = []
+  for name in (wrapper, 'none'):
+    with tf.Graph().as_default():
+      tf1.train.create_global_step()
+      _, added = _build(name, tf.estimator.ModeKeys.EVAL)
+      names.append(sorted(v.op.name for v in tf1.global_variables()))
+    assert not added
+  assert names[0] == names[1]
+
+
+def test_what_is_clipped_are_rows_of_embeddings():
+  with tf.Graph().as_default():
+    tf1.train.create_global_step()
+    spec, _ = _build('variable_clipping', tf.estimator.ModeKeys.TRAIN,
+                     model='embedding', max_norm=0.25)
+    table, context = tf1.trainable_variables()
+    norms = [tf.norm(v, axis=1) for v in (table, context)]
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      for _ in range(3):
+        session.run(spec.train_op)
+      words, near = session.run(norms)
+  # Word 0 alone is in the batch; the others have their initial value.
+  assert words[0] <= 0.25 * (1 + 1e-6)
+  assert near[0] <= 0.25 * (1 + 1e-6)
+
+
 def test_no_strategy_is_made_where_none_is_asked_for():
   options = options_lib.TrainOptions(model_dir='unused')
-  assert strategies.make_strategy(options) is None
+  assert techniques.make_strategy(options) is None
