@@ -14,7 +14,6 @@ import psutil
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import events
 from tfplugin.bin import local_cluster
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
@@ -65,7 +64,7 @@ def test_the_default_job_leaves_its_files(elastic):
   assert curves.read_bytes().startswith(b'\x89PNG')
   logs = sorted(p.name for p in run_files.log_dir(options.model_dir).iterdir())
   assert logs == ['chief-0.log', 'evaluator-0.log', 'ps-0.log', 'worker-0.log']
-  curve = events.read_curve(run_files.eval_dir(options.model_dir), 'accuracy')
+  curve = curves.read(run_files.eval_dir(options.model_dir), 'accuracy')
   assert curve.values[-1] == result.accuracy
 
 

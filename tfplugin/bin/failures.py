@@ -1,13 +1,16 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a program shows its user when it cannot go on."""
+"""How a program says that it cannot go on, or begin."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import sys
 from collections.abc import Iterator
 
+# The extra `train`; imported by the modules that use them, when they do.
+_PACKAGES = ('matplotlib', 'rich')
 # What a shell reports for a program that Ctrl-C has ended.
 _INTERRUPTED = 130
 
@@ -34,3 +37,16 @@ def shown() -> Iterator[None]:
   except (ValueError, RuntimeError, OSError) as e:
     print(f'Error: {e}', file=sys.stderr)
     sys.exit(1)
+
+
+def check_installed() -> None:
+  """Raises if a package is missing, before a run that would miss it at its end.
+
+  Raises:
+    RuntimeError: one is not installed; the message says what installs it.
+  """
+  missing = [p for p in _PACKAGES if importlib.util.find_spec(p) is None]
+  if missing:
+    raise RuntimeError(
+        f'The programs of tfplugin need {" and ".join(missing)}. Install it '
+        "with: python -m pip install 'tfplugin[train]'")
