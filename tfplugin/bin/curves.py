@@ -55,7 +55,7 @@ def draw(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
 
   Args:
     model_dir: The Estimator's directory with its event files.
-    title: What stands above the curves.
+    title: The line above the curves.
 
   Returns:
     The path of the file.

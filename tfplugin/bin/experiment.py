@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the Estimator and its input of the main job, alike in every role."""
+"""The Estimator of the main job and its input, made alike in every role."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SEED = 1
 
 
 class Experiment(NamedTuple):
-  """What `train_and_evaluate` takes."""
+  """The arguments of `train_and_evaluate`."""
 
   estimator: tf.estimator.Estimator
   train_spec: tf.estimator.TrainSpec
@@ -48,7 +48,7 @@ def load_data(options: options_lib.TrainOptions) -> datasets.Split:
 
 
 def make_experiment(options: options_lib.TrainOptions) -> Experiment:
-  """Makes what this process, whose role is in TF_CONFIG, is to run.
+  """Makes the experiment of this process, whose role is in TF_CONFIG.
 
   Args:
     options: The settings of the run, alike in all of its processes.
@@ -100,7 +100,7 @@ def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
 
 
 def _rows_per_call(options: options_lib.TrainOptions) -> int:
-  """Returns the rows of what the input_fn gives at once.
+  """Returns the number of rows that the input_fn gives at once.
 
   Each replica of a strategy takes a batch of its own; a wrapper splits one.
   """
@@ -127,7 +127,7 @@ def _make_logical_devices(options: options_lib.TrainOptions) -> None:
 
 def _status_adder(options: options_lib.TrainOptions,
                   config: tf.estimator.RunConfig) -> Callable:
-  """Returns a function that adds the hook which reports to the launcher."""
+  """Returns a function that adds the hook of the report to the launcher."""
   task = cluster_task.from_config(config)
   # A process without a cluster calls itself a worker; it is the chief.
   job = 'chief' if task.is_alone else task.job

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 # The extra `train`; imported by the modules that use them, when they do.
 _PACKAGES = ('matplotlib', 'rich')
-# What a shell reports for a program that Ctrl-C has ended.
+# The status that a shell reports for a program that Ctrl-C has ended.
 _INTERRUPTED = 130
 
 
@@ -20,7 +20,7 @@ def shown() -> Iterator[None]:
   """Turns expected errors into their message and a non-zero exit status.
 
   A wrong argument, file or environment and a dead role are the user's to mend:
-  the message is what helps, not the lines of our code. Anything else is a
+  the message helps there, not the lines of our code. Any other error is a
   defect and keeps its traceback.
 
   Yields:
@@ -40,10 +40,11 @@ def shown() -> Iterator[None]:
 
 
 def check_installed() -> None:
-  """Raises if a package is missing, before a run that would miss it at its end.
+  """Raises if a package is missing that a run would need only at its end.
 
   Raises:
-    RuntimeError: one is not installed; the message says what installs it.
+    RuntimeError: a package is not installed; the message has the command that
+      installs it.
   """
   missing = [p for p in _PACKAGES if importlib.util.find_spec(p) is None]
   if missing:

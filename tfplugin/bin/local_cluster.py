@@ -35,7 +35,7 @@ _TAIL_LINES = 20
 
 
 class RoleError(RuntimeError):
-  """A role ended without which the run cannot go on."""
+  """A role has ended that the run cannot do without."""
 
 
 class Role:
@@ -55,7 +55,7 @@ class Role:
       task: Which task of the cluster it is.
       command: The program and its arguments.
       environment: Its whole environment.
-      log_path: The log file; what an earlier run wrote to it is kept.
+      log_path: The log file; an earlier run's lines in it are kept.
     """
     self.task = task
     self.log_path = log_path
@@ -74,7 +74,7 @@ class Role:
   def poll(self) -> Optional[int]:
     """Returns the exit status, or None while the process runs.
 
-    When it has ended, what it started and left in its group is ended too.
+    When it has ended, the processes that it left in its group are ended too.
     """
     if self.status is not None:
       return self.status
@@ -247,7 +247,7 @@ class LocalCluster:
                 if role.task.type == 'ps'])
 
   def check(self) -> None:
-    """Looks after each process once; see `wait` for what it raises and when."""
+    """Looks after each process once; raises as `wait` does."""
     self._interrupts.raise_if_any()
     if self._guard.poll() is not None:
       self._start_guard()
@@ -256,7 +256,7 @@ class LocalCluster:
         self._handle_end(role)
 
   def end(self, grace_secs: float = _GRACE_SECS) -> None:
-    """Ends every process that still runs, and all that they have started.
+    """Ends every process that still runs, and its children.
 
     Args:
       grace_secs: How long a process has between SIGTERM and SIGKILL. A signal

@@ -2,14 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three model_fns as Estimator users write them, with plain v1 optimizers.
 
-Nothing here knows of tfplugin: a wrapper comes in through `params['optimizer']`
-and `params['variable_scope']`, a strategy or a decorator from outside.
+Nothing here knows of tfplugin: a decorator or a strategy comes from outside.
 
 Params:
-  num_classes: how many digits or words there are.
+  num_classes: the number of digits or words.
   optimizer: a function of no argument that makes the optimizer.
-  variable_scope: a function of no argument that makes the context in which the
-    model's variables are created.
 """
 
 from __future__ import annotations
@@ -79,8 +76,7 @@ class Model(NamedTuple):
   """A model, and the settings with which it learns well.
 
   Attributes:
-    model_fn: Called with `features, labels, mode, params`; `params` has
-      `num_classes` and `optimizer`, a function that makes the optimizer.
+    model_fn: The function; see the module for its `params`.
     clip_rules: For variable clipping: the weights that lead into one unit, or
       the vector of one word.
     optimizer: One of `OPTIMIZERS`.

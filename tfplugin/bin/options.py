@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the main job is told: one value that every process of it shares."""
+"""The settings of the main job: one value that all its processes share."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class TrainOptions:
 
   @property
   def technique(self) -> str:
-    """What trains, be it as a wrapper or as a strategy."""
+    """The technique of the run, be it as a wrapper or as a strategy."""
     return self.wrapper if self.strategy == 'none' else self.strategy
 
   @property
@@ -117,7 +117,7 @@ class TrainOptions:
 
   @property
   def title(self) -> str:
-    """What runs, for people."""
+    """The run as people call it."""
     kind = 'wrapper' if self.strategy == 'none' else 'strategy'
     return f'{self.model} with {kind}={self.technique}'
 
@@ -180,10 +180,10 @@ class TrainOptions:
 
 
 def load(path: Union[str, os.PathLike]) -> TrainOptions:
-  """Reads what `TrainOptions.save` wrote.
+  """Reads the settings that `TrainOptions.save` wrote.
 
   Raises:
-    ValueError: it is not such a file.
+    ValueError: the file holds something else.
   """
   text = pathlib.Path(path).read_text()
   try:

@@ -21,10 +21,10 @@ from tfplugin.bin import status
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """What a run came to.
+  """The result of a run.
 
   Attributes:
-    title: What ran.
+    title: The run as people call it.
     accuracy: On the held-out rows at the end; None without an evaluation.
     first_step: The global step at which the run began.
     last_step: The global step at which it ended.
@@ -33,8 +33,8 @@ class Result:
       step.
     start_secs: How long each role took from the start to its first step.
     lost: How each worker that was lost ended, by name.
-    figures: What the wrapper did, by name.
-    files: Where the files are, by what they are.
+    figures: The figures of the technique, by name.
+    files: The paths of the files, by their kind.
   """
 
   title: str
@@ -85,7 +85,7 @@ def read_result(options: options_lib.TrainOptions,
 
 
 def rows(result: Result) -> list[tuple[str, str]]:
-  """Returns the table's rows: what, and how much."""
+  """Returns the table's rows, each a name and a value."""
   accuracy = ('not evaluated' if result.accuracy is None
               else f'{result.accuracy:.2%} of the held-out rows')
   steps = f'{result.last_step}'

@@ -53,15 +53,18 @@ class Technique:
   """One technique, as a wrapper and as a strategy; this one adds nothing.
 
   Attributes:
-    settings: From `TrainOptions` the arguments of decorator and strategy.
-    decorator: Makes a model_fn of a model_fn and the settings.
-    strategy: Makes the strategy of the settings, with this process's TF_CONFIG
-      in the environment; or returns None.
-    optimizer: The class of the optimizer that the decorator makes, and
-    report_of_wrapper: reads; None where there is nothing to report.
-    report_of_strategy: Reads the strategy's graph, given `TrainOptions`.
-    has_devices: Whether it splits the work over devices of one process.
-    needs_ps: Whether it needs a place that all the processes share.
+    settings: Returns the arguments of `decorator` and `strategy`, given
+      `TrainOptions`.
+    decorator: The decorator; takes a model_fn and the settings.
+    strategy: The strategy; takes the settings, and reads TF_CONFIG.
+    optimizer: The class of the decorator's optimizers; None if they have
+      nothing to report.
+    report_of_wrapper: Returns the report, given the decorator's optimizer.
+    report_of_strategy: Returns the report of the default graph, given
+      `TrainOptions`.
+    has_devices: Whether the technique splits the work over devices of one
+      process.
+    needs_ps: Whether the technique needs a place that all processes share.
   """
 
   settings: Callable[[Any], dict] = lambda options: {}

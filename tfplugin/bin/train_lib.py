@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The main job: trains on a cluster of processes and says what came of it."""
+"""The main job: trains on a cluster of processes and returns the result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PS_LIMIT_SECS = 15.0
 
 
 def train(options: options_lib.TrainOptions) -> report.Result:
-  """Trains, showing progress, and returns what came of it.
+  """Trains, showing progress, and returns the result.
 
   A checkpoint in `model_dir` that has the steps already is only evaluated.
 
@@ -144,8 +144,8 @@ def check_input(options: options_lib.TrainOptions) -> int:
     The global step of the checkpoint that is there; 0 without one.
 
   Raises:
-    ValueError: the data are damaged, or the checkpoint is corrupt, that of
-      another model, or lacks what the wrapper or the optimizer needs.
+    ValueError: the data are damaged, or the checkpoint is corrupt, belongs to
+      another model, or lacks variables of the optimizer.
   """
   data = experiment.load_data(options)
   shapes = functools.partial(

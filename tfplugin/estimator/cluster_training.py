@@ -22,8 +22,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
                        finish_limit_secs: float = 120.0):
   """Runs this process's part of the work, as TensorFlow's function does.
 
-  Called in every process with the same arguments. What each role does beyond
-  `tf.estimator.train_and_evaluate`:
+  Called in every process with the same arguments. Beyond
+  `tf.estimator.train_and_evaluate` each role does this:
 
     worker: begins as soon as the chief has initialised the variables, where it
       would otherwise look every 30 s; reports its end to the parameter servers.
@@ -47,7 +47,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       seconds.
 
   Returns:
-    What `tf.estimator.train_and_evaluate` returns: metrics and exports of a
+    The result of `tf.estimator.train_and_evaluate`: metrics and exports of a
     single process, None in a cluster.
 
   Raises:

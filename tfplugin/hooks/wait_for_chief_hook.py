@@ -23,8 +23,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
   TensorFlow's own wait looks every 30 s, with no way to say otherwise through
   an Estimator: a worker that loses the race against the chief by a moment
   begins half a minute late. This hook looks ten times a second and is done
-  before that wait begins. It does nothing in another task than a worker of a
-  cluster with parameter servers.
+  before that wait begins. Only a worker of a cluster with parameter servers
+  waits.
 
   Raises:
     TimeoutError: from `begin`, when the limit is reached; the message names the
@@ -72,7 +72,7 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       time.sleep(_POLL_SECS)
 
   def _look(self, missing_names: tf.Tensor):
-    """Returns the names of what is not initialised; None without contact."""
+    """Returns the names of uninitialised variables; None without contact."""
     config = tf1.ConfigProto(
         allow_soft_placement=True,
         device_filters=['/job:ps', self._task.device],

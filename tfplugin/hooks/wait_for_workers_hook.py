@@ -16,10 +16,9 @@ tf1 = tf.compat.v1
 class WaitForWorkersHook(tf1.train.SessionRunHook):
   """At the end of training, waits until every worker has reported its end.
 
-  For the chief: what runs after its training (an export, the end of the job)
-  then finds that nobody still updates the variables. It does nothing in another
-  task and in a cluster without workers or ps. Every worker needs a
-  `ReportFinishedHook`.
+  For the chief: an export, or the end of the job, after its training then finds
+  that nobody still updates the variables. Another task does not wait, nor does
+  a chief without workers or ps. Every worker needs a `ReportFinishedHook`.
 
   Raises:
     TimeoutError: from `end`, when the limit is reached; it names the workers.

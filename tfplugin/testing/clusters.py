@@ -27,7 +27,7 @@ class InProcessCluster:
   servers: Mapping[tuple[str, int], tf.distribute.Server]
 
   def target(self, task_type: str, index: int) -> str:
-    """Returns what a session connects to, e.g. `grpc://localhost:4711`."""
+    """Returns the address for sessions, e.g. `grpc://127.0.0.1:24711`."""
     return self.servers[task_type, index].target
 
   def device_setter(self, worker_index: int):
