@@ -14,6 +14,7 @@ import psutil
 import pytest
 import tensorflow as tf
 
+from tfplugin.bin import curves
 from tfplugin.bin import local_cluster
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
@@ -60,8 +61,8 @@ def test_the_default_job_learns(elastic):
 def test_the_default_job_leaves_its_files(elastic):
   options, result = elastic
   assert result.files['checkpoint'].startswith(options.model_dir)
-  curves = pathlib.Path(result.files['curves'])
-  assert curves.read_bytes().startswith(b'\x89PNG')
+  figure = pathlib.Path(result.files['curves'])
+  assert figure.read_bytes().startswith(b'\x89PNG')
   logs = sorted(p.name for p in run_files.log_dir(options.model_dir).iterdir())
   assert logs == ['chief-0.log', 'evaluator-0.log', 'ps-0.log', 'worker-0.log']
   curve = curves.read(run_files.eval_dir(options.model_dir), 'accuracy')

@@ -131,7 +131,7 @@ class LocalCluster:
     >>> import sys
     >>> import tempfile
     >>> from tfplugin.bin import local_cluster
-    >>> from tfplugin.bin import tf_config
+    >>> from tfplugin.distribute import cluster_config
     >>> command = [sys.executable, '-c', 'print("trained")']
     >>> with local_cluster.LocalCluster(tempfile.mkdtemp()) as cluster:
     ...   role = cluster.start(cluster_config.Task('chief', 0), command, {})
