@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -64,19 +63,11 @@ def measure(kind: str, in_cluster: bool) -> dict[str, float]:
   return {name: time_steps(_SHAPES[name])}
 
 
-def _free_ports(count: int) -> list[int]:
-  sockets = [socket.socket() for _ in range(count)]
-  for each in sockets:
-    each.bind(('localhost', 0))
-  ports = [each.getsockname()[1] for each in sockets]
-  for each in sockets:
-    each.close()
-  return ports
-
-
 def _run(kind: str, num_processes: int, shapes: str) -> float:
   """Runs `measure` in processes of its own."""
-  workers = [f'localhost:{port}' for port in _free_ports(num_processes)]
+  # Imported here: a process that measures sets the log level before.
+  from tfplugin.bin import ports
+  workers = [f'127.0.0.1:{port}' for port in ports.pick_free(num_processes)]
   processes = []
   try:
     for index in range(num_processes):

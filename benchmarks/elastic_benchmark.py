@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfplugin
+from tfplugin.bin import ports
 
 tf1 = tf.compat.v1
 
@@ -179,18 +179,8 @@ def _run_role(role, hosts):
   print(json.dumps([rates, transferred]), flush=True)
 
 
-def _free_hosts(number):
-  sockets = [socket.socket() for _ in range(number)]
-  for each in sockets:
-    each.bind(('127.0.0.1', 0))
-  hosts = [f'127.0.0.1:{each.getsockname()[1]}' for each in sockets]
-  for each in sockets:
-    each.close()
-  return hosts
-
-
 def _run_cluster(behavior):
-  hosts = ','.join(_free_hosts(3))
+  hosts = ','.join(f'127.0.0.1:{port}' for port in ports.pick_free(3))
   roles = [subprocess.Popen(
       [sys.executable, '-W', 'ignore', '-m', 'benchmarks.elastic_benchmark',
        behavior, str(role), hosts],

@@ -3,14 +3,9 @@
 """Tests of the Estimator and its input, in one process."""
 
 import numpy as np
-import pytest
-import tensorflow as tf
 
 from tfplugin.bin import experiment
 from tfplugin.bin import options as options_lib
-from tfplugin.bin import run_files
-from tfplugin.bin import status
-from tfplugin.bin import tf_config
 
 
 def _options(model_dir, **kwargs):
@@ -40,19 +35,3 @@ def test_no_worker_is_held_back(tmp_path):
   config = experiment.make_experiment(
       _options(tmp_path, wrapper='none')).estimator.config
   assert config.experimental_max_worker_delay_secs == 0
-
-
-@pytest.mark.parametrize('wrapper', ['none', 'variable_clipping', 'drop_stale'])
-def test_a_process_alone_trains_and_says_where_it_is(tmp_path, wrapper):
-  options = options_lib.TrainOptions(model_dir=str(tmp_path), wrapper=wrapper,
-                                     workers=0, steps=5)
-  run_files.status_dir(tmp_path).mkdir()
-  parts = experiment.make_experiment(options)
-  parts.estimator.train(parts.train_spec.input_fn, max_steps=5)
-  last = status.read_last(
-      run_files.status_path(tmp_path, tf_config.Task('chief', 0)))
-  assert last.local_steps == 5
-  assert int(tf.train.load_checkpoint(str(tmp_path)).get_tensor(
-      'global_step')) == 5
-  metrics = parts.estimator.evaluate(parts.eval_spec.input_fn)
-  assert 0.0 < metrics['accuracy'] <= 1.0

@@ -1,6 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what a user sees when a program cannot go on."""
+"""Tests of what a user sees when a program cannot go on, or begin."""
+
+import importlib.util
 
 import pytest
 
@@ -23,3 +25,16 @@ def test_the_message_and_the_status(capsys, error, status, shown):
 def test_a_defect_keeps_its_traceback():
   with pytest.raises(AttributeError), failures.shown():
     raise AttributeError('ours')
+
+
+def test_nothing_is_missing_here():
+  failures.check_installed()
+
+
+def test_what_is_missing_is_named_with_the_command(monkeypatch):
+  find = importlib.util.find_spec
+  monkeypatch.setattr(importlib.util, 'find_spec',
+                      lambda name: None if name == 'rich' else find(name))
+  with pytest.raises(RuntimeError, match=(
+      r"need rich.*python -m pip install 'tfplugin\[train\]'")):
+    failures.check_installed()

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tfplugin.bin import local_cluster
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 
 _LIMIT = 60
 _SLEEP = 'import time; time.sleep(120)'
@@ -22,9 +22,9 @@ _WITH_CHILD = ('import subprocess, sys, time; subprocess.Popen([sys.executable,'
                f' "-c", {_SLEEP!r}], start_new_session=True); '
                'print("started", flush=True); time.sleep(120)')
 
-CHIEF = tf_config.Task('chief', 0)
-WORKER = tf_config.Task('worker', 0)
-PS = tf_config.Task('ps', 0)
+CHIEF = cluster_config.Task('chief', 0)
+WORKER = cluster_config.Task('worker', 0)
+PS = cluster_config.Task('ps', 0)
 
 
 def _start(cluster, task, code):
@@ -55,7 +55,7 @@ def test_a_role_gets_its_tf_config_and_its_log(tmp_path):
     cluster.wait(timeout=_LIMIT)
   assert role.status == 0
   log = (tmp_path / 'logs' / 'chief-0.log').read_text()
-  assert tf_config.decode(log) == (addresses, CHIEF)
+  assert cluster_config.decode(log) == (addresses, CHIEF)
 
 
 def test_a_ps_is_not_waited_for_and_ends_with_the_context(tmp_path):
@@ -67,10 +67,11 @@ def test_a_ps_is_not_waited_for_and_ends_with_the_context(tmp_path):
   assert ps.status == -signal.SIGTERM
 
 
-@pytest.mark.parametrize('task', [CHIEF, PS, tf_config.Task('evaluator', 0)])
+@pytest.mark.parametrize(
+    'task', [CHIEF, PS, cluster_config.Task('evaluator', 0)])
 def test_a_dead_role_ends_the_run_with_its_last_lines(tmp_path, task):
   with local_cluster.LocalCluster(tmp_path) as cluster:
-    other = _start(cluster, tf_config.Task('chief', 1), _SLEEP)
+    other = _start(cluster, cluster_config.Task('chief', 1), _SLEEP)
     _start(cluster, task, 'raise SystemExit("the disk is full")')
     with pytest.raises(local_cluster.RoleError,
                        match=f'{task.name} ended with status 1(.|\n)*full'):
@@ -152,10 +153,10 @@ def _launcher(tmp_path):
   code = textwrap.dedent(f'''
       import sys
       from tfplugin.bin import local_cluster
-      from tfplugin.bin import tf_config
+      from tfplugin.distribute import cluster_config
       with local_cluster.LocalCluster({str(tmp_path)!r}) as cluster:
-        for task, code in ((tf_config.Task('chief', 0), {_WITH_CHILD!r}),
-                           (tf_config.Task('worker', 0), {_SLEEP!r})):
+        for task, code in ((cluster_config.Task('chief', 0), {_WITH_CHILD!r}),
+                           (cluster_config.Task('worker', 0), {_SLEEP!r})):
           cluster.start(task, [sys.executable, '-c', code], {{}})
         cluster.wait()
       ''')

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the model_fns: what a user of an Estimator expects of them."""
 
-import contextlib
 import pathlib
 import shutil
 import subprocess
@@ -20,7 +19,7 @@ _MODES = tf.estimator.ModeKeys
 
 
 def _params(num_classes=10):
-  return {'num_classes': num_classes, 'variable_scope': contextlib.nullcontext,
+  return {'num_classes': num_classes,
           'optimizer': lambda: tf1.train.GradientDescentOptimizer(0.1)}
 
 
@@ -39,7 +38,7 @@ def _train(model_fn, features, labels, params, steps=30):
 def test_a_classifier_learns_its_batch(behavior, name):
   images = np.random.rand(20, 64).astype(np.float32)
   labels = np.arange(20, dtype=np.int32) % 10
-  losses, step = _train(models.MODEL_FNS[name], images, labels, _params())
+  losses, step = _train(models.MODELS[name].model_fn, images, labels, _params())
   assert losses[-1] < losses[0]
   assert step == 30
 
@@ -76,7 +75,8 @@ def test_predictions_need_no_labels(name, keys):
   features = (tf.zeros([2, 64]) if name == 'mlp' else tf.zeros([2], tf.int32))
   with tf.Graph().as_default():
     features = tf.constant(features.numpy())
-    spec = models.MODEL_FNS[name](features, None, _MODES.PREDICT, _params())
+    spec = models.MODELS[name].model_fn(features, None, _MODES.PREDICT,
+                                        _params())
   assert set(spec.predictions) == keys
 
 
@@ -85,7 +85,7 @@ def test_the_models_import_nothing_of_tfplugin(tmp_path):
   copy = shutil.copy(models.__file__, tmp_path / 'copied_models.py')
   imported = subprocess.run(
       [sys.executable, '-c', 'import sys, copied_models; '
-       'print(copied_models.MODEL_FNS.keys(), *sys.modules)'],
+       'print(copied_models.MODELS.keys(), *sys.modules)'],
       cwd=pathlib.Path(copy).parent, capture_output=True, text=True, check=True,
       timeout=120).stdout.split()
   assert 'copied_models' in imported

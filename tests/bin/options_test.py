@@ -4,7 +4,9 @@
 
 import pytest
 
+from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
+from tfplugin.bin import techniques
 
 
 def _options(**kwargs):
@@ -15,7 +17,7 @@ def test_by_default_two_processes_train_on_one_ps():
   options = _options()
   assert (options.wrapper, options.model) == ('elastic_average', 'mlp')
   assert (options.workers, options.ps, options.evaluator) == (1, 1, True)
-  assert options.optimizer == options_lib.MODELS['mlp'].optimizer
+  assert options.optimizer == models.MODELS['mlp'].optimizer
   assert not options.is_local
 
 
@@ -26,7 +28,7 @@ def test_wrappers_of_one_process_start_no_cluster(wrapper):
   assert options.is_local
 
 
-@pytest.mark.parametrize('strategy', options_lib.STRATEGIES)
+@pytest.mark.parametrize('strategy', techniques.TECHNIQUES)
 def test_a_strategy_has_no_wrapper_unless_there_is_none(strategy):
   options = _options(strategy=strategy)
   default = 'elastic_average' if strategy == 'none' else 'none'

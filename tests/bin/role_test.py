@@ -8,7 +8,7 @@ import pytest
 
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import role
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_a_bad_tf_config_is_refused(monkeypatch, arguments, value):
 def test_an_occupied_port_is_refused(monkeypatch, arguments):
   with socket.create_server(('127.0.0.1', 0)) as server:
     cluster = {'chief': [f'127.0.0.1:{server.getsockname()[1]}']}
-    monkeypatch.setenv('TF_CONFIG', tf_config.encode(
-        cluster, tf_config.Task('chief', 0)))
+    monkeypatch.setenv('TF_CONFIG', cluster_config.encode(
+        cluster, cluster_config.Task('chief', 0)))
     with pytest.raises(RuntimeError, match='another process listens'):
       role.main(arguments)

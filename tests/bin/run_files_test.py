@@ -7,11 +7,11 @@ import pathlib
 import pytest
 
 from tfplugin.bin import run_files
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 
 
 def test_every_role_has_a_file_of_its_own():
-  path = run_files.status_path('runs/a', tf_config.Task('worker', 1))
+  path = run_files.status_path('runs/a', cluster_config.Task('worker', 1))
   assert path == pathlib.Path('runs/a/status/worker-1.jsonl')
   assert path.parent == run_files.status_dir('runs/a')
 
@@ -22,7 +22,8 @@ def test_evaluation_is_where_an_estimator_puts_it():
 
 def test_a_model_dir_is_of_one_run_at_a_time(tmp_path):
   with run_files.reserved(tmp_path / 'run'):
-    old = run_files.status_path(tmp_path / 'run', tf_config.Task('worker', 1))
+    old = run_files.status_path(tmp_path / 'run',
+                                cluster_config.Task('worker', 1))
     old.write_text('{}')
     with pytest.raises(RuntimeError, match='by one run at a time'):
       with run_files.reserved(tmp_path / 'run'):

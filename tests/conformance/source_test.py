@@ -67,6 +67,11 @@ _IMPURE = re.compile(
     r'(get_)?(\w+_)?[vV]ariables?|assign(_\w+)?|scatter_(?!nd$)\w+|read_value'
     r'|control_dependencies|colocate_with|device|init_scope|\w+_collection'
     r'|get_default_graph|executing_eagerly\w*|inside_function|distribute')
+# Files that ask a RunConfig, or a resolver, which task this process is; others
+# ask `cluster_task`. Must not grow.
+_READ_THE_TASK = {'tfplugin/distribute/cluster_task.py'}
+_TASK_ATTRIBUTES = {'task_type', 'task_id', 'num_ps_replicas',
+                    'num_worker_replicas', 'global_id_in_cluster'}
 
 # A file imports from its own layer and from those before it.
 _LAYERS = (
@@ -144,6 +149,14 @@ def test_collections_of_the_graph_are_not_edited():
   assert set(reaches) <= {f'{_INTERNALS}graphs.py'}
 
 
+def test_one_module_knows_which_task_a_process_is():
+  readers = {file for file in _SOURCES
+             for node in ast.walk(ast.parse(_text(file)))
+             if isinstance(node, ast.Attribute)
+             and node.attr in _TASK_ATTRIBUTES}
+  assert readers <= _READ_THE_TASK
+
+
 def test_every_layer_is_known():
   assert not {_layer(file) for file in _SOURCES} - set(_RANK)
 
@@ -218,6 +231,14 @@ def test_build_files_are_up_to_date():
   assert not stale, 'run `make build-files`'
 
 
+def test_ports_are_chosen_in_one_place():
+  choosers = [file for file in _FILES
+              if re.search(r'\.bind\(\(', _text(file))]
+  assert choosers == [
+      'benchmarks/contrib_reference.py',  # Runs without tfplugin, too.
+      'tfplugin/bin/ports.py']
+
+
 def test_exemption_from_lint_carries_a_reason():
   # `noqa` with codes only is a rule that was switched off for no reason.
   pattern = re.compile(r'#\s*noqa(?!: [A-Z0-9, ]+ \(.+)')
@@ -243,6 +264,20 @@ def test_version_and_requirements_agree():
   assert low.split('.') <= pinned.split('.') < high.split('.')
   short = [bound.rpartition('.')[0] for bound in (low, high)]
   assert f"_TENSORFLOW = '>={short[0]},<{short[1]}'" in _text('setup.py')
+
+
+def test_the_extras_bring_what_is_imported():
+  setup = _text('setup.py')
+  required, train, test = (
+      set(re.findall(r"'([a-z-]+)[>=<{]", re.search(
+          rf'{name}=? ?= ?\[(.*?)\]', setup, re.S).group(1)))
+      for name in ('install_requires', '_TRAIN', '_TEST'))
+  imported = {top: set().union(*(
+      import_graph.needs(_ROOT, file).distributions for file in _FILES
+      if file.startswith(f'{top}/'))) for top in ('tfplugin', 'tests')}
+  # tensorflow comes by an extra of its own.
+  assert imported['tfplugin'] - required - {'tensorflow'} == train
+  assert imported['tests'] - required - {'tensorflow'} - train <= test
 
 
 def test_bazel_reads_the_pinned_setuptools():

@@ -12,6 +12,12 @@ from tfplugin.distribute import cluster_config
 CLUSTER = {'chief': ['127.0.0.1:21001'], 'ps': ['127.0.0.1:21002']}
 
 
+def test_what_is_encoded_is_decoded():
+  task = cluster_config.Task('ps', 0)
+  value = cluster_config.encode(CLUSTER, task)
+  assert cluster_config.decode(value) == (CLUSTER, task)
+
+
 @pytest.mark.parametrize('value', [
     '', ' ', '{}', '{"environment": "cloud"}',
     '{"task": {"type": "worker", "index": 0}}'])

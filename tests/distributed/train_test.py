@@ -14,12 +14,12 @@ import psutil
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import events
+from tfplugin.bin import curves
 from tfplugin.bin import local_cluster
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
-from tfplugin.bin import tf_config
 from tfplugin.bin import train_lib
+from tfplugin.distribute import cluster_config
 
 pytestmark = pytest.mark.distributed
 _LIMIT = 120
@@ -61,11 +61,11 @@ def test_the_default_job_learns(elastic):
 def test_the_default_job_leaves_its_files(elastic):
   options, result = elastic
   assert result.files['checkpoint'].startswith(options.model_dir)
-  curves = pathlib.Path(result.files['curves'])
-  assert curves.read_bytes().startswith(b'\x89PNG')
+  figure = pathlib.Path(result.files['curves'])
+  assert figure.read_bytes().startswith(b'\x89PNG')
   logs = sorted(p.name for p in run_files.log_dir(options.model_dir).iterdir())
   assert logs == ['chief-0.log', 'evaluator-0.log', 'ps-0.log', 'worker-0.log']
-  curve = events.read_curve(run_files.eval_dir(options.model_dir), 'accuracy')
+  curve = curves.read(run_files.eval_dir(options.model_dir), 'accuracy')
   assert curve.values[-1] == result.accuracy
 
 
@@ -137,7 +137,7 @@ def test_no_process_is_left_after_ctrl_c(tmp_path):
       cwd=_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
   try:
     _wait_until(run_files.status_path(
-        tmp_path, tf_config.Task('chief', 0)).exists)
+        tmp_path, cluster_config.Task('chief', 0)).exists)
     children = psutil.Process(program.pid).children(recursive=True)
     # ps, chief and the guard.
     assert len(children) >= 3

@@ -9,7 +9,7 @@ import time
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import tf_config
+from tfplugin.bin import ports
 from tfplugin.estimator import cluster_training
 from tfplugin.hooks import finish_board
 
@@ -50,7 +50,7 @@ def test_a_process_alone_trains_as_with_tensorflow(tmp_path):
 
 
 def test_a_ps_ends_when_all_have_reported(monkeypatch, tmp_path):
-  cluster = tf_config.make_cluster(1, 1)
+  cluster = ports.make_cluster(1, 1)
   spec = tf.train.ClusterSpec(cluster)
   _set_task(monkeypatch, cluster, 'ps')
   reporter = threading.Thread(target=lambda: [
@@ -62,7 +62,7 @@ def test_a_ps_ends_when_all_have_reported(monkeypatch, tmp_path):
 
 
 def test_the_chief_names_the_worker_that_does_not_end(monkeypatch, tmp_path):
-  cluster = tf_config.make_cluster(1, 1)
+  cluster = ports.make_cluster(1, 1)
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
   _set_task(monkeypatch, cluster, 'chief')
   with pytest.raises(TimeoutError, match='chief:0 waited 0.2 s.*worker:0'):
@@ -74,7 +74,7 @@ def test_the_chief_names_the_worker_that_does_not_end(monkeypatch, tmp_path):
 
 
 def test_the_last_checkpoint_waits_for_the_workers(monkeypatch, tmp_path):
-  cluster = tf_config.make_cluster(1, 1)
+  cluster = ports.make_cluster(1, 1)
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
   _set_task(monkeypatch, cluster, 'chief')
 
@@ -101,7 +101,7 @@ def test_the_last_checkpoint_waits_for_the_workers(monkeypatch, tmp_path):
 
 def test_a_worker_that_waits_for_the_last_checkpoint_gets_it(
     monkeypatch, tmp_path):
-  cluster = tf_config.make_cluster(1, 1)
+  cluster = ports.make_cluster(1, 1)
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
   _set_task(monkeypatch, cluster, 'chief')
 
@@ -131,7 +131,7 @@ def test_without_ps_there_is_no_listener(monkeypatch, tmp_path):
 
 
 def test_a_worker_names_the_chief_that_does_not_start(monkeypatch, tmp_path):
-  cluster = tf_config.make_cluster(1, 1)
+  cluster = ports.make_cluster(1, 1)
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
   _set_task(monkeypatch, cluster, 'worker')
   with pytest.raises(TimeoutError, match='worker:0 waited 0.2 s for chief:0'):
@@ -141,7 +141,7 @@ def test_a_worker_names_the_chief_that_does_not_start(monkeypatch, tmp_path):
 
 def test_a_worker_that_finds_the_work_done_reports(monkeypatch, tmp_path):
   _run(tmp_path)
-  cluster = tf_config.make_cluster(1, 1)
+  cluster = ports.make_cluster(1, 1)
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
   _set_task(monkeypatch, cluster, 'worker')
   _run(tmp_path)

@@ -224,3 +224,18 @@ def test_variables_of_a_cluster_stay_on_its_servers(monkeypatch, task):
   assert all(device.startswith(own) for device in local.values())
   for name, device in saved.items():
     assert device.startswith('/job:ps' if name in shared else own)
+
+
+@pytest.mark.parametrize('num_worker, cluster, words', [
+    (2, CLUSTER, '`num_worker` must be at least'),
+    (None, {'chief': ['a:1'], 'worker': ['b:1']}, 'needs a parameter server')])
+def test_clusters_that_cannot_be_are_refused(
+    monkeypatch, num_worker, cluster, words):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}}))
+  decorated = elastic_average(
+      decorated_models.regression(), num_worker=num_worker)
+  with tf.Graph().as_default(), pytest.raises(ValueError, match=words):
+    tf1.train.get_or_create_global_step()
+    decorated(features=tf.ones([4, 2]), labels=tf.ones([4, 1]), mode=TRAIN,
+              config=tf.estimator.RunConfig())

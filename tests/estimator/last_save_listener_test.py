@@ -3,9 +3,8 @@
 """Tests of which save waits; cluster_training_test.py has a chief save."""
 
 import pytest
-import tensorflow as tf
 
-from tfplugin.estimator import cluster_task
+from tfplugin.distribute import cluster_task
 from tfplugin.estimator import last_save_listener
 from tfplugin.hooks import wait_for_workers_hook
 
@@ -26,7 +25,7 @@ def waits(monkeypatch):
 
 def _save(max_steps, *steps):
   listener = last_save_listener.LastSaveListener(
-      cluster_task.task_of(tf.estimator.RunConfig()), max_steps, 7.0)
+      cluster_task.ClusterTask(), max_steps, 7.0)
   for step in steps:
     listener.before_save(None, step)
 

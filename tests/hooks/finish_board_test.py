@@ -7,25 +7,18 @@ import threading
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import tf_config
+from tfplugin.bin import ports
 from tfplugin.hooks import finish_board
 
 
 @pytest.fixture(scope='module')
 def servers():
   """A cluster of which only the two parameter servers run."""
-  cluster = tf.train.ClusterSpec(tf_config.make_cluster(2, 2))
+  cluster = tf.train.ClusterSpec(ports.make_cluster(2, 2))
   started = [tf.distribute.Server(cluster, job_name='ps', task_index=i)
              for i in range(2)]
   yield cluster
   del started
-
-
-def test_training_tasks_are_the_chief_and_the_workers():
-  cluster = tf.train.ClusterSpec({'ps': ['a:1'], 'worker': {1: 'b:1', 3: 'c:1'},
-                                  'chief': ['d:1']})
-  assert finish_board.training_tasks(cluster) == ['chief:0', 'worker:1',
-                                                  'worker:3']
 
 
 def test_who_has_not_reported_is_named_and_reports_are_kept(servers):
@@ -54,19 +47,19 @@ def test_without_a_ps_there_is_nothing_to_report_to():
 
 
 def test_a_ps_that_has_gone_is_passed_over():
-  cluster = tf.train.ClusterSpec(tf_config.make_cluster(0, 1))
+  cluster = tf.train.ClusterSpec(ports.make_cluster(0, 1))
   finish_board.report_finished(cluster, 'chief:0', time_limit_secs=0.1)
 
 
 def test_a_ps_that_does_not_answer_has_reported_nothing(monkeypatch):
   monkeypatch.setattr(finish_board, '_ATTEMPT_MSECS', 200)
-  cluster = tf.train.ClusterSpec(tf_config.make_cluster(1, 1))
+  cluster = tf.train.ClusterSpec(ports.make_cluster(1, 1))
   with pytest.raises(TimeoutError, match='last step of worker:0'):
     finish_board.wait_for_tasks(cluster, ['worker:0'], 'chief:0', 0.5)
 
 
 def test_an_empty_list_is_no_report():
-  cluster = tf.train.ClusterSpec(tf_config.make_cluster(1, 1))
+  cluster = tf.train.ClusterSpec(ports.make_cluster(1, 1))
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
   with pytest.raises(TimeoutError, match='last step of worker:0'):
     finish_board.wait_for_tasks(cluster, ['worker:0'], 'chief:0', 0.3)

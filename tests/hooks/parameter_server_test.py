@@ -8,7 +8,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import tf_config
+from tfplugin.bin import ports
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import parameter_server
 
@@ -20,7 +20,7 @@ def _config(monkeypatch, cluster, task_type):
 
 
 def test_it_ends_when_the_chief_and_every_worker_have_reported(monkeypatch):
-  cluster = tf_config.make_cluster(1, 1)
+  cluster = ports.make_cluster(1, 1)
   spec = tf.train.ClusterSpec(cluster)
   config = _config(monkeypatch, cluster, 'ps')
   server = threading.Thread(
@@ -36,13 +36,13 @@ def test_it_ends_when_the_chief_and_every_worker_have_reported(monkeypatch):
 
 
 def test_its_limit_names_who_has_not_reported(monkeypatch):
-  config = _config(monkeypatch, tf_config.make_cluster(1, 1), 'ps')
+  config = _config(monkeypatch, ports.make_cluster(1, 1), 'ps')
   with pytest.raises(TimeoutError, match=(
       'ps:0 waited 0.2 s for the last step of chief:0, worker:0')):
     parameter_server.run_parameter_server(config, 0.2)
 
 
 def test_another_task_is_refused(monkeypatch):
-  config = _config(monkeypatch, tf_config.make_cluster(0, 1), 'chief')
+  config = _config(monkeypatch, ports.make_cluster(0, 1), 'chief')
   with pytest.raises(ValueError, match="of type `ps`. Received: 'chief'"):
     parameter_server.run_parameter_server(config)

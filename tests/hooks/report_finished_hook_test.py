@@ -7,7 +7,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import tf_config
+from tfplugin.bin import ports
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import report_finished_hook
 
@@ -15,7 +15,7 @@ tf1 = tf.compat.v1
 
 
 def test_the_task_is_on_the_list_after_its_last_step_not_before(monkeypatch):
-  cluster = tf_config.make_cluster(1, 1)
+  cluster = ports.make_cluster(1, 1)
   spec = tf.train.ClusterSpec(cluster)
   server = tf.distribute.Server(spec, job_name='ps', task_index=0)
   monkeypatch.setenv('TF_CONFIG', json.dumps(

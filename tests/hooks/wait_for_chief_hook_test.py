@@ -8,7 +8,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import tf_config
+from tfplugin.bin import ports
 from tfplugin.hooks import wait_for_chief_hook
 
 tf1 = tf.compat.v1
@@ -17,7 +17,7 @@ tf1 = tf.compat.v1
 @pytest.fixture
 def cluster():
   """Addresses of a chief, a worker and a ps, with worker and ps running."""
-  addresses = tf_config.make_cluster(1, 1)
+  addresses = ports.make_cluster(1, 1)
   servers = [tf.distribute.Server(addresses, job_name=job, task_index=0)
              for job in ('ps', 'worker')]
   yield addresses
@@ -74,14 +74,14 @@ def test_it_goes_on_when_the_chief_has_initialised(
 @pytest.mark.parametrize('task_type', ['chief', 'ps'])
 def test_only_a_worker_waits(monkeypatch, task_type):
   # Nothing listens there.
-  hook = _hook(monkeypatch, tf_config.make_cluster(1, 1), task_type)
+  hook = _hook(monkeypatch, ports.make_cluster(1, 1), task_type)
   with tf.Graph().as_default():
     _variable()
     hook.begin()
 
 
 def test_a_ps_that_does_not_answer_is_named(monkeypatch):
-  hook = _hook(monkeypatch, tf_config.make_cluster(1, 1), time_limit_secs=0.5)
+  hook = _hook(monkeypatch, ports.make_cluster(1, 1), time_limit_secs=0.5)
   with tf.Graph().as_default():
     _variable()
     with pytest.raises(TimeoutError, match='not every parameter server'):

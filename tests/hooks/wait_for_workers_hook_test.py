@@ -7,7 +7,8 @@ import json
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import tf_config
+from tfplugin.bin import ports
+from tfplugin.distribute import cluster_task
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import wait_for_workers_hook
 
@@ -19,7 +20,7 @@ def _config(monkeypatch, cluster, task_type='chief'):
 
 
 def test_the_chief_stays_until_the_workers_have_reported(monkeypatch):
-  cluster = tf_config.make_cluster(2, 1)
+  cluster = ports.make_cluster(2, 1)
   spec = tf.train.ClusterSpec(cluster)
   server = tf.distribute.Server(spec, job_name='ps', task_index=0)
   hook = wait_for_workers_hook.WaitForWorkersHook(
@@ -37,9 +38,10 @@ def test_the_chief_stays_until_the_workers_have_reported(monkeypatch):
 def test_where_nobody_is_to_be_waited_for(monkeypatch, task_type, num_workers,
                                           num_ps):
   # Nothing listens on these ports: any look at a list would fail.
-  config = _config(monkeypatch, tf_config.make_cluster(num_workers, num_ps),
+  config = _config(monkeypatch, ports.make_cluster(num_workers, num_ps),
                    task_type)
-  wait_for_workers_hook.wait_for_workers(config, 0.1)
+  wait_for_workers_hook.wait_for_workers(
+      cluster_task.from_config(config), 0.1)
 
 
 def test_a_limit_has_to_be_positive():

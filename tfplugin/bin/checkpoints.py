@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Makes sure that a model_dir can be trained in before anything touches it."""
+"""Checks, before anything touches a model_dir, that a run can train in it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def check_model_dir(model_dir: Union[str, os.PathLike],
     The global step of the checkpoint, or None if there is none.
 
   Raises:
-    ValueError: it is no directory, or the checkpoint is corrupt, or that of
-      another model.
+    ValueError: `model_dir` is no directory, or its checkpoint is corrupt, or
+      belongs to another model.
   """
   path = pathlib.Path(model_dir)
   if path.exists() and not path.is_dir():
@@ -69,8 +69,8 @@ def check_training_state(model_dir: Union[str, os.PathLike],
   Args:
     model_dir: A directory that `check_model_dir` has passed.
     expected: The shapes of the variables that training restores, by name.
-    now: What is to train.
-    before: What has trained; empty if it is not known.
+    now: The run that is to train, for the message.
+    before: The run that has trained; empty if it is not known.
 
   Raises:
     ValueError: variables are missing or have other shapes.
@@ -88,7 +88,7 @@ def check_training_state(model_dir: Union[str, os.PathLike],
 
 def variable_shapes(model_fn, features, labels, mode: str,
                     params) -> dict[str, list[int]]:
-  """Returns what a checkpoint of a model has to have for `mode`.
+  """Returns the shapes that a checkpoint of a model has to have for `mode`.
 
   Args:
     model_fn: The model_fn.
@@ -129,7 +129,7 @@ def _check_variables(checkpoint: str, found: Mapping[str, list[int]],
 
 def _problems(found: Mapping[str, list[int]],
               expected: Mapping[str, list[int]]) -> list[str]:
-  """Returns what keeps `found` from being `expected`, one clause each."""
+  """Returns the differences of `found` from `expected`, one clause each."""
   missing = [f'`{name}` is missing' for name in expected if name not in found]
   return missing + [
       f'`{name}` has the shape {found[name]} where {shape} is expected'

@@ -1,15 +1,53 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the curves of loss and accuracy."""
+"""Curves of loss and accuracy: read from the event files, and drawn."""
 
 from __future__ import annotations
 
 import os
 import pathlib
+from typing import NamedTuple
 from typing import Union
 
-from tfplugin.bin import events
+import tensorflow as tf
+
 from tfplugin.bin import run_files
+
+tf1 = tf.compat.v1
+
+
+class Curve(NamedTuple):
+  """A scalar over the steps, in their order."""
+
+  steps: list[int]
+  values: list[float]
+
+
+def read(directory: Union[str, os.PathLike], tag: str) -> Curve:
+  """Returns the scalar summary `tag` of the event files in `directory`.
+
+  Several runs into one directory make one curve; where two wrote the same step,
+  the later value counts. A file whose last record was cut off, because its
+  writer was killed, counts as far as it goes.
+
+  Args:
+    directory: Where the event files are.
+    tag: The summary's name.
+
+  Returns:
+    The curve; empty if there is none.
+  """
+  found = {}
+  for path in sorted(pathlib.Path(directory).glob('events.out.tfevents.*')):
+    try:
+      for event in tf1.train.summary_iterator(str(path)):
+        for value in event.summary.value:
+          if value.tag == tag and value.HasField('simple_value'):
+            found[event.step] = value.simple_value
+    except tf.errors.DataLossError:
+      continue
+  steps = sorted(found)
+  return Curve(steps, [found[step] for step in steps])
 
 
 def draw(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
@@ -17,7 +55,7 @@ def draw(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
 
   Args:
     model_dir: The Estimator's directory with its event files.
-    title: What stands above the curves.
+    title: The line above the curves.
 
   Returns:
     The path of the file.
@@ -28,11 +66,11 @@ def draw(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
   picture = figure.Figure(figsize=(10, 4), layout='constrained')
   picture.suptitle(title)
   loss_axes, accuracy_axes = picture.subplots(1, 2)
-  _plot(loss_axes, events.read_curve(model_dir, 'loss'), 'training, chief', '-')
-  _plot(loss_axes, events.read_curve(eval_dir, 'loss'), 'held out', 'o-')
+  _plot(loss_axes, read(model_dir, 'loss'), 'training, chief', '-')
+  _plot(loss_axes, read(eval_dir, 'loss'), 'held out', 'o-')
   loss_axes.set(xlabel='global step', ylabel='loss', yscale='log')
   loss_axes.legend()
-  accuracy = events.read_curve(eval_dir, 'accuracy')
+  accuracy = read(eval_dir, 'accuracy')
   _plot(accuracy_axes, accuracy, 'held out', 'o-')
   accuracy_axes.set(xlabel='global step', ylabel='accuracy')
   if accuracy.steps:
@@ -47,5 +85,5 @@ def draw(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
   return path
 
 
-def _plot(axes, curve: events.Curve, label: str, style: str) -> None:
+def _plot(axes, curve: Curve, label: str, style: str) -> None:
   axes.plot(curve.steps, curve.values, style, label=label, markersize=4)

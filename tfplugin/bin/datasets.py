@@ -20,7 +20,7 @@ PathLike = Union[str, os.PathLike]
 
 DIGITS_FILE = 'digits.csv.gz'
 TEXT_FILE = 'genesis.txt'
-# What the shipped files have; less means that one was cut off.
+# The lines of the shipped files; fewer mean that one was cut off.
 _SHIPPED_LENGTHS = {DIGITS_FILE: 1797, TEXT_FILE: 1533}
 
 # Of every five rows or verses the last is held out for evaluation.
@@ -33,7 +33,7 @@ _VERSE = re.compile(r'\w+?(\d+):(\d+) (.+)')
 
 
 class Examples(NamedTuple):
-  """Rows of inputs with what is to be predicted from each."""
+  """Rows of inputs, each with the label to predict from it."""
 
   inputs: np.ndarray
   labels: np.ndarray

@@ -1,10 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the Estimator and its input of the main job, alike in every role."""
+"""The Estimator of the main job and its input, made alike in every role."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -14,10 +16,9 @@ from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import status
-from tfplugin.bin import strategies
-from tfplugin.bin import tf_config
-from tfplugin.bin import wrappers
-from tfplugin.estimator import cluster_task
+from tfplugin.bin import techniques
+from tfplugin.distribute import cluster_config
+from tfplugin.distribute import cluster_task
 
 tf1 = tf.compat.v1
 
@@ -32,7 +33,7 @@ _SEED = 1
 
 
 class Experiment(NamedTuple):
-  """What `train_and_evaluate` takes."""
+  """The arguments of `train_and_evaluate`."""
 
   estimator: tf.estimator.Estimator
   train_spec: tf.estimator.TrainSpec
@@ -47,7 +48,7 @@ def load_data(options: options_lib.TrainOptions) -> datasets.Split:
 
 
 def make_experiment(options: options_lib.TrainOptions) -> Experiment:
-  """Makes what this process, whose role is in TF_CONFIG, is to run.
+  """Makes the experiment of this process, whose role is in TF_CONFIG.
 
   Args:
     options: The settings of the run, alike in all of its processes.
@@ -59,13 +60,13 @@ def make_experiment(options: options_lib.TrainOptions) -> Experiment:
   _make_logical_devices(options)
   config = _run_config(options)
   estimator = tf.estimator.Estimator(
-      wrappers.wrap(options, models.MODEL_FNS[options.model],
-                    _status_adder(options, config)),
+      techniques.make_model_fn(options, _status_adder(options, config)),
       config=config,
-      params={'num_classes': data.num_classes})
+      params=make_params(options, data))
+  task = cluster_task.from_config(config)
   train_spec = tf.estimator.TrainSpec(
       _train_input_fn(data.train, _rows_per_call(options),
-                      seed=_SEED + cluster_task.task_of(config).training_index),
+                      seed=_SEED + (task.training_index if task.trains else 0)),
       max_steps=options.steps)
   eval_spec = tf.estimator.EvalSpec(
       _eval_input_fn(data.test),
@@ -73,6 +74,15 @@ def make_experiment(options: options_lib.TrainOptions) -> Experiment:
       start_delay_secs=0,
       throttle_secs=_EVAL_THROTTLE_SECS)
   return Experiment(estimator, train_spec, eval_spec)
+
+
+def make_params(options: options_lib.TrainOptions,
+                data: datasets.Split) -> dict[str, Any]:
+  """Returns the `params` of the model_fn."""
+  return {
+      'num_classes': data.num_classes,
+      'optimizer': functools.partial(models.OPTIMIZERS[options.optimizer],
+                                     options.learning_rate)}
 
 
 def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
@@ -83,19 +93,18 @@ def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
       keep_checkpoint_max=_MAX_CHECKPOINTS,
       save_summary_steps=max(1, options.steps // _NUM_SUMMARIES),
       log_step_count_steps=max(1, options.steps // _NUM_SUMMARIES),
-      train_distribute=strategies.make_strategy(options),
+      train_distribute=techniques.make_strategy(options),
       session_config=_session_config(options),
       # Or TensorFlow holds worker k back for 5 * (k + 1) seconds.
       experimental_max_worker_delay_secs=0)
 
 
 def _rows_per_call(options: options_lib.TrainOptions) -> int:
-  """Returns the rows of what the input_fn gives at once.
+  """Returns the number of rows that the input_fn gives at once.
 
-  Each replica of a strategy takes a batch of its own; `replicate_model_fn`
-  splits one.
+  Each replica of a strategy takes a batch of its own; a wrapper splits one.
   """
-  if options.has_devices and options.wrapper != 'tower':
+  if options.has_devices and options.strategy != 'none':
     return options.batch_size // options.devices
   return options.batch_size
 
@@ -118,19 +127,18 @@ def _make_logical_devices(options: options_lib.TrainOptions) -> None:
 
 def _status_adder(options: options_lib.TrainOptions,
                   config: tf.estimator.RunConfig) -> Callable:
-  """Returns a function that adds the hook which reports to the launcher."""
-  task = cluster_task.task_of(config)
+  """Returns a function that adds the hook of the report to the launcher."""
+  task = cluster_task.from_config(config)
   # A process without a cluster calls itself a worker; it is the chief.
-  task_type = task.task_type if task.cluster_spec.jobs else 'chief'
+  job = 'chief' if task.is_alone else task.job
   path = run_files.status_path(options.model_dir,
-                               tf_config.Task(task_type, task.task_id))
+                               cluster_config.Task(job, task.index))
 
-  def add_status(spec, figures, counts):
-    figures = {**figures, **strategies.figures(options)}
-    for name, figure in {**figures, **counts}.items():
-      tf1.summary.scalar(name.replace(' ', '_'), figure)
-    counts = {**counts, **strategies.counts(options)}
-    hook = status.StatusHook(path, spec.loss, figures, counts)
+  def add_status(spec, report):
+    for name, figure in {**report.figures, **report.counts}.items():
+      if not callable(figure):
+        tf1.summary.scalar(name.replace(' ', '_'), figure)
+    hook = status.StatusHook(path, spec.loss, report.figures, report.counts)
     return spec._replace(training_hooks=(*spec.training_hooks, hook))
 
   return add_status

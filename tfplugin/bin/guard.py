@@ -4,7 +4,7 @@
 
 A program of its own that imports nothing but the standard library. Each role of
 a local cluster leads a process group and carries a mark in its environment,
-which what it starts inherits. The launcher gives this program the mark as its
+which its own children inherit. The launcher gives this program the mark as its
 argument and the groups on its standard input, one command a line:
 
     watch 4711
@@ -12,7 +12,7 @@ argument and the groups on its standard input, one command a line:
 
 Standard input ends when the launcher ends, however it ends, SIGKILL included.
 Then every group still watched and, where /proc exists, every process that
-carries the mark gets SIGKILL: neither a role nor what a role started is left.
+carries the mark gets SIGKILL: neither a role nor a child of a role is left.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EMPTY_LOOKS = 2
 
 
 def watched_groups(lines: Iterable[str]) -> set[int]:
-  """Follows the commands in `lines` to their end; returns what is watched."""
+  """Returns the groups that are watched after all commands in `lines`."""
   groups = set()
   for line in lines:
     command, _, group = line.partition(' ')
@@ -74,7 +74,7 @@ def kill_marked(mark: str) -> None:
 
 
 def main() -> None:
-  """Waits for the launcher's end and ends what it left."""
+  """Waits for the launcher's end and ends the processes that it left."""
   # The launcher's end is the only thing that ends this program.
   for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)

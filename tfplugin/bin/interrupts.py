@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Holds Ctrl-C back until it can be acted upon."""
+"""Holds Ctrl-C back until the program asks for it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Interrupts:
   """Notes SIGINT, SIGTERM and SIGHUP while the context is active.
 
-  Outside the main thread, where Python handles no signals, it notes nothing.
+  Outside the main thread, where Python handles no signals, nothing is noted.
 
   Attributes:
-    count: How many have come.
+    count: How many signals have come.
   """
 
   def __init__(self):

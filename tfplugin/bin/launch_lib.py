@@ -14,14 +14,15 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from tfplugin.bin import local_cluster
+from tfplugin.bin import ports
 from tfplugin.bin import run_files
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 from tfplugin.hooks import finish_board
 
 
 @dataclasses.dataclass(frozen=True)
 class LaunchOptions:
-  """What is to be started.
+  """The settings of a launch.
 
   Attributes:
     command: The program and its arguments, the same for every task.
@@ -49,7 +50,7 @@ class LaunchOptions:
     """Checks the settings.
 
     Raises:
-      ValueError: one is out of its range, or there is no such program.
+      ValueError: a setting is out of its range, or there is no such program.
     """
     for name in ('workers', 'ps'):
       value = getattr(self, name)
@@ -75,12 +76,12 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
   """Runs the program in every task of the cluster until the work is done.
 
   The run is done when the chief and the workers have ended; the parameter
-  servers, which may never end by themselves, are ended then. What the chief
-  prints is shown as it comes; everything is in the log files.
+  servers, which may never end by themselves, are ended then. The chief's
+  output is shown as it comes; all output is in the log files.
 
   Args:
-    options: What is to be started.
-    say: What shows a line.
+    options: The settings.
+    say: Shows a line.
 
   Raises:
     ValueError: the logs cannot be written.
@@ -88,7 +89,7 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
       lines of its log.
     KeyboardInterrupt: the user ended it. No process is left in any case.
   """
-  cluster = tf_config.make_cluster(options.workers, options.ps)
+  cluster = ports.make_cluster(options.workers, options.ps)
 
   def handle_lost(role: local_cluster.Role) -> None:
     if not options.keep_going:
@@ -118,17 +119,17 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
 
 def _start(options: LaunchOptions, cluster: Mapping[str, list[str]],
            processes: local_cluster.LocalCluster) -> None:
-  for task in tf_config.tasks_of(cluster, options.evaluator):
+  for task in cluster_config.tasks_of(cluster, options.evaluator):
     processes.start(task, options.command, cluster, {'PYTHONUNBUFFERED': '1'})
 
 
 class _Follower:
-  """Shows what is added to a file, line by line, at each call."""
+  """Shows the lines that were added to a file since the last call."""
 
   def __init__(self, path: pathlib.Path, say: Callable[[str], None]):
     self._path = path
     self._say = say
-    # What an earlier run wrote is not shown again.
+    # The lines of an earlier run are not shown again.
     self._position = path.stat().st_size if path.exists() else 0
 
   def __call__(self, is_all: bool = False) -> None:

@@ -25,7 +25,7 @@ from typing import Union
 
 from tfplugin.bin import guard
 from tfplugin.bin import interrupts
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 
 _GUARD = pathlib.Path(__file__).with_name('guard.py')
 _POLL_SECS = 0.1
@@ -35,7 +35,7 @@ _TAIL_LINES = 20
 
 
 class RoleError(RuntimeError):
-  """A role ended without which the run cannot go on."""
+  """A role has ended that the run cannot do without."""
 
 
 class Role:
@@ -47,7 +47,7 @@ class Role:
     status: Its exit status; None while it runs. Negative: ended by a signal.
   """
 
-  def __init__(self, task: tf_config.Task, command: Sequence[str],
+  def __init__(self, task: cluster_config.Task, command: Sequence[str],
                environment: Mapping[str, str], log_path: pathlib.Path):
     """Starts the process.
 
@@ -55,7 +55,7 @@ class Role:
       task: Which task of the cluster it is.
       command: The program and its arguments.
       environment: Its whole environment.
-      log_path: The log file; what an earlier run wrote to it is kept.
+      log_path: The log file; an earlier run's lines in it are kept.
     """
     self.task = task
     self.log_path = log_path
@@ -74,7 +74,7 @@ class Role:
   def poll(self) -> Optional[int]:
     """Returns the exit status, or None while the process runs.
 
-    When it has ended, what it started and left in its group is ended too.
+    When it has ended, the processes that it left in its group are ended too.
     """
     if self.status is not None:
       return self.status
@@ -131,10 +131,10 @@ class LocalCluster:
     >>> import sys
     >>> import tempfile
     >>> from tfplugin.bin import local_cluster
-    >>> from tfplugin.bin import tf_config
+    >>> from tfplugin.distribute import cluster_config
     >>> command = [sys.executable, '-c', 'print("trained")']
     >>> with local_cluster.LocalCluster(tempfile.mkdtemp()) as cluster:
-    ...   role = cluster.start(tf_config.Task('chief', 0), command, {})
+    ...   role = cluster.start(cluster_config.Task('chief', 0), command, {})
     ...   cluster.wait(timeout=30)
     >>> role.status, role.log_path.read_text().split()
     (0, ['trained'])
@@ -171,7 +171,7 @@ class LocalCluster:
       self._guard.stdin.close()
       self._guard.wait()
 
-  def start(self, task: tf_config.Task, command: Sequence[str],
+  def start(self, task: cluster_config.Task, command: Sequence[str],
             cluster: Mapping[str, Sequence[str]],
             environment: Optional[Mapping[str, str]] = None) -> Role:
     """Starts one role.
@@ -189,7 +189,7 @@ class LocalCluster:
     env = {**os.environ, **(environment or {})}
     env.pop('TF_CONFIG', None)
     if cluster:
-      env['TF_CONFIG'] = tf_config.encode(cluster, task)
+      env['TF_CONFIG'] = cluster_config.encode(cluster, task)
     marks = [os.environ.get(guard.MARK_VARIABLE), self._mark]
     env[guard.MARK_VARIABLE] = ','.join(filter(None, marks))
     role = Role(task, command, env,
@@ -247,7 +247,7 @@ class LocalCluster:
                 if role.task.type == 'ps'])
 
   def check(self) -> None:
-    """Looks after each process once; see `wait` for what it raises and when."""
+    """Looks after each process once; raises as `wait` does."""
     self._interrupts.raise_if_any()
     if self._guard.poll() is not None:
       self._start_guard()
@@ -256,7 +256,7 @@ class LocalCluster:
         self._handle_end(role)
 
   def end(self, grace_secs: float = _GRACE_SECS) -> None:
-    """Ends every process that still runs, and all that they have started.
+    """Ends every process that still runs, and its children.
 
     Args:
       grace_secs: How long a process has between SIGTERM and SIGKILL. A signal

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three model_fns as Estimator users write them, with plain v1 optimizers.
 
-Nothing here knows of tfplugin: a wrapper comes in through `params['optimizer']`
-and `params['variable_scope']`, a strategy or a decorator from outside.
+Nothing here knows of tfplugin: a decorator or a strategy comes from outside.
 
 Params:
-  num_classes: how many digits or words there are.
+  num_classes: the number of digits or words.
   optimizer: a function of no argument that makes the optimizer.
-  variable_scope: a function of no argument that makes the context in which the
-    model's variables are created.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -26,22 +26,20 @@ _IMAGE_SIDE = 8
 
 def mlp(features, labels, mode, params):
   """Classifies images of digits, `[batch, 64]`, by two hidden layers."""
-  with params['variable_scope']():
-    hidden = tf.nn.relu(_dense(features, 128, 'hidden1'))
-    hidden = tf.nn.relu(_dense(hidden, 64, 'hidden2'))
-    logits = _dense(hidden, params['num_classes'], 'logits')
+  hidden = tf.nn.relu(_dense(features, 128, 'hidden1'))
+  hidden = tf.nn.relu(_dense(hidden, 64, 'hidden2'))
+  logits = _dense(hidden, params['num_classes'], 'logits')
   return _classifier_spec(logits, labels, mode, params)
 
 
 def cnn(features, labels, mode, params):
   """Classifies images of digits, `[batch, 64]`, by two convolutions."""
   images = tf.reshape(features, [-1, _IMAGE_SIDE, _IMAGE_SIDE, 1])
-  with params['variable_scope']():
-    hidden = tf.nn.relu(_convolution(images, 16, 'convolution1'))
-    hidden = tf.nn.max_pool2d(hidden, 2, 2, 'SAME')
-    hidden = tf.nn.relu(_convolution(hidden, 32, 'convolution2'))
-    hidden = tf.reshape(hidden, [-1, (_IMAGE_SIDE // 2)**2 * 32])
-    logits = _dense(hidden, params['num_classes'], 'logits')
+  hidden = tf.nn.relu(_convolution(images, 16, 'convolution1'))
+  hidden = tf.nn.max_pool2d(hidden, 2, 2, 'SAME')
+  hidden = tf.nn.relu(_convolution(hidden, 32, 'convolution2'))
+  hidden = tf.reshape(hidden, [-1, (_IMAGE_SIDE // 2)**2 * 32])
+  logits = _dense(hidden, params['num_classes'], 'logits')
   return _classifier_spec(logits, labels, mode, params)
 
 
@@ -52,11 +50,10 @@ def embedding(features, labels, mode, params):
   how often the true neighbour scores higher than the neighbour of another pair.
   """
   num_words = params['num_classes']
-  with params['variable_scope']():
-    table, context = (
-        tf1.get_variable(name, [num_words, _WORD_DIMENSIONS],
-                         initializer=tf1.random_uniform_initializer(-0.1, 0.1))
-        for name in EMBEDDING_TABLES)
+  table, context = (
+      tf1.get_variable(name, [num_words, _WORD_DIMENSIONS],
+                       initializer=tf1.random_uniform_initializer(-0.1, 0.1))
+      for name in EMBEDDING_TABLES)
   words = tf.nn.embedding_lookup(table, features)
   if mode == tf.estimator.ModeKeys.PREDICT:
     return tf.estimator.EstimatorSpec(mode, predictions={'vectors': words})
@@ -75,7 +72,43 @@ def embedding(features, labels, mode, params):
   return _spec(mode, loss, metrics, params)
 
 
-MODEL_FNS = {'mlp': mlp, 'cnn': cnn, 'embedding': embedding}
+class Model(NamedTuple):
+  """A model, and the settings with which it learns well.
+
+  Attributes:
+    model_fn: The function; see the module for its `params`.
+    clip_rules: For variable clipping: the weights that lead into one unit, or
+      the vector of one word.
+    optimizer: One of `OPTIMIZERS`.
+    learning_rate: Of the optimizer.
+    batch_size: Rows per step of each worker.
+    steps: The global step to train to.
+  """
+
+  model_fn: Callable
+  clip_rules: dict
+  optimizer: str
+  learning_rate: float
+  batch_size: int
+  steps: int
+
+
+MODELS = {
+    'mlp': Model(mlp, {r'/kernel': 0}, 'adam', 2e-3, 32, 5000),
+    'cnn': Model(
+        cnn, {r'^convolution\d/kernel': (0, 1, 2), r'^logits/kernel': 0},
+        'adam', 2e-3, 32, 3000),
+    'embedding': Model(
+        embedding, {r'^(embedding|context)': 1}, 'adagrad', 0.5, 256, 5000),
+}
+
+# Each makes an optimizer of a learning rate.
+OPTIMIZERS = {
+    'adagrad': tf1.train.AdagradOptimizer,
+    'adam': tf1.train.AdamOptimizer,
+    'momentum': lambda rate: tf1.train.MomentumOptimizer(rate, 0.9),
+    'sgd': tf1.train.GradientDescentOptimizer,
+}
 
 
 def _sampled_loss(words, near, labels, context, num_words):

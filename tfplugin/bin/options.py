@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the main job is told: one value that every process of it shares."""
+"""The settings of the main job: one value that all its processes share."""
 
 from __future__ import annotations
 
@@ -12,33 +12,10 @@ import pathlib
 from typing import Optional
 from typing import Union
 
-WRAPPERS = ('elastic_average', 'drop_stale', 'variable_clipping', 'tower',
-            'cross_shard', 'none')
-STRATEGIES = WRAPPERS
-# These split the work over devices of one process; no cluster is started.
-_ONE_PROCESS = ('tower', 'cross_shard')
-# These need a place that all the processes share.
-_NEED_PS = ('elastic_average', 'drop_stale')
-OPTIMIZERS = ('adagrad', 'adam', 'momentum', 'sgd')
+from tfplugin.bin import models
+from tfplugin.bin import techniques
 
 FILE_NAME = 'train_options.json'
-
-
-@dataclasses.dataclass(frozen=True)
-class ModelDefaults:
-  """What a model needs to learn well when nothing else is asked for."""
-
-  optimizer: str
-  learning_rate: float
-  batch_size: int
-  steps: int
-
-
-MODELS = {
-    'mlp': ModelDefaults('adam', 2e-3, 32, 5000),
-    'cnn': ModelDefaults('adam', 2e-3, 32, 3000),
-    'embedding': ModelDefaults('adagrad', 0.5, 256, 5000),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,10 +24,10 @@ class TrainOptions:
 
   Attributes:
     model_dir: Where checkpoints, events, logs and the figure go.
-    wrapper: One of `WRAPPERS`, put around the optimizer. None:
+    wrapper: One of `techniques.TECHNIQUES`, put around the model_fn. None:
       elastic_average, or none with a strategy.
-    strategy: One of `STRATEGIES`, under which the plain model_fn runs.
-    model: One of `MODELS`.
+    strategy: Likewise, under which the plain model_fn runs.
+    model: One of `models.MODELS`.
     workers: How many workers train besides the chief, which trains too. None:
       1, or 0 for a wrapper that runs in one process.
     ps: How many parameter servers. None: 1 if there are workers or the wrapper
@@ -58,7 +35,7 @@ class TrainOptions:
     evaluator: Whether a process of its own evaluates each checkpoint.
     steps: The global step to train to. None: the model's default.
     batch_size: Rows per step of each worker. None: the model's default.
-    optimizer: One of `OPTIMIZERS`. None: the model's default.
+    optimizer: One of `models.OPTIMIZERS`. None: the model's default.
     learning_rate: None: the model's default.
     data_file: The training data. Empty: the data that come with tfplugin.
     communication_period: Elastic: local steps between two communications.
@@ -105,17 +82,17 @@ class TrainOptions:
     _check_choice('model_dir', self.model_dir, None)
     self._default(
         'wrapper', 'elastic_average' if self.strategy == 'none' else 'none')
-    _check_choice('wrapper', self.wrapper, WRAPPERS)
-    _check_choice('strategy', self.strategy, STRATEGIES)
-    _check_choice('model', self.model, MODELS)
+    _check_choice('wrapper', self.wrapper, techniques.TECHNIQUES)
+    _check_choice('strategy', self.strategy, techniques.TECHNIQUES)
+    _check_choice('model', self.model, models.MODELS)
     self._check_one_technique()
-    defaults = MODELS[self.model]
+    defaults = models.MODELS[self.model]
     self._default('workers', 0 if self.has_devices else 1)
-    needs_ps = self.workers or self.technique in _NEED_PS
+    needs_ps = self.workers or self._technique.needs_ps
     self._default('ps', 1 if needs_ps and not self.has_devices else 0)
     for name in ('optimizer', 'learning_rate', 'batch_size', 'steps'):
       self._default(name, getattr(defaults, name))
-    _check_choice('optimizer', self.optimizer, OPTIMIZERS)
+    _check_choice('optimizer', self.optimizer, models.OPTIMIZERS)
     self._check_numbers()
     self._check_cluster()
 
@@ -126,17 +103,21 @@ class TrainOptions:
 
   @property
   def technique(self) -> str:
-    """What trains, be it as a wrapper or as a strategy."""
+    """The technique of the run, be it as a wrapper or as a strategy."""
     return self.wrapper if self.strategy == 'none' else self.strategy
+
+  @property
+  def _technique(self) -> techniques.Technique:
+    return techniques.TECHNIQUES[self.technique]
 
   @property
   def has_devices(self) -> bool:
     """Whether the work is split over `devices` of one process."""
-    return self.technique in _ONE_PROCESS
+    return self._technique.has_devices
 
   @property
   def title(self) -> str:
-    """What runs, for people."""
+    """The run as people call it."""
     kind = 'wrapper' if self.strategy == 'none' else 'strategy'
     return f'{self.model} with {kind}={self.technique}'
 
@@ -184,7 +165,7 @@ class TrainOptions:
           f'`{self.technique}` runs on the devices of one process. '
           f'Received: workers={self.workers}, ps={self.ps}. Leave both out; '
           '`devices` says on how many devices it runs.')
-    if self.technique in _NEED_PS and not self.ps:
+    if self._technique.needs_ps and not self.ps:
       raise ValueError(f'`{self.technique}` needs a parameter server. '
                        'Received: ps=0. Set `ps` to 1 or more.')
     if self.workers and not self.ps:
@@ -199,10 +180,10 @@ class TrainOptions:
 
 
 def load(path: Union[str, os.PathLike]) -> TrainOptions:
-  """Reads what `TrainOptions.save` wrote.
+  """Reads the settings that `TrainOptions.save` wrote.
 
   Raises:
-    ValueError: it is not such a file.
+    ValueError: the file holds something else.
   """
   text = pathlib.Path(path).read_text()
   try:

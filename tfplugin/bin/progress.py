@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The one line that says where a run is."""
+"""The progress line: the step, the speed and the figures of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RATE_WINDOW_SECS = 3.0
 
 
 class Progress:
-  """Shows step, speed, loss and what the wrapper does; a context manager."""
+  """Shows step, speed, loss and figures in one line; a context manager."""
 
   def __init__(self, steps: int):
     """Prepares the line.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The table at the end of a run."""
+"""The result of a run, read from its files, and the table that shows it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Optional
 
+import numpy as np
+import tensorflow as tf
+
+from tfplugin.bin import checkpoints
+from tfplugin.bin import curves
+from tfplugin.bin import models
+from tfplugin.bin import options as options_lib
+from tfplugin.bin import run_files
 from tfplugin.bin import status
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """What a run came to.
+  """The result of a run.
 
   Attributes:
-    title: What ran.
+    title: The run as people call it.
     accuracy: On the held-out rows at the end; None without an evaluation.
     first_step: The global step at which the run began.
     last_step: The global step at which it ended.
@@ -25,8 +33,8 @@ class Result:
       step.
     start_secs: How long each role took from the start to its first step.
     lost: How each worker that was lost ended, by name.
-    figures: What the wrapper did, by name.
-    files: Where the files are, by what they are.
+    figures: The figures of the technique, by name.
+    files: The paths of the files, by their kind.
   """
 
   title: str
@@ -41,8 +49,43 @@ class Result:
   files: Mapping[str, str]
 
 
+def read_result(options: options_lib.TrainOptions,
+                roles: Mapping[str, Optional[status.Status]],
+                lost: Mapping[str, str], start: float, wall_secs: float,
+                first_step: int) -> Result:
+  """Returns the result of a run that has ended; draws its curves.
+
+  Args:
+    options: The settings of the run.
+    roles: See `Result`.
+    lost: See `Result`.
+    start: When the run began, in seconds since the epoch.
+    wall_secs: See `Result`.
+    first_step: See `Result`.
+  """
+  known = [s for s in roles.values() if s is not None]
+  last_step = checkpoints.global_step(options.model_dir)
+  return Result(
+      title=options.title,
+      accuracy=_accuracy(options, first_step, last_step),
+      first_step=first_step,
+      last_step=last_step,
+      wall_secs=wall_secs,
+      roles=roles,
+      start_secs={name: s.first_step_time - start
+                  for name, s in roles.items() if s is not None},
+      lost=lost,
+      figures={**status.combine(known), **_norms(options)},
+      files={
+          'checkpoint': tf.train.latest_checkpoint(options.model_dir),
+          'TensorBoard': f'tensorboard --logdir {options.model_dir}',
+          'logs': str(run_files.log_dir(options.model_dir)),
+          'curves': str(curves.draw(options.model_dir, options.title)),
+      })
+
+
 def rows(result: Result) -> list[tuple[str, str]]:
-  """Returns the table's rows: what, and how much."""
+  """Returns the table's rows, each a name and a value."""
   accuracy = ('not evaluated' if result.accuracy is None
               else f'{result.accuracy:.2%} of the held-out rows')
   steps = f'{result.last_step}'
@@ -82,3 +125,29 @@ def _role(name: str, last: Optional[status.Status], result: Result) -> str:
   if name in result.lost:
     text += f'; lost: it {result.lost[name]}'
   return text
+
+
+def _accuracy(options: options_lib.TrainOptions, first_step: int,
+              last_step: int) -> Optional[float]:
+  """Returns the accuracy at the end of this run, if that was evaluated.
+
+  Without an evaluator there may be one of an earlier run.
+  """
+  curve = curves.read(run_files.eval_dir(options.model_dir), 'accuracy')
+  end_steps = range(max(options.steps, first_step), last_step + 1)
+  accuracies = [value for step, value in zip(*curve) if step in end_steps]
+  return accuracies[-1] if accuracies else None
+
+
+def _norms(options: options_lib.TrainOptions) -> dict[str, float]:
+  """Returns the largest row norm of each embedding table, if there are any."""
+  if options.model != 'embedding':
+    return {}
+  reader = tf.train.load_checkpoint(options.model_dir)
+  return {
+      f'largest row norm of {name} (bound {options.max_norm:g})'
+      if options.technique == 'variable_clipping' else
+      f'largest row norm of {name}':
+          float(np.linalg.norm(reader.get_tensor(name), axis=1).max())
+      for name in models.EMBEDDING_TABLES
+  }

@@ -10,14 +10,14 @@ file and the TF_CONFIG of each:
 
 from __future__ import annotations
 
-import os
 import sys
 
 import tensorflow as tf
 
 from tfplugin.bin import experiment
 from tfplugin.bin import options as options_lib
-from tfplugin.bin import tf_config
+from tfplugin.bin import ports
+from tfplugin.distribute import cluster_task
 from tfplugin.estimator import cluster_training
 
 _USAGE = 'Usage: python -m tfplugin.bin.role MODEL_DIR/train_options.json'
@@ -36,9 +36,7 @@ def main(argv: list[str]) -> None:
   """
   if len(argv) != 2:
     raise SystemExit(f'{_USAGE}. Received: {argv[1:]}')
-  cluster, task = tf_config.decode(os.environ.get('TF_CONFIG', ''))
-  if task is not None:
-    tf_config.check_own_port(cluster, task)
+  ports.check_own_port(cluster_task.from_environment())
   tf.get_logger().setLevel('INFO')
   options = options_lib.load(argv[1])
   parts = experiment.make_experiment(options)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the files of a run are in its model_dir."""
+"""The places of a run's files in its model_dir."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Union
 
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 
 PathLike = Union[str, os.PathLike]
 
@@ -23,12 +23,12 @@ def log_dir(model_dir: PathLike) -> pathlib.Path:
 
 
 def status_dir(model_dir: PathLike) -> pathlib.Path:
-  """Returns the directory in which the roles say where they are."""
+  """Returns the directory of the status files, one for each role."""
   return pathlib.Path(model_dir) / 'status'
 
 
-def status_path(model_dir: PathLike, task: tf_config.Task) -> pathlib.Path:
-  """Returns the file in which `task` says where it is."""
+def status_path(model_dir: PathLike, task: cluster_config.Task) -> pathlib.Path:
+  """Returns the status file of `task`."""
   return status_dir(model_dir) / f'{task.type}-{task.index}.jsonl'
 
 
@@ -46,11 +46,11 @@ def make_dir(argument: str, path: PathLike) -> None:
   """Makes a directory unless it is there.
 
   Args:
-    argument: What the user gave that the directory is, or is in.
+    argument: The user's argument that the directory is, or is in.
     path: The directory.
 
   Raises:
-    ValueError: it cannot be made, or not be written to.
+    ValueError: the directory cannot be made, or not be written to.
   """
   try:
     os.makedirs(path, exist_ok=True)
@@ -69,10 +69,10 @@ def reserved(model_dir: PathLike) -> Iterator[None]:
     model_dir: The directory, which need not exist.
 
   Yields:
-    Nothing. Where the roles of an earlier run were is forgotten then.
+    Nothing. The status files of an earlier run are gone then.
 
   Raises:
-    ValueError: it cannot be written to.
+    ValueError: the directory cannot be written to.
     RuntimeError: another run is in it.
   """
   statuses = status_dir(model_dir)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How a role tells the launcher where it is: lines of JSON in a file."""
+"""A role's status, told to the launcher by lines of JSON in a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVERY_SECS = 0.5
 
 
 class Status(NamedTuple):
-  """One line: where a role was at some moment.
+  """One line: the state of a role at some moment.
 
   Attributes:
     time: Seconds since the epoch.
@@ -31,8 +31,8 @@ class Status(NamedTuple):
     global_step: The step of the whole run.
     local_steps: Steps that this role has made in this run.
     loss: The loss of its last batch.
-    figures: What the wrapper does, by name.
-    counts: What it has done, by name; those of all roles add up.
+    figures: The figures of the technique, by name.
+    counts: Its counts, by name; the counts of all roles add up.
   """
 
   time: float
@@ -54,7 +54,7 @@ class StatusHook(tf1.train.SessionRunHook):
     """Prepares the file.
 
     Args:
-      path: The file; what an earlier run wrote is overwritten.
+      path: The file; an earlier run's lines are overwritten.
       loss: Scalar tensor.
       figures: Scalar tensors by the name under which they are shown.
       counts: Likewise, where the sum over the roles is shown; or functions
@@ -128,12 +128,12 @@ def read_last(path: Union[str, os.PathLike]) -> Optional[Status]:
     lines = pathlib.Path(path).read_text().split('\n')
   except FileNotFoundError:
     return None
-  # What follows the last newline is a line that is just being written.
+  # After the last newline comes a line that is just being written.
   return Status(**json.loads(lines[-2])) if len(lines) > 1 else None
 
 
 def combine(statuses: Iterable[Status]) -> dict[str, float]:
-  """Returns what the wrapper does and has done in all the roles.
+  """Returns the figures and counts of all the roles together.
 
   Args:
     statuses: The last status of each role that has begun.

@@ -11,20 +11,23 @@ from absl import app
 from absl import flags
 
 from tfplugin.bin import failures
+from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import report
+from tfplugin.bin import techniques
 from tfplugin.bin import train_lib
 
 _int, _float, _bool = (flags.DEFINE_integer, flags.DEFINE_float,
                        flags.DEFINE_bool)
+_TECHNIQUES = list(techniques.TECHNIQUES)
 # Each flag sets the field of `TrainOptions` of the same name.
 _OPTIONS = (
-    flags.DEFINE_enum('wrapper', None, options_lib.WRAPPERS, 'What is put '
-                      'around the optimizer. Default: elastic_average, or '
-                      'none with a strategy.'),
-    flags.DEFINE_enum('strategy', 'none', options_lib.STRATEGIES, 'What the '
-                      'model, with a plain optimizer, runs under.'),
-    flags.DEFINE_enum('model', 'mlp', list(options_lib.MODELS), 'mlp and cnn '
+    flags.DEFINE_enum('wrapper', None, _TECHNIQUES, 'What is put around the '
+                      'model_fn. Default: elastic_average, or none with a '
+                      'strategy.'),
+    flags.DEFINE_enum('strategy', 'none', _TECHNIQUES, 'What the model, with '
+                      'a plain optimizer, runs under.'),
+    flags.DEFINE_enum('model', 'mlp', list(models.MODELS), 'mlp and cnn '
                       'classify digits; embedding learns word vectors.'),
     _int('workers', None, 'Worker processes besides the chief, which trains '
          'too: 1 makes two that train. Default: 1; tower and cross_shard: 0.'),
@@ -35,7 +38,7 @@ _OPTIONS = (
     flags.DEFINE_string('model_dir', None, 'Where checkpoints, events, logs '
                         'and curves go. Default: a new one under runs/.'),
     _int('batch_size', None, 'Rows per step of each worker.'),
-    flags.DEFINE_enum('optimizer', None, options_lib.OPTIMIZERS,
+    flags.DEFINE_enum('optimizer', None, list(models.OPTIMIZERS),
                       'The optimizer inside the wrapper.'),
     _float('learning_rate', None, 'Its learning rate.'),
     flags.DEFINE_string('data_file', '', 'Your own digits (csv) or text.'),

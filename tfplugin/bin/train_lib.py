@@ -1,9 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The main job: trains on a cluster of processes and says what came of it."""
+"""The main job: trains on a cluster of processes and returns the result."""
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import sys
@@ -13,22 +14,20 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Optional
 
-import numpy as np
 import tensorflow as tf
 
 from tfplugin.bin import checkpoints
-from tfplugin.bin import curves
-from tfplugin.bin import events
-from tfplugin.bin import extras
+from tfplugin.bin import experiment
+from tfplugin.bin import failures
 from tfplugin.bin import local_cluster
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
+from tfplugin.bin import ports
 from tfplugin.bin import progress as progress_lib
 from tfplugin.bin import report
-from tfplugin.bin import resumption
 from tfplugin.bin import run_files
 from tfplugin.bin import status
-from tfplugin.bin import tf_config
+from tfplugin.distribute import cluster_config
 from tfplugin.hooks import finish_board
 
 # Ample for a ps to see that all is done and leave.
@@ -36,7 +35,7 @@ _PS_LIMIT_SECS = 15.0
 
 
 def train(options: options_lib.TrainOptions) -> report.Result:
-  """Trains, showing progress, and returns what came of it.
+  """Trains, showing progress, and returns the result.
 
   A checkpoint in `model_dir` that has the steps already is only evaluated.
 
@@ -52,29 +51,32 @@ def train(options: options_lib.TrainOptions) -> report.Result:
       role died that cannot be spared.
     KeyboardInterrupt: the user ended it. No process is left in any case.
   """
-  extras.check_installed()
-  first_step = resumption.check_input(options)
+  failures.check_installed()
+  first_step = check_input(options)
   is_done = first_step >= options.steps
   # A single process that has nothing to train would not evaluate either.
   cluster = ({} if options.is_local and not is_done else
-             tf_config.make_cluster(options.workers, options.ps))
+             ports.make_cluster(options.workers, options.ps))
   tasks = _tasks(options, cluster, is_done)
   with run_files.reserved(options.model_dir):
     options.save()
     start = time.time()
     with progress_lib.Progress(options.steps) as progress:
       lost = _run_cluster(options, cluster, tasks, progress)
-    return _result(options, tasks, lost, start, first_step)
+    wall_secs = time.time() - start
+    return report.read_result(options, _statuses(options, tasks), lost, start,
+                              wall_secs, first_step)
 
 
 def _tasks(options: options_lib.TrainOptions,
            cluster: Mapping[str, list[str]],
-           is_done: bool) -> list[tf_config.Task]:
+           is_done: bool) -> list[cluster_config.Task]:
   """Returns the tasks to start."""
   if not cluster:
     # It evaluates each checkpoint itself.
-    return [tf_config.Task('chief', 0)]
-  tasks = tf_config.tasks_of(cluster, options.evaluator or options.is_local)
+    return [cluster_config.Task('chief', 0)]
+  tasks = cluster_config.tasks_of(cluster,
+                                  options.evaluator or options.is_local)
   if is_done:
     return [task for task in tasks if task.type == 'evaluator']
   return tasks
@@ -82,7 +84,7 @@ def _tasks(options: options_lib.TrainOptions,
 
 def _run_cluster(options: options_lib.TrainOptions,
                  cluster: Mapping[str, list[str]],
-                 tasks: Sequence[tf_config.Task],
+                 tasks: Sequence[cluster_config.Task],
                  progress: progress_lib.Progress) -> dict[str, str]:
   """Runs the processes to their end; returns how each lost one ended."""
 
@@ -122,7 +124,7 @@ def _environment() -> dict[str, str]:
 
 
 def _statuses(options: options_lib.TrainOptions,
-              tasks: Sequence[tf_config.Task]
+              tasks: Sequence[cluster_config.Task]
              ) -> dict[str, Optional[status.Status]]:
   """Returns the last status of each task that trains."""
   return {
@@ -132,47 +134,41 @@ def _statuses(options: options_lib.TrainOptions,
   }
 
 
-def _result(options: options_lib.TrainOptions, tasks: Sequence[tf_config.Task],
-            lost: Mapping[str, str], start: float,
-            first_step: int) -> report.Result:
-  wall_secs = time.time() - start
-  statuses = _statuses(options, tasks)
-  known = [s for s in statuses.values() if s is not None]
-  eval_dir = run_files.eval_dir(options.model_dir)
-  last_step = checkpoints.global_step(options.model_dir)
-  # Of the end of this run: without an evaluator there may be earlier ones.
-  end_steps = range(max(options.steps, first_step), last_step + 1)
-  accuracies = [
-      value for step, value in zip(*events.read_curve(eval_dir, 'accuracy'))
-      if step in end_steps]
-  return report.Result(
-      title=options.title,
-      accuracy=accuracies[-1] if accuracies else None,
-      first_step=first_step,
-      last_step=last_step,
-      wall_secs=wall_secs,
-      roles=statuses,
-      start_secs={name: s.first_step_time - start
-                  for name, s in statuses.items() if s is not None},
-      lost=lost,
-      figures={**status.combine(known), **_norms(options)},
-      files={
-          'checkpoint': tf.train.latest_checkpoint(options.model_dir),
-          'TensorBoard': f'tensorboard --logdir {options.model_dir}',
-          'logs': str(run_files.log_dir(options.model_dir)),
-          'curves': str(curves.draw(options.model_dir, options.title)),
-      })
+def check_input(options: options_lib.TrainOptions) -> int:
+  """Checks data and model_dir before anything is started or written.
+
+  Args:
+    options: The settings of the run.
+
+  Returns:
+    The global step of the checkpoint that is there; 0 without one.
+
+  Raises:
+    ValueError: the data are damaged, or the checkpoint is corrupt, belongs to
+      another model, or lacks variables of the optimizer.
+  """
+  data = experiment.load_data(options)
+  shapes = functools.partial(
+      checkpoints.variable_shapes, models.MODELS[options.model].model_fn,
+      data.test.inputs[:1], data.test.labels[:1],
+      params=experiment.make_params(options, data))
+  step = checkpoints.check_model_dir(
+      options.model_dir, shapes(tf.estimator.ModeKeys.EVAL))
+  if step is None:
+    return 0
+  earlier = _earlier(options)
+  if step < options.steps:
+    checkpoints.check_training_state(
+        options.model_dir,
+        # Every technique saves what the plain model does, by the same names.
+        shapes(tf.estimator.ModeKeys.TRAIN),
+        f'{options.title} and {options.optimizer}',
+        f'{earlier.title} and {earlier.optimizer}' if earlier else '')
+  return step
 
 
-def _norms(options: options_lib.TrainOptions) -> dict[str, float]:
-  """Returns the largest row norm of each embedding table, if there are any."""
-  if options.model != 'embedding':
-    return {}
-  reader = tf.train.load_checkpoint(options.model_dir)
-  return {
-      f'largest row norm of {name} (bound {options.max_norm:g})'
-      if options.technique == 'variable_clipping' else
-      f'largest row norm of {name}':
-          float(np.linalg.norm(reader.get_tensor(name), axis=1).max())
-      for name in models.EMBEDDING_TABLES
-  }
+def _earlier(options: options_lib.TrainOptions
+            ) -> Optional[options_lib.TrainOptions]:
+  """Returns the settings of the run that was in model_dir before."""
+  settings = pathlib.Path(options.model_dir) / options_lib.FILE_NAME
+  return options_lib.load(settings) if settings.exists() else None

@@ -96,7 +96,7 @@ def train(options: TpuOptions) -> dict[str, Any]:
   Raises:
     ValueError: The shards do not divide a batch size, the held-out rows do not
       fill one batch, the data are damaged, or the model_dir cannot be written
-      to or has a checkpoint that is corrupt or that of another model.
+      to or has a checkpoint that is corrupt or belongs to another model.
   """
   split = datasets.load_digits(options.data_file)
   eval_steps = len(split.test.labels) // options.eval_batch_size

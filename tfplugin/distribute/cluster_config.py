@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `TF_CONFIG` says of the cluster and of this process, read and checked.
+"""`TF_CONFIG`, the description of cluster and task: written, read and checked.
 
-TensorFlow takes it as it is: what is wrong with it shows up somewhere else, as
-an error of the JSON parser or as a process that trains alone.
+TensorFlow takes it as it is: a mistake shows up somewhere else, as an error of
+the JSON parser or as a process that trains alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Task(NamedTuple):
 
   @property
   def name(self) -> str:
-    """What logs, tables and errors call it, e.g. `worker:1`."""
+    """The task as logs, tables and errors call it, e.g. `worker:1`."""
     return f'{self.type}:{self.index}'
 
 
@@ -60,8 +60,8 @@ def decode(value: str) -> tuple[dict[str, list[str]], Optional[Task]]:
     The cluster and the task; `({}, None)` for an empty value.
 
   Raises:
-    ValueError: it is not JSON, not an object, or lacks the task, or the task is
-      not one of the cluster.
+    ValueError: the value is not JSON, not an object, or lacks the task, or the
+      task is not one of the cluster.
   """
   if not value.strip():
     return {}, None
@@ -79,13 +79,18 @@ def decode(value: str) -> tuple[dict[str, list[str]], Optional[Task]]:
   return cluster, _checked_task(config.get('task'), cluster, value)
 
 
+def read() -> tuple[dict[str, list[str]], Optional[Task]]:
+  """Reads and checks the `TF_CONFIG` of this process; see `decode`."""
+  return decode(os.environ.get('TF_CONFIG', ''))
+
+
 def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
   """Returns TensorFlow's resolver of the environment's `TF_CONFIG`.
 
   Raises:
     ValueError: as `decode`.
   """
-  decode(os.environ.get('TF_CONFIG', ''))
+  read()
   return tf.distribute.cluster_resolver.TFConfigClusterResolver()
 
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import keras_sessions
 from tfplugin.distribute import one_strategy
 from tfplugin.distribute import prompt_start
@@ -28,6 +29,14 @@ class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
   Every assignment to the global step passes `_update`, be it an optimizer's or
   the model_fn's own.
   """
+
+  @property
+  def task(self) -> cluster_task.ClusterTask:
+    """The task of this process, in the cluster of the resolver."""
+    if not self._cluster_spec:
+      return cluster_task.ClusterTask()
+    return cluster_task.ClusterTask(
+        self._cluster_spec, self._task_type, self._task_id)
 
   def _create_variable(self, next_creator, **kwargs):
     if is_global_step(kwargs):
@@ -237,32 +246,3 @@ def resolver_or_default(
         f'where variables are. Received: the jobs {", ".join(cluster.jobs)}. '
         'Add a `ps`, or use `tfplugin.distribute.CrossShardStrategy`.')
   return cluster_resolver
-
-
-def count_workers(cluster_spec: tf.train.ClusterSpec) -> int:
-  """The number of tasks in `cluster_spec` that train, at least 1.
-
-  Args:
-    cluster_spec: A cluster; an empty one is a single process.
-  """
-  jobs = cluster_spec.as_dict() if cluster_spec else {}
-  return max(1, sum(len(jobs.get(job, ()))
-                    for job in ('chief', 'master', 'worker')))
-
-
-def worker_index(cluster_spec: tf.train.ClusterSpec, task_type: str,
-                 task_id: int) -> int:
-  """The number of a task among those that train; the chief's is 0.
-
-  Args:
-    cluster_spec: The cluster.
-    task_type: The job of the task.
-    task_id: Its index within the job.
-  """
-  index = task_id
-  for job in ('chief', 'master', 'worker'):
-    if job == task_type:
-      return index
-    index += len(cluster_spec.as_dict().get(job, ()))
-  raise ValueError(f'`task_type` must be one that trains. '
-                   f'Received: {task_type!r}')

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tfplugin.estimator import cluster_task
+from tfplugin.distribute import cluster_task
 from tfplugin.estimator import last_save_listener
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import parameter_server
@@ -22,8 +22,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
                        finish_limit_secs: float = 120.0):
   """Runs this process's part of the work, as TensorFlow's function does.
 
-  Called in every process with the same arguments. What each role does beyond
-  `tf.estimator.train_and_evaluate`:
+  Called in every process with the same arguments. Beyond
+  `tf.estimator.train_and_evaluate` each role does this:
 
     worker: begins as soon as the chief has initialised the variables, where it
       would otherwise look every 30 s; reports its end to the parameter servers.
@@ -47,7 +47,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       seconds.
 
   Returns:
-    What `tf.estimator.train_and_evaluate` returns: metrics and exports of a
+    The result of `tf.estimator.train_and_evaluate`: metrics and exports of a
     single process, None in a cluster.
 
   Raises:
@@ -74,24 +74,23 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   Differences from tf.contrib: there a ps never ended, the chief left before its
   workers, and a worker that lost the race for the start lost 30 s.
   """
-  task = cluster_task.task_of(estimator.config)
-  if task.task_type == 'ps':
-    parameter_server.run_parameter_server(task)
+  config = estimator.config
+  task = cluster_task.from_config(config)
+  if task.job == 'ps':
+    parameter_server.run_parameter_server(config)
     return None
-  if task.task_type == 'worker':
-    hook = wait_for_chief_hook.WaitForChiefHook(task, start_limit_secs)
+  if task.job == 'worker':
+    hook = wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs)
     train_spec = train_spec._replace(hooks=(hook, *train_spec.hooks))
-  awaits = task.task_type == 'chief' and task.num_ps_replicas
-  if awaits and _saves(estimator.config):
+  if task.job == 'chief' and task.num_ps and _saves(config):
     listener = last_save_listener.LastSaveListener(
         task, train_spec.max_steps, finish_limit_secs / 2)
     train_spec = train_spec._replace(
         saving_listeners=(*train_spec.saving_listeners, listener))
   result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
-  if task.task_type in ('chief', 'worker') and task.num_ps_replicas:
+  if task.job in ('chief', 'worker') and task.num_ps:
     wait_for_workers_hook.wait_for_workers(task, finish_limit_secs)
-    finish_board.report_finished(
-        task.cluster_spec, f'{task.task_type}:{task.task_id}')
+    finish_board.report_finished(task.cluster_spec, task.name)
   return result
 
 

@@ -11,6 +11,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import prompt_start
 from tfplugin.distribute.elastic import elastic_exchange
@@ -19,7 +20,6 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import start_barrier
 from tfplugin.estimator import decorator_stack
-from tfplugin.estimator import elastic_worker
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
 from tfplugin.ops import elastic
@@ -160,8 +160,7 @@ def _train(call: model_fn_lib.ModelFnCall,
         'two, or use `tfplugin.distribute.ElasticAverageStrategy` alone.')
   name = decorator_stack.ELASTIC
   model = _ElasticModel(
-      settings, elastic_worker.worker_of(call.config, settings.num_worker),
-      use_locking)
+      settings, _task_of(call.config, settings.num_worker), use_locking)
   interception = optimizer_interception.Interception(
       model.wrap, elastic_average_lib.ElasticAverageOptimizer)
   with interception.active(), model.scope.scope():
@@ -176,16 +175,42 @@ def _train(call: model_fn_lib.ModelFnCall,
   return model.complete(spec, interception.wrappers)
 
 
+def _task_of(config: Any, num_worker: Optional[int],
+             ) -> cluster_task.ClusterTask:
+  """Returns the task that builds the model.
+
+  Args:
+    config: The RunConfig; None is a single process.
+    num_worker: How many workers the user says there are, or None.
+
+  Raises:
+    ValueError: There are workers and no parameter server, or more workers than
+      the user says.
+  """
+  task = cluster_task.from_config(config)
+  if not task.is_alone and not task.num_ps:
+    raise ValueError(
+        '`elastic_average` needs a parameter server for the centre where there '
+        f'is a cluster. Received: {task.cluster_spec.as_dict()}. Add the job '
+        '`ps` to TF_CONFIG.')
+  if num_worker is not None and num_worker < task.num_workers:
+    raise ValueError(
+        '`num_worker` must be at least the number of workers of the cluster, '
+        f'the chief included. Received: {num_worker} with {task.num_workers} '
+        'in the cluster. Leave it out.')
+  return task
+
+
 class _ElasticModel:
   """The variables and the exchange of one model_fn that is being built."""
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
-               worker: elastic_worker.Worker, use_locking: bool):
+               task: cluster_task.ClusterTask, use_locking: bool):
     self.settings = settings
-    self._worker = worker
+    self._task = task
     self._use_locking = use_locking
     self.scope = elastic_scope.CopyScope(
-        worker.device, settings.statistics, worker.is_chief)
+        task.device, settings.statistics, task.is_chief)
     self.global_steps = []
 
   def wrap(self, optimizer: tf1.train.Optimizer) -> _ElasticUpdates:
@@ -193,28 +218,29 @@ class _ElasticModel:
     rho = self.settings.rho
     if rho is None:
       rho = elastic_settings.default_rho(
-          self.settings.rate(self._worker.num_worker), optimizer)
+          self.settings.rate(self._task.num_workers), optimizer)
     return _ElasticUpdates(optimizer, self, rho)
 
   @functools.cached_property
   def exchange(self) -> elastic_exchange.Exchange:
     """The exchange of the graph; a model_fn with its own has none."""
-    worker, barrier = self._worker, None
+    task, barrier = self._task, None
     with tf.init_scope():
       if self.settings.synchronous:
         # The first centre of every worker's graph is on the same server.
         barrier = start_barrier.StartBarrier(
-            worker.num_worker, self.scope.pairs[0].center.device)
+            self.settings.num_worker or task.num_workers,
+            self.scope.pairs[0].center.device)
       return elastic_exchange.Exchange(
-          self.settings, self.settings.rate(worker.num_worker),
-          elastic_start.create_local_step(worker.device, barrier, worker.index),
-          self._use_locking)
+          self.settings, self.settings.rate(task.num_workers),
+          elastic_start.create_local_step(
+              task.device, barrier, task.training_index), self._use_locking)
 
   def complete(self, spec: Any, optimizers: list[tf1.train.Optimizer]) -> Any:
     """Returns `spec`, whose train_op ends with the exchange."""
     self.exchange.add(*self.scope.pairs)
     train_op = self.exchange.finish([spec.train_op], self.global_steps)
-    if not self._worker.is_chief:
+    if not self._task.is_chief:
       prompt_start.add_ready_op()
     return spec._replace(
         train_op=train_op, scaffold=self._scaffold(spec.scaffold, optimizers))

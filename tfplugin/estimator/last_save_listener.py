@@ -8,7 +8,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.estimator import cluster_task
+from tfplugin.distribute import cluster_task
 from tfplugin.hooks import wait_for_workers_hook
 
 tf1 = tf.compat.v1
@@ -19,7 +19,7 @@ class LastSaveListener(tf1.train.CheckpointSaverListener):
 
   Saving takes no lock. A checkpoint that is written while workers train may
   hold a variable between its update and its clip, or lack the steps in flight;
-  the last one, which stays, is not to.
+  the last checkpoint, which stays, is not to.
 
   The wait can only be a delay. At its limit the checkpoint is saved all the
   same: the chief's session, in which a worker may be waiting for the chief,
@@ -31,7 +31,7 @@ class LastSaveListener(tf1.train.CheckpointSaverListener):
     """Prepares the wait; nothing waits but the chief.
 
     Args:
-      task: What this process is.
+      task: The task of this process.
       max_steps: The global step at which training ends; None if the input ends
         it, and then nothing waits.
       time_limit_secs: The limit in seconds, for all the saves together.

@@ -31,13 +31,6 @@ _ATTEMPT_MSECS = 5000
 POLL_SECS = 0.2
 
 
-def training_tasks(cluster_spec: tf.train.ClusterSpec) -> list[str]:
-  """Returns the names of the tasks that train, such as `worker:0`."""
-  return [f'{job}:{index}' for job in ('chief', 'master', 'worker')
-          if job in cluster_spec.jobs
-          for index in cluster_spec.task_indices(job)]
-
-
 def report_finished(cluster_spec: tf.train.ClusterSpec, task: str,
                     time_limit_secs: float = 30.0) -> None:
   """Writes `task` to the list of every parameter server.

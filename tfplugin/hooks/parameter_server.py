@@ -8,6 +8,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import cluster_task
 from tfplugin.hooks import finish_board
 
 tf1 = tf.compat.v1
@@ -32,24 +33,25 @@ def run_parameter_server(config: tf.estimator.RunConfig,
 
   Differences from tf.contrib: there a parameter server never ended.
   """
-  if config.task_type != 'ps':
+  task = cluster_task.from_config(config)
+  if task.job != 'ps':
     raise ValueError('`config` must describe a task of type `ps`. Received: '
-                     f'{config.task_type!r}. Call '
+                     f'{task.job!r}. Call '
                      '`tf.estimator.train_and_evaluate` in the others.')
   # Not the whole session_config: the server would add its device filters to
   # those of every session, which would then wait for tasks that have ended.
   gpu_options = config.session_config and config.session_config.gpu_options
   # The name keeps the server alive while this function waits.
   server = tf.distribute.Server(
-      config.cluster_spec,
+      task.cluster_spec,
       job_name='ps',
-      task_index=config.task_id,
+      task_index=task.index,
       config=tf1.ConfigProto(gpu_options=gpu_options),
       protocol=config.protocol)
   tf1.logging.info('Serving at %s until the work is done.', server.target)
   finish_board.wait_for_tasks(
-      config.cluster_spec,
-      finish_board.training_tasks(config.cluster_spec),
-      f'ps:{config.task_id}',
+      task.cluster_spec,
+      task.training_tasks,
+      task.name,
       time_limit_secs,
-      ps_index=config.task_id)
+      ps_index=task.index)

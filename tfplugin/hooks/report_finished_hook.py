@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.hooks import finish_board
 
@@ -46,12 +47,11 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
       ValueError: it is not positive, or not finite.
     """
     time_limit.check(time_limit_secs)
-    self._cluster_spec = config.cluster_spec
-    self._task = f'{config.task_type}:{config.task_id}'
+    self._task = cluster_task.from_config(config)
     self._time_limit_secs = time_limit_secs
 
   def end(self, session: tf1.Session) -> None:
     """Reports; see the class."""
     del session
-    finish_board.report_finished(self._cluster_spec, self._task,
+    finish_board.report_finished(self._task.cluster_spec, self._task.name,
                                  self._time_limit_secs)

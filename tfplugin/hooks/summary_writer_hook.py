@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The part that the summary hooks share: when to write, and where."""
+"""The common part of the summary hooks: when to write, and where."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ tf1 = tf.compat.v1
 class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
   """Fetches scalars with the training step and writes them for TensorBoard.
 
-  A subclass says which. The values of the last step are written at the end.
+  A subclass names the scalars. Those of the last step are written at the end.
   """
 
   def __init__(self, output_dir: str, every_n_steps: int = 100):
-    """Writes nothing yet.
+    """Prepares the writer.
 
     Args:
       output_dir: Where the event files go, such as the model_dir.

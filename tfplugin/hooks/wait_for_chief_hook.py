@@ -9,6 +9,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 
 tf1 = tf.compat.v1
@@ -22,8 +23,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
   TensorFlow's own wait looks every 30 s, with no way to say otherwise through
   an Estimator: a worker that loses the race against the chief by a moment
   begins half a minute late. This hook looks ten times a second and is done
-  before that wait begins. It does nothing in another task than a worker of a
-  cluster with parameter servers.
+  before that wait begins. Only a worker of a cluster with parameter servers
+  waits.
 
   Raises:
     TimeoutError: from `begin`, when the limit is reached; the message names the
@@ -53,15 +54,12 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       ValueError: it is not positive, or not finite.
     """
     time_limit.check(time_limit_secs)
-    self._task_type = config.task_type
-    self._task_id = config.task_id
-    self._master = config.master
-    self._has_ps = config.num_ps_replicas > 0
+    self._task = cluster_task.from_config(config)
     self._time_limit_secs = time_limit_secs
 
   def begin(self) -> None:
     """Waits; see the class."""
-    if self._task_type != 'worker' or not self._has_ps:
+    if self._task.job != 'worker' or not self._task.num_ps:
       return
     missing_names = tf1.report_uninitialized_variables(tf1.global_variables())
     start = time.monotonic()
@@ -74,14 +72,13 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       time.sleep(_POLL_SECS)
 
   def _look(self, missing_names: tf.Tensor):
-    """Returns the names of what is not initialised; None without contact."""
-    own = f'/job:{self._task_type}/task:{self._task_id}'
+    """Returns the names of uninitialised variables; None without contact."""
     config = tf1.ConfigProto(
         allow_soft_placement=True,
-        device_filters=['/job:ps', own],
+        device_filters=['/job:ps', self._task.device],
         operation_timeout_in_ms=int(self._time_limit_secs * 1000))
     try:
-      with tf1.Session(self._master, config=config) as session:
+      with tf1.Session(self._task.master, config=config) as session:
         return session.run(missing_names)
     except (tf.errors.UnavailableError, tf.errors.AbortedError,
             tf.errors.DeadlineExceededError):
@@ -92,6 +89,5 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     if missing is not None:
       names = ', '.join(sorted(name.decode() for name in missing))
       what = f'these variables have no value yet: {names}'
-    return (f'{self._task_type}:{self._task_id} waited '
-            f'{self._time_limit_secs:g} s for chief:0 to initialise the '
-            f"variables; {what}. Look into the chief's log.")
+    return (f'{self._task.name} waited {self._time_limit_secs:g} s for chief:0 '
+            f"to initialise the variables; {what}. Look into the chief's log.")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.hooks import finish_board
 
@@ -15,10 +16,9 @@ tf1 = tf.compat.v1
 class WaitForWorkersHook(tf1.train.SessionRunHook):
   """At the end of training, waits until every worker has reported its end.
 
-  For the chief: what runs after its training (an export, the end of the job)
-  then finds that nobody still updates the variables. It does nothing in another
-  task and in a cluster without workers or ps. Every worker needs a
-  `ReportFinishedHook`.
+  For the chief: an export, or the end of the job, after its training then finds
+  that nobody still updates the variables. Another task does not wait, nor does
+  a chief without workers or ps. Every worker needs a `ReportFinishedHook`.
 
   Raises:
     TimeoutError: from `end`, when the limit is reached; it names the workers.
@@ -46,29 +46,28 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
       ValueError: it is not positive, or not finite.
     """
     time_limit.check(time_limit_secs)
-    self._config = config
+    self._task = cluster_task.from_config(config)
     self._time_limit_secs = time_limit_secs
 
   def end(self, session: tf1.Session) -> None:
     """Waits; see the class."""
     del session
-    wait_for_workers(self._config, self._time_limit_secs)
+    wait_for_workers(self._task, self._time_limit_secs)
 
 
-def wait_for_workers(config: tf.estimator.RunConfig,
+def wait_for_workers(task: cluster_task.ClusterTask,
                      time_limit_secs: float) -> None:
   """Waits, in the chief, until every worker has reported its end.
 
   Args:
-    config: The Estimator's configuration, which knows cluster and task.
+    task: This process; another than the chief does not wait.
     time_limit_secs: The limit in seconds.
 
   Raises:
     TimeoutError: the limit is reached; the message names the workers.
   """
-  cluster_spec = config.cluster_spec
-  if config.task_type != 'chief' or 'ps' not in cluster_spec.jobs:
+  if task.job != 'chief' or not task.num_ps:
     return
-  workers = [task for task in finish_board.training_tasks(cluster_spec)
-             if task.startswith('worker:')]
-  finish_board.wait_for_tasks(cluster_spec, workers, 'chief:0', time_limit_secs)
+  workers = [name for name in task.training_tasks if name.startswith('worker:')]
+  finish_board.wait_for_tasks(task.cluster_spec, workers, task.name,
+                              time_limit_secs)

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import socket
 from collections.abc import Mapping
 
 import tensorflow as tf
+
+from tfplugin.bin import ports
 
 tf1 = tf.compat.v1
 
@@ -27,7 +27,7 @@ class InProcessCluster:
   servers: Mapping[tuple[str, int], tf.distribute.Server]
 
   def target(self, task_type: str, index: int) -> str:
-    """Returns what a session connects to, e.g. `grpc://localhost:4711`."""
+    """Returns the address for sessions, e.g. `grpc://127.0.0.1:24711`."""
     return self.servers[task_type, index].target
 
   def device_setter(self, worker_index: int):
@@ -71,9 +71,9 @@ def in_process_cluster(num_workers: int, num_ps: int = 1,
       and one more.
   """
   sizes = {'worker': num_workers, 'ps': num_ps}
-  ports = iter(_free_ports(num_workers + num_ps))
+  free_ports = iter(ports.pick_free(num_workers + num_ps))
   spec = tf.train.ClusterSpec({
-      job: [f'localhost:{next(ports)}' for _ in range(size)]
+      job: [f'127.0.0.1:{next(free_ports)}' for _ in range(size)]
       for job, size in sizes.items() if size})
   config = tf1.ConfigProto(inter_op_parallelism_threads=num_threads,
                            intra_op_parallelism_threads=1)
@@ -81,12 +81,3 @@ def in_process_cluster(num_workers: int, num_ps: int = 1,
       (job, index): tf.distribute.Server(spec, job, index, config=config)
       for job in spec.jobs for index in spec.task_indices(job)}
   return InProcessCluster(spec, servers)
-
-
-def _free_ports(count: int) -> list[int]:
-  """Returns ports that were free, all different, a moment ago."""
-  with contextlib.ExitStack() as stack:
-    sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-    for one in sockets:
-      one.bind(('localhost', 0))
-    return [one.getsockname()[1] for one in sockets]

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Model_fns that know nothing of tfplugin, and runs that show what they did."""
+"""Model_fns that know nothing of tfplugin, and runs that show their effect."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def regression(style: str = 'minimize',
   Args:
     style: How it applies gradients, one of `STYLES`.
     make_optimizer: Called inside the model_fn.
-    wrap: What is put around each optimizer.
+    wrap: Makes the wrapper of each optimizer; None for none.
   """
 
   def model_fn(features, labels, mode):
@@ -95,7 +95,7 @@ def apply(style: str, loss: tf.Tensor, weight: tf.Variable, bias: tf.Variable,
 
 def call(model_fn: Callable[..., Any], mode: str, features: Any,
          labels: Any = None) -> Any:
-  """Calls a model_fn with what it asks for, as Estimator does."""
+  """Calls a model_fn with the arguments that it asks for, as Estimator does."""
   given = dict(features=features, labels=labels, mode=mode, params={},
                config=None)
   wanted = inspect.signature(model_fn).parameters
@@ -146,7 +146,7 @@ def assert_equal(actual: dict, expected: dict) -> None:
   """Raises unless both have the same names and the same bits.
 
   Args:
-    actual: What `train` returned.
+    actual: The result of `train`.
     expected: Likewise.
   """
   np.testing.assert_equal(sorted(actual), sorted(expected))

@@ -48,7 +48,7 @@ def make_logical_cpus(count: int) -> list[str]:
 
 
 def session_config(count: int) -> tf1.ConfigProto:
-  """A session's part of it: a custom config replaces Estimator's own.
+  """Returns the config for sessions, which replaces Estimator's own.
 
   Args:
     count: The number of logical CPUs that the session sees.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What every optimizer wrapper must do, as checks that anyone can run.
+"""The contract of every optimizer wrapper, as checks that anyone can run.
 
 A wrapper with settings under which its rule does nothing must be the optimizer
 that it wraps: the same weights bit for bit, the same slots, names and
@@ -84,7 +84,7 @@ class Trainer:
         self.session.run(train_op)
 
   def values(self) -> dict[str, np.ndarray]:
-    """What the variables, the optimizer's included, hold, by name."""
+    """The values of the variables, the optimizer's included, by name."""
     variables = {v.name: v for v in (
         *self.model.variables, *self.optimizer.variables(), self.step)}
     return self.session.run(
@@ -99,7 +99,7 @@ class Trainer:
             if slot is not None}
 
   def saver(self, own_variables: str) -> tf1.train.Saver:
-    """A saver of what the bare optimizer would have as well."""
+    """A saver of the variables that the bare optimizer would have as well."""
     return tf1.train.Saver([v for v in tf1.global_variables()
                             if not re.fullmatch(own_variables, v.name)])
 
@@ -146,7 +146,7 @@ def minimize(optimizer: Optimizer, model: contract_models.Model,
 
 @dataclasses.dataclass(frozen=True)
 class _Trace:
-  """What training left, for comparison."""
+  """The traces of a training, for comparison."""
 
   values: dict[str, np.ndarray]
   slots: dict[str, str]

@@ -123,7 +123,7 @@ def model_fn_of(optimizer: str) -> Callable[..., Any]:
 
 def train_without_strategy(model_fn: Callable[..., Any], steps: Sequence[int],
                            prefix: str) -> dict[int, dict[str, np.ndarray]]:
-  """What one device without a strategy trains.
+  """Trains on one device without a strategy; returns the checkpoints.
 
   Args:
     model_fn: Takes features, labels and mode.
@@ -131,7 +131,7 @@ def train_without_strategy(model_fn: Callable[..., Any], steps: Sequence[int],
     prefix: Where checkpoints may be written.
 
   Returns:
-    By the number of steps: what the checkpoint holds, by name.
+    By the number of steps: the values in the checkpoint, by name.
   """
   with tf.Graph().as_default() as graph:
     tf1.train.get_or_create_global_step()

@@ -17,12 +17,12 @@ tf1 = tf.compat.v1
 class StrategyWorker:
   """Builds a model_fn under a strategy in a graph of its own, and steps it.
 
-  What Estimator does with a strategy is done here by hand, so that a test
-  decides which worker makes its step when, and reads variables in between.
+  The work of Estimator with a strategy is done here by hand, so that a test
+  decides when a worker makes its step, and reads variables in between.
 
   Attributes:
     graph: The worker's graph.
-    spec: What the model_fn returned, with the strategy's additions.
+    spec: The spec of the model_fn, with the strategy's additions.
     session: The `MonitoredSession`.
   """
 

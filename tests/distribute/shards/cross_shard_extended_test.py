@@ -5,13 +5,14 @@
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
+
+from tfplugin.bin import ports
 
 _PROGRAM = pathlib.Path(__file__).with_name('cross_shard_program.py')
 _ROOT = str(_PROGRAM.parents[3])
@@ -20,21 +21,9 @@ _TIME_LIMIT_SECS = 120
 pytestmark = pytest.mark.distributed
 
 
-def _free_ports(count):
-  sockets = [socket.socket() for _ in range(count)]
-  try:
-    for each in sockets:
-      each.bind(('localhost', 0))
-    return [each.getsockname()[1] for each in sockets]
-  finally:
-    for each in sockets:
-      each.close()
-
-
 def _run_cluster(*arguments, workers=1, evaluator=False):
   """Runs chief, workers and evaluator; returns what they print last."""
-  chief, *others = [f'localhost:{port}' for port in _free_ports(1 + workers)]
-  cluster = {'chief': [chief], 'worker': others}
+  cluster = ports.make_cluster(workers, num_ps=0)
   tasks = [('chief', 0), *(('worker', index) for index in range(workers))]
   tasks += [('evaluator', 0)] * evaluator
   processes = []

@@ -62,13 +62,11 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
 
   def _create_local_step(self) -> tf.Variable:
     """The step counter, which starts when this worker may start."""
-    barrier = None
+    barrier, index = None, 0
     if self._settings.synchronous and self._in_multi_worker_mode():
       barrier = start_barrier.StartBarrier(
-          parameter_server_base.count_workers(self._cluster_spec),
-          self.parameter_devices[0])
-    index = 0 if barrier is None else parameter_server_base.worker_index(
-        self._cluster_spec, self._task_type, self._task_id)
+          self.task.num_workers, self.parameter_devices[0])
+      index = self.task.training_index
     return elastic_start.create_local_step(self._device, barrier, index)
 
   @property
@@ -80,8 +78,7 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
   @property
   def num_worker(self) -> int:
     """The number of workers that the default moving rate divides by."""
-    return self._settings.num_worker or parameter_server_base.count_workers(
-        self._cluster_spec)
+    return self._settings.num_worker or self.task.num_workers
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)

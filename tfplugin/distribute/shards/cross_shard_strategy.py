@@ -9,7 +9,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.distribute import cluster_config
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import one_strategy
 from tfplugin.distribute.shards import cross_shard_extended
@@ -139,11 +139,8 @@ _ClusterStrategy.__name__ = tf.distribute.MultiWorkerMirroredStrategy.__name__
 
 def _is_in_cluster() -> bool:
   """Whether TF_CONFIG makes this process one of several workers."""
-  resolver = cluster_config.resolver()
-  cluster = resolver.cluster_spec().as_dict()
-  workers = sum(len(cluster.get(job, ()))
-                for job in ('chief', 'master', 'worker'))
-  return workers > 1 and resolver.task_type in ('chief', 'master', 'worker')
+  task = cluster_task.from_environment()
+  return task.trains and task.num_workers > 1
 
 
 def _check_devices(devices: Optional[Sequence[str]]) -> list[str]:

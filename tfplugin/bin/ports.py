@@ -1,28 +1,21 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""TF_CONFIG of a cluster on this machine: making it, reading it, its ports."""
+"""Free ports of this machine, and a cluster whose servers listen on them."""
 
 from __future__ import annotations
 
 import contextlib
 import random
 import socket
-from collections.abc import Mapping
 
-from tfplugin.distribute import cluster_config
+from tfplugin.distribute import cluster_task
 
 # Below the range from which Linux takes ports for outgoing connections, so that
 # none of those takes a port between our choice and the server's start.
 _PORTS = range(20000, 32000)
 
-# Its reading, which strategies share.
-Task = cluster_config.Task
-tasks_of = cluster_config.tasks_of
-encode = cluster_config.encode
-decode = cluster_config.decode
 
-
-def is_port_free(port: int) -> bool:
+def is_free(port: int) -> bool:
   """Whether a server on loopback could listen on `port` now."""
   with contextlib.closing(socket.socket()) as probe:
     # A port whose last connections are only waiting to expire is free.
@@ -34,7 +27,7 @@ def is_port_free(port: int) -> bool:
   return True
 
 
-def pick_free_ports(count: int) -> list[int]:
+def pick_free(count: int) -> list[int]:
   """Returns `count` different ports of loopback on which nobody listens.
 
   Args:
@@ -44,10 +37,11 @@ def pick_free_ports(count: int) -> list[int]:
     RuntimeError: fewer are free.
   """
   ports = []
-  for port in random.sample(_PORTS, len(_PORTS)):
+  # Not the generator that a program may seed, alike in several processes.
+  for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
     if len(ports) == count:
       break
-    if is_port_free(port):
+    if is_free(port):
       ports.append(port)
   if len(ports) < count:
     raise RuntimeError(f'{count} free ports are needed between {_PORTS.start} '
@@ -59,29 +53,27 @@ def pick_free_ports(count: int) -> list[int]:
 def make_cluster(num_workers: int, num_ps: int) -> dict[str, list[str]]:
   """Returns a cluster of one chief, `num_workers` workers and `num_ps` ps."""
   sizes = {'chief': 1, 'worker': num_workers, 'ps': num_ps}
-  ports = iter(pick_free_ports(sum(sizes.values())))
+  ports = iter(pick_free(sum(sizes.values())))
   return {
       job: [f'127.0.0.1:{next(ports)}' for _ in range(size)]
       for job, size in sizes.items() if size
   }
 
 
-def check_own_port(cluster: Mapping[str, list[str]], task: Task) -> None:
+def check_own_port(task: cluster_task.ClusterTask) -> None:
   """Raises if another process listens where the server of `task` will.
 
   Args:
-    cluster: The cluster.
     task: The task that runs in this process.
 
   Raises:
     RuntimeError: the port is occupied.
   """
-  addresses = cluster.get(task.type, [])
-  if task.type == 'evaluator' or task.index >= len(addresses):
+  if task.is_alone or task.job == 'evaluator':
     return  # It has no server.
-  port = int(addresses[task.index].rpartition(':')[2])
-  if not is_port_free(port):
+  address = task.cluster_spec.task_address(task.job, task.index)
+  if not is_free(int(address.rpartition(':')[2])):
     raise RuntimeError(
         f'The port of {task.name} in `TF_CONFIG` must be free. Received: '
-        f'{addresses[task.index]!r}, where another process listens. End that '
+        f'{address!r}, where another process listens. End that '
         'process, or give the task another port in every `TF_CONFIG`.')

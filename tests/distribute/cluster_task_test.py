@@ -1,0 +1,108 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of which task a process is, with and without a strategy."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute import cluster_task
+from tfplugin.distribute.elastic import elastic_average_strategy
+from tfplugin.distribute.staleness import drop_stale_gradient_strategy
+
+_CLUSTER = {'chief': ['a:1'], 'worker': ['b:2', 'c:3'], 'ps': ['d:4', 'e:5']}
+_CLUSTER_SPEC = tf.train.ClusterSpec(_CLUSTER)
+
+
+def _set_tf_config(monkeypatch, job, index):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': _CLUSTER, 'task': {'type': job, 'index': index}}))
+
+
+def _config(with_strategy):
+  strategy = (drop_stale_gradient_strategy.DropStaleGradientStrategy(
+      staleness=0) if with_strategy else None)
+  return tf.estimator.RunConfig('unused', train_distribute=strategy)
+
+
+@pytest.mark.parametrize('with_strategy', [False, True])
+@pytest.mark.parametrize('job, index, master, is_chief', [
+    ('chief', 0, 'grpc://a:1', True),
+    ('worker', 1, 'grpc://c:3', False),
+    ('ps', 1, 'grpc://e:5', False),
+    ('evaluator', 0, '', False),
+])
+def test_the_task_is_that_of_tf_config(
+    monkeypatch, job, index, master, is_chief, with_strategy):
+  _set_tf_config(monkeypatch, job, index)
+  config = _config(with_strategy)
+  task = cluster_task.from_config(config)
+  assert (task.job, task.index) == (job, index)
+  assert task.name == f'{job}:{index}'
+  assert task.master == master
+  assert task.is_chief == is_chief
+  if not with_strategy:
+    assert config.is_chief == is_chief
+  if job != 'evaluator':
+    assert task == cluster_task.from_environment()
+    assert task.cluster_spec.as_dict() == _CLUSTER
+    assert task.num_ps == 2
+    assert task.device == f'/job:{job}/task:{index}'
+
+
+@pytest.mark.parametrize('config', [None, tf.estimator.RunConfig('unused')])
+def test_a_process_alone_is_its_own_chief(monkeypatch, config):
+  monkeypatch.delenv('TF_CONFIG', raising=False)
+  task = cluster_task.from_config(config)
+  assert task == cluster_task.from_environment() == cluster_task.ClusterTask()
+  assert task.is_alone and task.is_chief
+  assert (task.training_index, task.num_workers, task.num_ps) == (0, 1, 0)
+  assert (task.device, task.master, task.training_tasks) == ('', '', [])
+
+
+def test_a_bad_tf_config_is_refused(monkeypatch):
+  monkeypatch.setenv('TF_CONFIG', '{cluster')
+  with pytest.raises(ValueError, match='`TF_CONFIG` must be JSON'):
+    cluster_task.from_environment()
+
+
+@pytest.mark.parametrize('task, training_index', [
+    (('chief', 0), 0), (('worker', 0), 1), (('worker', 1), 2)])
+def test_those_that_train_are_numbered_from_the_chief(task, training_index):
+  found = cluster_task.ClusterTask(_CLUSTER_SPEC, *task)
+  assert found.trains
+  assert (found.training_index, found.num_workers) == (training_index, 3)
+
+
+@pytest.mark.parametrize('job', ['ps', 'evaluator'])
+def test_a_task_that_does_not_train_has_no_number(job):
+  task = cluster_task.ClusterTask(_CLUSTER_SPEC, job)
+  assert not task.trains
+  with pytest.raises(ValueError, match=f'must be one that trains.*{job}:0'):
+    _ = task.training_index
+
+
+def test_tasks_that_train_are_the_chief_and_the_workers():
+  cluster = tf.train.ClusterSpec({'ps': ['a:1'], 'worker': {1: 'b:1', 3: 'c:1'},
+                                  'chief': ['d:1']})
+  task = cluster_task.ClusterTask(cluster, 'worker', 3)
+  assert task.training_tasks == ['chief:0', 'worker:1', 'worker:3']
+  assert (task.training_index, task.num_workers) == (2, 3)
+
+
+def test_the_first_worker_is_the_chief_where_there_is_none():
+  cluster = tf.train.ClusterSpec({'worker': ['a:1', 'b:1']})
+  assert [cluster_task.ClusterTask(cluster, 'worker', index).is_chief
+          for index in range(2)] == [True, False]
+
+
+def test_a_strategy_knows_its_task(monkeypatch):
+  _set_tf_config(monkeypatch, 'worker', 1)
+  strategy = elastic_average_strategy.ElasticAverageStrategy()
+  assert strategy.extended.task.training_index == 2
+  assert strategy.num_worker == 3
+  monkeypatch.delenv('TF_CONFIG')
+  strategy = elastic_average_strategy.ElasticAverageStrategy()
+  assert strategy.extended.task.is_alone
+  assert strategy.num_worker == 1

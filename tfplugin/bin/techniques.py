@@ -1,0 +1,212 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The techniques that `--wrapper` and `--strategy` offer, and their figures.
+
+The model knows of none, and its optimizer is a plain one. A wrapper is a
+decorator of `tfplugin.estimator` around the model_fn; a strategy comes in
+through `RunConfig(train_distribute=...)` alone. Both take the same settings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+from typing import NamedTuple
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import distribute
+from tfplugin import estimator
+from tfplugin.bin import models
+from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.clipping import clip_rules
+from tfplugin.estimator import model_fn as model_fn_lib
+from tfplugin.ops import elastic
+from tfplugin.optimizers import drop_stale_gradient
+from tfplugin.optimizers import variable_clipping
+
+tf1 = tf.compat.v1
+
+# Norms of clipped rows differ from the bound by rounding.
+_ROUNDING = 1e-5
+
+
+class Report(NamedTuple):
+  """The figures of one graph, by the names under which they are shown.
+
+  Attributes:
+    figures: Scalar tensors.
+    counts: Scalar tensors whose sum over the processes is shown; or functions
+      that find the tensor once the whole graph is there.
+  """
+
+  figures: dict = {}
+  counts: dict = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Technique:
+  """One technique, as a wrapper and as a strategy; this one adds nothing.
+
+  Attributes:
+    settings: Returns the arguments of `decorator` and `strategy`, given
+      `TrainOptions`.
+    decorator: The decorator; takes a model_fn and the settings.
+    strategy: The strategy; takes the settings, and reads TF_CONFIG.
+    optimizer: The class of the decorator's optimizers; None if it is the graph
+      that tells what the decorator does.
+    report_of_optimizer: Returns the report, given the decorator's optimizer.
+    report_of_graph: Returns the report of the default graph, given
+      `TrainOptions`.
+    has_devices: Whether the technique splits the work over devices of one
+      process.
+    needs_ps: Whether the technique needs a place that all processes share.
+  """
+
+  settings: Callable[[Any], dict] = lambda options: {}
+  decorator: Callable[..., Callable] = lambda model_fn: model_fn
+  strategy: Callable[..., Optional[tf.distribute.Strategy]] = lambda: None
+  optimizer: Optional[type] = None
+  report_of_optimizer: Callable[[Any], Report] = lambda optimizer: Report()
+  report_of_graph: Callable[[Any], Report] = lambda options: Report()
+  has_devices: bool = False
+  needs_ps: bool = False
+
+
+def make_strategy(options: Any) -> Optional[tf.distribute.Strategy]:
+  """Returns the `train_distribute` of a run; None for no strategy.
+
+  Args:
+    options: The `TrainOptions` of the run.
+  """
+  technique = TECHNIQUES[options.strategy]
+  return technique.strategy(**technique.settings(options))
+
+
+def make_model_fn(options: Any, add_report: Callable) -> Callable:
+  """Returns the model_fn of a run, with its wrapper around it.
+
+  Args:
+    options: The `TrainOptions` of the run.
+    add_report: Called in training with the spec and the technique's `Report`;
+      returns the spec that the Estimator gets.
+  """
+  wrapper = TECHNIQUES[options.wrapper]
+  technique = (wrapper if options.strategy == 'none' else
+               TECHNIQUES[options.strategy])
+
+  def run(call: model_fn_lib.ModelFnCall):
+    if call.mode != tf.estimator.ModeKeys.TRAIN:
+      return call()
+    if wrapper.optimizer is None:
+      return add_report(call(), technique.report_of_graph(options))
+    # It leaves the optimizer of the decorator alone, and remembers it.
+    meeting = optimizer_interception.Interception(lambda o: o,
+                                                  wrapper.optimizer)
+    with meeting.active():
+      spec = call()
+    return add_report(spec, wrapper.report_of_optimizer(meeting.honoured[0]))
+
+  return model_fn_lib.decorate(
+      wrapper.decorator(models.MODELS[options.model].model_fn,
+                        **wrapper.settings(options)), run)
+
+
+def _elastic_settings(options) -> dict:
+  return dict(
+      num_worker=options.workers + 1,
+      communication_period=options.communication_period,
+      moving_rate=options.moving_rate,
+      rho=options.rho,
+      synchronous=options.synchronous,
+      # `steps` then means the same as with the other techniques.
+      count_steps='local')
+
+
+def _elastic_distance(unused_options) -> Report:
+  variables = tf1.trainable_variables()
+  return Report({'elastic distance': elastic.distance(
+      [v.value() for v in variables],
+      [v.center.read_value() for v in variables])})
+
+
+def _stale_counts(unused_options) -> Report:
+  # The strategy makes its counters after the model.
+  return Report(counts={
+      name: functools.partial(_local_value, f'stale_gradients/num_{name}')
+      for name in ('dropped', 'applied')})
+
+
+def _local_value(name: str) -> tf.Tensor:
+  value, = (v.value() for v in tf1.local_variables() if v.op.name == name)
+  return value
+
+
+def _clip_settings(options) -> dict:
+  return dict(rules=models.MODELS[options.model].clip_rules,
+              max_norm=options.max_norm)
+
+
+def _make_clipping_strategy(**settings) -> tf.distribute.Strategy:
+  return distribute.VariableClippingStrategy(
+      tf1.distribute.experimental.ParameterServerStrategy(), **settings)
+
+
+def _fraction_at_bound(options) -> Report:
+  """Reports the share of the clipped slices whose norm is the bound."""
+  variables = tf1.trainable_variables()
+  axes = clip_rules.resolve(clip_rules.parse(_clip_settings(options)['rules']),
+                            variables)
+  norms = [tf.sqrt(tf.reduce_sum(v.read_value()**2, axes[v.ref()]))
+           for v in variables if v.ref() in axes]
+  at_bound = tf.concat(norms, 0) >= options.max_norm * (1 - _ROUNDING)
+  return Report({'fraction of rows at the bound':
+                 tf.reduce_mean(tf.cast(at_bound, tf.float32))})
+
+
+def _devices(options) -> dict:
+  return dict(devices=[f'/cpu:{i}' for i in range(options.devices)])
+
+
+TECHNIQUES = {
+    'elastic_average': Technique(
+        settings=_elastic_settings,
+        decorator=estimator.elastic_average,
+        strategy=distribute.ElasticAverageStrategy,
+        report_of_graph=_elastic_distance,
+        needs_ps=True),
+    'drop_stale': Technique(
+        settings=lambda options: dict(staleness=options.staleness),
+        decorator=estimator.drop_stale_gradients,
+        strategy=distribute.DropStaleGradientStrategy,
+        optimizer=drop_stale_gradient.DropStaleGradientOptimizer,
+        report_of_optimizer=lambda optimizer: Report(
+            counts={'dropped': optimizer.num_dropped,
+                    'applied': optimizer.num_applied}),
+        report_of_graph=_stale_counts,
+        needs_ps=True),
+    'variable_clipping': Technique(
+        settings=_clip_settings,
+        # Several workers update the same rows: with the lock, update and clip
+        # are one, and no row is ever seen outside the ball.
+        decorator=functools.partial(estimator.clip_variables, use_locking=True),
+        strategy=_make_clipping_strategy,
+        optimizer=variable_clipping.VariableClippingOptimizer,
+        report_of_optimizer=lambda optimizer: Report(
+            {'fraction of rows clipped': optimizer.fraction_clipped}),
+        report_of_graph=_fraction_at_bound),
+    'tower': Technique(
+        settings=_devices,
+        decorator=estimator.replicate_model_fn,
+        strategy=distribute.TowerStrategy,
+        has_devices=True),
+    'cross_shard': Technique(
+        settings=_devices,
+        decorator=estimator.cross_shard,
+        strategy=distribute.CrossShardStrategy,
+        has_devices=True),
+    'none': Technique(),
+}

@@ -1,0 +1,126 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Which task of the cluster this process is, and what follows from that."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import cluster_config
+
+# The jobs whose tasks train, in the order in which they are numbered.
+_TRAINING_JOBS = ('chief', 'master', 'worker')
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterTask:
+  """One task of a cluster; made without arguments, a process alone.
+
+  Attributes:
+    cluster_spec: The cluster; empty for a process alone.
+    job: The job of the task; of a process alone `worker`, as Estimators say.
+    index: Its index within the job.
+    master: The address that its sessions connect to; empty for this process.
+  """
+
+  cluster_spec: tf.train.ClusterSpec = dataclasses.field(
+      default_factory=lambda: tf.train.ClusterSpec({}))
+  job: str = 'worker'
+  index: int = 0
+  master: str = ''
+
+  @property
+  def name(self) -> str:
+    """The task as logs and errors call it, e.g. `worker:1`."""
+    return f'{self.job}:{self.index}'
+
+  @property
+  def is_alone(self) -> bool:
+    """Whether there is no cluster."""
+    return not self.cluster_spec.jobs
+
+  @property
+  def device(self) -> str:
+    """The device of the task, e.g. `/job:worker/task:1`; empty if alone."""
+    return '' if self.is_alone else f'/job:{self.job}/task:{self.index}'
+
+  @property
+  def num_ps(self) -> int:
+    """The number of parameter servers."""
+    return self._count('ps')
+
+  @property
+  def training_tasks(self) -> list[str]:
+    """The names of the cluster's tasks that train, the chief first."""
+    return [f'{job}:{index}' for job in _TRAINING_JOBS
+            if job in self.cluster_spec.jobs
+            for index in self.cluster_spec.task_indices(job)]
+
+  @property
+  def num_workers(self) -> int:
+    """The number of tasks that train, at least 1."""
+    return max(1, sum(map(self._count, _TRAINING_JOBS)))
+
+  @property
+  def trains(self) -> bool:
+    """Whether the task is one that trains."""
+    return self.job in _TRAINING_JOBS
+
+  @property
+  def training_index(self) -> int:
+    """The task's number among those that train; the chief's is 0.
+
+    Raises:
+      ValueError: The task does not train.
+    """
+    if not self.trains:
+      raise ValueError('The task must be one that trains, to be numbered among '
+                       f'those. Received: {self.name}. Ask `trains` first.')
+    return 0 if self.is_alone else self.training_tasks.index(self.name)
+
+  @property
+  def is_chief(self) -> bool:
+    """Whether the task initialises and saves what the cluster trains."""
+    return self.trains and self.training_index == 0
+
+  def _count(self, job: str) -> int:
+    if job not in self.cluster_spec.jobs:
+      return 0
+    return self.cluster_spec.num_tasks(job)
+
+
+def from_environment() -> ClusterTask:
+  """Returns the task that `TF_CONFIG` gives to this process.
+
+  Raises:
+    ValueError: `TF_CONFIG` is wrong; see `cluster_config.decode`.
+  """
+  cluster, task = cluster_config.read()
+  if not cluster:
+    return ClusterTask()
+  master = ''
+  if task.type in cluster:
+    master = f'grpc://{cluster[task.type][task.index]}'
+  return ClusterTask(tf.train.ClusterSpec(cluster), *task, master)
+
+
+def from_config(config: Optional[tf.estimator.RunConfig]) -> ClusterTask:
+  """Returns the task of a process with an Estimator.
+
+  With `train_distribute` in a cluster, TensorFlow's coordinator takes the task
+  from TF_CONFIG, and until then `RunConfig` calls every process `worker:0`.
+
+  Args:
+    config: The Estimator's configuration; None for a process alone.
+  """
+  if config is None:
+    return ClusterTask()
+  if config.train_distribute is not None:
+    task = from_environment()
+    if not task.is_alone:
+      return task
+  return ClusterTask(config.cluster_spec, config.task_type, config.task_id,
+                     config.master)
