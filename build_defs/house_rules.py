@@ -1,0 +1,81 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the rules of the house that ruff and import-linter cannot know.
+
+usage: house_rules.py
+
+A folder holds few files, a file few lines, and the names of private TensorFlow
+stand in one place. Lists what breaks a rule; the status is then 1.
+"""
+
+from __future__ import annotations
+
+import collections
+import pathlib
+import posixpath
+import sys
+from collections.abc import Mapping
+
+_ROOT = pathlib.Path(__file__).absolute().parent.parent
+if __name__ == '__main__':
+  sys.path.insert(0, str(_ROOT))
+
+from build_defs import import_graph  # noqa: E402 (the path comes first)
+
+try:
+  from build_defs import private_names
+except ImportError:  # Being written.
+  private_names = None
+
+MAX_FILES = 15
+# Folders with more files than that, and how many. Must not grow.
+MORE_FILES = {
+    'tests/bin': 27,
+    'tests/estimator': 30,
+    'tfplugin/bin': 28,
+    'tfplugin/estimator': 22,
+}
+
+MAX_LINES = 350
+# Files with more lines than that, and how many. Must not grow.
+MORE_LINES = {'tfplugin/_tf_internals.py': 796}
+
+
+def file_counts(root: pathlib.Path) -> list[str]:
+  """Returns the folders below `root` with too many Python files."""
+  folders = map(posixpath.dirname, import_graph.python_files(root))
+  return _above(collections.Counter(folders), MAX_FILES, MORE_FILES, 'files')
+
+
+def file_lengths(root: pathlib.Path) -> list[str]:
+  """Returns the Python files below `root` with too many lines."""
+  lengths = {file: (root / file).read_text(encoding='utf-8').count('\n')
+             for file in import_graph.python_files(root)}
+  return _above(lengths, MAX_LINES, MORE_LINES, 'lines')
+
+
+def private_strings(root: pathlib.Path) -> list[str]:
+  """Returns the strings below `root` that name private TensorFlow."""
+  return private_names.private_strings(root) if private_names else []
+
+
+def _above(sizes: Mapping[str, int], limit: int, exceptions: Mapping[str, int],
+           unit: str) -> list[str]:
+  """Returns what is above its limit, and exceptions that nothing needs."""
+  broken = [f'{path}: {size} {unit}, at most {exceptions.get(path, limit)}'
+            for path, size in sizes.items()
+            if size > exceptions.get(path, limit)]
+  return broken + [
+      f'{path}: needs no exception for its {unit} any more'
+      for path in exceptions if sizes.get(path, 0) <= limit]
+
+
+def broken_rules(root: pathlib.Path) -> list[str]:
+  """Returns what breaks a rule below `root`, a line for each."""
+  return [*file_counts(root), *file_lengths(root), *private_strings(root)]
+
+
+if __name__ == '__main__':
+  lines = broken_rules(_ROOT)
+  print('\n'.join(lines) or 'The rules of the house are kept.')
+  sys.exit(1 if lines else 0)
