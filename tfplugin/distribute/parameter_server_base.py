@@ -12,9 +12,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
-from tfplugin.distribute import keras_sessions
-from tfplugin.distribute import one_strategy
 from tfplugin.distribute import prompt_start
+from tfplugin.distribute import refusals
 
 tf1 = tf.compat.v1
 
@@ -78,8 +77,7 @@ class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
     return spec
 
 
-class ParameterServerStrategy(one_strategy.OneStrategy,
-                              keras_sessions.NoKerasSessions,
+class ParameterServerStrategy(refusals.NoKerasSessions,
                               tf1.distribute.Strategy):
   """A strategy that builds graphs for a v1 session, and says so otherwise."""
 

@@ -10,14 +10,14 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_config
-from tfplugin.distribute import one_strategy
+from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.towers import tower_devices
 from tfplugin.ops import shard_reduction
 
 
-class CrossShardStrategy(one_strategy.OneStrategy, tf.distribute.Strategy):
+class CrossShardStrategy(refusals.OneStrategy, tf.distribute.Strategy):
   """Trains one model on shards of a batch; each has a copy of the variables.
 
   Choose it for synchronous training on the CPUs or GPUs of one host, or, with
