@@ -34,13 +34,16 @@ def test_repository_keeps_the_rules():
   assert not house_rules.broken_rules(_ROOT)
 
 
-def test_folder_with_too_many_files(tmp_path, no_exceptions):
-  for number in range(15):
-    _write(tmp_path, f'tfplugin/distribute/ring/bell{number}.py')
+@pytest.mark.parametrize('folder, most', (
+    ('tfplugin/distribute', 15), ('tfplugin/distribute/ring', 15),
+    ('tests/ring', 20)))
+def test_folder_with_too_many_files(tmp_path, no_exceptions, folder, most):
+  for number in range(most):
+    _write(tmp_path, f'{folder}/bell{number}.py')
   assert not house_rules.file_counts(tmp_path)
-  _write(tmp_path, 'tfplugin/distribute/ring/gong.py')
+  _write(tmp_path, f'{folder}/gong.py')
   assert house_rules.file_counts(tmp_path) == [
-      'tfplugin/distribute/ring: 16 files, at most 15']
+      f'{folder}: {most + 1} files, at most {most}']
 
 
 def test_file_with_too_many_lines(tmp_path, no_exceptions):
