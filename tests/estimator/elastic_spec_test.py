@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of merging what elastic averaging needs into a user's spec."""
+"""Tests of a user's spec completed for elastic averaging."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the settings of elastic averaging may be."""
+"""Tests of the allowed settings of elastic averaging."""
 
 from __future__ import annotations
 

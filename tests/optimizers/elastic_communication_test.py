@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What crosses the network in a communication, counted in the graph."""
+"""Bytes that cross the network in a communication, counted in the graph."""
 
 from __future__ import annotations
 
