@@ -26,6 +26,8 @@ test: venv  ## Runs all tests
 
 lint: venv  ## Checks the rules of the house
 	$(PY) -m ruff check --no-cache . $(ARGS)
+	$(PY) .venv/bin/lint-imports --no-cache
+	$(PY) build_defs/house_rules.py
 
 wheel: venv  ## Builds dist/tfplugin-*.whl, byte for byte the wheel of bazel
 	@rm -rf build/lib build/bdist.*

@@ -70,7 +70,8 @@ setuptools.setup(
         'gpu': [f'tensorflow{_TENSORFLOW}'],
         'train': _TRAIN,
         'test': _TEST,
-        'dev': [*_TEST, 'ruff==0.17.5', 'setuptools==75.8.2', 'wheel'],
+        'dev': [*_TEST, 'import-linter==2.5.2', 'ruff==0.17.5',
+                'setuptools==75.8.2', 'wheel'],
     },
     entry_points={'console_scripts': _console_scripts()},
     classifiers=[

@@ -1,12 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What clipping adds to an SGD step, in units of one pass over the table.
+"""Time that clipping adds to an SGD step, in passes over the table.
 
 usage: python -m benchmarks.clipping_benchmark [v1|v2]
 
 Dense: a step on [500000, 64] float32 with and without clipping along dim 1; a
-pass is what numpy takes to multiply such an array in place. Sparse: 4,096 ids
-with repeats, tables of 1e5, 1e6 and 1e7 rows. Repeats alternate between the
+pass is the time in which numpy multiplies such an array in place. Sparse: 4,096
+ids with repeats, tables of 1e5, 1e6 and 1e7 rows. Repeats alternate between the
 variants and the least time of each counts, so that other load on the machine
 falls on all of them. `benchmarks/contrib_reference.py` times the originals.
 """

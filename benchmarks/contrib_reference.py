@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Times tf.contrib's wrappers, or tfplugin's, with the same code; JSON out.
+"""Times tf.contrib's wrappers or tfplugin's with the same code; prints JSON.
 
   python3.7 -m benchmarks.contrib_reference [PART...]   the originals (1.15)
   python -m benchmarks.contrib_reference [PART...]      tfplugin (2.15)

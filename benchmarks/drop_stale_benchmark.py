@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What dropping stale gradients costs a step of Adam.
+"""Time that dropping stale gradients adds to a step of Adam.
 
 usage: python -m benchmarks.drop_stale_benchmark [v1|v2]
 

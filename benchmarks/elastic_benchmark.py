@@ -7,8 +7,8 @@ usage: python -m benchmarks.elastic_benchmark [v1|v2]
 Two workers and a parameter server, each a process, an MLP 784-256-256-10, 32
 rows a step. One cluster holds all variants, each in a graph and a container of
 its own; both workers run the same one at a time, in slots by the clock. The
-best slot of each variant counts. What crosses the network from one
-communication to the next is printed in units of the model.
+best slot of each variant counts. Bytes that cross the network from one
+communication to the next are printed in units of the model.
 """
 
 from __future__ import annotations

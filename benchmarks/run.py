@@ -4,8 +4,8 @@
 
 usage: python -m benchmarks.run [NAME...]
 
-A benchmark is a file that ends in `_benchmark.py`; NAME is what stands before
-that. Its figures are ratios within one run, since machines differ.
+A benchmark is a file NAME_benchmark.py. Its figures are ratios within one run,
+since machines differ.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 """Draws digits with a generator and a discriminator, each with an optimizer.
 
 A program as it was written for TensorFlow 1: one model_fn, two optimizers that
-take turns in one train_op. On several towers each optimizer is wrapped; what
-changed for tfplugin is the import of `contrib`.
+take turns in one train_op. On several towers each optimizer is wrapped. For
+tfplugin one line changed: the import of `contrib`.
 
   python examples/gan.py --model_dir=/tmp/gan --num_towers=2
 """

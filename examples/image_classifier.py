@@ -4,7 +4,7 @@
 
 A program as it was written for TensorFlow 1: the model is a Keras model, the
 training is an Estimator's, and each batch is split over the devices of one
-host. What changed for tfplugin is the import of `contrib`.
+host. For tfplugin one line changed: the import of `contrib`.
 
   python examples/image_classifier.py --model_dir=/tmp/digits --num_towers=2
 """

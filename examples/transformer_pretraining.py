@@ -4,8 +4,8 @@
 
 A program as it was written for TensorFlow 1 and TPUEstimator: an Adam with
 weight decay made by hand, gradients from `tf.gradients`, clipped by their
-global norm, and reduced over the shards by CrossShardOptimizer. What changed
-for tfplugin is the import of `contrib`, and the name of the Estimator's class.
+global norm, and reduced over the shards by CrossShardOptimizer. For tfplugin
+two names changed: the import of `contrib`, and the Estimator's class.
 
   python examples/transformer_pretraining.py --model_dir=/tmp/words
 """
@@ -53,7 +53,7 @@ class DecayedAdamOptimizer(tf1.train.Optimizer):
     self.epsilon = epsilon
 
   def apply_gradients(self, grads_and_vars, global_step=None, name=None):
-    """Makes the updates by hand: the base class is not asked."""
+    """Makes the updates by hand, without the base class."""
     updates = []
     for gradient, variable in grads_and_vars:
       if gradient is None:

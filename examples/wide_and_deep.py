@@ -5,8 +5,9 @@
 A program as it was written for TensorFlow 1: sparse columns, embeddings cut
 into parts over the parameter servers, workers that never wait for each other.
 Gradients that come too late are dropped, and no word vector grows beyond its
-bound. What changed for tfplugin is the import of `contrib`, and that
-`train_and_evaluate` is tfplugin's: it starts and ends all processes in order.
+bound. For tfplugin two names changed: the import of `contrib`, and
+`train_and_evaluate`, tfplugin's own, which starts and ends all processes in
+order.
 
   tfplugin-launch --workers=2 --ps=2 --evaluator -- \
       python examples/wide_and_deep.py --model_dir=/tmp/recommender
@@ -55,7 +56,7 @@ def make_columns():
 
 
 def model_fn(features, labels, mode, params):
-  """Estimates whether the candidate is the word that was taken next."""
+  """Estimates whether the candidate is the next word."""
   wide, deep = make_columns()
   with tf1.variable_scope(
       'model', partitioner=tf1.fixed_size_partitioner(params['num_parts'])):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of who gets TensorFlow's first lines."""
+"""TensorFlow's first log lines: programs hide them, importers keep them."""
 
 import os
 import pathlib

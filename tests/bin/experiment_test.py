@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the Estimator and its input, in one process."""
+"""Tests of a run's Estimator and its input, in one process."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what ends a cluster whose launcher has died."""
+"""Tests of the guard that ends a cluster after its launcher has died."""
 
 import os
 import pathlib

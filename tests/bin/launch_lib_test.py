@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what the launcher accepts; tests/distributed has it launch."""
+"""Tests of the launcher's settings; tests/distributed has it launch."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the supervision, with small programs in the place of roles."""
+"""Tests of a local cluster's supervision; small programs play the roles."""
 
 import os
 import signal

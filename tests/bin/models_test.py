@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the model_fns: what a user of an Estimator expects of them."""
+"""Tests of the programs' model_fns: learning, predictions, imports."""
 
 import pathlib
 import shutil

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the table at the end."""
+"""Tests of the table at the end of a run."""
 
 from tfplugin.bin import report
 from tfplugin.bin import status

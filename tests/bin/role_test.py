@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of a role that cannot begin; tests/distributed has them train."""
+"""Tests of roles that cannot begin; tests/distributed has them train."""
 
 import socket
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of where the files of a run are."""
+"""Tests of the paths of a run's files."""
 
 import pathlib
 

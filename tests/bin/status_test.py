@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the lines by which a role tells where it is."""
+"""Tests of the status lines that a role prints."""
 
 import tensorflow as tf
 

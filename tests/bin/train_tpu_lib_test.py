@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The TPUEstimator program, off TPU."""
+"""Tests of the TPUEstimator program, off TPU."""
 
 import numpy as np
 import pytest

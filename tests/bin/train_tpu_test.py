@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The flags of tfplugin-train-tpu."""
+"""Tests of the flags of tfplugin-train-tpu."""
 # BUILD data: //testdata
 
 import os

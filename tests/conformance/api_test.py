@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the public API: what the packages export is what they declare."""
+"""Checks the public API: packages export the names that they declare."""
 # BUILD deps: //tfplugin:everything
 
 from __future__ import annotations

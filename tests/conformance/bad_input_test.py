@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the optimizers refuse: at the user's call, and nothing half done."""
+"""Optimizers refuse bad input at the user's call, with nothing half done."""
 
 import pytest
 import tensorflow as tf

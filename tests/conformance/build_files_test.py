@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what the BUILD files are made from, on a small tree."""
+"""Tests of the import graph behind the BUILD files, on a small tree."""
 # BUILD data: //build_defs:sources
 
 from build_defs import import_graph

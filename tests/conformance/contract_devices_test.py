@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrapper on two devices does what the bare optimizer does there."""
+"""Every wrapper on two devices trains as the bare optimizer does there."""
 
 import functools
 import itertools

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Compares tfplugin with what tf.contrib did, scenario by scenario.
+"""Compares tfplugin with tf.contrib, scenario by scenario.
 
 The numbers in testdata/contrib_goldens were recorded from the originals on
 TensorFlow 1.15.5. A scenario in which an original was wrong is listed in

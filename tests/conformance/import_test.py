@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what `import tfplugin` loads."""
+"""Checks that `import tfplugin` loads nothing heavy."""
 # BUILD deps: //tfplugin:everything
 
 from __future__ import annotations

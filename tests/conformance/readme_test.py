@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs what README.md shows: the Python blocks, the flags, the make targets."""
+"""Runs the Python blocks, flags and make targets of README.md."""
 # BUILD data: //:sources
 # BUILD data: //testdata
 # BUILD deps: //tfplugin:everything

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of meeting optimizers where they are applied."""
+"""Tests of interceptions: an optimizer is wrapped where it is applied."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Placement that no outer scope changes."""
+"""Tests of placement that no outer scope changes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What each strategy refuses: a table of strategies and kinds of bad input.
+"""Strategies refuse bad input: a table of strategies and kinds of it.
 
 A cell is a refusal, or says why that input is not bad for the strategy.
 """

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strategies outside Estimator: `strategy.run`, and Keras models.
 
-Every strategy that can works with v1 optimizers and with both kinds of Keras
-optimizers; what each trains is computed in numpy from its rule.
+Strategies that can train so do, with v1 optimizers and with both kinds of Keras
+optimizers; numpy computes the weights from each strategy's rule.
 """
 
 import numpy as np

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every strategy x model x optimizer x behaviour, against one device.
 
-What is compared is the checkpoint: which names it has, and the values. The
-reference is trained by TensorFlow alone, on one device and with no strategy;
-what a strategy's own rule adds to it is computed in numpy.
+Checkpoints are compared: their names and values. The reference is trained by
+TensorFlow alone, on one device and with no strategy; numpy adds to it what the
+strategy's own rule does.
 """
 # BUILD data: //:docs
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What an Estimator reports under strategies: losses and evaluations."""
+"""Losses and evaluations that an Estimator reports under strategies."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what a limit of a wait may be."""
+"""Tests of the allowed limits of a wait."""
 
 import numpy as np
 import pytest

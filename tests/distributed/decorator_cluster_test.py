@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decorated model_fns in processes: chief, 2 workers, 2 ps, evaluator.
 
-The workers run as they like. What holds for every order of their steps is
-checked with the values that each recorded.
+The workers run as they like. The values that each recorded are checked for
+whatever holds in every order of their steps.
 """
 
 import json

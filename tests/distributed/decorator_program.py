@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's program: one task of a cluster trains a decorated model_fn.
 
-The gradient is the same in every step: what a worker does to the variables can
-be told from the values alone. No step ends before all workers have begun one.
-The first worker's first step takes long: the others make AHEAD more meanwhile.
+The gradient is the same in every step, so that values alone tell a worker's
+part in them. No step ends before all workers have begun one. The first worker's
+first step takes long: the others make AHEAD more meanwhile.
 
   python decorator_program.py <decorators> <directory>
 """

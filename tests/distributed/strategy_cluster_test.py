@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strategies in a cluster of processes: chief, 2 workers, 2 ps, evaluator.
 
-The workers run as they like, so no trajectory is known in advance. What holds
-for every order of their steps is checked with the values that each recorded.
+The workers run as they like, so no trajectory is known in advance. The values
+that each recorded are checked for whatever holds in every order of their steps.
 """
 
 import json

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's program: one task of a cluster trains with a strategy.
 
-The model is one whose gradient is the same in every step: what a worker's copy
-should do between exchanges, and how often an optimizer was applied, can be told
-from the values alone.
+The model's gradient is the same in every step, so that values alone tell how a
+worker's copy moved between exchanges, and how often an optimizer was applied.
 
   python strategy_program.py <strategy> <directory>
 """

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the split of a batch."""
+"""Tests of splitting a batch into shards."""
 
 import collections
 

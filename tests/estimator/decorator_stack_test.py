@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Every stack of two decorators: what it equals, or how it is refused."""
+"""Every stack of two decorators equals the wrappers by hand, or is refused."""
 # BUILD data: //:docs
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What every decorator promises of every model_fn, against numpy.
+"""Every decorator on every kind of model_fn, against numpy.
 
-The model is a linear regression; one step of SGD is worked out in float64. What
-a decorator makes of the step is one line of numpy each, see `_one_step`.
+The model is a linear regression; one step of SGD is worked out in float64. Each
+decorator changes that step by one line of numpy, see `_one_step`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What elastic averaging leaves and changes of a user's spec, and is saved."""
+"""What elastic averaging keeps, changes and saves of a user's spec."""
 
 from __future__ import annotations
 

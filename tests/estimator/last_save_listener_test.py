@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of which save waits; cluster_training_test.py has a chief save."""
+"""Tests of the save that waits; cluster_training_test has a chief save."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of batch normalisation in towers: `batch_norm='sync'` is one device."""
+"""Batch norm in towers: `batch_norm='sync'` trains as one device does."""
 
 import numpy as np
 import pytest

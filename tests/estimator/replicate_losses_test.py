@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of losses in towers: every function and reduction is one device's."""
+"""Losses in towers: every function and reduction gives one device's value."""
 
 import inspect
 

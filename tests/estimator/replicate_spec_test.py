@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what replicate_model_fn returns, names, places and refuses."""
+"""Tests of replicate_model_fn's spec, names, devices and refusals."""
 
 import numpy as np
 import pytest

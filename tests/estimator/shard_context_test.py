@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `params['context']` says off TPU, beside what TPUContext has."""
+"""`params['context']` off TPU answers as TPUContext does."""
 
 import pytest
 import tensorflow as tf

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What TPU programs use besides: their context, loops and hooks; their graph.
+"""Context, loops, hooks and graph of programs under ShardedTPUEstimator.
 
 The model is y = w * x with w = 0, x = 1, 2, 3, 4 and labels 2 x: one step of
 SGD at 0.1 ends at 3 for the mean over the batch.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of going on with what the model trained before it was decorated."""
+"""Tests of a decorated model that goes on from a plain checkpoint."""
 
 import functools
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what decorators refuse of a model_fn."""
+"""Tests of the specs and model_fns that decorators refuse."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The hook by its public name; its rules are tested with the optimizer."""
+"""ElasticAverageHook by its public name; the optimizer's tests have more."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The distance to the centre is in the event files."""
+"""ElasticDistanceHook writes the distance to the centre to event files."""
 
 from __future__ import annotations
 

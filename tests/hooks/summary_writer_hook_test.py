@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of when summaries are written."""
+"""Tests of the steps at which summaries are written."""
 
 import glob
 

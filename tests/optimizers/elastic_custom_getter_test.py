@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which variables get a centre, where both are, and what is refused."""
+"""Variables with a centre, the place of both, and refusals of the getter."""
 
 from __future__ import annotations
 

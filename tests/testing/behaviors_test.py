@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Switching TensorFlow's behaviour within a process."""
+"""Tests of switching TensorFlow's behaviour within a process."""
 
 import pytest
 import tensorflow as tf

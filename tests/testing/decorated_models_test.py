@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The models that decorators are tested with do what they say."""
+"""The models that decorators are tested with train as numpy says."""
 
 from __future__ import annotations
 

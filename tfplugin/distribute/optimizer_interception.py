@@ -3,14 +3,16 @@
 """Puts a wrapper around every optimizer that a function applies.
 
 A v1 optimizer inside a replica context hands its update to the context's
-`merge_call`. Here that is where an optimizer is met, whatever made it, and
-however its gradients came to be: the wrapper is put around it and called in the
-context that was there before, as if the function had called the wrapper.
+`merge_call`. An interception is a replica context with another `merge_call`:
+every optimizer comes by, whatever made it, and however its gradients came to
+be. The wrapper is put around the optimizer and called in the context outside,
+as if the function had called the wrapper.
 
   optimizer.apply_gradients(...)  ->  wrap(optimizer).apply_gradients(...)
 
-Interceptions nest: what the inner one has wrapped, the outer one wraps again.
-Nothing of TensorFlow is replaced, and no variable is made differently.
+Interceptions nest: the outer one wraps the wrapper of the inner one. Nothing of
+TensorFlow is replaced, and no variable is made differently. The model_fn sees a
+strategy of one replica; docs/architecture.md lists the consequences.
 """
 
 from __future__ import annotations
@@ -28,12 +30,15 @@ from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
 
-# On the replica context of an interception: the interception.
+# Attribute of the interception's replica context that holds the interception.
 _MARK = 'tfplugin_interception'
 
 
 class _Nowhere(tf1.distribute.Strategy):
-  """What no strategy is, except that optimizers ask its replica context."""
+  """The default strategy in another class, so that `has_strategy()` is True.
+
+  v1 optimizers ask the replica context only then.
+  """
 
   def __init__(self):
     default = tf.distribute.get_strategy().extended
@@ -44,8 +49,8 @@ class Interception:
   """Wraps the optimizers that are applied while it is active.
 
   Attributes:
-    wrappers: The wrappers that were made, in the order of their first use.
-    honoured: The optimizers that were left alone, being wrapped already.
+    wrappers: The wrappers made so far, in the order of their first use.
+    honoured: The optimizers left alone, being wrapped already.
   """
 
   def __init__(self, wrap: Callable[[tf1.train.Optimizer],
@@ -54,8 +59,8 @@ class Interception:
 
     Args:
       wrap: Makes the wrapper of an optimizer, once for each.
-      kind: The class of the wrappers; an optimizer that is one, or holds one,
-        is left alone.
+      kind: The class of the wrappers; an optimizer of that class, or with one
+        inside, is left alone.
     """
     self._wrap = wrap
     self._kind = kind
@@ -65,12 +70,12 @@ class Interception:
 
   @property
   def wrappers(self) -> list[tf1.train.Optimizer]:
-    """The wrappers that were made, in the order of their first use."""
+    """The wrappers made so far, in the order of their first use."""
     return list(self._by_optimizer.values())
 
   @contextlib.contextmanager
   def active(self) -> Iterator[None]:
-    """Intercepts what is applied inside it.
+    """Intercepts every optimizer that is applied inside it.
 
     Raises:
       RuntimeError: Inside the cross-replica context of a strategy.
@@ -125,9 +130,9 @@ class Interception:
 
 @contextlib.contextmanager
 def _with_base_application(optimizer: tf1.train.Optimizer) -> Iterator[None]:
-  """Keeps what a user's class does in `apply_gradients` from running twice.
+  """Keeps the `apply_gradients` of a user's class from running twice.
 
-  It has run, up to where it calls the method that it overrides.
+  It has run already, up to its call of the method that it overrides.
   """
   base = tf1.train.Optimizer.apply_gradients
   if type(optimizer).apply_gradients is base:
@@ -141,9 +146,9 @@ def _with_base_application(optimizer: tf1.train.Optimizer) -> Iterator[None]:
 
 
 def interceptable(apply_gradients: Callable) -> Callable:
-  """Makes the `apply_gradients` of a wrapper one that is intercepted.
+  """Lets an interception meet a wrapper before the optimizer inside it.
 
-  What is applied is then the whole wrapper, and not the optimizer inside it.
+  The interception then applies the whole wrapper.
 
   Args:
     apply_gradients: The method of a class of optimizers.
@@ -175,7 +180,7 @@ def holds(optimizer: Any, kind: type) -> bool:
 
 
 def in_strategy() -> bool:
-  """Whether there is a strategy around that is more than an interception."""
+  """Whether a strategy is around, other than those of interceptions."""
   context = tf.distribute.get_replica_context()
   while getattr(context, _MARK, None) is not None:
     context = getattr(context, _MARK).outer
@@ -186,7 +191,7 @@ def in_strategy() -> bool:
 
 
 def _current() -> Optional[Interception]:
-  """The innermost interception, if nothing suspends it."""
+  """The innermost interception, or None in eager or cross-replica context."""
   if tf.executing_eagerly() or tf.distribute.in_cross_replica_context():
     return None
   return getattr(tf.distribute.get_replica_context(), _MARK, None)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What tfplugin's asynchronous parameter-server strategies have in common."""
+"""The base of tfplugin's asynchronous parameter-server strategies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import keras_sessions
-from tfplugin.distribute import one_strategy
 from tfplugin.distribute import prompt_start
+from tfplugin.distribute import refusals
 
 tf1 = tf.compat.v1
 
@@ -58,7 +57,7 @@ class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
     return step
 
   def _on_worker(self):
-    """Places ops on this worker's device, whatever was asked for outside."""
+    """Places ops on this worker's device, whatever device is set outside."""
     devices = self._compute_devices
     return self._on(devices[0] if len(devices) == 1 else self._worker_device)
 
@@ -83,16 +82,15 @@ class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
     return tf.nest.flatten(strategy.experimental_local_results(value))
 
   def _finish_step(self, spec):
-    """Returns `spec` with what the strategy does after `train_op` added."""
+    """Returns `spec` with the strategy's own ops after its `train_op`."""
     return spec
 
 
-class ParameterServerStrategy(one_strategy.OneStrategy,
-                              keras_sessions.NoKerasSessions,
+class ParameterServerStrategy(refusals.NoKerasSessions,
                               tf1.distribute.Strategy):
   """A strategy that builds graphs for a v1 session, and says so otherwise."""
 
-  # What to do in eager mode, for the message.
+  # The remedy in eager mode, for the message.
   _eager_remedy = ('for `Model.fit` and tf.function use '
                    '`tf.distribute.MirroredStrategy`')
 
@@ -125,7 +123,7 @@ def refuse_eager(name: str, remedy: str) -> None:
 
   Args:
     name: The strategy's, for the message.
-    remedy: What would work in eager mode.
+    remedy: The use that works in eager mode.
 
   Raises:
     RuntimeError: There is no graph.
@@ -147,7 +145,7 @@ def is_local(kwargs: dict[str, Any]) -> bool:
   """Whether the arguments of a variable creator ask for a local variable.
 
   Args:
-    kwargs: What a variable creator was called with.
+    kwargs: The arguments of a variable creator.
   """
   collections = kwargs.get('collections') or ()
   return (tf1.GraphKeys.LOCAL_VARIABLES in collections or
@@ -158,7 +156,7 @@ def is_global_step(kwargs: dict[str, Any]) -> bool:
   """Whether the arguments of a variable creator ask for the global step.
 
   Args:
-    kwargs: What a variable creator was called with.
+    kwargs: The arguments of a variable creator.
   """
   return tf1.GraphKeys.GLOBAL_STEP in (kwargs.get('collections') or ())
 
@@ -180,7 +178,7 @@ def with_fields(spec, **changed: Any):
   Not by its `_replace`, which refuses the values of several devices.
 
   Args:
-    spec: What a model_fn returned, on one or several devices.
+    spec: The spec that a model_fn returned, on one or several devices.
     **changed: Fields and their values.
   """
   fields = dict(zip(spec._fields, spec), **changed)
@@ -193,22 +191,22 @@ def updates_variables(value_destination_pairs) -> bool:
   A model may also reduce tensors of its own, towards tensors.
 
   Args:
-    value_destination_pairs: What `batch_reduce_to` was called with.
+    value_destination_pairs: The pairs passed to `batch_reduce_to`.
   """
   return all(isinstance(destination, tf.Variable)
              for _, destination in value_destination_pairs)
 
 
 def refuse_keras_update(fn, reason: str, remedy: str) -> None:
-  """Raises if `fn`, which updates a variable, is a Keras optimizer's.
+  """Raises if a Keras optimizer updates a variable by `fn`.
 
   Args:
-    fn: What `extended.update` was called with.
+    fn: The function passed to `extended.update`.
     reason: Why only v1 optimizers work, for the message.
-    remedy: What else would work, for the message.
+    remedy: Another use that works, for the message.
 
   Raises:
-    TypeError: It is a Keras optimizer's.
+    TypeError: `fn` is a Keras optimizer's.
   """
   module = _tf_internals.keras_module_of(fn)
   if module is not None:
@@ -225,10 +223,10 @@ def resolver_or_default(
   """Checks `cluster_resolver`; None stands for the one of `TF_CONFIG`.
 
   Args:
-    cluster_resolver: What the user passed.
+    cluster_resolver: The resolver that the user passed, or None.
 
   Raises:
-    TypeError: It is something else than a cluster resolver.
+    TypeError: `cluster_resolver` is something else.
     ValueError: `TF_CONFIG` is wrong, or the cluster has no `ps`.
   """
   resolver_class = tf.distribute.cluster_resolver.ClusterResolver

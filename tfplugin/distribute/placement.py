@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the ops of a graph are put."""
+"""Places the ops of a graph on devices."""
 
 from __future__ import annotations
 
@@ -39,16 +39,17 @@ def only_on(device: str) -> Iterator[None]:
 def as_within(devices: Sequence) -> Iterator[None]:
   """Leaves a colocation, for the devices that are around it.
 
-  A colocation puts aside the device functions that it is in, e.g. that of
-  `replica_device_setter`.
+  A colocation puts aside the device functions around it, that of
+  `replica_device_setter` for one.
 
   Args:
-    devices: What `_tf_internals.device_functions()` returned before.
+    devices: The functions that `_tf_internals.device_functions()` returned
+      outside the colocation.
   """
   known = _tf_internals.device_functions()
   is_aside = not all(function in known for function in devices)
   with contextlib.ExitStack() as stack:
-    # It puts aside those that are known, too.
+    # Leaving the colocation puts aside the known functions, too.
     stack.enter_context(tf1.get_default_graph().colocate_with(
         None, ignore_existing=True))
     for function in devices if is_aside else known:

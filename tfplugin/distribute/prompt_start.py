@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Lets workers start as soon as, and not before, the others are ready."""
+"""Workers start as soon as the others are ready, and not before."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LIMIT_SECONDS = 600.0
 def add_ready_op() -> None:
   """Adds a readiness check that waits for the chief's initialisation.
 
-  A session that is not the chief's runs `ready_for_local_init_op` and, where
-  the answer is no, sleeps for 30 seconds before it asks again. The op added
-  here asks the parameter servers ten times a second before it answers. It goes
-  where a `tf.compat.v1.train.Scaffold` looks for one, so that a model that
-  brings its own keeps it. Call it when every variable of the graph exists.
+  A worker's session, unless it is the chief's, runs `ready_for_local_init_op`
+  and, if the answer is no, sleeps for 30 seconds before it asks again. The op
+  added here asks the parameter servers ten times a second before it answers. It
+  goes where a `tf.compat.v1.train.Scaffold` looks for one, so that a model that
+  brings its own keeps it. Call this when every variable of the graph exists.
   """
   key = tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP
   if tf1.get_collection(key):
@@ -42,13 +42,13 @@ def poll_while(look: Callable[[], tf.Tensor],
   """Looks ten times a second, in the graph, up to a limit.
 
   Args:
-    look: Makes the ops that look, and returns what they see.
-    keep_waiting: Whether to look again, a bool scalar from what was seen.
+    look: Makes the ops that look, and returns the tensor that they see.
+    keep_waiting: Maps that tensor to a bool scalar: whether to look again.
     time_limit_secs: After so many seconds it looks once more, and ends.
-    shape: Of what is seen, where it changes from look to look.
+    shape: The tensor's, where it changes from look to look.
 
   Returns:
-    What was seen last.
+    The tensor that was seen last.
   """
   deadline = tf.timestamp() + time_limit_secs
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A coordinator with its cluster, for clipping_coordinator_test.
 
-Prints what each case of `CASES` ends with.
+Prints the weights that each case of `CASES` ends with.
 """
 
 import json

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clipping over the parameter servers of a ClusterCoordinator.
 
-A coordinator connects the whole process to its cluster: it has one of its own.
+A coordinator connects a whole process to its cluster, so it gets its own.
 """
 
 import json

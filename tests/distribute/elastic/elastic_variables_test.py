@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where each kind of variable lives under elastic averaging, as a table."""
+"""Each kind of variable under elastic averaging has its place: a table."""
 
 import pytest
 import tensorflow as tf

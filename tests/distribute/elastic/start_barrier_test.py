@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks wait for each other once; who comes later does not wait."""
+"""Tasks wait for each other once; a later task does not wait."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the counter of one worker."""
+"""Tests of a counter that one worker has for itself."""
 
 import tensorflow as tf
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the common count of mean losses."""
+"""Tests of the count that mean losses of all towers divide by."""
 
 import pytest
 import tensorflow as tf

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the answers to tf.distribute; most are in tower_run's tests."""
+"""Tests of TowerExtended; most of it is tested by tower_run_test."""
 
 import pytest
 import tensorflow as tf

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Wrappers that apply in a branch, and so build their towers inside of others.
+"""Wrappers that apply in a branch build their towers inside other towers.
 
 With x = 1, 2, labels 2 x and w = v = 0 the gradients of the summed squares of
 2 x - w x - v are -2 * (1 * 2 + 2 * 4) = -20 for w and -2 * (2 + 4) = -12 for v.

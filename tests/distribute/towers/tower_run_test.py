@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what happens between towers."""
+"""Tests of towers built in one graph: sums, order, disagreement."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of how much each tower counts."""
+"""Tests of the weight of each tower."""
 
 import pytest
 import tensorflow as tf

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of marking what all workers share."""
+"""Tests of marking variables that all workers share."""
 
 import threading
 

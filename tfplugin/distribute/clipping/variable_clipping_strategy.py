@@ -7,14 +7,14 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import one_strategy
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute import refusals
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.clipping import clipping_extended
 from tfplugin.ops import norm_clipping
 
 
-class VariableClippingStrategy(one_strategy.OneStrategy):
+class VariableClippingStrategy(refusals.OneStrategy):
   """A strategy like `base_strategy` that clips variables after each update.
 
   After every update by an optimizer, each slice of a selected variable along

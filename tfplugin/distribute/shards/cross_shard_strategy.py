@@ -11,13 +11,13 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
-from tfplugin.distribute import one_strategy
+from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_reduction
 
 
-class CrossShardStrategy(shard_reduction.ScalesLoss, one_strategy.OneStrategy,
+class CrossShardStrategy(shard_reduction.ScalesLoss, refusals.OneStrategy,
                          tf.distribute.Strategy):
   """Trains one model on shards of a batch; each has a copy of the variables.
 

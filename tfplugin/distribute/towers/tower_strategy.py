@@ -11,9 +11,8 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.distribute import keras_sessions
 from tfplugin.distribute import local_devices
-from tfplugin.distribute import one_strategy
+from tfplugin.distribute import refusals
 from tfplugin.distribute.towers import tower_extended
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_weights
@@ -21,8 +20,7 @@ from tfplugin.distribute.towers import tower_weights
 tf1 = tf.compat.v1
 
 
-class TowerStrategy(one_strategy.OneStrategy, keras_sessions.NoKerasSessions,
-                    tf1.distribute.Strategy):
+class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy):
   """Trains on several devices of one process with the numbers of one device.
 
   Every device (a *tower*) computes its part of a batch; all of them share one

@@ -1,16 +1,44 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of Keras models in graphs under strategies."""
+"""Tests of nested strategies, and of Keras models in graphs under them."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tfplugin import distribute
+from tfplugin.distribute import refusals
 from tfplugin.testing import behaviors
 
 TWO = ['/cpu:0', '/cpu:1']
 X = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
+
+
+class Strategy(refusals.OneStrategy, tf.distribute.OneDeviceStrategy):
+  """One that is refused inside another."""
+
+
+def test_own_scope_is_entered_again():
+  strategy = Strategy('/cpu:0')
+  with strategy.scope():
+    with strategy.scope():
+      assert tf.distribute.get_strategy() is strategy
+  assert not tf.distribute.has_strategy()
+
+
+def test_another_scope_is_refused_and_both_are_named():
+  outer, inner = tf.distribute.OneDeviceStrategy('/cpu:0'), Strategy('/cpu:0')
+  with outer.scope():
+    with pytest.raises(RuntimeError, match='Strategy inside OneDeviceStrategy'):
+      inner.scope()
+    assert tf.distribute.get_strategy() is outer
+
+
+def test_on_a_device_of_another_it_is_refused():
+  outer, inner = tf.distribute.OneDeviceStrategy('/cpu:0'), Strategy('/cpu:0')
+  with pytest.raises(RuntimeError, match='inside OneDeviceStrategy'):
+    outer.run(lambda: inner.run(lambda: tf.constant(1)))
+
 
 
 def fit(strategy):
@@ -35,7 +63,7 @@ def fit(strategy):
      lambda: distribute.VariableClippingStrategy(
          distribute.TowerStrategy(TWO), {'kernel': 0}, 1.0)),
 ])
-def test_refused_with_a_remedy(name, make):
+def test_fit_in_a_graph_is_refused_with_a_remedy(name, make):
   with pytest.raises(RuntimeError, match=f'{name} .*`Model.fit` in a graph.*'
                      'Received: .*model_to_estimator'):
     fit(make())

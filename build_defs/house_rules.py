@@ -1,0 +1,80 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the rules of the house that ruff and import-linter cannot know.
+
+usage: house_rules.py
+
+A folder holds few files, a file few lines, and the names of private TensorFlow
+stand in one place. Lists what breaks a rule; the status is then 1.
+"""
+
+from __future__ import annotations
+
+import collections
+import pathlib
+import posixpath
+import sys
+from collections.abc import Mapping
+
+_ROOT = pathlib.Path(__file__).absolute().parent.parent
+if __name__ == '__main__':
+  sys.path.insert(0, str(_ROOT))
+
+from build_defs import import_graph  # noqa: E402 (the path comes first)
+from build_defs import private_names  # noqa: E402 (likewise)
+
+MAX_FILES = 15
+# Tests of the whole stand beside those of the files.
+MAX_TEST_FILES = 20
+# Folders with more files than that, and how many. Must not grow.
+MORE_FILES = {
+    'tests/bin': 23,
+    'tests/estimator': 29,
+    'tfplugin/bin': 24,
+    'tfplugin/estimator': 19,
+}
+
+MAX_LINES = 350
+# Files with more lines than that, and how many. Must not grow.
+MORE_LINES: dict[str, int] = {}
+
+
+def file_counts(root: pathlib.Path) -> list[str]:
+  """Returns the folders below `root` with too many Python files."""
+  counts = collections.Counter(
+      map(posixpath.dirname, import_graph.python_files(root)))
+  limits = {folder: MAX_TEST_FILES if folder.startswith('tests/') else MAX_FILES
+            for folder in counts}
+  return _above(counts, limits, MORE_FILES, 'files')
+
+
+def file_lengths(root: pathlib.Path) -> list[str]:
+  """Returns the Python files below `root` with too many lines."""
+  lengths = {file: (root / file).read_text(encoding='utf-8').count('\n')
+             for file in import_graph.python_files(root)}
+  limits = dict.fromkeys(lengths, MAX_LINES)
+  return _above(lengths, limits, MORE_LINES, 'lines')
+
+
+def _above(sizes: Mapping[str, int], limits: Mapping[str, int],
+           exceptions: Mapping[str, int], unit: str) -> list[str]:
+  """Returns the paths above their limits, and needless exceptions."""
+  needless = [path for path in exceptions
+              if path not in sizes or sizes[path] <= limits[path]]
+  limits = {**limits, **exceptions}
+  return [f'{path}: {size} {unit}, at most {limits[path]}'
+          for path, size in sizes.items() if size > limits[path]] + [
+              f'{path}: needs no exception for its {unit} any more'
+              for path in needless]
+
+
+def broken_rules(root: pathlib.Path) -> list[str]:
+  """Returns what breaks a rule below `root`, a line for each."""
+  return [*file_counts(root), *file_lengths(root),
+          *private_names.private_strings(root)]
+
+
+if __name__ == '__main__':
+  lines = broken_rules(_ROOT)
+  print('\n'.join(lines) or 'The rules of the house are kept.')
+  sys.exit(1 if lines else 0)

@@ -1,0 +1,62 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Uses that strategies refuse: one inside another, Keras sessions in a graph.
+
+Both classes go in front of a strategy's class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+class OneStrategy:
+  """Refuses to enter the strategy's scope inside another strategy."""
+
+  @property
+  def described_as(self) -> str:
+    """The strategy's name in messages."""
+    return type(self).__name__
+
+  def scope(self):
+    """See `tf.distribute.Strategy.scope`.
+
+    Raises:
+      RuntimeError: Called in the scope, or on a device, of another strategy.
+    """
+    around = tf.distribute.get_strategy()
+    if tf.distribute.has_strategy() and around is not self:
+      outer = getattr(around, 'described_as', type(around).__name__)
+      raise RuntimeError(
+          'A strategy must not be entered inside another one. Received: '
+          f'{self.described_as} inside {outer}. Leave out one of the two; '
+          'VariableClippingStrategy(base_strategy, ...) adds clipping to any '
+          'other.')
+    return super().scope()
+
+
+class NoKerasSessions(OneStrategy):
+  """Refuses `Model.compile` in a graph, too.
+
+  Without eager execution `Model.compile` configures a session for the strategy
+  whose scope it is in, and initialises variables in that session in its own
+  way. An Estimator configures a strategy before it enters the scope, and a
+  metric in a model_fn, in a replica, may ask for a session of its own.
+  """
+
+  def configure(self, *args: Any, **kwargs: Any) -> None:
+    """See `tf.distribute.Strategy.configure`; not for Keras.
+
+    Raises:
+      RuntimeError: Called in the scope of a strategy, outside any replica.
+    """
+    if (tf.distribute.has_strategy() and
+        tf.distribute.in_cross_replica_context()):
+      raise RuntimeError(
+          f'{self.described_as} does not train by `Model.fit` in a graph. '
+          'Received: `Model.compile` without eager execution. Use an '
+          'Estimator, such as that of `tf.keras.estimator.model_to_estimator`, '
+          'or v2 behaviour.')
+    super().configure(*args, **kwargs)
