@@ -33,10 +33,8 @@ def test_a_loop_is_walked_once():
     assert result.op in graph_order.upstream([result.op])
 
 
-def test_operation_of_what_a_function_may_return():
+def test_operations_of_what_a_function_may_return():
   with tf.Graph().as_default():
     tensor, operation = tf.constant(1.0), tf.no_op()
-    assert graph_order.operation_of(tensor) is tensor.op
-    assert graph_order.operation_of(operation) is operation
-    assert graph_order.operation_of(None) is None
-    assert graph_order.operation_of(3.0) is None
+    assert graph_order.operations_of([tensor, None, 3.0, operation]) == [
+        tensor.op, operation]

@@ -63,7 +63,10 @@ def test_devices_must_be_present():
     local_devices.check_present(['/device:CPU:0', '/device:CPU:4'])
 
 
-def test_devices_must_be_different():
-  local_devices.check_different(['/device:CPU:0', '/device:CPU:1'])
-  with pytest.raises(ValueError, match='each device once'):
-    local_devices.check_different(['/device:CPU:0', '/device:CPU:0'])
+def test_copies_are_on_different_devices():
+  assert local_devices.check_copies(['/cpu:0', '/cpu:1']) == [
+      '/device:CPU:0', '/device:CPU:1']
+  with pytest.raises(ValueError, match='each device once.*CPU:0, .*CPU:0'):
+    local_devices.check_copies(['/cpu:0', '/cpu:0'])
+  with pytest.raises(ValueError, match='must exist.*CPU:77'):
+    local_devices.check_copies(['/cpu:77'])

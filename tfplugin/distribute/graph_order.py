@@ -10,15 +10,15 @@ from typing import Any
 import tensorflow as tf
 
 
-def operation_of(value: Any) -> Any:
-  """Returns the operation of a tensor or an operation; None for others.
+def operations_of(values: Iterable[Any]) -> list[tf.Operation]:
+  """Returns the operations among `values`, and those that make its tensors.
 
   Args:
-    value: Anything that a function returned which built a graph.
+    values: Anything that a function returned which built a graph.
   """
-  if isinstance(value, tf.Operation):
-    return value
-  return value.op if tf.is_tensor(value) and hasattr(value, 'op') else None
+  return [value if isinstance(value, tf.Operation) else value.op
+          for value in values
+          if isinstance(value, tf.Operation) or tf.is_tensor(value)]
 
 
 def upstream(operations: Iterable[tf.Operation]) -> set[tf.Operation]:

@@ -79,19 +79,23 @@ def check_present(devices: Sequence[str]) -> None:
         '`tf.config.set_logical_device_configuration`.')
 
 
-def check_different(devices: Sequence[str]) -> None:
-  """Raises if one of `devices` occurs twice.
+def check_copies(devices: Optional[Sequence[str]]) -> list[str]:
+  """Returns canonical names of devices that have a copy of the model each.
 
   Args:
-    devices: Device strings that `check_devices` returned.
+    devices: What the user passed; None for the default.
 
   Raises:
-    ValueError: One does.
+    TypeError: It is no list of strings.
+    ValueError: One is unknown, or there twice.
   """
+  devices = check_devices(devices)
+  check_present(devices)
   if len(set(devices)) < len(devices):
     raise ValueError('`devices` must name each device once. '
                      f'Received: {", ".join(devices)}. Leave out what is '
                      'repeated.')
+  return devices
 
 
 def _canonical(device: str) -> str:

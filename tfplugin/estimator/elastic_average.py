@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 from typing import Optional
@@ -18,11 +19,9 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
-from tfplugin.distribute.elastic import start_barrier
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
-from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_average as elastic_average_lib
 from tfplugin.optimizers import wrapper
 
@@ -131,16 +130,12 @@ def elastic_average(
     Zhang, Choromanska and LeCun. Deep learning with Elastic Averaging SGD.
     NeurIPS 2015. https://arxiv.org/abs/1412.6651
   """
-  settings = elastic_settings.ElasticSettings(
-      num_worker, communication_period, moving_rate, rho, bool(synchronous),
-      update_order, count_steps, statistics)
+  arguments = {name: value for name, value in locals().items()
+               if name != 'model_fn'}
   if model_fn is None:
-    return functools.partial(
-        elastic_average, num_worker=num_worker,
-        communication_period=communication_period, moving_rate=moving_rate,
-        rho=rho, synchronous=synchronous, update_order=update_order,
-        count_steps=count_steps, statistics=statistics,
-        use_locking=use_locking)
+    return functools.partial(elastic_average, **arguments)
+  del arguments['use_locking']
+  settings = elastic_settings.ElasticSettings(**arguments)
 
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
@@ -158,21 +153,29 @@ def _train(call: model_fn_lib.ModelFnCall,
         '`elastic_average` must not be used inside a tf.distribute strategy. '
         f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
         'two, or use `tfplugin.distribute.ElasticAverageStrategy` alone.')
-  name = decorator_stack.ELASTIC
-  model = _ElasticModel(
-      settings, _task_of(call.config, settings.num_worker), use_locking)
+  task = _task_of(call.config, settings.num_worker)
+  scope = elastic_scope.CopyScope(
+      task.device, settings.statistics, task.is_chief)
+  model = _Model(settings, scope, task, use_locking)
   interception = optimizer_interception.Interception(
-      model.wrap, elastic_average_lib.ElasticAverageOptimizer)
-  with interception.active(), model.scope.scope():
+      lambda optimizer: _ElasticUpdates(optimizer, model),
+      elastic_average_lib.ElasticAverageOptimizer)
+  with interception.active(), scope.scope():
     spec = call()
+  name = decorator_stack.ELASTIC
   training_spec.check_spec(spec, name)
   training_spec.check_applied(
       interception, name,
       'tfplugin.ElasticAverageOptimizer(opt, num_worker, getter)')
   if interception.honoured:
-    _check_honoured(interception, model.scope)
+    _check_honoured(interception, scope)
     return spec
-  return model.complete(spec, interception.wrappers)
+  model.exchange.add(*scope.pairs)
+  train_op = model.exchange.finish([spec.train_op], model.global_steps)
+  if not task.is_chief:
+    prompt_start.add_ready_op()
+  return spec._replace(train_op=train_op, scaffold=spec.scaffold and (
+      _scaffold(spec.scaffold, model, interception.wrappers)))
 
 
 def _task_of(config: Any, num_worker: Optional[int],
@@ -201,93 +204,65 @@ def _task_of(config: Any, num_worker: Optional[int],
   return task
 
 
-class _ElasticModel:
-  """The variables and the exchange of one model_fn that is being built."""
+@dataclasses.dataclass
+class _Model:
+  """What the optimizers of one model_fn share."""
 
-  def __init__(self, settings: elastic_settings.ElasticSettings,
-               task: cluster_task.ClusterTask, use_locking: bool):
-    self.settings = settings
-    self._task = task
-    self._use_locking = use_locking
-    self.scope = elastic_scope.CopyScope(
-        task.device, settings.statistics, task.is_chief)
-    self.global_steps = []
-
-  def wrap(self, optimizer: tf1.train.Optimizer) -> _ElasticUpdates:
-    """Puts an optimizer of the model_fn on the exchange."""
-    rho = self.settings.rho
-    if rho is None:
-      rho = elastic_settings.default_rho(
-          self.settings.rate(self._task.num_workers), optimizer)
-    return _ElasticUpdates(optimizer, self, rho)
+  settings: elastic_settings.ElasticSettings
+  scope: elastic_scope.CopyScope
+  task: cluster_task.ClusterTask
+  use_locking: bool
+  global_steps: list = dataclasses.field(default_factory=list)
 
   @functools.cached_property
   def exchange(self) -> elastic_exchange.Exchange:
     """The exchange of the graph; a model_fn with its own has none."""
-    task, barrier = self._task, None
     with tf.init_scope():
-      if self.settings.synchronous:
-        # The first centre of every worker's graph is on the same server.
-        barrier = start_barrier.StartBarrier(
-            self.settings.num_worker or task.num_workers,
-            self.scope.pairs[0].center.device)
+      # The first centre of every worker's graph is on the same server.
+      servers = [pair.center.device for pair in self.scope.pairs[:1]]
+      ready = elastic_start.when_all_are_ready(
+          self.settings, self.task, *servers)
       return elastic_exchange.Exchange(
-          self.settings, self.settings.rate(task.num_workers),
-          elastic_start.create_local_step(
-              task.device, barrier, task.training_index), self._use_locking)
-
-  def complete(self, spec: Any, optimizers: list[tf1.train.Optimizer]) -> Any:
-    """Returns `spec`, whose train_op ends with the exchange."""
-    self.exchange.add(*self.scope.pairs)
-    train_op = self.exchange.finish([spec.train_op], self.global_steps)
-    if not self._task.is_chief:
-      prompt_start.add_ready_op()
-    return spec._replace(
-        train_op=train_op, scaffold=self._scaffold(spec.scaffold, optimizers))
-
-  def _scaffold(self, own: Optional[tf1.train.Scaffold],
-                optimizers: list[tf1.train.Optimizer],
-                ) -> Optional[tf1.train.Scaffold]:
-    """Returns `own`, or one like it that starts what has been added."""
-    if own is None:
-      return None
-    pairs = self.scope.pairs
-    added = [self.exchange.local_step, *(v for pair in pairs for v in (
-        *pair.copies, pair.local_center) if v is not None)]
-    local = {v.ref() for v in tf1.local_variables()}
-    added += [v for optimizer in optimizers for v in optimizer.variables()
-              if v.ref() in local]
-    merged = training_spec.local_init_op(own, added)
-    if own.init_fn is not None or own.init_op is not None:
-      merged['init_fn'] = elastic_start.init_fn_for_centers(own.init_fn, pairs)
-    return tf1.train.Scaffold(copy_from_scaffold=own, **merged)
+          self.settings, self.settings.rate(self.task.num_workers),
+          elastic_start.create_local_step(self.task.device, ready),
+          self.use_locking)
 
 
 class _ElasticUpdates(wrapper.OptimizerWrapper):
   """Applies gradients to the copies; the step ends with the exchange."""
 
-  def __init__(self, optimizer: tf1.train.Optimizer, model: _ElasticModel, rho):
+  def __init__(self, optimizer: tf1.train.Optimizer, model: _Model):
     super().__init__(optimizer, False, optimizer.get_name())
     self._model = model
-    self._rho = rho
+    self._rho = model.settings.rho_for(optimizer, model.task.num_workers)
 
   def apply_gradients(self, grads_and_vars, global_step=None, name=None,
                       skip_gradients_aggregation=False):
     """See the base class."""
-    grads_and_vars = list(grads_and_vars)
-    model, exchange = self._model, self._model.exchange
-    pairs = model.scope.pairs_of(
-        [v for g, v in grads_and_vars if g is not None])
-    model.scope.create_local_centers(pairs if elastic.is_penalty(self._rho)
-                                     else [])
-    exchange.add(*pairs)
-    model.scope.has_statistics = True
+    model, scope = self._model, self._model.scope
     every, communications = model.settings.who_counts(global_step)
     model.global_steps += communications
-    with model.scope.local_state():
+    adjusted = model.exchange.adjusted(
+        scope.with_pairs(model.exchange, grads_and_vars, self._rho), self._rho)
+    with scope.local_state():
       return super().apply_gradients(
-          exchange.adjusted(grads_and_vars, self._rho), every, name,
+          adjusted, every, name,
           skip_gradients_aggregation=skip_gradients_aggregation)
+
+
+def _scaffold(own: tf1.train.Scaffold, model: _Model,
+              optimizers: list[tf1.train.Optimizer]) -> tf1.train.Scaffold:
+  """Returns a scaffold like `own` that starts what has been added."""
+  pairs = model.scope.pairs
+  local = {v.ref() for v in tf1.local_variables()}
+  added = [model.exchange.local_step, *(
+      v for pair in pairs for v in pair.variables()), *(
+          v for optimizer in optimizers for v in optimizer.variables())]
+  merged = training_spec.local_init_op(
+      own, [v for v in added if v.ref() in local])
+  if own.init_fn is not None or own.init_op is not None:
+    merged['init_fn'] = elastic_start.init_fn_for_centers(own.init_fn, pairs)
+  return tf1.train.Scaffold(copy_from_scaffold=own, **merged)
 
 
 def _check_honoured(interception: optimizer_interception.Interception,

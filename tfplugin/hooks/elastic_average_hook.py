@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tfplugin.distribute.elastic import elastic_start
 from tfplugin.optimizers import elastic_average
 
 tf1 = tf.compat.v1
@@ -33,7 +34,7 @@ class ElasticAverageHook(tf1.train.SessionRunHook):
 
   def __init__(self, optimizer: elastic_average.ElasticAverageOptimizer,
                task_index: int, time_limit_secs: float =
-               elastic_average.DEFAULT_TIME_LIMIT_SECS):
+               elastic_start.DEFAULT_TIME_LIMIT_SECS):
     """Prepares the start.
 
     Args:

@@ -58,36 +58,12 @@ def elastic_difference(local: tf.Tensor, center: tf.Tensor,
   return _cast(moving_rate, local) * (local - center)
 
 
-def exploration_penalty(local: Sequence[tf.Tensor],
-                        local_centers: Sequence[tf.Tensor],
-                        rho: Rate) -> tf.Tensor:
-  """What keeps a worker near the centre between communications.
-
-    rho / 2 * sum over variables of |local - local_center|^2
-
-  Args:
-    local: The worker's copies.
-    local_centers: For each the centre as the worker last saw it.
-    rho: The strength of the penalty.
-
-  Returns:
-    A scalar to add to the loss, of the type of the first copy.
-
-  Example:
-    >>> float(exploration_penalty([tf.constant([3., 4.])], [tf.zeros(2)], 2.0))
-    25.0
-  """
-  dtype = local[0].dtype
-  squares = [tf.cast(tf.nn.l2_loss(copy - center), dtype)
-             for copy, center in zip(local, local_centers)]
-  return tf.cast(rho, dtype) * tf.add_n(squares)
-
-
 def exploration_gradient(local: tf.Tensor, local_center: tf.Tensor,
                          rho: Rate) -> tf.Tensor:
-  """The gradient of `exploration_penalty` at `local`.
+  """The gradient, at `local`, of the penalty that keeps a worker near.
 
-    rho * (local - local_center)
+    penalty  = rho / 2 * |local - local_center|^2
+    gradient = rho * (local - local_center)
 
   Args:
     local: A worker's copy, of any shape.

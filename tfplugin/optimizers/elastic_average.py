@@ -12,7 +12,6 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_saving
@@ -25,8 +24,6 @@ from tfplugin.optimizers import elastic_custom_getter
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
-
-DEFAULT_TIME_LIMIT_SECS = 300.0
 
 
 class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
@@ -159,18 +156,21 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """
     super().__init__(opt, use_locking, name)
     elastic_custom_getter.check_getter(ea_custom_getter)
-    elastic_settings.check_count('num_worker', num_worker)
+    elastic_settings.check('num_worker', num_worker)
     self._settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, bool(synchronous),
         update_order, count_steps)
     elastic_custom_getter.check_context()
     self._getter = ea_custom_getter
     self._moving_rate = self._settings.rate(num_worker)
-    self._rho = (elastic_settings.default_rho(self._moving_rate, opt)
-                 if rho is None else rho)
-    self._has_penalty = elastic.is_penalty(self._rho)
-    self._local_steps = [self._getter.create_local_step()]
+    self._rho = self._settings.rho_for(opt, num_worker)
+    self._local_steps = [self._create_local_step()]
     self._is_applied = False
+
+  @property
+  def num_worker(self) -> int:
+    """How many workers share the centre; the chief is one."""
+    return self._settings.num_worker
 
   @property
   def local_step(self) -> tf.Variable:
@@ -181,7 +181,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """Returns the wrapped optimizer's variables and those of this one."""
     return [*super().variables(), *self._local_steps,
             *(pair.local_center for pair in self._getter.pairs
-              if self._has_penalty and pair.local_center is not None)]
+              if pair.local_center is not None and elastic.is_penalty(
+                  self._rho))]
 
   def compute_gradients(self, loss: types.LossLike,
                         var_list: Optional[Iterable] = None,
@@ -202,9 +203,9 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     pairs = self._getter.pairs_of(var_list or tf1.trainable_variables())
     gradients = super().compute_gradients(
         loss, [pair.local for pair in pairs], *args, **kwargs)
-    if not self._has_penalty:
+    if not elastic.is_penalty(self._rho):
       return gradients
-    self._getter.create_local_centers(pairs)
+    self._getter.create_local_centers(pairs, self._rho)
     return [(elastic_pairs.penalized(
         gradient, variable, self._getter.pair_of(variable), self._rho),
              variable) for gradient, variable in gradients]
@@ -227,17 +228,15 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """
     elastic_custom_getter.check_context()
     elastic_start.follow_warm_start(self._getter.pairs)
-    grads_and_vars = list(grads_and_vars)
     if self._is_applied:  # A session may run this call by itself.
-      self._local_steps.append(self._getter.create_local_step())
+      self._local_steps.append(self._create_local_step())
     self._is_applied = True
     exchange = elastic_exchange.Exchange(
         # The penalty is in the gradients already.
         dataclasses.replace(self._settings, rho=0.0), self._moving_rate,
         self._local_steps[-1], self._use_locking)
-    exchange.add(
-        *self._getter.pairs_of([v for g, v in grads_and_vars if g is not None]),
-        *self._getter.statistics_of(self))
+    grads_and_vars = self._getter.with_pairs(exchange, grads_and_vars)
+    exchange.add(*self._getter.statistics_of(self))
     every, communications = self._settings.who_counts(global_step)
     with self._getter.local_state():
       update = super().apply_gradients(
@@ -254,7 +253,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   def get_init_op(
       self, task_index: int, *,
-      time_limit_secs: float = DEFAULT_TIME_LIMIT_SECS) -> tf.Operation:
+      time_limit_secs: float = elastic_start.DEFAULT_TIME_LIMIT_SECS,
+  ) -> tf.Operation:
     """Returns the op that starts this worker from the centre.
 
     With `synchronous=True` it then waits for the others, once.
@@ -267,7 +267,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       RuntimeError: the model does not exist yet.
       ValueError: `task_index` is out of range.
     """
-    self._check_start(task_index, time_limit_secs)
+    elastic_start.check_start(task_index, self.num_worker, time_limit_secs)
     start, barrier = self._copy_from_center(), self._make_barrier()
     if barrier is None:
       return start
@@ -276,7 +276,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   def make_session_run_hook(
       self, is_chief: bool, task_index: int, *,
-      time_limit_secs: float = DEFAULT_TIME_LIMIT_SECS,
+      time_limit_secs: float = elastic_start.DEFAULT_TIME_LIMIT_SECS,
   ) -> tf1.train.SessionRunHook:
     """Returns the hook that starts this worker; every worker needs it.
 
@@ -289,7 +289,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       ValueError: `task_index` or the limit is out of range.
     """
     del is_chief
-    self._check_start(task_index, time_limit_secs)
+    elastic_start.check_start(task_index, self.num_worker, time_limit_secs)
     return elastic_start.ElasticInitialization(
         self._copy_from_center, self._make_barrier, task_index,
         time_limit_secs)
@@ -330,16 +330,13 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     with self._getter.local_state():
       super()._create_slots(var_list)
 
-  def _check_start(self, task_index: int, time_limit_secs: float) -> None:
-    elastic_start.check_task_index(task_index, self._settings.num_worker)
-    time_limit.check(time_limit_secs)
+  def _create_local_step(self) -> tf.Variable:
+    return elastic_start.create_local_step(self._getter.worker_device)
 
   def _copy_from_center(self) -> tf.Operation:
     pairs = self._getter.model_pairs('get_init_op()')
     elastic_start.follow_warm_start(pairs)
-    if self._has_penalty:
-      self._getter.create_local_centers(
-          [pair for pair in pairs if pair.trainable])
+    self._getter.create_local_centers(pairs, self._rho)
     return elastic_start.copy_from_center(pairs)
 
   def _make_barrier(self) -> Optional[start_barrier.StartBarrier]:
@@ -347,4 +344,4 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       return None
     # The first centre of every worker's graph is on the same server.
     device = self._getter.model_pairs('get_init_op()')[0].center.device
-    return start_barrier.StartBarrier(self._settings.num_worker, device)
+    return start_barrier.StartBarrier(self.num_worker, device)

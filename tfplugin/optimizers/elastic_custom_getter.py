@@ -93,7 +93,7 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     if not isinstance(worker_device, str):
       raise TypeError('`worker_device` must be a string. Received: '
                       f'{worker_device!r}. Pass e.g. "/job:worker/task:0".')
-    elastic_settings.check_choice('statistics', statistics)
+    elastic_settings.check('statistics', statistics)
     super().__init__(worker_device, statistics)
     self._statistics_user = None
 
@@ -132,18 +132,10 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     Args:
       user: The optimizer that asks.
     """
-    self.has_statistics = True
     self._statistics_user = self._statistics_user or user
     if self._statistics_user is not user:
       return []
     return [pair for pair in self.pairs if not pair.trainable]
-
-  def create_local_step(self) -> tf.Variable:
-    """Makes a counter of this worker's steps."""
-    with self.local_state(), tf.init_scope(), tf1.name_scope(None):
-      return tf1.Variable(
-          0, dtype=tf.int64, trainable=False, use_resource=True,
-          name=elastic_variables.LOCAL_STEP)
 
   def __call__(self, getter: Callable, name: str, *args, **kwargs):
     """Gets a variable; see `custom_getter` of `tf.compat.v1.variable_scope`.
@@ -172,7 +164,7 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
 
   def _create_pair(self, next_creator: Callable, **kwargs: Any) -> tf.Variable:
     collections = elastic_variables.localized(kwargs.get('collections'))
-    with placement.only_on(self._worker_device):
+    with placement.only_on(self.worker_device):
       local = next_creator(**{**kwargs, 'collections': collections})
     with tf1.name_scope(None), placement.as_within(self._devices):
       center = elastic_variables.center_of(next_creator, {

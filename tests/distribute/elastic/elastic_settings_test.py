@@ -93,20 +93,27 @@ def test_rate_is_the_users_or_the_default():
         tf1.train.AdamOptimizer(rate), False, 'around')])
 def test_default_rho_of_every_optimizer(make):
   with tf.Graph().as_default():
-    assert elastic_settings.default_rho(0.1, make(0.25)) == 0.4
+    assert Settings(moving_rate=0.1, rho=None).rho_for(make(0.25), 1) == 0.4
 
 
 def test_default_rho_follows_a_schedule(behavior):
   del behavior
   with tf.Graph().as_default():
     rate = tf1.placeholder(tf.float32, [])
-    rho = elastic_settings.default_rho(
-        0.5, tf1.train.GradientDescentOptimizer(rate))
+    rho = Settings(moving_rate=0.5, rho=None).rho_for(
+        tf1.train.GradientDescentOptimizer(rate), 1)
     with tf1.Session() as session:
       assert session.run(rho, {rate: 0.25}) == 2.0
 
 
 def test_no_moving_rate_no_penalty():
   with tf.Graph().as_default():
-    assert elastic_settings.default_rho(
-        0.0, tf1.train.GradientDescentOptimizer(tf.constant(0.1))) == 0.0
+    assert Settings(moving_rate=0.0, rho=None).rho_for(
+        tf1.train.GradientDescentOptimizer(tf.constant(0.1)), 1) == 0.0
+
+
+def test_rho_of_the_user_is_taken():
+  assert Settings(rho=0.25).rho_for(None, 1) == 0.25
+  # The default moving rate, .9 / 10 / 2, over .5.
+  assert Settings(rho=None).rho_for(
+      tf1.train.GradientDescentOptimizer(0.5), 2) == pytest.approx(0.09)

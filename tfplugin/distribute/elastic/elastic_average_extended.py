@@ -8,14 +8,12 @@ import tensorflow as tf
 
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
-from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_saving
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.elastic import start_barrier
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
@@ -46,28 +44,11 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
     self._settings = settings
     self._exchanges = per_graph.PerGraph()
 
-  def _exchange(self) -> elastic_exchange.Exchange:
-    """The exchange of the default graph, made when first asked for."""
-    with tf.init_scope():
-      graph = tf1.get_default_graph()
-      if graph not in self._exchanges:
-        self._exchanges[graph] = elastic_exchange.Exchange(
-            self._settings, self._settings.rate(self.num_worker),
-            self._create_local_step())
-      return self._exchanges[graph]
-
-  def _has_exchange(self) -> bool:
-    with tf.init_scope():
-      return tf1.get_default_graph() in self._exchanges
-
   def _create_local_step(self) -> tf.Variable:
     """The step counter, which starts when this worker may start."""
-    barrier, index = None, 0
-    if self._settings.synchronous and self._in_multi_worker_mode():
-      barrier = start_barrier.StartBarrier(
-          self.task.num_workers, self.parameter_devices[0])
-      index = self.task.training_index
-    return elastic_start.create_local_step(self._device, barrier, index)
+    ready = elastic_start.when_all_are_ready(
+        self._settings, self.task, self.parameter_devices[0])
+    return elastic_start.create_local_step(self._device, ready)
 
   @property
   def _device(self) -> str:

@@ -130,15 +130,8 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
       sparse_exchange: bool = False,
       devices: Optional[Sequence[str]] = None):
     settings = elastic_settings.ElasticSettings(
-        num_worker=num_worker,
-        communication_period=communication_period,
-        moving_rate=moving_rate,
-        rho=rho,
-        synchronous=synchronous,
-        update_order=update_order,
-        count_steps=count_steps,
-        statistics=statistics,
-        sparse_exchange=sparse_exchange)
+        num_worker, communication_period, moving_rate, rho, synchronous,
+        update_order, count_steps, statistics, sparse_exchange)
     settings.check_of_strategy()
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
     devices = _local_devices(devices, resolver)
@@ -182,9 +175,7 @@ def _local_devices(devices, resolver) -> Optional[Sequence[str]]:
   gpus = local_devices.devices_of('GPU')
   if devices is None:
     return gpus if len(gpus) > 1 else None
-  devices = local_devices.check_devices(devices)
-  local_devices.check_present(devices)
-  local_devices.check_different(devices)
+  devices = local_devices.check_copies(devices)
   if len(devices) < 2:
     raise ValueError(
         '`devices` must name two or more devices, each of which trains a copy. '

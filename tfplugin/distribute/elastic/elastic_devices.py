@@ -13,7 +13,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
-from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
@@ -140,7 +139,6 @@ class ElasticDevicesExtended(mirrored_variables.MirroredInGraph,
                      cross_device_ops=tf.distribute.ReductionToOneDevice())
     self._settings = settings
     self._exchanges = per_graph.PerGraph()
-    self._eager_exchange = None
 
   @property
   def num_worker(self) -> int:
@@ -151,24 +149,8 @@ class ElasticDevicesExtended(mirrored_variables.MirroredInGraph,
     # Otherwise optimizers would sum gradients before they come here.
     return True
 
-  def _has_exchange(self) -> bool:
-    if tf1.executing_eagerly_outside_functions():
-      return self._eager_exchange is not None
-    return tf1.get_default_graph() in self._exchanges
-
-  def _exchange(self) -> elastic_exchange.Exchange:
-    if not self._has_exchange():
-      with tf.init_scope():
-        exchange = elastic_exchange.Exchange(
-            self._settings, self._settings.rate(self.num_worker),
-            elastic_start.create_local_step('/cpu:0'))
-      if tf1.executing_eagerly_outside_functions():
-        self._eager_exchange = exchange
-      else:
-        self._exchanges[tf1.get_default_graph()] = exchange
-      exchange.begin()
-    return (self._eager_exchange if tf1.executing_eagerly_outside_functions()
-            else self._exchanges[tf1.get_default_graph()])
+  def _create_local_step(self) -> tf.Variable:
+    return elastic_start.create_local_step('/cpu:0')
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import Any
 from typing import Optional
 
 import tensorflow as tf
@@ -70,19 +71,10 @@ class Exchange:
     self.has_gradients = self.is_finished = False
     self._moved = set()
 
-  @property
-  def pairs(self) -> list[elastic_pairs.Pair]:
-    """The averaged variables, in the order in which they came."""
-    return list(dict.fromkeys(self._pairs.values()))
-
   def add(self, *pairs: elastic_pairs.Pair) -> None:
     """Takes averaged variables into the communications."""
     self._pairs.update({copy.ref(): pair for pair in pairs
                         for copy in pair.copies})
-
-  def pair_of(self, copy: tf.Variable) -> Optional[elastic_pairs.Pair]:
-    """The pair that `copy` is a copy of, or None."""
-    return self._pairs.get(copy.ref())
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,
                rho: Optional[elastic.Rate] = None) -> types.GradsAndVars:
@@ -100,7 +92,7 @@ class Exchange:
     rho = self._settings.rho if rho is None else rho
     result, pairs = [], []
     for gradient, copy in grads_and_vars:
-      pair = self.pair_of(copy)
+      pair = self._pairs.get(copy.ref())
       if gradient is not None and pair is not None:
         pairs.append(pair)
         if pair.local_center is not None and elastic.is_penalty(rho):
@@ -143,7 +135,7 @@ class Exchange:
       An op that makes the whole step.
     """
     with tf1.control_dependencies(train_ops):
-      moved = self._communicate(self.pairs, list(global_steps))
+      moved = self._communicate(self._pairs.values(), list(global_steps))
     self.is_finished = True
     with tf1.control_dependencies([moved, *self.counts]):
       return tf.group(self.local_step.assign_add(1, read_value=False),
@@ -186,17 +178,17 @@ class Exchange:
                           written)
 
 
-def after(gradient: types.Gradient, operations: Sequence) -> types.Gradient:
-  """Returns `gradient`, available only once `operations` have run.
+def after(value: Any, operations: Sequence) -> Any:
+  """Returns `value`, available only once `operations` have run.
 
   Args:
-    gradient: A tensor, `tf.IndexedSlices`, or None.
+    value: A tensor, `tf.IndexedSlices`, an operation, or None.
     operations: Operations or tensors.
   """
-  if gradient is None:
-    return None
   with tf1.control_dependencies(operations):
-    return tf.nest.map_structure(tf.identity, gradient, expand_composites=True)
+    if value is None or isinstance(value, tf.Operation):
+      return value and tf.no_op()
+    return tf.nest.map_structure(tf.identity, value, expand_composites=True)
 
 
 def _advance(step: tf.Variable):

@@ -14,12 +14,15 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin import types
 from tfplugin.distribute import placement
+from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_saving
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.variables import shared_variables
 from tfplugin.distribute.variables import variable_arguments
+from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
@@ -34,6 +37,7 @@ class ElasticScope:
   inside two scopes: the inner one makes it.
 
   Attributes:
+    worker_device: The device that the local variables are on.
     has_statistics: Whether an optimizer has been applied: a variable that comes
       later and is not trained is shared.
   """
@@ -41,14 +45,17 @@ class ElasticScope:
   # What a variable that is trained must be, and what to do about another one.
   _rule, _remedy = '', ''
 
-  def __init__(self, worker_device: str, statistics: str):
+  def __init__(self, worker_device: str, statistics: str,
+               saves_state: bool = False):
     """Prepares one graph.
 
     Args:
       worker_device: The device of this worker; empty for the session's own.
       statistics: `'average'` or `'shared'`, see `role_of`.
+      saves_state: Whether this worker's optimizer state is saved.
     """
-    self._worker_device = worker_device
+    self.worker_device = worker_device
+    self._saves_state = saves_state
     self._statistics = statistics
     self._pairs = {}
     self._is_active = False
@@ -56,11 +63,6 @@ class ElasticScope:
     self._devices = []
     self._state = set()
     self.has_statistics = False
-
-  @property
-  def worker_device(self) -> str:
-    """The device that the local variables are on."""
-    return self._worker_device
 
   @property
   def pairs(self) -> list[elastic_pairs.Pair]:
@@ -93,15 +95,40 @@ class ElasticScope:
           '`var_list`.')
     return [self.pair_of(variable) for variable in flat]
 
-  def create_local_centers(self, pairs: Iterable[elastic_pairs.Pair]) -> None:
-    """Makes the worker's views of centres that have none yet.
+  def with_pairs(self, exchange: elastic_exchange.Exchange,
+                 grads_and_vars: types.GradsAndVars, rho: elastic.Rate = 0.0,
+                 ) -> types.GradsAndVars:
+    """Adds the pairs of all variables that have a gradient to an exchange.
 
     Args:
-      pairs: The variables with a penalty.
+      exchange: The exchange that is going to move them.
+      grads_and_vars: Gradients, which may be None, and variables.
+      rho: The strength of the penalty that is going to be added.
+
+    Returns:
+      The gradients and variables as a list.
+
+    Raises:
+      ValueError: A variable was made outside this scope.
     """
-    for pair in pairs:
-      if pair.local_center is None:
-        with tf.init_scope(), placement.only_on(self._worker_device):
+    grads_and_vars = list(grads_and_vars)
+    pairs = self.pairs_of([v for g, v in grads_and_vars if g is not None])
+    self.create_local_centers(pairs, rho)
+    exchange.add(*pairs)
+    self.has_statistics = True
+    return grads_and_vars
+
+  def create_local_centers(self, pairs: Iterable[elastic_pairs.Pair],
+                           rho: elastic.Rate) -> None:
+    """Makes the worker's views of centres that need one and have none yet.
+
+    Args:
+      pairs: Averaged variables.
+      rho: The strength of the penalty.
+    """
+    for pair in pairs if elastic.is_penalty(rho) else ():
+      if pair.trainable and pair.local_center is None:
+        with tf.init_scope(), placement.only_on(self.worker_device):
           pair.local_center = self._create_local_center(pair)
 
   def _create_local_center(self, pair: elastic_pairs.Pair) -> tf.Variable:
@@ -135,22 +162,20 @@ class ElasticScope:
     if shared_variables.is_shared():
       return next_creator(**kwargs)
     collections = kwargs.get('collections') or ()
-    kwargs['collections'] = self._state_collections(collections)
-    with placement.only_on(self._worker_device):
+    kwargs['collections'] = elastic_saving.state_collections(
+        collections, self._saves_state)
+    with placement.only_on(self.worker_device):
       variable = next_creator(**kwargs)
     if tf1.GraphKeys.LOCAL_VARIABLES not in collections:
       self._state.add(variable.ref())
     return variable
-
-  def _state_collections(self, collections) -> list[str]:
-    return elastic_variables.localized(collections)
 
   def _create(self, next_creator: Callable, **kwargs):
     if self._makes_state or _pairing.get():
       return next_creator(**kwargs)
     role = elastic_variables.role_of(kwargs, self._statistics)
     if role is elastic_variables.Role.LOCAL:
-      with placement.only_on(self._worker_device):
+      with placement.only_on(self.worker_device):
         return next_creator(**kwargs)
     if role is elastic_variables.Role.ELASTIC and (
         variable_arguments.is_trainable(kwargs) or not self.has_statistics):
@@ -175,20 +200,6 @@ class CopyScope(ElasticScope):
   _rule = 'by the model_fn below `elastic_average`'
   _remedy = 'Make them there'
 
-  def __init__(self, worker_device: str, statistics: str, is_chief: bool):
-    """Prepares one graph.
-
-    Args:
-      worker_device: The device of this worker; empty for the session's own.
-      statistics: `'average'` or `'shared'`, see `role_of`.
-      is_chief: Whether this worker's optimizer state is saved.
-    """
-    super().__init__(worker_device, statistics)
-    self._is_chief = is_chief
-
-  def _state_collections(self, collections) -> list[str]:
-    return elastic_saving.state_collections(collections, self._is_chief)
-
   def _create_pair(self, next_creator: Callable, **kwargs) -> tf.Variable:
     kwargs['use_resource'] = True
     # The body of a loop may make a variable; the copy starts from the centre.
@@ -197,7 +208,7 @@ class CopyScope(ElasticScope):
         center = elastic_variables.center_of(next_creator, kwargs)
       if not center.dtype.is_floating:
         return center
-      with placement.only_on(self._worker_device):
+      with placement.only_on(self.worker_device):
         copy = elastic_variables.copy_of(center, kwargs)
     self._pairs[copy.ref()] = elastic_pairs.Pair(
         (copy,), center, variable_arguments.is_trainable(kwargs))

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import numbers
-import sys
+from typing import Any
 from typing import Optional
 
 import tensorflow as tf
@@ -16,11 +17,52 @@ from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
-_CHOICES = {
-    'update_order': ('gradient_first', 'elastic_first'),
-    'count_steps': ('communications', 'local'),
-    'statistics': ('average', 'shared'),
+# For each argument: its type, the type in words, which values it may have, the
+# same in words, and the remedy.
+_COUNT = (numbers.Integral, 'an integer', lambda value: value >= 1,
+          'at least 1', 'Pass e.g. 10.')
+_FLAG = (bool, 'True or False', lambda value: True, '', 'Pass a bool.')
+_RULES = {
+    'num_worker': _COUNT,
+    'communication_period': _COUNT,
+    'moving_rate': (numbers.Real, 'a number or None',
+                    lambda value: 0 <= value <= 1, 'in [0, 1]',
+                    'None takes the default.'),
+    'rho': (numbers.Real, 'a number or None',
+            lambda value: 0 <= value < math.inf, 'at least 0 and finite',
+            'Pass 0.0 for no penalty.'),
+    'synchronous': _FLAG,
+    'sparse_exchange': _FLAG,
+    **{argument: (object, '', words.__contains__, f'one of {words}',
+                  f'Pass {words[0]!r}.')
+       for argument, words in (
+           ('update_order', ('gradient_first', 'elastic_first')),
+           ('count_steps', ('communications', 'local')),
+           ('statistics', ('average', 'shared')))},
 }
+
+_OPTIONAL = ('num_worker', 'moving_rate', 'rho')
+
+
+def check(argument: str, value: Any) -> None:
+  """Raises unless a setting has a value that it may have.
+
+  Args:
+    argument: The setting's name.
+    value: What the user passed.
+
+  Raises:
+    TypeError: It is of the wrong type.
+    ValueError: It is out of range.
+  """
+  kind, type_words, is_fine, words, remedy = _RULES[argument]
+  if not isinstance(value, kind) or (
+      isinstance(value, bool) and kind in (numbers.Integral, numbers.Real)):
+    raise TypeError(f'`{argument}` must be {type_words}. '
+                    f'Received: {value!r}. {remedy}')
+  if not is_fine(value):
+    raise ValueError(f'`{argument}` must be {words}. '
+                     f'Received: {value!r}. {remedy}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,17 +98,12 @@ class ElasticSettings:
   sparse_exchange: bool = False
 
   def __post_init__(self):
-    if self.num_worker is not None:
-      check_count('num_worker', self.num_worker)
-    check_count('communication_period', self.communication_period)
-    _check_rate('moving_rate', self.moving_rate, 1.0, 'in [0, 1]',
-                'None takes the default.')
-    _check_rate('rho', self.rho, sys.float_info.max,
-                'at least 0 and finite', 'Pass 0.0 for no penalty.')
-    for argument in _CHOICES:
-      check_choice(argument, getattr(self, argument))
-    for argument in ('synchronous', 'sparse_exchange'):
-      _check_flag(argument, getattr(self, argument))
+    for argument in _RULES:
+      value = getattr(self, argument)
+      if value is None and argument in _OPTIONAL or (
+          tf.is_tensor(value) and argument in ('moving_rate', 'rho')):
+        continue
+      check(argument, value)
 
   def rate(self, num_worker: int) -> elastic.Rate:
     """The moving rate among `num_worker` workers."""
@@ -74,6 +111,33 @@ class ElasticSettings:
       return self.moving_rate
     return elastic.default_moving_rate(self.communication_period,
                                        self.num_worker or num_worker)
+
+  def rho_for(self, optimizer: tf1.train.Optimizer,
+              num_worker: int) -> elastic.Rate:
+    """The strength of the penalty; by default moving_rate / learning_rate.
+
+    Args:
+      optimizer: Has the learning rate; a wrapper's is that of what it wraps.
+      num_worker: The number of workers, for the default moving rate.
+
+    Raises:
+      ValueError: The optimizer has no learning rate, or that is 0.
+    """
+    moving_rate = self.rate(num_worker)
+    if self.rho is not None:
+      return self.rho
+    if not tf.is_tensor(moving_rate) and moving_rate == 0:
+      return 0.0
+    rate = _tf_internals.learning_rate_of(optimizer)
+    if rate is None or not tf.is_tensor(rate) and rate == 0:
+      raise ValueError(
+          '`rho` must be given where `opt` has no learning rate to derive it '
+          f'from, or one of 0. Received: rho=None with {optimizer!r}. Pass 0.0 '
+          'for no penalty.')
+    if not tf.is_tensor(rate):
+      return moving_rate / rate
+    rate = tf.convert_to_tensor(rate)  # A variable counts as a tensor.
+    return tf.cast(moving_rate, rate.dtype) / rate
 
   def who_counts(self, global_step: Optional[tf.Variable]) -> tuple:
     """Returns the step that every update advances, and what communications do.
@@ -101,82 +165,3 @@ class ElasticSettings:
           '`rho` must be a number: a strategy does not know the learning rate '
           'that a default could come from. Received: None. Pass 0.0 for no '
           'penalty, or `moving_rate / learning_rate`.')
-
-
-def default_rho(moving_rate: elastic.Rate,
-                optimizer: tf1.train.Optimizer) -> elastic.Rate:
-  """Returns moving_rate / learning_rate.
-
-  Args:
-    moving_rate: The share of the difference that moves.
-    optimizer: Has the learning rate; a wrapper's is that of what it wraps.
-
-  Raises:
-    ValueError: The optimizer has no learning rate, or that is 0.
-  """
-  rate = _tf_internals.learning_rate_of(optimizer)
-  if not tf.is_tensor(moving_rate) and moving_rate == 0:
-    return 0.0
-  is_number = not (isinstance(rate, tf.Variable) or tf.is_tensor(rate))
-  if rate is None or is_number and rate == 0:
-    raise ValueError(
-        '`rho` must be given where `opt` has no learning rate to derive it '
-        f'from, or one of 0. Received: rho=None with {optimizer!r}. Pass 0.0 '
-        'for no penalty.')
-  if is_number:
-    return moving_rate / rate
-  rate = tf.convert_to_tensor(rate)
-  return tf.cast(moving_rate, rate.dtype) / rate
-
-
-def check_count(argument: str, value: int) -> None:
-  """Raises unless `value` is an integer of 1 or more.
-
-  Args:
-    argument: The argument's name, for the message.
-    value: What the user passed.
-
-  Raises:
-    TypeError: It is not an integer.
-    ValueError: It is less than 1.
-  """
-  if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-    raise TypeError(f'`{argument}` must be an integer. Received: {value!r}. '
-                    'Pass e.g. 10.')
-  if value < 1:
-    raise ValueError(f'`{argument}` must be at least 1. Received: {value!r}. '
-                     'Pass e.g. 10.')
-
-
-def check_choice(argument: str, value: str) -> None:
-  """Raises unless `value` is one of the words that `argument` may be.
-
-  Args:
-    argument: The argument's name.
-    value: What the user passed.
-
-  Raises:
-    ValueError: It is something else.
-  """
-  choices = _CHOICES[argument]
-  if value not in choices:
-    raise ValueError(f'`{argument}` must be one of {choices}. '
-                     f'Received: {value!r}. Pass {choices[0]!r}.')
-
-
-def _check_rate(argument, value, most, rule, remedy) -> None:
-  """Raises unless `value` is None, a tensor or a number from 0 to `most`."""
-  if value is None or tf.is_tensor(value):
-    return
-  if isinstance(value, bool) or not isinstance(value, numbers.Real):
-    raise TypeError(f'`{argument}` must be a number or None. '
-                    f'Received: {value!r}. {remedy}')
-  if not 0 <= value <= most:
-    raise ValueError(f'`{argument}` must be {rule}. '
-                     f'Received: {value!r}. {remedy}')
-
-
-def _check_flag(argument: str, value: bool) -> None:
-  if not isinstance(value, bool):
-    raise TypeError(f'`{argument}` must be True or False. '
-                    f'Received: {value!r}. Pass a bool.')

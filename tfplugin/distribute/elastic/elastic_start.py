@@ -12,27 +12,32 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic import start_barrier
 
 tf1 = tf.compat.v1
 
-# A strategy, or a decorator, has no hook in which to wait.
-LIMIT_OF_A_GRAPH_SECS = 600.0
+# Of the wait for the other workers; without a hook to set it, twice that.
+DEFAULT_TIME_LIMIT_SECS = 300.0
 
 
-def check_task_index(task_index: int, num_worker: int) -> None:
-  """Raises unless `task_index` is the index of one of the workers.
+def check_start(task_index: int, num_worker: int,
+                time_limit_secs: float) -> None:
+  """Raises unless a worker can start so.
 
   Args:
-    task_index: What the user passed.
+    task_index: The worker, of whom the chief is one.
     num_worker: How many workers there are.
+    time_limit_secs: The limit of the wait for the others.
 
   Raises:
-    TypeError: It is not an integer.
-    ValueError: It is out of range.
+    TypeError: An argument is of the wrong type.
+    ValueError: An argument is out of range.
   """
   if isinstance(task_index, bool) or not isinstance(
       task_index, numbers.Integral):
@@ -42,24 +47,38 @@ def check_task_index(task_index: int, num_worker: int) -> None:
     raise ValueError(
         f'`task_index` must be in [0, `num_worker`), here [0, {num_worker}). '
         f'Received: {task_index!r}. Count the chief as one of the workers.')
+  time_limit.check(time_limit_secs)
 
 
-def create_local_step(device: str,
-                      barrier: Optional[start_barrier.StartBarrier] = None,
-                      task_index: int = 0) -> tf.Variable:
+def when_all_are_ready(settings: elastic_settings.ElasticSettings,
+                       task: cluster_task.ClusterTask, server: str = '',
+                       ) -> list[tf.Operation]:
+  """Returns what a worker waits for before its first step.
+
+  Args:
+    settings: Say whether workers wait for each other, and perhaps for how many.
+    task: This worker.
+    server: The device where all workers meet.
+  """
+  if not settings.synchronous:
+    return []
+  barrier = start_barrier.StartBarrier(
+      settings.num_worker or task.num_workers, server)
+  return [barrier.wait(task.training_index, 2 * DEFAULT_TIME_LIMIT_SECS)]
+
+
+def create_local_step(device: str, ready: Sequence[tf.Operation] = (),
+                      ) -> tf.Variable:
   """Makes a worker's step counter, which starts when the worker may start.
 
   Args:
     device: The worker's device; empty for the session's own.
-    barrier: The tasks meet there; None: a worker does not wait for the others.
-    task_index: The worker, in the barrier's counting.
+    ready: What to wait for.
   """
-  with tf.init_scope():
-    ready = [] if barrier is None else [
-        barrier.wait(task_index, LIMIT_OF_A_GRAPH_SECS)]
-    with placement.only_on(device), tf1.control_dependencies(ready):
-      return elastic_variables.local_variable(
-          tf.zeros([], tf.int64), elastic_variables.LOCAL_STEP)
+  with tf.init_scope(), placement.only_on(device), tf1.control_dependencies(
+      ready):
+    return elastic_variables.local_variable(
+        tf.zeros([], tf.int64), elastic_variables.LOCAL_STEP)
 
 
 def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:

@@ -9,7 +9,9 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
+from tfplugin.distribute.elastic import elastic_settings
 
 tf1 = tf.compat.v1
 
@@ -22,16 +24,31 @@ class ElasticSteps:
   before whatever the call returned that depends on an update.
   """
 
-  # The settings of the strategy.
-  _settings = None
+  # Set by the class: the settings, and the exchanges of graphs and of eager
+  # execution.
+  _settings: elastic_settings.ElasticSettings
+  _exchanges: per_graph.PerGraph
+
+  def _key(self):
+    if tf1.executing_eagerly_outside_functions():
+      return self
+    with tf.init_scope():
+      return tf1.get_default_graph()
 
   def _exchange(self) -> elastic_exchange.Exchange:
-    """The exchange of what is being built."""
-    raise NotImplementedError
+    """The exchange of what is being built, made when first asked for."""
+    key = self._key()
+    if key not in self._exchanges:
+      with tf.init_scope():
+        self._exchanges[key] = elastic_exchange.Exchange(
+            self._settings, self._settings.rate(self.num_worker),
+            self._create_local_step())
+      if key is self:  # Perhaps in a `tf.function`.
+        self._exchanges[key].begin()
+    return self._exchanges[key]
 
   def _has_exchange(self) -> bool:
-    """Whether `_exchange` has been made."""
-    raise NotImplementedError
+    return self._key() in self._exchanges
 
   def _call_for_each_replica(self, fn, args, kwargs):
     if self._has_exchange():
@@ -40,7 +57,8 @@ class ElasticSteps:
     if not self._has_exchange():
       return result
     exchange = self._exchange()
-    if exchange.has_gradients and not exchange.is_finished:
+    if (exchange.has_gradients or
+        getattr(result, 'train_op', None) is not None):
       result = self._end_step(exchange, result)
     exchange.is_finished = True
     return result
@@ -56,11 +74,10 @@ class ElasticSteps:
 
   def _end_results(self, exchange, result):
     """Returns `result`, of which all that was trained for waits for the end."""
-    leaves = [value for leaf in tf.nest.flatten(result)
+    values = [value for leaf in tf.nest.flatten(result)
               for value in self._values_of(leaf)]
-    operations = [graph_order.operation_of(leaf) for leaf in leaves]
-    trained = {op for op in operations if op is not None and
-               not exchange.updates.isdisjoint(graph_order.upstream([op]))}
+    trained = [value for value in values if not exchange.updates.isdisjoint(
+        graph_order.upstream(graph_order.operations_of([value])))]
     if not trained:
       raise RuntimeError(
           'The function that ElasticAverageStrategy runs must return an '
@@ -68,15 +85,11 @@ class ElasticSteps:
           f'communication. Received: {result!r}, of which no part depends on '
           'an update of a variable. Return the result of `minimize` or '
           '`apply_gradients`, too.')
-    done = [exchange.finish(trained)]
+    done = exchange.finish(trained)
 
     def ended(value):
-      operation = graph_order.operation_of(value)
-      if operation not in trained:
-        return value
-      if tf.is_tensor(value):
-        return elastic_exchange.after(value, done)
-      return tf.group(*done)
+      is_trained = any(value is each for each in trained)
+      return elastic_exchange.after(value, [done]) if is_trained else value
 
     return tf.nest.map_structure(
         lambda leaf: _tf_internals.regroup(
@@ -98,9 +111,9 @@ class ElasticSteps:
         return self._count_if_due(var, fn, args, kwargs, group)
     result = super()._update(var, fn, args, kwargs, group)
     if self._has_exchange() and not tf.executing_eagerly():
-      self._exchange().updates.update(
-          op for value in tf.nest.flatten(result)
-          for op in map(graph_order.operation_of, self._values_of(value)))
+      self._exchange().updates.update(graph_order.operations_of(
+          value for leaf in tf.nest.flatten(result)
+          for value in self._values_of(leaf)))
     return result
 
   def _count_if_due(self, var, fn, args, kwargs, group):

@@ -103,7 +103,7 @@ class CrossShardStrategy(shard_reduction.ScalesLoss, refusals.OneStrategy,
     self._group_assignment = group_assignment
     # By name: the class of a cluster has another strategy beside this one.
     tf.distribute.Strategy.__init__(
-        self, self._make_extended(_check_devices(devices)))
+        self, self._make_extended(local_devices.check_copies(devices)))
     groups_lib.check(group_assignment, self.num_replicas_in_sync)
 
   @property
@@ -141,11 +141,3 @@ def _is_in_cluster() -> bool:
   """Whether TF_CONFIG makes this process one of several workers."""
   task = cluster_task.from_environment()
   return task.trains and task.num_workers > 1
-
-
-def _check_devices(devices: Optional[Sequence[str]]) -> list[str]:
-  """Returns canonical names of `devices`, all present and different."""
-  checked = local_devices.check_devices(devices)
-  local_devices.check_present(checked)
-  local_devices.check_different(checked)
-  return checked
