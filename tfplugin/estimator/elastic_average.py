@@ -52,16 +52,22 @@ def elastic_average(
   `minimize` or gradients of its own; variables may come from `get_variable`,
   layers of TensorFlow or Keras, or `tf.Variable`.
 
-  Added to what the model_fn returns in TRAIN:
-    * A hook that starts each worker from the centre; it goes first.
-    * A Saver in the scaffold: checkpoints have the centre under the names of
-      the plain model. All else of a scaffold is kept. A Saver of the model_fn's
-      own is made anew, with its arguments, for the centre; what an `init_fn`
-      restores or assigns on the chief goes to the centre.
-    * If the RunConfig asks for checkpoints, the hook that writes them and
-      restores the chief's optimizer state.
-  EVAL and PREDICT run the plain model_fn on such checkpoints, and so does
-  training without the decorator. Warm starts set the centre.
+  What becomes of each variable of the model in TRAIN:
+    * Trainable, and floating point that is not trained by default: a copy on
+      the worker, which the model computes with, and the centre on a parameter
+      server under the variable's own name. A copy starts from the centre
+      whenever a worker gets a session.
+    * Any other, and what is not trained and made after an optimizer was
+      applied: one variable on a parameter server.
+    * Optimizer slots: on the worker; the chief's are saved, under the names
+      that the bare optimizer gives them.
+  `session.run(variable)` and any `Saver`, hook or scaffold of the program take
+  the centre, so that checkpoints are those of the plain model: EVAL, PREDICT
+  and exports run it on them, and so does training without the decorator. Warm
+  starts, and what an `init_fn` assigns on the chief, set the centre.
+
+  A step is a step of the session, however many optimizers it applies, and ends
+  with the communication, after all that the returned `train_op` does.
 
   A model_fn that has a `tfplugin.ElasticAverageOptimizer` with a getter already
   is called as it is, and brings hooks and Saver itself.
@@ -96,12 +102,12 @@ def elastic_average(
       no EstimatorSpec.
     ValueError: An argument is out of range; the model_fn does not take
       `features`; a decorator below this one cannot be there. When called: no
-      loss, no train_op, no v1 optimizer, a scaffold or hook whose Saver cannot
-      be given the centre, or workers without a parameter server.
+      loss, no train_op, no v1 optimizer, a trained variable that the model_fn
+      did not make, or workers without a parameter server.
     RuntimeError: When called: inside a tf.distribute strategy.
 
-  Differences from tf.contrib: it had the optimizer only, and no hook or Saver
-  for Estimator.
+  Differences from tf.contrib: it had the optimizer only, whose checkpoints a
+  plain Estimator could not read.
 
   Example:
     >>> import numpy as np
