@@ -77,7 +77,7 @@ def _elastic() -> Wrapping:
 
   return Wrapping(
       wrap, make_getter, lambda _: [made['optimizer'].get_init_op(0)],
-      own_variables=r'global_center_variable/.*|.*local_step:0',
+      own_variables=r'global_center_variable/.*|.*local_step(_\d+)?:0',
       checkpoint_moves=False)
 
 

@@ -113,7 +113,7 @@ def test_copies_are_on_workers_and_the_centre_on_a_server(elastic):
   jobs = ('/job:chief', '/job:worker', '/job:worker')
   for job, record in zip(jobs, records):
     assert record['devices']['w'].startswith(f'{job}/')
-    center = record['devices']['global_center_variable/w']
+    center = record['devices']['centre of w']
     assert center.startswith('/job:ps/')
 
 

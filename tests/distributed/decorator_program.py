@@ -123,6 +123,9 @@ class RecordHook(tf1.train.SessionRunHook):
     self._step = tf1.train.get_global_step().read_value()
     self._devices = {v.op.name: v.device for v in
                      [*tf1.global_variables(), *tf1.local_variables()]}
+    self._devices.update({
+        f'centre of {v.op.name}': v.center.device
+        for v in tf1.local_variables() if hasattr(v, 'center')})
 
   def before_run(self, run_context):
     # Not when the session is made: the copy starts in a hook of the model_fn.

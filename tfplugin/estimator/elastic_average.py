@@ -136,12 +136,14 @@ def elastic_average(
     Zhang, Choromanska and LeCun. Deep learning with Elastic Averaging SGD.
     NeurIPS 2015. https://arxiv.org/abs/1412.6651
   """
-  arguments = {name: value for name, value in locals().items()
-               if name != 'model_fn'}
+  settings = elastic_settings.ElasticSettings(
+      num_worker, communication_period, moving_rate, rho, bool(synchronous),
+      update_order, count_steps, statistics)
   if model_fn is None:
-    return functools.partial(elastic_average, **arguments)
-  del arguments['use_locking']
-  settings = elastic_settings.ElasticSettings(**arguments)
+    arguments = dataclasses.asdict(settings)
+    del arguments['sparse_exchange']
+    return functools.partial(
+        elastic_average, use_locking=use_locking, **arguments)
 
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
