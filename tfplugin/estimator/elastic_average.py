@@ -140,7 +140,7 @@ def elastic_average(
       num_worker, communication_period, moving_rate, rho, bool(synchronous),
       update_order, count_steps, statistics)
   if model_fn is None:
-    arguments = dataclasses.asdict(settings)
+    arguments = dict(vars(settings))
     del arguments['sparse_exchange']
     return functools.partial(
         elastic_average, use_locking=use_locking, **arguments)
