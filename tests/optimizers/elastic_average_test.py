@@ -8,42 +8,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.optimizers import elastic_average
-from tfplugin.optimizers import elastic_custom_getter
+from tests.optimizers import elastic_graphs
 
 tf1 = tf.compat.v1
 
-Getter = elastic_custom_getter.ElasticAverageCustomGetter
-Optimizer = elastic_average.ElasticAverageOptimizer
-
-
-def _sgd(rate=1.0):
-  return tf1.train.GradientDescentOptimizer(rate)
-
-
-def _optimizer(getter, opt=None, **kwargs):
-  defaults = {'num_worker': 1, 'communication_period': 1, 'moving_rate': 0.1,
-              'rho': 0.0}
-  return Optimizer(opt or _sgd(), ea_custom_getter=getter,
-                   **{**defaults, **kwargs})
-
-
-def _variable(getter, name='w', value=1.0, **kwargs):
-  with tf1.variable_scope('', custom_getter=getter):
-    return tf1.get_variable(name, initializer=tf.constant(value), **kwargs)
-
-
-def _session(optimizer):
-  session = tf1.Session()
-  init = optimizer.get_init_op(0)
-  session.run(tf1.global_variables_initializer())
-  session.run(tf1.local_variables_initializer())
-  session.run(init)
-  return session
-
-
-def _center(getter, variable):
-  return getter.pair_of(variable).center
+Getter = elastic_graphs.Getter
+_sgd = elastic_graphs.sgd
+_optimizer = elastic_graphs.make_optimizer
+_variable = elastic_graphs.variable
+_session = elastic_graphs.session
+_center = elastic_graphs.center
 
 
 @pytest.mark.parametrize('rho, local, center', [
