@@ -9,7 +9,6 @@ made without the wrapper lacks it, and a `Saver` restores all or nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -28,33 +27,23 @@ class StaleCounterSaver(tf1.train.Saver):
   Made before the graph is whole; `build`, which a Scaffold calls, finishes it.
   """
 
-  def __init__(self, counters: Iterable[tf.Variable],
-               var_list: Optional[Mapping] = None, **kwargs: Any):
-    """Prepares to save.
+  def __init__(self, counters: Iterable[tf.Variable], **kwargs: Any):
+    """Prepares to save all that the graph has when it is built.
 
     Args:
       counters: The variables that a checkpoint may lack, if they are saved.
-      var_list: The variables to save, by name. None: all global variables and
-        saveable objects that the graph has when it is built.
       **kwargs: For `tf.compat.v1.train.Saver`.
     """
     self._counters = {counter.op.name: counter for counter in counters}
-    self._chosen = var_list
-    self._arguments = kwargs
     self._others: Optional[tf1.train.Saver] = None
-    super().__init__(var_list, defer_build=var_list is None, **kwargs)
-
-  def saving(self, var_list: Mapping) -> StaleCounterSaver:
-    """Returns a Saver of `var_list` with the arguments of this one."""
-    return StaleCounterSaver(self._counters.values(), var_list,
-                             **self._arguments)
+    super().__init__(defer_build=True, **kwargs)
 
   def build(self) -> None:
     """Makes the ops; see the base class."""
     super().build()
     if self._others is not None:
       return
-    everything = self._chosen or saved_names.by_name(
+    everything = saved_names.by_name(
         [*tf1.global_variables(),
          *tf1.get_collection(tf1.GraphKeys.SAVEABLE_OBJECTS)])
     self._saved_counters = {name: counter
