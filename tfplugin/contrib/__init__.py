@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for `tf.contrib`: the distributed-training names of it.
+"""A stand-in for `tf.contrib`: what was there for training and its input.
 
 A program moves by one changed line:
 
@@ -8,12 +8,16 @@ A program moves by one changed line:
 
   optimizer = contrib.opt.VariableClippingOptimizer(...)
 
-Held here are `contrib.opt` (drop-stale, elastic averaging and its getter,
-variable clipping), `contrib.estimator` (TowerOptimizer, replicate_model_fn) and
-`contrib.tpu` (CrossShardOptimizer, cross_replica_sum). Arguments keep their
-meaning and defaults; what was wrong is corrected, as each class says under
-"Differences from tf.contrib". Any other name raises an AttributeError that
-lists what is held.
+Held here are the modules `data`, `distribute`, `estimator`, `opt`, `tpu` and
+`training`. Of tfplugin itself: in `contrib.opt` drop-stale, elastic averaging
+and its getter, and variable clipping; in `contrib.estimator` TowerOptimizer and
+replicate_model_fn; in `contrib.tpu` CrossShardOptimizer and cross_replica_sum.
+Their arguments keep their meaning and defaults; what was wrong is corrected, as
+each class says under "Differences from tf.contrib".
+
+Every other name that TensorFlow 2.15 still has, wherever it is now, is that
+object of TensorFlow. A name that is nowhere any more raises an AttributeError
+that says what to do instead. docs/contrib_names.md lists all of them.
 
 Example:
   >>> from tfplugin import contrib
@@ -21,15 +25,27 @@ Example:
   0.9
 """
 
-from tfplugin.contrib import absent_names
+from tfplugin.contrib import data
+from tfplugin.contrib import distribute
 from tfplugin.contrib import estimator
 from tfplugin.contrib import opt
 from tfplugin.contrib import tpu
+from tfplugin.contrib import training
 
 __all__ = (
+    'data',
+    'distribute',
     'estimator',
     'opt',
     'tpu',
+    'training',
 )
 
-__getattr__ = absent_names.refuse('contrib', __all__)
+
+def __getattr__(name: str):
+  message = f'tfplugin has no `contrib.{name}`. It holds ' + ', '.join(
+      f'contrib.{held}' for held in __all__)
+  if not name.startswith('__'):
+    message += ('. What else was in `tf.contrib` ended with TensorFlow 1.15; '
+                'see its migration guide.')
+  raise AttributeError(message)

@@ -48,6 +48,14 @@ def test_sum_over_all_replicas(behavior):
     np.testing.assert_array_equal(result, [7, 70])
 
 
+def test_name_is_a_scope_of_the_sum():
+  with tf.Graph().as_default() as graph, _mirrored(2).scope():
+    tf.distribute.get_strategy().run(lambda: cross_replica.cross_replica_sum(
+        tf.constant(1.0), None, 'total'))
+    names = [op.name for op in graph.get_operations()]
+  assert [name for name in names if name.startswith('total/')]
+
+
 @pytest.mark.parametrize('groups, expected', [
     ([[0, 1], [2, 3]], [3, 3, 12, 12]),
     ([[0, 3], [2, 1]], [9, 6, 6, 9]),

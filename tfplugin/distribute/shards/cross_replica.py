@@ -13,6 +13,11 @@ The TPU path has been checked as a graph; it was built, not run.
 
 from __future__ import annotations
 
+import contextlib
+from typing import Optional
+
+import tensorflow as tf
+
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shards_here
@@ -21,6 +26,7 @@ from tfplugin.distribute.shards import shards_here
 def cross_replica_sum(
     x: all_reduce.Summand,
     group_assignment: groups_lib.GroupAssignment = None,
+    name: Optional[str] = None,
 ) -> all_reduce.Summand:
   """Sums `x` over the shards of its group.
 
@@ -36,6 +42,7 @@ def cross_replica_sum(
       shard (for `IndexedSlices`, the number of rows may differ, except on TPU).
     group_assignment: List of lists of shard indices that sum together, see
       `tfplugin.distribute.shards.group_assignment`. None sums over all shards.
+    name: A name scope for the ops of the sum.
 
   Returns:
     The sum over this shard's group, of the kind, dtype and shape of `x`. With
@@ -63,5 +70,6 @@ def cross_replica_sum(
   References:
     `tf.compat.v1.tpu.cross_replica_sum`.
   """
-  return shards_here.shards_here('cross_replica_sum').sum(
-      x, group_assignment)
+  with tf.name_scope(name) if name else contextlib.nullcontext():
+    return shards_here.shards_here('cross_replica_sum').sum(
+        x, group_assignment)

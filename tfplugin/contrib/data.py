@@ -1,0 +1,41 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What `tf.contrib.data` had, where TensorFlow has it now."""
+
+from tfplugin.contrib import old_names
+
+_DATASET = 'tf.compat.v1.data.Dataset'
+
+OLD = old_names.OldNames(
+    'contrib.data',
+    moved=old_names.same('tf.compat.v1.data.experimental', '''
+        AUTOTUNE CheckpointInputPipelineHook Counter CsvDataset Optional
+        RandomDataset Reducer SqlDataset TFRecordWriter
+        bucket_by_sequence_length choose_from_datasets copy_to_device
+        dense_to_sparse_batch enumerate_dataset get_next_as_optional
+        get_single_element group_by_reducer group_by_window ignore_errors
+        make_batched_features_dataset make_csv_dataset
+        make_saveable_from_iterator map_and_batch parallel_interleave
+        parse_example_dataset prefetch_to_device rejection_resample
+        sample_from_datasets scan shuffle_and_repeat unbatch unique'''),
+    gone={
+        'LMDBDataset': 'the package `tensorflow-io`, or records of your own in '
+                       '`tf.compat.v1.data.TFRecordDataset`',
+        'assert_element_shape': f'`{_DATASET}.map` with `tf.ensure_shape`',
+        'batch_and_drop_remainder':
+            f'`{_DATASET}.batch` with `drop_remainder=True`',
+        'padded_batch_and_drop_remainder':
+            f'`{_DATASET}.padded_batch` with `drop_remainder=True`',
+        'read_batch_features':
+            '`tf.compat.v1.data.experimental.make_batched_features_dataset`',
+        'reduce_dataset': f'`{_DATASET}.reduce`',
+        'sliding_window_batch': f'`{_DATASET}.window`, then '
+                                f'`{_DATASET}.flat_map` that batches each',
+        'sloppy_interleave':
+            '`tf.compat.v1.data.experimental.parallel_interleave` with '
+            '`sloppy=True`',
+    })
+
+__all__ = OLD.held
+__dir__ = OLD.dir
+__getattr__ = OLD.get

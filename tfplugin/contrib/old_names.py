@@ -1,0 +1,84 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Where the names of `tf.contrib` are now, and what replaces the others."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class OldNames:
+  """The names of one module, and what stands for each of them today.
+
+  A module that stands in for the old one takes `__getattr__` from `get` and
+  `__dir__` from `dir`. TensorFlow is asked for a name when the user asks for
+  it, so that importing the module loads nothing.
+
+  Attributes:
+    module: What users call the module, such as `contrib.opt`.
+    ours: The classes and functions of tfplugin, which the module has imported.
+    moved: Names that TensorFlow 2.15 has, with their path, `tf.` in front.
+    gone: The other names of the module, with what a program does instead.
+    notes: For a name in `moved`: what has changed for its callers.
+
+  Example:
+    >>> names = OldNames('contrib.music', moved={'scan': 'tf.scan'})
+    >>> names.held
+    ('scan',)
+    >>> names.get('scan') is tf.scan
+    True
+  """
+
+  module: str
+  ours: Sequence[Any] = ()
+  moved: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  gone: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  @property
+  def held(self) -> tuple[str, ...]:
+    """The names that can be had, sorted."""
+    return tuple(sorted([*(x.__name__ for x in self.ours), *self.moved]))
+
+  def dir(self) -> list[str]:
+    """Returns the same as a list; a module's `__dir__`."""
+    return list(self.held)
+
+  def get(self, name: str) -> Any:
+    """Returns what TensorFlow has under another path; a module's `__getattr__`.
+
+    Args:
+      name: A name that the module does not define itself.
+
+    Raises:
+      AttributeError: TensorFlow has no such thing any more, or never had.
+    """
+    if name in self.moved:
+      return functools.reduce(getattr, self.moved[name].split('.')[1:], tf)
+    if name in self.gone:
+      raise AttributeError(f'`{self.module}.{name}` ended with TensorFlow '
+                           f'1.15. Instead: {self.gone[name]}.')
+    names = ', '.join(f'{self.module}.{held}' for held in self.held)
+    raise AttributeError(f'tfplugin has no `{self.module}.{name}`. '
+                         f'It holds {names}.')
+
+
+def same(path: str, names: str) -> dict[str, str]:
+  """Returns `OldNames.moved` of names that have kept their spelling.
+
+  Args:
+    path: Where they are now.
+    names: The names, separated by white space.
+
+  Example:
+    >>> same('tf.data', 'Dataset Options')
+    {'Dataset': 'tf.data.Dataset', 'Options': 'tf.data.Options'}
+  """
+  return {name: f'{path}.{name}' for name in names.split()}
