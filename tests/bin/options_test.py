@@ -70,11 +70,18 @@ def test_a_chief_alone_needs_no_ps_without_a_wrapper():
     ({'wrapper': 'none', 'workers': 2, 'ps': 0}, 'Workers need a parameter'),
     ({'strategy': 'tower', 'workers': 1}, 'devices of one process.*workers=1'),
     ({'strategy': 'drop_stale', 'ps': 0}, 'needs a parameter server'),
-    ({'wrapper': 'cross_shard', 'batch_size': 33}, 'divisible by `devices`'),
+    ({'wrapper': 'cross_shard', 'batch_size': 33},
+     'divisible by `devices`.*batch_size=33, devices=2. Set .* to e.g. 34'),
+    ({'strategy': 'tower', 'devices': 3}, 'divisible by .* to e.g. 33'),
 ])
 def test_a_bad_setting_is_refused(settings, message):
   with pytest.raises(ValueError, match=message):
     _options(**settings)
+
+
+def test_towers_split_any_batch():
+  options = _options(wrapper='tower', devices=3)
+  assert options.batch_size % options.devices
 
 
 def test_an_empty_model_dir_is_refused():

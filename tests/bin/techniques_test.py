@@ -154,3 +154,21 @@ def test_what_is_clipped_are_rows_of_embeddings():
 def test_no_strategy_is_made_where_none_is_asked_for():
   options = options_lib.TrainOptions(model_dir='unused')
   assert techniques.make_strategy(options) is None
+
+
+def test_towers_of_a_batch_that_they_do_not_divide_are_one_device(
+    tmp_path, monkeypatch):
+  weights = []
+  for name, settings in (('one', {'wrapper': 'none'}),
+                         ('three', {'wrapper': 'tower', 'devices': 3})):
+    (tmp_path / name).mkdir()
+    # 32 rows a step: 11, 11 and 10.
+    _train(tmp_path / name, monkeypatch, optimizer='sgd', learning_rate=0.1,
+           batch_size=32, **settings)
+    reader = tf.train.load_checkpoint(str(tmp_path / name))
+    weights.append({v: reader.get_tensor(v)
+                    for v in reader.get_variable_to_shape_map()})
+  assert weights[0].keys() == weights[1].keys()
+  for name, value in weights[0].items():
+    # Sums of 32 rows in another order, a few times over.
+    np.testing.assert_allclose(weights[1][name], value, rtol=1e-4, atol=1e-6)

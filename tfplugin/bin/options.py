@@ -172,11 +172,15 @@ class TrainOptions:
       raise ValueError(
           'Workers need a parameter server to share the variables. Received: '
           f'workers={self.workers}, ps=0. Set `ps` to 1 or more.')
-    if self.has_devices and self.batch_size % self.devices:
+    # A strategy's input_fn gives each device a batch of one size.
+    is_even = self._technique.splits_evenly or self.strategy != 'none'
+    rest = self.batch_size % self.devices
+    if self.has_devices and is_even and rest:
       raise ValueError(
           '`batch_size` must be divisible by `devices`, because each device '
           f'gets an equal part. Received: batch_size={self.batch_size}, '
-          f'devices={self.devices}.')
+          f'devices={self.devices}. Set `batch_size` to e.g. '
+          f'{self.batch_size - rest + self.devices}.')
 
 
 def load(path: Union[str, os.PathLike]) -> TrainOptions:

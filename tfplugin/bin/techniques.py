@@ -63,6 +63,7 @@ class Technique:
       `TrainOptions`.
     has_devices: Whether the technique splits the work over devices of one
       process.
+    splits_evenly: Whether the decorator's devices must divide a batch.
     needs_ps: Whether the technique needs a place that all processes share.
   """
 
@@ -73,6 +74,7 @@ class Technique:
   report_of_optimizer: Callable[[Any], Report] = lambda optimizer: Report()
   report_of_graph: Callable[[Any], Report] = lambda options: Report()
   has_devices: bool = False
+  splits_evenly: bool = False
   needs_ps: bool = False
 
 
@@ -207,6 +209,7 @@ TECHNIQUES = {
         settings=_devices,
         decorator=estimator.cross_shard,
         strategy=distribute.CrossShardStrategy,
-        has_devices=True),
+        has_devices=True,
+        splits_evenly=True),
     'none': Technique(),
 }
