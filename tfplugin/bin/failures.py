@@ -1,18 +1,42 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How a program says that it cannot go on, or begin."""
+"""How a program begins, and how it says that it cannot go on."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
+
+from absl import app
+from absl import flags
 
 # The extra `train`; imported by the modules that use them, when they do.
 _PACKAGES = ('matplotlib', 'rich')
 # The status that a shell reports for a program that Ctrl-C has ended.
 _INTERRUPTED = 130
+
+
+def run_program(main: Callable[[list[str]], None],
+                own_flags: Sequence[flags.FlagHolder]) -> None:
+  """Runs a program alike as a module and as an installed script.
+
+  absl shows, under `--help`, the docstring and the flags of the main module.
+  That is the script where one calls us, which has neither.
+
+  Args:
+    main: The program; takes what is left of the command line. What it raises
+      is `shown`.
+    own_flags: Its flags.
+  """
+  sys.modules['__main__'].__doc__ = sys.modules[main.__module__].__doc__
+  for flag in own_flags:
+    flags.FLAGS.register_key_flag_for_module(sys.argv[0],
+                                             flags.FLAGS[flag.name])
+  app.run(shown()(main))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,6 @@ from __future__ import annotations
 import sys
 import time
 
-from absl import app
 from absl import flags
 
 from tfplugin.bin import failures
@@ -42,17 +41,16 @@ def main(argv: list[str]) -> None:
   values = {flag.name: flag.value for flag in _OPTIONS}
   if not values['logs_dir']:
     values['logs_dir'] = time.strftime('runs/launch-%Y%m%d-%H%M%S/logs')
-  with failures.shown():
-    launch_lib.launch(
-        launch_lib.LaunchOptions(command=tuple(argv[1:]), **values),
-        say=lambda line: print(line, file=sys.stdout, flush=True))
+  launch_lib.launch(
+      launch_lib.LaunchOptions(command=tuple(argv[1:]), **values),
+      say=lambda line: print(line, file=sys.stdout, flush=True))
 
 
 def run() -> None:
   """The console script."""
   # Flags end where the program begins: the others are the program's own.
   flags.FLAGS.set_gnu_getopt(False)
-  app.run(main)
+  failures.run_program(main, _OPTIONS)
 
 
 if __name__ == '__main__':

@@ -65,8 +65,7 @@ def main(argv: list[str]) -> None:
     values['model_dir'] = _new_model_dir(**values)
   # The roles' logs have TensorFlow's messages; here they would break the line.
   tf.get_logger().setLevel('ERROR')
-  with failures.shown():
-    report.show(train_lib.train(options_lib.TrainOptions(**values)))
+  report.show(train_lib.train(options_lib.TrainOptions(**values)))
 
 
 def _new_model_dir(wrapper: str, strategy: str, model: str,
@@ -79,7 +78,7 @@ def _new_model_dir(wrapper: str, strategy: str, model: str,
 
 def run() -> None:
   """The console script."""
-  app.run(main)
+  failures.run_program(main, _OPTIONS)
 
 
 if __name__ == '__main__':

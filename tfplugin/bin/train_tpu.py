@@ -45,17 +45,16 @@ def main(argv: list[str]) -> None:
   if not values['model_dir']:
     values['model_dir'] = time.strftime('runs/tpu-%Y%m%d-%H%M%S')
   tf.get_logger().setLevel('ERROR')
-  with failures.shown():
-    metrics = train_tpu_lib.train(train_tpu_lib.TpuOptions(**values))
-    logging.info('accuracy on the held-out rows: %.4f after %d steps',
-                 metrics['accuracy'], metrics['global_step'])
-    logging.info('checkpoint and events: %s', values['model_dir'])
+  metrics = train_tpu_lib.train(train_tpu_lib.TpuOptions(**values))
+  logging.info('accuracy on the held-out rows: %.4f after %d steps',
+               metrics['accuracy'], metrics['global_step'])
+  logging.info('checkpoint and events: %s', values['model_dir'])
 
 
 def run() -> None:
   """The console script."""
   logging.set_verbosity(logging.INFO)
-  app.run(main)
+  failures.run_program(main, _OPTIONS)
 
 
 if __name__ == '__main__':
