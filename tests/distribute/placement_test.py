@@ -39,3 +39,18 @@ def test_a_colocation_is_left_for_the_devices_around_it():
       deeper = tf1.get_variable('c', [])
   assert [shared.device, deeper.device] == [
       '/job:ps/task:0', '/job:ps/task:1/device:CPU:1']
+
+
+@pytest.mark.parametrize('message, is_explained', [
+    ('Cannot colocate nodes {{a/else/_1/Read}} and {{b}}: Cannot merge devices '
+     'with incompatible jobs: x and y', True),
+    ('Cannot colocate nodes {{a}} and {{b}}: Cannot merge devices with '
+     'incompatible jobs: x and y', False),
+    ('Incompatible shapes', False)])
+def test_only_conditions_are_explained(message, is_explained):
+  error = tf.errors.InvalidArgumentError(None, None, message)
+  with pytest.raises(RuntimeError if is_explained else type(error)) as raised:
+    with placement.conditions_explained():
+      raise error
+  assert message in str(raised.value)
+  assert ('`allow_soft_placement' in str(raised.value)) == is_explained

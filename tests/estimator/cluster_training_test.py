@@ -148,3 +148,30 @@ def test_a_worker_that_finds_the_work_done_reports(monkeypatch, tmp_path):
   finish_board.wait_for_tasks(tf.train.ClusterSpec(cluster), ['worker:0'],
                               'chief:0', 5.0)
   del server
+
+
+def test_a_canned_linear_model_that_cannot_be_placed_is_explained(
+    monkeypatch, tmp_path):
+  cluster = ports.make_cluster(0, 1)
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  _set_task(monkeypatch, cluster, 'chief')
+
+  def input_fn():
+    return tf.data.Dataset.from_tensors(({'x': [[1.0]]}, [[1.0]])).repeat()
+
+  def make(session_config):
+    return tf1.estimator.LinearRegressor(
+        [tf.feature_column.numeric_column('x')],
+        config=tf.estimator.RunConfig(str(tmp_path),
+                                      session_config=session_config))
+
+  with pytest.raises(RuntimeError, match=(
+      '(?s)must be placed with the variable.*Received: .*zero_fraction.*'
+      r'`allow_soft_placement=True`.*disable_control_flow_v2\(\)`')):
+    cluster_training.train_and_evaluate(
+        make(tf1.ConfigProto()), tf.estimator.TrainSpec(input_fn, max_steps=1),
+        tf.estimator.EvalSpec(input_fn, steps=1))
+  # The chief's server is there now.
+  make(tf1.ConfigProto(allow_soft_placement=True)).train(input_fn, max_steps=1)
+  assert tf.train.latest_checkpoint(str(tmp_path)).endswith('-1')
+  del server

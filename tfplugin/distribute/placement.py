@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from collections.abc import Sequence
 
@@ -13,6 +14,9 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
+
+_UNPLACED = re.compile(
+    r'Cannot colocate nodes .*/(cond|then|else)/.*incompatible jobs', re.S)
 
 
 @contextlib.contextmanager
@@ -55,3 +59,26 @@ def as_within(devices: Sequence) -> Iterator[None]:
     for function in devices if is_aside else known:
       stack.enter_context(tf1.device(function))
     yield
+
+
+@contextlib.contextmanager
+def conditions_explained() -> Iterator[None]:
+  """Says what helps where TensorFlow cannot place a condition.
+
+  In control flow v2 a condition that reads a variable of a parameter server is
+  put on the worker, and the variable's handle with it, which is on the other
+  job; the summary of zeros of TensorFlow's canned linear models is one.
+
+  Raises:
+    RuntimeError: TensorFlow refused such a graph; the message has the remedies.
+  """
+  try:
+    yield
+  except tf.errors.InvalidArgumentError as e:
+    if not _UNPLACED.search(e.message):
+      raise
+    raise RuntimeError(
+        'A condition in the graph must be placed with the variable that it '
+        f'reads, which is on a parameter server. Received: {e.message}\n'
+        'Set `allow_soft_placement=True` in the `session_config` of RunConfig, '
+        'or call `tf.compat.v1.disable_control_flow_v2()` first of all.') from e

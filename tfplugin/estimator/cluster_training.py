@@ -7,6 +7,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import placement
 from tfplugin.estimator import last_save_listener
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import parameter_server
@@ -52,6 +53,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
 
   Raises:
     TimeoutError: a wait reached its limit; the message names who was awaited.
+    RuntimeError: TensorFlow cannot place a condition that reads a variable of a
+      parameter server; the message has the remedies.
 
   Example:
     >>> import tfplugin.estimator
@@ -87,7 +90,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
         task, train_spec.max_steps, finish_limit_secs / 2)
     train_spec = train_spec._replace(
         saving_listeners=(*train_spec.saving_listeners, listener))
-  result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+  with placement.conditions_explained():
+    result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
   if task.job in ('chief', 'worker') and task.num_ps:
     wait_for_workers_hook.wait_for_workers(task, finish_limit_secs)
     finish_board.report_finished(task.cluster_spec, task.name)
