@@ -54,6 +54,17 @@ def test_exploration_gradient_is_that_of_the_penalty(behavior):
     np.testing.assert_array_equal(_run(stated), [1.5, -0.75])
 
 
+@pytest.mark.parametrize('rho, expected', [
+    (0, False), (0.0, False), (0.5, True), (1, True)])
+def test_a_penalty_of_strength_0_is_none(rho, expected):
+  assert elastic.is_penalty(rho) is expected
+
+
+def test_a_tensor_may_become_a_penalty():
+  with tf.Graph().as_default():
+    assert elastic.is_penalty(tf.constant(0.0)) is True
+
+
 def test_every_third_step_is_a_communication():
   with tf.Graph().as_default():
     steps = [elastic.is_communication(tf.constant(i, tf.int64), 3)

@@ -74,12 +74,69 @@ def test_rows_that_are_not_finite_are_left_alone():
   np.testing.assert_allclose(got[2], [1.2, 1.6], rtol=1e-6)
 
 
+def test_rows_beside_one_that_overflows():
+  # 1.5 * sqrt(2) is beyond the bound; 1.5 / sqrt(2) would not be.
+  got = _clipped(tf.constant([[3e38, 3e38], [1.5, 1.5]]), [1], 2.0)
+  np.testing.assert_allclose(got, np.full([2, 2], 2**0.5), rtol=1e-6)
+
+
+def test_bound_whose_squares_are_below_the_normal_numbers():
+  # Norm 5e-20; its square, 2.5e-39, has no more than 21 bits.
+  got = _clipped(tf.constant([[3e-20, 4e-20]]), [1], 1e-20)
+  np.testing.assert_allclose(got, [[6e-21, 8e-21]], rtol=1e-6)
+
+
+@pytest.mark.parametrize('dtype, norms', [
+    # 1 + 4 eps and 1 + 5 eps, in the type of the norms.
+    (tf.float32, np.float32([1 + 4 * 2**-23, 1 + 5 * 2**-23])),
+    (tf.float64, np.float64([1 + 4 * 2**-52, 1 + 5 * 2**-52])),
+    (tf.float16, np.float32([1 + 4 * 2**-10, 1 + 5 * 2**-10])),
+    (tf.bfloat16, np.float32([1 + 4 * 2**-7, 1 + 5 * 2**-7])),
+])
+def test_a_norm_is_beyond_the_bound_by_more_than_4_eps(dtype, norms):
+  bound = norm_clipping.NormBound([1], 1.0)
+  assert bound.exceeds(tf.constant(norms), dtype).numpy().tolist() == [
+      False, True]
+
+
+def test_bfloat16_is_clipped():
+  x = tf.constant([[6.0, 8.0], [0.5, 0.25]], tf.bfloat16)
+  got = _clipped(x, [1], 5.0)
+  assert got.dtype == tf.bfloat16
+  assert got.numpy().astype(float).tolist() == [[3.0, 4.0], [0.5, 0.25]]
+
+
+def test_safe_divisor():
+  got = norm_clipping.safe_divisor(tf.constant([0.0, 2.0, np.inf, np.nan]))
+  assert got.numpy().tolist() == [1.0, 2.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize('settings, is_fused', [
+    ({}, True), ({'fused': True}, True), ({'fused': False}, False)])
+def test_norms_by_the_fused_op_unless_it_is_refused(settings, is_fused):
+  with tf.Graph().as_default() as graph, tf.compat.v1.Session() as session:
+    norms = norm_clipping.NormBound([1], 1.0, **settings).norms(
+        tf.constant([[3.0, 4.0], [0.0, 0.0]]))
+    types = {op.type for op in graph.get_operations()}
+    assert session.run(norms).tolist() == [[5.0], [0.0]]
+  # What squares by itself writes the squares to memory.
+  assert ('Square' in types) == (not is_fused)
+
+
 @pytest.mark.parametrize('axes', [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
 def test_slices_may_extend_over_any_dims(axes):
   x = np.random.randn(3, 4, 5)
   norms = np.sqrt(np.sum(x**2, axis=axes, keepdims=True))
   got = _clipped(tf.constant(x), axes, 1.0)
   np.testing.assert_allclose(got, x * np.minimum(1, 1 / norms), rtol=1e-12)
+
+
+@pytest.mark.parametrize('max_norm, error', [
+    (True, TypeError), ('1', TypeError), (None, TypeError), (0, ValueError),
+    (-1.0, ValueError), (np.inf, ValueError), (np.nan, ValueError)])
+def test_bad_bounds(max_norm, error):
+  with pytest.raises(error, match='`max_norm` must be .*Received: '):
+    norm_clipping.check_max_norm(max_norm)
 
 
 @pytest.mark.parametrize('max_norm', [1, 0.5, 1e-30])

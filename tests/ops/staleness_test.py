@@ -24,7 +24,7 @@ def test_a_gradient_is_fresh_up_to_the_bound(late, bound, want):
 
 
 @pytest.mark.parametrize('dropped, applied, want', [
-    (0, 0, 0.0), (5, 0, 1.0), (0, 5, 0.0), (1, 3, 0.25)])
+    (0, 0, 0.0), (1, 0, 1.0), (5, 0, 1.0), (0, 5, 0.0), (1, 3, 0.25)])
 def test_dropped_fraction_lies_in_0_to_1(dropped, applied, want):
   assert float(staleness.dropped_fraction(
       tf.constant(dropped), tf.constant(applied))) == want
@@ -40,6 +40,10 @@ def test_dropped_fraction_is_exact_beyond_the_floats():
 @pytest.mark.parametrize('bound', [3, np.int64(3)])
 def test_the_bound_may_be_any_integer(bound):
   assert staleness.check_max_staleness(bound) == 3
+
+
+def test_the_bound_may_be_0():
+  assert staleness.check_max_staleness(0) == 0
 
 
 @pytest.mark.parametrize('bound, error', [

@@ -16,7 +16,8 @@ def _sum(values, weights):
 
 @pytest.mark.parametrize('weights, expected', (
     # 1 * 8, 10 and 3 * 8, 30.
-    ([.5, .5], [2., 20.]), ([1., 1.], [4., 40.]), ([.25, .75], [2.5, 25.])))
+    ([.5, .5], [2., 20.]), ([1., 1.], [4., 40.]), ([.25, .75], [2.5, 25.]),
+    ([2., 2.], [8., 80.]), ([2., 1.], [5., 50.]), ([0., 0.], [0., 0.])))
 @pytest.mark.parametrize('as_tensor', (False, True))
 def test_dense(weights, expected, as_tensor):
   if as_tensor:
@@ -42,6 +43,15 @@ def test_sparse_is_concatenated():
   np.testing.assert_allclose(found.values, [[.5], [1.], [1.]], rtol=1e-6)
 
 
+def test_one_value():
+  assert _sum([[2., 4.]], [.5]).tolist() == [1., 2.]
+  slices = tf.IndexedSlices(tf.constant([[2.]]), tf.constant([3]),
+                            dense_shape=tf.constant([4, 1]))
+  found = weighted_sum.weighted_sum([slices], [.5])
+  assert found.values.numpy().tolist() == [[1.]]
+  assert found.dense_shape.numpy().tolist() == [4, 1]
+
+
 def test_dense_and_sparse_are_dense():
   sparse = tf.IndexedSlices(tf.constant([[2.], [2.]]), tf.constant([1, 1]),
                             dense_shape=tf.constant([2, 1]))
@@ -58,8 +68,12 @@ def test_keeps_the_dtype(dtype):
 
 
 @pytest.mark.parametrize('rows, expected', (
-    ([3, 1], [.75, .25]), ([2, 0], [1., 0.]), ([0, 0], [1., 0.]), ([5], [1.])))
+    ([3, 1], [.75, .25]), ([2, 0], [1., 0.]), ([0, 1], [0., 1.]),
+    ([0, 0], [1., 0.]), ([5], [1.])))
 def test_row_shares(rows, expected):
-  assert weighted_sum.row_shares(rows) == expected
+  shares = weighted_sum.row_shares(rows)
+  assert shares == expected
+  assert all(isinstance(share, float) for share in shares)
   tensors = weighted_sum.row_shares([tf.constant(count) for count in rows])
+  assert {tensor.dtype for tensor in tensors} == {tf.float32}
   np.testing.assert_allclose(tensors, expected)

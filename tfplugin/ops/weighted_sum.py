@@ -64,7 +64,7 @@ def weighted_sum(values: Sequence[Value], weights: Sequence[Weight]) -> Value:
 
 def _are_one_number(weights: Sequence[Weight]) -> bool:
   return all(isinstance(weight, float) for weight in weights) and (
-      len(set(weights)) == 1 and weights[0] != 0.0)
+      len(set(weights)) == 1)
 
 
 def _scale(tensor: tf.Tensor, weight: Weight) -> tf.Tensor:
