@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train test lint wheel bench build-files clean
+.PHONY: help venv train test lint mutants wheel bench build-files clean
 
 # Sources come from this directory, whatever the caller has set.
 PY := PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 .venv/bin/python
@@ -28,6 +28,9 @@ lint: venv  ## Checks the rules of the house
 	$(PY) -m ruff check --no-cache . $(ARGS)
 	$(PY) .venv/bin/lint-imports --no-cache
 	$(PY) build_defs/house_rules.py
+
+mutants: venv  ## Changes lines, runs their tests; writes docs/mutants.md
+	$(PY) build_defs/mutation_testing.py $(ARGS)
 
 wheel: venv  ## Builds dist/tfplugin-*.whl, byte for byte the wheel of bazel
 	@rm -rf build/lib build/bdist.*

@@ -1,0 +1,23 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a source that no test can notice, and why.
+
+The key is that of a `Mutant`: its file, its function, and its line as changed.
+"""
+
+_NORMS = 'tfplugin/ops/norm_clipping.py'
+_FLOAT32 = 'a float32 that is cast to float32 is itself'
+_THRESHOLD = 'both ways to measure are accurate around the threshold'
+
+REASONS: dict[tuple[str, str, str], str] = {
+    (_NORMS, 'NormBound.norms',
+     'if (self.max_norm >= np.sqrt(x.dtype.as_numpy_dtype(tiny)) * 10000.0):'):
+        _THRESHOLD,
+    (_NORMS, 'NormBound.norms',
+     'if self.max_norm > np.sqrt(x.dtype.as_numpy_dtype(tiny)) * 10001.0:'):
+        _THRESHOLD,
+    (_NORMS, '_wide',
+     'return tf.cast(x, tf.float32) if (x.dtype.size <= 4) else x'): _FLOAT32,
+    (_NORMS, '_wide',
+     'return tf.cast(x, tf.float32) if x.dtype.size < 5 else x'): _FLOAT32,
+}
