@@ -28,8 +28,9 @@ _MODULE = re.compile(r'(tensorflow|tensorflow_estimator)(\.\w+)+|keras(\.\w+)*')
 _ORIGINS = ('__module__', '__qualname__')
 # Documented methods of every named tuple; an EstimatorSpec is one.
 _NAMED_TUPLE = ('_asdict', '_fields', '_make', '_replace')
-# The documented name of a variable without one; also an op, of old graphs.
-_DOCUMENTED = ('Variable',)
+# The documented name of a variable without one, also an op, of old graphs; and
+# a documented class of TensorFlow 1.15.
+_DOCUMENTED = ('LMDBDataset', 'Variable')
 _MATCHERS = ('fullmatch', 'match', 'search')
 
 

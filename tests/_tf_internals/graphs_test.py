@@ -125,3 +125,15 @@ def test_compilation_is_known(jit_compile):
 
   function.get_concrete_function()
   assert seen == [jit_compile] * 2
+
+
+@pytest.mark.parametrize('message, is_condition', [
+    ('Cannot colocate nodes {{a/else/_1/Read}} and {{b}}: Cannot merge devices '
+     'with incompatible jobs: x and y', True),
+    ('Cannot colocate nodes {{a}} and {{b}}: Cannot merge devices with '
+     'incompatible jobs: x and y', False),
+    ('Incompatible shapes', False)])
+def test_an_unplaced_condition_is_told_by_its_message(message, is_condition):
+  # cluster_training_test.py has TensorFlow raise one.
+  error = tf.errors.InvalidArgumentError(None, None, message)
+  assert graphs.is_unplaced_condition(error) is is_condition

@@ -14,6 +14,7 @@ from tfplugin._tf_internals.graphs import branch_or_loop
 from tfplugin._tf_internals.graphs import colocate_with
 from tfplugin._tf_internals.graphs import device_functions
 from tfplugin._tf_internals.graphs import is_compiled
+from tfplugin._tf_internals.graphs import is_unplaced_condition
 from tfplugin._tf_internals.graphs import order_before_variable_reads
 from tfplugin._tf_internals.graphs import private_train_ops
 from tfplugin._tf_internals.graphs import private_variables
@@ -115,6 +116,7 @@ __all__ = (
     'is_loss_scaled',
     'is_mean_tensor',
     'is_tpu_sum',
+    'is_unplaced_condition',
     'is_variable',
     'is_variable_assignment',
     'keras_means_of_losses',

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Optional
@@ -23,6 +24,9 @@ from tensorflow.python.ops import control_flow_util
 from tfplugin._tf_internals import op_types
 
 tf1 = tf.compat.v1
+
+_UNPLACED = re.compile(
+    r'Cannot colocate nodes .*/(cond|then|else)/.*incompatible jobs', re.S)
 
 
 def redirect_input(op: tf.Operation, index: int, tensor: tf.Tensor) -> None:
@@ -153,3 +157,16 @@ def is_compiled() -> bool:
   """
   return bool(control_flow_util.GraphOrParentsInXlaContext(
       tf1.get_default_graph()))
+
+
+def is_unplaced_condition(error: tf.errors.OpError) -> bool:
+  """Whether TensorFlow could not place a condition with a variable it reads.
+
+  Only the message tells. In control flow v2 a condition is placed where it is
+  built, and with it the handles that it gets, which are on the parameter
+  servers.
+
+  Args:
+    error: What a session raised.
+  """
+  return bool(_UNPLACED.search(error.message))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ def run_program(main: Callable[[list[str]], None],
       is `shown`.
     own_flags: Its flags.
   """
-  sys.modules['__main__'].__doc__ = sys.modules[main.__module__].__doc__
+  sys.modules['__main__'].__doc__ = inspect.getmodule(main).__doc__
   for flag in own_flags:
     flags.FLAGS.register_key_flag_for_module(sys.argv[0],
                                              flags.FLAGS[flag.name])

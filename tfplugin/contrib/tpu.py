@@ -10,14 +10,14 @@ _V1 = 'tf.compat.v1.tpu'
 _STRATEGY = 'tf.distribute.TPUStrategy'
 _KEYWORDS = 'arguments by name only'
 _FEEDS = {
-    'infeed_dequeue': 'InfeedDequeue',
-    'infeed_dequeue_tuple': 'InfeedDequeueTuple',
-    'infeed_enqueue': 'InfeedEnqueue',
-    'infeed_enqueue_tuple': 'InfeedEnqueueTuple',
-    'outfeed_dequeue': 'OutfeedDequeue',
-    'outfeed_dequeue_tuple': 'OutfeedDequeueTuple',
-    'outfeed_enqueue': 'OutfeedEnqueue',
-    'outfeed_enqueue_tuple': 'OutfeedEnqueueTuple',
+    'infeed_dequeue': 'tf.raw_ops.InfeedDequeue',
+    'infeed_dequeue_tuple': 'tf.raw_ops.InfeedDequeueTuple',
+    'infeed_enqueue': 'tf.raw_ops.InfeedEnqueue',
+    'infeed_enqueue_tuple': 'tf.raw_ops.InfeedEnqueueTuple',
+    'outfeed_dequeue': 'tf.raw_ops.OutfeedDequeue',
+    'outfeed_dequeue_tuple': 'tf.raw_ops.OutfeedDequeueTuple',
+    'outfeed_enqueue': 'tf.raw_ops.OutfeedEnqueue',
+    'outfeed_enqueue_tuple': 'tf.raw_ops.OutfeedEnqueueTuple',
 }
 
 OLD = old_names.OldNames(
@@ -31,7 +31,7 @@ OLD = old_names.OldNames(
         **old_names.same('tf.compat.v1.estimator.tpu', '''
             InputPipelineConfig RunConfig TPUConfig TPUEstimator
             TPUEstimatorSpec'''),
-        **{name: f'tf.raw_ops.{op}' for name, op in _FEEDS.items()},
+        **_FEEDS,
         'device_assignment': f'{_V1}.experimental.DeviceAssignment.build',
     },
     notes={

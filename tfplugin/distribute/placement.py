@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 from collections.abc import Sequence
 
@@ -14,9 +13,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
-
-_UNPLACED = re.compile(
-    r'Cannot colocate nodes .*/(cond|then|else)/.*incompatible jobs', re.S)
 
 
 @contextlib.contextmanager
@@ -75,7 +71,7 @@ def conditions_explained() -> Iterator[None]:
   try:
     yield
   except tf.errors.InvalidArgumentError as e:
-    if not _UNPLACED.search(e.message):
+    if not _tf_internals.is_unplaced_condition(e):
       raise
     raise RuntimeError(
         'A condition in the graph must be placed with the variable that it '
