@@ -253,6 +253,9 @@ def main(arguments: Sequence[str]) -> None:
   parser.add_argument('--paths', nargs='+', default=list(PATHS))
   options = parser.parse_args(arguments)
   population = all_mutants(_ROOT, options.paths)
+  if not population:
+    parser.error('`--paths` must name sources below the repository. Received: '
+                 f'{" ".join(options.paths)}. Leave it out for all.')
   chosen = sample(population, options.seed, options.limit)
   outcomes = []
   for mutant, outcome in run(_ROOT, chosen, options.minutes):

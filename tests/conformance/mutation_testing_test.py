@@ -108,6 +108,28 @@ def test_tests_that_fail_without_a_change_are_an_error(toy):
     _run_twice(toy)
 
 
+def test_the_program_writes_the_page(tmp_path, monkeypatch, capsys):
+  monkeypatch.setattr(mutation_testing, '_PAGE', tmp_path / 'page.md')
+  monkeypatch.setattr(mutation_testing, 'run', lambda root, chosen, minutes: (
+      (mutant, 'survived') for mutant in chosen))
+  arguments = ['--paths', 'tfplugin/ops/elastic.py', '--seed=5', '--limit']
+  mutation_testing.main([*arguments, '3'])
+  first = capsys.readouterr().out.splitlines()
+  assert first[2].startswith('3/3 survived: tfplugin/ops/elastic.py:')
+  assert '3 of ' in (tmp_path / 'page.md').read_text()
+  # A larger sample goes on from the smaller one.
+  mutation_testing.main([*arguments, '4'])
+  second = capsys.readouterr().out.splitlines()
+  assert [line.split(' ', 1)[1] for line in second[:3]] == [
+      line.split(' ', 1)[1] for line in first]
+
+
+def test_a_path_without_sources_is_refused(capsys):
+  with pytest.raises(SystemExit):
+    mutation_testing.main(['--paths', 'tfplugin/opps'])
+  assert '`--paths` must name sources' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize('source, changes', [
     ('x = a and not b', ['x = (a or not b)', 'x = a and (b)']),
     ('x = a[-1]', ['x = a[(1)]', 'x = a[-2]']),

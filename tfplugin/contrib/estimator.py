@@ -12,7 +12,8 @@ _TREES = 'the package `tensorflow_decision_forests`'
 _OPTIMIZER = '`optimizer` is one of Keras; another one goes into `train_op_fn`'
 _ORDER = ('`label_dimension` comes before `weight_column`: pass them by name; '
           + _OPTIMIZER)
-_RNN = '`num_units` is `units`; no `input_layer_partitioner`'
+_RNN = ('`num_units` is `units`, `optimizer` one of Keras; no '
+        '`input_layer_partitioner`; pass all by name')
 
 _HEADS = {
     'binary_classification_head': 'tf.estimator.BinaryClassHead',
