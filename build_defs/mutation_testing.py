@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import hashlib
 import importlib
 import json
@@ -181,19 +180,18 @@ def _wait(child: int, limit_secs: float) -> int:
   return -1
 
 
-@dataclasses.dataclass
 class Kept:
-  """The outcomes that were found before; a line of JSON for each."""
+  """The outcomes that were found before.
 
-  path: pathlib.Path
+  Args:
+    path: The file that has them; a line of JSON for each.
+  """
 
-  def __post_init__(self):
-    """Reads the file."""
-    self._outcomes: dict[str, list[str]] = {}
-    if self.path.exists():
-      for line in self.path.read_text().splitlines():
-        mutant, *outcome = json.loads(line)
-        self._outcomes[mutant] = outcome
+  def __init__(self, path: pathlib.Path):
+    self._path = path
+    lines = path.read_text().splitlines() if path.exists() else []
+    self._outcomes = {mutant: outcome
+                      for mutant, *outcome in map(json.loads, lines)}
 
   def get(self, mutant: mutants_lib.Mutant, tests: str) -> str:
     """Returns an outcome; an empty string if it has to be found."""
@@ -205,8 +203,8 @@ class Kept:
     """Adds an outcome."""
     key = _digest(mutant.file, mutant.text)
     self._outcomes[key] = [outcome, tests]
-    self.path.parent.mkdir(exist_ok=True)
-    with self.path.open('a') as file:
+    self._path.parent.mkdir(exist_ok=True)
+    with self._path.open('a') as file:
       file.write(json.dumps([key, outcome, tests]) + '\n')
 
 
