@@ -156,7 +156,7 @@ def elastic_average(
 def _train(call: model_fn_lib.ModelFnCall,
            settings: elastic_settings.ElasticSettings, use_locking: bool):
   """Builds the model_fn with a centre, and ends its step with the exchange."""
-  if optimizer_interception.in_strategy():
+  if tf.distribute.has_strategy():
     raise RuntimeError(
         '`elastic_average` must not be used inside a tf.distribute strategy. '
         f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
