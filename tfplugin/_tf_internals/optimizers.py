@@ -121,12 +121,14 @@ def met_already(apply_gradients: Callable) -> Callable:
 
 
 def _with_subclasses(cls: type) -> Iterator[type]:
+  """Yields `cls` and all classes below it."""
   yield cls
   for subclass in cls.__subclasses__():
     yield from _with_subclasses(subclass)
 
 
 def _replace_in_subclass(cls, **kwargs) -> None:
+  """The `__init_subclass__` of all v1 optimizers, for a while."""
   super(tf1.train.Optimizer, cls).__init_subclass__(**kwargs)
   with _LOCK:
     _replace_in(cls)
