@@ -31,6 +31,7 @@ from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import mean_loss_denominator
 from tfplugin._tf_internals.op_types import reads_variable
 from tfplugin._tf_internals.optimizers import applications_met
+from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import implements_updates
@@ -93,6 +94,7 @@ __all__ = (
     'adds_to_variable',
     'applications_met',
     'arguments_of_saver',
+    'assigns_by_itself',
     'assigns_variable',
     'batch_norm_moments',
     'branch_or_loop',

@@ -190,6 +190,17 @@ def implements_updates(optimizer: tf1.train.Optimizer) -> bool:
           base._resource_apply_dense)
 
 
+def assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
+  """Whether an optimizer can but assign to the variables by itself.
+
+  It has none of the updates that the base class calls, and holds no optimizer.
+
+  Args:
+    optimizer: A v1 optimizer.
+  """
+  return not (implements_updates(optimizer) or wrapped_optimizer(optimizer))
+
+
 def strategy_divides_loss() -> bool:
   """Whether `compute_gradients` divides the loss by the number of replicas.
 

@@ -12,6 +12,7 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
+from tfplugin.distribute.updates import assigning_optimizers
 from tfplugin.distribute.variables import mirrored_variables
 
 tf1 = tf.compat.v1
@@ -77,7 +78,7 @@ class ClippingState:
     return tuple(zip(*[components.pop(0) for components in updated]))
 
 
-class ClippingExtended:
+class ClippingExtended(assigning_optimizers.MeetsAssigningOptimizers):
   """Goes in front of the extended class of a strategy.
 
   Every update that an optimizer asks for comes through `_update` with a

@@ -12,11 +12,12 @@ from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.updates import assigning_optimizers
 
 tf1 = tf.compat.v1
 
 
-class ElasticSteps:
+class ElasticSteps(assigning_optimizers.MeetsAssigningOptimizers):
   """Goes in front of an extended class; makes each replica call one step.
 
   A step that applied gradients ends with the communication, if one is due:
