@@ -16,7 +16,7 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 _NUM_WORDS, _WIDTH = 7, 3
-_RATE = 0.05
+RATE = 0.05
 
 
 class DecayedAdam(tf1.train.Optimizer):
@@ -55,7 +55,7 @@ def create_optimizer(loss, wrap=lambda optimizer: optimizer):
   reading, would differ from run to run.
   """
   step = tf1.train.get_or_create_global_step()
-  optimizer = wrap(DecayedAdam(_RATE))
+  optimizer = wrap(DecayedAdam(RATE))
   variables = tf1.trainable_variables()
   gradients, _ = tf.clip_by_global_norm(tf1.gradients(loss, variables), 1.0)
   train_op = optimizer.apply_gradients(

@@ -77,6 +77,7 @@ from tfplugin._tf_internals.variables import record_view
 from tfplugin._tf_internals.variables import ResourceVariable
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
 from tfplugin._tf_internals.variables import variable_view
+from tfplugin._tf_internals.writes import writes_of
 
 __all__ = (
     'AggregatingVariable',
@@ -147,4 +148,5 @@ __all__ = (
     'tpu_function',
     'variable_view',
     'wrapped_optimizer',
+    'writes_of',
 )

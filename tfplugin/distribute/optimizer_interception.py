@@ -26,6 +26,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.updates import update_audit
 
 tf1 = tf.compat.v1
 
@@ -39,6 +40,7 @@ class Interception:
   Attributes:
     wrappers: The wrappers made so far, in the order of their first use.
     honoured: The optimizers left alone, being wrapped already.
+    audit: The updates that were made by wrappers, of all trained variables.
   """
 
   def __init__(self, wrap: Callable[[tf1.train.Optimizer], Any], kind: type,
@@ -58,6 +60,7 @@ class Interception:
     self._strategy = None
     self._by_optimizer = {}
     self.honoured = []
+    self.audit = update_audit.UpdateAudit()
 
   @property
   def wrappers(self) -> list[tf1.train.Optimizer]:
@@ -91,11 +94,13 @@ class Interception:
       *args: For `apply_gradients`.
       **kwargs: Likewise.
     """
-    with _as_innermost(self._outer):
+    if not self._only(optimizer):
+      with _as_innermost(self._outer):
+        return apply_gradients(*args, **kwargs)
+    with _as_innermost(self._outer), self.audit.passing(
+        tf1.trainable_variables()):
       if holds(optimizer, self._kind):
         self.honoured.append(optimizer)
-        return apply_gradients(*args, **kwargs)
-      if not self._only(optimizer):
         return apply_gradients(*args, **kwargs)
       if optimizer not in self._by_optimizer:
         self._by_optimizer[optimizer] = self._wrap(optimizer)

@@ -28,37 +28,18 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import optimizer_interception
 
 tf1 = tf.compat.v1
 
 
-class MeetsAssigningOptimizers:
-  """Goes in front of the extended class of a strategy."""
-
-  def _call_for_each_replica(self, fn, args, kwargs):
-    if not tf1.executing_eagerly_outside_functions():
-      fn = _tf_internals.python_function_of(fn)
-    elif _tf_internals.python_function_of(fn) is not fn:
-      # The base class builds the replicas in the function.
-      return super()._call_for_each_replica(fn, args, kwargs)
-
-    def met(*args, **kwargs):
-      with optimizer_interception.Interception(
-          _OnEachCopy, _OnEachCopy, only=_tf_internals.assigns_by_itself,
-      ).active():
-        return fn(*args, **kwargs)
-
-    return super()._call_for_each_replica(met, args, kwargs)
-
-
-class _OnEachCopy:
+class OnEachCopy:
   """Applies an optimizer once for each copy of the variables.
 
   Each copy has state of its own, of one name: that of the first copy.
   """
 
   def __init__(self, optimizer: tf1.train.Optimizer):
+    """Wraps `optimizer`, which assigns to the variables by itself."""
     self._optimizer = optimizer
     self._state = {}
 
@@ -80,13 +61,15 @@ class _OnEachCopy:
     extended = strategy.extended
     pairs = [(g, v) for g, v in zip(gradients, variables) if g is not None]
     reduced = extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
-    copies = [_copies(strategy, v) for _, v in pairs]
     updates = []
-    for index in range(max(map(len, copies), default=0)):
-      own = [(_of_copy(strategy, gradient, index), copy[index])
+    for index, copies in enumerate(zip(*(
+        copies_of(strategy, v) for _, v in pairs))):
+      own = [(_of_copy(strategy, gradient, index), copy)
              for gradient, copy in zip(reduced, copies)]
+      owners = [(copy, v) for copy, (_, v) in zip(copies, pairs)]
       with tf1.device(extended.worker_devices[index]), \
-          self._making_state(strategy, pairs, index):
+          self._making_state(strategy, owners, index), \
+          extended.audit_here().passing(copies):
         updates.append(self._optimizer.apply_gradients(
             own, global_step=None if index else global_step, name=name,
             **apply_kwargs))
@@ -102,27 +85,39 @@ class _OnEachCopy:
         for gradient, (_, variable) in zip(reduced, pairs)]))
 
   @contextlib.contextmanager
-  def _making_state(self, strategy, pairs, index: int) -> Iterator[None]:
-    """Makes every variable inside it as a slot, for the copy `index`."""
+  def _making_state(self, strategy, owners, index: int) -> Iterator[None]:
+    """Makes every variable inside it as a slot, for the copy `index`.
+
+    Args:
+      strategy: The strategy around.
+      owners: Pairs of a copy and its variable, after which state is named.
+      index: The number of the copy.
+    """
 
     def create(next_creator, **kwargs):
       name = kwargs.get('name') or 'Variable'
-      name = name.replace(f'/replica_{index}', '') if index else name
+      copy, owner = max(owners, key=lambda pair: (
+          len(pair[0].op.name) if name.startswith(pair[0].op.name) else 0))
+      if name.startswith(copy.op.name):
+        name = owner.name.split(':')[0] + name[len(copy.op.name):]
       if name not in self._state or not index:
-        owner = max((v for _, v in pairs), key=lambda v: (
-            len(v.op.name) if name.startswith(v.op.name) else 0))
         with tf.init_scope():
           self._state[name] = next_creator(
               **dict(kwargs, name=name, colocate_with=owner))
-      copies = _copies(strategy, self._state[name])
+      copies = copies_of(strategy, self._state[name])
       return copies[index if len(copies) > 1 else 0]
 
     with tf.variable_creator_scope(create):
       yield
 
 
-def _copies(strategy, variable: tf.Variable) -> Sequence[tf.Variable]:
-  """Returns the copies of `variable` in this process, without wrappers."""
+def copies_of(strategy, variable: tf.Variable) -> Sequence[tf.Variable]:
+  """Returns the copies of `variable` in this process, without wrappers.
+
+  Args:
+    strategy: The strategy that made it, or any other.
+    variable: A variable.
+  """
   if isinstance(variable, _tf_internals.AggregatingVariable):
     variable = variable.get()
   return strategy.experimental_local_results(variable)
