@@ -60,20 +60,40 @@ def test_a_wrapper_tells_what_it_holds(wrap):
   assert optimizers.wrapped_optimizer(inner) is None
 
 
-def test_the_update_in_a_replica_context_tells_its_optimizer():
-  optimizer, met = _sgd(), []
+class _Overriding(tf1.train.GradientDescentOptimizer):
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    return super().apply_gradients(grads_and_vars, global_step, name)
 
-  def inside():
-    variable = tf.Variable(1.0)
-    context = tf.distribute.get_replica_context()
-    context.merge_call = lambda fn, args, kwargs=None: met.append(fn)
-    optimizer.apply_gradients([(tf.constant(1.0), variable)])
 
-  with tf.Graph().as_default():
-    tf.distribute.OneDeviceStrategy('/cpu:0').run(inside)
-  assert [optimizers.optimizer_of_update(fn) for fn in met] == [optimizer]
-  assert optimizers.optimizer_of_update(optimizer.minimize) is None
-  assert optimizers.optimizer_of_update(len) is None
+def test_every_application_is_met_and_methods_are_put_back():
+  base = tf1.train.Optimizer
+  before = base.apply_gradients, _Overriding.apply_gradients
+  met = []
+
+  def meet(apply_gradients, optimizer, *args, **kwargs):
+    met.append(optimizer)
+    return apply_gradients(*args, **kwargs)
+
+  plain, overriding = _sgd(), _Overriding(0.5)
+  with tf.Graph().as_default(), pytest.raises(KeyError):
+    pairs = [(tf.constant(1.0), tf.Variable(1.0))]
+    with optimizers.applications_met(meet):
+      with optimizers.applications_met(meet):
+        plain.apply_gradients(pairs)
+      overriding.apply_gradients(pairs)
+
+      class Late(tf1.train.Optimizer):
+        def apply_gradients(self, grads_and_vars):
+          return 'late'
+
+      late = Late(False, 'late')
+      assert late.apply_gradients(pairs) == 'late'
+      raise KeyError
+  assert met == [plain, overriding, overriding, late]
+  assert (base.apply_gradients, _Overriding.apply_gradients) == before
+  assert late.apply_gradients(pairs) == 'late'
+  assert len(met) == 4
+  assert '__init_subclass__' not in vars(base)
 
 
 @pytest.mark.parametrize('has_variable', [True, False])

@@ -139,7 +139,7 @@ def keras_loss_scale(x):
 # (what is asked, who asks, the question, the answer in each of PLACES)
 QUESTIONS = (
     ('`tf.distribute.has_strategy()`', 'optimizers, Keras',
-     lambda x: tf.distribute.has_strategy(), ('no', 'yes', 'yes', 'yes')),
+     lambda x: tf.distribute.has_strategy(), ('no', 'no', 'yes', 'yes')),
     ('`tf.distribute.in_cross_replica_context()`', 'optimizers, Keras',
      lambda x: tf.distribute.in_cross_replica_context(), ('no',) * 4),
     ('`get_replica_context().strategy is get_strategy()`', 'Keras',
@@ -180,7 +180,7 @@ QUESTIONS = (
      lambda x: tf1.losses.mean_squared_error(tf.zeros_like(x), x),
      ('5', '5', '1, 9', '1, 9')),
     ('`tf.keras.losses.MeanSquaredError()(0, x)`', 'Keras losses', squares,
-     ('5', REFUSED, '1, 9', '1, 9')),
+     ('5', '5', '1, 9', '1, 9')),
     ("the same with `reduction='sum'`", 'Keras losses',
      lambda x: squares(x, reduction='sum'), ('10', '10', '1, 9', '1, 9')),
     ('`tf.nn.scale_regularization_loss(1.0)`', '`tf.nn`',
@@ -195,13 +195,13 @@ QUESTIONS = (
     ('sum of batch norm with `synchronized=True`', 'Keras layers', synchronized,
      ('0', '0', '-1, 1', '-1, 1')),
     ('`SimpleRNN(stateful=True)`', 'Keras layers', stateful,
-     ('works', REFUSED, REFUSED, REFUSED)),
+     ('works', 'works', REFUSED, REFUSED)),
     ('`v = 1` after a Keras SGD of 0.5 on the loss `v * reduce_sum(x)`',
      'Keras optimizers', keras_optimizer, ('-1', '-1', '0', '0')),
     ('a dynamic loss scale of `tf1.mixed_precision`', 'loss scales', loss_scale,
-     ('works', REFUSED, 'works', 'works')),
+     ('works', 'works', 'works', 'works')),
     ('`tf.keras.mixed_precision.LossScaleOptimizer`', 'loss scales',
-     keras_loss_scale, ('works', REFUSED, REFUSED, REFUSED)),
+     keras_loss_scale, ('works', 'works', REFUSED, REFUSED)),
 )
 
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import tensorflow as tf
 
@@ -67,7 +69,7 @@ def test_wraps_and_leaves_no_strategy_around(behavior):
 
   def build(w):
     with interception.active():
-      assert not optimizer_interception.in_strategy()
+      assert not tf.distribute.has_strategy()
       return _sgd().minimize(3.0 * w)
 
   assert _moved(build) == 6.0
@@ -161,7 +163,6 @@ def test_inside_a_replica():
 
     def replica():
       with _doubling().active():
-        assert optimizer_interception.in_strategy()
         return _sgd().minimize(3.0 * w)
 
     train_op = strategy.experimental_local_results(strategy.run(replica))
@@ -175,11 +176,112 @@ def test_inside_a_replica():
       pass
 
 
-def test_other_calls_that_merge_replicas_are_left_alone(behavior):
+def test_optimizer_in_a_strategy_of_the_function_is_left_alone():
+  """The function has made its own update of several replicas."""
+  interception = _doubling()
+
+  def build(w):
+    with interception.active():
+      return tf.distribute.OneDeviceStrategy('/cpu:0').run(
+          lambda: _sgd().minimize(3.0 * w))
+
+  assert _moved(build) == 3.0
+  assert not interception.wrappers
+
+
+class AssigningOptimizer(tf1.train.Optimizer):
+  """Makes its state and assigns by itself, as the optimizer of BERT does."""
+
+  def __init__(self, rate):
+    super().__init__(False, 'assigning')
+    self.rate = rate
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    updates = []
+    for gradient, variable in grads_and_vars:
+      total = tf1.get_variable(
+          variable.op.name + '/total', initializer=0.0, trainable=False)
+      total_now = total + gradient
+      updates += [variable.assign(variable - self.rate * total_now),
+                  total.assign(total_now)]
+    return tf.group(*updates, name=name)
+
+
+class DecayingOptimizer(tf1.train.GradientDescentOptimizer):
+  """Changes the gradients, then calls the method that it overrides."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    return super().apply_gradients(
+        [(g + 0.5, v) for g, v in grads_and_vars], global_step, name)
+
+
+def test_optimizer_that_assigns_by_itself(behavior):
   def build(w):
     with _doubling().active():
-      merged = tf.distribute.get_replica_context().merge_call(
-          lambda strategy, value: value + 1.0, args=(tf.constant(1.0),))
-      return _sgd().minimize(merged * w)
+      # `zip`, which can be read once.
+      return AssigningOptimizer(1.0).apply_gradients(
+          zip([tf.constant(3.0)], [w]))
 
-  assert _moved(build) == 2 * 2.0
+  assert _moved(build) == 6.0
+
+
+def test_optimizer_that_overrides_is_wrapped_as_a_whole(behavior):
+  def build(w):
+    with _doubling().active():
+      return DecayingOptimizer(1.0).minimize(3.0 * w)
+
+  assert _moved(build) == 2 * 3 + 0.5
+
+
+def test_class_that_is_defined_inside(behavior):
+  def build(w):
+    with _doubling().active():
+
+      class Local(DecayingOptimizer):
+        def apply_gradients(self, grads_and_vars, *args, **kwargs):
+          return super().apply_gradients(
+              [(10 * g, v) for g, v in grads_and_vars], *args, **kwargs)
+
+      return Local(1.0).minimize(3.0 * w)
+
+  assert _moved(build) == 10 * 2 * 3 + 0.5
+
+
+def test_wrapper_of_tensorflow_holds_the_optimizer_that_is_met(behavior):
+  interception = _doubling()
+
+  def build(w):
+    with interception.active():
+      return tf1.train.experimental.MixedPrecisionLossScaleOptimizer(
+          _sgd(), 'dynamic').minimize(3.0 * w)
+
+  assert _moved(build) == 6.0
+  assert type(interception.wrappers[0]._optimizer) is (
+      tf1.train.GradientDescentOptimizer)
+
+
+def test_only_the_optimizers_that_are_asked_for():
+  interception = optimizer_interception.Interception(
+      Doubling, Doubling, only=lambda o: isinstance(o, AssigningOptimizer))
+
+  def build(w):
+    with interception.active():
+      first = _sgd().minimize(3.0 * w)
+      with tf.control_dependencies([first]):
+        return AssigningOptimizer(1.0).minimize(5.0 * w)
+
+  assert _moved(build) == 3 + 2 * 5
+  assert len(interception.wrappers) == 1
+
+
+def test_another_thread_is_left_alone():
+  moved = []
+
+  def build(w):
+    return _sgd().minimize(3.0 * w)
+
+  with tf.Graph().as_default(), _doubling().active():
+    thread = threading.Thread(target=lambda: moved.append(_moved(build)))
+    thread.start()
+    thread.join()
+  assert moved == [3.0]

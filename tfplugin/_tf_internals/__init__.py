@@ -31,12 +31,14 @@ from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import mean_loss_denominator
 from tfplugin._tf_internals.op_types import reads_variable
+from tfplugin._tf_internals.optimizers import applications_met
+from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_loss_scaled
 from tfplugin._tf_internals.optimizers import learning_rate_of
-from tfplugin._tf_internals.optimizers import optimizer_of_update
+from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import strategy_divides_loss
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
@@ -50,7 +52,6 @@ from tfplugin._tf_internals.saving import VARIABLE_VALUE_KEY
 from tfplugin._tf_internals.strategies import AggregatingVariable
 from tfplugin._tf_internals.strategies import call_for_each_replica
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
-from tfplugin._tf_internals.strategies import copy_of_replica_context
 from tfplugin._tf_internals.strategies import index_in_cluster
 from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
@@ -77,6 +78,7 @@ from tfplugin._tf_internals.variables import record_view
 from tfplugin._tf_internals.variables import ResourceVariable
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
 from tfplugin._tf_internals.variables import variable_view
+from tfplugin._tf_internals.writes import writes_of
 
 __all__ = (
     'AggregatingVariable',
@@ -92,13 +94,14 @@ __all__ = (
     'VARIABLE_VALUE_KEY',
     'add_control_inputs',
     'adds_to_variable',
+    'applications_met',
     'arguments_of_saver',
+    'assigns_by_itself',
     'assigns_variable',
     'batch_norm_moments',
     'branch_or_loop',
     'call_for_each_replica',
     'colocate_with',
-    'copy_of_replica_context',
     'copy_of_variable_store',
     'create_optimizer_state',
     'device_functions',
@@ -125,8 +128,8 @@ __all__ = (
     'make_fetchable',
     'make_sliceable',
     'mean_loss_denominator',
+    'met_already',
     'number_of_tpu_shards',
-    'optimizer_of_update',
     'order_before_variable_reads',
     'parts_of',
     'private_train_ops',
@@ -147,4 +150,5 @@ __all__ = (
     'tpu_function',
     'variable_view',
     'wrapped_optimizer',
+    'writes_of',
 )

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
+import threading
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -15,6 +18,13 @@ import tensorflow as tf
 from tensorflow.python.distribute import distribute_utils
 
 tf1 = tf.compat.v1
+
+# Held while methods are replaced: a model may be built in each of two threads.
+_LOCK = threading.RLock()
+# Attribute of a method that need not be replaced.
+_MET = 'tfplugin_met'
+_meetings = []
+_replaced = []
 
 
 def create_optimizer_state(optimizer: tf1.train.Optimizer,
@@ -69,20 +79,75 @@ def wrapped_optimizer(optimizer: tf1.train.Optimizer):
   return None
 
 
-def optimizer_of_update(merge_fn: Callable) -> Optional[tf1.train.Optimizer]:
-  """Returns the optimizer whose update `merge_fn` is, or None.
+@contextlib.contextmanager
+def applications_met(meet: Callable) -> Iterator[None]:
+  """Lets `meet` be called where any v1 optimizer is applied.
 
-  In a replica context, `apply_gradients` hands a private method of its own to
-  `merge_call`.
+  Optimizers have no public place where all come by: a class may override
+  `apply_gradients`, and assign to the variables by itself. So the method is
+  replaced for a while in every class that defines one, for all threads; in one
+  that is defined meanwhile, too.
 
   Args:
-    merge_fn: The function that `merge_call` was given.
+    meet: Gets the method of the class, the optimizer and the arguments.
   """
-  optimizer = getattr(merge_fn, '__self__', None)
-  if (isinstance(optimizer, tf1.train.Optimizer) and
-      merge_fn.__name__ == '_distributed_apply'):
-    return optimizer
-  return None
+  base = tf1.train.Optimizer
+  with _LOCK:
+    _meetings.append(meet)
+    if len(_meetings) == 1:
+      base.__init_subclass__ = classmethod(_replace_in_subclass)
+    for cls in _with_subclasses(base):
+      _replace_in(cls)
+  try:
+    yield
+  finally:
+    with _LOCK:
+      _meetings.remove(meet)
+      if not _meetings:
+        del base.__init_subclass__
+        while _replaced:
+          cls, method = _replaced.pop()
+          cls.apply_gradients = method
+
+
+def met_already(apply_gradients: Callable) -> Callable:
+  """Marks a method that calls whoever is to meet it; returns the method.
+
+  Args:
+    apply_gradients: Of a class of this project.
+  """
+  setattr(apply_gradients, _MET, True)
+  return apply_gradients
+
+
+def _with_subclasses(cls: type) -> Iterator[type]:
+  """Yields `cls` and all classes below it."""
+  yield cls
+  for subclass in cls.__subclasses__():
+    yield from _with_subclasses(subclass)
+
+
+def _replace_in_subclass(cls, **kwargs) -> None:
+  """The `__init_subclass__` of all v1 optimizers, for a while."""
+  super(tf1.train.Optimizer, cls).__init_subclass__(**kwargs)
+  with _LOCK:
+    _replace_in(cls)
+
+
+def _replace_in(cls: type) -> None:
+  """Replaces the method that `cls` itself defines, if there is one."""
+  method = vars(cls).get('apply_gradients')
+  if method is None or hasattr(method, _MET):
+    return
+
+  @functools.wraps(method)
+  def met(optimizer, *args, **kwargs):
+    bound = functools.partial(method, optimizer)
+    return _meetings[-1](bound, optimizer, *args, **kwargs) if _meetings else (
+        bound(*args, **kwargs))
+
+  cls.apply_gradients = met_already(met)
+  _replaced.append((cls, method))
 
 
 def refuses_nothing(error: ValueError) -> bool:
@@ -123,6 +188,17 @@ def implements_updates(optimizer: tf1.train.Optimizer) -> bool:
   return (type(optimizer)._apply_dense is not base._apply_dense or
           type(optimizer)._resource_apply_dense is not
           base._resource_apply_dense)
+
+
+def assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
+  """Whether an optimizer can but assign to the variables by itself.
+
+  It has none of the updates that the base class calls, and holds no optimizer.
+
+  Args:
+    optimizer: A v1 optimizer.
+  """
+  return not (implements_updates(optimizer) or wrapped_optimizer(optimizer))
 
 
 def strategy_divides_loss() -> bool:

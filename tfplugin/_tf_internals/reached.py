@@ -26,7 +26,6 @@ NAMES = {
         'CollectiveAllReduceExtended',
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
         '_id_in_cluster _num_replicas_in_sync',
-    f'{_DISTRIBUTE}.distribute_lib.ReplicaContextBase': '_thread_context',
     f'{_DISTRIBUTE}.distribute_lib.StrategyBase': '_extended',
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
         '_container_strategy _container_strategy_weakref _local_results',
@@ -60,7 +59,7 @@ NAMES = {
     'tensorflow.python.framework.ops': '_as_graph_element colocate_with',
     'tensorflow.python.framework.ops.Graph':
         '_collections _device_functions_outer_to_inner '
-        '_get_control_flow_context',
+        '_get_control_flow_context _get_function',
     'tensorflow.python.framework.ops.Operation':
         '_add_control_input _add_control_inputs _update_input',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import copy
 import weakref
 from typing import Callable
 
@@ -76,21 +75,6 @@ def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
   result._extended = renew(strategy.extended, extended_mixin)
   result._extended._container_strategy_weakref = weakref.ref(result)
   return result
-
-
-def copy_of_replica_context(context: tf.distribute.ReplicaContext,
-                            ) -> tf.distribute.ReplicaContext:
-  """Returns a replica context of the same class and replica.
-
-  The public constructors of its subclasses differ, and a context refers to
-  itself in a private field; in a plain copy it would be the old one.
-
-  Args:
-    context: The current replica context.
-  """
-  copied = copy.copy(context)
-  copied._thread_context = type(context._thread_context)(copied)
-  return copied
 
 
 def is_variable_assignment(fn: Callable) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
+
 
 def operations_of(values: Iterable[Any]) -> list[tf.Operation]:
   """Returns the operations among `values`, and those that make its tensors.
@@ -45,3 +47,16 @@ def upstream(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
         found.add(source)
         pending.append(source)
   return found
+
+
+def updates(operations: Iterable[tf.Operation],
+            variable: tf.Variable) -> bool:
+  """Whether a variable is written when `operations` are run.
+
+  Args:
+    operations: Operations of the current graph.
+    variable: Any variable.
+  """
+  before = upstream(operations)
+  return any(write.root in before for write in _tf_internals.writes_of(
+      variable, tf.compat.v1.get_default_graph()))

@@ -2,22 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts a wrapper around every optimizer that a function applies.
 
-A v1 optimizer inside a replica context hands its update to the context's
-`merge_call`. An interception is a replica context with another `merge_call`:
-every optimizer comes by, whatever made it, and however its gradients came to
-be. The wrapper is put around the optimizer and called in the context outside,
-as if the function had called the wrapper.
+Every v1 optimizer is applied by `apply_gradients`, of its own class or of the
+base class. While an interception is active, each such call comes by, whatever
+made the optimizer, and however its gradients came to be:
 
   optimizer.apply_gradients(...)  ->  wrap(optimizer).apply_gradients(...)
 
-Interceptions nest: the outer one wraps the wrapper of the inner one. Nothing of
-TensorFlow is replaced, and no variable is made differently. The model_fn sees a
-strategy of one replica; docs/architecture.md lists the consequences.
+The wrapper is called as if the function had called it. No strategy and no
+variable is made; what the function asks TensorFlow is answered as without.
+Interceptions nest: the outer one wraps the wrapper of the inner one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 from collections.abc import Iterator
 from typing import Any
@@ -27,22 +26,12 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.updates import update_audit
 
 tf1 = tf.compat.v1
 
-# Attribute of the interception's replica context that holds the interception.
-_MARK = 'tfplugin_interception'
-
-
-class _Nowhere(tf1.distribute.Strategy):
-  """The default strategy in another class, so that `has_strategy()` is True.
-
-  v1 optimizers ask the replica context only then.
-  """
-
-  def __init__(self):
-    default = tf.distribute.get_strategy().extended
-    super().__init__(type(default)(self))
+# Of this thread: a strategy builds its replicas in threads of their own.
+_innermost = contextvars.ContextVar('_innermost', default=None)
 
 
 class Interception:
@@ -51,22 +40,27 @@ class Interception:
   Attributes:
     wrappers: The wrappers made so far, in the order of their first use.
     honoured: The optimizers left alone, being wrapped already.
+    audit: The updates that were made by wrappers, of all trained variables.
   """
 
-  def __init__(self, wrap: Callable[[tf1.train.Optimizer],
-                                    tf1.train.Optimizer], kind: type):
+  def __init__(self, wrap: Callable[[tf1.train.Optimizer], Any], kind: type,
+               only: Callable[[tf1.train.Optimizer], bool] = lambda _: True):
     """Prepares one use.
 
     Args:
       wrap: Makes the wrapper of an optimizer, once for each.
       kind: The class of the wrappers; an optimizer of that class, or with one
         inside, is left alone.
+      only: Whether an optimizer is met at all. Default: every one.
     """
     self._wrap = wrap
     self._kind = kind
+    self._only = only
     self._outer = None
+    self._strategy = None
     self._by_optimizer = {}
     self.honoured = []
+    self.audit = update_audit.UpdateAudit()
 
   @property
   def wrappers(self) -> list[tf1.train.Optimizer]:
@@ -80,19 +74,14 @@ class Interception:
     Raises:
       RuntimeError: Inside the cross-replica context of a strategy.
     """
-    self._outer = tf.distribute.get_replica_context()
-    if self._outer is None:
+    if tf.distribute.in_cross_replica_context():
       raise RuntimeError(
           'Optimizers can be wrapped where a model is built, in a replica '
           'context. Received: a call in the cross-replica context of '
           f'{tf.distribute.get_strategy()!r}. Leave out its scope.')
-    if tf.distribute.has_strategy():
-      context = _tf_internals.copy_of_replica_context(self._outer)
-    else:
-      context = tf.distribute.ReplicaContext(_Nowhere(), 0)
-    context.merge_call = self._merge_call
-    setattr(context, _MARK, self)
-    with context:
+    self._outer = _innermost.get()
+    self._strategy = tf.distribute.get_strategy()
+    with _as_innermost(self), _tf_internals.applications_met(_meet):
       yield
 
   def apply(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
@@ -105,7 +94,11 @@ class Interception:
       *args: For `apply_gradients`.
       **kwargs: Likewise.
     """
-    with self._outer:
+    if not self._only(optimizer):
+      with _as_innermost(self._outer):
+        return apply_gradients(*args, **kwargs)
+    with _as_innermost(self._outer), self.audit.passing(
+        tf1.trainable_variables()):
       if holds(optimizer, self._kind):
         self.honoured.append(optimizer)
         return apply_gradients(*args, **kwargs)
@@ -113,36 +106,11 @@ class Interception:
         self._by_optimizer[optimizer] = self._wrap(optimizer)
       return self._by_optimizer[optimizer].apply_gradients(*args, **kwargs)
 
-  def _merge_call(self, merge_fn: Callable, args: tuple = (),
-                  kwargs: Optional[dict] = None):
-    optimizer = _tf_internals.optimizer_of_update(merge_fn)
-    if optimizer is None:
-      with self._outer:
-        return self._outer.merge_call(merge_fn, args, kwargs)
-    with _with_base_application(optimizer):
-      return self.apply(optimizer, optimizer.apply_gradients, *args)
-
-  @property
-  def outer(self) -> Any:
-    """The replica context around this one."""
-    return self._outer
-
-
-@contextlib.contextmanager
-def _with_base_application(optimizer: tf1.train.Optimizer) -> Iterator[None]:
-  """Keeps the `apply_gradients` of a user's class from running twice.
-
-  It has run already, up to its call of the method that it overrides.
-  """
-  base = tf1.train.Optimizer.apply_gradients
-  if type(optimizer).apply_gradients is base:
-    yield
-    return
-  optimizer.apply_gradients = functools.partial(base, optimizer)
-  try:
-    yield
-  finally:
-    del optimizer.apply_gradients
+  def is_here(self) -> bool:
+    """Whether the code being built is of the function around which it is."""
+    return (not tf.executing_eagerly() and
+            not tf.distribute.in_cross_replica_context() and
+            tf.distribute.get_strategy() is self._strategy)
 
 
 def interceptable(apply_gradients: Callable) -> Callable:
@@ -162,7 +130,7 @@ def interceptable(apply_gradients: Callable) -> Callable:
     return current.apply(
         self, functools.partial(apply_gradients, self), *args, **kwargs)
 
-  return apply
+  return _tf_internals.met_already(apply)
 
 
 def holds(optimizer: Any, kind: type) -> bool:
@@ -179,19 +147,26 @@ def holds(optimizer: Any, kind: type) -> bool:
   return False
 
 
-def in_strategy() -> bool:
-  """Whether a strategy is around, other than those of interceptions."""
-  context = tf.distribute.get_replica_context()
-  while getattr(context, _MARK, None) is not None:
-    context = getattr(context, _MARK).outer
-  if context is None:
-    return True
-  with context:
-    return tf.distribute.has_strategy()
+def _meet(apply_gradients: Callable, optimizer: tf1.train.Optimizer,
+          *args: Any, **kwargs: Any):
+  """Stands for `apply_gradients` of every class while one is active."""
+  current = _current()
+  # A wrapper that is not this project's hands its call on to what it holds.
+  if current is None or _tf_internals.wrapped_optimizer(optimizer) is not None:
+    return apply_gradients(*args, **kwargs)
+  return current.apply(optimizer, apply_gradients, *args, **kwargs)
 
 
 def _current() -> Optional[Interception]:
-  """The innermost interception, or None in eager or cross-replica context."""
-  if tf.executing_eagerly() or tf.distribute.in_cross_replica_context():
-    return None
-  return getattr(tf.distribute.get_replica_context(), _MARK, None)
+  """The innermost interception of the code that is being built, or None."""
+  innermost = _innermost.get()
+  return innermost if innermost is not None and innermost.is_here() else None
+
+
+@contextlib.contextmanager
+def _as_innermost(interception: Optional[Interception]) -> Iterator[None]:
+  token = _innermost.set(interception)
+  try:
+    yield
+  finally:
+    _innermost.reset(token)

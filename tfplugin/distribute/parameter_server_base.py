@@ -15,11 +15,13 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import prompt_start
 from tfplugin.distribute import refusals
+from tfplugin.distribute.updates import met_updates
 
 tf1 = tf.compat.v1
 
 
-class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
+class ParameterServerExtended(met_updates.MetUpdates,
+                              _tf_internals.ParameterServerStrategyExtended):
   """Between-graph parameter servers, with a hook at the end of the step.
 
   Local variables, such as those of metrics, are made on the worker; TensorFlow

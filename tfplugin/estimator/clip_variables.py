@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.clipping import clipping_extended
 from tfplugin.estimator import decorator_stack
@@ -20,6 +21,8 @@ from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
 from tfplugin.ops import norm_clipping
 from tfplugin.optimizers import variable_clipping
+
+tf1 = tf.compat.v1
 
 _Optimizer = variable_clipping.VariableClippingOptimizer
 
@@ -88,7 +91,7 @@ def clip_variables(
   """
   norm_clipping.check_max_norm(max_norm)
   with _about_rules():
-    clip_rules.parse(rules)
+    parsed = clip_rules.parse(rules)
   if rows not in variable_clipping.ROWS:
     raise ValueError(f'`rows` must be one of {variable_clipping.ROWS}. '
                      f'Received: {rows!r}')
@@ -108,6 +111,9 @@ def clip_variables(
     training_spec.check_applied(
         interception, decorator_stack.CLIP,
         'tfplugin.VariableClippingOptimizer(opt, rules, max_norm)')
+    interception.audit.check(
+        f'`{decorator_stack.CLIP}`', spec.train_op,
+        clip_rules.selected(parsed, tf1.trainable_variables()), clip.AUDITED)
     return spec
 
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CLIP)

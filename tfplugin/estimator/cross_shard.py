@@ -198,7 +198,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
 
 
 def _check_context() -> None:
-  if optimizer_interception.in_strategy():
+  if tf.distribute.has_strategy():
     raise RuntimeError(
         '`cross_shard` must not be used inside a tf.distribute strategy. '
         f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '

@@ -107,6 +107,9 @@ def drop_stale_gradients(
     training_spec.check_applied(
         interception, decorator_stack.DROP_STALE,
         f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
+    interception.audit.check(
+        f'`{decorator_stack.DROP_STALE}`', spec.train_op,
+        tf1.trainable_variables(), staleness_gate.AUDITED)
     if not isinstance(spec, tf.estimator.EstimatorSpec):
       return spec  # The spec of TPUEstimator, which makes its scaffold later.
     optimizers = [*interception.wrappers, *interception.honoured]

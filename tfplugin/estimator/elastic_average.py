@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import prompt_start
 from tfplugin.distribute.elastic import elastic_exchange
@@ -22,6 +23,7 @@ from tfplugin.distribute.elastic import elastic_start
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
+from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_average as elastic_average_lib
 from tfplugin.optimizers import wrapper
 
@@ -156,7 +158,7 @@ def elastic_average(
 def _train(call: model_fn_lib.ModelFnCall,
            settings: elastic_settings.ElasticSettings, use_locking: bool):
   """Builds the model_fn with a centre, and ends its step with the exchange."""
-  if optimizer_interception.in_strategy():
+  if tf.distribute.has_strategy():
     raise RuntimeError(
         '`elastic_average` must not be used inside a tf.distribute strategy. '
         f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
@@ -178,8 +180,16 @@ def _train(call: model_fn_lib.ModelFnCall,
   if interception.honoured:
     _check_honoured(interception, scope)
     return spec
+  if elastic.is_penalty(settings.rho):
+    interception.audit.check(f'`{name}`', spec.train_op,
+                             tf1.trainable_variables(),
+                             elastic_exchange.AUDITED)
   model.exchange.add(*scope.pairs)
-  train_op = model.exchange.finish([spec.train_op], model.global_steps)
+  # A model_fn that advances the step by itself counts local steps.
+  ends = graph_order.operations_of(tf.nest.flatten(spec.train_op))
+  counted = [step for step in model.global_steps
+             if not graph_order.updates(ends, step)]
+  train_op = model.exchange.finish([spec.train_op], counted)
   if not task.is_chief:
     prompt_start.add_ready_op()
   return spec._replace(train_op=train_op, scaffold=spec.scaffold and (

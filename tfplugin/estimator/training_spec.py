@@ -57,9 +57,9 @@ def check_applied(interception: optimizer_interception.Interception,
   raise ValueError(
       f'`model_fn` below `{decorator}` must apply gradients with a '
       '`tf.compat.v1.train.Optimizer`. Received: a train_op that none made. '
-      'Keras optimizers are not supported, and an optimizer whose '
-      '`apply_gradients` assigns to the variables by itself is to be wrapped '
-      f'where it is made: `{wrapper}`.')
+      'Keras optimizers are not supported, and an optimizer that is applied in '
+      'a strategy of the model_fn is to be wrapped where it is made: '
+      f'`{wrapper}`.')
 
 
 def local_init_op(scaffold: Optional[tf1.train.Scaffold],

@@ -10,7 +10,6 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_scope
@@ -214,7 +213,7 @@ def check_context() -> None:
   """
   with tf.init_scope():
     is_eager = tf.executing_eagerly()
-  if is_eager or optimizer_interception.in_strategy():
+  if is_eager or tf.distribute.has_strategy():
     where = 'eager execution or tf.function' if is_eager else 'a strategy'
     raise RuntimeError(
         'ElasticAverageOptimizer works in a graph without a strategy. '

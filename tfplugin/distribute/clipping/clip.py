@@ -22,6 +22,9 @@ from tfplugin.ops import norm_clipping
 
 tf1 = tf.compat.v1
 
+# What happens to an update, for messages.
+AUDITED = 'clips variables after their updates'
+
 
 class ClipResult(NamedTuple):
   """The op that clips, and its counts.

@@ -120,6 +120,18 @@ def resolve(rules: Sequence[Rule],
   return resolved
 
 
+def selected(rules: Sequence[Rule],
+             variables: Sequence[tf.Variable]) -> list[tf.Variable]:
+  """Returns the variables that a rule selects.
+
+  Args:
+    rules: From `parse`, each of which selects at least one.
+    variables: The trainable variables.
+  """
+  dims = resolve(rules, variables)
+  return [variable for variable in variables if variable.ref() in dims]
+
+
 def group_parts(
     variables: Sequence[tf.Variable],
     resolved: Mapping[Any, tuple[int, ...]]) -> list[list[tf.Variable]]:

@@ -12,6 +12,8 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
+from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import mirrored_variables
 
 tf1 = tf.compat.v1
@@ -77,7 +79,7 @@ class ClippingState:
     return tuple(zip(*[components.pop(0) for components in updated]))
 
 
-class ClippingExtended:
+class ClippingExtended(met_updates.MetUpdates):
   """Goes in front of the extended class of a strategy.
 
   Every update that an optimizer asks for comes through `_update` with a
@@ -127,6 +129,17 @@ class ClippingExtended:
 
     return update(var, update_and_clip, args, kwargs, group)
 
+  def _audit_step(self, result):
+    super()._audit_step(result)
+    state = self._clip_state()
+    trained = [reference() for reference in state.trained]
+    for variable, operation in self.unseen_updates(
+        result, [v for v in trained if v is not None]):
+      if state.dims_of(variable, self._clip_rules) is not None:
+        raise update_audit.refusal(
+            self._container_strategy().described_as, variable, operation,
+            clip.AUDITED)
+
   def _clip(self, state, var, component, axes, args, result):
     """Clips `component`, if the update `result` is the last of its group."""
     updated = state.group_is_updated(var, component, result)
@@ -136,7 +149,7 @@ class ClippingExtended:
     ids = next((a.indices for a in args if isinstance(a, tf.IndexedSlices)),
                None)
     done = [r for r in tf.nest.flatten(list(results)) if r is not None]
-    with tf.control_dependencies(done):
+    with tf.control_dependencies(done), self.audit_here().passing(components):
       return clip.clip(components, axes, self._clip_norm, ids).operation
 
 

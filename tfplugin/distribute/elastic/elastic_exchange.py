@@ -21,6 +21,9 @@ from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
+# What happens to an update, for messages.
+AUDITED = 'adds the penalty of `rho` to gradients'
+
 
 class Exchange:
   """The averaged variables of one graph, and their communication in a step.
@@ -70,6 +73,12 @@ class Exchange:
     self.updates = set()
     self.has_gradients = self.is_finished = False
     self._moved = set()
+
+  @property
+  def trained(self) -> list[tf.Variable]:
+    """The copies that gradients are for."""
+    return [copy for pair in {id(p): p for p in self._pairs.values()}.values()
+            if pair.trainable for copy in pair.copies]
 
   def add(self, *pairs: elastic_pairs.Pair) -> None:
     """Takes averaged variables into the communications."""

@@ -12,11 +12,14 @@ from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.updates import update_audit
+from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
 
-class ElasticSteps:
+class ElasticSteps(met_updates.MetUpdates):
   """Goes in front of an extended class; makes each replica call one step.
 
   A step that applied gradients ends with the communication, if one is due:
@@ -62,6 +65,16 @@ class ElasticSteps:
       result = self._end_step(exchange, result)
     exchange.is_finished = True
     return result
+
+  def _audit_step(self, result):
+    super()._audit_step(result)
+    if not self._has_exchange() or not elastic.is_penalty(self._settings.rho):
+      return
+    for variable, operation in self.unseen_updates(
+        result, self._exchange().trained):
+      raise update_audit.refusal(
+          'ElasticAverageStrategy', variable, operation,
+          elastic_exchange.AUDITED)
 
   def _end_step(self, exchange, result):
     if tf.executing_eagerly() or tf.inside_function():

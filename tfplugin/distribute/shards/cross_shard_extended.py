@@ -14,6 +14,7 @@ from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import packed_reduction
 from tfplugin.distribute.shards import shard_reduction
+from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import mirrored_variables
 
 _SUM = tf.distribute.ReduceOp.SUM
@@ -23,7 +24,7 @@ _SUM = tf.distribute.ReduceOp.SUM
 _BYTES_PER_PACK = 2 << 20
 
 
-class GroupReduction:
+class GroupReduction(met_updates.MetUpdates):
   """Reduces gradients over groups; everything else over all replicas.
 
   A mixin before one of TensorFlow's extended classes. The gradients of a v1

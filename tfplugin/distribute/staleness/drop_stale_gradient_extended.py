@@ -19,6 +19,7 @@ from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.distribute.staleness import worker_counter
+from tfplugin.distribute.updates import update_audit
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
@@ -114,6 +115,17 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     result = _tf_internals.read_after(variable, _update_if(
         accepted, lambda: update(var, fn, args, kwargs, group=False)))
     return result if group else (result,)
+
+  def _passes_rule(self, fn):
+    return self._gates().is_passing and super()._passes_rule(fn)
+
+  def _audit_step(self, result):
+    super()._audit_step(result)
+    for variable, operation in self.unseen_updates(
+        result, tf1.trainable_variables()):
+      raise update_audit.refusal(
+          self._container_strategy().described_as, variable, operation,
+          staleness_gate.AUDITED)
 
   def _finish_step(self, spec):
     with self._on_worker():

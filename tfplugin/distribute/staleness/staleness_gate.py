@@ -15,6 +15,9 @@ from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
 
+# What happens to an update, for messages.
+AUDITED = 'drops updates that are stale'
+
 
 class StalenessGate:
   """Decides whether gradients are applied, anew for each `decide`.

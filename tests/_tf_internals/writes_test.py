@@ -1,0 +1,120 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The ops of a graph that write a variable are found, wherever they are."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tfplugin._tf_internals import writes
+
+tf1 = tf.compat.v1
+
+
+def _after(operation):
+  with tf.control_dependencies([operation]):
+    return tf.constant(1)
+
+
+def _sgd(v):
+  return tf1.train.GradientDescentOptimizer(0.1).minimize(
+      tf.reduce_sum(v * v), var_list=[v])
+
+
+def _sparse_adam(v):
+  return tf1.train.AdamOptimizer(0.1).minimize(
+      tf.reduce_sum(tf.gather(v, [0])), var_list=[v])
+
+
+def _nested(v):
+  return tf.cond(tf.constant(True), lambda: tf.cond(
+      tf.constant(True), lambda: _after(_sgd(v)), lambda: tf.constant(0)),
+                 lambda: tf.constant(0))
+
+
+def _loop(v):
+  return tf.while_loop(
+      lambda i: i < 3, lambda i: i + _after(v.assign(2.0 * v)), [0])
+
+
+WRITES = {
+    'assign': lambda v: v.assign([3.0, 4.0]),
+    'assign_sub': lambda v: v.assign_sub([3.0, 4.0]),
+    'scatter': lambda v: tf1.scatter_add(v, [0], [1.0]),
+    'optimizer': _sgd,
+    'sparse': _sparse_adam,
+    'nested': _nested,
+    'loop': _loop,
+}
+READS = {
+    'value': lambda v: tf.reduce_sum(v),
+    'gather': lambda v: tf.gather(v, [0]),
+    'gather_nd': lambda v: tf.gather_nd(v, [[0]]),
+    'slice': lambda v: v[:1],
+    'identity': lambda v: tf.identity(v),
+    'branch': lambda v: tf.cond(
+        tf.constant(True), lambda: v + 1.0, lambda: 2.0 * v),
+    'loop': lambda v: tf.while_loop(
+        lambda i: tf.reduce_sum(v) < i, lambda i: i + v[0], [0.0]),
+    'is_initialized': lambda v: tf1.is_variable_initialized(v),
+}
+
+
+def _upstream(values):
+  pending = [getattr(value, 'op', value) for value in tf.nest.flatten(values)]
+  seen = set()
+  while pending:
+    op = pending.pop()
+    if op not in seen:
+      seen.add(op)
+      pending += [i.op for i in op.inputs] + list(op.control_inputs)
+  return seen
+
+
+@pytest.mark.parametrize('kind', WRITES)
+def test_a_write_is_found_at_its_place(behavior, kind):
+  with tf.Graph().as_default() as graph:
+    variable = tf1.get_variable('v', initializer=[1.0, 2.0])
+    result = WRITES[kind](variable)
+    roots = {write.root for write in writes.writes_of(variable, graph)}
+    assert variable.initializer in roots
+    # Whoever runs the result runs the root.
+    made = roots - {variable.initializer}
+    assert made
+    assert made <= _upstream(result)
+
+
+@pytest.mark.parametrize('kind', READS)
+def test_a_read_is_none(behavior, kind):
+  with tf.Graph().as_default() as graph:
+    variable = tf1.get_variable('v', initializer=[1.0, 2.0])
+    READS[kind](variable)
+    ops = {write.op for write in writes.writes_of(variable, graph)}
+    assert ops == {variable.initializer}
+
+
+def test_a_function_and_the_graph_of_a_branch():
+  with tf.Graph().as_default() as graph:
+    variable = tf1.get_variable('v', initializer=[1.0, 2.0], use_resource=True)
+    made = []
+
+    @tf.function
+    def function():
+      made.append(variable.assign([3.0, 4.0]).op)
+      here = writes.writes_of(variable, tf1.get_default_graph())
+      assert [write.op.type for write in here] == ['AssignVariableOp']
+      made.append(here[0].op)
+      return tf.constant(0)
+
+    result = function()
+    write, = [write for write in writes.writes_of(variable, graph)
+              if write.root is not write.op]
+    assert write.op is made[1]
+    assert write.root in _upstream(result)
+
+
+def test_nothing_in_a_graph_without_the_variable():
+  variable = tf.Variable(1.0)
+  with tf.Graph().as_default() as graph:
+    assert not writes.writes_of(variable, graph)

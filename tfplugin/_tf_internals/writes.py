@@ -1,0 +1,105 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The ops of a graph that write a variable, in the bodies of functions too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from typing import Optional
+
+import tensorflow as tf
+
+# The graphs of functions and branches know what they capture.
+from tensorflow.python.framework import func_graph
+
+_READS = frozenset((
+    'IsVariableInitialized', 'ReadVariableOp', 'ResourceGather',
+    'ResourceGatherNd', 'VarIsInitializedOp', 'VariableShape'))
+_CALLS = frozenset((
+    'Case', 'If', 'PartitionedCall', 'StatefulPartitionedCall', 'StatelessCase',
+    'StatelessIf', 'StatelessWhile', 'While'))
+_PASSES_ON = frozenset((
+    'Enter', 'Exit', 'Identity', 'IdentityN', 'Merge', 'NextIteration',
+    'RefEnter', 'RefExit', 'RefIdentity', 'RefMerge', 'RefNextIteration',
+    'RefSwitch', 'Switch'))
+
+
+class Write(NamedTuple):
+  """An op that writes a variable.
+
+  Attributes:
+    op: The op, maybe in the body of a function.
+    root: The op itself, or the one of the graph that calls the function.
+  """
+
+  op: tf.Operation
+  root: tf.Operation
+
+
+def writes_of(variable: tf.Variable, graph: tf.Graph) -> list[Write]:
+  """Returns all ops that write `variable` in `graph`.
+
+  No public API tells what an op does to a variable. An op that is not known to
+  read only counts as one that writes.
+
+  Args:
+    variable: A resource variable, or a reference variable.
+    graph: The graph of the variable, or that of a branch or a function.
+  """
+  entry = _entry(variable, graph)
+  return [] if entry is None else [
+      Write(op, root or op) for op, root in _writes(entry, None, set())]
+
+
+def _entry(variable: tf.Variable, graph: tf.Graph) -> Optional[tf.Tensor]:
+  """Returns the tensor that stands for `variable` in `graph`, or None."""
+  handle = (variable.handle if hasattr(variable, 'handle')
+            else variable.op.outputs[0])
+  if not isinstance(graph, func_graph.FuncGraph):
+    return handle if tf.is_symbolic_tensor(handle) else None
+  outside = _entry(variable, graph.outer_graph)
+  return next((inside for captured, inside in graph.captures
+               if captured is handle or captured is outside), None)
+
+
+def _writes(tensor: tf.Tensor, root: Optional[tf.Operation], seen: set,
+            ) -> Iterator[tuple[tf.Operation, Optional[tf.Operation]]]:
+  """Yields the ops that write what `tensor` refers to, each with its root."""
+  if tensor.ref() in seen:
+    return
+  seen.add(tensor.ref())
+  for op in tensor.consumers():
+    following = _following(op, tensor)
+    for other in following:
+      inside = other.graph is not op.graph
+      yield from _writes(other, root or op if inside else root, seen)
+    if not following and op.type not in _READS and _takes_variable(op, tensor):
+      yield op, root
+
+
+def _following(op: tf.Operation, tensor: tf.Tensor) -> list[tf.Tensor]:
+  """Returns the tensors that stand for what `tensor` does, made by `op`."""
+  if op.type in _CALLS:
+    return list(_in_bodies(op, tensor))
+  return [output for output in op.outputs
+          if op.type in _PASSES_ON and output.dtype == tensor.dtype]
+
+
+def _in_bodies(op: tf.Operation, tensor: tf.Tensor) -> Iterator[tf.Tensor]:
+  """Yields what stands for `tensor` in the functions that `op` calls."""
+  names = [name for value in op.node_def.attr.values()
+           for name in ([value.func.name] if value.HasField('func') else
+                        [function.name for function in value.list.func])]
+  for name in names:
+    inputs = op.graph._get_function(name).graph.inputs
+    # A branch does not get the condition.
+    for outer, inner in zip(op.inputs[len(op.inputs) - len(inputs):], inputs):
+      if outer is tensor:
+        yield inner
+
+
+def _takes_variable(op: tf.Operation, tensor: tf.Tensor) -> bool:
+  """Whether `op` gets the variable, not the value of a reference variable."""
+  return tensor.dtype == tf.resource or any(
+      argument.is_ref for argument in op.op_def.input_arg)

@@ -1,0 +1,129 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers that assign to the variables by themselves, in a strategy.
+
+TensorFlow tells a strategy of an optimizer's updates where the base class makes
+them: gradients are reduced, and each variable is updated by the strategy. A
+class that overrides `apply_gradients` and assigns (that of BERT, say) passes
+all of it by. Here its whole `apply_gradients` is called, once for each copy of
+the variables, between the two:
+
+  reduced = extended.batch_reduce_to(gradients)
+  apply_gradients(reduced)                        on each device
+  extended.update(variable, fn)                   fn has nothing left to do
+
+The variables that it makes are state of the optimizer, as slots are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin import types
+
+tf1 = tf.compat.v1
+
+
+class OnEachCopy:
+  """Applies an optimizer once for each copy of the variables.
+
+  Each copy has state of its own, of one name: that of the first copy.
+  """
+
+  def __init__(self, optimizer: tf1.train.Optimizer):
+    """Wraps `optimizer`, which assigns to the variables by itself."""
+    self._optimizer = optimizer
+    self._state = {}
+
+  def apply_gradients(self, grads_and_vars: types.GradsAndVars,
+                      global_step: Optional[tf.Variable] = None,
+                      name: Optional[str] = None, **kwargs: Any):
+    """Applies the gradients of all replicas; called in each."""
+    grads_and_vars = list(grads_and_vars)
+    # By closure: as arguments the variables would arrive as copies.
+    merged = functools.partial(
+        self._merged, variables=[v for _, v in grads_and_vars],
+        global_step=global_step, name=name, apply_kwargs=kwargs)
+    return tf.distribute.get_replica_context().merge_call(
+        merged, args=(tuple(g for g, _ in grads_and_vars),))
+
+  def _merged(self, strategy, gradients: Sequence[Any], *,
+              variables: list[tf.Variable], global_step, name, apply_kwargs):
+    """Reduces, applies and tells the strategy; in cross-replica context."""
+    extended = strategy.extended
+    pairs = [(g, v) for g, v in zip(gradients, variables) if g is not None]
+    reduced = extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
+    updates = []
+    for index, copies in enumerate(zip(*(
+        copies_of(strategy, v) for _, v in pairs))):
+      own = [(_of_copy(strategy, gradient, index), copy)
+             for gradient, copy in zip(reduced, copies)]
+      owners = [(copy, v) for copy, (_, v) in zip(copies, pairs)]
+      with tf1.device(extended.worker_devices[index]), \
+          self._making_state(strategy, owners, index), \
+          extended.audit_here().passing(copies):
+        updates.append(self._optimizer.apply_gradients(
+            own, global_step=None if index else global_step, name=name,
+            **apply_kwargs))
+    updates = [update for update in updates if update is not None]
+
+    def nothing_left(component, gradient):
+      del component, gradient
+      return tf.group(*updates)
+
+    return tf.group(*tf.nest.flatten([
+        strategy.experimental_local_results(extended.update(
+            variable, nothing_left, args=(gradient,)))
+        for gradient, (_, variable) in zip(reduced, pairs)]))
+
+  @contextlib.contextmanager
+  def _making_state(self, strategy, owners, index: int) -> Iterator[None]:
+    """Makes every variable inside it as a slot, for the copy `index`.
+
+    Args:
+      strategy: The strategy around.
+      owners: Pairs of a copy and its variable, after which state is named.
+      index: The number of the copy.
+    """
+
+    def create(next_creator, **kwargs):
+      name = kwargs.get('name') or 'Variable'
+      copy, owner = max(owners, key=lambda pair: (
+          len(pair[0].op.name) if name.startswith(pair[0].op.name) else 0))
+      if name.startswith(copy.op.name):
+        name = owner.name.split(':')[0] + name[len(copy.op.name):]
+      if name not in self._state or not index:
+        with tf.init_scope():
+          self._state[name] = next_creator(
+              **dict(kwargs, name=name, colocate_with=owner))
+      copies = copies_of(strategy, self._state[name])
+      return copies[index if len(copies) > 1 else 0]
+
+    with tf.variable_creator_scope(create):
+      yield
+
+
+def copies_of(strategy, variable: tf.Variable) -> Sequence[tf.Variable]:
+  """Returns the copies of `variable` in this process, without wrappers.
+
+  Args:
+    strategy: The strategy that made it, or any other.
+    variable: A variable.
+  """
+  if isinstance(variable, _tf_internals.AggregatingVariable):
+    variable = variable.get()
+  return strategy.experimental_local_results(variable)
+
+
+def _of_copy(strategy, gradient: Any, index: int) -> types.Gradient:
+  """Returns the reduced gradient for the copy `index`."""
+  gradients = strategy.experimental_local_results(gradient)
+  return gradients[index if len(gradients) > 1 else 0]

@@ -1,0 +1,113 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Where the updates of a strategy are met, and a step is audited."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import per_graph
+from tfplugin.distribute.updates import assigning_optimizers
+from tfplugin.distribute.updates import update_audit
+
+tf1 = tf.compat.v1
+
+
+class MetUpdates:
+  """Goes in front of the extended class of a strategy with a rule.
+
+  An optimizer that assigns by itself is met, so that its updates come by as
+  those of all others. At the end of a train step in a graph or a function,
+  `_audit_step` may look for updates that have not passed the rule.
+  """
+
+  _audits = None
+  _is_in_step = False
+
+  def audit_here(self) -> update_audit.UpdateAudit:
+    """The audit of the graph that is being built, or of the function."""
+    if self._audits is None:
+      self._audits = per_graph.PerGraph()
+    graph = tf1.get_default_graph()
+    if not tf1.executing_eagerly_outside_functions():
+      with tf.init_scope():
+        graph = tf1.get_default_graph()
+    while getattr(graph, 'outer_graph', None) is not None and (
+        graph.outer_graph.building_function):
+      graph = graph.outer_graph
+    return self._audits.setdefault(graph, update_audit.UpdateAudit())
+
+  def unseen_updates(self, result: Any, variables,
+                     ) -> Iterator[tuple[tf.Variable, tf.Operation]]:
+    """Yields variables of a step, and ops that write them past the rule.
+
+    Args:
+      result: What the function of the step returned, for each replica.
+      variables: The variables that the rule is for.
+    """
+    strategy = self._container_strategy()
+    train_op = None
+    if not tf.inside_function():
+      train_op = [part for leaf in tf.nest.flatten(
+          getattr(result, 'train_op', result))
+                  for part in strategy.experimental_local_results(leaf)]
+    for variable in variables:
+      for copy in assigning_optimizers.copies_of(strategy, variable):
+        for op in self.audit_here().unseen(train_op, copy):
+          yield variable, op
+
+  def _audit_step(self, result: Any) -> None:
+    """Raises if a step has an update that has not passed the rule.
+
+    Args:
+      result: What the function of the step returned, for each replica.
+    """
+
+  def _passes_rule(self, fn) -> bool:
+    """Whether an update by `fn` passes the rule: not a model's assignment."""
+    return not _tf_internals.is_variable_assignment(fn)
+
+  def _update(self, var, fn, args, kwargs, group):
+    copies = ()
+    if not tf.executing_eagerly() and self._passes_rule(fn):
+      copies = assigning_optimizers.copies_of(self._container_strategy(), var)
+    with self.audit_here().passing(copies):
+      return super()._update(var, fn, args, kwargs, group)
+
+  def _call_for_each_replica(self, fn, args, kwargs):
+    with self._in_step() as is_whole:
+      result = super()._call_for_each_replica(_meeting(fn), args, kwargs)
+    if is_whole and not tf.executing_eagerly():
+      self._audit_step(result)
+    return result
+
+  @contextlib.contextmanager
+  def _in_step(self) -> Iterator[bool]:
+    """Whether a call is a whole step, and not a part of one."""
+    is_part, self._is_in_step = self._is_in_step, True
+    try:
+      yield not is_part
+    finally:
+      self._is_in_step = is_part
+
+
+def _meeting(fn):
+  """Returns `fn` with the optimizers that assign by themselves met in it."""
+  if not tf1.executing_eagerly_outside_functions():
+    fn = _tf_internals.python_function_of(fn)
+  elif _tf_internals.python_function_of(fn) is not fn:
+    return fn  # The strategy builds its replicas inside the function.
+
+  def met(*args, **kwargs):
+    kind = assigning_optimizers.OnEachCopy
+    with optimizer_interception.Interception(
+        kind, kind, only=_tf_internals.assigns_by_itself).active():
+      return fn(*args, **kwargs)
+
+  return met
