@@ -247,13 +247,33 @@ def test_class_that_is_defined_inside(behavior):
   assert _moved(build) == 10 * 2 * 3 + 0.5
 
 
-def test_wrapper_of_tensorflow_holds_the_optimizer_that_is_met(behavior):
+def test_loss_scale_is_wrapped_as_a_whole(behavior):
   interception = _doubling()
 
   def build(w):
     with interception.active():
-      return tf1.train.experimental.MixedPrecisionLossScaleOptimizer(
+      return tf1.mixed_precision.MixedPrecisionLossScaleOptimizer(
           _sgd(), 'dynamic').minimize(3.0 * w)
+
+  assert _moved(build) == 6.0
+  assert type(interception.wrappers[0]._optimizer) is (
+      tf1.mixed_precision.MixedPrecisionLossScaleOptimizer)
+
+
+def test_wrapper_of_tensorflow_holds_the_optimizer_that_is_met(behavior):
+  interception = _doubling()
+
+  class Averaging(tf1.train.Optimizer):
+    def __init__(self, opt):
+      super().__init__(False, 'averaging')
+      self._optimizer = opt
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+      return self._optimizer.apply_gradients(grads_and_vars, global_step, name)
+
+  def build(w):
+    with interception.active():
+      return Averaging(_sgd()).apply_gradients([(tf.constant(3.0), w)])
 
   assert _moved(build) == 6.0
   assert type(interception.wrappers[0]._optimizer) is (

@@ -13,10 +13,12 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
+from tests.programs import forms
+
 tf1 = tf.compat.v1
 
 _NUM_WORDS, _WIDTH = 7, 3
-RATE = 0.05
+_RATE = 0.05
 
 
 class DecayedAdam(tf1.train.Optimizer):
@@ -48,14 +50,14 @@ class DecayedAdam(tf1.train.Optimizer):
     return tf.group(*updates, name=name)
 
 
-def create_optimizer(loss, wrap=lambda optimizer: optimizer):
+def create_optimizer(loss):
   """Returns the train_op.
 
   The rate is fixed: one of the step, which is advanced in no order with its
   reading, would differ from run to run.
   """
   step = tf1.train.get_or_create_global_step()
-  optimizer = wrap(DecayedAdam(RATE))
+  optimizer = DecayedAdam(_RATE)
   variables = tf1.trainable_variables()
   gradients, _ = tf.clip_by_global_norm(tf1.gradients(loss, variables), 1.0)
   train_op = optimizer.apply_gradients(
@@ -64,7 +66,7 @@ def create_optimizer(loss, wrap=lambda optimizer: optimizer):
   return tf.group(train_op, [step.assign(step + 1)])
 
 
-def model_fn(features, labels, mode, params=None):
+def model_fn(features, labels, mode):
   """Guesses a number from words; returns an EstimatorSpec."""
   table = tf1.get_variable(
       'word_embeddings', [_NUM_WORDS, _WIDTH],
@@ -82,12 +84,36 @@ def model_fn(features, labels, mode, params=None):
   loss = tf.reduce_mean(tf.square(output - labels))
   if mode == tf.estimator.ModeKeys.EVAL:
     return tf.estimator.EstimatorSpec(mode, loss=loss)
-  train_op = create_optimizer(loss, **(params or {}))
+  train_op = create_optimizer(loss)
   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def input_fn():
+def dataset(rows):
   """Four words and a number in each of four rows, repeated."""
   words = np.array([[0, 1, 2, 3], [4, 5, 6, 0], [1, 1, 1, 5], [2, 6, 3, 3]])
   numbers = np.array([[1.0], [-1.0], [0.5], [2.0]], np.float32)
-  return tf.data.Dataset.from_tensors((words, numbers)).repeat()
+  return tf.data.Dataset.from_tensor_slices((words, numbers)).batch(
+      rows).repeat()
+
+
+def _halves(after_step):
+  """Sums the gradients of two halves, each clipped alone."""
+
+  def build(features, labels):
+    gradients = []
+    with tf1.variable_scope('', reuse=tf1.AUTO_REUSE):
+      for x, y in zip(tf.split(features, 2), tf.split(labels, 2)):
+        loss = model_fn(x, y, tf.estimator.ModeKeys.EVAL).loss
+        own = tf1.gradients(loss, tf1.trainable_variables())
+        gradients.append([tf.convert_to_tensor(g) for g in
+                          tf.clip_by_global_norm(own, 1.0)[0]])
+    return DecayedAdam(_RATE).apply_gradients(
+        zip([tf.add_n(parts) for parts in zip(*gradients)],
+            tf1.trainable_variables()))
+
+  return forms.run_by_hand(build, PROGRAM, after_step)
+
+
+PROGRAM = forms.Program(
+    model_fn, dataset, state='adam_', rules={'word_embeddings': 1, 'kernel': 0},
+    max_norm=0.6, halves=_halves, own_steps=True)

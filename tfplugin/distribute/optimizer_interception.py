@@ -30,6 +30,8 @@ from tfplugin.distribute.updates import update_audit
 
 tf1 = tf.compat.v1
 
+_LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
+
 # Of this thread: a strategy builds its replicas in threads of their own.
 _innermost = contextvars.ContextVar('_innermost', default=None)
 
@@ -151,8 +153,11 @@ def _meet(apply_gradients: Callable, optimizer: tf1.train.Optimizer,
           *args: Any, **kwargs: Any):
   """Stands for `apply_gradients` of every class while one is active."""
   current = _current()
-  # A wrapper that is not this project's hands its call on to what it holds.
-  if current is None or _tf_internals.wrapped_optimizer(optimizer) is not None:
+  # A moving average, say, hands its call on to what it holds. A loss scale does
+  # so too, but for all replicas at once, and in a branch.
+  hands_on = (_tf_internals.wrapped_optimizer(optimizer) is not None and
+              not isinstance(optimizer, _LOSS_SCALE))
+  if current is None or hands_on:
     return apply_gradients(*args, **kwargs)
   return current.apply(optimizer, apply_gradients, *args, **kwargs)
 

@@ -1,0 +1,31 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A dynamic loss scale around a v1 optimizer, and a half-precision layer."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tests.programs import forms
+from tests.programs import keras_losses
+
+tf1 = tf.compat.v1
+
+
+def model_fn(features, labels, mode):
+  """A regression in float16, exact here; returns an EstimatorSpec."""
+  kernel = tf1.get_variable('kernel', initializer=[[0.5], [-0.25]])
+  output = tf.cast(tf.cast(features, tf.float16) @ tf.cast(kernel, tf.float16),
+                   tf.float32)
+  loss = tf1.losses.mean_squared_error(labels, output)
+  optimizer = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer(
+      tf1.train.MomentumOptimizer(0.125, 0.5),
+      tf1.mixed_precision.DynamicLossScale(2.0**10, increment_period=3))
+  train_op = optimizer.minimize(loss, tf1.train.get_or_create_global_step())
+  return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+PROGRAM = forms.Program(
+    model_fn, keras_losses.dataset,
+    state='Momentum|current_loss_scale|good_steps', rules={'kernel': 0},
+    max_norm=0.5)
