@@ -39,8 +39,10 @@ def test_step_that_the_model_advances_counts_communications(behavior, devices):
   if devices:
     # As on a worker with two GPUs, which there are not.
     strategy._extended = elastic_average_extended.ElasticAverageExtended(
-        strategy, tf.distribute.cluster_resolver.TFConfigClusterResolver(),
-        strategy.extended._settings, devices)
+        strategy, strategy.extended._settings,
+        cluster_resolver=(
+            tf.distribute.cluster_resolver.TFConfigClusterResolver()),
+        compute_devices=devices)
   worker = strategy_worker.StrategyWorker(strategy, beside_optimizers)
   # The gradient is 1 on each device, and they are summed. Centre and copy meet.
   moved = 0.5 * len(devices or '1')

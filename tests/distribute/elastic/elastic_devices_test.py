@@ -124,7 +124,7 @@ def test_run_in_a_function_with_v1_optimizer():
 
 
 def _all_values(w):
-  return [w.center.read_value(), w.local_center.read_value(),
+  return [w.center.read_value(), w.pair.local_center.read_value(),
           *(copy.read_value() for copy in w.values)]
 
 
@@ -133,6 +133,7 @@ def test_centre_and_copies_get_what_is_assigned_outside_of_devices():
   strategy = make(rho=0.5)
   with strategy.scope():
     w = tf.Variable([1.0, 1.0])
+  w.pair.keep_local_center(0.5)
   w.assign([5.0, 6.0])
   w.assign_add([1.0, -2.0])
   assert w.numpy().tolist() == [6.0, 4.0]
@@ -143,6 +144,7 @@ def test_centre_and_copies_get_what_is_assigned_in_a_graph(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     with make(rho=0.5).scope():
       w = tf1.get_variable('w', initializer=[1.0, 1.0])
+      w.pair.keep_local_center(0.5)
       assignment = w.assign([5.0, 6.0])
     session.run([tf1.global_variables_initializer()])
     session.run([tf1.local_variables_initializer()])

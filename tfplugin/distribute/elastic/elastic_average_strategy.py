@@ -136,10 +136,10 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
     devices = _local_devices(devices, resolver)
     if devices:
-      extended = elastic_devices.ElasticDevicesExtended(self, devices, settings)
+      extended = elastic_devices.ElasticDevicesExtended(self, settings, devices)
     else:
       extended = elastic_average_extended.ElasticAverageExtended(
-          self, resolver, settings)
+          self, settings, cluster_resolver=resolver)
     super().__init__(extended)
 
   @property

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -38,26 +38,26 @@ class Exchange:
   Attributes:
     local_step: Counts the worker's steps; an int64 scalar.
     due: Whether the step that is being built communicates; a bool scalar.
-    counts: What the end of the step waits for besides: counters of steps.
+    counters: What the communication of the step advances: counters, each with
+      the function that does it.
     updates: The operations of a graph that write variables in this step.
     has_gradients: Whether gradients have been applied in this step.
-    is_finished: Whether the step has been built to its end.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
-               moving_rate: elastic.Rate, local_step: tf.Variable,
+               num_worker: int, local_step: tf.Variable,
                use_locking: bool = True):
     """Starts with no variable, at the beginning of a step.
 
     Args:
       settings: The rule's settings.
-      moving_rate: The share of a difference that moves.
+      num_worker: The number of workers, for the default moving rate.
       local_step: The worker's counter.
       use_locking: Whether centres are updated under a lock.
     """
     self.local_step = local_step
     self._settings = settings
-    self._rate = moving_rate
+    self._rate = settings.rate(num_worker)
     self._use_locking = use_locking
     self._pairs = {}
     self.begin()
@@ -66,9 +66,9 @@ class Exchange:
     """Begins a step, in the context that the step is built in."""
     self.due = elastic.is_communication(self.local_step.read_value(),
                                         self._settings.communication_period)
-    self.counts = []
+    self.counters = []
     self.updates = set()
-    self.has_gradients = self.is_finished = False
+    self.has_gradients = False
     self._moved = set()
 
   def add(self, *pairs: elastic_pairs.Pair) -> None:
@@ -77,7 +77,7 @@ class Exchange:
                         for copy in pair.copies})
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,
-               rho: Optional[elastic.Rate] = None) -> types.GradsAndVars:
+               rho: elastic.Rate) -> types.GradsAndVars:
     """Returns what an optimizer is to apply instead of `grads_and_vars`.
 
     The penalty is added. Rows that sparse gradients touch are noted. With
@@ -86,18 +86,16 @@ class Exchange:
 
     Args:
       grads_and_vars: Gradients of the loss, which may be None, and copies.
-      rho: The strength of the penalty; None for that of the settings.
+      rho: The strength of the penalty; 0 where it is in the gradients already.
     """
     self.has_gradients = True
-    rho = self._settings.rho if rho is None else rho
     result, pairs = [], []
     for gradient, copy in grads_and_vars:
       pair = self._pairs.get(copy.ref())
       if gradient is not None and pair is not None:
         pairs.append(pair)
-        if pair.local_center is not None and elastic.is_penalty(rho):
-          gradient = elastic_pairs.penalized(gradient, copy, pair, rho)
-        gradient = self._tracked(gradient, pair)
+        gradient = self._tracked(
+            elastic_pairs.penalized(gradient, copy, pair, rho), pair)
       result.append((gradient, copy))
     if self._settings.update_order != 'elastic_first':
       return result
@@ -120,28 +118,38 @@ class Exchange:
           tf.ones_like(gradient.indices, tf.bool), gradient.indices))
     return after(gradient, [mark])
 
+  def counts(self, global_step: Optional[tf.Variable],
+             ) -> Optional[tf.Variable]:
+    """Returns the counter that the update itself is to advance, if any.
+
+    Args:
+      global_step: The counter that an optimizer was given, or None; the
+        communication advances it, unless every local step counts.
+    """
+    if global_step is None or self._settings.count_steps == 'local':
+      return global_step
+    self.counters.append(
+        (global_step, functools.partial(_advance, global_step)))
+    return None
+
   def finish(self, train_ops: Sequence,
-             global_steps: Iterable[tf.Variable] = (),
              name: Optional[str] = None) -> tf.Operation:
     """Ends the step: communicates what has not, and counts.
 
     Args:
       train_ops: What the step has done; updates of statistics included.
-      global_steps: Counters that a communication advances; one may be there
-        several times.
       name: The name of the returned op.
 
     Returns:
       An op that makes the whole step.
     """
     with tf1.control_dependencies(train_ops):
-      moved = self._communicate(self._pairs.values(), list(global_steps))
-    self.is_finished = True
-    with tf1.control_dependencies([moved, *self.counts]):
+      moved = self._communicate(self._pairs.values(), self.counters)
+    with tf1.control_dependencies([moved]):
       return tf.group(self.local_step.assign_add(1, read_value=False),
                       name=name)
 
-  def _communicate(self, pairs, global_steps=()):
+  def _communicate(self, pairs, counters=()):
     """Moves `pairs` that have not moved in this step, if it is due.
 
     Returns:
@@ -153,29 +161,18 @@ class Exchange:
     def communicate():
       moves = [elastic_pairs.move(pair, self._rate, self._use_locking)
                for pair in pairs]
-      moves += [_advance(step) for step in global_steps]
+      moves += tf.nest.flatten([advance() for _, advance in counters])
       with tf1.control_dependencies([m for m in moves if m is not None]):
         return tf.constant(True)
 
-    if not (pairs or global_steps):
+    if not (pairs or counters):
       return tf.no_op()
-    return self.if_due(communicate, [
-        *global_steps, *(v for pair in pairs for v in pair.variables())])
-
-  def if_due(self, update, written: Iterable[tf.Variable]) -> tf.Tensor:
-    """Makes the ops of `update`, which run in a step that is due.
-
-    Args:
-      update: Makes them; returns True as a tensor.
-      written: The variables that they write.
-
-    Returns:
-      Whether they ran, available when they have: a bool scalar.
-    """
     if self._settings.communication_period == 1:
-      return update()
-    return branching.cond(self.due, update, lambda: tf.constant(False),
-                          written)
+      return communicate()
+    return branching.cond(
+        self.due, communicate, lambda: tf.constant(False),
+        [*(step for step, _ in counters),
+         *(v for pair in pairs for v in pair.variables())])
 
 
 def after(value: Any, operations: Sequence) -> Any:
