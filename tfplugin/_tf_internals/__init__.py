@@ -34,6 +34,7 @@ from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_loss_scaled
+from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import optimizer_of_update
 from tfplugin._tf_internals.optimizers import refuses_nothing
@@ -70,6 +71,7 @@ from tfplugin._tf_internals.variables import copy_of_variable_store
 from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_like
+from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of
 from tfplugin._tf_internals.variables import read_after
 from tfplugin._tf_internals.variables import record_view
@@ -113,6 +115,7 @@ __all__ = (
     'is_distributed_variable',
     'is_keras_inference',
     'is_loss_scaled',
+    'is_made_by_optimizer',
     'is_mean_tensor',
     'is_tpu_sum',
     'is_variable',
@@ -126,6 +129,7 @@ __all__ = (
     'number_of_tpu_shards',
     'optimizer_of_update',
     'order_before_variable_reads',
+    'own_variable',
     'parts_of',
     'private_train_ops',
     'private_variables',

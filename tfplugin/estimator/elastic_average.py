@@ -64,8 +64,10 @@ def elastic_average(
   and exports run it on them, and so does training without the decorator. Warm
   starts, and what an `init_fn` assigns on the chief, set the centre.
 
-  A step is a step of the session, however many optimizers it applies, and ends
-  with the communication, after all that the returned `train_op` does.
+  A step is a step of the session that applies gradients, however many
+  optimizers do, and ends with the communication, after all that the returned
+  `train_op` does. One that only accumulates gradients, which a `tf.cond` of a
+  later step applies, is none.
 
   A model_fn that has a `tfplugin.ElasticAverageOptimizer` with a getter already
   is called as it is, and brings hooks and Saver itself.
@@ -227,7 +229,7 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
   """Returns a scaffold like `own` that starts what has been added."""
   pairs = scope.pairs
   local = {v.ref() for v in tf1.local_variables()}
-  added = [scope.exchange.local_step, *(
+  added = [*scope.exchange.variables(), *(
       v for pair in pairs for v in pair.variables()), *(
           v for optimizer in optimizers for v in optimizer.variables())]
   merged = training_spec.local_init_op(

@@ -35,6 +35,14 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
   def _on_server(self):
     return self._on(self._variable_device)
 
+  def _create_state(self, next_creator, **kwargs):
+    if not self.experimental_should_init:  # It starts anew with the worker.
+      kwargs['collections'] = elastic_variables.localized(
+          kwargs.get('collections'))
+    if kwargs.get('colocate_with') is None:
+      return self._create_copies(next_creator, **kwargs)
+    return super()._create_state(next_creator, **kwargs)
+
   def _create_copies(self, create_copy, **kwargs):
     with self._on_worker():
       return self._create_var_creator(create_copy, **kwargs)(**kwargs)

@@ -58,12 +58,7 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     return update_fn(self._get_on_device_or_primary(), value, **kwargs)
 
   def _update_cross_replica(self, update_fn, value, **kwargs):
-    # `Model.set_weights`, say: there is nothing left to average afterwards.
-    updated = [update_fn(variable, _tf_internals.select_replica(0, value),
-                         **kwargs)
-               for variable in (self.center, self.pair.local_center)
-               if variable is not None]
-    with tf.control_dependencies(updated):
+    with self.distribute_strategy.extended.stepping(0):
       return super()._update_cross_replica(update_fn, value, **kwargs)
 
   def _get_replica(self, replica_id):
@@ -79,7 +74,7 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     def saveable(name=''):
       return _tf_internals.CopiesSaveable(
           (self.center, *self.values), self.center,
-          name or self._shared_name)
+          name or self.name.split(':')[0])
 
     return {_tf_internals.VARIABLE_VALUE_KEY: saveable}
 
@@ -145,21 +140,38 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
     return copies
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
-    if not all(isinstance(destination, ElasticReplicatedVariable)
-               for _, destination in value_destination_pairs):
+    if not parameter_server_base.updates_variables(value_destination_pairs):
+      _check_is_shared([pair[1] for pair in value_destination_pairs])
       return super()._batch_reduce_to(reduce_op, value_destination_pairs,
                                       options)
+    if self._depth == 1 and _tf_internals.branch_or_loop() is not None:
+      raise RuntimeError(
+          'Gradients must not be applied inside a `tf.cond` or a loop of one '
+          'device. Received: a call of `apply_gradients` there. Put the '
+          'condition around all devices, by `merge_call` of the replica '
+          'context, as MixedPrecisionLossScaleOptimizer does.')
     flat = []
     for value, destination in value_destination_pairs:
-      values = self._local_results(value)
+      values = self._values_of(value)
+      copies = self._values_of(_tf_internals.own_variable(destination))
       # A gradient may be one and the same for all devices.
-      count = len(destination.values) // len(values)
-      flat += zip(values * count, destination.values)
+      flat += zip(values * (len(copies) // len(values)), copies)
     gradients = iter([g for g, _ in self._exchange().adjusted(
         flat, self._settings.rho)])
-    return [_tf_internals.regroup(
-        [next(gradients) for _ in destination.values])
-            for _, destination in value_destination_pairs]
+    return [_tf_internals.regroup([next(gradients) for _ in self._devices])
+            for _ in value_destination_pairs]
+
+  def _update(self, var, fn, args, kwargs, group):
+    if self._depth or not isinstance(var, ElasticReplicatedVariable):
+      return super()._update(var, fn, args, kwargs, group)
+    # `Model.set_weights`, say: there is nothing left to average afterwards.
+    pair = _tf_internals.own_variable(var).pair
+    updated = [fn(variable, *_tf_internals.select_replica(0, args),
+                  **_tf_internals.select_replica(0, kwargs))
+               for variable in (pair.center, pair.local_center)
+               if variable is not None]
+    with tf.control_dependencies([u for u in updated if u is not None]):
+      return super()._update(var, fn, args, kwargs, group)
 
   def _call_for_each_replica(self, fn, args, kwargs):
     fn = _tf_internals.python_function_of(fn)
@@ -176,6 +188,17 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
     return parameter_server_base.with_fields(
         result, loss=_tf_internals.regroup(
             tuple(loss / len(losses) for loss in losses)))
+
+
+def _check_is_shared(destinations) -> None:
+  """Raises if the devices have one Keras cast of a variable each."""
+  for destination in destinations:
+    first = _tf_internals.select_replica(0, destination)
+    if isinstance(first, tf.Variable):
+      raise ValueError(
+          '`var_list` must hold variables that the devices share. Received: '
+          f"Keras' casts of {first.name!r}, one for each device. Leave "
+          '`var_list` out, or make the layer outside of the devices.')
 
 
 def _with_centers(fn):

@@ -11,6 +11,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import placement
@@ -30,10 +31,14 @@ class Exchange:
                                applied, by any number of optimizers
     finish(train_ops)          the step ends: the communication, then the count
 
-  A step is a step of the session, however many optimizers it applies. All that
-  is known of "now or later" is here: `begin` decides when a step is due, and
-  `finish` what the communication waits for, so that one which overlaps the
-  next steps, or is refused because it is not finite, changes this file alone.
+  A step is a step of the session that applies gradients, however many
+  optimizers do. One whose `tf.cond` applies none, since gradients are being
+  accumulated or are not finite, does not count and does not communicate.
+
+  All that is known of "now or later" is here: `begin` decides when a step is
+  due, and `finish` what the communication waits for, so that one which overlaps
+  the next steps, or is refused because it is not finite, changes this file
+  alone.
 
   Attributes:
     local_step: Counts the worker's steps; an int64 scalar.
@@ -60,7 +65,14 @@ class Exchange:
     self._rate = settings.rate(num_worker)
     self._use_locking = use_locking
     self._pairs = {}
+    # Whether the branch of a `tf.cond` has applied gradients in this step.
+    self._has_trained = None
     self.begin()
+
+  def variables(self) -> list[tf.Variable]:
+    """The worker's own variables, other than those of pairs."""
+    return [self.local_step,
+            *([self._has_trained] if self._has_trained is not None else [])]
 
   def begin(self) -> None:
     """Begins a step, in the context that the step is built in."""
@@ -68,8 +80,9 @@ class Exchange:
                                         self._settings.communication_period)
     self.counters = []
     self.updates = set()
-    self.has_gradients = False
+    self.has_gradients = self._is_certain = False
     self._moved = set()
+    self._context = _context()
 
   def add(self, *pairs: elastic_pairs.Pair) -> None:
     """Takes averaged variables into the communications."""
@@ -87,15 +100,26 @@ class Exchange:
     Args:
       grads_and_vars: Gradients of the loss, which may be None, and copies.
       rho: The strength of the penalty; 0 where it is in the gradients already.
+
+    Raises:
+      ValueError: A variable has no centre; gradients that are applied in a
+        branch cannot wait for a communication.
     """
     self.has_gradients = True
+    marks = self._marks()
     result, pairs = [], []
     for gradient, copy in grads_and_vars:
       pair = self._pairs.get(copy.ref())
-      if gradient is not None and pair is not None:
+      if gradient is not None:
+        if pair is None:
+          raise ValueError(
+              'Every variable that is trained must be made within the '
+              f'strategy, and be no local one. Received: {copy.name!r}, which '
+              'has no centre. Make it there, or leave it out by `var_list`.')
         pairs.append(pair)
         gradient = self._tracked(
             elastic_pairs.penalized(gradient, copy, pair, rho), pair)
+        gradient = after(gradient, marks)
       result.append((gradient, copy))
     if self._settings.update_order != 'elastic_first':
       return result
@@ -103,6 +127,22 @@ class Exchange:
         [g for g, _ in result if g is not None], expand_composites=True)):
       moved = self._communicate(pairs)
     return [(after(g, [moved]), copy) for g, copy in result]
+
+  def _marks(self) -> list:
+    """The op that says that a branch applies gradients, if this is one."""
+    if self._context == _context():
+      self._is_certain = True
+      return []
+    if self._settings.update_order == 'elastic_first':
+      raise ValueError(
+          "`update_order` must be 'gradient_first' where gradients are applied "
+          "inside `tf.cond` or a loop. Received: 'elastic_first'. The branch "
+          'may not run in a step that communicates.')
+    with tf.init_scope(), placement.only_on(self.local_step.device):
+      if self._has_trained is None:
+        self._has_trained = elastic_variables.local_variable(
+            tf.constant(False), 'has_trained')
+    return [self._has_trained.assign(True, read_value=False)]
 
   def _tracked(self, gradient, pair):
     """`gradient`, which waits for its rows to be marked as touched."""
@@ -144,12 +184,19 @@ class Exchange:
       An op that makes the whole step.
     """
     with tf1.control_dependencies(train_ops):
-      moved = self._communicate(self._pairs.values(), self.counters)
+      # In a step that may have applied no gradients: whether it has.
+      has_trained = (None if self._is_certain or self._has_trained is None else
+                     self._has_trained.read_value())
+      moved = self._communicate(
+          self._pairs.values(), self.counters, has_trained)
     with tf1.control_dependencies([moved]):
-      return tf.group(self.local_step.assign_add(1, read_value=False),
-                      name=name)
+      count = 1 if has_trained is None else tf.cast(has_trained, tf.int64)
+      return tf.group(
+          self.local_step.assign_add(count, read_value=False),
+          *(v.assign(False, read_value=False) for v in self.variables()[1:]),
+          name=name)
 
-  def _communicate(self, pairs, counters=()):
+  def _communicate(self, pairs, counters=(), has_trained=None):
     """Moves `pairs` that have not moved in this step, if it is due.
 
     Returns:
@@ -167,10 +214,13 @@ class Exchange:
 
     if not (pairs or counters):
       return tf.no_op()
-    if self._settings.communication_period == 1:
+    due = self.due
+    if has_trained is not None:
+      due = tf.logical_and(due, has_trained)
+    elif self._settings.communication_period == 1:
       return communicate()
     return branching.cond(
-        self.due, communicate, lambda: tf.constant(False),
+        due, communicate, lambda: tf.constant(False),
         [*(step for step, _ in counters),
          *(v for pair in pairs for v in pair.variables())])
 
@@ -186,6 +236,11 @@ def after(value: Any, operations: Sequence) -> Any:
     if value is None or isinstance(value, tf.Operation):
       return value and tf.no_op()
     return tf.nest.map_structure(tf.identity, value, expand_composites=True)
+
+
+def _context() -> tuple:
+  """The graph, and the branch or loop of it, that ops go to."""
+  return tf1.get_default_graph(), _tf_internals.branch_or_loop()
 
 
 def _advance(step: tf.Variable):

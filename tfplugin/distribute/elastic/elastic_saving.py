@@ -11,6 +11,7 @@ from typing import Union
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.variables import saved_names
 
@@ -61,7 +62,7 @@ def swapped(pairs: Sequence[elastic_pairs.Pair],
 
   def swap(value):
     if isinstance(value, tf.Variable):
-      return centers.get(value.ref(), value)
+      return centers.get(_tf_internals.own_variable(value).ref(), value)
     return [swap(p) for p in value] if isinstance(value, Iterable) else value
 
   return {name: swap(value) for name, value in var_list.items()}

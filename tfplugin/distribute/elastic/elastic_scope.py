@@ -119,7 +119,8 @@ class ElasticScope:
     Raises:
       ValueError: A variable was made outside this scope.
     """
-    grads_and_vars = list(grads_and_vars)
+    grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
+                      for gradient, variable in grads_and_vars]
     exchange.add(*self.pairs_of(
         [v for g, v in grads_and_vars if g is not None]))
     self.has_statistics = True
@@ -242,4 +243,6 @@ def parts_of(variable) -> list[tf.Variable]:
     variable: One of `get_variable`. The class of a partitioned variable has no
       public name; it is iterable.
   """
-  return [variable] if isinstance(variable, tf.Variable) else list(variable)
+  if isinstance(variable, tf.Variable):
+    return [_tf_internals.own_variable(variable)]
+  return list(variable)

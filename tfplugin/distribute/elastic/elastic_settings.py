@@ -132,6 +132,16 @@ class ElasticSettings:
       moving_rate = tf.cast(moving_rate, rate.dtype.base_dtype)
     return moving_rate / rate
 
+  def check_without_gradients(self) -> None:
+    """Raises for what acts on gradients, where no optimizer applies any."""
+    if self.rho or self.update_order != 'gradient_first' or (
+        self.sparse_exchange):
+      raise ValueError(
+          "`rho`, `update_order='elastic_first'` and `sparse_exchange` act on "
+          'the gradients that an optimizer applies. Received: a train_op of '
+          "none, such as that of an optimizer whose own `apply_gradients` "
+          'assigns to the variables. Leave them out, or use the base method.')
+
   def check_of_strategy(self) -> None:
     """Raises for what an optimizer takes and a strategy does not."""
     for argument in ('moving_rate', 'rho'):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import tensorflow as tf
@@ -47,7 +48,7 @@ class ElasticSteps:
     self._settings = settings
     # Those of graphs, and that of eager execution.
     self._exchanges = per_graph.PerGraph()
-    self._is_in_step = False
+    self._depth = 0
 
   @property
   def num_worker(self) -> int:
@@ -56,9 +57,8 @@ class ElasticSteps:
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)
-    if role is Role.STATE and not self.experimental_should_init:
-      kwargs['collections'] = elastic_variables.localized(
-          kwargs.get('collections'))
+    if role is Role.STATE:
+      return self._create_state(next_creator, **kwargs)
     if role is not Role.ELASTIC:
       return super()._create_variable(next_creator, **kwargs)
     # The body of a loop may make a variable; the copy starts from the centre.
@@ -75,6 +75,9 @@ class ElasticSteps:
         copies.trainable)
     self._exchange().add(copies.pair)
     return copies
+
+  def _create_state(self, next_creator, **kwargs):
+    return super()._create_variable(next_creator, **kwargs)
 
   def _without_average(self, variable):
     """The variable, of which it is known only now that it is no float."""
@@ -98,19 +101,34 @@ class ElasticSteps:
     return self._exchanges[key]
 
   def _call_for_each_replica(self, fn, args, kwargs):
+    if self._depth:  # As an optimizer with a loss scale does.
+      with self.stepping(self._depth + 1):
+        return super()._call_for_each_replica(fn, args, kwargs)
     if self._key() in self._exchanges:
       self._exchange().begin()
-    outer, self._is_in_step = self._is_in_step, True
-    try:
+    with self.stepping(1):
       result = super()._call_for_each_replica(fn, args, kwargs)
-    finally:
-      self._is_in_step = outer
     exchange = self._exchanges.get(self._key())
+    has_train_op = getattr(result, 'train_op', None) is not None
     if exchange is None or not (
-        exchange.has_gradients or exchange.counters or
-        getattr(result, 'train_op', None) is not None):
+        exchange.has_gradients or exchange.counters or has_train_op):
       return result
+    if not exchange.has_gradients:
+      self._settings.check_without_gradients()
     return self._end_step(exchange, result)
+
+  @contextlib.contextmanager
+  def stepping(self, depth: int):
+    """Says whether updates are those of a step, or of all that is averaged.
+
+    Args:
+      depth: How many calls for each replica are around them.
+    """
+    outer, self._depth = self._depth, depth
+    try:
+      yield
+    finally:
+      self._depth = outer
 
   def _end_step(self, exchange, result):
     if tf.executing_eagerly() or tf.inside_function():
@@ -151,6 +169,7 @@ class ElasticSteps:
     return list(strategy.experimental_local_results(leaf))
 
   def _update(self, var, fn, args, kwargs, group):
+    var = _tf_internals.own_variable(var)
     update = functools.partial(super()._update, var, fn, args, kwargs)
     steps = [parameter_server_base.unwrapped(step) for step in
              tf1.get_collection(tf1.GraphKeys.GLOBAL_STEP)]
@@ -160,7 +179,7 @@ class ElasticSteps:
           parameter_server_base.COUNTS_STEPS.format('ElasticAverageStrategy'),
           ", or pass count_steps='local'")
       step = parameter_server_base.unwrapped(var)
-      if any(step is each for each in steps) and self._is_in_step:
+      if any(step is each for each in steps) and self._depth:
         self._exchange().counters.append(
             (step, functools.partial(update, group=False)))
         # For whoever asked to advance it; nothing is read unless it is used.

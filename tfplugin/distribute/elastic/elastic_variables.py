@@ -46,14 +46,16 @@ def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
   Returns:
     LOCAL for metric variables and everything else in LOCAL_VARIABLES; STATE
     for a variable that is colocated with another one, as an optimizer's slots
-    are; SHARED for the global step, for what a Keras metric adds up, and for
-    types that have no average; ELASTIC for the rest.
+    are, and for any other that an optimizer makes; SHARED for the global step,
+    for what a Keras metric adds up, and for types that have no average; ELASTIC
+    for the rest.
   """
   if parameter_server_base.is_global_step(kwargs):
     return Role.SHARED
   if parameter_server_base.is_local(kwargs):
     return Role.LOCAL
-  if kwargs.get('colocate_with') is not None:
+  if (kwargs.get('colocate_with') is not None or
+      _tf_internals.is_made_by_optimizer()):
     return Role.STATE
   if not _is_floating(kwargs) or variable_arguments.is_streaming(kwargs):
     return Role.SHARED
