@@ -41,7 +41,7 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
     worker updates.
   * Not trainable, another type; global_step: one, on a parameter server.
   * Whatever an optimizer makes: on the worker. The chief's is saved, under the
-    names that the bare optimizer gives it; another worker's starts anew with it.
+    names that the bare optimizer gives it; another worker's starts anew.
   * Metric and other local variables: on the worker.
 
   `session.run(variable)` and a `Saver` take the centre; computations take the

@@ -117,9 +117,8 @@ class Exchange:
               f'strategy, and be no local one. Received: {copy.name!r}, which '
               'has no centre. Make it there, or leave it out by `var_list`.')
         pairs.append(pair)
-        gradient = self._tracked(
-            elastic_pairs.penalized(gradient, copy, pair, rho), pair)
-        gradient = after(gradient, marks)
+        gradient = self._marked(
+            elastic_pairs.penalized(gradient, copy, pair, rho), pair, marks)
       result.append((gradient, copy))
     if self._settings.update_order != 'elastic_first':
       return result
@@ -144,11 +143,11 @@ class Exchange:
             tf.constant(False), 'has_trained')
     return [self._has_trained.assign(True, read_value=False)]
 
-  def _tracked(self, gradient, pair):
-    """`gradient`, which waits for its rows to be marked as touched."""
+  def _marked(self, gradient, pair, marks):
+    """`gradient`, which waits for `marks`, and that of the rows it touches."""
     if not (self._settings.sparse_exchange and
             isinstance(gradient, tf.IndexedSlices)):
-      return gradient
+      return after(gradient, marks) if marks else gradient
     if pair.touched is None:
       with tf.init_scope(), placement.only_on(pair.local.device):
         pair.touched = elastic_variables.local_variable(
@@ -156,7 +155,7 @@ class Exchange:
     with placement.only_on(pair.touched.device):
       mark = pair.touched.scatter_update(tf.IndexedSlices(
           tf.ones_like(gradient.indices, tf.bool), gradient.indices))
-    return after(gradient, [mark])
+    return after(gradient, [mark, *marks])
 
   def counts(self, global_step: Optional[tf.Variable],
              ) -> Optional[tf.Variable]:
