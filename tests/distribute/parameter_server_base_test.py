@@ -54,3 +54,15 @@ def test_step_that_the_model_advances_counts_communications(behavior, devices):
     for name in 'ab':
       assert worker.center(name) == 1 - moved * communications
       assert worker.value(name) == 1 - moved * (communications + step % 2)
+
+
+def test_one_device_gets_its_part_of_the_input(behavior):
+  strategy = elastic_average_strategy.ElasticAverageStrategy()
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    values = strategy.experimental_distribute_values_from_function(
+        lambda context: tf.constant(2.0))
+    assert not tf.is_tensor(values)  # As what Estimator feeds.
+    doubled = strategy.run(
+        tf.autograph.experimental.do_not_convert(lambda x, y: x * y),
+        args=(values,), kwargs={'y': values})
+    assert session.run(doubled) == 4.0

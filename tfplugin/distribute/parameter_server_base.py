@@ -73,7 +73,8 @@ class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
       # an optimizer may then be applied inside the branch of a `tf.cond`.
       with tf1.device(self._compute_devices[0]), tf.distribute.ReplicaContext(
           self._container_strategy(), 0):
-        result = fn(*args, **kwargs)
+        result = fn(*_tf_internals.select_replica(0, args),
+                    **_tf_internals.select_replica(0, kwargs))
     else:
       result = super()._call_for_each_replica(fn, args, kwargs)
     # Estimator calls once with the model_fn, then for parts of the scaffold.
