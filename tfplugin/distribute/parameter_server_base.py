@@ -68,15 +68,7 @@ class ParameterServerExtended(_tf_internals.ParameterServerStrategyExtended):
       yield
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    if len(self._compute_devices) == 1:
-      # Not in a thread of its own, which TensorFlow does for several devices:
-      # an optimizer may then be applied inside the branch of a `tf.cond`.
-      with tf1.device(self._compute_devices[0]), tf.distribute.ReplicaContext(
-          self._container_strategy(), 0):
-        result = fn(*_tf_internals.select_replica(0, args),
-                    **_tf_internals.select_replica(0, kwargs))
-    else:
-      result = super()._call_for_each_replica(fn, args, kwargs)
+    result = super()._call_for_each_replica(fn, args, kwargs)
     # Estimator calls once with the model_fn, then for parts of the scaffold.
     if hasattr(result, 'train_op'):
       if result.train_op is not None:

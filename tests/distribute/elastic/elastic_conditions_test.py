@@ -56,7 +56,11 @@ def model_fn(features, labels, mode):
   return tf1.estimator.EstimatorSpec(mode, loss=w * w / 2, train_op=train_op)
 
 
-def test_accumulation_under_the_strategy_on_parameter_servers(behavior):
+def test_accumulation_under_the_strategy_on_parameter_servers(
+    behavior, request):
+  if behavior == 'v2':
+    tf1.disable_control_flow_v2()  # TensorFlow refuses its branches.
+    request.addfinalizer(tf1.enable_control_flow_v2)
   worker = strategy_worker.StrategyWorker(
       elastic_average_strategy.ElasticAverageStrategy(**SETTINGS), model_fn)
   for step in range(8):
