@@ -16,6 +16,61 @@ def _sgd():
   return tf1.train.GradientDescentOptimizer(0.5)
 
 
+class _Noting(tf1.train.GradientDescentOptimizer):
+  """Notes who makes a variable, where it applies gradients."""
+
+  def apply_gradients(self, *args, **kwargs):
+    self.own = optimizers.is_made_by_optimizer()
+    tf.keras.Sequential([_Layer(self)])(tf.ones([1, 1]))
+    return super().apply_gradients(*args, **kwargs)
+
+
+class _Layer(tf.keras.layers.Layer):
+  """Notes it in a layer, which is nearer than the optimizer."""
+
+  def __init__(self, optimizer):
+    super().__init__()
+    self.notes = {'optimizer': optimizer}
+
+  def call(self, inputs):
+    self.notes['optimizer'].in_layer = optimizers.is_made_by_optimizer()
+    return inputs
+
+
+def test_the_stack_tells_what_an_optimizer_makes():
+  assert not optimizers.is_made_by_optimizer()
+  variable, found = tf.Variable(1.0), []
+  optimizer = _Noting(0.5)
+
+  def loss():
+    found.append(optimizers.is_made_by_optimizer())
+    return variable * 2.0
+
+  optimizer.minimize(loss, var_list=[variable])
+  assert (found, optimizer.own, optimizer.in_layer) == ([False], True, False)
+
+
+@pytest.mark.parametrize('kind', [
+    tf.keras.optimizers.SGD, tf.keras.optimizers.legacy.SGD])
+def test_the_stack_tells_what_a_keras_optimizer_makes(kind):
+  made, found = [], []
+
+  def create(next_creator, **kwargs):
+    made.append(optimizers.is_made_by_optimizer())
+    return next_creator(**kwargs)
+
+  variable = tf.Variable(1.0)
+
+  def loss():
+    found.append(optimizers.is_made_by_optimizer())
+    return variable * 2.0
+
+  with tf.variable_creator_scope(create):
+    kind(0.5, momentum=0.5).minimize(loss, [variable])
+  assert made and all(made)
+  assert found == [False]
+
+
 def test_state_is_created_without_an_update():
   with tf.Graph().as_default():
     variable = tf1.get_variable('v', [])

@@ -34,6 +34,17 @@ def test_an_initialiser_that_is_its_own_is_kept():
     assert variable.initializer is own
 
 
+def test_a_cast_variable_has_one_inside():
+  layer = tf.keras.layers.Dense(
+      1, dtype=tf.keras.mixed_precision.Policy('mixed_bfloat16'))
+  layer.build([1, 1])
+  own = variables.own_variable(layer.kernel)
+  assert own is not layer.kernel
+  assert own.handle is layer.kernel.handle
+  assert variables.own_variable(own) is own
+  assert variables.own_variable(None) is None
+
+
 def test_a_session_fetches_the_graph_element():
   with tf.Graph().as_default(), tf1.Session() as session:
     variable = _variable('v', 1.0)

@@ -39,8 +39,10 @@ def test_step_that_the_model_advances_counts_communications(behavior, devices):
   if devices:
     # As on a worker with two GPUs, which there are not.
     strategy._extended = elastic_average_extended.ElasticAverageExtended(
-        strategy, tf.distribute.cluster_resolver.TFConfigClusterResolver(),
-        strategy.extended._settings, devices)
+        strategy, strategy.extended._settings,
+        cluster_resolver=(
+            tf.distribute.cluster_resolver.TFConfigClusterResolver()),
+        compute_devices=devices)
   worker = strategy_worker.StrategyWorker(strategy, beside_optimizers)
   # The gradient is 1 on each device, and they are summed. Centre and copy meet.
   moved = 0.5 * len(devices or '1')
@@ -52,3 +54,15 @@ def test_step_that_the_model_advances_counts_communications(behavior, devices):
     for name in 'ab':
       assert worker.center(name) == 1 - moved * communications
       assert worker.value(name) == 1 - moved * (communications + step % 2)
+
+
+def test_one_device_gets_its_part_of_the_input(behavior):
+  strategy = elastic_average_strategy.ElasticAverageStrategy()
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    values = strategy.experimental_distribute_values_from_function(
+        lambda context: tf.constant(2.0))
+    assert not tf.is_tensor(values)  # As what Estimator feeds.
+    doubled = strategy.run(
+        tf.autograph.experimental.do_not_convert(lambda x, y: x * y),
+        args=(values,), kwargs={'y': values})
+    assert session.run(doubled) == 4.0

@@ -244,7 +244,7 @@ TABLE = {
     'a setting out of range': {
         'ElasticAverageStrategy': Refused(
             lambda: elastic(moving_rate=1.5), ValueError,
-            r'`moving_rate` must be in \[0, 1\]. Received: 1.5'),
+            r'`moving_rate` must be a number in \[0, 1\]. Received: 1.5'),
         'DropStaleGradientStrategy': Refused(
             lambda: drop_stale(-1), ValueError,
             '`staleness` must be at least 0. Received: -1'),

@@ -27,11 +27,14 @@ def model_fn(features, labels, mode):
       of_made - of_real) + 0.5 * tf.reduce_sum(kernel**2)
   generator_loss = tf.reduce_mean(tf.square(of_made - 1.0))
   optimizer = tf1.train.MomentumOptimizer(0.125, 0.5)
-  first = optimizer.minimize(critic_loss, var_list=critic)
-  with tf.control_dependencies(
-      [first, *tf1.gradients(generator_loss, generator)]):
-    step = tf1.train.get_or_create_global_step()
-    train_op = optimizer.minimize(generator_loss, step, var_list=generator)
+  of_critic = optimizer.compute_gradients(critic_loss, critic)
+  of_generator = optimizer.compute_gradients(generator_loss, generator)
+  # Both see the variables as they were before the step.
+  with tf.control_dependencies([g for g, _ in of_critic + of_generator]):
+    first = optimizer.apply_gradients(of_critic)
+  with tf.control_dependencies([first]):
+    train_op = optimizer.apply_gradients(
+        of_generator, tf1.train.get_or_create_global_step())
   return tf.estimator.EstimatorSpec(
       mode, loss=generator_loss, train_op=train_op)
 

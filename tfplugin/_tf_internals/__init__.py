@@ -37,6 +37,7 @@ from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_loss_scaled
+from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
@@ -72,6 +73,7 @@ from tfplugin._tf_internals.variables import copy_of_variable_store
 from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_like
+from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of
 from tfplugin._tf_internals.variables import read_after
 from tfplugin._tf_internals.variables import record_view
@@ -117,6 +119,7 @@ __all__ = (
     'is_distributed_variable',
     'is_keras_inference',
     'is_loss_scaled',
+    'is_made_by_optimizer',
     'is_mean_tensor',
     'is_tpu_sum',
     'is_unplaced_condition',
@@ -131,6 +134,7 @@ __all__ = (
     'met_already',
     'number_of_tpu_shards',
     'order_before_variable_reads',
+    'own_variable',
     'parts_of',
     'private_train_ops',
     'private_variables',

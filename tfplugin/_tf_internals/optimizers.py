@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import re
 import threading
 from collections.abc import Iterator
@@ -25,6 +26,10 @@ _LOCK = threading.RLock()
 _MET = 'tfplugin_met'
 _meetings = []
 _replaced = []
+# Where Keras keeps its optimizers; importing them would load all of Keras.
+_KERAS_OPTIMIZERS = 'keras.src.optimizers'
+# The methods of optimizers, v1 and Keras', that call a loss function.
+_CALLS_OF_LOSS = ('minimize', 'compute_gradients', '_compute_gradients')
 
 
 def create_optimizer_state(optimizer: tf1.train.Optimizer,
@@ -40,6 +45,26 @@ def create_optimizer_state(optimizer: tf1.train.Optimizer,
   """
   with tf.init_scope():
     optimizer._create_slots(var_list)
+
+
+def is_made_by_optimizer() -> bool:
+  """Whether an optimizer is at work where this is called, and makes a variable.
+
+  An optimizer makes variables of its own with the functions that a model uses,
+  and no argument tells them apart. The stack does: a method of an optimizer is
+  in it, and nothing of a model that a loss function builds is nearer.
+  """
+  frame = inspect.currentframe()
+  while frame is not None:
+    owner = type(frame.f_locals.get('self'))
+    if any(base is tf1.train.Optimizer or
+           base.__module__.startswith(_KERAS_OPTIMIZERS)
+           for base in owner.__mro__):
+      return frame.f_code.co_name not in _CALLS_OF_LOSS
+    if issubclass(owner, tf.Module):
+      return False
+    frame = frame.f_back
+  return False
 
 
 def learning_rate_of(optimizer: tf1.train.Optimizer):

@@ -49,10 +49,14 @@ NAMES = {
     f'{_DISTRIBUTE}.values': 'MirroredVariable PerReplica SyncOnReadVariable',
     f'{_DISTRIBUTE}.values.DistributedVariable':
         '_get _get_on_device_or_primary _primary',
+    f'{_DISTRIBUTE}.values.DistributedValues': '_primary',
     'tensorflow.keras.layers.BatchNormalization':
         '_assign_moving_average _calculate_mean_and_var _fused_batch_norm '
         '_param_dtype',
+    'keras.src.mixed_precision.autocast_variable.AutoCastVariable':
+        '_variable',
     'tensorflow.keras.losses.Loss': '_get_reduction',
+    'tensorflow.keras.optimizers.legacy.Optimizer': '_compute_gradients',
     'tensorflow.python.eager.record': 'could_possibly_record record_operation',
     'tensorflow.python.eager.tape': 'variable_accessed',
     'tensorflow.python.framework.func_graph': 'FuncGraph',
@@ -112,8 +116,6 @@ OVERRIDES = {
         '_batch_reduce_to': 'self reduce_op value_destination_pairs options',
         '_call_for_each_replica': 'self fn args kwargs',
         '_create_variable': 'self next_creator kwargs',
-        '_get_variable_creator_initial_value':
-            'self replica_id device primary_var kwargs',
         '_update': 'self var fn args kwargs group',
         '_use_merge_call': 'self',
     },
@@ -133,7 +135,6 @@ OVERRIDES = {
     f'{_DISTRIBUTE}.values.DistributedVariable': {
         '_get_replica': 'self replica_id',
         '_set_save_slice_info': 'self save_slice_info',
-        '_shared_name': '',
         '_update_cross_replica': 'self update_fn value kwargs',
     },
     f'{_DISTRIBUTE}.values.MirroredVariable': {

@@ -57,6 +57,8 @@ def updates(operations: Iterable[tf.Operation],
     operations: Operations of the current graph.
     variable: Any variable.
   """
-  before = upstream(operations)
-  return any(write.root in before for write in _tf_internals.writes_of(
-      variable, tf.compat.v1.get_default_graph()))
+  writes = [write for write in _tf_internals.writes_of(
+      variable, tf.compat.v1.get_default_graph())
+            if write.op is not variable.initializer]
+  before = upstream(operations) if writes else set()
+  return any(write.root in before for write in writes)

@@ -167,8 +167,9 @@ def unwrapped(variable: tf.Variable) -> tf.Variable:
   """Returns the variable inside the wrapper that several devices share.
 
   Args:
-    variable: Any variable that a strategy made.
+    variable: Any variable that a strategy made, or Keras' cast of one.
   """
+  variable = _tf_internals.own_variable(variable)
   if isinstance(variable, _tf_internals.AggregatingVariable):
     return variable.get()
   return variable

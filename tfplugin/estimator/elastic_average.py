@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 from typing import Optional
@@ -13,7 +12,6 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import prompt_start
 from tfplugin.distribute.elastic import elastic_exchange
@@ -68,8 +66,10 @@ def elastic_average(
   and exports run it on them, and so does training without the decorator. Warm
   starts, and what an `init_fn` assigns on the chief, set the centre.
 
-  A step is a step of the session, however many optimizers it applies, and ends
-  with the communication, after all that the returned `train_op` does.
+  A step is a step of the session that applies gradients, however many
+  optimizers do, and ends with the communication, after all that the returned
+  `train_op` does. One that only accumulates gradients, which a `tf.cond` of a
+  later step applies, is none.
 
   A model_fn that has a `tfplugin.ElasticAverageOptimizer` with a getter already
   is called as it is, and brings hooks and Saver itself.
@@ -141,18 +141,14 @@ def elastic_average(
   settings = elastic_settings.ElasticSettings(
       num_worker, communication_period, moving_rate, rho, bool(synchronous),
       update_order, count_steps, statistics)
-  if model_fn is None:
-    arguments = dict(vars(settings))
-    del arguments['sparse_exchange']
-    return functools.partial(
-        elastic_average, use_locking=use_locking, **arguments)
-
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
     return _train(call, settings, use_locking)
 
-  return model_fn_lib.decorate(model_fn, run, decorator_stack.ELASTIC)
+  decorate = functools.partial(
+      model_fn_lib.decorate, run=run, name=decorator_stack.ELASTIC)
+  return decorate if model_fn is None else decorate(model_fn)
 
 
 def _train(call: model_fn_lib.ModelFnCall,
@@ -164,11 +160,9 @@ def _train(call: model_fn_lib.ModelFnCall,
         f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
         'two, or use `tfplugin.distribute.ElasticAverageStrategy` alone.')
   task = _task_of(call.config, settings.num_worker)
-  scope = elastic_scope.CopyScope(
-      task.device, settings.statistics, task.is_chief)
-  model = _Model(settings, scope, task, use_locking)
+  scope = elastic_scope.CopyScope(settings, task, use_locking)
   interception = optimizer_interception.Interception(
-      lambda optimizer: _ElasticUpdates(optimizer, model),
+      lambda optimizer: _ElasticUpdates(optimizer, scope),
       elastic_average_lib.ElasticAverageOptimizer)
   with interception.active(), scope.scope():
     spec = call()
@@ -184,16 +178,12 @@ def _train(call: model_fn_lib.ModelFnCall,
     interception.audit.check(f'`{name}`', spec.train_op,
                              tf1.trainable_variables(),
                              elastic_exchange.AUDITED)
-  model.exchange.add(*scope.pairs)
-  # A model_fn that advances the step by itself counts local steps.
-  ends = graph_order.operations_of(tf.nest.flatten(spec.train_op))
-  counted = [step for step in model.global_steps
-             if not graph_order.updates(ends, step)]
-  train_op = model.exchange.finish([spec.train_op], counted)
+  scope.exchange.add(*scope.pairs)
+  train_op = scope.exchange.finish([spec.train_op])
   if not task.is_chief:
     prompt_start.add_ready_op()
   return spec._replace(train_op=train_op, scaffold=spec.scaffold and (
-      _scaffold(spec.scaffold, model, interception.wrappers)))
+      _scaffold(spec.scaffold, scope, interception.wrappers)))
 
 
 def _task_of(config: Any, num_worker: Optional[int],
@@ -222,58 +212,30 @@ def _task_of(config: Any, num_worker: Optional[int],
   return task
 
 
-@dataclasses.dataclass
-class _Model:
-  """What the optimizers of one model_fn share."""
-
-  settings: elastic_settings.ElasticSettings
-  scope: elastic_scope.CopyScope
-  task: cluster_task.ClusterTask
-  use_locking: bool
-  global_steps: list = dataclasses.field(default_factory=list)
-
-  @functools.cached_property
-  def exchange(self) -> elastic_exchange.Exchange:
-    """The exchange of the graph; a model_fn with its own has none."""
-    with tf.init_scope():
-      # The first centre of every worker's graph is on the same server.
-      servers = [pair.center.device for pair in self.scope.pairs[:1]]
-      ready = elastic_start.when_all_are_ready(
-          self.settings, self.task, *servers)
-      return elastic_exchange.Exchange(
-          self.settings, self.settings.rate(self.task.num_workers),
-          elastic_start.create_local_step(self.task.device, ready),
-          self.use_locking)
-
-
 class _ElasticUpdates(wrapper.OptimizerWrapper):
   """Applies gradients to the copies; the step ends with the exchange."""
 
-  def __init__(self, optimizer: tf1.train.Optimizer, model: _Model):
+  def __init__(self, optimizer: tf1.train.Optimizer,
+               scope: elastic_scope.CopyScope):
     super().__init__(optimizer, False, optimizer.get_name())
-    self._model = model
-    self._rho = model.settings.rho_for(optimizer, model.task.num_workers)
+    self._scope = scope
+    self._rho = scope.settings.rho_for(optimizer, scope.task.num_workers)
 
   def apply_gradients(self, grads_and_vars, global_step=None, name=None,
                       skip_gradients_aggregation=False):
     """See the base class."""
-    model, scope = self._model, self._model.scope
-    every, communications = model.settings.who_counts(global_step)
-    model.global_steps += communications
-    adjusted = model.exchange.adjusted(
-        scope.with_pairs(model.exchange, grads_and_vars, self._rho), self._rho)
-    with scope.local_state():
-      return super().apply_gradients(
-          adjusted, every, name,
-          skip_gradients_aggregation=skip_gradients_aggregation)
+    return self._scope.apply(
+        self._scope.exchange, super().apply_gradients, grads_and_vars,
+        global_step, self._rho, name=name,
+        skip_gradients_aggregation=skip_gradients_aggregation)
 
 
-def _scaffold(own: tf1.train.Scaffold, model: _Model,
+def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
               optimizers: list[tf1.train.Optimizer]) -> tf1.train.Scaffold:
   """Returns a scaffold like `own` that starts what has been added."""
-  pairs = model.scope.pairs
+  pairs = scope.pairs
   local = {v.ref() for v in tf1.local_variables()}
-  added = [model.exchange.local_step, *(
+  added = [*scope.exchange.variables(), *(
       v for pair in pairs for v in pair.variables()), *(
           v for optimizer in optimizers for v in optimizer.variables())]
   merged = training_spec.local_init_op(

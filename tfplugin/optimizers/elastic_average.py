@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Optional
 from typing import Union
@@ -12,12 +11,12 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_saving
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
-from tfplugin.distribute.elastic import start_barrier
 from tfplugin.distribute.variables import saved_names
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_custom_getter
@@ -155,14 +154,18 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       RuntimeError: not in a graph.
     """
     super().__init__(opt, use_locking, name)
-    elastic_custom_getter.check_getter(ea_custom_getter)
+    if not isinstance(ea_custom_getter,
+                      elastic_custom_getter.ElasticAverageCustomGetter):
+      raise TypeError(
+          '`ea_custom_getter` must be an ElasticAverageCustomGetter. '
+          f'Received: {ea_custom_getter!r}. Pass the getter that the model is '
+          'built with.')
     elastic_settings.check('num_worker', num_worker)
     self._settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, bool(synchronous),
         update_order, count_steps)
     elastic_custom_getter.check_context()
     self._getter = ea_custom_getter
-    self._moving_rate = self._settings.rate(num_worker)
     self._rho = self._settings.rho_for(opt, num_worker)
     self._local_steps = [self._create_local_step()]
     self._is_applied = False
@@ -203,9 +206,6 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     pairs = self._getter.pairs_of(var_list or tf1.trainable_variables())
     gradients = super().compute_gradients(
         loss, [pair.local for pair in pairs], *args, **kwargs)
-    if not elastic.is_penalty(self._rho):
-      return gradients
-    self._getter.create_local_centers(pairs, self._rho)
     return [(elastic_pairs.penalized(
         gradient, variable, self._getter.pair_of(variable), self._rho),
              variable) for gradient, variable in gradients]
@@ -232,17 +232,14 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       self._local_steps.append(self._create_local_step())
     self._is_applied = True
     exchange = elastic_exchange.Exchange(
-        # The penalty is in the gradients already.
-        dataclasses.replace(self._settings, rho=0.0), self._moving_rate,
-        self._local_steps[-1], self._use_locking)
-    grads_and_vars = self._getter.with_pairs(exchange, grads_and_vars)
+        self._settings, self.num_worker, self._local_steps[-1],
+        self._use_locking)
+    update = self._getter.apply(
+        exchange, super().apply_gradients, grads_and_vars, global_step,
+        rho=0.0,  # The penalty is in the gradients already.
+        skip_gradients_aggregation=skip_gradients_aggregation)
     exchange.add(*self._getter.statistics_of(self))
-    every, communications = self._settings.who_counts(global_step)
-    with self._getter.local_state():
-      update = super().apply_gradients(
-          exchange.adjusted(grads_and_vars), every,
-          skip_gradients_aggregation=skip_gradients_aggregation)
-    return exchange.finish([update], communications, name or self.get_name())
+    return exchange.finish([update], name or self.get_name())
 
   def elastic_distance(self) -> tf.Tensor:
     """Returns the L2 distance of this worker from the whole centre."""
@@ -268,11 +265,27 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       ValueError: `task_index` is out of range.
     """
     elastic_start.check_start(task_index, self.num_worker, time_limit_secs)
-    start, barrier = self._copy_from_center(), self._make_barrier()
+    start, barrier = self.start_from_center()
     if barrier is None:
       return start
     with tf1.control_dependencies([start]):
       return tf.group(barrier.wait(task_index, time_limit_secs))
+
+  def start_from_center(self) -> tuple:
+    """Returns the op that starts the copies, and the barrier to wait at.
+
+    The barrier is None where workers do not wait for each other.
+
+    Raises:
+      RuntimeError: the model does not exist yet.
+    """
+    pairs = self._getter.model_pairs('get_init_op()')
+    elastic_start.follow_warm_start(pairs)
+    for pair in pairs:
+      pair.keep_local_center(self._rho)
+    # The first centre of every worker's graph is on the same server.
+    return elastic_start.copy_from_center(pairs), elastic_start.barrier_of(
+        self._settings, self.num_worker, pairs[0].center.device)
 
   def make_session_run_hook(
       self, is_chief: bool, task_index: int, *,
@@ -289,10 +302,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       ValueError: `task_index` or the limit is out of range.
     """
     del is_chief
-    elastic_start.check_start(task_index, self.num_worker, time_limit_secs)
     return elastic_start.ElasticInitialization(
-        self._copy_from_center, self._make_barrier, task_index,
-        time_limit_secs)
+        self, task_index, time_limit_secs)
 
   def swapping_saver(self, var_list: elastic_saving.VarList = None,
                      name: Optional[str] = 'swapping_saver',
@@ -317,31 +328,19 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       # `getter.scope()` sees parts of variables before they are known as such.
       elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
-      var_list = elastic_saving.all_variables(
-          pairs, self._getter.state_of(self._optimizer))
+      var_list = elastic_saving.all_variables(pairs, self._getter.state)
     return tf1.train.Saver(elastic_saving.swapped(pairs, var_list),
                            name=name, **saver_kwargs)
 
   def optimizer_state(self) -> dict:
-    """Returns the inner optimizer's state by its names in checkpoints."""
-    return saved_names.by_name(self._getter.state_of(self._optimizer))
+    """Returns what the optimizers inside made, by its names in checkpoints."""
+    return saved_names.by_name(self._getter.state)
 
   def _create_slots(self, var_list: list[tf.Variable]) -> None:
     with self._getter.local_state():
       super()._create_slots(var_list)
 
   def _create_local_step(self) -> tf.Variable:
-    return elastic_start.create_local_step(self._getter.worker_device)
+    with tf.init_scope(), placement.only_on(self._getter.worker_device):
+      return elastic_start.create_local_step()
 
-  def _copy_from_center(self) -> tf.Operation:
-    pairs = self._getter.model_pairs('get_init_op()')
-    elastic_start.follow_warm_start(pairs)
-    self._getter.create_local_centers(pairs, self._rho)
-    return elastic_start.copy_from_center(pairs)
-
-  def _make_barrier(self) -> Optional[start_barrier.StartBarrier]:
-    if not self._settings.synchronous:
-      return None
-    # The first centre of every worker's graph is on the same server.
-    device = self._getter.model_pairs('get_init_op()')[0].center.device
-    return start_barrier.StartBarrier(self.num_worker, device)

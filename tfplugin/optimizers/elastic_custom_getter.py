@@ -15,7 +15,6 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -112,16 +111,6 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
           'is `ea_custom_getter`.')
     return self.pairs
 
-  def state_of(self, optimizer: tf1.train.Optimizer) -> list[tf.Variable]:
-    """Returns the local variables that would be saved without the getter.
-
-    A wrapped optimizer's slots are such, its counters of one worker are not.
-
-    Args:
-      optimizer: It has created them.
-    """
-    return [v for v in optimizer.variables() if v.ref() in self._state]
-
   def statistics_of(self, user: object) -> list[elastic_pairs.Pair]:
     """Returns the averaged variables that are not trained.
 
@@ -152,27 +141,16 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
         inherit_slice(self.pair_of(part))
     return variable
 
-  def _create_local_center(self, pair: elastic_pairs.Pair) -> tf.Variable:
-    # Of the same kind as the centre: a resource variable would share the
-    # buffer of a reference variable that it is assigned.
-    with self.local_state(), tf1.name_scope(None):
-      return tf1.Variable(
-          pair.local.initial_value, trainable=False,
-          dtype=pair.local.dtype.base_dtype,
-          name=f'{elastic_variables.LOCAL_CENTER}/{pair.local.op.name}')
-
   def _create_pair(self, next_creator: Callable, **kwargs: Any) -> tf.Variable:
-    collections = elastic_variables.localized(kwargs.get('collections'))
     with placement.only_on(self.worker_device):
-      local = next_creator(**{**kwargs, 'collections': collections})
+      local = next_creator(**elastic_variables.copy_arguments(kwargs))
     with tf1.name_scope(None), placement.as_within(self._devices):
       center = elastic_variables.center_of(next_creator, {
           # Not drawn again: an initializer may be used once.
           **kwargs, 'initial_value': local.initial_value,
           'name': f'{GLOBAL_CENTER}/{local.op.name}'})
     self._pairs[local.ref()] = elastic_pairs.Pair(
-        (local,), center, variable_arguments.is_trainable(kwargs),
-        initializer=local.initializer)
+        (local,), center, local.trainable, initializer=local.initializer)
     return local
 
 
@@ -188,21 +166,6 @@ def inherit_slice(pair: elastic_pairs.Pair) -> None:
         pair.center, tf.Variable.SaveSliceInfo(
             f'{GLOBAL_CENTER}/{info.full_name}', info.full_shape,
             info.var_offset, info.var_shape))
-
-
-def check_getter(getter: ElasticAverageCustomGetter) -> None:
-  """Raises unless `getter` is one.
-
-  Args:
-    getter: What the user passed as `ea_custom_getter`.
-
-  Raises:
-    TypeError: it is something else.
-  """
-  if not isinstance(getter, ElasticAverageCustomGetter):
-    raise TypeError(
-        '`ea_custom_getter` must be an ElasticAverageCustomGetter. Received: '
-        f'{getter!r}. Pass the getter that the model is built with.')
 
 
 def check_context() -> None:

@@ -295,8 +295,10 @@ def test_devices_of_one_worker_average_their_gradients(behavior):
       communication_period=2, moving_rate=0.5)
   # As on a worker with two GPUs, which there are not.
   strategy._extended = elastic_average_extended.ElasticAverageExtended(
-      strategy, tf.distribute.cluster_resolver.TFConfigClusterResolver(),
-      strategy.extended._settings, ['/cpu:0', '/cpu:1'])
+      strategy, strategy.extended._settings,
+      cluster_resolver=(
+          tf.distribute.cluster_resolver.TFConfigClusterResolver()),
+      compute_devices=['/cpu:0', '/cpu:1'])
   # As Estimator does: the loss is divided by the number of replicas.
   with strategy._scale_loss_for_estimator_enabled():
     worker = strategy_worker.StrategyWorker(strategy, model_fn)

@@ -124,7 +124,7 @@ def test_run_in_a_function_with_v1_optimizer():
 
 
 def _all_values(w):
-  return [w.center.read_value(), w.local_center.read_value(),
+  return [w.center.read_value(), w.pair.local_center.read_value(),
           *(copy.read_value() for copy in w.values)]
 
 
@@ -133,6 +133,7 @@ def test_centre_and_copies_get_what_is_assigned_outside_of_devices():
   strategy = make(rho=0.5)
   with strategy.scope():
     w = tf.Variable([1.0, 1.0])
+  w.pair.keep_local_center(0.5)
   w.assign([5.0, 6.0])
   w.assign_add([1.0, -2.0])
   assert w.numpy().tolist() == [6.0, 4.0]
@@ -143,12 +144,66 @@ def test_centre_and_copies_get_what_is_assigned_in_a_graph(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     with make(rho=0.5).scope():
       w = tf1.get_variable('w', initializer=[1.0, 1.0])
+      w.pair.keep_local_center(0.5)
       assignment = w.assign([5.0, 6.0])
     session.run([tf1.global_variables_initializer()])
     session.run([tf1.local_variables_initializer()])
     session.run(assignment)
     assert [v.tolist() for v in session.run(_all_values(w))] == [
         [5.0, 6.0]] * 4
+
+
+def test_an_update_outside_of_a_step_acts_on_centre_and_copies():
+  strategy = make()
+  with strategy.scope():
+    w = tf.Variable([1.0, 1.0])
+  strategy.extended.update(w, lambda v, x: v.assign(x), args=([5.0, 6.0],))
+  assert w.numpy().tolist() == [5.0, 6.0]
+  assert [v.numpy().tolist() for v in w.values] == [[5.0, 6.0]] * 2
+
+
+def test_an_update_in_a_step_acts_on_the_copies():
+  strategy = make()
+  with strategy.scope():
+    w = tf.Variable([1.0, 1.0])
+
+  @tf.function
+  def run():
+    def on_device():
+      tf.distribute.get_replica_context().merge_call(
+          lambda strategy: strategy.extended.update(
+              w, lambda v, x: v.assign(x), args=([5.0, 6.0],)))
+    strategy.run(on_device)
+
+  run()
+  assert w.numpy().tolist() == [1.0, 1.0]
+  assert [v.numpy().tolist() for v in w.values] == [[5.0, 6.0]] * 2
+
+
+def test_it_is_a_strategy_of_both_versions():
+  strategy = make()
+  assert isinstance(strategy, tf.distribute.Strategy)
+  assert isinstance(strategy, tf1.distribute.Strategy)
+  values = strategy.experimental_distribute_values_from_function(
+      lambda context: tf.constant([context.replica_id_in_sync_group]))
+  assert strategy.gather(values, 0).numpy().tolist() == [0, 1]
+
+
+def test_what_an_optimizer_makes_is_state_of_each_device():
+  strategy = make(communication_period=1, moving_rate=0.5)
+  with strategy.scope():
+    w = tf.Variable([1.0, 1.0])
+    optimizer = tf.keras.optimizers.Nadam(0.01)
+
+  @tf.function
+  def train():
+    strategy.run(lambda: optimizer.apply_gradients([(tf.ones([2]), w)]))
+
+  train()
+  schedule = optimizer._u_product
+  assert not hasattr(schedule, 'pair')
+  for copy in schedule.values:  # .9 * (1 - .96 / 2), not half of the way to it.
+    np.testing.assert_allclose(copy.numpy(), 0.468, rtol=1e-6)
 
 
 def test_keras_fit_trains_the_center_and_saves_it(tmp_path):

@@ -105,6 +105,40 @@ def test_checkpoint_of_the_bare_model_is_restored_into_the_center(
         np.ravel(session.run(list(model.table))), [1.0, 2.0, 3.0, 4.0])
 
 
+class _Moving(tf1.train.MomentumOptimizer):
+  """Averages what it applies, as contrib's MovingAverageOptimizer did."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    grads_and_vars = list(grads_and_vars)
+    count = tf1.get_variable('count', initializer=0.0, trainable=False)
+    updates = [super().apply_gradients(grads_and_vars, global_step),
+               count.assign_add(1.0)]
+    with tf1.control_dependencies(updates):
+      return tf1.train.ExponentialMovingAverage(0.5).apply(
+          [variable for _, variable in grads_and_vars])
+
+
+def test_state_that_an_optimizer_lists_nowhere_is_saved(behavior, tmp_path):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    getter = elastic_custom_getter.ElasticAverageCustomGetter('')
+    with tf1.variable_scope('', custom_getter=getter, use_resource=True):
+      w = tf1.get_variable('w', initializer=8.0)
+    optimizer = elastic_average.ElasticAverageOptimizer(
+        _Moving(1.0, 0.0), 1, getter, rho=0.0)
+    train = optimizer.minimize(w * 2.0)
+    init = optimizer.get_init_op(0)
+    session.run(tf1.global_variables_initializer())
+    session.run(tf1.local_variables_initializer())
+    session.run(init)
+    session.run(train)
+    path = optimizer.swapping_saver().save(session, str(tmp_path / 'c'))
+    assert set(optimizer.optimizer_state()) == {
+        'w/Momentum', 'count', 'w/ExponentialMovingAverage'}
+  # The copy is at 6; the centre and, half of the way there, the average.
+  assert _saved(path) == {'w': 8.0, 'w/Momentum': 2.0, 'count': 1.0,
+                          'w/ExponentialMovingAverage': 7.0}
+
+
 _STACKS = {
     'bare': lambda opt: opt,
     'drop': lambda opt: tfplugin.DropStaleGradientOptimizer(opt, 3),

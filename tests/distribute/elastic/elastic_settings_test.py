@@ -20,7 +20,7 @@ Settings = elastic_settings.ElasticSettings
 @pytest.mark.parametrize('value, error, words', [
     (0, ValueError, 'at least 1. Received: 0'),
     (-3, ValueError, 'at least 1. Received: -3'),
-    *((value, TypeError, 'must be an integer. Received')
+    *((value, TypeError, 'must be an integer of at least 1. Received')
       for value in (2.5, 2.0, '3', True))])
 def test_a_count_is_a_positive_integer(argument, value, error, words):
   with pytest.raises(error, match=f'`{argument}`.*{words}'):
@@ -33,7 +33,7 @@ def test_numpy_integers_are_integers():
 
 @pytest.mark.parametrize('value', [-0.1, 1.5, float('nan'), float('inf')])
 def test_moving_rate_is_in_the_unit_interval(value):
-  with pytest.raises(ValueError, match='`moving_rate` must be in'):
+  with pytest.raises(ValueError, match='`moving_rate` must be a number in'):
     Settings(moving_rate=value)
 
 
@@ -51,7 +51,7 @@ def test_rates_are_numbers(value):
 
 @pytest.mark.parametrize('value', [-1, float('inf'), float('nan')])
 def test_rho_is_not_negative(value):
-  with pytest.raises(ValueError, match='`rho` must be at least 0 and finite'):
+  with pytest.raises(ValueError, match='`rho` must be a number of at least 0'):
     Settings(rho=value)
 
 

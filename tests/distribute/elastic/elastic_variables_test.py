@@ -63,6 +63,50 @@ def test_moving_average_starts_from_the_initial_value(behavior):
   assert worker.value('w/ExponentialMovingAverage') == 0.75
 
 
+class Averaging(tf1.train.GradientDescentOptimizer):
+  """Makes its state by `get_variable` and assigns by itself, as BERT's does."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    updates = []
+    for gradient, variable in grads_and_vars:
+      mean = tf1.get_variable(
+          variable.op.name + '/mean', initializer=0.0, trainable=False)
+      new = mean * 0.5 + gradient
+      updates += [mean.assign(new), variable.assign(variable - new)]
+    return tf.group(*updates)
+
+
+def _averaged(features, labels, mode):
+  del features, labels
+  w = tf1.get_variable('w', initializer=2.0)
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=w + 0.0, train_op=Averaging(1.0).minimize(w * 1.0))
+
+
+@pytest.mark.parametrize('devices', [None, ['/cpu:0', '/cpu:1']])
+def test_what_an_optimizer_makes_by_itself_is_its_state(behavior, devices):
+  worker = strategy_worker.StrategyWorker(
+      elastic_average_strategy.ElasticAverageStrategy(
+          communication_period=2, moving_rate=0.25, devices=devices), _averaged)
+  worker.step(2)
+  # 1, then 1.5: 2 -> 1 -> -.5; a quarter of -2.5 moves, from each device.
+  assert worker.center('w') == 2 - 0.625 * len(devices or '1')
+  assert worker.value('w/mean') == 1.5
+  names = [v.op.name for v in worker.graph.get_collection(
+      tf1.GraphKeys.GLOBAL_VARIABLES)]
+  assert sorted(names) == ['global_step', 'w', 'w/mean']
+  assert 'w/mean/local_copy' not in [
+      op.name for op in worker.graph.get_operations()]
+
+
+@pytest.mark.parametrize('settings', [
+    {'rho': 0.5}, {'update_order': 'elastic_first'}, {'sparse_exchange': True}])
+def test_a_rule_for_gradients_that_meets_none_is_an_error(behavior, settings):
+  with pytest.raises(ValueError, match='a train_op of none'):
+    strategy_worker.StrategyWorker(
+        elastic_average_strategy.ElasticAverageStrategy(**settings), _averaged)
+
+
 def test_variable_that_the_body_of_a_loop_makes_has_a_copy_and_a_centre(
     behavior):
 

@@ -18,7 +18,8 @@ from tfplugin.distribute.elastic import elastic_settings
 tf1 = tf.compat.v1
 
 
-class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
+class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
+                             tf.distribute.Strategy):
   """Trains a copy of the model per worker, tied to a centre by a spring.
 
   Every worker trains its own copy. Every `communication_period` local steps
@@ -39,15 +40,16 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
     weights; `statistics='shared'` keeps one on a parameter server, which every
     worker updates.
   * Not trainable, another type; global_step: one, on a parameter server.
-  * Optimizer slots: on the worker. The chief's are saved, under the names that
-    the bare optimizer gives them; another worker's start anew with it.
+  * Whatever an optimizer makes: on the worker. The chief's is saved, under the
+    names that the bare optimizer gives it; another worker's starts anew.
   * Metric and other local variables: on the worker.
 
   `session.run(variable)` and a `Saver` take the centre; computations take the
   copy. With the default `count_steps` global_step counts the communications of
   all workers, so that `max_steps` and learning rate schedules do, too, whether
   an optimizer advances it or the model_fn itself. A local step is a step of the
-  session, however many optimizers are applied in it.
+  session that applies gradients, however many optimizers do; one that only
+  accumulates them, and applies them in a later step's `tf.cond`, is none.
 
   In a cluster pass `RunConfig(experimental_max_worker_delay_secs=0)`, too: by
   default TensorFlow delays worker k by 5 s * (k + 1).
@@ -136,10 +138,10 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy):
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
     devices = _local_devices(devices, resolver)
     if devices:
-      extended = elastic_devices.ElasticDevicesExtended(self, devices, settings)
+      extended = elastic_devices.ElasticDevicesExtended(self, settings, devices)
     else:
       extended = elastic_average_extended.ElasticAverageExtended(
-          self, resolver, settings)
+          self, settings, cluster_resolver=resolver)
     super().__init__(extended)
 
   @property

@@ -4,22 +4,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
-from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
-from tfplugin.distribute import per_graph
-from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.variables import mirrored_variables
-from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -43,27 +40,7 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
   @property
   def center(self) -> tf.Variable:
     """The variable that is averaged and saved."""
-    return self.pair.center
-
-  @property
-  def local_center(self) -> Optional[tf.Variable]:
-    """The centre as the devices saw it last; None without a penalty."""
-    return self.pair.local_center
-
-  @property
-  def name(self) -> str:
-    """The centre's name."""
-    return self.center.name
-
-  @property
-  def op(self) -> tf.Operation:
-    """The centre's op."""
-    return self.center.op
-
-  @property
-  def _shared_name(self) -> str:
-    # After which optimizers name their slots.
-    return _name_of(self.center)
+    return self._primary.center
 
   @property
   def handle(self) -> tf.Tensor:
@@ -77,20 +54,11 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     here = self._get()
     return here.value() if isinstance(here, tf.Variable) else here
 
-  def _set_save_slice_info(self, save_slice_info):
-    super()._set_save_slice_info(save_slice_info)
-    _tf_internals.set_save_slice_info(self.center, save_slice_info)
-
   def _update_replica(self, update_fn, value, **kwargs):
     return update_fn(self._get_on_device_or_primary(), value, **kwargs)
 
   def _update_cross_replica(self, update_fn, value, **kwargs):
-    # `Model.set_weights`, say: there is nothing left to average afterwards.
-    updated = [update_fn(variable, _tf_internals.select_replica(0, value),
-                         **kwargs)
-               for variable in (self.center, self.local_center)
-               if variable is not None]
-    with tf.control_dependencies(updated):
+    with self.distribute_strategy.extended.stepping(0):
       return super()._update_cross_replica(update_fn, value, **kwargs)
 
   def _get_replica(self, replica_id):
@@ -105,13 +73,14 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
 
     def saveable(name=''):
       return _tf_internals.CopiesSaveable(
-          (self.center, *self.values), self.center, name or _name_of(self))
+          (self.center, *self.values), self.center,
+          name or self.name.split(':')[0])
 
     return {_tf_internals.VARIABLE_VALUE_KEY: saveable}
 
 
-class ElasticDevicesExtended(mirrored_variables.MirroredInGraph,
-                             elastic_steps.ElasticSteps,
+class ElasticDevicesExtended(elastic_steps.ElasticSteps,
+                             mirrored_variables.MirroredInGraph,
                              _tf_internals.MirroredExtended):
   """A copy per device; all devices run the elastic rule at the same time."""
 
@@ -119,14 +88,14 @@ class ElasticDevicesExtended(mirrored_variables.MirroredInGraph,
   # trains on a loss of its own.
   is_replicated = True
 
-  def __init__(self, container_strategy, devices,
-               settings: elastic_settings.ElasticSettings):
+  def __init__(self, container_strategy,
+               settings: elastic_settings.ElasticSettings, devices):
     """Takes the devices.
 
     Args:
       container_strategy: The strategy that this implements.
-      devices: At least two devices of this process.
       settings: The rule's settings.
+      devices: At least two devices of this process.
 
     Raises:
       ValueError: The settings make no sense within a process.
@@ -135,81 +104,74 @@ class ElasticDevicesExtended(mirrored_variables.MirroredInGraph,
       raise ValueError(
           '`sparse_exchange` must be False between the devices of one process, '
           'where no network is saved. Received: True.')
-    super().__init__(container_strategy, devices=devices,
+    super().__init__(container_strategy, settings, devices=devices,
                      cross_device_ops=tf.distribute.ReductionToOneDevice())
-    self._settings = settings
-    self._exchanges = per_graph.PerGraph()
 
   @property
-  def num_worker(self) -> int:
-    """The number of copies, for the default moving rate."""
-    return self._settings.num_worker or len(self._devices)
+  def _num_copies(self) -> int:
+    return len(self._devices)
 
   def _use_merge_call(self):
     # Otherwise optimizers would sum gradients before they come here.
     return True
 
   def _create_local_step(self) -> tf.Variable:
-    return elastic_start.create_local_step('/cpu:0')
+    return elastic_start.create_local_step()
 
-  def _create_variable(self, next_creator, **kwargs):
-    role = elastic_variables.role_of(kwargs, self._settings.statistics)
-    if role is not Role.ELASTIC or variable_arguments.is_streaming(kwargs):
-      return super()._create_variable(next_creator, **kwargs)
-    trainable = variable_arguments.is_trainable(kwargs)
-    with tf1.device('/cpu:0'):
-      center = elastic_variables.center_of(next_creator, kwargs)
-    if not center.dtype.is_floating:
-      raise TypeError(
-          'A variable of a type that has no average must be created with its '
-          f'`dtype`. Received: {center.name!r} of {center.dtype.name}. Pass '
-          '`dtype` to `tf.Variable`.')
+  def _on_server(self):
+    return tf1.device('/cpu:0')
 
-    def create_copy(**kwargs):
-      del kwargs
-      return _tf_internals.ResourceVariable(
-          initial_value=center.read_value(), trainable=trainable,
-          collections=[], name=f'{_name_of(center)}/local_copy')
+  _on_worker = _on_server
 
-    # One creator makes the copies, so that each starts from the centre.
-    kwargs.update(
-        collections=elastic_variables.localized(kwargs.get('collections')),
-        trainable=trainable,
-        synchronization=tf.VariableSynchronization.ON_WRITE,
-        initial_value=None)
-    with tf.init_scope(), tf1.name_scope(None):
-      copies = super()._create_variable(create_copy, **kwargs)
+  def _without_average(self, variable):
+    raise TypeError(
+        'A variable of a type that has no average must be created with its '
+        f'`dtype`. Received: {variable.name!r} of {variable.dtype.name}. Pass '
+        '`dtype` to `tf.Variable`.')
+
+  def _create_copies(self, create_copy, **kwargs):
+    kwargs.update(synchronization=tf.VariableSynchronization.ON_WRITE)
+    with tf1.name_scope(None):
+      # As the class behind `ElasticSteps` does, which called this one.
+      copies = super(elastic_steps.ElasticSteps, self)._create_variable(
+          create_copy, **kwargs)
     copies.__class__ = ElasticReplicatedVariable
     _tf_internals.make_sliceable(copies)
-    copies.pair = elastic_pairs.Pair(copies.values, center, trainable)
-    if self._settings.rho and trainable:
-      with tf.init_scope(), tf1.device('/cpu:0'):
-        copies.pair.local_center = elastic_variables.local_center(center)
-    self._exchange().add(copies.pair)
     return copies
 
-  def _get_variable_creator_initial_value(self, replica_id, device, primary_var,
-                                          **kwargs):
-    if kwargs['initial_value'] is None:
-      return None
-    return super()._get_variable_creator_initial_value(
-        replica_id, device, primary_var, **kwargs)
-
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
-    if not all(isinstance(destination, ElasticReplicatedVariable)
-               for _, destination in value_destination_pairs):
+    if not parameter_server_base.updates_variables(value_destination_pairs):
+      _check_is_shared([pair[1] for pair in value_destination_pairs])
       return super()._batch_reduce_to(reduce_op, value_destination_pairs,
                                       options)
+    if self._depth == 1 and _tf_internals.branch_or_loop() is not None:
+      raise RuntimeError(
+          'Gradients must not be applied inside a `tf.cond` or a loop of one '
+          'device. Received: a call of `apply_gradients` there. Put the '
+          'condition around all devices, by `merge_call` of the replica '
+          'context, as MixedPrecisionLossScaleOptimizer does.')
     flat = []
     for value, destination in value_destination_pairs:
-      values = self._local_results(value)
+      values = self._values_of(value)
+      copies = self._values_of(_tf_internals.own_variable(destination))
       # A gradient may be one and the same for all devices.
-      count = len(destination.values) // len(values)
-      flat += zip(values * count, destination.values)
-    gradients = iter([g for g, _ in self._exchange().adjusted(flat)])
-    return [_tf_internals.regroup(
-        [next(gradients) for _ in destination.values])
-            for _, destination in value_destination_pairs]
+      flat += zip(values * (len(copies) // len(values)), copies)
+    gradients = iter([g for g, _ in self._exchange().adjusted(
+        flat, self._settings.rho)])
+    return [_tf_internals.regroup([next(gradients) for _ in self._devices])
+            for _ in value_destination_pairs]
+
+  def _update(self, var, fn, args, kwargs, group):
+    if self._depth or not isinstance(var, ElasticReplicatedVariable):
+      return super()._update(var, fn, args, kwargs, group)
+    # `Model.set_weights`, say: there is nothing left to average afterwards.
+    pair = _tf_internals.own_variable(var).pair
+    updated = [fn(variable, *_tf_internals.select_replica(0, args),
+                  **_tf_internals.select_replica(0, kwargs))
+               for variable in (pair.center, pair.local_center)
+               if variable is not None]
+    with tf.control_dependencies([u for u in updated if u is not None]):
+      return super()._update(var, fn, args, kwargs, group)
 
   def _call_for_each_replica(self, fn, args, kwargs):
     fn = _tf_internals.python_function_of(fn)
@@ -227,9 +189,16 @@ class ElasticDevicesExtended(mirrored_variables.MirroredInGraph,
         result, loss=_tf_internals.regroup(
             tuple(loss / len(losses) for loss in losses)))
 
-  def _read_after(self, var, done):
-    with tf.control_dependencies([done]):
-      return var.read_value()
+
+def _check_is_shared(destinations) -> None:
+  """Raises if the devices have one Keras cast of a variable each."""
+  for destination in destinations:
+    first = _tf_internals.select_replica(0, destination)
+    if isinstance(first, tf.Variable):
+      raise ValueError(
+          '`var_list` must hold variables that the devices share. Received: '
+          f"Keras' casts of {first.name!r}, one for each device. Leave "
+          '`var_list` out, or make the layer outside of the devices.')
 
 
 def _with_centers(fn):
@@ -237,14 +206,8 @@ def _with_centers(fn):
 
   @functools.wraps(fn)
   def run(*args, **kwargs):
-    token = _reads_centers.set(True)
-    try:
+    with contextlib.ExitStack() as stack:
+      stack.callback(_reads_centers.reset, _reads_centers.set(True))
       return fn(*args, **kwargs)
-    finally:
-      _reads_centers.reset(token)
 
   return run
-
-
-def _name_of(variable: tf.Variable) -> str:
-  return variable.name.split(':')[0]

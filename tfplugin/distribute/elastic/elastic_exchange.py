@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
@@ -33,46 +35,58 @@ class Exchange:
                                applied, by any number of optimizers
     finish(train_ops)          the step ends: the communication, then the count
 
-  A step is a step of the session, however many optimizers it applies. All that
-  is known of "now or later" is here: `begin` decides when a step is due, and
-  `finish` what the communication waits for, so that one which overlaps the
-  next steps, or is refused because it is not finite, changes this file alone.
+  A step is a step of the session that applies gradients, however many
+  optimizers do. One whose `tf.cond` applies none, since gradients are being
+  accumulated or are not finite, does not count and does not communicate.
+
+  All that is known of "now or later" is here: `begin` decides when a step is
+  due, and `finish` what the communication waits for, so that one which overlaps
+  the next steps, or is refused because it is not finite, changes this file
+  alone.
 
   Attributes:
     local_step: Counts the worker's steps; an int64 scalar.
     due: Whether the step that is being built communicates; a bool scalar.
-    counts: What the end of the step waits for besides: counters of steps.
+    counters: What the communication of the step advances: counters, each with
+      the function that does it.
     updates: The operations of a graph that write variables in this step.
     has_gradients: Whether gradients have been applied in this step.
-    is_finished: Whether the step has been built to its end.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
-               moving_rate: elastic.Rate, local_step: tf.Variable,
+               num_worker: int, local_step: tf.Variable,
                use_locking: bool = True):
     """Starts with no variable, at the beginning of a step.
 
     Args:
       settings: The rule's settings.
-      moving_rate: The share of a difference that moves.
+      num_worker: The number of workers, for the default moving rate.
       local_step: The worker's counter.
       use_locking: Whether centres are updated under a lock.
     """
     self.local_step = local_step
     self._settings = settings
-    self._rate = moving_rate
+    self._rate = settings.rate(num_worker)
     self._use_locking = use_locking
     self._pairs = {}
+    # Whether the branch of a `tf.cond` has applied gradients in this step.
+    self._has_trained = None
     self.begin()
+
+  def variables(self) -> list[tf.Variable]:
+    """The worker's own variables, other than those of pairs."""
+    return [self.local_step,
+            *([self._has_trained] if self._has_trained is not None else [])]
 
   def begin(self) -> None:
     """Begins a step, in the context that the step is built in."""
     self.due = elastic.is_communication(self.local_step.read_value(),
                                         self._settings.communication_period)
-    self.counts = []
+    self.counters = []
     self.updates = set()
-    self.has_gradients = self.is_finished = False
+    self.has_gradients = self._is_certain = False
     self._moved = set()
+    self._context = _context()
 
   @property
   def trained(self) -> list[tf.Variable]:
@@ -86,7 +100,7 @@ class Exchange:
                         for copy in pair.copies})
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,
-               rho: Optional[elastic.Rate] = None) -> types.GradsAndVars:
+               rho: elastic.Rate) -> types.GradsAndVars:
     """Returns what an optimizer is to apply instead of `grads_and_vars`.
 
     The penalty is added. Rows that sparse gradients touch are noted. With
@@ -95,18 +109,26 @@ class Exchange:
 
     Args:
       grads_and_vars: Gradients of the loss, which may be None, and copies.
-      rho: The strength of the penalty; None for that of the settings.
+      rho: The strength of the penalty; 0 where it is in the gradients already.
+
+    Raises:
+      ValueError: A variable has no centre; gradients that are applied in a
+        branch cannot wait for a communication.
     """
     self.has_gradients = True
-    rho = self._settings.rho if rho is None else rho
+    marks = self._marks()
     result, pairs = [], []
     for gradient, copy in grads_and_vars:
       pair = self._pairs.get(copy.ref())
-      if gradient is not None and pair is not None:
+      if gradient is not None:
+        if pair is None:
+          raise ValueError(
+              'Every variable that is trained must be made within the '
+              f'strategy, and be no local one. Received: {copy.name!r}, which '
+              'has no centre. Make it there, or leave it out by `var_list`.')
         pairs.append(pair)
-        if pair.local_center is not None and elastic.is_penalty(rho):
-          gradient = elastic_pairs.penalized(gradient, copy, pair, rho)
-        gradient = self._tracked(gradient, pair)
+        gradient = self._marked(
+            elastic_pairs.penalized(gradient, copy, pair, rho), pair, marks)
       result.append((gradient, copy))
     if self._settings.update_order != 'elastic_first':
       return result
@@ -115,11 +137,27 @@ class Exchange:
       moved = self._communicate(pairs)
     return [(after(g, [moved]), copy) for g, copy in result]
 
-  def _tracked(self, gradient, pair):
-    """`gradient`, which waits for its rows to be marked as touched."""
+  def _marks(self) -> list:
+    """The op that says that a branch applies gradients, if this is one."""
+    if self._context == _context():
+      self._is_certain = True
+      return []
+    if self._settings.update_order == 'elastic_first':
+      raise ValueError(
+          "`update_order` must be 'gradient_first' where gradients are applied "
+          "inside `tf.cond` or a loop. Received: 'elastic_first'. The branch "
+          'may not run in a step that communicates.')
+    with tf.init_scope(), placement.only_on(self.local_step.device):
+      if self._has_trained is None:
+        self._has_trained = elastic_variables.local_variable(
+            tf.constant(False), 'has_trained')
+    return [self._has_trained.assign(True, read_value=False)]
+
+  def _marked(self, gradient, pair, marks):
+    """`gradient`, which waits for `marks`, and that of the rows it touches."""
     if not (self._settings.sparse_exchange and
             isinstance(gradient, tf.IndexedSlices)):
-      return gradient
+      return after(gradient, marks) if marks else gradient
     if pair.touched is None:
       with tf.init_scope(), placement.only_on(pair.local.device):
         pair.touched = elastic_variables.local_variable(
@@ -127,30 +165,51 @@ class Exchange:
     with placement.only_on(pair.touched.device):
       mark = pair.touched.scatter_update(tf.IndexedSlices(
           tf.ones_like(gradient.indices, tf.bool), gradient.indices))
-    return after(gradient, [mark])
+    return after(gradient, [mark, *marks])
+
+  def counts(self, global_step: Optional[tf.Variable],
+             ) -> Optional[tf.Variable]:
+    """Returns the counter that the update itself is to advance, if any.
+
+    Args:
+      global_step: The counter that an optimizer was given, or None; the
+        communication advances it, unless every local step counts.
+    """
+    if global_step is None or self._settings.count_steps == 'local':
+      return global_step
+    self.counters.append(
+        (global_step, functools.partial(_advance, global_step)))
+    return None
 
   def finish(self, train_ops: Sequence,
-             global_steps: Iterable[tf.Variable] = (),
              name: Optional[str] = None) -> tf.Operation:
     """Ends the step: communicates what has not, and counts.
 
     Args:
       train_ops: What the step has done; updates of statistics included.
-      global_steps: Counters that a communication advances; one may be there
-        several times.
       name: The name of the returned op.
 
     Returns:
       An op that makes the whole step.
     """
+    ends = graph_order.operations_of(train_ops)
+    # A program may advance the step itself, and then counts local steps.
+    counters = [(step, advance) for step, advance in self.counters
+                if not graph_order.updates(ends, step)]
     with tf1.control_dependencies(train_ops):
-      moved = self._communicate(self._pairs.values(), list(global_steps))
-    self.is_finished = True
-    with tf1.control_dependencies([moved, *self.counts]):
-      return tf.group(self.local_step.assign_add(1, read_value=False),
-                      name=name)
+      # In a step that may have applied no gradients: whether it has.
+      has_trained = (None if self._is_certain or self._has_trained is None else
+                     self._has_trained.read_value())
+      moved = self._communicate(
+          self._pairs.values(), counters, has_trained)
+    with tf1.control_dependencies([moved]):
+      count = 1 if has_trained is None else tf.cast(has_trained, tf.int64)
+      return tf.group(
+          self.local_step.assign_add(count, read_value=False),
+          *(v.assign(False, read_value=False) for v in self.variables()[1:]),
+          name=name)
 
-  def _communicate(self, pairs, global_steps=()):
+  def _communicate(self, pairs, counters=(), has_trained=None):
     """Moves `pairs` that have not moved in this step, if it is due.
 
     Returns:
@@ -162,29 +221,21 @@ class Exchange:
     def communicate():
       moves = [elastic_pairs.move(pair, self._rate, self._use_locking)
                for pair in pairs]
-      moves += [_advance(step) for step in global_steps]
+      moves += tf.nest.flatten([advance() for _, advance in counters])
       with tf1.control_dependencies([m for m in moves if m is not None]):
         return tf.constant(True)
 
-    if not (pairs or global_steps):
+    if not (pairs or counters):
       return tf.no_op()
-    return self.if_due(communicate, [
-        *global_steps, *(v for pair in pairs for v in pair.variables())])
-
-  def if_due(self, update, written: Iterable[tf.Variable]) -> tf.Tensor:
-    """Makes the ops of `update`, which run in a step that is due.
-
-    Args:
-      update: Makes them; returns True as a tensor.
-      written: The variables that they write.
-
-    Returns:
-      Whether they ran, available when they have: a bool scalar.
-    """
-    if self._settings.communication_period == 1:
-      return update()
-    return branching.cond(self.due, update, lambda: tf.constant(False),
-                          written)
+    due = self.due
+    if has_trained is not None:
+      due = tf.logical_and(due, has_trained)
+    elif self._settings.communication_period == 1:
+      return communicate()
+    return branching.cond(
+        due, communicate, lambda: tf.constant(False),
+        [*(step for step, _ in counters),
+         *(v for pair in pairs for v in pair.variables())])
 
 
 def after(value: Any, operations: Sequence) -> Any:
@@ -198,6 +249,11 @@ def after(value: Any, operations: Sequence) -> Any:
     if value is None or isinstance(value, tf.Operation):
       return value and tf.no_op()
     return tf.nest.map_structure(tf.identity, value, expand_composites=True)
+
+
+def _context() -> tuple:
+  """The graph, and the branch or loop of it, that ops go to."""
+  return tf1.get_default_graph(), _tf_internals.branch_or_loop()
 
 
 def _advance(step: tf.Variable):

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import placement
+from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
@@ -33,7 +34,8 @@ class Pair:
       penalty pulls to; None while there is no penalty.
     touched: A bool for each row, whether a gradient has touched it since the
       last communication, which moves only such rows; None: it moves all rows.
-    initializer: The copy's initializer, unless a warm start replaces it.
+    initializer: The initializer of a copy that does not start from the centre,
+      unless a warm start replaces it.
   """
 
   copies: Sequence[tf.Variable]
@@ -48,6 +50,22 @@ class Pair:
     """The copy of a worker that has one."""
     return self.copies[0]
 
+  def keep_local_center(self, rho: elastic.Rate) -> None:
+    """Makes the worker's view of the centre, where a penalty needs one.
+
+    Args:
+      rho: The strength of the penalty.
+    """
+    if (self.trainable and elastic.is_penalty(rho) and
+        self.local_center is None):
+      with tf.init_scope(), placement.only_on(self.local.device):
+        value = (self.center.read_value() if self.initializer is None else
+                 self.local.initial_value)
+        name = self.local.name.split(':')[0]
+        self.local_center = elastic_variables.local_variable(
+            value, f'{elastic_variables.LOCAL_CENTER}/{name}',
+            branching.is_reference(self.center))
+
   def variables(self) -> list[tf.Variable]:
     """The variables that a communication writes."""
     return [v for v in (*self.copies, self.center, self.local_center,
@@ -55,15 +73,18 @@ class Pair:
 
 
 def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
-              rho: elastic.Rate) -> tf.Tensor:
+              rho: elastic.Rate) -> types.Gradient:
   """Returns `gradient` plus the gradient of the exploration penalty.
 
   Args:
     gradient: The gradient of the loss at `copy`; None stands for 0.
     copy: One of the pair's copies.
-    pair: An averaged variable that has a `local_center`.
-    rho: The strength of the penalty.
+    pair: The averaged variable; a statistic has no penalty.
+    rho: The strength of the penalty; with the number 0 there is none.
   """
+  pair.keep_local_center(rho)
+  if pair.local_center is None or not elastic.is_penalty(rho):
+    return gradient
   pull = elastic.exploration_gradient(
       copy.read_value(), pair.local_center.read_value(), rho)
   return pull if gradient is None else tf.convert_to_tensor(gradient) + pull

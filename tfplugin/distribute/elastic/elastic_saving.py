@@ -7,33 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Optional
 from typing import Union
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.variables import saved_names
 
 tf1 = tf.compat.v1
 
 VarList = Union[Iterable, Mapping, None]
-
-
-def state_collections(collections: Optional[Sequence[str]],
-                      is_chief: bool) -> list[str]:
-  """Returns the collections of an optimizer's variable.
-
-  The chief's is saved; another worker's is local, and starts anew with it.
-
-  Args:
-    collections: The collections that were asked for, or None.
-    is_chief: Whether this worker is the chief.
-  """
-  if is_chief:
-    return list(collections or [tf1.GraphKeys.GLOBAL_VARIABLES])
-  return elastic_variables.localized(collections)
 
 
 def all_variables(pairs: Sequence[elastic_pairs.Pair],
@@ -78,7 +62,7 @@ def swapped(pairs: Sequence[elastic_pairs.Pair],
 
   def swap(value):
     if isinstance(value, tf.Variable):
-      return centers.get(value.ref(), value)
+      return centers.get(_tf_internals.own_variable(value).ref(), value)
     return [swap(p) for p in value] if isinstance(value, Iterable) else value
 
   return {name: swap(value) for name, value in var_list.items()}

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 from collections.abc import Iterable
 from collections.abc import Iterator
+from typing import Any
 from typing import Callable
 from typing import Optional
 
@@ -15,10 +17,12 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic import elastic_saving
+from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.variables import shared_variables
 from tfplugin.distribute.variables import variable_arguments
@@ -28,6 +32,8 @@ tf1 = tf.compat.v1
 
 # Whether a scope is making a pair: scopes around it leave both halves alone.
 _pairing = contextvars.ContextVar('_pairing', default=False)
+# Whether an optimizer is applied: what is made is its state.
+_making_state = contextvars.ContextVar('_making_state', default=False)
 
 
 class ElasticScope:
@@ -38,12 +44,15 @@ class ElasticScope:
 
   Attributes:
     worker_device: The device that the local variables are on.
+    state: The variables that optimizers made, on the worker, and that would be
+      saved without elastic averaging; counters of one worker would not.
     has_statistics: Whether an optimizer has been applied: a variable that comes
       later and is not trained is shared.
   """
 
   # What a variable that is trained must be, and what to do about another one.
-  _rule, _remedy = '', ''
+  _rule: str
+  _remedy: str
 
   def __init__(self, worker_device: str, statistics: str,
                saves_state: bool = False):
@@ -57,12 +66,10 @@ class ElasticScope:
     self.worker_device = worker_device
     self._saves_state = saves_state
     self._statistics = statistics
-    self._pairs = {}
-    self._is_active = False
-    self._makes_state = False
-    self._devices = []
-    self._state = set()
     self.has_statistics = False
+    self._pairs = {}
+    self.state = []
+    self._devices = None  # Those around this scope, while it is entered.
 
   @property
   def pairs(self) -> list[elastic_pairs.Pair]:
@@ -95,83 +102,72 @@ class ElasticScope:
           '`var_list`.')
     return [self.pair_of(variable) for variable in flat]
 
-  def with_pairs(self, exchange: elastic_exchange.Exchange,
-                 grads_and_vars: types.GradsAndVars, rho: elastic.Rate = 0.0,
-                 ) -> types.GradsAndVars:
-    """Adds the pairs of all variables that have a gradient to an exchange.
+  def apply(self, exchange: elastic_exchange.Exchange,
+            apply_gradients: Callable, grads_and_vars: types.GradsAndVars,
+            global_step: Optional[tf.Variable], rho: elastic.Rate,
+            **kwargs: Any):
+    """Applies gradients to the copies, in a step that `exchange` ends.
 
     Args:
-      exchange: The exchange that is going to move them.
+      exchange: Moves the variables that have a gradient.
+      apply_gradients: That of the wrapped optimizer.
       grads_and_vars: Gradients, which may be None, and variables.
-      rho: The strength of the penalty that is going to be added.
-
-    Returns:
-      The gradients and variables as a list.
+      global_step: For `apply_gradients`, unless communications count.
+      rho: The strength of the penalty that is to be added.
+      **kwargs: For `apply_gradients`.
 
     Raises:
       ValueError: A variable was made outside this scope.
     """
-    grads_and_vars = list(grads_and_vars)
-    pairs = self.pairs_of([v for g, v in grads_and_vars if g is not None])
-    self.create_local_centers(pairs, rho)
-    exchange.add(*pairs)
+    grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
+                      for gradient, variable in grads_and_vars]
+    exchange.add(*self.pairs_of(
+        [v for g, v in grads_and_vars if g is not None]))
     self.has_statistics = True
-    return grads_and_vars
-
-  def create_local_centers(self, pairs: Iterable[elastic_pairs.Pair],
-                           rho: elastic.Rate) -> None:
-    """Makes the worker's views of centres that need one and have none yet.
-
-    Args:
-      pairs: Averaged variables.
-      rho: The strength of the penalty.
-    """
-    for pair in pairs if elastic.is_penalty(rho) else ():
-      if pair.trainable and pair.local_center is None:
-        with tf.init_scope(), placement.only_on(self.worker_device):
-          pair.local_center = self._create_local_center(pair)
-
-  def _create_local_center(self, pair: elastic_pairs.Pair) -> tf.Variable:
-    return elastic_variables.local_center(pair.center)
+    adjusted = exchange.adjusted(grads_and_vars, rho)
+    with self.local_state():
+      return apply_gradients(adjusted, exchange.counts(global_step), **kwargs)
 
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:
     """Gives every variable made inside it its role, whatever makes it."""
-    if self._is_active or self._makes_state:
+    if self._devices is not None or _making_state.get():
       yield
       return
     self._devices = _tf_internals.device_functions()
-    self._is_active = True
     try:
       with tf.variable_creator_scope(self._create):
         yield
     finally:
-      self._is_active = False
+      self._devices = None
 
   @contextlib.contextmanager
   def local_state(self) -> Iterator[None]:
     """Makes every variable inside it state of an optimizer, on the worker."""
-    outer, self._makes_state = self._makes_state, True
-    try:
-      with _creator_scope_of_all_graphs(self._create_state):
-        yield
-    finally:
-      self._makes_state = outer
+    graph = tf1.get_default_graph()
+    with contextlib.ExitStack() as stack:
+      stack.callback(_making_state.reset, _making_state.set(True))
+      stack.enter_context(tf.variable_creator_scope(self._create_state))
+      # The branch of a `tf.cond` of control flow v2 is a graph of its own.
+      with tf.init_scope():
+        if tf1.get_default_graph() is not graph:
+          stack.enter_context(tf.variable_creator_scope(self._create_state))
+      yield
 
   def _create_state(self, next_creator: Callable, **kwargs):
     if shared_variables.is_shared():
       return next_creator(**kwargs)
     collections = kwargs.get('collections') or ()
-    kwargs['collections'] = elastic_saving.state_collections(
-        collections, self._saves_state)
+    if not self._saves_state:  # Then it starts anew with the worker.
+      kwargs['collections'] = elastic_variables.localized(collections)
     with placement.only_on(self.worker_device):
       variable = next_creator(**kwargs)
     if tf1.GraphKeys.LOCAL_VARIABLES not in collections:
-      self._state.add(variable.ref())
+      self.state.append(variable)
     return variable
 
   def _create(self, next_creator: Callable, **kwargs):
-    if self._makes_state or _pairing.get():
+    if _making_state.get() or _pairing.get():
       return next_creator(**kwargs)
     role = elastic_variables.role_of(kwargs, self._statistics)
     if role is elastic_variables.Role.LOCAL:
@@ -179,11 +175,9 @@ class ElasticScope:
         return next_creator(**kwargs)
     if role is elastic_variables.Role.ELASTIC and (
         variable_arguments.is_trainable(kwargs) or not self.has_statistics):
-      token = _pairing.set(True)
-      try:
+      with contextlib.ExitStack() as stack:
+        stack.callback(_pairing.reset, _pairing.set(True))
         return self._create_pair(next_creator, **kwargs)
-      finally:
-        _pairing.reset(token)
     # Beside a local variable, as a moving average asks to be, it would be on
     # this worker, and the others would wait for theirs for ever.
     with placement.as_within(self._devices):
@@ -200,6 +194,32 @@ class CopyScope(ElasticScope):
   _rule = 'by the model_fn below `elastic_average`'
   _remedy = 'Make them there'
 
+  def __init__(self, settings: elastic_settings.ElasticSettings,
+               task: cluster_task.ClusterTask, use_locking: bool):
+    """Prepares one graph.
+
+    Args:
+      settings: The rule's settings.
+      task: This worker.
+      use_locking: Whether centres are updated under a lock.
+    """
+    super().__init__(task.device, settings.statistics, task.is_chief)
+    self.settings = settings
+    self.task = task
+    self._use_locking = use_locking
+
+  @functools.cached_property
+  def exchange(self) -> elastic_exchange.Exchange:
+    """The exchange of the graph, made with the first update."""
+    with tf.init_scope(), placement.only_on(self.worker_device):
+      # The first centre of every worker's graph is on the same server.
+      servers = [pair.center.device for pair in self.pairs] or ['']
+      barrier = elastic_start.barrier_of(
+          self.settings, self.task.num_workers, servers[0])
+      return elastic_exchange.Exchange(
+          self.settings, self.task.num_workers, elastic_start.create_local_step(
+              barrier, self.task.training_index), self._use_locking)
+
   def _create_pair(self, next_creator: Callable, **kwargs) -> tf.Variable:
     kwargs['use_resource'] = True
     # The body of a loop may make a variable; the copy starts from the centre.
@@ -209,25 +229,11 @@ class CopyScope(ElasticScope):
       if not center.dtype.is_floating:
         return center
       with placement.only_on(self.worker_device):
-        copy = elastic_variables.copy_of(center, kwargs)
+        copy = elastic_variables.copy_of(
+            center, elastic_variables.copy_arguments(kwargs))
     self._pairs[copy.ref()] = elastic_pairs.Pair(
-        (copy,), center, variable_arguments.is_trainable(kwargs))
+        (copy,), center, copy.trainable)
     return copy
-
-
-@contextlib.contextmanager
-def _creator_scope_of_all_graphs(creator: Callable) -> Iterator[None]:
-  """A creator scope here and in the graph that variables are lifted to.
-
-  The branch of a `tf.cond` of control flow v2 is a graph of its own.
-  """
-  with contextlib.ExitStack() as stack:
-    here = tf1.get_default_graph()
-    stack.enter_context(tf.variable_creator_scope(creator))
-    with tf.init_scope():
-      if tf1.get_default_graph() is not here:
-        stack.enter_context(tf.variable_creator_scope(creator))
-    yield
 
 
 def parts_of(variable) -> list[tf.Variable]:
@@ -237,4 +243,6 @@ def parts_of(variable) -> list[tf.Variable]:
     variable: One of `get_variable`. The class of a partitioned variable has no
       public name; it is iterable.
   """
-  return [variable] if isinstance(variable, tf.Variable) else list(variable)
+  if isinstance(variable, tf.Variable):
+    return [_tf_internals.own_variable(variable)]
+  return list(variable)

@@ -17,32 +17,27 @@ from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
-# For each argument: its type, the type in words, which values it may have, the
-# same in words, and the remedy.
-_COUNT = (numbers.Integral, 'an integer', lambda value: value >= 1,
-          'at least 1', 'Pass e.g. 10.')
-_FLAG = (bool, 'True or False', lambda value: True, '', 'Pass a bool.')
+# For each argument: its type, which values it may have, both in words, and the
+# remedy.
+_COUNT = (numbers.Integral, lambda value: value >= 1,
+          'an integer of at least 1', 'Pass e.g. 10.')
+_FLAG = (bool, lambda value: True, 'True or False', 'Pass a bool.')
 _RULES = {
     'num_worker': _COUNT,
     'communication_period': _COUNT,
-    'moving_rate': (numbers.Real, 'a number or None',
-                    lambda value: 0 <= value <= 1, 'in [0, 1]',
-                    'None takes the default.'),
-    'rho': (numbers.Real, 'a number or None',
-            lambda value: 0 <= value < math.inf, 'at least 0 and finite',
-            'Pass 0.0 for no penalty.'),
+    'moving_rate': (numbers.Real, lambda value: 0 <= value <= 1,
+                    'a number in [0, 1]', 'None takes the default.'),
+    'rho': (numbers.Real, lambda value: 0 <= value < math.inf,
+            'a number of at least 0 and finite', 'Pass 0.0 for no penalty.'),
     'synchronous': _FLAG,
     'sparse_exchange': _FLAG,
-    **{argument: (object, '', words.__contains__, f'one of {words}',
+    **{argument: (object, words.__contains__, f'one of {words}',
                   f'Pass {words[0]!r}.')
        for argument, words in (
            ('update_order', ('gradient_first', 'elastic_first')),
            ('count_steps', ('communications', 'local')),
            ('statistics', ('average', 'shared')))},
 }
-
-_OPTIONAL = ('num_worker', 'moving_rate', 'rho')
-
 
 def check(argument: str, value: Any) -> None:
   """Raises unless a setting has a value that it may have.
@@ -55,14 +50,12 @@ def check(argument: str, value: Any) -> None:
     TypeError: It is of the wrong type.
     ValueError: It is out of range.
   """
-  kind, type_words, is_fine, words, remedy = _RULES[argument]
-  if not isinstance(value, kind) or (
-      isinstance(value, bool) and kind in (numbers.Integral, numbers.Real)):
-    raise TypeError(f'`{argument}` must be {type_words}. '
-                    f'Received: {value!r}. {remedy}')
-  if not is_fine(value):
-    raise ValueError(f'`{argument}` must be {words}. '
-                     f'Received: {value!r}. {remedy}')
+  kind, is_fine, words, remedy = _RULES[argument]
+  is_kind = isinstance(value, kind) and (
+      kind is bool or not isinstance(value, bool))
+  if not is_kind or not is_fine(value):
+    raise (ValueError if is_kind else TypeError)(
+        f'`{argument}` must be {words}. Received: {value!r}. {remedy}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,10 +93,11 @@ class ElasticSettings:
   def __post_init__(self):
     for argument in _RULES:
       value = getattr(self, argument)
-      if value is None and argument in _OPTIONAL or (
-          tf.is_tensor(value) and argument in ('moving_rate', 'rho')):
-        continue
-      check(argument, value)
+      is_tensor = (argument in ('moving_rate', 'rho') and tf.is_tensor(value))
+      is_unset = (argument in ('num_worker', 'moving_rate', 'rho') and
+                  value is None)
+      if not (is_tensor or is_unset):
+        check(argument, value)
 
   def rate(self, num_worker: int) -> elastic.Rate:
     """The moving rate among `num_worker` workers."""
@@ -123,45 +117,38 @@ class ElasticSettings:
     Raises:
       ValueError: The optimizer has no learning rate, or that is 0.
     """
-    moving_rate = self.rate(num_worker)
     if self.rho is not None:
       return self.rho
-    if not tf.is_tensor(moving_rate) and moving_rate == 0:
+    moving_rate = self.rate(num_worker)
+    if not elastic.is_penalty(moving_rate):
       return 0.0
     rate = _tf_internals.learning_rate_of(optimizer)
-    if rate is None or not tf.is_tensor(rate) and rate == 0:
+    if rate is None or not elastic.is_penalty(rate):
       raise ValueError(
           '`rho` must be given where `opt` has no learning rate to derive it '
           f'from, or one of 0. Received: rho=None with {optimizer!r}. Pass 0.0 '
           'for no penalty.')
-    if not tf.is_tensor(rate):
-      return moving_rate / rate
-    rate = tf.convert_to_tensor(rate)  # A variable counts as a tensor.
-    return tf.cast(moving_rate, rate.dtype) / rate
+    if tf.is_tensor(rate):  # A variable counts as a tensor.
+      moving_rate = tf.cast(moving_rate, rate.dtype.base_dtype)
+    return moving_rate / rate
 
-  def who_counts(self, global_step: Optional[tf.Variable]) -> tuple:
-    """Returns the step that every update advances, and what communications do.
-
-    Args:
-      global_step: The step that a user passed to an optimizer, or None.
-
-    Returns:
-      The step or None, and a list of the step or of none.
-    """
-    if global_step is None or self.count_steps == 'local':
-      return global_step, []
-    return None, [global_step]
+  def check_without_gradients(self) -> None:
+    """Raises for what acts on gradients, where no optimizer applies any."""
+    if self.rho or self.update_order != 'gradient_first' or (
+        self.sparse_exchange):
+      raise ValueError(
+          "`rho`, `update_order='elastic_first'` and `sparse_exchange` act on "
+          'the gradients that an optimizer applies. Received: a train_op of '
+          "none, such as that of an optimizer whose own `apply_gradients` "
+          'assigns to the variables. Leave them out, or use the base method.')
 
   def check_of_strategy(self) -> None:
     """Raises for what an optimizer takes and a strategy does not."""
     for argument in ('moving_rate', 'rho'):
       value = getattr(self, argument)
-      if tf.is_tensor(value):
+      if tf.is_tensor(value) or (value is None and argument == 'rho'):
         raise TypeError(
             f'`{argument}` must be a number: a strategy is copied from graph '
-            f'to graph. Received: {value!r}. Pass its value.')
-    if self.rho is None:
-      raise TypeError(
-          '`rho` must be a number: a strategy does not know the learning rate '
-          'that a default could come from. Received: None. Pass 0.0 for no '
-          'penalty, or `moving_rate / learning_rate`.')
+            'to graph, and does not know the learning rate that a default of '
+            f'`rho` could come from. Received: {value!r}. Pass its value: for '
+            '`rho` 0.0 for no penalty, or `moving_rate / learning_rate`.')

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from typing import Any
 from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import cluster_task
-from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
@@ -50,33 +49,31 @@ def check_start(task_index: int, num_worker: int,
   time_limit.check(time_limit_secs)
 
 
-def when_all_are_ready(settings: elastic_settings.ElasticSettings,
-                       task: cluster_task.ClusterTask, server: str = '',
-                       ) -> list[tf.Operation]:
-  """Returns what a worker waits for before its first step.
+def barrier_of(settings: elastic_settings.ElasticSettings, num_workers: int,
+               server: str) -> Optional[start_barrier.StartBarrier]:
+  """Returns the barrier of a synchronous start, or None.
 
   Args:
     settings: Say whether workers wait for each other, and perhaps for how many.
-    task: This worker.
+    num_workers: How many workers there are, where the settings do not say.
     server: The device where all workers meet.
   """
   if not settings.synchronous:
-    return []
-  barrier = start_barrier.StartBarrier(
-      settings.num_worker or task.num_workers, server)
-  return [barrier.wait(task.training_index, 2 * DEFAULT_TIME_LIMIT_SECS)]
+    return None
+  return start_barrier.StartBarrier(settings.num_worker or num_workers, server)
 
 
-def create_local_step(device: str, ready: Sequence[tf.Operation] = (),
-                      ) -> tf.Variable:
+def create_local_step(barrier: Optional[start_barrier.StartBarrier] = None,
+                      task_index: int = 0) -> tf.Variable:
   """Makes a worker's step counter, which starts when the worker may start.
 
   Args:
-    device: The worker's device; empty for the session's own.
-    ready: What to wait for.
+    barrier: Where it waits for the others, if at all.
+    task_index: This worker.
   """
-  with tf.init_scope(), placement.only_on(device), tf1.control_dependencies(
-      ready):
+  ready = [barrier.wait(task_index, 2 * DEFAULT_TIME_LIMIT_SECS)
+           ] if barrier else []
+  with tf1.control_dependencies(ready):
     return elastic_variables.local_variable(
         tf.zeros([], tf.int64), elastic_variables.LOCAL_STEP)
 
@@ -143,30 +140,29 @@ class ElasticInitialization(tf1.train.SessionRunHook):
   life of the parameter servers.
   """
 
-  def __init__(self, copy_from: Callable[[], tf.Operation],
-               make_barrier: Callable[[], Optional[start_barrier.StartBarrier]],
-               task_index: int, time_limit_secs: float):
+  def __init__(self, optimizer: Any, task_index: int,
+               time_limit_secs: float = DEFAULT_TIME_LIMIT_SECS):
     """Prepares the start.
 
     Args:
-      copy_from: Makes the op that gives the copies the centre's values.
-      make_barrier: Makes the barrier, or returns None.
-      task_index: This worker.
-      time_limit_secs: The limit of the wait, in seconds.
+      optimizer: The `ElasticAverageOptimizer` that trains the model.
+      task_index: This worker, in [0, num_worker); the chief is one of them.
+      time_limit_secs: How long to wait for the others, in seconds.
+
+    Raises:
+      TypeError: `task_index` is no integer.
+      ValueError: An argument is out of range.
     """
-    self._copy_from = copy_from
-    self._make_barrier = make_barrier
+    check_start(task_index, optimizer.num_worker, time_limit_secs)
+    self._optimizer = optimizer
     self._task_index = task_index
     self._time_limit_secs = time_limit_secs
 
   def begin(self) -> None:
     """Makes the ops, before the graph is finalized."""
-    self._init_op = self._copy_from()
-    barrier = self._make_barrier()
-    self._arrived = None
-    if barrier is not None:
-      self._announce = barrier.announce(self._task_index)
-      self._arrived = barrier.arrived()
+    self._init_op, barrier = self._optimizer.start_from_center()
+    self._arrived = barrier and barrier.arrived()
+    self._announce = barrier and barrier.announce(self._task_index)
 
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:

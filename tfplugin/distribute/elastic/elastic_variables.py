@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -45,16 +46,18 @@ def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
   Returns:
     LOCAL for metric variables and everything else in LOCAL_VARIABLES; STATE
     for a variable that is colocated with another one, as an optimizer's slots
-    are; SHARED for the global step and for types that have no average; ELASTIC
+    are, and for any other that an optimizer makes; SHARED for the global step,
+    for what a Keras metric adds up, and for types that have no average; ELASTIC
     for the rest.
   """
   if parameter_server_base.is_global_step(kwargs):
     return Role.SHARED
   if parameter_server_base.is_local(kwargs):
     return Role.LOCAL
-  if kwargs.get('colocate_with') is not None:
+  if (kwargs.get('colocate_with') is not None or
+      _tf_internals.is_made_by_optimizer()):
     return Role.STATE
-  if not _is_floating(kwargs):
+  if not _is_floating(kwargs) or variable_arguments.is_streaming(kwargs):
     return Role.SHARED
   if not variable_arguments.is_trainable(kwargs) and statistics == 'shared':
     return Role.SHARED
@@ -80,29 +83,24 @@ def localized(collections: Optional[Sequence[str]]) -> list[str]:
           for key in collections or [tf1.GraphKeys.GLOBAL_VARIABLES]]
 
 
-def local_variable(initial_value: tf.Tensor, name: str) -> tf.Variable:
+def local_variable(initial_value: tf.Tensor, name: str,
+                   is_reference: bool = False) -> tf.Variable:
   """A variable of one worker, neither saved nor shared nor averaged.
 
   Args:
     initial_value: Its value at each start of a session.
     name: Its full name; no scope is put before it.
+    is_reference: Whether it is assigned the value of a reference variable,
+      with which a resource variable would share its buffer.
   """
+  create = (functools.partial(tf1.Variable, use_resource=False) if is_reference
+            else _tf_internals.ResourceVariable)
   with tf1.name_scope(None):
-    return _tf_internals.ResourceVariable(
+    return create(
         initial_value=initial_value,
         trainable=False,
         collections=[tf1.GraphKeys.LOCAL_VARIABLES],
         name=name)
-
-
-def local_center(center: tf.Variable) -> tf.Variable:
-  """A worker's view of a centre, for the exploration penalty.
-
-  Args:
-    center: The centre, which has the variable's own name.
-  """
-  name = center.name.split(':')[0]
-  return local_variable(center.read_value(), f'{LOCAL_CENTER}/{name}')
 
 
 def center_of(next_creator: Callable, kwargs: dict[str, Any]) -> tf.Variable:
@@ -116,17 +114,25 @@ def center_of(next_creator: Callable, kwargs: dict[str, Any]) -> tf.Variable:
       tf1.GraphKeys.GLOBAL_VARIABLES]))
 
 
+def copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
+  """Returns the arguments of the creator of a variable's copy.
+
+  Args:
+    kwargs: The arguments of the variable creator.
+  """
+  return dict(kwargs, trainable=variable_arguments.is_trainable(kwargs),
+              collections=localized(kwargs.get('collections')))
+
+
 def copy_of(center: tf.Variable, kwargs: dict[str, Any],
             ) -> local_copy.LocalCopy:
   """Makes the copy of a centre, here.
 
   Args:
     center: The variable on the parameter server.
-    kwargs: The arguments of the variable creator.
+    kwargs: What `copy_arguments` returned.
   """
-  taken = ('constraint', 'synchronization', 'aggregation',
-           'distribute_strategy')
+  taken = ('trainable', 'collections', 'constraint', 'synchronization',
+           'aggregation', 'distribute_strategy')
   return local_copy.LocalCopy(
-      center, trainable=variable_arguments.is_trainable(kwargs),
-      collections=localized(kwargs.get('collections')),
-      **{name: kwargs[name] for name in taken if name in kwargs})
+      center, **{name: kwargs[name] for name in taken if name in kwargs})

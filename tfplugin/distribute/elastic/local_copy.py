@@ -29,7 +29,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
     self._center = None
     super().__init__(
         initial_value=center.read_value(),
-        name=center.op.name + '/local_copy',
+        name=center.name.split(':')[0] + '/local_copy',
         **kwargs)
     self._center = center
     self._graph_element = _tf_internals.graph_element(center)
@@ -69,7 +69,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
   def _initializer_op(self, op):
     # TensorFlow's warm start replaces the initialiser of a variable. The copy
     # is then to start from the centre as ever, and the centre from there.
-    if self._center is None:
+    if self._center is None or op is None:
       self._own_initializer = op
     else:
       _tf_internals.initialize_like(self._center, self.handle, op)
