@@ -125,6 +125,19 @@ def read_after(variable: tf.Variable, operation: tf.Operation):
   return variable._lazy_read(operation)
 
 
+def own_variable(variable: tf.Variable) -> tf.Variable:
+  """Returns the variable that a strategy or a graph made.
+
+  Under mixed precision Keras hands out variables that cast another one when
+  they are read, and keep it in a private field. Their `ref()` is another.
+
+  Args:
+    variable: Any variable, cast or not.
+  """
+  inner = getattr(variable, '_variable', None)
+  return own_variable(inner) if isinstance(inner, tf.Variable) else variable
+
+
 def parts_of(variable) -> list:
   """Returns the variables that an optimizer sees of a strategy's variable.
 

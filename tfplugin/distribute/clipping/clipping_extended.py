@@ -9,6 +9,7 @@ import weakref
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
@@ -111,6 +112,12 @@ class ClippingExtended:
         weakref.ref(part) for part in _tf_internals.parts_of(variable)
         if part.trainable)
     return variable
+
+  def _call_for_each_replica(self, fn, args, kwargs):
+    if not (tf.executing_eagerly() or
+            _tf_internals.python_function_of(fn) is not fn):
+      fn = branching.with_merges_in_branches(self._container_strategy(), fn)
+    return super()._call_for_each_replica(fn, args, kwargs)
 
   def _update(self, var, fn, args, kwargs, group):
     update = super()._update
