@@ -12,6 +12,7 @@ between ops that are built already, or are built later.
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Container
 from collections.abc import Iterable
 from typing import Callable
@@ -27,9 +28,9 @@ _Operations = set[tf.Operation]
 def order_after(reading: tf.Tensor, targets: Iterable[tf.Operation]) -> None:
   """Makes all work that `targets` need wait for a reading of the step.
 
-  Work begins where a variable is read, where data or random numbers are drawn,
-  and in `targets` themselves. A write of the step that all of it waits for
-  comes before the reading instead.
+  Work begins where a variable is read, and where data or random numbers are
+  drawn. Those of `targets` that need none wait themselves. A write of the step
+  that all of it waits for comes before the reading instead.
 
   Args:
     reading: The output of an op that needs nothing but the step.
@@ -46,10 +47,11 @@ def order_after(reading: tf.Tensor, targets: Iterable[tf.Operation]) -> None:
     first = _writes_before_work(reading, targets, writes)
     _tf_internals.add_control_inputs(reading.op, list(first))
     ahead |= _upstream(first, reading.op)
-  for op in needed - ahead:
-    if (op in targets or _begins_work(op, step)) and (
-        _tf_internals.can_precede(reading.op, op)):
-      _tf_internals.add_control_inputs(op, [reading.op])
+  able = {op for op in needed - ahead
+          if _tf_internals.can_precede(reading.op, op)}
+  work = {op for op in able if _begins_work(op, step)}
+  for op in work | (targets & able - _downstream(work, needed, reading.op)):
+    _tf_internals.add_control_inputs(op, [reading.op])
 
 
 def keep_own_writes_out(reading: tf.Tensor, second: tf.Tensor) -> None:
@@ -214,4 +216,27 @@ def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
       new = _sources(op, by_data) - found
       found |= new
       pending.extend(new)
+  return found
+
+
+def _downstream(operations: _Operations, among: _Operations,
+                at: tf.Operation) -> _Operations:
+  """Returns `operations` and those of `among` that wait for one of them.
+
+  Args:
+    operations: Some of `among`.
+    among: What `_upstream` returned.
+    at: As for `_upstream`.
+  """
+  users = collections.defaultdict(list)
+  for op in among:
+    if not _tf_internals.repeats_loop_of(op, at):
+      for source in _sources(op):
+        users[source].append(op)
+  found = set(operations)
+  pending = list(found)
+  while pending:
+    new = set(users[pending.pop()]) - found
+    found |= new
+    pending.extend(new)
   return found
