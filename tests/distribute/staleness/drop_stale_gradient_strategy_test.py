@@ -272,6 +272,29 @@ def test_a_model_fn_advances_the_step_by_itself(behavior, when):
       'w', 'global_step', 'stale_gradients/num_applied')] == [32.0, 5, 5]
 
 
+def test_each_iteration_of_a_loop_is_a_step(behavior):
+  def model_fn(features, labels, mode):
+    del features, labels
+    w = tf1.get_variable('w', initializer=1024.0)
+
+    def body(i):
+      update = sgd().apply_gradients(
+          [(w.read_value(), w)], tf1.train.get_global_step())
+      with tf.control_dependencies([update]):
+        return i + 1
+
+    loop = tf.while_loop(lambda i: i < 5, body, [0])
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=tf.constant(0.0), train_op=tf.group(loop))
+
+  worker = strategy_worker.StrategyWorker(
+      drop_stale_gradient_strategy.DropStaleGradientStrategy(staleness=0),
+      model_fn)
+  worker.step()
+  assert [worker.value(name) for name in (
+      'w', 'global_step', 'stale_gradients/num_applied')] == [32.0, 5, 5]
+
+
 def test_graph_without_global_step_raises():
   strategy = drop_stale_gradient_strategy.DropStaleGradientStrategy(staleness=1)
   with tf.Graph().as_default(), strategy.scope():
