@@ -27,29 +27,85 @@ def test_an_op_waits_for_what_is_added():
     assert second.control_inputs == [first]
 
 
-def test_reads_of_variables_wait_for_an_operation():
+def test_new_ops_are_watched():
+  seen = []
+  with tf.Graph().as_default() as graph:
+    tf.no_op('before')
+    graphs.watch_new_ops(graph, lambda op: seen.append(op.name))
+    graphs.watch_new_ops(graph, lambda op: seen.append(op.name.upper()))
+    tf.no_op('after')
+  assert seen == ['after', 'AFTER']
+
+
+@pytest.mark.parametrize('num_steps', [0, 3])
+def test_branches_are_left_and_loops_are_not(behavior, num_steps):
+  del behavior
+  made = []
+
+  def make(value):
+    with tf.control_dependencies([value]), graphs.outside_branches():
+      made.append(tf.random.uniform([]))
+    assert not [op for op in made[-1].op.control_inputs if op is value.op]
+    return value + 1.0
+
+  with tf.Graph().as_default() as graph, tf1.Session() as session:
+    if num_steps:
+      tf.while_loop(lambda x: x < num_steps, lambda x: tf.cond(
+          x < 2.0, lambda: make(x), lambda: x + 1.0), [0.0])
+      assert graphs.branch_of(made[0].op) != (graph, None)
+    else:
+      tf.cond(tf1.placeholder_with_default(True, []),
+              lambda: make(tf.constant(1.0)), lambda: 0.0)
+      assert graphs.branch_of(made[0].op) == (graph, None)
+      session.run(made)
+
+
+def test_what_is_made_in_a_branch_is_usable_in_it(behavior):
+  del behavior
+  usable = []
+
+  def branch():
+    inside.append(tf.constant(1.0))
+    usable.extend(map(graphs.is_usable_here, (outside, *inside)))
+    return inside[-1]
+
   with tf.Graph().as_default():
-    variable, step = (tf1.get_variable(name, [], use_resource=True)
-                      for name in ('v', 'step'))
-    read, own = variable.read_value(), step.read_value()
-    operation = tf.no_op()
-    graphs.order_before_variable_reads(
-        operation, [read + own], exclude=[step.op])
-    sources = [tensor.op.inputs[0].op for tensor in (read, own)]
-    assert [operation in op.control_inputs for op in sources] == [True, False]
+    inside, outside = [], tf.constant(1.0)
+    for _ in range(2):
+      tf.cond(tf1.placeholder_with_default(True, []), branch, lambda: 0.0)
+    usable.extend(map(graphs.is_usable_here, (outside, *inside)))
+  with tf.Graph().as_default():
+    assert not graphs.is_usable_here(outside)
+  # In the first branch, in the second one, and after both.
+  assert usable == [True, True, True, False, True, True, False, False]
 
 
-def test_reads_of_a_captured_variable_wait_for_an_operation():
-  variable = tf.Variable(1.0)
+def test_an_op_can_precede_those_in_its_branch_and_its_loop():
+  with tf.Graph().as_default():
+    tf1.disable_control_flow_v2()
+    try:
+      ops = {'outside': tf.constant(0.0).op}
+      tf.cond(tf1.placeholder_with_default(True, []),
+              lambda: ops.setdefault('branch', tf.constant(1.0).op).outputs[0],
+              lambda: 0.0)
 
-  @tf.function
-  def function():
-    read = variable.read_value()
-    operation = tf.no_op()
-    graphs.order_before_variable_reads(operation, [read])
-    return operation in read.op.inputs[0].op.control_inputs
+      def body(x):
+        ops['loop'] = (x + 1.0).op
+        return ops['loop'].outputs[0]
 
-  assert function()
+      tf.while_loop(lambda x: x < 3.0, body, [ops['outside'].outputs[0]])
+    finally:
+      tf1.enable_control_flow_v2()
+  assert [(a, b) for a in ops for b in ops if graphs.can_precede(
+      ops[a], ops[b])] == [('outside', 'outside'), ('outside', 'branch'),
+                           ('branch', 'branch'), ('loop', 'loop')]
+  again, = (op for op in ops['loop'].graph.get_operations()
+            if op.type == 'NextIteration')
+  entrance, = (op for op in ops['loop'].graph.get_operations()
+               if op.type == 'Enter')
+  assert graphs.can_precede(ops['outside'], entrance)
+  assert graphs.repeats_loop_of(again, ops['loop'])
+  assert not graphs.repeats_loop_of(again, ops['outside'])
 
 
 def test_a_branch_and_a_loop_of_control_flow_v1_are_seen(behavior):

@@ -89,6 +89,82 @@ def test_the_shape_of_a_variable_is_a_reading():
   assert _kinds(made) == ['reads_variable']
 
 
+@pytest.mark.parametrize('make, begins', [
+    (lambda v: v.read_value().op.inputs[0].op, True),
+    (lambda v: tf1.assign(v, [0.0] * 3).op, True),
+    (lambda v: tf.raw_ops.RandomUniform(shape=[1], dtype=tf.float32).op, True),
+    (lambda v: tf1.data.make_one_shot_iterator(
+        tf.data.Dataset.from_tensors(1.0)).get_next().op, True),
+    (lambda v: tf.queue.FIFOQueue(1, tf.int32).queue_ref.op, False),
+    (lambda v: v.op, False),
+    (lambda v: tf.constant(1.0).op, False),
+    (lambda v: tf.add(1.0, 1.0).op, False),
+])
+def test_work_begins_where_a_step_may_find_another_value(make, begins):
+  with tf.Graph().as_default():
+    assert op_types.begins_work(make(_resource_variable())) == begins
+
+
+def test_a_loop_begins_work_and_handing_on_a_handle_does_not():
+  with tf.Graph().as_default() as graph:
+    tf1.disable_control_flow_v2()
+    try:
+      v = _resource_variable()
+      tf.while_loop(lambda x: x[0] < 3.0, lambda x: x + v, [tf.zeros([3])])
+    finally:
+      tf1.enable_control_flow_v2()
+    enters = [op for op in graph.get_operations() if op_types.enters_loop(op)]
+    again, = [op for op in graph.get_operations() if op_types.repeats_loop(op)]
+  assert not op_types.enters_loop(again)
+  assert {op.inputs[0].dtype: op_types.begins_work(op) for op in enters} == {
+      tf.float32: True, tf.resource: False}
+  handle, = (op for op in enters if op.inputs[0].dtype == tf.resource)
+  assert op_types.origin_of(handle.outputs[0]) is v.op
+  assert op_types.origin_of(again.outputs[0]) is again
+
+
+@pytest.mark.parametrize('use_resource', [True, False])
+@pytest.mark.parametrize('make, writes', [
+    (lambda v: tf1.assign(v, [0.0] * 3), True),
+    (lambda v: tf1.assign_add(v, [1.0] * 3), True),
+    (lambda v: tf1.scatter_update(v, [0], [1.0]), True),
+    (lambda v: v.read_value(), False),
+    (lambda v: tf.gather(v, [0]), False),
+    (lambda v: tf1.is_variable_initialized(v), False),
+    (lambda v: tf.raw_ops.DeepCopy(x=v.read_value()), False),
+])
+def test_writes_of_a_variable_are_known(use_resource, make, writes):
+  with tf.Graph().as_default() as graph:
+    v = tf1.get_variable('v', [3], use_resource=use_resource)
+    before = set(graph.get_operations())
+    make(v)
+    made = [op for op in graph.get_operations() if op not in before]
+    assert any(op_types.writes_variable(op, v.op) for op in made) == writes
+    other = tf1.get_variable('other', [3], use_resource=use_resource)
+    assert not any(op_types.writes_variable(op, other.op) for op in made)
+
+
+@pytest.mark.parametrize('make, writes', [
+    (lambda v: tf.identity(v.assign_add([1.0] * 3)), True),
+    (lambda v: v.read_value() + 1.0, False)])
+def test_writes_in_a_branch_are_known(behavior, make, writes):
+  del behavior
+  with tf.Graph().as_default() as graph:
+    v = _resource_variable()
+    before = set(graph.get_operations())
+    tf.cond(tf1.placeholder_with_default(True, []), lambda: make(v),
+            lambda: tf.zeros([3]))
+    made = [op for op in graph.get_operations() if op not in before]
+    assert any(op_types.writes_variable(op, v.op) for op in made) == writes
+
+
+def test_a_lock_is_known():
+  with tf.Graph().as_default():
+    mutex = tf.raw_ops.MutexV2()
+    assert op_types.takes_lock(tf.raw_ops.MutexLock(mutex=mutex).op)
+    assert not op_types.takes_lock(mutex.op)
+
+
 def test_a_mean_tensor_is_known_by_its_variable():
   with tf.Graph().as_default():
     tf1.metrics.mean_tensor(tf.ones([2]))

@@ -38,6 +38,21 @@ def test_an_assignment_is_told_from_an_update(change, expected):
   assert {strategies.is_variable_assignment(fn) for fn in updates} == {expected}
 
 
+def test_advancing_a_step_and_averaging_are_assignments():
+  average = tf.train.ExponentialMovingAverage(0.5)
+  strategy = recording.recording_strategy()
+  with strategy.scope():
+    variable = tf.Variable([1.0], aggregation=tf.VariableAggregation.MEAN)
+
+  def step():
+    average.apply([variable])
+
+  strategy.run(tf.function(step))
+  assert strategy.extended.updates
+  for fn in (tf1.assign_add, *strategy.extended.updates):
+    assert strategies.is_variable_assignment(fn)
+
+
 def test_an_update_by_a_partial_is_no_assignment():
   assert not strategies.is_variable_assignment(recording.Recorder())
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import tensorflow as tf
 
@@ -108,3 +110,24 @@ def test_a_copy_of_the_variable_store_makes_a_variable_again():
       tf1.get_variable('v', [])
     del graph.get_collection_ref(variables.VARIABLE_STORE_KEY)[:]
     assert tf1.get_variable('v', []).op.name == 'v_1'
+
+
+def test_the_own_variable_of_one_that_casts():
+  policy = tf.keras.mixed_precision.Policy('mixed_bfloat16')
+  strategy = tf.distribute.MirroredStrategy(['/cpu:0'])
+  for scope in (contextlib.nullcontext(), strategy.scope()):
+    with scope:
+      layer = tf.keras.layers.Dense(1, dtype=policy)
+      layer.build([None, 1])
+    own = variables.own_variable(layer.kernel)
+    assert own is not layer.kernel
+    assert own.ref() != layer.kernel.ref()
+    assert type(own).__name__ in ('ResourceVariable', 'MirroredVariable')
+    assert variables.own_variable(own) is own
+
+
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_any_other_variable_is_its_own(use_resource):
+  with tf.Graph().as_default():
+    variable = tf1.get_variable('v', [], use_resource=use_resource)
+    assert variables.own_variable(variable) is variable

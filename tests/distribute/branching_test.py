@@ -38,3 +38,28 @@ def test_the_kind_of_control_flow_is_as_it_was():
     with pytest.raises(KeyError, match='of the user'):
       branching.cond(tf.constant(True), fail, fail, [v])
   assert tf1.control_flow_v2_enabled()
+
+
+@pytest.mark.parametrize('in_branch', [False, True])
+def test_one_replica_merges_in_a_branch(behavior, in_branch):
+  strategy = tf1.distribute.MirroredStrategy(['/cpu:0'])
+
+  def merge():
+    context = tf.distribute.get_replica_context()
+    assert context.strategy is strategy
+    return context.merge_call(lambda strategy: tf.constant(
+        2.0 if tf.distribute.in_cross_replica_context() else 0.0))
+
+  def replica():
+    return tf.cond(tf1.placeholder_with_default(True, []), merge,
+                   lambda: 1.0) if in_branch else merge()
+
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    result = strategy.extended.call_for_each_replica(
+        branching.with_merges_in_branches(strategy, replica))
+    assert session.run(result) == 2.0
+
+
+def test_several_replicas_are_left_as_they_are():
+  strategy = tf1.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
+  assert branching.with_merges_in_branches(strategy, len) is len

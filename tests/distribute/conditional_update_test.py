@@ -54,6 +54,50 @@ def test_names_are_those_of_an_unconditional_update(behavior):
                    'beta2_power'}
 
 
+class _Averaging(tf1.train.Optimizer):
+  """A user's own wrapper; keeps averages, and the inner one in a field."""
+
+  def __init__(self, inner):
+    super().__init__(False, 'Averaging')
+    self._inner = inner
+    self._average = tf.train.ExponentialMovingAverage(0.5)
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    update = self._inner.apply_gradients(grads_and_vars, global_step)
+    # Those that an optimizer makes for all variables together.
+    with tf.init_scope(), tf1.name_scope('counts'):
+      self._count = self._create_non_slot_variable(
+          0.0, 'count', grads_and_vars[0][1])
+    with tf.control_dependencies([update]):
+      return tf.group(self._average.apply([v for _, v in grads_and_vars]),
+                      self._count.assign_add(1.0), name=name)
+
+
+@pytest.mark.parametrize('scope', ['', 'train'])
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_names_of_what_a_users_wrapper_makes_are_the_same(
+    behavior, use_resource, scope):
+  if behavior == 'v2' and scope:
+    pytest.skip('TensorFlow lifts variables out of a branch to the top scope.')
+  if behavior == 'v2' and not use_resource:
+    pytest.skip('TensorFlow cannot start an average from a ref in v2.')
+
+  def names(apply):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      v = tf1.get_variable('v', initializer=1.0, use_resource=use_resource)
+      optimizer = _Averaging(tf1.train.AdamOptimizer(0.1))
+      with tf1.name_scope(scope or None):
+        update = apply(optimizer, [(tf.ones([]), v)])
+      session.run(tf1.global_variables_initializer())
+      session.run(update)
+      return {v.op.name: session.run(v) for v in tf1.global_variables()}
+
+  bare = names(lambda optimizer, pairs: optimizer.apply_gradients(pairs))
+  assert len(bare) == 7  # v; m, v and two powers of Adam; average and count
+  assert names(lambda optimizer, pairs: conditional_update.apply_gradients_if(
+      tf.constant(True), optimizer, pairs)) == bare
+
+
 def test_an_exported_graph_can_be_imported_and_trained(behavior, tmp_path):
   path = str(tmp_path / 'graph.meta')
   with tf.Graph().as_default():

@@ -212,3 +212,31 @@ def test_spec_is_the_model_fns_own(behavior):
 def test_bad_staleness_is_refused_where_it_is_given(staleness, error):
   with pytest.raises(error, match='`staleness`'):
     drop_stale_gradients(staleness=staleness)
+
+
+@pytest.mark.parametrize('when', ('before', 'after'))
+def test_a_model_fn_advances_the_step_by_itself(behavior, when):
+  @drop_stale_gradients(staleness=0)
+  def model_fn(features, mode):
+    del features
+    step = tf1.train.get_global_step()
+    w = tf1.get_variable('w', initializer=1024.0)
+    advance = tf1.assign(step, step + 1) if when == 'before' else None
+    matrix = tf.random.uniform([100, 100])
+    for _ in range(50):  # Longer than any write of the step.
+      matrix = tf.matmul(matrix, matrix) * 0.01
+    loss = w * w + 0.0 * tf.reduce_sum(matrix) * w
+    update = tf1.train.GradientDescentOptimizer(0.25).minimize(loss)
+    advance = tf1.assign(step, step + 1) if advance is None else advance
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf.group(update, advance))
+
+  with tf.Graph().as_default():
+    step = tf1.train.create_global_step()
+    spec = model_fn(features=None, mode=TRAIN)
+    with tf1.Session() as session:
+      session.run([tf1.global_variables_initializer(),
+                   tf1.local_variables_initializer()])
+      for _ in range(5):
+        session.run(spec.train_op)
+      assert session.run([*tf1.trainable_variables(), step]) == [32.0, 5]

@@ -10,27 +10,36 @@ package alone.
 from __future__ import annotations
 
 from tfplugin._tf_internals.graphs import add_control_inputs
+from tfplugin._tf_internals.graphs import branch_of
 from tfplugin._tf_internals.graphs import branch_or_loop
+from tfplugin._tf_internals.graphs import can_precede
 from tfplugin._tf_internals.graphs import colocate_with
 from tfplugin._tf_internals.graphs import device_functions
 from tfplugin._tf_internals.graphs import is_compiled
 from tfplugin._tf_internals.graphs import is_unplaced_condition
-from tfplugin._tf_internals.graphs import order_before_variable_reads
+from tfplugin._tf_internals.graphs import is_usable_here
+from tfplugin._tf_internals.graphs import outside_branches
 from tfplugin._tf_internals.graphs import private_train_ops
 from tfplugin._tf_internals.graphs import private_variables
 from tfplugin._tf_internals.graphs import redirect_input
+from tfplugin._tf_internals.graphs import repeats_loop_of
+from tfplugin._tf_internals.graphs import watch_new_ops
 from tfplugin._tf_internals.keras import batch_norm_moments
 from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
 from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
+from tfplugin._tf_internals.op_types import begins_work
 from tfplugin._tf_internals.op_types import identity_gradient
 from tfplugin._tf_internals.op_types import is_mean_tensor
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import mean_loss_denominator
+from tfplugin._tf_internals.op_types import origin_of
 from tfplugin._tf_internals.op_types import reads_variable
+from tfplugin._tf_internals.op_types import takes_lock
+from tfplugin._tf_internals.op_types import writes_variable
 from tfplugin._tf_internals.optimizers import applications_met
 from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
@@ -101,8 +110,11 @@ __all__ = (
     'assigns_by_itself',
     'assigns_variable',
     'batch_norm_moments',
+    'begins_work',
+    'branch_of',
     'branch_or_loop',
     'call_for_each_replica',
+    'can_precede',
     'colocate_with',
     'copy_of_variable_store',
     'create_optimizer_state',
@@ -123,6 +135,7 @@ __all__ = (
     'is_mean_tensor',
     'is_tpu_sum',
     'is_unplaced_condition',
+    'is_usable_here',
     'is_variable',
     'is_variable_assignment',
     'keras_means_of_losses',
@@ -133,7 +146,8 @@ __all__ = (
     'mean_loss_denominator',
     'met_already',
     'number_of_tpu_shards',
-    'order_before_variable_reads',
+    'origin_of',
+    'outside_branches',
     'own_variable',
     'parts_of',
     'private_train_ops',
@@ -145,14 +159,18 @@ __all__ = (
     'redirect_input',
     'refuses_nothing',
     'regroup',
+    'repeats_loop_of',
     'save_slice_info_of',
     'select_replica',
     'set_save_slice_info',
     'split_of',
     'strategy_divides_loss',
     'strategy_with_mixins',
+    'takes_lock',
     'tpu_function',
     'variable_view',
+    'watch_new_ops',
     'wrapped_optimizer',
     'writes_of',
+    'writes_variable',
 )

@@ -8,6 +8,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -20,6 +21,9 @@ from tensorflow.python.framework import ops
 
 # Whether ops are compiled; see `is_compiled`.
 from tensorflow.python.ops import control_flow_util
+
+# The graph of one branch of a `tf.cond` of control flow v2.
+from tensorflow.python.ops import control_flow_v2_func_graphs
 
 from tfplugin._tf_internals import op_types
 
@@ -48,33 +52,120 @@ def add_control_inputs(op: tf.Operation, inputs: Sequence[tf.Operation],
   op._add_control_inputs(inputs)
 
 
-def order_before_variable_reads(operation: tf.Operation,
-                                targets: Sequence[tf.Tensor],
-                                exclude: Sequence[tf.Operation] = ()) -> None:
-  """Makes every read of a variable that `targets` need wait for `operation`.
+def watch_new_ops(graph: tf.Graph,
+                  watch: Callable[[tf.Operation], None]) -> None:
+  """Calls `watch` with each op that is made in `graph` from now on.
 
-  Every op upstream of `targets` that consumes the handle (or the ref) of a
-  variable gets a control dependency on `operation`. The public
-  `control_dependencies` acts on new ops only; the model is already built.
+  Of a step that a model builds piece by piece, nothing public tells when an op
+  joins two pieces.
 
   Args:
-    operation: An op without inputs from the model.
-    targets: Tensors of the same graph; other graphs' tensors are skipped.
-    exclude: Variables' own ops whose consumers are left alone.
+    graph: A graph, or the body of a function.
+    watch: Makes no ops; it may add control inputs.
   """
-  excluded = {*exclude, operation}
-  pending = [t.op for t in targets if t.graph is operation.graph]
-  seen = set(pending)
-  while pending:
-    consumer = pending.pop()
-    sources = [i.op for i in consumer.inputs]
-    if consumer not in excluded and any(
-        op_types.is_variable(s) and s not in excluded for s in sources):
-      consumer._add_control_input(operation)
-    for source in (*sources, *consumer.control_inputs):
-      if source not in seen and source is not operation:
-        seen.add(source)
-        pending.append(source)
+  create = graph._create_op_helper
+
+  def create_and_watch(op, *args, **kwargs):
+    create(op, *args, **kwargs)
+    watch(op)
+
+  graph._create_op_helper = create_and_watch
+
+
+@contextlib.contextmanager
+def outside_branches() -> Iterator[None]:
+  """Leaves control dependencies and the branches of `tf.cond`.
+
+  The body of a loop, and that of a function, is not left: what is made inside
+  belongs to each iteration and call. `tf.control_dependencies(None)` leaves
+  loops of control flow v1, too, and no branch of v2.
+  """
+  graph = tf1.get_default_graph()
+  while isinstance(graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
+    graph = graph.outer_graph
+  with graph.as_default():
+    loop = _innermost_loop(graph._get_control_flow_context())
+    with tf.control_dependencies(None):
+      if loop is not None:
+        loop.Enter()
+      try:
+        yield
+      finally:
+        if loop is not None:
+          loop.Exit()
+
+
+def is_usable_here(tensor: tf.Tensor) -> bool:
+  """Whether ops made now can take `tensor`, whatever branch is around.
+
+  Args:
+    tensor: Made in this graph or another one, perhaps in a branch.
+  """
+  graph = tf1.get_default_graph()
+  while graph is not tensor.graph and isinstance(
+      graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
+    graph = graph.outer_graph
+  return graph is tensor.graph and _context_of(tensor.op) in _with_outer(
+      graph._get_control_flow_context())
+
+
+def branch_of(op: tf.Operation) -> tuple:
+  """Returns the graph and the branch or loop of control flow v1 of `op`.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.graph, _context_of(op)
+
+
+def can_precede(first: tf.Operation, second: tf.Operation) -> bool:
+  """Whether `second` may wait for `first`, as far as branches and loops go.
+
+  Where a branch is not taken, what waits for an op in it does not run. Control
+  flow v1 knows no edge between two loops.
+
+  Args:
+    first: An operation of a graph.
+    second: Another one, of the same graph.
+  """
+  contexts = _with_outer(_context_of(second))
+  return (_context_of(first) in contexts and
+          _innermost_loop(_context_of(first)) is
+          _innermost_loop(_context_of(second)))
+
+
+def repeats_loop_of(op: tf.Operation, other: tf.Operation) -> bool:
+  """Whether `op` begins another iteration of a loop that `other` is in.
+
+  Args:
+    op: An operation of a graph.
+    other: Another one, of the same graph.
+  """
+  return (op_types.repeats_loop(op) and
+          _context_of(op) in _with_outer(_context_of(other)))
+
+
+def _context_of(op: tf.Operation) -> Optional[object]:
+  """Returns the branch or loop of control flow v1 that `op` runs in."""
+  context = op._get_control_flow_context()
+  # What enters a loop waits for what is outside of it.
+  return context.outer_context if context and op_types.enters_loop(
+      op) else context
+
+
+def _with_outer(context: Optional[object]) -> list:
+  """Returns a branch or loop and those around it; None is the last."""
+  contexts = [context]
+  while context is not None:
+    context = context.outer_context
+    contexts.append(context)
+  return contexts
+
+
+def _innermost_loop(context: Optional[object]) -> Optional[object]:
+  """Returns the loop that a branch or loop is in, or is."""
+  return next((c for c in _with_outer(context)
+               if c is not None and c.IsWhileContext()), None)
 
 
 def branch_or_loop() -> Optional[object]:

@@ -13,6 +13,9 @@ from typing import Optional
 
 import tensorflow as tf
 
+# Which inputs a function or a branch of control flow v2 does not write.
+from tensorflow.python.framework import auto_control_deps_utils
+
 # The data of a captured handle; see `is_variable`.
 from tensorflow.python.ops import handle_data_util
 
@@ -21,6 +24,11 @@ tf1 = tf.compat.v1
 _ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
 _READS = ('ReadVariableOp', 'ResourceGather', 'VariableShape',
           'VarIsInitializedOp')
+# The same for a variable that is no resource.
+_READS_OF_REF = ('Identity', 'DeepCopy', 'IsVariableInitialized')
+# What branches and loops of control flow v1 put between a variable and its use.
+_HANDS_ON = ('Switch', 'RefSwitch', 'Enter', 'RefEnter', 'Identity',
+             'RefIdentity')
 # The name of the division in every mean of `tf.compat.v1.losses`.
 _DIVISION = re.compile(r'(^|/)value(_\d+)?$')
 # The name of the variable that `tf.compat.v1.metrics.mean_tensor` adds up in.
@@ -69,6 +77,94 @@ def reads_variable(op: tf.Operation) -> bool:
     op: A consumer of a variable's handle.
   """
   return op.type in _READS
+
+
+def begins_work(op: tf.Operation) -> bool:
+  """Whether `op` may find another value in each step, whatever its inputs.
+
+  It reads a variable, takes from an iterator or a queue, draws at random, calls
+  Python, or calls a function that may do so; or it enters a loop, whose body
+  may. What only makes the handle of such a thing does not.
+
+  Args:
+    op: An operation of a graph.
+  """
+  if enters_loop(op) or any(is_variable(origin_of(t)) for t in op.inputs):
+    return not _hands_on(op)
+  return op.op_def.is_stateful and not any(
+      _is_handle(tensor) for tensor in op.outputs)
+
+
+def writes_variable(op: tf.Operation, variable: tf.Operation) -> bool:
+  """Whether `op` may write `variable`, itself or in a function that it calls.
+
+  Args:
+    op: An operation of a graph.
+    variable: The op of a variable, or of its captured handle.
+  """
+  if _hands_on(op) or op.type in (*_READS, *_READS_OF_REF):
+    return False
+  uses = {index for index, tensor in enumerate(op.inputs)
+          if _is_handle(tensor) and origin_of(tensor) is variable}
+  if not uses:
+    return False
+  try:
+    return not uses.issubset(op.get_attr(
+        auto_control_deps_utils.READ_ONLY_RESOURCE_INPUTS_ATTR))
+  except ValueError:  # No function.
+    return True
+
+
+def origin_of(tensor: tf.Tensor) -> tf.Operation:
+  """Returns the op that made a handle or ref; of others, the tensor's own.
+
+  Branches and loops of control flow v1 hand it on.
+
+  Args:
+    tensor: A tensor of a graph.
+  """
+  op = tensor.op
+  while _hands_on(op) and _is_handle(op.inputs[0]):
+    op = op.inputs[0].op
+  return op
+
+
+def enters_loop(op: tf.Operation) -> bool:
+  """Whether `op` brings a value into a loop of control flow v1.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type in ('Enter', 'RefEnter')
+
+
+def repeats_loop(op: tf.Operation) -> bool:
+  """Whether `op` brings a value to the next iteration, in control flow v1.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type in ('NextIteration', 'RefNextIteration')
+
+
+def takes_lock(op: tf.Operation) -> bool:
+  """Whether `op` waits for a mutex.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type == 'MutexLock'
+
+
+def _hands_on(op: tf.Operation) -> bool:
+  """Whether the first output of `op` is the handle or ref that it got."""
+  return op.type in _HANDS_ON and _is_handle(op.outputs[0])
+
+
+def _is_handle(tensor: tf.Tensor) -> bool:
+  """Whether `tensor` is the handle of a resource, or a ref."""
+  return (tensor.dtype == tf.resource or
+          tensor.dtype != tensor.dtype.base_dtype)
 
 
 def is_mean_tensor(variable: tf.Variable) -> bool:

@@ -59,14 +59,17 @@ NAMES = {
     'tensorflow.keras.optimizers.legacy.Optimizer': '_compute_gradients',
     'tensorflow.python.eager.record': 'could_possibly_record record_operation',
     'tensorflow.python.eager.tape': 'variable_accessed',
+    'tensorflow.python.framework.auto_control_deps_utils':
+        'READ_ONLY_RESOURCE_INPUTS_ATTR',
     'tensorflow.python.framework.func_graph': 'FuncGraph',
     'tensorflow.python.framework.ops': '_as_graph_element colocate_with',
     'tensorflow.python.framework.ops.Graph':
-        '_collections _device_functions_outer_to_inner '
+        '_collections _create_op_helper _device_functions_outer_to_inner '
         '_get_control_flow_context _get_function',
     'tensorflow.python.framework.ops.Operation':
-        '_add_control_input _add_control_inputs _update_input',
+        '_add_control_inputs _update_input',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
+    'tensorflow.python.ops.control_flow_v2_func_graphs': 'CondBranchFuncGraph',
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',
     f'{_VARIABLES}.BaseResourceVariable':

@@ -78,17 +78,19 @@ def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
 
 
 def is_variable_assignment(fn: Callable) -> bool:
-  """Whether `fn` is an assignment of a distributed variable to itself.
+  """Whether `fn` is an assignment, and no update by an optimizer.
 
-  A batch norm's moving average, or loading weights, is one; an update of an
-  optimizer is none. Both come through `extended.update`, and differ only in the
-  module of the function.
+  A batch norm's moving average, loading weights, or the next global step, is
+  one. Both come through `extended.update`, and differ only in the module of
+  the function.
 
   Args:
     fn: The function that `extended.update` was given.
   """
   module = getattr(fn, '__module__', None) or ''
-  return module.startswith('tensorflow.python.distribute')
+  return module.startswith(('tensorflow.python.distribute',
+                            'tensorflow.python.ops',
+                            'tensorflow.python.training.moving_averages'))
 
 
 def is_disagreement(error: RuntimeError) -> bool:

@@ -8,8 +8,9 @@
                              variables, one `tf.cond`, and every replica applies
                              inside it
 
-The optimizer's slots and other variables are made before the branch, so that
-they have the names that an unconditional `apply_gradients` gives them.
+The optimizer's slots and other variables are made before the branch. Those that
+only an optimizer inside it makes have the names that an unconditional
+`apply_gradients` gives them, too.
 """
 
 from __future__ import annotations
@@ -159,8 +160,10 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
       on_skip()
     return None
 
+  outside = tf1.get_default_graph().get_name_scope()
+
   def true_branch():
-    with _tf_internals.private_train_ops():
+    with _tf_internals.private_train_ops(), _variables_named_as_in(outside):
       update = _ops_of(apply())
       with tf.control_dependencies(update):
         return _done(update + _ops_of(on_apply()))
@@ -171,6 +174,29 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
   if not tf.inside_function():
     tf1.add_to_collection(tf1.GraphKeys.TRAIN_OP, update)
   return update
+
+
+def _variables_named_as_in(outside: str):
+  """Leaves a branch of control flow v1 out of the names of variables.
+
+  An optimizer inside another one, of a user's own class, makes its variables in
+  the branch. In one of control flow v2 no name tells of the branch.
+
+  Args:
+    outside: The name scope around the branch.
+  """
+  graph = tf1.get_default_graph()
+  inside = graph.get_name_scope()
+
+  def create(next_creator, **kwargs):
+    scope = tf1.get_default_graph().get_name_scope()
+    if not inside or f'{scope}/'.find(f'{inside}/') != 0:
+      return next_creator(**kwargs)
+    scope = (outside + scope[len(inside):]).strip('/')
+    with tf1.name_scope(f'{scope}/' if scope else None):
+      return next_creator(**kwargs)
+
+  return tf1.variable_creator_scope(create)
 
 
 def _ops_of(results) -> list:

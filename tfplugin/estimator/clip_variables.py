@@ -52,8 +52,9 @@ def clip_variables(
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
       returned, for `@clip_variables(rules={'table': 1}, max_norm=2.0)`.
     rules: Maps which variables are clipped to the dims that a slice extends
-      over: `{'embedding': 1}` clips rows. A key is a regular expression,
-      searched in a variable's name, or a predicate of the name.
+      over: `{'embedding': 1}` clips rows, and `[]` each value by itself. A key
+      is a regular expression, searched in a variable's name, or a predicate
+      of the name.
     max_norm: The largest L2 norm of a slice.
     rows: `'touched'` or `'all'`, see `tfplugin.VariableClippingOptimizer`.
     use_locking: See `tfplugin.VariableClippingOptimizer`.
@@ -92,9 +93,7 @@ def clip_variables(
   norm_clipping.check_max_norm(max_norm)
   with _about_rules():
     parsed = clip_rules.parse(rules)
-  if rows not in variable_clipping.ROWS:
-    raise ValueError(f'`rows` must be one of {variable_clipping.ROWS}. '
-                     f'Received: {rows!r}')
+  clip_rules.check_rows(rows)
   if model_fn is None:
     return functools.partial(clip_variables, rules=rules, max_norm=max_norm,
                              rows=rows, use_locking=use_locking)

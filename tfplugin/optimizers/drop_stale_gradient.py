@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Optional
 
 import tensorflow as tf
@@ -37,9 +38,15 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     staleness >  bound:  nothing changes but the counters
 
   Each worker, in each step:
-    1. reads global_step before its forward pass reads any variable;
+    1. reads global_step before its forward pass reads any variable, data or
+       random number;
     2. computes the loss and the gradients;
     3. reads global_step again once every gradient is there, and decides.
+
+  A worker's own step is not staleness: what else in the train op writes
+  global_step, such as `global_step.assign(global_step + 1)` beside the update,
+  comes before 1 or after 3. Group it with the update: a write that is fetched
+  beside the train op, and no part of it, cannot be told from another worker's.
 
   The guarantee: at the moment of step 3 the gradient is at most `staleness`
   updates late. Without a lock other workers may apply between the decision and
@@ -48,9 +55,14 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
   global_step is held from the second reading to the end of the update, and the
   bound is exact among the workers that lock. It serialises the updates.
 
-  Of several instances in one graph each decides by itself, and where one has
-  just advanced global_step another counts that as 1: give a bound above 0, or
-  use `tfplugin.estimator.drop_stale_gradients`, which decides once for all.
+  Of several instances in one graph each decides by itself, and does not count
+  the other's step if both updates are in one train op. With `use_locking=True`
+  it does: give a bound above 0, or use
+  `tfplugin.estimator.drop_stale_gradients`, which decides once for all.
+
+  Accumulated gradients, applied in a branch of `tf.cond`, are as late as the
+  step that applies them: 1 is before that step's forward pass. The earlier
+  gradients of the sum are not measured.
 
   Variables created:
     stale_counter: float32, [], global, beside global_step. All workers' drops.
@@ -118,7 +130,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     self._gate = staleness_gate.StalenessGate(
         staleness_ops.check_max_staleness(staleness))
     self._counters = staleness_counters.StalenessCounters(name)
-    self._eager_reading = None
+    self._eager_readings = {}  # One for each thread.
 
   @property
   def accepted(self) -> Optional[tf.Tensor]:
@@ -128,12 +140,12 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     was used. Under a strategy it is the replica's own opinion; the gradients
     are applied if all replicas agree.
     """
-    return self._gate.accepted
+    return self._gate.decision and self._gate.decision.accepted
 
   @property
   def staleness(self) -> Optional[tf.Tensor]:
     """The staleness of the last built update: an `int64` scalar, else None."""
-    return self._gate.staleness
+    return self._gate.decision and self._gate.decision.staleness
 
   @property
   def num_dropped(self) -> tf.Tensor:
@@ -159,7 +171,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     try:
       return super().minimize(loss, *args, **kwargs)
     finally:
-      self._eager_reading = None  # Of this step, and of no later one.
+      # Of this step, and of no later one.
+      self._eager_readings.pop(threading.get_ident(), None)
 
   def compute_gradients(self, loss: types.LossLike, *args,
                         **kwargs) -> types.GradsAndVars:
@@ -171,7 +184,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     if tf.executing_eagerly():
       step = wrapper.minimized_step()
       step = tf1.train.get_global_step() if step is None else step
-      self._eager_reading = (
+      self._eager_readings[threading.get_ident()] = (
           None if step is None else step_reading.read_step(step))
     return super().compute_gradients(loss, *args, **kwargs)
 
@@ -205,11 +218,12 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
              if skip_gradients_aggregation else {})
 
     def apply():
-      self._decide(step, gradients)
+      decision = self._decide(step, gradients)
       return conditional_update.apply_gradients_if(
-          self.accepted, self._optimizer, grads_and_vars, global_step,
+          decision.accepted, self._optimizer, grads_and_vars, global_step,
           name or self.get_name(),
-          prepare=lambda: self._counters.create(step, self.staleness.device),
+          prepare=lambda: self._counters.create(
+              step, decision.staleness.device),
           on_apply=self._counters.count_applied,
           on_skip=self._counters.count_dropped, **extra)
 
@@ -223,15 +237,17 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     self._summarize(step)
     return update
 
-  def _decide(self, step: tf.Variable, gradients: list) -> None:
-    """Sets staleness and accepted."""
-    reading = self._eager_reading if tf.executing_eagerly() else None
+  def _decide(self, step: tf.Variable,
+              gradients: list) -> staleness_gate.Decision:
+    """Decides, in eager execution by the reading of this thread."""
+    reading = self._eager_readings.get(
+        threading.get_ident()) if tf.executing_eagerly() else None
     if reading is None and tf.executing_eagerly():
       raise RuntimeError(
           f'{type(self).__name__}.apply_gradients() found no reading of the '
           'step in eager execution: call `minimize(loss, global_step)`, or '
           'create the global step and call compute_gradients() first.')
-    self._gate.decide(step, gradients, reading)
+    return self._gate.decide(step, gradients, reading)
 
   def _summarize(self, step: tf.Variable) -> None:
     """Adds the summaries to a plain graph."""

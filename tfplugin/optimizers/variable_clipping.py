@@ -9,6 +9,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import update_lock
 from tfplugin.distribute.clipping import clip
@@ -18,8 +19,6 @@ from tfplugin.ops import norm_clipping
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
-
-ROWS = ('touched', 'all')
 
 
 class VariableClippingOptimizer(wrapper.OptimizerWrapper):
@@ -103,7 +102,8 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     Args:
       opt: The v1 optimizer that computes and applies the updates.
       vars_to_clip_dims: The variables to clip, and the dims that one slice
-        extends over: `{embedding: [1]}` clips every row. A dict, or a sequence
+        extends over: `{embedding: [1]}` clips every row, and `[]` each value by
+        itself. A dict, or a sequence
         of (key, dims) pairs, as a variable is no dict key under v2 behaviour.
         A key is a variable, a PartitionedVariable, `variable.ref()`, a regular
         expression that is searched in the variables' names, or a predicate of
@@ -118,15 +118,14 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
     Raises:
       TypeError: An argument, a key or dims of a wrong type.
-      ValueError: `max_norm` not positive or not finite, dims empty, repeated or
-        out of range, or `rows` unknown.
+      ValueError: `max_norm` not positive or not finite, dims repeated or out of
+        range, or `rows` unknown.
     """
     super().__init__(opt, use_locking, name)
     del colocate_clip_ops_with_vars
     self._rules = clip_rules.parse(vars_to_clip_dims)
     self._max_norm = norm_clipping.check_max_norm(max_norm)
-    if rows not in ROWS:
-      raise ValueError(f'`rows` must be one of {ROWS}. Received: {rows!r}')
+    clip_rules.check_rows(rows)
     self._rows = rows
     self._fraction_clipped = None
 
@@ -163,7 +162,11 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     grads_and_vars = list(grads_and_vars)
     dims = clip_rules.resolve(
         self._rules, _candidates([v for _, v in grads_and_vars]))
-    gradients = {v.ref(): g for g, v in grads_and_vars if g is not None}
+    gradients = {}
+    for gradient, variable in grads_and_vars:
+      if gradient is not None:
+        own = _tf_internals.own_variable(variable)
+        gradients.setdefault(own.ref(), []).append(gradient)
     apply_inner = super().apply_gradients
 
     def update_and_clip():
@@ -180,7 +183,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
       return update_and_clip()
     anchor = next(v for g, v in grads_and_vars if g is not None)
     return update_lock.run_locked(
-        anchor, list(gradients.values()), update_and_clip,
+        anchor, [g for g, _ in grads_and_vars], update_and_clip,
         f'{self.get_name()}/mutex')
 
   def _clip(self, update, grads_and_vars, gradients, dims) -> list:
@@ -194,6 +197,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
     updates = []
     for group in clip_rules.group_parts([v for _, v in grads_and_vars], dims):
+      # The ids of rows serve where a slice is in one variable.
       applied = [gradients[v.ref()] for v in group if v.ref() in gradients]
       if applied:
         updates.append(variable_update.VariableUpdate(
@@ -206,10 +210,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
 def _candidates(variables: list) -> list[tf.Variable]:
   """Returns the variables that a rule may name in this context."""
-  known = {v.ref(): v for v in variables}
-  for variable in tf1.trainable_variables():
-    known.setdefault(variable.ref(), variable)
-  return list(known.values())
+  return [*variables, *tf1.trainable_variables()]
 
 
 def _fraction(results: list) -> Optional[tf.Tensor]:

@@ -3,6 +3,7 @@
 """Tests of VariableClippingStrategy over every kind of base strategy."""
 
 import copy
+import sys
 
 import numpy as np
 import pytest
@@ -194,6 +195,106 @@ def test_an_assignment_is_no_update_of_an_optimizer():
   np.testing.assert_allclose(np.linalg.norm(v.numpy()), 1.0, rtol=1e-6)
 
 
+@pytest.mark.parametrize('policy', ['mixed_float16', 'mixed_bfloat16'])
+@pytest.mark.parametrize('base', ['one_device', 'multi_worker'])
+def test_variables_that_keras_casts_are_clipped(base, policy):
+  strategy = VariableClippingStrategy(BASES[base](), {'kernel': 0}, 0.25)
+  x = np.random.randn(8, 4).astype(np.float32)
+  with strategy.scope():
+    layer = tf.keras.layers.Dense(2, dtype=policy)
+    layer.build([None, 4])
+    optimizer = tf.keras.optimizers.SGD(0.5)
+    optimizer.build(layer.trainable_variables)
+
+  def step():
+    with tf.GradientTape() as tape:
+      loss = tf.reduce_sum(tf.cast(layer(x), tf.float32) - 9.0)
+    gradients = tape.gradient(loss, layer.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, layer.trainable_variables))
+
+  strategy.run(tf.function(step))
+  norms = np.linalg.norm(layer.kernel.numpy(), axis=0)
+  np.testing.assert_allclose(norms, 0.25, rtol=1e-6)
+
+
+def test_all_rows_are_clipped_if_asked_for(behavior):
+  def sparse(*args):
+    return model_fn(*args, sparse=True)
+
+  worker = strategy_worker.StrategyWorker(VariableClippingStrategy(
+      BASES['ps'](), {'^tab': 1}, 1.0, rows='all'), sparse)
+  worker.step()
+  # Row 1 was not looked up, and its norm was 10.
+  np.testing.assert_allclose(
+      worker.value('table'), [[0, 1], [.6, .8], [.1, .2]], rtol=1e-6)
+
+
+def test_no_dims_clip_each_value_by_itself(behavior):
+  worker = train(BASES['ps'](), {'^tab': []})
+  # [[2, 3], [6, 8], [.1, .2]] - 1, each value in [-1, 1].
+  np.testing.assert_allclose(
+      worker.value('table'), [[1, 1], [1, 1], [-.9, -.8]], rtol=1e-6)
+
+
+@pytest.mark.parametrize('base', ['ps', 'mirrored', 'one_device', 'drop_stale'])
+def test_a_moving_average_is_its_new_value_and_not_clipped(behavior, base):
+  strategy = VariableClippingStrategy(BASES[base](), {'v': 0}, 1.0)
+  average = tf.train.ExponentialMovingAverage(0.5)
+  # Batch norm and others call it; it has no public name.
+  moving_averages = sys.modules[type(average).__module__]
+  with tf.Graph().as_default(), strategy.scope():
+    tf1.train.get_or_create_global_step()
+    v = tf1.get_variable('v', initializer=[3.0, 4.0])
+    other = tf1.get_variable('other', initializer=[3.0, 4.0])
+
+    def replica():
+      value = moving_averages.assign_moving_average(
+          v, tf.constant([1.0, 2.0]), 0.5, zero_debias=False)
+      with tf.control_dependencies([average.apply([other])]):
+        return tf.identity(value)
+
+    values = strategy.experimental_local_results(
+        strategy.extended.call_for_each_replica(replica))
+    with tf1.Session(config=tf1.ConfigProto(
+        device_count={'CPU': 2}, allow_soft_placement=True)) as session:
+      session.run(tf1.global_variables_initializer())
+      for value in session.run(values):
+        np.testing.assert_array_equal(value, [2.0, 3.0])
+
+
+def test_a_function_of_ones_own_returns_the_clipped_value(behavior):
+  strategy = VariableClippingStrategy(BASES['one_device'](), {'v': 0}, 1.0)
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    v = tf1.get_variable('v', initializer=[3.0, 4.0])
+    value = strategy.extended.update(
+        v, lambda variable: variable.assign_add([0.0, 0.0]))
+    session.run(v.initializer)
+    np.testing.assert_allclose(session.run(value), [.6, .8], rtol=1e-6)
+
+
+@pytest.mark.parametrize('rule, refused', [('outside', True), ('table', False)])
+def test_a_selected_variable_that_is_not_trained_here_is_an_error(
+    behavior, rule, refused):
+  def untrained(features, labels, mode):
+    del features, labels
+    tf1.get_variable('table', initializer=[1.0])
+    tf1.get_variable('outside_table', initializer=[1.0])
+    v = tf1.get_variable('outside', initializer=[3.0, 4.0], trainable=False)
+    loss = tf.reduce_sum(v)
+    train_op = tf1.train.GradientDescentOptimizer(0.0).minimize(
+        loss, tf1.train.get_global_step(), var_list=[v])
+    return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+  # A rule that selects the global step does not mean it.
+  strategy = VariableClippingStrategy(
+      BASES['ps'](), [(rule, 0), ('table|global_step', 0)], 1.0)
+  if refused:
+    with pytest.raises(ValueError, match="`rules` must .*Received: 'outside'"):
+      strategy_worker.StrategyWorker(strategy, untrained)
+  else:
+    strategy_worker.StrategyWorker(strategy, untrained).step()
+
+
 @pytest.mark.parametrize('arguments, error, words', [
     ((None, {'x': 0}, 1.0), TypeError, 'base_strategy'),
     ((tf1.distribute.MirroredStrategy, {'x': 0}, 1.0), TypeError, 'instance'),
@@ -208,6 +309,11 @@ def test_bad_argument_raises(arguments, error, words):
   base = BASES[base]() if isinstance(base, str) else base
   with pytest.raises(error, match=words):
     VariableClippingStrategy(base, rules, max_norm)
+
+
+def test_unknown_rows_raise():
+  with pytest.raises(ValueError, match='`rows` must'):
+    VariableClippingStrategy(BASES['ps'](), {'x': 0}, 1.0, rows='some')
 
 
 def test_clipping_inside_clipping_raises():

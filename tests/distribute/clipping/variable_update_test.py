@@ -23,8 +23,8 @@ def test_update_comes_after_and_learns_the_touched_rows(behavior):
     first = tf.group(tf1.assign_add(a, [1.0]), tf1.assign_add(b, [2.0]))
     sparse = tf.IndexedSlices(tf.ones([1]), tf.constant([0]))
     operations = variable_update.update_after(first, [
-        variable_update.VariableUpdate([a], tf.ones([1]), double),
-        variable_update.VariableUpdate([b], sparse, double)])
+        variable_update.VariableUpdate([a], [tf.ones([1])], double),
+        variable_update.VariableUpdate([b], [sparse], double)])
     with tf1.Session() as session:
       session.run(tf1.global_variables_initializer())
       session.run(operations)
@@ -53,10 +53,24 @@ def test_every_copy_is_updated_with_the_rows_of_all_replicas():
       gradient = tf.IndexedSlices(
           tf.ones([1]), tf.reshape(tf.cast(replica, tf.int32), [1]))
       variable_update.update_after(None, [
-          variable_update.VariableUpdate([v], gradient, mark)])
+          variable_update.VariableUpdate([v], [gradient], mark)])
 
     strategy.run(replica_step)
 
   step()
   for copy in strategy.experimental_local_results(v):
     np.testing.assert_array_equal(copy, [0.0, 0.0, 1.0])
+
+
+def test_rows_of_several_gradients_are_touched_and_a_dense_one_touches_all():
+  sparse = tf.IndexedSlices(tf.ones([1]), tf.constant([0]))
+  seen = []
+
+  def look(variables, ids):
+    del variables
+    seen.append(None if ids is None else ids.numpy().tolist())
+
+  variable_update.update_after(None, [
+      variable_update.VariableUpdate([tf.Variable([1.0])], gradients, look)
+      for gradients in ([sparse, sparse], [sparse, tf.ones([1])])])
+  assert seen == [[0, 0], None]

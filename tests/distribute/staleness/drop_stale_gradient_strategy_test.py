@@ -242,6 +242,59 @@ def test_two_runs_in_a_graph_share_one_decision(behavior):
       assert session.run(tf1.trainable_variables()) == [0.5, 0.5]
 
 
+@pytest.mark.parametrize('when', ['before', 'after', 'beside'])
+def test_a_model_fn_advances_the_step_by_itself(behavior, when):
+  def model_fn(features, labels, mode):
+    del features, labels
+    step = tf1.train.get_global_step()
+    w = tf1.get_variable('w', initializer=1024.0)
+    if when == 'before':
+      advance = step.assign(step + 1)
+    matrix = tf.random.uniform([100, 100])
+    for _ in range(50):  # Longer than any write of the step.
+      matrix = tf.matmul(matrix, matrix) * 0.01
+    loss = w * w + 0.0 * tf.reduce_sum(matrix) * w
+    update = tf1.train.GradientDescentOptimizer(0.25).minimize(loss)
+    if when == 'after':
+      advance = step.assign(step + 1)
+    elif when == 'beside':  # Not by the strategy.
+      advance = tf.raw_ops.AssignAddVariableOp(
+          resource=parameter_server_base.unwrapped(step).handle,
+          value=tf.ones([], tf.int64))
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf.group(update, advance))
+
+  worker = strategy_worker.StrategyWorker(
+      drop_stale_gradient_strategy.DropStaleGradientStrategy(staleness=0),
+      model_fn)
+  worker.step(5)
+  assert [worker.value(name) for name in (
+      'w', 'global_step', 'stale_gradients/num_applied')] == [32.0, 5, 5]
+
+
+def test_each_iteration_of_a_loop_is_a_step(behavior):
+  def model_fn(features, labels, mode):
+    del features, labels
+    w = tf1.get_variable('w', initializer=1024.0)
+
+    def body(i):
+      update = sgd().apply_gradients(
+          [(w.read_value(), w)], tf1.train.get_global_step())
+      with tf.control_dependencies([update]):
+        return i + 1
+
+    loop = tf.while_loop(lambda i: i < 5, body, [0])
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=tf.constant(0.0), train_op=tf.group(loop))
+
+  worker = strategy_worker.StrategyWorker(
+      drop_stale_gradient_strategy.DropStaleGradientStrategy(staleness=0),
+      model_fn)
+  worker.step()
+  assert [worker.value(name) for name in (
+      'w', 'global_step', 'stale_gradients/num_applied')] == [32.0, 5, 5]
+
+
 def test_graph_without_global_step_raises():
   strategy = drop_stale_gradient_strategy.DropStaleGradientStrategy(staleness=1)
   with tf.Graph().as_default(), strategy.scope():

@@ -33,7 +33,7 @@ def test_a_gradient_passes_up_to_the_bound(behavior, late, want):
     step = tf1.train.get_or_create_global_step()
     gate = staleness_gate.StalenessGate(2)
     gate.decide(step, [overtaken_gradient(step, late)])
-    assert run(gate.reading, gate.staleness, gate.accepted) == (0, late, want)
+    assert run(*gate.decision) == (0, late, want)
 
 
 def test_a_given_reading_is_taken(behavior):
@@ -41,7 +41,7 @@ def test_a_given_reading_is_taken(behavior):
     step = tf1.train.get_or_create_global_step()
     gate = staleness_gate.StalenessGate(2)
     gate.decide(step, [tf.constant(1.0)], tf.constant(-3, tf.int64))
-    assert run(gate.staleness, gate.accepted) == (3, False)
+    assert run(*gate.decision[1:]) == (3, False)
 
 
 def test_no_gradient_is_refused():
@@ -61,11 +61,11 @@ def test_each_decision_is_new_but_one_decision_holds_in_its_graph(behavior):
     assert once.accepted_here is None
     for gate in (anew, once):
       gate.decide(step, gradients[:1])
-    first = anew.accepted, once.accepted
+    first = anew.decision.accepted, once.decision.accepted
     for gate in (anew, once):
       gate.decide(step, gradients[1:])
-    assert anew.accepted is not first[0]
-    assert once.accepted is once.accepted_here is first[1]
+    assert anew.decision.accepted is not first[0]
+    assert once.decision.accepted is once.accepted_here is first[1]
   with tf.Graph().as_default():
     assert once.accepted_here is None
 
@@ -79,4 +79,4 @@ def test_later_gradients_of_one_decision_read_after_its_reading(behavior):
       gradient = tf.raw_ops.ReadVariableOp(resource=v.handle, dtype=tf.float32)
       gate.decide(step, [gradient])
       readings += gradient.op.control_inputs
-    assert readings == [gate.reading.op] * 2
+    assert readings == [gate.decision.reading.op] * 2

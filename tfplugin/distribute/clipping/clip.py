@@ -100,7 +100,8 @@ def _clip_all(variable: tf.Variable,
 
 def _scales_in_place(variable: tf.Variable, axes: Sequence[int]) -> bool:
   """Whether rows can be multiplied where they are, without loss of accuracy."""
-  return (0 not in axes and variable.dtype.size >= 4 and
+  return (variable.shape.rank > 0 and 0 not in axes and
+          variable.dtype.size >= 4 and
           not _tf_internals.is_compiled())
 
 

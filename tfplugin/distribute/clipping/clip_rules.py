@@ -3,7 +3,10 @@
 """Rules that choose variables to clip, and the dimensions of their slices.
 
 A rule is a variable, a regular expression over variable names or a predicate of
-a name, with the dimensions that one slice extends over.
+a name, with the dimensions that one slice extends over; none of them clips each
+value by itself.
+
+A variable that Keras casts counts as the variable that it casts.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+
+# The rows that are looked at after a sparse gradient.
+ROWS = ('touched', 'all')
 
 # Keys: see `parse`. Values: an int or a sequence of ints.
 Rules = Union[Mapping[Any, Any], Sequence[tuple[Any, Any]]]
@@ -73,7 +79,7 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
     rules: A mapping or a sequence of pairs. A key is a variable, a
       PartitionedVariable, `variable.ref()`, a regular expression that is
       searched in variable names, or a predicate of a name. A value is a
-      dimension or a sequence of them.
+      dimension or a sequence of them, which may be empty.
 
   Raises:
     TypeError: A key, a value or the whole is of a wrong type.
@@ -91,21 +97,35 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
   return tuple(_rule(key, _int_tuple(dims)) for key, dims in pairs)
 
 
+def check_rows(rows: str) -> None:
+  """Raises unless `rows` is one of `ROWS`.
+
+  Args:
+    rows: The argument of the user.
+
+  Raises:
+    ValueError: It is none of them.
+  """
+  if rows not in ROWS:
+    raise ValueError(f'`rows` must be one of {ROWS}. Received: {rows!r}')
+
+
 def resolve(rules: Sequence[Rule],
             variables: Sequence[tf.Variable]) -> dict[Any, tuple[int, ...]]:
   """Finds the dims of each variable.
 
   Args:
     rules: From `parse`.
-    variables: The candidates.
+    variables: The candidates; one may be there twice.
 
   Returns:
-    A dict from `variable.ref()` to normalised dims.
+    A dict from `own_variable(variable).ref()` to normalised dims.
 
   Raises:
     ValueError: A rule selects nothing, or two rules disagree; dims do not fit.
   """
   resolved = {}
+  variables = unique(variables)
   for rule in rules:
     selected = [v for v in variables if _selects(rule.selector, v)]
     if not selected:
@@ -138,7 +158,7 @@ def group_parts(
   """Groups the variables whose slices have to be clipped together.
 
   Args:
-    variables: In the order of the result.
+    variables: In the order of the result; one may be there twice.
     resolved: From `resolve`; variables without dims are left out.
 
   Returns:
@@ -146,7 +166,7 @@ def group_parts(
     of a variable that is partitioned along one of its dims.
   """
   groups = {}
-  for variable in variables:
+  for variable in unique(variables):
     dims = resolved.get(variable.ref())
     if dims is None:
       continue
@@ -155,6 +175,16 @@ def group_parts(
     key = split[0] if joint else variable.ref()
     groups.setdefault(key, []).append(variable)
   return list(groups.values())
+
+
+def unique(variables: Sequence[tf.Variable]) -> list[tf.Variable]:
+  """Returns the variables themselves, each once.
+
+  Args:
+    variables: Perhaps with repeats, perhaps cast by Keras.
+  """
+  own = map(_tf_internals.own_variable, variables)
+  return list({variable.ref(): variable for variable in own}.values())
 
 
 def name_of(variable: tf.Variable) -> str:
@@ -188,9 +218,6 @@ def _int_tuple(dims) -> tuple[int, ...]:
   except TypeError:
     raise TypeError('The dims in `vars_to_clip_dims` must be integers. '
                     f'Received: {given!r}. Pass e.g. 1.') from None
-  if not dims:
-    raise ValueError('The dims in `vars_to_clip_dims` must not be empty. '
-                     f'Received: {given!r}. Pass e.g. 1.')
   return dims
 
 
@@ -207,7 +234,7 @@ def _rule(key, dims: tuple[int, ...]) -> Rule:
     return Rule(tuple(key), dims)
   if isinstance(key, tf.Variable) or hasattr(key, 'assign'):
     normalize_dims(dims, len(key.shape), name_of(key))
-    return Rule((key,), dims)
+    return Rule((_tf_internals.own_variable(key),), dims)
   if callable(key):
     return Rule(key, dims)
   raise TypeError('A key of `vars_to_clip_dims` must be a variable, its '

@@ -9,6 +9,7 @@ import weakref
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
@@ -40,19 +41,27 @@ class ClippingState:
     """The dims that `variable` is clipped along, or None.
 
     Args:
-      variable: As the optimizer knows it.
+      variable: The variable itself that an optimizer updates.
       rules: From `clip_rules.parse`.
 
     Raises:
-      ValueError: A rule selects nothing, or dims do not fit.
+      ValueError: A rule selects nothing, or a variable that is not among the
+        trained ones; or dims do not fit.
     """
     if variable.ref() not in self._known:
       trained = [reference() for reference in self.trained]
       trained = [v for v in trained if v is not None]
       try:
         self._dims = clip_rules.resolve(rules, trained)
+        selected = clip_rules.resolve(rules, [*trained, variable])
       except ValueError as error:
         raise ValueError(rules_error(error)) from error
+      if len(selected) > len(self._dims):
+        raise ValueError(
+            '`rules` must select variables that the strategy made to be '
+            f'trained. Received: {clip_rules.name_of(variable)!r}, which an '
+            'optimizer updates. Make it inside `strategy.scope()`, with '
+            '`trainable=True`.')
       self._known = {v.ref() for v in trained} | {variable.ref()}
       for group in clip_rules.group_parts(trained, self._dims):
         self._groups.update((v.ref(), group) for v in group)
@@ -87,15 +96,17 @@ class ClippingExtended(met_updates.MetUpdates):
   that it runs wherever the strategy runs the update.
   """
 
-  def set_clipping(self, rules, max_norm: float) -> None:
+  def set_clipping(self, rules, max_norm: float, rows: str) -> None:
     """Sets the rules and the bound.
 
     Args:
       rules: From `clip_rules.parse`.
       max_norm: The bound.
+      rows: One of `clip_rules.ROWS`.
     """
     self._clip_rules = rules
     self._clip_norm = max_norm
+    self._clip_all_rows = rows == 'all'
     self._clip_states = per_graph.PerGraph()
     self._clip_eager = ClippingState()
 
@@ -114,18 +125,25 @@ class ClippingExtended(met_updates.MetUpdates):
         if part.trainable)
     return variable
 
+  def _call_for_each_replica(self, fn, args, kwargs):
+    if not (tf.executing_eagerly() or
+            _tf_internals.python_function_of(fn) is not fn):
+      fn = branching.with_merges_in_branches(self._container_strategy(), fn)
+    return super()._call_for_each_replica(fn, args, kwargs)
+
   def _update(self, var, fn, args, kwargs, group):
     update = super()._update
     state = self._clip_state()
     if _tf_internals.is_variable_assignment(fn):
       return update(var, fn, args, kwargs, group)
-    axes = state.dims_of(var, self._clip_rules)
+    own = _tf_internals.own_variable(var)
+    axes = state.dims_of(own, self._clip_rules)
     if axes is None:
       return update(var, fn, args, kwargs, group)
 
     def update_and_clip(component, *args, **kwargs):
       result = fn(component, *args, **kwargs)
-      return self._clip(state, var, component, axes, args, result)
+      return self._clip(state, own, component, axes, args, result)
 
     return update(var, update_and_clip, args, kwargs, group)
 
@@ -146,11 +164,15 @@ class ClippingExtended(met_updates.MetUpdates):
     if updated is None:
       return result
     components, results = updated
-    ids = next((a.indices for a in args if isinstance(a, tf.IndexedSlices)),
-               None)
+    ids = None if self._clip_all_rows else next(
+        (a.indices for a in args if isinstance(a, tf.IndexedSlices)), None)
     done = [r for r in tf.nest.flatten(list(results)) if r is not None]
     with tf.control_dependencies(done), self.audit_here().passing(components):
-      return clip.clip(components, axes, self._clip_norm, ids).operation
+      clipped = clip.clip(components, axes, self._clip_norm, ids).operation
+    if not isinstance(result, (tf.Variable, tf.Tensor)):
+      return clipped
+    with tf.control_dependencies([] if clipped is None else [clipped]):
+      return component.read_value()
 
 
 class MirroredClippingExtended(ClippingExtended,

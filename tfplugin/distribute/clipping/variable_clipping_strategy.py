@@ -22,7 +22,8 @@ class VariableClippingStrategy(refusals.OneStrategy):
   it are not touched. The gradients are left alone. On a sparse gradient only
   the rows that it names are clipped, unless dims contain dimension 0; rows that
   an optimizer moves without a gradient, as Adam does, are clipped when the next
-  gradient names them.
+  gradient names them, or at once with `rows='all'`. Assignments, such as those
+  of moving averages, are not clipped.
 
   The result is an instance of the class of `base_strategy`, too, and is used in
   its place: in an Estimator's `RunConfig`, with `strategy.scope()`,
@@ -40,15 +41,17 @@ class VariableClippingStrategy(refusals.OneStrategy):
   Args:
     base_strategy: Any `tf.distribute.Strategy`, v1 or v2.
     rules: A mapping from variables to the dims that a slice extends over, an
-      integer or integers. A key is a regular expression, searched in the
-      variable's name, or a predicate of the name.
+      integer or integers; `[]` clips each value by itself. A key is a regular
+      expression, searched in the variable's name, or a predicate of the name.
     max_norm: The bound, greater than 0.
+    rows: `'touched'` or `'all'`: the rows to look at after a sparse gradient.
 
   Raises:
     TypeError: An argument has the wrong type.
     ValueError: `max_norm` is not positive, `rules` is empty, or
-      `base_strategy` clips already. In the first training step, also: a rule
-      selects no trainable variable, or dims do not fit a variable.
+      `base_strategy` clips already; `rows` is unknown. In the first training
+      step, also: a rule selects no trainable variable, or one that is updated
+      and was made elsewhere; or dims do not fit a variable.
 
   Example:
   >>> strategy = tfplugin.distribute.VariableClippingStrategy(
@@ -65,12 +68,14 @@ class VariableClippingStrategy(refusals.OneStrategy):
   Differences from tf.contrib: contrib had the optimizer only.
   """
 
-  def __new__(cls, base_strategy=None, rules=None, max_norm=None):
+  def __new__(cls, base_strategy=None, rules=None, max_norm=None, *,
+              rows='touched'):
     """Returns the strategy; without arguments, a blank one to be copied to."""
     if cls is not VariableClippingStrategy:
       return object.__new__(cls)
     _check_base(base_strategy)
     bound = norm_clipping.check_max_norm(max_norm)
+    clip_rules.check_rows(rows)
     try:
       parsed = clip_rules.parse(rules)
     except (TypeError, ValueError) as error:
@@ -80,12 +85,13 @@ class VariableClippingStrategy(refusals.OneStrategy):
     strategy = _tf_internals.strategy_with_mixins(
         base_strategy, cls, clipping_extended.MirroredClippingExtended
         if mirrors else clipping_extended.ClippingExtended)
-    strategy.extended.set_clipping(parsed, bound)
+    strategy.extended.set_clipping(parsed, bound, rows)
     return strategy
 
   def __init__(self, base_strategy: tf.distribute.Strategy,
-               rules: clip_rules.Rules, max_norm: float):
-    del base_strategy, rules, max_norm  # All done in __new__.
+               rules: clip_rules.Rules, max_norm: float, *,
+               rows: str = 'touched'):
+    del base_strategy, rules, max_norm, rows  # All done in __new__.
 
   @property
   def described_as(self) -> str:

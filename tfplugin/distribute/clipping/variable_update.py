@@ -25,13 +25,13 @@ class VariableUpdate(NamedTuple):
 
   Attributes:
     variables: Mostly one; several for the parts of a partitioned variable.
-    gradient: The gradient that has just been applied to the first.
+    gradients: What has just been applied to the first, mostly one gradient.
     update_fn: Gets the variables and the ids of the rows that were touched
       (None: all of them, or unknown); returns an op.
   """
 
   variables: Sequence[tf.Variable]
-  gradient: types.Gradient
+  gradients: Sequence[types.Gradient]
   update_fn: Callable[[Sequence[tf.Variable], Optional[tf.Tensor]], Any]
 
 
@@ -52,15 +52,18 @@ def update_after(first, updates: Sequence[VariableUpdate]) -> list:
       return _update_copies(strategy, first, updates, gradients)
 
     return tf.distribute.get_replica_context().merge_call(
-        merged, args=(first, tuple(u.gradient for u in updates)))
+        merged, args=(first, tuple(tuple(u.gradients) for u in updates)))
   with tf.control_dependencies([] if first is None else [first]):
-    return [u.update_fn(u.variables, _touched_ids(u.gradient))
+    return [u.update_fn(u.variables, _touched_ids(u.gradients))
             for u in updates]
 
 
-def _touched_ids(gradient: types.Gradient) -> Optional[tf.Tensor]:
-  """Returns the row ids of a sparse gradient; None for a dense one."""
-  return gradient.indices if isinstance(gradient, tf.IndexedSlices) else None
+def _touched_ids(gradients: Sequence[types.Gradient]) -> Optional[tf.Tensor]:
+  """Returns the row ids of sparse gradients; None if one of them is dense."""
+  ids = [g.indices for g in gradients if isinstance(g, tf.IndexedSlices)]
+  if len(ids) < len(gradients):
+    return None
+  return ids[0] if len(ids) == 1 else tf.concat(ids, 0)
 
 
 def _update_copies(strategy, first, updates, gradients) -> list:
@@ -69,8 +72,8 @@ def _update_copies(strategy, first, updates, gradients) -> list:
            if op is not None]
   results = []
   with tf.control_dependencies(first):
-    for update, gradient in zip(updates, gradients):
-      ids = _ids_of_replicas(strategy, gradient)
+    for update, applied in zip(updates, gradients):
+      ids = _ids_of_replicas(strategy, applied)
 
       def run(*variables, update_fn=update.update_fn, ids=ids):
         return update_fn(variables, ids)
@@ -81,11 +84,10 @@ def _update_copies(strategy, first, updates, gradients) -> list:
   return results
 
 
-def _ids_of_replicas(strategy, gradient) -> Optional[tf.Tensor]:
+def _ids_of_replicas(strategy, gradients) -> Optional[tf.Tensor]:
   """Returns the rows that any replica touched; None where that is not known."""
-  gradients = strategy.experimental_local_results(gradient)
-  if len(gradients) < strategy.num_replicas_in_sync:
+  of_replicas = [strategy.experimental_local_results(g) for g in gradients]
+  if any(len(g) < strategy.num_replicas_in_sync for g in of_replicas):
     # The other workers' ids are not here: all rows have to be looked at.
     return None
-  ids = [_touched_ids(gradient) for gradient in gradients]
-  return None if any(i is None for i in ids) else tf.concat(ids, 0)
+  return _touched_ids([g for of_one in of_replicas for g in of_one])

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute import branching
 from tfplugin.distribute import conditional_update
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
@@ -25,6 +26,16 @@ from tfplugin.ops import staleness as staleness_ops
 tf1 = tf.compat.v1
 
 
+class _Counters:
+  """How many steps of this worker were applied, and how many dropped."""
+
+  def __init__(self):
+    self.num_applied = worker_counter.WorkerCounter(
+        'stale_gradients/num_applied')
+    self.num_dropped = worker_counter.WorkerCounter(
+        'stale_gradients/num_dropped')
+
+
 @dataclasses.dataclass
 class _Gates:
   """The gates of one graph.
@@ -32,11 +43,17 @@ class _Gates:
   Attributes:
     by_replica: The gate of each replica, for all of its optimizers.
     is_passing: Whether an optimizer is being applied behind a gate.
+    counters: None before the first update.
   """
 
   by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
       default_factory=dict)
   is_passing: bool = False
+  counters: Optional[_Counters] = None
+
+  def count(self) -> None:
+    """Makes the counters of the graph."""
+    self.counters = self.counters or _Counters()
 
   @contextlib.contextmanager
   def passing(self) -> Iterator[None]:
@@ -95,7 +112,9 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
           lambda optimizer: _Gated(optimizer, gate, gates), _Gated).active():
         return fn(*args, **kwargs)
 
-    return super()._call_for_each_replica(gated, args, kwargs)
+    return super()._call_for_each_replica(
+        branching.with_merges_in_branches(self._container_strategy(), gated),
+        args, kwargs)
 
   def _update(self, var, fn, args, kwargs, group):
     parameter_server_base.refuse_keras_update(
@@ -128,22 +147,14 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
           staleness_gate.AUDITED)
 
   def _finish_step(self, spec):
-    with self._on_worker():
-      accepted = self._gates().accepted()
-      if accepted is None:
-        return spec
-      applied = tf.cast(accepted, tf.int64)
-    num_applied = worker_counter.WorkerCounter('stale_gradients/num_applied')
-    num_dropped = worker_counter.WorkerCounter('stale_gradients/num_dropped')
-    with tf1.control_dependencies(self._ops_of_all_replicas(spec.train_op)):
-      counted = tf.group(
-          num_applied.variable.assign_add(applied, read_value=False),
-          num_dropped.variable.assign_add(1 - applied, read_value=False))
-    tf1.summary.scalar(
-        'stale_gradients/dropped_fraction',
-        staleness_ops.dropped_fraction(num_dropped.value(),
-                                       num_applied.value()))
-    return parameter_server_base.with_fields(spec, train_op=counted)
+    counters = self._gates().counters
+    if counters is not None:
+      with self._on_worker():
+        tf1.summary.scalar(
+            'stale_gradients/dropped_fraction',
+            staleness_ops.dropped_fraction(counters.num_dropped.value(),
+                                           counters.num_applied.value()))
+    return spec
 
 
 class _Gated:
@@ -167,10 +178,16 @@ class _Gated:
           'this graph has no global step. Call '
           '`tf.compat.v1.train.get_or_create_global_step()` in the scope of '
           'the strategy before the model is built.')
-    self._gate.decide(step, [g for g, _ in grads_and_vars if g is not None])
+    if self._gate.accepted_here is None:  # One count for each decision.
+      kwargs.update(
+          prepare=self._gates.count,
+          on_apply=lambda: [self._gates.counters.num_applied.increment()],
+          on_skip=lambda: [self._gates.counters.num_dropped.increment()])
+    decision = self._gate.decide(
+        step, [g for g, _ in grads_and_vars if g is not None])
     with self._gates.passing():
       return conditional_update.apply_gradients_if(
-          self._gate.accepted, self._optimizer, grads_and_vars, global_step,
+          decision.accepted, self._optimizer, grads_and_vars, global_step,
           name, **kwargs)
 
 

@@ -26,7 +26,9 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
   variables, not its slots, not global_step. The step is read before the first
   variable is, and one decision holds for all variables and all optimizers of
   the step. The model's own assignments, such as batch norm's moving averages,
-  happen in a dropped step, too; only global_step does not advance in it.
+  happen in a dropped step, too; only global_step does not advance in it. The
+  worker's own advance of global_step is not staleness. Gradients that were
+  accumulated are as late as the step that applies them.
 
   Every worker counts its steps in the local int64 variables
   `stale_gradients/num_applied` and `stale_gradients/num_dropped`; the chief

@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute.staleness import step_order
 from tfplugin.distribute.staleness import step_reading
 from tfplugin.ops import staleness as staleness_ops
 
@@ -19,14 +22,25 @@ tf1 = tf.compat.v1
 AUDITED = 'drops updates that are stale'
 
 
+class Decision(NamedTuple):
+  """Whether the gradients of one step are applied.
+
+  Attributes:
+    reading: The global step when the step began.
+    staleness: The staleness of the gradients, an `int64` scalar.
+    accepted: Whether the gradients are applied, a bool scalar.
+  """
+
+  reading: tf.Tensor
+  staleness: tf.Tensor
+  accepted: tf.Tensor
+
+
 class StalenessGate:
   """Decides whether gradients are applied, anew for each `decide`.
 
   Attributes:
-    reading: The global step when the step began; None before a decision, as the
-      others.
-    staleness: The staleness of the gradients, an `int64` scalar.
-    accepted: Whether the gradients are applied, a bool scalar.
+    decision: The last one; None before it.
   """
 
   def __init__(self, max_staleness: int):
@@ -36,19 +50,18 @@ class StalenessGate:
       max_staleness: The largest staleness that is still applied.
     """
     self._max_staleness = max_staleness
-    self.reading = None
-    self.staleness = None
-    self.accepted = None
+    self.decision: Optional[Decision] = None
 
   def decide(self, step: tf.Variable, gradients: Sequence[types.Gradient],
-             reading: Optional[tf.Tensor] = None) -> None:
-    """Sets the attributes.
+             reading: Optional[tf.Tensor] = None) -> Decision:
+    """Returns a decision, and keeps it.
 
     Args:
       step: The variable that staleness is counted in.
       gradients: The gradients of one step, not None.
       reading: The step when the training step began; None puts the reading
-        before the model's first read of a variable, in a graph.
+        before the model's work, in a graph, and keeps this worker's own writes
+        of the step from being counted.
 
     Raises:
       ValueError: There is no gradient.
@@ -56,12 +69,18 @@ class StalenessGate:
     if not gradients:
       raise ValueError('`grads_and_vars` must hold a gradient. No gradients '
                        'provided for any variable. Received: none')
-    if reading is None:
+    orders = reading is None
+    if orders:
       reading = step_reading.read_step_before_forward(step, gradients)
-    self.reading = reading
-    self.staleness = staleness_ops.staleness_of(
-        reading, step_reading.read_step_after(step, gradients))
-    self.accepted = staleness_ops.is_fresh(self.staleness, self._max_staleness)
+    second = step_reading.read_step_after(step, gradients)
+    if orders:
+      step_order.keep_own_writes_out(reading, second)
+    staleness = staleness_ops.staleness_of(reading, second)
+    # Another thread may replace the one that is kept.
+    decision = Decision(reading, staleness, staleness_ops.is_fresh(
+        staleness, self._max_staleness))
+    self.decision = decision
+    return decision
 
 
 class OneDecision(StalenessGate):
@@ -71,17 +90,20 @@ class OneDecision(StalenessGate):
   """
 
   def decide(self, step: tf.Variable, gradients: Sequence[types.Gradient],
-             reading: Optional[tf.Tensor] = None) -> None:
+             reading: Optional[tf.Tensor] = None) -> Decision:
     """See the base class."""
     if self.accepted_here is None:
-      super().decide(step, gradients, reading)
-    else:
-      step_reading.order_before_forward(self.reading, gradients)
+      return super().decide(step, gradients, reading)
+    step_reading.order_before_forward(self.decision.reading, gradients)
+    return self.decision
 
   @property
   def accepted_here(self) -> Optional[tf.Tensor]:
-    """The decision of the current graph, or None before it."""
-    if (self.accepted is None or
-        self.accepted.graph is not tf1.get_default_graph()):
+    """The decision that ops made here can go by, or None before it.
+
+    A decision in a branch of `tf.cond` holds in that branch.
+    """
+    if self.decision is None or not _tf_internals.is_usable_here(
+        self.decision.accepted):
       return None
-    return self.accepted
+    return self.decision.accepted

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute.staleness import step_order
 
 
 def read_step(global_step: tf.Variable) -> tf.Tensor:
@@ -42,11 +43,13 @@ def read_step(global_step: tf.Variable) -> tf.Tensor:
 def read_step_before_forward(
     global_step: tf.Variable,
     gradients: Sequence[types.Gradient]) -> tf.Tensor:
-  """Returns the step as it was before the model read its first variable.
+  """Returns the step as it was before the model began its work.
 
-  In a graph, every read of a variable that the gradients need is made to wait
-  for the reading. The reading itself waits for nothing, so that gradients that
-  were made under control dependencies do not close a cycle.
+  In a graph, all work that the gradients need is made to wait for the reading,
+  as `step_order` tells. The reading itself waits for no work, so that gradients
+  that were made under control dependencies do not close a cycle. It is made
+  outside the branches of `tf.cond`: of accumulated gradients, the model that
+  added the last ones is outside.
 
   Args:
     global_step: An integer scalar variable.
@@ -55,8 +58,7 @@ def read_step_before_forward(
   Returns:
     A scalar of the step's dtype.
   """
-  tensors = tensors_of(gradients)
-  with tensors[0].graph.as_default(), tf.control_dependencies(None):
+  with _tf_internals.outside_branches():
     reading = read_step(global_step)
   order_before_forward(reading, gradients)
   return reading
@@ -64,14 +66,13 @@ def read_step_before_forward(
 
 def order_before_forward(reading: tf.Tensor,
                          gradients: Sequence[types.Gradient]) -> None:
-  """Makes the reads of variables that `gradients` need wait for a reading.
+  """Makes the work that `gradients` need wait for a reading.
 
   Args:
     reading: The result of `read_step_before_forward` for other gradients.
     gradients: Further gradients of the same step.
   """
-  _tf_internals.order_before_variable_reads(
-      reading.op, tensors_of(gradients), exclude=[_source(reading)])
+  step_order.order_after(reading, [t.op for t in tensors_of(gradients)])
 
 
 def read_step_after(global_step: tf.Variable,
@@ -98,10 +99,3 @@ def tensors_of(gradients: Sequence[types.Gradient]) -> list[tf.Tensor]:
       tensors.append(tf.convert_to_tensor(gradient))
   return tensors
 
-
-def _source(reading: tf.Tensor) -> tf.Operation:
-  """Returns the op of the variable that `reading` reads."""
-  op = reading.op
-  while op.inputs:
-    op = op.inputs[0].op
-  return op

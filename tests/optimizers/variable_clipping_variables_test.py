@@ -1,0 +1,81 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of clipping: variables given twice or cast, and dims of any number."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.optimizers import variable_clipping
+
+tf1 = tf.compat.v1
+
+Optimizer = variable_clipping.VariableClippingOptimizer
+
+
+def _sgd():
+  return tf1.train.GradientDescentOptimizer(1.0)
+
+
+def _run(train_op, fetches):
+  with tf1.Session() as session:
+    session.run(tf1.global_variables_initializer())
+    session.run(train_op)
+    return session.run(fetches)
+
+
+@pytest.mark.parametrize('in_grads_and_vars', [False, True])
+def test_a_variable_that_is_given_twice_is_clipped_once(
+    behavior, in_grads_and_vars):
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=[[3.0, 4.0], [0.3, 0.4]])
+    optimizer = Optimizer(_sgd(), {'w': [0, 1]}, 1.0)
+    if in_grads_and_vars:
+      train_op = optimizer.apply_gradients([(tf.zeros([2, 2]), w)] * 2)
+    else:
+      train_op = optimizer.minimize(0.0 * tf.reduce_sum(w), var_list=[w, w])
+    got = _run(train_op, w)
+  # Both copies of one tensor as one slice: .707.
+  np.testing.assert_allclose(np.linalg.norm(got), 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize('second, clipped', [
+    (2, [1.0, 9.0, 1.0]), (None, [1.0, 1.0, 1.0])])
+def test_the_rows_of_all_gradients_of_a_variable_are_clipped(second, clipped):
+  table = tf.Variable([[9.0], [9.0], [9.0]])
+  first, second = (tf.zeros([3, 1]) if row is None else tf.IndexedSlices(
+      tf.zeros([1, 1]), tf.constant([row])) for row in (0, second))
+  Optimizer(_sgd(), [(table, 1)], 1.0).apply_gradients(
+      [(first, table), (second, table)])
+  np.testing.assert_allclose(table[:, 0], clipped, rtol=1e-6)
+
+
+@pytest.mark.parametrize('sparse', [False, True])
+def test_no_dims_clip_each_value_by_itself(behavior, sparse):
+  # As tf.contrib did: a GAN's weights between -.5 and .5, scalars included.
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=[[3.0, -0.2], [-4.0, 0.5]])
+    scalar = tf1.get_variable('scalar', initializer=-7.0)
+    gradient = (tf.IndexedSlices(tf.zeros([1, 2]), [1]) if sparse
+                else tf.zeros([2, 2]))
+    optimizer = Optimizer(_sgd(), [(w, []), (scalar, ())], 0.5)
+    got = _run(optimizer.apply_gradients([(gradient, w), (0.0, scalar)]),
+               [w, scalar])
+  np.testing.assert_allclose(
+      got[0], [[3.0 if sparse else 0.5, -0.2], [-0.5, 0.5]], rtol=1e-6)
+  np.testing.assert_allclose(got[1], -0.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize('key', ['kernel', None])
+def test_a_variable_that_keras_casts_is_clipped(behavior, key):
+  with tf.Graph().as_default():
+    layer = tf.keras.layers.Dense(1, dtype='mixed_bfloat16', use_bias=False,
+                                  kernel_initializer='ones')
+    loss = 0.0 * tf.reduce_sum(layer(tf.ones([2, 4])))
+    kernel = layer.kernel
+    rules = [(kernel if key is None else key, [0])]
+    train_op = Optimizer(_sgd(), rules, 0.25).minimize(
+        loss, var_list=[kernel])
+    got = _run(train_op, tf1.trainable_variables()[0].read_value())
+  assert got.dtype == np.float32
+  np.testing.assert_allclose(np.linalg.norm(got), 0.25, rtol=1e-6)

@@ -1,0 +1,242 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What in a graph comes before a reading of the step, and what after.
+
+  own writes first -> reading -> the model's work -> decision -> own writes
+
+A worker's own write of the step, such as `global_step.assign(step + 1)` beside
+an update, is not staleness. Nothing orders it: it is kept out of the time
+between the reading at the step's begin and the decision, by control edges
+between ops that are built already, or are built later.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Container
+from collections.abc import Iterable
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+
+_Operations = set[tf.Operation]
+
+
+def order_after(reading: tf.Tensor, targets: Iterable[tf.Operation]) -> None:
+  """Makes all work that `targets` need wait for a reading of the step.
+
+  Work begins where a variable is read, and where data or random numbers are
+  drawn. Those of `targets` that need none wait themselves. A write of the step
+  that all of it waits for comes before the reading instead.
+
+  Args:
+    reading: The output of an op that needs nothing but the step.
+    targets: Operations; those of other graphs are left alone.
+  """
+  step = step_of(reading)
+  targets = {op for op in targets if op.graph is reading.graph}
+  needed = _upstream(targets, reading.op)
+  ahead = _upstream([reading.op], reading.op)
+  writes = {op for op in needed - ahead
+            if _tf_internals.writes_variable(op, step)}
+  if writes:
+    writes = _outside_branches(reading, needed, writes)
+    first = _writes_before_work(reading, targets, writes)
+    _tf_internals.add_control_inputs(reading.op, list(first))
+    ahead |= _upstream(first, reading.op)
+  able = {op for op in needed - ahead
+          if _tf_internals.can_precede(reading.op, op)}
+  work = {op for op in able if _begins_work(op, step)}
+  for op in work | (targets & able - _downstream(work, needed, reading.op)):
+    _tf_internals.add_control_inputs(op, [reading.op])
+
+
+def keep_own_writes_out(reading: tf.Tensor, second: tf.Tensor) -> None:
+  """Makes writes of the step wait for its second reading, if they run with it.
+
+  Those are the writes that an op needs which needs the second reading, too,
+  such as the group of update and write. They may be built at any time.
+
+  Args:
+    reading: The reading at the begin of the step.
+    second: The reading for the decision; perhaps in a branch.
+  """
+  _watch_for_writes(second, second.op, second.op)
+  outside = _tf_internals.branch_of(reading.op)
+  if _tf_internals.branch_of(second.op) == outside:
+    return
+
+  # An op in a branch does not run in each step: outside of it, writes wait for
+  # the branch as a whole.
+  if reading.graph is second.graph:
+    _watch_for_writes(reading, second.op, None)
+    return
+
+  def call(op):
+    """Is told of the op that calls the branch, and then of its results."""
+    if called:
+      return True
+    called.append(op)
+    order_after(reading, called)
+    return False
+
+  called = []
+  _watch_for_writes(reading, reading.op, None, is_barrier=call)
+
+
+def step_of(reading: tf.Tensor) -> tf.Operation:
+  """Returns the op of the variable that `reading` reads.
+
+  Args:
+    reading: The step, as a variable holds it.
+  """
+  op = reading.op
+  while op.inputs:
+    op = op.inputs[0].op
+  return op
+
+
+def _outside_branches(reading: tf.Tensor, needed: _Operations,
+                      writes: _Operations) -> _Operations:
+  """Returns `writes`, and for one in a branch what leaves the branch after it.
+
+  Args:
+    reading: It is outside the branches.
+    needed: Operations; the result is among them.
+    writes: Some of them.
+  """
+  inside = {op for op in needed
+            if not _tf_internals.can_precede(op, reading.op)}
+  exits = {op for op in needed - inside
+           if not inside.isdisjoint(_sources(op)) and
+           not _upstream([op], reading.op).isdisjoint(writes & inside)}
+  return writes - inside | exits
+
+
+def _writes_before_work(reading: tf.Tensor, targets: _Operations,
+                        writes: _Operations) -> _Operations:
+  """Returns those of `writes` that no work of `targets` comes before."""
+  # A function that computes a gradient, and counts, is work.
+  writes = writes - _upstream(targets, reading.op, by_data=True)
+  needed = _upstream(targets, reading.op, until=writes) - writes
+  step = step_of(reading)
+  work = {op for op in needed if op in targets or _begins_work(op, step)}
+  # Another optimizer's update, by the same reading, cannot come before it.
+  work.add(reading.op)
+  return {op for op in writes
+          if _upstream([op], reading.op).isdisjoint(work)}
+
+
+def _begins_work(op: tf.Operation, step: tf.Operation) -> bool:
+  """Whether `op` begins work; reading the step alone is none."""
+  origins = [_tf_internals.origin_of(tensor) for tensor in op.inputs]
+  if step in origins and not any(
+      _tf_internals.is_variable(o) for o in origins if o is not step):
+    return False
+  return _tf_internals.begins_work(op)
+
+
+def _watch_for_writes(
+    reading: tf.Tensor, source: tf.Operation, barrier: Optional[tf.Operation],
+    is_barrier: Callable[[tf.Operation], bool] = lambda op: True) -> None:
+  """Orders the writes that run with `source` behind `barrier`.
+
+  Args:
+    reading: Of the step, in the graph to watch.
+    source: Those that wait for it have to do with the step.
+    barrier: None takes one of those, outside the branch of `source`.
+    is_barrier: Whether to take it.
+  """
+  step = step_of(reading)
+  outside = _tf_internals.branch_of(reading.op)
+  after, seen = {source}, set()
+
+  def watch(op):
+    nonlocal barrier
+    sources = _sources(op)
+    if after.isdisjoint(sources):
+      return
+    after.add(op)
+    if barrier is None and (
+        _tf_internals.branch_of(op) == outside and is_barrier(op)):
+      barrier = op
+    if barrier is None:
+      return
+    found = _upstream(
+        sources - after, barrier, until=seen | after) - seen - after
+    seen.update(found)
+    for other in found:
+      if _tf_internals.writes_variable(other, step):
+        _order(barrier, other)
+
+  _tf_internals.watch_new_ops(source.graph, watch)
+
+
+def _order(barrier: tf.Operation, write: tf.Operation) -> None:
+  """Makes `write` wait for `barrier`, unless that waits for it."""
+  needed = _upstream([barrier], barrier)
+  if write in needed or not _tf_internals.can_precede(barrier, write):
+    return
+  if _waits_for_lock(needed) and _waits_for_lock(
+      _upstream([write], barrier)):
+    return  # Whoever holds the lock would wait for whoever waits for it.
+  _tf_internals.add_control_inputs(write, [barrier])
+
+
+def _waits_for_lock(operations: _Operations) -> bool:
+  return any(map(_tf_internals.takes_lock, operations))
+
+
+def _sources(op: tf.Operation, by_data: bool = False) -> _Operations:
+  """Returns the ops that `op` waits for directly."""
+  sources = {tensor.op for tensor in op.inputs}
+  return sources if by_data else sources.union(op.control_inputs)
+
+
+def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
+              by_data: bool = False,
+              until: Container[tf.Operation] = ()) -> _Operations:
+  """Returns `operations` and all that runs before them.
+
+  Args:
+    operations: Operations of one graph.
+    at: Where this is in a loop of control flow v1, earlier iterations of that
+      loop are left out.
+    by_data: Whether to leave out what is waited for and not used.
+    until: Ops whose own sources are left out.
+  """
+  found = set(operations)
+  pending = list(found)
+  while pending:
+    op = pending.pop()
+    if op not in until and not _tf_internals.repeats_loop_of(op, at):
+      new = _sources(op, by_data) - found
+      found |= new
+      pending.extend(new)
+  return found
+
+
+def _downstream(operations: _Operations, among: _Operations,
+                at: tf.Operation) -> _Operations:
+  """Returns `operations` and those of `among` that wait for one of them.
+
+  Args:
+    operations: Some of `among`.
+    among: What `_upstream` returned.
+    at: As for `_upstream`.
+  """
+  users = collections.defaultdict(list)
+  for op in among:
+    if not _tf_internals.repeats_loop_of(op, at):
+      for source in _sources(op):
+        users[source].append(op)
+  found = set(operations)
+  pending = list(found)
+  while pending:
+    new = set(users[pending.pop()]) - found
+    found |= new
+    pending.extend(new)
+  return found
