@@ -9,6 +9,8 @@ package alone.
 
 from __future__ import annotations
 
+from tfplugin._tf_internals.branches import outside_of_functions
+from tfplugin._tf_internals.branches import Place
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_or_loop
 from tfplugin._tf_internals.graphs import colocate_with
@@ -26,6 +28,7 @@ from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
 from tfplugin._tf_internals.op_types import identity_gradient
 from tfplugin._tf_internals.op_types import is_mean_tensor
+from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import mean_loss_denominator
@@ -51,6 +54,7 @@ from tfplugin._tf_internals.strategies import call_for_each_replica
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
 from tfplugin._tf_internals.strategies import copy_of_replica_context
 from tfplugin._tf_internals.strategies import index_in_cluster
+from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
 from tfplugin._tf_internals.strategies import is_variable_assignment
@@ -59,6 +63,7 @@ from tfplugin._tf_internals.strategies import MirroredExtended
 from tfplugin._tf_internals.strategies import MirroredReplicaContext
 from tfplugin._tf_internals.strategies import MirroredVariable
 from tfplugin._tf_internals.strategies import ParameterServerStrategyExtended
+from tfplugin._tf_internals.strategies import per_replica
 from tfplugin._tf_internals.strategies import python_function_of
 from tfplugin._tf_internals.strategies import regroup
 from tfplugin._tf_internals.strategies import select_replica
@@ -85,6 +90,7 @@ __all__ = (
     'MirroredReplicaContext',
     'MirroredVariable',
     'ParameterServerStrategyExtended',
+    'Place',
     'ResourceVariable',
     'SyncOnReadVariable',
     'VARIABLE_STORE_KEY',
@@ -106,6 +112,7 @@ __all__ = (
     'identity_gradient',
     'implements_updates',
     'index_in_cluster',
+    'index_of_copy',
     'initialize_from',
     'initialize_like',
     'is_compiled',
@@ -114,6 +121,7 @@ __all__ = (
     'is_keras_inference',
     'is_loss_scaled',
     'is_mean_tensor',
+    'is_same_computation',
     'is_tpu_sum',
     'is_variable',
     'is_variable_assignment',
@@ -126,7 +134,9 @@ __all__ = (
     'number_of_tpu_shards',
     'optimizer_of_update',
     'order_before_variable_reads',
+    'outside_of_functions',
     'parts_of',
+    'per_replica',
     'private_train_ops',
     'private_variables',
     'python_function_of',

@@ -71,6 +71,45 @@ def reads_variable(op: tf.Operation) -> bool:
   return op.type in _READS
 
 
+def is_same_computation(a: tf.Operation, b: tf.Operation) -> bool:
+  """Whether two ops compute the same from the same inputs.
+
+  Random numbers and what is fed never do; neither do calls of functions, whose
+  names differ.
+
+  Args:
+    a: An operation of a graph.
+    b: Another one, perhaps of another graph.
+  """
+  if a.type != b.type or len(a.inputs) != len(b.inputs):
+    return False
+  if a.op_def.is_stateful and not reads_variable(a):
+    return False
+  if a.type.startswith('Placeholder') or not a.inputs and a.type != 'Const':
+    return False
+  return _attributes(a) == _attributes(b)
+
+
+def _attributes(op: tf.Operation) -> dict[str, bytes]:
+  """Returns what `op` was made with, but for notes such as known shapes."""
+  return {key: value.SerializeToString(deterministic=True)
+          for key, value in op.node_def.attr.items()
+          if not key.startswith('_')}
+
+
+def branches_of(op: tf.Operation) -> list[str]:
+  """Returns the names of the graphs of an op's branches, of control flow v2.
+
+  Args:
+    op: An operation of a graph; input 0 of one with branches chooses.
+  """
+  if op.type in ('If', 'StatelessIf'):
+    return [op.get_attr(key).name for key in ('then_branch', 'else_branch')]
+  if op.type in ('Case', 'StatelessCase'):
+    return [branch.name for branch in op.get_attr('branches')]
+  return []
+
+
 def is_mean_tensor(variable: tf.Variable) -> bool:
   """Whether `variable` is the sum in a `tf.compat.v1.metrics.mean_tensor`.
 

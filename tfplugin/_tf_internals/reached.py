@@ -59,11 +59,13 @@ NAMES = {
     'tensorflow.python.framework.func_graph': 'FuncGraph',
     'tensorflow.python.framework.ops': '_as_graph_element colocate_with',
     'tensorflow.python.framework.ops.Graph':
-        '_collections _device_functions_outer_to_inner '
-        '_get_control_flow_context',
+        '_collections _current_control_dependencies '
+        '_device_functions_outer_to_inner _get_control_flow_context '
+        '_set_control_flow_context',
     'tensorflow.python.framework.ops.Operation':
         '_add_control_input _add_control_inputs _update_input',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
+    'tensorflow.python.ops.control_flow_v2_func_graphs': 'CondBranchFuncGraph',
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',
     f'{_VARIABLES}.BaseResourceVariable':

@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import inspect
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -22,18 +20,11 @@ from tfplugin.distribute.towers import tower_collections
 from tfplugin.distribute.towers import tower_gradients
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.towers import tower_writes
+from tfplugin.distribute.variables import branch_calls
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
-
-
-@dataclasses.dataclass(frozen=True)
-class _Call:
-  """A merge call of one tower."""
-
-  label: str
-  args: tuple
-  kwargs: dict
 
 
 class TowerContext(_tf_internals.MirroredReplicaContext):
@@ -105,19 +96,43 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
   def sum_gradient(self, variable: tf.Variable, gradient,
                    towers: Sequence[int]):
     """Returns the plain sum over `towers`, which is applied as it is."""
+    if self._run.branches.is_here():
+      # Refused by the update that follows, unless all towers have the same.
+      return self._run.sum_unweighted(self.strategy, gradient, towers)
     return self._labelled(
         f'the sum of the gradient of `{variable.name}`',
         functools.partial(self._run.sum_unweighted, towers=towers),
         (gradient,), {})
 
-  def _merge_call(self, fn: Callable, args: tuple, kwargs: dict):
-    return self._labelled(_label(fn, args), fn, args, kwargs)
+  def value_of_shards(self, variable: tf.Variable, method: str, value):
+    """Returns the one value that the towers write, each with its own.
 
-  def _labelled(self, label: str, fn: Callable, args: tuple, kwargs: dict):
+    Args:
+      variable: A variable that was made without an `aggregation`.
+      method: The method that writes.
+      value: The value of this tower.
+    """
+    if self._run.gradients_are_summed or self._run.branches.is_here():
+      return value  # One computation, or the write itself compares.
+    return self._labelled(
+        f'`{method}` of `{variable.name}`',
+        functools.partial(self._run.one_value, variable, method), (value,), {})
+
+  def _merge_call(self, fn: Callable, args: tuple, kwargs: dict):
+    label = branch_calls.label_of(fn, args)
+    branches, place = self._run.branches, _tf_internals.Place()
+    if not branches.is_here():
+      return self._labelled(label, fn, args, kwargs)
+    with branches.outside.entered():
+      return self._labelled(label, fn, args, kwargs, place)
+
+  def _labelled(self, label: str, fn: Callable, args: tuple, kwargs: dict,
+                place: Optional[_tf_internals.Place] = None):
     run = self._run
     run.check_can_wait(label)
     run.pause(self._tower, label)
-    call = _Call(label, args, kwargs)
+    call = branch_calls.Call(
+        label, place or run.branches.outside, args, kwargs)
     # Only the function of tower 0 is run, with the arguments of all towers.
     result = super()._merge_call(run.merged(fn), (call,), {})
     run.resume(self._tower)
@@ -130,17 +145,6 @@ def current_tower() -> Optional[TowerContext]:
   return context if isinstance(context, TowerContext) else None
 
 
-def _label(fn: Callable, args: tuple) -> str:
-  """Names the call that a tower waits in; equal in all towers that agree."""
-  # `merge_call` passes it wrapped by AutoGraph.
-  fn = inspect.unwrap(fn)
-  owner = getattr(fn, '__self__', None)
-  if isinstance(owner, tf1.train.Optimizer) and args:
-    names = ', '.join(variable.name for _, variable in args[0])
-    return f'{owner.get_name()}.apply_gradients of [{names}]'
-  return f'`{getattr(fn, "__qualname__", type(fn).__name__)}`'
-
-
 class TowerRun:
   """Builds one function once per tower into one graph.
 
@@ -149,6 +153,7 @@ class TowerRun:
     variables: The `SharedVariables`.
     num_towers: How many towers there are.
     summed: The `SummedGradients` of this run, and of those inside it.
+    branches: The `Branches` in which towers make calls.
   """
 
   def __init__(self, strategy, weights: tower_weights.TowerWeights,
@@ -168,6 +173,7 @@ class TowerRun:
     self._sum_gradients = sum_gradients
     self._graph = tf1.get_default_graph()
     self._branch = _tf_internals.branch_or_loop()
+    self.branches = branch_calls.Branches()
     self._collections = tower_collections.TowerCollections(
         self._graph, self.num_towers)
     self.summed = (outer.summed if outer is not None else
@@ -199,6 +205,7 @@ class TowerRun:
                 lambda tower: self._in_tower(tower, fn, scope)),
             args=(_tf_internals.regroup(tuple(range(self.num_towers))),))
       self.variables.check_all_taken()
+      self.branches.check_conditions()
     except RuntimeError as error:
       if _tf_internals.is_disagreement(error):
         raise RuntimeError(self._disagreement()) from error
@@ -263,6 +270,13 @@ class TowerRun:
     self.summed.add(total)
     return total
 
+  def one_value(self, variable: tf.Variable, method: str, strategy, value):
+    """Returns the value that towers without a common gradient write."""
+    groups = self.weights.groups or [range(self.num_towers)]
+    return tower_writes.one_value(
+        variable, method, self._per_tower(strategy, value),
+        next(group for group in groups if 0 in group))
+
   def gradient_to_apply(self, gradient):
     """Returns the one gradient of all towers that an optimizer applies."""
     values = self._strategy.experimental_local_results(gradient)
@@ -295,10 +309,8 @@ class TowerRun:
       calls = strategy.experimental_local_results(calls)
       if len({call.label for call in calls}) > 1:
         raise RuntimeError(self._disagreement())
-      args = _tf_internals.regroup(tuple(call.args for call in calls))
-      kwargs = _tf_internals.regroup(tuple(call.kwargs for call in calls))
       self._collections.show(0)
-      result = fn(strategy, *args, **kwargs)
+      result = self.branches.run(fn, strategy, calls)
       self._collections.keep(0)
       return result
     return run

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_collections
+from tfplugin.distribute.towers import tower_writes
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
@@ -17,7 +18,8 @@ tf1 = tf.compat.v1
 _UNIQUE_SUFFIX = re.compile(r'_\d+(?=/|$)')
 
 
-class TowerVariable(_tf_internals.AggregatingVariable):
+class TowerVariable(tower_writes.AgreedWrites,
+                    _tf_internals.AggregatingVariable):
   """One variable that every tower reads, updated once per step.
 
   In a tower it is read through that tower's own identity of the handle, so
@@ -86,9 +88,11 @@ def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
     aggregation: How the values that towers assign are made one. NONE, the
       default of TensorFlow, takes the first tower's value.
   """
-  if aggregation in (None, tf.VariableAggregation.NONE):
+  has_rule = aggregation not in (None, tf.VariableAggregation.NONE)
+  if not has_rule:
     aggregation = tf1.VariableAggregation.ONLY_FIRST_REPLICA
   shared = TowerVariable(strategy, variable, aggregation)
+  shared.has_rule = has_rule
   tower_collections.replace(tf1.get_default_graph(), variable, shared)
   return shared
 
