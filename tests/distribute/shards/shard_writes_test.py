@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes of replicas to their copies of a variable, under CrossShardStrategy.
 
-Gradient accumulation as a whole is in tests/estimator.
+Gradient accumulation as a whole is in gradient_accumulation_test.py.
 """
 
 import numpy as np
