@@ -61,6 +61,37 @@ def test_sum_over_groups(behavior, groups, expected, dtype):
   np.testing.assert_array_equal(results, expected)
 
 
+@pytest.mark.parametrize('shape', [[0, 3], [2, 0], [0]])
+def test_nothing_is_summed_over_groups(behavior, shape):
+  results = _run(2, lambda x: cross_replica.cross_replica_sum(
+      x, [[0], [1]]), np.zeros([2, *shape], np.float32))
+  assert [list(result.shape) for result in results] == [shape, shape]
+  results = _run(4, lambda x: cross_replica.cross_replica_sum(
+      x, [[0, 1], [2, 3]]), np.zeros([4, *shape], np.float32))
+  assert [list(result.shape) for result in results] == [shape] * 4
+
+
+def test_rows_of_any_number_are_summed_over_groups(behavior):
+  def fn(x):
+    x = tf1.placeholder_with_default(x, None)  # Of unknown rank.
+    return cross_replica.cross_replica_sum(x, [[0, 1], [2, 3]])
+  results = _run(4, fn, np.float32([[1], [2], [4], [8]]))
+  np.testing.assert_array_equal(results, [[3], [3], [12], [12]])
+
+
+@pytest.mark.parametrize('groups', [None, [[0], [1]], [[0, 1], [2, 3]]])
+@pytest.mark.parametrize('value, message', [
+    (lambda x: x > 0, 'must be of numbers.*Received: .*Cast it first'),
+    (lambda x: tf.as_string(x), 'must be of numbers'),
+    (lambda x: {'x': x}, "one tensor or IndexedSlices. Received: {'x'.*map_s"),
+])
+def test_what_has_no_sum_is_refused(behavior, groups, value, message):
+  num_replicas = 2 if groups == [[0], [1]] else 4
+  with pytest.raises(TypeError, match=message):
+    _run(num_replicas, lambda x: cross_replica.cross_replica_sum(
+        value(x), groups), np.arange(4.0))
+
+
 def test_nan_stays_in_its_group(behavior):
   results = _run(
       4, lambda x: cross_replica.cross_replica_sum(x, [[0, 1], [2, 3]]),

@@ -62,9 +62,9 @@ def _sum_over_all(context, value: Summand) -> Summand:
 def constant_sum(
     value: Summand,
     group_assignment: groups_lib.GroupAssignment = None) -> Summand:
-  """Returns what `all_reduce_sum` does, but no gradient flows.
+  """Returns what `all_reduce_sum` does, for what is not differentiated.
 
-  It is known to be the same in all replicas; see `same_values`.
+  Without groups it is known to be the same in all replicas; see `same_values`.
 
   Args:
     value: See `all_reduce_sum`.
