@@ -77,12 +77,13 @@ def test_gradient_in_groups_is_the_sum_of_the_groups_gradients(groups, sums):
         session.run(gradients), np.array(sums) * 4.0 * [1, 3, 5, 7])
 
 
-def test_constant_sum_is_known_to_be_the_same(behavior):
-  strategy = _mirrored()
+def test_sums_are_known_to_be_the_same(behavior):
+  strategy, sums = _mirrored(), []
 
   def replica():
     w = tf1.get_variable('w', initializer=2.0, use_resource=True)
     total = all_reduce.constant_sum(w * 3.0)
+    sums.append(all_reduce.all_reduce_sum(w * 3.0))
     rows = all_reduce.constant_sum(
         tf.IndexedSlices(tf.stack([w]), tf.constant([1]), tf.constant([2])))
     return total, tf.convert_to_tensor(rows)
@@ -91,6 +92,7 @@ def test_constant_sum_is_known_to_be_the_same(behavior):
     total, rows = strategy.extended.call_for_each_replica(replica)
     totals = strategy.experimental_local_results(total)
     assert same_values.are_same([x + 1.0 for x in totals])
+    assert same_values.are_same([x + 1.0 for x in sums])
     session.run(tf1.global_variables_initializer())
     assert session.run(totals) == (12.0, 12.0)
     np.testing.assert_array_equal(

@@ -127,3 +127,11 @@ def test_declared_values_are_the_same(behavior):
     assert not same_values.are_same(values)
     same_values.declare(values)
     assert same_values.are_same([values[0] * 2.0, values[1] * 2.0])
+
+
+def test_what_stands_for_a_common_tensor_is_the_same(behavior):
+  with tf.Graph().as_default():
+    total, values = _fed(), [_fed() for _ in range(2)]
+    for value in values:
+      same_values.stand_for(value, total)
+    assert same_values.are_same([values[0] * 2.0, values[1] * 2.0])

@@ -51,11 +51,12 @@ def _sum_over_all(context, value: Summand) -> Summand:
     return context.all_reduce(_SUM, value)
   # TensorFlow refuses a value that variables are behind. So the total carries
   # no gradient back; the second input stands for it.
-  total = tf.stop_gradient(_reduce(context, value))
+  total = _reduce(context, value)
   name = f'TfpluginAllReduceSum{next(_gradient_numbers)}'
   tf.RegisterGradient(name)(_sum_of_gradients)
   with _tf_internals.identity_gradient(name):
-    _, result = tf.identity_n([value, total])
+    _, result = tf.identity_n([value, tf.stop_gradient(total)])
+  same_values.stand_for(result, total)
   return result
 
 

@@ -67,6 +67,16 @@ def declare(values: Sequence[Any]) -> None:
     Copies(parts)
 
 
+def stand_for(tensor: tf.Tensor, common: tf.Tensor) -> None:
+  """Declares that `tensor` is `common`, which replicas have in common.
+
+  Args:
+    tensor: What one replica uses for it.
+    common: One tensor, or a declared tensor of the same replica.
+  """
+  setattr(tensor, _MARK, getattr(common, _MARK, None) or Copies([common]))
+
+
 def are_same(values: Sequence[Any]) -> bool:
   """Whether the values of several replicas are equal whatever their input.
 
