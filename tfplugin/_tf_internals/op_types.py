@@ -18,6 +18,9 @@ from tensorflow.python.ops import handle_data_util
 
 tf1 = tf.compat.v1
 
+# The op of a reference variable.
+REFERENCE = 'VariableV2'
+
 _ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
 _READS = ('ReadVariableOp', 'ResourceGather', 'VariableShape',
           'VarIsInitializedOp')

@@ -47,7 +47,8 @@ NAMES = {
     f'{_DISTRIBUTE}.sharded_variable': 'ShardedVariableMixin',
     f'{_DISTRIBUTE}.sharded_variable.ShardedVariableMixin':
         '_sharded_container',
-    f'{_DISTRIBUTE}.values': 'MirroredVariable PerReplica SyncOnReadVariable',
+    f'{_DISTRIBUTE}.values':
+        'DistributedVarOp MirroredVariable PerReplica SyncOnReadVariable',
     f'{_DISTRIBUTE}.values.DistributedVariable':
         '_get _get_on_device_or_primary _primary',
     'tensorflow.keras.layers.BatchNormalization':
