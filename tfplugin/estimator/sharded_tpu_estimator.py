@@ -44,6 +44,9 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     * `tfplugin.CrossShardOptimizer` reduces over the shards and
       `tfplugin.cross_replica_sum` sums over them. An optimizer that is not
       wrapped averages the shards' gradients.
+    * Additions to a variable without an `aggregation`, as accumulation of
+      gradients makes them, are the mean over the shards; other writes to such
+      a variable need the same value in all shards.
     * eval_metrics and host_call get the tensors of all shards, concatenated;
       predictions are concatenated; the loss is the mean over the shards.
     * Variables are made once; checkpoints have the names of one shard.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Loss scales under cross shard, where one shard overflows, and where none does.
+"""Loss scales under cross shard, where a shard overflows, and where none does.
 
 The loss of shard i is weight * x[i], of which the gradient is x[i].
 """
