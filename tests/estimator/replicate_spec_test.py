@@ -158,7 +158,7 @@ def test_missing_labels_are_refused_in_train(behavior):
           tf.ones([2, 1]), None, _TRAIN)
 
 
-@pytest.mark.parametrize('reduction', (_Reduction.NONE, 'mean', None))
+@pytest.mark.parametrize('reduction', (_Reduction.NONE, 'mean', ''))
 def test_bad_loss_reduction_is_refused(reduction):
   with pytest.raises(ValueError, match='`loss_reduction` must be one of'):
     replicate.replicate_model_fn(_predict_spec, loss_reduction=reduction)

@@ -9,6 +9,16 @@ package alone.
 
 from __future__ import annotations
 
+from tfplugin._tf_internals.arithmetic import bodies
+from tfplugin._tf_internals.arithmetic import index_of_slice
+from tfplugin._tf_internals.arithmetic import multiplies_rows
+from tfplugin._tf_internals.arithmetic import operands
+from tfplugin._tf_internals.arithmetic import reduced_axes
+from tfplugin._tf_internals.arithmetic import role
+from tfplugin._tf_internals.arithmetic import signs
+from tfplugin._tf_internals.arithmetic import static_ones
+from tfplugin._tf_internals.arithmetic import static_size
+from tfplugin._tf_internals.gradients import gradient_factors
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_or_loop
 from tfplugin._tf_internals.graphs import colocate_with
@@ -94,6 +104,7 @@ __all__ = (
     'arguments_of_saver',
     'assigns_variable',
     'batch_norm_moments',
+    'bodies',
     'branch_or_loop',
     'call_for_each_replica',
     'colocate_with',
@@ -102,10 +113,12 @@ __all__ = (
     'create_optimizer_state',
     'device_functions',
     'distributed_apply',
+    'gradient_factors',
     'graph_element',
     'identity_gradient',
     'implements_updates',
     'index_in_cluster',
+    'index_of_slice',
     'initialize_from',
     'initialize_like',
     'is_compiled',
@@ -123,7 +136,9 @@ __all__ = (
     'make_fetchable',
     'make_sliceable',
     'mean_loss_denominator',
+    'multiplies_rows',
     'number_of_tpu_shards',
+    'operands',
     'optimizer_of_update',
     'order_before_variable_reads',
     'parts_of',
@@ -134,12 +149,17 @@ __all__ = (
     'reads_variable',
     'record_view',
     'redirect_input',
+    'reduced_axes',
     'refuses_nothing',
     'regroup',
+    'role',
     'save_slice_info_of',
     'select_replica',
     'set_save_slice_info',
+    'signs',
     'split_of',
+    'static_ones',
+    'static_size',
     'strategy_divides_loss',
     'strategy_with_mixins',
     'tpu_function',

@@ -60,10 +60,11 @@ NAMES = {
     'tensorflow.python.framework.ops': '_as_graph_element colocate_with',
     'tensorflow.python.framework.ops.Graph':
         '_collections _device_functions_outer_to_inner '
-        '_get_control_flow_context',
+        '_get_control_flow_context _get_function',
     'tensorflow.python.framework.ops.Operation':
         '_add_control_input _add_control_inputs _update_input',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
+    'tensorflow.python.ops.gradients_util': '_GradientsHelper',
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',
     f'{_VARIABLES}.BaseResourceVariable':

@@ -32,12 +32,16 @@ def join(mode: str, run: tower_run.TowerRun, specs: Sequence[Any],
     ValueError: Towers returned different kinds of specs.
   """
   spec_reduction.check_specs(specs)
-  if mode != tf.estimator.ModeKeys.EVAL:
-    return spec_reduction.reduce_specs(mode, specs, loss_weights)
   losses = [spec.loss for spec in specs]
-  consumers = [loss.consumers() for loss in losses]
+  consumers = [loss.consumers() for loss in losses if loss is not None]
+  parts = [
+      spec if spec.loss is None else spec._replace(
+          loss=run.part_of_batch(tower, spec.loss))
+      for tower, spec in enumerate(specs)]
+  if mode != tf.estimator.ModeKeys.EVAL:
+    return spec_reduction.reduce_specs(mode, parts, loss_weights)
   metrics = streaming_metrics.chain(
       run, [spec.eval_metric_ops for spec in specs], rows)
-  spec = spec_reduction.reduce_specs(mode, specs, loss_weights, metrics)
+  spec = spec_reduction.reduce_specs(mode, parts, loss_weights, metrics)
   streaming_metrics.share_loss(losses, spec.loss, consumers)
   return spec

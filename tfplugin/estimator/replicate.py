@@ -28,13 +28,12 @@ from tfplugin.estimator import training_spec
 
 tf1 = tf.compat.v1
 
-_Reduction = tf1.losses.Reduction
 _BATCH_NORM = ('mean', 'first', 'sync')
 
 
 def replicate_model_fn(
     model_fn: Optional[types.ModelFn] = None,
-    loss_reduction: str = _Reduction.SUM_BY_NONZERO_WEIGHTS,
+    loss_reduction: Optional[str] = None,
     devices: Optional[Sequence[str]] = None,
     *,
     broadcast: Collection[str] = (),
@@ -56,12 +55,12 @@ def replicate_model_fn(
     * Tower 0 has no name scope of its own, tower i is in `tower_<i>`. The
       reduced loss is the tensor `loss`.
     * loss = sum{towers} weight * loss[tower] with the tower's share of the rows
-      as weight, or 1 for `loss_reduction=SUM`. Losses of
-      `tf.compat.v1.losses` and `tf.keras.losses` that divide by a count divide
-      by the count of the whole batch. A division that you write yourself, such
-      as a sum of masked losses over the sum of the mask, is the tower's own.
-      With SUM a regularisation loss is added once per tower: divide it by the
-      number of devices. `mean_pairwise_squared_error` is a sum, too.
+      as weight. A term of the loss that is a sum over the rows is added up, a
+      mean or a term without rows is averaged: the ops that made the loss tell.
+      Losses of `tf.compat.v1.losses` and `tf.keras.losses` that divide by a
+      count divide by the count of the whole batch. A division that you write
+      yourself, such as a sum of masked losses over the sum of the mask, is the
+      tower's own. A loss that is neither sum nor mean is refused.
     * `tf.gradients` with respect to variables returns the gradient of the whole
       batch in each tower. A changed one (clipped, decayed) is applied as tower
       0 changed it.
@@ -84,9 +83,10 @@ def replicate_model_fn(
       nests of tensors `[batch, ...]`, dense, sparse or ragged. Left out, a
       decorator is returned, for `@replicate_model_fn(devices=...)`.
     loss_reduction: How the model_fn reduces its loss, one of
-      `tf.compat.v1.losses.Reduction`: with SUM losses of towers are added up,
-      with the others they are averaged. `tf.recompute_grad` needs one of these:
-      with SUM its gradients are summed over the towers twice.
+      `tf.compat.v1.losses.Reduction`: with SUM losses of towers are added up, a
+      regularisation loss with them, with the others they are averaged. By
+      default it is found for each term of a loss. `tf.recompute_grad` must not
+      be used with SUM, whose gradients it sums over the towers twice.
     devices: Device strings, one per tower. By default the local GPUs, or else
       the logical CPUs, found without initialising them.
     broadcast: Keys of features or labels that are passed on whole.
@@ -108,7 +108,8 @@ def replicate_model_fn(
     ValueError: `loss_reduction` is NONE or unknown, or so is `batch_norm`;
       `devices` is empty; the model_fn does not take `features`. When called: a
       batch without a first dimension, no labels in TRAIN for a model_fn that
-      needs them, no loss, no train_op, specs that differ between towers.
+      needs them, a loss that is neither sum nor mean over the rows, no loss, no
+      train_op, specs that differ between towers.
     RuntimeError: When called: inside another strategy, or towers that make
       different variables, losses or calls of an optimizer.
 
@@ -168,7 +169,7 @@ def replicate_model_fn(
   return model_fn_lib.decorate(model_fn, run, decorator_stack.REPLICATE)
 
 
-def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
+def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
                 devices: Sequence[str], broadcast: Collection[str],
                 batch_norm: str):
   """Builds the towers of one call and reduces their specs."""
@@ -197,7 +198,10 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
     stack.enter_context(strategy.scope())
     if batch_norm == 'sync':
       stack.enter_context(synchronized_moments.in_batch_norm(strategy))
-    run, specs = strategy.build_towers(build, weights, sum_gradients=training)
+    run, specs = strategy.build_towers(
+        build, weights,
+        batch=None if loss_reduction else list(
+            zip(shards.features, shards.labels)))
   if training:
     training_spec.check_spec(specs[0], decorator_stack.REPLICATE)
   return joined_spec.join(

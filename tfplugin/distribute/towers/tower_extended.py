@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -32,7 +33,8 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
   `tf.function` it is its base class, the central storage of TensorFlow.
   """
 
-  def __init__(self, strategy, devices: Sequence[str], loss_reduction: str):
+  def __init__(self, strategy, devices: Sequence[str],
+               loss_reduction: Optional[str]):
     """See `TowerStrategy`."""
     self._run = None
     self._loss_reduction = loss_reduction
@@ -45,11 +47,12 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
 
   def build_towers(self, fn: Callable[[int], Any],
                    weights: tower_weights.TowerWeights, sum_gradients: bool,
+                   batch: Optional[Sequence[Any]] = None,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """See `TowerStrategy.build_towers`."""
     outer = self._run
     run = tower_run.TowerRun(
-        self._container_strategy(), weights, sum_gradients, outer)
+        self._container_strategy(), weights, sum_gradients, outer, batch)
     self._run = run
     try:
       return run, run.build(fn)
@@ -62,9 +65,12 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       return super()._call_for_each_replica(fn, args, kwargs)
     per_tower = [_tf_internals.select_replica(tower, (args, kwargs))
                  for tower in range(self._num_replicas_in_sync)]
+    batch = None
     if self._run is not None:  # Within a merge call, inside of a branch, say.
       weights, sums = self._run.weights, self._run.gradients_are_summed
     else:
+      if self._loss_reduction is None:
+        batch = per_tower
       sums, weights = True, tower_weights.weights_of(
           weighted_sum.row_shares([_rows(values) for values in per_tower]),
           self._loss_reduction)
@@ -73,10 +79,10 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       tower_args, tower_kwargs = per_tower[tower]
       return fn(*tower_args, **tower_kwargs)
 
-    run, results = self.build_towers(call, weights, sums)
+    run, results = self.build_towers(call, weights, sums, batch)
     return _tf_internals.regroup(tuple(
-        _weighted_spec(result, results[0], weight)
-        for result, weight in zip(results, run.weights.loss)))
+        _weighted_spec(run, tower, result, results[0])
+        for tower, result in enumerate(results)))
 
   def _create_variable(self, next_creator, **kwargs):
     if 'colocate_with' in kwargs or not self._in_towers():
@@ -157,10 +163,12 @@ def _rows(values: Any) -> Any:
   return 1
 
 
-def _weighted_spec(result: Any, first: Any, weight: weighted_sum.Weight) -> Any:
+def _weighted_spec(run: tower_run.TowerRun, tower: int, result: Any,
+                   first: Any) -> Any:
   """Returns an EstimatorSpec as Estimator adds it up over the towers."""
   if getattr(result, 'train_op', None) is None:
     return result
   return result._replace(
-      loss=weighted_sum.weighted_sum([result.loss], [weight]),
+      loss=weighted_sum.weighted_sum(
+          [run.part_of_batch(tower, result.loss)], [run.weights.loss[tower]]),
       train_op=first.train_op)

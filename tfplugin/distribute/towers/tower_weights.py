@@ -33,23 +33,24 @@ class TowerWeights:
 
 
 def weights_of(shares: Sequence[weighted_sum.Weight],
-               loss_reduction: str) -> TowerWeights:
+               loss_reduction: Optional[str]) -> TowerWeights:
   """Returns the weights of towers with these shares of the rows.
 
   Args:
     shares: They sum to 1.
-    loss_reduction: How the model reduces the loss of a tower.
+    loss_reduction: How the model reduces the loss of a tower; None: as the ops
+      of the loss tell.
   """
   shares = list(shares)
   is_sum = loss_reduction == tf1.losses.Reduction.SUM
   return TowerWeights(shares, [1.0] * len(shares) if is_sum else shares)
 
 
-def check_reduction(loss_reduction: str) -> None:
+def check_reduction(loss_reduction: Optional[str]) -> None:
   """Raises unless `loss_reduction` makes the loss of a tower a scalar."""
   reduction = tf1.losses.Reduction
   known = {key for key in reduction.all() if key != reduction.NONE}
-  if loss_reduction not in known:
+  if loss_reduction is not None and loss_reduction not in known:
     raise ValueError(
         f'`loss_reduction` must be one of {sorted(known)}. '
         f'Received: {loss_reduction!r}. Losses of towers can be joined only '
