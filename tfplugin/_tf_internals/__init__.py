@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from tfplugin._tf_internals.arithmetic import bodies
 from tfplugin._tf_internals.arithmetic import index_of_slice
+from tfplugin._tf_internals.arithmetic import is_constant
 from tfplugin._tf_internals.arithmetic import multiplies_rows
 from tfplugin._tf_internals.arithmetic import operands
+from tfplugin._tf_internals.arithmetic import ops_of_bodies
 from tfplugin._tf_internals.arithmetic import reduced_axes
 from tfplugin._tf_internals.arithmetic import role
 from tfplugin._tf_internals.arithmetic import signs
@@ -24,6 +26,7 @@ from tfplugin._tf_internals.graphs import branch_or_loop
 from tfplugin._tf_internals.graphs import colocate_with
 from tfplugin._tf_internals.graphs import device_functions
 from tfplugin._tf_internals.graphs import is_compiled
+from tfplugin._tf_internals.graphs import is_in_branch_or_loop
 from tfplugin._tf_internals.graphs import order_before_variable_reads
 from tfplugin._tf_internals.graphs import private_train_ops
 from tfplugin._tf_internals.graphs import private_variables
@@ -32,6 +35,7 @@ from tfplugin._tf_internals.keras import batch_norm_moments
 from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
+from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
 from tfplugin._tf_internals.op_types import identity_gradient
@@ -99,6 +103,7 @@ __all__ = (
     'SyncOnReadVariable',
     'VARIABLE_STORE_KEY',
     'VARIABLE_VALUE_KEY',
+    'accumulates_gradients',
     'add_control_inputs',
     'adds_to_variable',
     'arguments_of_saver',
@@ -122,8 +127,10 @@ __all__ = (
     'initialize_from',
     'initialize_like',
     'is_compiled',
+    'is_constant',
     'is_disagreement',
     'is_distributed_variable',
+    'is_in_branch_or_loop',
     'is_keras_inference',
     'is_loss_scaled',
     'is_mean_tensor',
@@ -139,6 +146,7 @@ __all__ = (
     'multiplies_rows',
     'number_of_tpu_shards',
     'operands',
+    'ops_of_bodies',
     'optimizer_of_update',
     'order_before_variable_reads',
     'parts_of',

@@ -9,6 +9,7 @@ down here, once; nothing else in the project knows types.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -36,6 +37,17 @@ _ROLES = {
             'StatelessCase',
     'source': 'IteratorGetNext Placeholder PlaceholderWithDefault '
               'QueueDequeueV2 QueueDequeueManyV2 QueueDequeueUpToV2',
+}
+# The attributes that name functions.
+_FUNCTIONS = {
+    'PartitionedCall': ('f',),
+    'StatefulPartitionedCall': ('f',),
+    'If': ('then_branch', 'else_branch'),
+    'StatelessIf': ('then_branch', 'else_branch'),
+    'Case': ('branches',),
+    'StatelessCase': ('branches',),
+    'While': ('body',),
+    'StatelessWhile': ('body',),
 }
 # The constants that `tf.shape` and `tf.size` of a static shape are.
 _STATIC_SIZE = re.compile(r'(^|/)(Shape|Size)(_\d+)?$')
@@ -150,12 +162,40 @@ def bodies(op: tf.Operation,
   Args:
     op: Of the role 'call'.
   """
-  if 'f' in op.node_def.attr:
-    names = [op.get_attr('f').name]
-  elif 'branches' in op.node_def.attr:
-    names = [branch.name for branch in op.get_attr('branches')]
-  else:
-    names = [op.get_attr(branch).name
-             for branch in ('then_branch', 'else_branch')]
-  graphs = [op.graph._get_function(name).graph for name in names]
-  return [(graph.inputs, graph.outputs) for graph in graphs]
+  return [(graph.inputs, graph.outputs) for graph in _graphs_of(op)]
+
+
+def ops_of_bodies(op: tf.Operation) -> Iterator[tf.Operation]:
+  """Yields the ops of all functions that `op` may call, deeply.
+
+  No public API gives the graph of a function that an op calls.
+
+  Args:
+    op: An operation of a graph.
+  """
+  for graph in _graphs_of(op):
+    for inner in graph.get_operations():
+      yield inner
+      yield from ops_of_bodies(inner)
+
+
+def is_constant(op: tf.Operation) -> bool:
+  """Whether `op` has no value but the one in the graph.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type == 'Const'
+
+
+def _graphs_of(op: tf.Operation) -> list[tf.Graph]:
+  """Returns the graphs of the functions that `op` may call."""
+  functions = [name for attribute in _FUNCTIONS.get(op.type, ())
+               for name in _list(op.get_attr(attribute))]
+  return [op.graph._get_function(function.name).graph
+          for function in functions]
+
+
+def _list(value) -> list:
+  """Returns one or several functions as a list."""
+  return value if isinstance(value, list) else [value]

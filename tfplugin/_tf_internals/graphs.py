@@ -78,7 +78,22 @@ def branch_or_loop() -> Optional[object]:
 
   No public API tells.
   """
-  context = tf1.get_default_graph()._get_control_flow_context()
+  return _innermost(tf1.get_default_graph()._get_control_flow_context())
+
+
+def is_in_branch_or_loop(op: tf.Operation) -> bool:
+  """Whether `op` is in a `tf.cond` or `tf.while_loop` of control flow v1.
+
+  No public API tells.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return _innermost(op._get_control_flow_context()) is not None
+
+
+def _innermost(context: Optional[object]) -> Optional[object]:
+  """Returns the innermost branch or loop of a control flow context."""
   while context is not None and not (
       context.IsCondContext() or context.IsWhileContext()):
     context = context.outer_context

@@ -333,3 +333,15 @@ def test_an_update_in_a_branch_is_refused_with_the_remedy(behavior):
       RuntimeError, match=r'outside of `tf.cond`.*Received: GradientDescent'
       r'.apply_gradients of \[w:0\] inside.*Make the call in every step'):
     _build(fn)
+
+
+def test_an_optimizer_with_accumulators_is_refused(behavior):
+  def fn(tower):
+    optimizer = tf1.train.SyncReplicasOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), 1, 1)
+    return optimizer.minimize(_weight() ** 2, step)
+
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    with pytest.raises(RuntimeError, match='SyncReplicasOptimizer.*Leave it'):
+      _build(fn)

@@ -111,10 +111,24 @@ class TowerRun:
       raise
     finally:
       self._collections.join()
+    self._check_no_accumulators()
     for group in self.weights.groups or [range(self.num_towers)]:
       loss_denominators.share([self.ops_of(tower) for tower in group],
                               [self.weights.loss[tower] for tower in group])
     return self._results
+
+  def _check_no_accumulators(self) -> None:
+    """Raises if towers wait in queues of their own, each for all gradients."""
+    for tower in range(self.num_towers if self.num_towers > 1 else 0):
+      for op in self._ops.built_in(tower):
+        if _tf_internals.accumulates_gradients(op):
+          raise RuntimeError(
+              'Towers must not make accumulators of gradients: each would fill '
+              f'its own. Received: {op.name}, made by '
+              '`tf.compat.v1.train.SyncReplicasOptimizer` or '
+              '`tf.compat.v1.ConditionalAccumulator`. Leave it out: the '
+              'gradients of towers are summed within the step. To accumulate '
+              'over steps use variables and `assign_add`.')
 
   def ops_of(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower`."""
