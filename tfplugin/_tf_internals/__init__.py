@@ -25,6 +25,7 @@ from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_or_loop
 from tfplugin._tf_internals.graphs import colocate_with
 from tfplugin._tf_internals.graphs import device_functions
+from tfplugin._tf_internals.graphs import graphs_between
 from tfplugin._tf_internals.graphs import is_compiled
 from tfplugin._tf_internals.graphs import is_in_branch_or_loop
 from tfplugin._tf_internals.graphs import order_before_variable_reads
@@ -69,6 +70,7 @@ from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
 from tfplugin._tf_internals.strategies import is_variable_assignment
 from tfplugin._tf_internals.strategies import make_fetchable
+from tfplugin._tf_internals.strategies import merge_alone
 from tfplugin._tf_internals.strategies import MirroredExtended
 from tfplugin._tf_internals.strategies import MirroredReplicaContext
 from tfplugin._tf_internals.strategies import MirroredVariable
@@ -120,6 +122,7 @@ __all__ = (
     'distributed_apply',
     'gradient_factors',
     'graph_element',
+    'graphs_between',
     'identity_gradient',
     'implements_updates',
     'index_in_cluster',
@@ -143,6 +146,7 @@ __all__ = (
     'make_fetchable',
     'make_sliceable',
     'mean_loss_denominator',
+    'merge_alone',
     'multiplies_rows',
     'number_of_tpu_shards',
     'operands',

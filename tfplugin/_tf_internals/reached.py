@@ -26,7 +26,8 @@ NAMES = {
         'CollectiveAllReduceExtended',
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
         '_id_in_cluster _num_replicas_in_sync',
-    f'{_DISTRIBUTE}.distribute_lib.ReplicaContextBase': '_thread_context',
+    f'{_DISTRIBUTE}.distribute_lib.ReplicaContextBase':
+        '_merge_call _thread_context',
     f'{_DISTRIBUTE}.distribute_lib.StrategyBase': '_extended',
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
         '_container_strategy _container_strategy_weakref _local_results',
@@ -131,7 +132,8 @@ OVERRIDES = {
             '_validate_colocate_with_variable': 'self colocate_with_variable',
         },
     f'{_DISTRIBUTE}.ps_values.AggregatingVariable':
-        {'_gather_saveables_for_checkpoint': 'self', '_v': ''},
+        {'_assign_func': 'self args kwargs',
+         '_gather_saveables_for_checkpoint': 'self', '_v': ''},
     f'{_DISTRIBUTE}.values.DistributedVariable': {
         '_get_replica': 'self replica_id',
         '_set_save_slice_info': 'self save_slice_info',

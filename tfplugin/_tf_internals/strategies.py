@@ -93,6 +93,22 @@ def copy_of_replica_context(context: tf.distribute.ReplicaContext,
   return copied
 
 
+def merge_alone(context: tf.distribute.ReplicaContext, fn: Callable,
+                args: tuple, kwargs: dict):
+  """Returns `fn` of the arguments of one replica, as if all were merged.
+
+  A public context merges where it waits for all replicas; the base class has
+  the way for a single one.
+
+  Args:
+    context: The current replica context.
+    fn: Called with the strategy first.
+    args: Its other arguments.
+    kwargs: Likewise.
+  """
+  return tf.distribute.ReplicaContext._merge_call(context, fn, args, kwargs)
+
+
 def is_variable_assignment(fn: Callable) -> bool:
   """Whether `fn` is an assignment of a distributed variable to itself.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import functools
 import inspect
 from collections.abc import Collection
@@ -186,7 +187,7 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
   if batch_norm == 'first':
     # The first tower has rows whenever any tower has.
     rows = [1.0] + [0.0] * (len(devices) - 1)
-    weights = tower_weights.TowerWeights(rows, weights.loss)
+    weights = dataclasses.replace(weights, rows=rows)
 
   def build(tower: int):
     return call(features=shards.features[tower], labels=shards.labels[tower],
@@ -200,8 +201,7 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
       stack.enter_context(synchronized_moments.in_batch_norm(strategy))
     run, specs = strategy.build_towers(
         build, weights,
-        batch=None if loss_reduction else list(
-            zip(shards.features, shards.labels)))
+        batch=list(zip(shards.features, shards.labels)))
   if training:
     training_spec.check_spec(specs[0], decorator_stack.REPLICATE)
   return joined_spec.join(

@@ -14,7 +14,6 @@ graph, such as those of a metric, change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -23,6 +22,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import loss_kinds
+from tfplugin.distribute.towers import part_kinds
 from tfplugin.ops import weighted_sum
 
 _REMEDY = (
@@ -37,20 +37,14 @@ _Term = tuple[tf.Tensor, Any]
 class BatchLoss:
   """Finds the part that the losses of one tower are of those of the batch."""
 
-  def __init__(self, batch: Sequence[Any], tower: int,
-               weight: weighted_sum.Weight,
-               is_own: Callable[[tf.Operation], bool]):
+  def __init__(self, kinds: part_kinds.PartKinds, weight: weighted_sum.Weight):
     """Prepares one tower.
 
     Args:
-      batch: For each tower the nest of the tensors that it is given.
-      tower: The index of the tower.
+      kinds: The kinds of its tensors.
       weight: Its share of the rows.
-      is_own: Whether an op was made in the tower.
     """
-    self._known, rows = _kinds_of(batch, tower)
-    self._num_rows = rows
-    self._is_own = is_own
+    self._kinds = kinds
     self._factor = _inverse(weight)
     self._found = {}
 
@@ -66,7 +60,7 @@ class BatchLoss:
       ValueError: It is neither sum nor mean over the rows.
     """
     if loss.ref() not in self._found:
-      kinds = self._kinds()
+      kinds = self._kinds.now(loss.graph)
       self._check_gradient(kinds, loss, gradient)
       self._found[loss.ref()] = self._scaled(
           loss, _sums(loss, kinds))
@@ -81,16 +75,13 @@ class BatchLoss:
     Raises:
       ValueError: It is neither sum nor mean over the rows, or a sum of both.
     """
-    terms = _sums(loss, self._kinds())
+    terms = _sums(loss, self._kinds.now(loss.graph))
     if not terms:
       return None
     if terms[0][0] is not loss:
       raise _unknown(loss, 'a sum of terms of which some are sums over rows, '
                      'differentiated by a `tf.GradientTape`')
     return self._factor
-
-  def _kinds(self) -> loss_kinds.Kinds:
-    return loss_kinds.Kinds(self._known, self._is_own, self._num_rows)
 
   def _check_gradient(self, kinds: loss_kinds.Kinds, loss: tf.Tensor,
                       gradient: Optional[tf.Tensor]) -> None:
@@ -108,24 +99,6 @@ class BatchLoss:
           tf.reduce_sum(term) * tf.cast(coefficient, loss.dtype)
           for term, coefficient in terms])
       return tf.reduce_sum(loss) + (factor - 1) * sums
-
-
-def _kinds_of(batch: Sequence[Any], tower: int,
-              ) -> tuple[dict, Optional[int]]:
-  """Returns the kinds of what `tower` is given, and the static rows."""
-  leaves = [tf.nest.flatten(values) for values in batch]
-  known, rows = {}, None
-  for index, leaf in enumerate(leaves[tower]):
-    # All towers get what is not split, scalars for example.
-    if not tf.is_tensor(leaf) or leaf is leaves[tower - 1][index]:
-      continue
-    for part in tf.nest.flatten(leaf, expand_composites=True):
-      known[part.ref()] = loss_kinds.ROWS
-    if isinstance(leaf, tf.SparseTensor):
-      known[leaf.dense_shape.ref()] = loss_kinds.COUNT
-    elif rows is None and isinstance(leaf, tf.Tensor) and leaf.shape.rank:
-      rows = leaf.shape[0]
-  return known, rows
 
 
 def _inverse(weight: weighted_sum.Weight) -> weighted_sum.Weight:

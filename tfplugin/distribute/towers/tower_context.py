@@ -111,7 +111,31 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
         functools.partial(self._run.sum_unweighted, towers=towers),
         (gradient,), {})
 
+  def can_wait(self) -> bool:
+    """Whether this tower can wait here for the others."""
+    return self._run.can_wait()
+
+  def in_first_tower(self, fn: Callable, args: tuple = (),
+                     kwargs: Optional[dict] = None) -> Any:
+    """Returns what `fn` does for all towers, run by the first one alone.
+
+    A branch or loop has no place to wait for the others. They get None.
+
+    Args:
+      fn: Called with the strategy, as in `merge_call`.
+      args: Arguments that do not differ between towers.
+      kwargs: Likewise.
+    """
+    if self._tower:
+      return None
+    with self._run.variables.made_by_one():
+      return _tf_internals.merge_alone(self, fn, args, kwargs or {})
+
   def _merge_call(self, fn: Callable, args: tuple, kwargs: dict):
+    if not self.can_wait() and _optimizer_of(fn) is not None:
+      self._run.check_same(self._tower, _label(fn, args), (args, kwargs))
+      done = self.in_first_tower(fn, args, kwargs)
+      return tf.no_op() if done is None else done
     return self._labelled(_label(fn, args), fn, args, kwargs)
 
   def _labelled(self, label: str, fn: Callable, args: tuple, kwargs: dict):
@@ -133,10 +157,16 @@ def current_tower() -> Optional[TowerContext]:
 
 def _label(fn: Callable, args: tuple) -> str:
   """Names the call that a tower waits in; equal in all towers that agree."""
-  # `merge_call` passes it wrapped by AutoGraph.
-  fn = inspect.unwrap(fn)
-  owner = getattr(fn, '__self__', None)
-  if isinstance(owner, tf1.train.Optimizer) and args:
+  owner = _optimizer_of(fn)
+  if owner is not None and args:
     names = ', '.join(variable.name for _, variable in args[0])
     return f'{owner.get_name()}.apply_gradients of [{names}]'
+  fn = inspect.unwrap(fn)
   return f'`{getattr(fn, "__qualname__", type(fn).__name__)}`'
+
+
+def _optimizer_of(fn: Callable) -> Optional[tf1.train.Optimizer]:
+  """Returns the optimizer of which `fn` is a method, or None."""
+  # `merge_call` passes it wrapped by AutoGraph.
+  owner = getattr(inspect.unwrap(fn), '__self__', None)
+  return owner if isinstance(owner, tf1.train.Optimizer) else None

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -65,12 +66,10 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       return super()._call_for_each_replica(fn, args, kwargs)
     per_tower = [_tf_internals.select_replica(tower, (args, kwargs))
                  for tower in range(self._num_replicas_in_sync)]
-    batch = None
     if self._run is not None:  # Within a merge call, inside of a branch, say.
       weights, sums = self._run.weights, self._run.gradients_are_summed
+      weights = dataclasses.replace(weights, by_terms=False)
     else:
-      if self._loss_reduction is None:
-        batch = per_tower
       sums, weights = True, tower_weights.weights_of(
           weighted_sum.row_shares([_rows(values) for values in per_tower]),
           self._loss_reduction)
@@ -79,7 +78,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       tower_args, tower_kwargs = per_tower[tower]
       return fn(*tower_args, **tower_kwargs)
 
-    run, results = self.build_towers(call, weights, sums, batch)
+    run, results = self.build_towers(call, weights, sums, per_tower)
     return _tf_internals.regroup(tuple(
         _weighted_spec(run, tower, result, results[0])
         for tower, result in enumerate(results)))

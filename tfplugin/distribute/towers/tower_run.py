@@ -18,6 +18,7 @@ from tfplugin import _tf_internals
 from tfplugin.distribute.towers import batch_loss
 from tfplugin.distribute.towers import loss_denominators
 from tfplugin.distribute.towers import op_record
+from tfplugin.distribute.towers import part_kinds
 from tfplugin.distribute.towers import tower_collections
 from tfplugin.distribute.towers import tower_context
 from tfplugin.distribute.towers import tower_gradients
@@ -56,8 +57,8 @@ class TowerRun:
       weights: How much each tower counts.
       sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
       outer: The run whose gradients this one applies, or None.
-      batch: For each tower the tensors that it is given, where the reduction of
-        a loss is to be found from the ops that made it.
+      batch: For each tower the tensors that it is given, from which it is found
+        what differs between towers. None: not known.
     """
     self.weights = weights
     self.variables = tower_variables.SharedVariables()
@@ -79,11 +80,15 @@ class TowerRun:
     self._outer = outer + '/' if outer else ''
     self._devices = _tf_internals.device_functions()
     self._ops = op_record.OpRecord(self._graph, self.num_towers)
-    self._losses = [
-        batch_loss.BatchLoss(
-            batch, tower, weights.loss[tower],
+    self._parts = [
+        part_kinds.PartKinds(
+            self._graph, batch, tower,
             functools.partial(self._ops.is_own, tower))
         for tower in range(self.num_towers)] if batch else []
+    self._losses = [
+        batch_loss.BatchLoss(kinds, weight)
+        for kinds, weight in zip(self._parts, weights.loss)
+        if weights.by_terms]
 
   @property
   def gradients_are_summed(self) -> bool:
@@ -214,15 +219,26 @@ class TowerRun:
       return values[0]
     return weighted_sum.weighted_sum(values, self.weights.loss)
 
+  def can_wait(self) -> bool:
+    """Whether a tower can wait for the others: in no branch, loop, function."""
+    return (tf1.get_default_graph() is self._graph and
+            _tf_internals.branch_or_loop() is self._branch)
+
   def check_can_wait(self, label: str) -> None:
     """Raises where no tower can wait for the others."""
-    if (tf1.get_default_graph() is not self._graph or
-        _tf_internals.branch_or_loop() is not self._branch):
+    if not self.can_wait():
       raise RuntimeError(
           'What towers wait for each other in must be outside of `tf.cond`, '
           f'`tf.while_loop` and `tf.function`. Received: {label} inside one of '
           'these. Make the call in every step, and let branches choose the '
           'values that it is given.')
+
+  def check_same(self, tower: int, label: str, values: Any) -> None:
+    """Raises unless `values` are those of all towers, where none can wait."""
+    for value in tf.nest.flatten(values, expand_composites=True):
+      if tf.is_tensor(value) and not isinstance(value, tf.Variable) and not (
+          self._parts and self._parts[tower].of(value).is_same):
+        self.check_can_wait(label)
 
   def pause(self, tower: int, label: str) -> None:
     """Notes that `tower` waits for the others in `label`."""

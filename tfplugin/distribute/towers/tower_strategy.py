@@ -143,8 +143,7 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
       fn: Called with the index of the tower, in that tower.
       weights: How much each tower counts.
       sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
-      batch: For each tower the tensors that it is given, for losses whose
-        reduction is to be found. None: losses are weighted as they are.
+      batch: For each tower the tensors that it is given; None: not known.
 
     Returns:
       The run, and the result of `fn` in each tower.

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 import tensorflow as tf
 
@@ -14,6 +16,7 @@ from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
+_FIRST = tf.VariableAggregation.ONLY_FIRST_REPLICA
 _UNIQUE_SUFFIX = re.compile(r'_\d+(?=/|$)')
 
 
@@ -50,6 +53,20 @@ class TowerVariable(_tf_internals.AggregatingVariable):
   def op(self) -> tf.Operation:
     """The op that made the variable."""
     return self.get().op
+
+  def _assign_func(self, *args, **kwargs):
+    context = tf.distribute.get_replica_context()
+    can_wait = getattr(context, 'can_wait', None)
+    if can_wait is None or can_wait() or self.aggregation != _FIRST:
+      return super()._assign_func(*args, **kwargs)
+    # In a branch. The value of the first tower counts, and is there.
+    assign = kwargs.pop('f')
+    result = context.in_first_tower(
+        lambda strategy: assign(self.get(), *args, **kwargs))
+    if result is not None:
+      return result
+    return (self.get().read_value() if kwargs.get('read_value', True)
+            else tf.no_op())
 
   # A method that an AggregatingVariable inherits reads the variable itself, a
   # method that it forwards reads the tower's view: each way to read must be
@@ -98,6 +115,7 @@ class SharedVariables:
 
   def __init__(self):
     self._made = []
+    self._is_shared = True
     self._taken = {}
     self.streaming = []
 
@@ -118,8 +136,19 @@ class SharedVariables:
             f'makes `{name}` in tower 0 and not in tower {tower}. Make '
             'variables whatever the tower.')
 
+  @contextlib.contextmanager
+  def made_by_one(self) -> Iterator[None]:
+    """Lets the first tower make variables that the others do not ask for."""
+    self._is_shared = False
+    try:
+      yield
+    finally:
+      self._is_shared = True
+
   def _make(self, next_creator, **kwargs) -> tf.Variable:
     variable = next_creator(**kwargs)
+    if not self._is_shared:
+      return variable
     keys = tower_collections.keys_with(tf1.get_default_graph(), variable)
     self._made.append((variable, keys))
     if variable_arguments.is_streaming(kwargs):

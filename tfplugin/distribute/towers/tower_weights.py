@@ -25,11 +25,14 @@ class TowerWeights:
     loss: The factor of the tower's loss and gradients in the sum over its
       group.
     groups: The towers whose losses are parts of one mean. None: all of them.
+    by_terms: Whether the terms of a loss that are sums over rows are found, and
+      added up.
   """
 
   rows: Sequence[weighted_sum.Weight]
   loss: Sequence[weighted_sum.Weight]
   groups: Optional[Sequence[Sequence[int]]] = None
+  by_terms: bool = False
 
 
 def weights_of(shares: Sequence[weighted_sum.Weight],
@@ -43,7 +46,8 @@ def weights_of(shares: Sequence[weighted_sum.Weight],
   """
   shares = list(shares)
   is_sum = loss_reduction == tf1.losses.Reduction.SUM
-  return TowerWeights(shares, [1.0] * len(shares) if is_sum else shares)
+  return TowerWeights(shares, [1.0] * len(shares) if is_sum else shares,
+                      by_terms=loss_reduction is None)
 
 
 def check_reduction(loss_reduction: Optional[str]) -> None:
