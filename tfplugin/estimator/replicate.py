@@ -8,7 +8,6 @@ import contextlib
 import copy
 import dataclasses
 import functools
-import inspect
 from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
@@ -102,15 +101,17 @@ def replicate_model_fn(
       `virtual_batch_size`.
 
   Returns:
-    A model_fn with the same signature.
+    A model_fn `(features, labels=None, mode=None, params=None, config=None)`,
+    whatever `model_fn` takes of them: an Estimator may be given the `params` of
+    a canned one.
 
   Raises:
     TypeError: `model_fn` is not callable, `devices` not a list of strings.
     ValueError: `loss_reduction` is NONE or unknown, or so is `batch_norm`;
       `devices` is empty; the model_fn does not take `features`. When called: a
-      batch without a first dimension, no labels in TRAIN for a model_fn that
-      needs them, a loss that is neither sum nor mean over the rows, no loss, no
-      train_op, specs that differ between towers.
+      batch without a first dimension, labels for a model_fn that takes none, a
+      loss that is neither sum nor mean over the rows, no loss, no train_op,
+      specs that differ between towers.
     RuntimeError: When called: inside another strategy, or towers that make
       different variables, losses or calls of an optimizer.
 
@@ -167,7 +168,8 @@ def replicate_model_fn(
       names = names[:1]
     return _run_towers(call, loss_reduction, names, broadcast, batch_norm)
 
-  return model_fn_lib.decorate(model_fn, run, decorator_stack.REPLICATE)
+  return model_fn_lib.decorate(
+      model_fn, run, decorator_stack.REPLICATE, takes_all=True)
 
 
 def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
@@ -180,7 +182,6 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
         f'strategy. Received: {tf.distribute.get_strategy()!r}. Leave out one '
         'of the two.')
   arguments = call.arguments
-  _check_labels(call)
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
   weights = tower_weights.weights_of(shards.shares(), loss_reduction)
@@ -212,15 +213,3 @@ def _own_params(arguments: dict[str, Any]) -> dict[str, Any]:
   """Returns a copy of `params`: no tower sees the changes of another one."""
   return ({'params': copy.deepcopy(arguments['params'])}
           if 'params' in arguments else {})
-
-
-def _check_labels(call: model_fn_lib.ModelFnCall) -> None:
-  """Raises if the model_fn needs labels to train and there are none."""
-  parameter = inspect.signature(call.model_fn).parameters.get('labels')
-  if (call.mode == tf.estimator.ModeKeys.TRAIN and parameter is not None
-      and parameter.default is parameter.empty
-      and call.arguments.get('labels') is None):
-    raise ValueError(
-        '`labels` must be given in TRAIN to a model_fn that takes them. '
-        'Received: None. Return (features, labels) from the input_fn, or give '
-        '`labels` the default None if the model needs none.')

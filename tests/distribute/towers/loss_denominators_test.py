@@ -85,5 +85,5 @@ def test_a_mean_inside_is_of_its_rows(behavior, inside):
   with tf.Graph().as_default(), tf1.Session() as session:
     features = tf1.placeholder_with_default([2., 3., 1.], [None])
     spec = tfplugin.replicate_model_fn(model_fn, devices=['/cpu:0'] * 2)(
-        features, 'eval')
+        features, mode='eval')
     assert session.run(spec.loss) == pytest.approx(2.0)
