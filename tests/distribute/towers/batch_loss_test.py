@@ -103,13 +103,13 @@ def _towers(make_losses, static, tape=False):
   return model_fn, x, labels
 
 
-def _one_step(make_losses, devices, static, tape=False):
+def _one_step(make_losses, devices, static, tape=False, mode='train'):
   with tf.Graph().as_default(), tf1.Session() as session:
     model_fn, x, labels = _towers(make_losses, static, tape)
     if devices:
       model_fn = tfplugin.replicate_model_fn(
           model_fn, devices=['/cpu:0'] * devices)
-    spec = model_fn(x, labels, 'train')
+    spec = model_fn(x, labels, mode)
     session.run(tf1.global_variables_initializer())
     loss, predictions = session.run([spec.loss, spec.predictions])
     return loss, predictions['gradients'][0]
@@ -129,6 +129,13 @@ def test_gradients_are_those_of_one_device(behavior, static):
 def test_loss_is_that_of_one_device(behavior, name):
   found, expected = (
       _one_step([_LOSSES[name]], devices, False)[0] for devices in (2, 0))
+  np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_gradients_in_eval_are_those_of_one_device(behavior):
+  losses = [_LOSSES['sum'], _LOSSES['mean']]
+  found, expected = (_one_step(losses, devices, False, mode='eval')[1]
+                     for devices in (2, 0))
   np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 

@@ -101,6 +101,31 @@ class BatchLoss:
       return tf.reduce_sum(loss) + (factor - 1) * sums
 
 
+def show(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
+  """Lets the ops that read a tower's loss read the loss of the batch.
+
+  A metric of the loss, or its summary, has one value per batch. The ops that
+  the loss of the batch is made of are left alone.
+
+  Args:
+    losses: The loss of each tower.
+    total: The loss of the batch, made from them.
+  """
+  pending, behind = [total.op], set()
+  while pending:
+    op = pending.pop()
+    if op not in behind:
+      behind.add(op)
+      pending += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+  for loss in losses:
+    shown = None
+    for op in set(loss.consumers()) - behind:
+      shown = tf.cast(total, loss.dtype) if shown is None else shown
+      for index, tensor in enumerate(op.inputs):
+        if tensor is loss:
+          _tf_internals.redirect_input(op, index, shown)
+
+
 def _inverse(weight: weighted_sum.Weight) -> weighted_sum.Weight:
   if isinstance(weight, float):
     return 1.0 / weight if weight else 0.0

@@ -58,6 +58,11 @@ class Kind:
     return self.level == _ROWS
 
   @property
+  def is_total(self) -> bool:
+    """Whether it is a sum or mean over rows."""
+    return self.level == _TOTAL
+
+  @property
   def is_mean(self) -> bool:
     """Whether the mean over the parts, weighted by rows, is the batch's."""
     return self.level <= _TOTAL and self.power == 0

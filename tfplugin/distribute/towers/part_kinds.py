@@ -50,6 +50,11 @@ class PartKinds:
     """Returns the kind of `tensor`."""
     return self.now(tensor.graph).of(tensor)
 
+  def may_have_rows(self, tensor: tf.Tensor) -> bool:
+    """Whether the form of `tensor` may be that of the rows of the tower."""
+    return bool(tensor.shape.rank) and self._num_rows is not None and (
+        tensor.shape[0] in (None, self._num_rows))
+
   def _is_own(self, op: tf.Operation) -> bool:
     return op.graph is not self._graph or self._is_own_of_graph(op)
 

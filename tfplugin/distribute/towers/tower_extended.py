@@ -79,9 +79,9 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       return fn(*tower_args, **tower_kwargs)
 
     run, results = self.build_towers(call, weights, sums, per_tower)
-    return _tf_internals.regroup(tuple(
-        _weighted_spec(run, tower, result, results[0])
-        for tower, result in enumerate(results)))
+    if getattr(results[0], 'train_op', None) is not None:
+      results = _weighted_specs(run, results)
+    return _tf_internals.regroup(tuple(results))
 
   def _create_variable(self, next_creator, **kwargs):
     if 'colocate_with' in kwargs or not self._in_towers():
@@ -162,12 +162,13 @@ def _rows(values: Any) -> Any:
   return 1
 
 
-def _weighted_spec(run: tower_run.TowerRun, tower: int, result: Any,
-                   first: Any) -> Any:
-  """Returns an EstimatorSpec as Estimator adds it up over the towers."""
-  if getattr(result, 'train_op', None) is None:
-    return result
-  return result._replace(
-      loss=weighted_sum.weighted_sum(
-          [run.part_of_batch(tower, result.loss)], [run.weights.loss[tower]]),
-      train_op=first.train_op)
+def _weighted_specs(run: tower_run.TowerRun,
+                    specs: Sequence[Any]) -> list[Any]:
+  """Returns EstimatorSpecs of training as Estimator adds them up."""
+  losses = [
+      weighted_sum.weighted_sum(
+          [run.part_of_batch(tower, spec.loss)], [run.weights.loss[tower]])
+      for tower, spec in enumerate(specs)]
+  run.finish_training([spec.loss for spec in specs], tf.add_n(losses))
+  return [spec._replace(loss=loss, train_op=specs[0].train_op)
+          for spec, loss in zip(specs, losses)]

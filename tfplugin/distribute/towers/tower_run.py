@@ -148,6 +148,45 @@ class TowerRun:
     """Returns the part of the batch's loss that `loss` of `tower` is."""
     return self._losses[tower].part(loss, gradient) if self._losses else loss
 
+  def reduced(self, values: Sequence[Any],
+              shares: Sequence[weighted_sum.Weight]) -> Optional[tf.Tensor]:
+    """Returns what a value of each tower is in the batch; None: it has rows.
+
+    Args:
+      values: A tensor of each tower.
+      shares: Each tower's share of the rows.
+
+    Raises:
+      ValueError: It is neither a sum nor a mean over the rows.
+    """
+    if not self._parts or not isinstance(values[0], tf.Tensor):
+      return None
+    kind = self._parts[0].of(values[0])
+    if kind.is_same and not self._parts[0].may_have_rows(values[0]):
+      return values[0]
+    if values[0].shape.rank != 0 and not kind.is_total:
+      return None
+    if kind.is_mean:
+      return weighted_sum.weighted_sum(values, shares)
+    if kind.is_sum:
+      return weighted_sum.weighted_sum(values, [1.0] * len(values))
+    raise ValueError(
+        'A value without rows must be a sum or a mean over the rows. '
+        f'Received: `{values[0].name}`. Return it for each row, or leave it '
+        'out.')
+
+  def finish_training(self, losses: Sequence[tf.Tensor],
+                      total: tf.Tensor) -> None:
+    """Lets what the first tower reports be of all rows: loss and metrics.
+
+    Args:
+      losses: The loss that each tower returns.
+      total: The loss of the batch.
+    """
+    batch_loss.show(losses, total)
+    self.variables.update_first_tower_last(
+        [self.ops_of(tower) for tower in range(self.num_towers)])
+
   def _part_of_target(self, target, sources, gradient):
     tower = current_tower()
     return (target if not tf.is_tensor(target) or not self._are_shared(sources)
