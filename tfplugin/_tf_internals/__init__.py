@@ -9,13 +9,27 @@ package alone.
 
 from __future__ import annotations
 
+from tfplugin._tf_internals.arithmetic import bodies
+from tfplugin._tf_internals.arithmetic import index_of_slice
+from tfplugin._tf_internals.arithmetic import is_constant
+from tfplugin._tf_internals.arithmetic import multiplies_rows
+from tfplugin._tf_internals.arithmetic import operands
+from tfplugin._tf_internals.arithmetic import ops_of_bodies
+from tfplugin._tf_internals.arithmetic import reduced_axes
+from tfplugin._tf_internals.arithmetic import role
+from tfplugin._tf_internals.arithmetic import signs
+from tfplugin._tf_internals.arithmetic import static_ones
+from tfplugin._tf_internals.arithmetic import static_size
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
+from tfplugin._tf_internals.gradients import gradient_factors
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_or_loop
 from tfplugin._tf_internals.graphs import colocate_with
 from tfplugin._tf_internals.graphs import device_functions
+from tfplugin._tf_internals.graphs import graphs_between
 from tfplugin._tf_internals.graphs import is_compiled
+from tfplugin._tf_internals.graphs import is_in_branch_or_loop
 from tfplugin._tf_internals.graphs import order_before_variable_reads
 from tfplugin._tf_internals.graphs import private_train_ops
 from tfplugin._tf_internals.graphs import private_variables
@@ -24,6 +38,7 @@ from tfplugin._tf_internals.keras import batch_norm_moments
 from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
+from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
 from tfplugin._tf_internals.op_types import identity_gradient
@@ -95,11 +110,13 @@ __all__ = (
     'SyncOnReadVariable',
     'VARIABLE_STORE_KEY',
     'VARIABLE_VALUE_KEY',
+    'accumulates_gradients',
     'add_control_inputs',
     'adds_to_variable',
     'arguments_of_saver',
     'assigns_variable',
     'batch_norm_moments',
+    'bodies',
     'branch_or_loop',
     'call_for_each_replica',
     'colocate_with',
@@ -108,16 +125,21 @@ __all__ = (
     'create_optimizer_state',
     'device_functions',
     'distributed_apply',
+    'gradient_factors',
     'graph_element',
+    'graphs_between',
     'identity_gradient',
     'implements_updates',
     'index_in_cluster',
     'index_of_copy',
+    'index_of_slice',
     'initialize_from',
     'initialize_like',
     'is_compiled',
+    'is_constant',
     'is_disagreement',
     'is_distributed_variable',
+    'is_in_branch_or_loop',
     'is_keras_inference',
     'is_loss_scaled',
     'is_mean_tensor',
@@ -131,7 +153,10 @@ __all__ = (
     'make_fetchable',
     'make_sliceable',
     'mean_loss_denominator',
+    'multiplies_rows',
     'number_of_tpu_shards',
+    'operands',
+    'ops_of_bodies',
     'optimizer_of_update',
     'order_before_variable_reads',
     'outside_of_functions',
@@ -144,12 +169,17 @@ __all__ = (
     'reads_variable',
     'record_view',
     'redirect_input',
+    'reduced_axes',
     'refuses_nothing',
     'regroup',
+    'role',
     'save_slice_info_of',
     'select_replica',
     'set_save_slice_info',
+    'signs',
     'split_of',
+    'static_ones',
+    'static_size',
     'strategy_divides_loss',
     'strategy_with_mixins',
     'tpu_function',

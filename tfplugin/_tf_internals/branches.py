@@ -91,12 +91,9 @@ class Place:
 
   @contextlib.contextmanager
   def entered(self) -> Iterator[None]:
-    """Lets ops be made there, after what ops wait for there."""
-    context = self.graph._get_control_flow_context()
-    with self.graph.as_default():
+    """Lets ops be made there, after what ops wait for there, and that alone."""
+    # Leaves the branch that is around, too.
+    with self.graph.as_default(), tf1.control_dependencies(None):
       self.graph._set_control_flow_context(self.context)
-      try:
-        with tf1.control_dependencies(self.before):
-          yield
-      finally:
-        self.graph._set_control_flow_context(context)
+      with tf1.control_dependencies(self.before):
+        yield

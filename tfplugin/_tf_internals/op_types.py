@@ -141,6 +141,16 @@ def mean_loss_denominator(op: tf.Operation) -> Optional[tf.Tensor]:
   return None
 
 
+def accumulates_gradients(op: tf.Operation) -> bool:
+  """Whether `op` makes the queue of a `tf.compat.v1.ConditionalAccumulator`.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type in ('ConditionalAccumulator', 'SparseConditionalAccumulator',
+                     'ResourceConditionalAccumulator')
+
+
 def is_tpu_sum(op: tf.Operation) -> bool:
   """Whether `op` is a `tf.compat.v1.tpu.cross_replica_sum`.
 

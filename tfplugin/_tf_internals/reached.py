@@ -62,11 +62,12 @@ NAMES = {
     'tensorflow.python.framework.ops.Graph':
         '_collections _current_control_dependencies '
         '_device_functions_outer_to_inner _get_control_flow_context '
-        '_set_control_flow_context',
+        '_get_function _set_control_flow_context',
     'tensorflow.python.framework.ops.Operation':
         '_add_control_input _add_control_inputs _update_input',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
     'tensorflow.python.ops.control_flow_v2_func_graphs': 'CondBranchFuncGraph',
+    'tensorflow.python.ops.gradients_util': '_GradientsHelper',
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',
     f'{_VARIABLES}.BaseResourceVariable':
@@ -104,8 +105,6 @@ NAMES = {
 OVERRIDES = {
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
         {'_initialize_local_devices': 'self cluster_resolver worker_device'},
-    f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceStrategy':
-        {'_collective_key_base': ''},
     f'{_DISTRIBUTE}.distribute_lib.StrategyBase':
         {'_scale_loss_for_estimator': ''},
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
@@ -121,6 +120,8 @@ OVERRIDES = {
         '_update': 'self var fn args kwargs group',
         '_use_merge_call': 'self',
     },
+    f'{_DISTRIBUTE}.mirrored_strategy.MirroredStrategy':
+        {'_collective_key_base': ''},
     f'{_DISTRIBUTE}.parameter_server_strategy.ParameterServerStrategyExtended':
         {
             '_batch_reduce_to':

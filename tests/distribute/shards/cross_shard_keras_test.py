@@ -3,8 +3,8 @@
 """What Keras does for a mirrored strategy alone, under CrossShardStrategy.
 
 The model is y = x1 w1 + x2 w2 + b from 0, with ones for x and y. The three
-weights stay the same, w, and a step of SGD at 0.1 makes w + 0.2 (1 - 3 w) of it:
-0.2, 0.28, 0.312, 0.3248.
+weights stay the same, w, and a step of SGD at 0.1 adds 0.2 (1 - 3 w): 0.2,
+0.28, 0.312, 0.3248.
 """
 
 import numpy as np

@@ -318,3 +318,15 @@ def test_more_than_ten_keras_layers(behavior):
   with tf.Graph().as_default():
     _build(fn)
     assert len(tf1.global_variables()) == 24
+
+
+def test_an_optimizer_with_accumulators_is_refused(behavior):
+  def fn(tower):
+    optimizer = tf1.train.SyncReplicasOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), 1, 1)
+    return optimizer.minimize(_weight() ** 2, step)
+
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    with pytest.raises(RuntimeError, match='SyncReplicasOptimizer.*Leave it'):
+      _build(fn)

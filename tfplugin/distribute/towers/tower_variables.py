@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_collections
-from tfplugin.distribute.towers import tower_writes
+from tfplugin.distribute.variables import agreed_writes
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
@@ -18,7 +19,7 @@ tf1 = tf.compat.v1
 _UNIQUE_SUFFIX = re.compile(r'_\d+(?=/|$)')
 
 
-class TowerVariable(tower_writes.AgreedWrites,
+class TowerVariable(agreed_writes.AgreedWrites,
                     _tf_internals.AggregatingVariable):
   """One variable that every tower reads, updated once per step.
 
@@ -122,6 +123,27 @@ class SharedVariables:
             f'makes `{name}` in tower 0 and not in tower {tower}. Make '
             'variables whatever the tower.')
 
+  def update_first_tower_last(
+      self, towers: Sequence[Sequence[tf.Operation]]) -> None:
+    """Orders the updates of streaming variables, the first tower's behind.
+
+    So what the first tower makes of an update, a summary say, is of all rows.
+
+    Args:
+      towers: For each tower its ops.
+    """
+    for variable in self.streaming:
+      uses = [op for op in variable.handle.consumers()
+              if op is not variable.initializer]
+      before = []
+      for own in map(set, (*towers[1:], towers[0])):
+        writes = [op for op in uses if op in own and
+                  not _tf_internals.reads_variable(op)]
+        reads = {op for op in uses if op in own}.difference(writes)
+        for op in (*writes, *_behind(writes, reads)):
+          _tf_internals.add_control_inputs(op, before)
+        before = writes or before
+
   def _make(self, next_creator, **kwargs) -> tf.Variable:
     variable = next_creator(**kwargs)
     keys = tower_collections.keys_with(tf1.get_default_graph(), variable)
@@ -145,6 +167,19 @@ class SharedVariables:
       if not any(v is variable for v in tf1.get_collection(key)):
         tf1.add_to_collection(key, variable)
     return variable
+
+
+def _behind(writes: Sequence[tf.Operation],
+            reads: set[tf.Operation]) -> list[tf.Operation]:
+  """Returns those of `reads` that a value in `writes` is made of."""
+  pending = [tensor.op for op in writes for tensor in op.inputs]
+  seen = set()
+  while pending:
+    op = pending.pop()
+    if op not in seen:
+      seen.add(op)
+      pending += [tensor.op for tensor in op.inputs]
+  return [op for op in reads if op in seen]
 
 
 def _check_same(variable: tf.Variable, name: str, kwargs: dict,
