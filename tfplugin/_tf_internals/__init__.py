@@ -48,6 +48,7 @@ from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import mean_loss_denominator
 from tfplugin._tf_internals.op_types import reads_variable
+from tfplugin._tf_internals.op_types import scatters
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import implements_updates
@@ -174,6 +175,7 @@ __all__ = (
     'regroup',
     'role',
     'save_slice_info_of',
+    'scatters',
     'select_replica',
     'set_save_slice_info',
     'signs',

@@ -151,6 +151,15 @@ def accumulates_gradients(op: tf.Operation) -> bool:
                      'ResourceConditionalAccumulator')
 
 
+def scatters(op: tf.Operation) -> bool:
+  """Whether `op` changes slices of a variable.
+
+  Args:
+    op: A consumer of a variable's handle.
+  """
+  return op.type.startswith('ResourceScatter')
+
+
 def is_tpu_sum(op: tf.Operation) -> bool:
   """Whether `op` is a `tf.compat.v1.tpu.cross_replica_sum`.
 

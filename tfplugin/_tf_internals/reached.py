@@ -44,6 +44,7 @@ NAMES = {
         '_in_multi_worker_mode _num_replicas_in_sync _parameter_devices '
         '_task_id _task_type _variable_device _worker_device',
     f'{_DISTRIBUTE}.ps_values': 'AggregatingVariable',
+    f'{_DISTRIBUTE}.ps_values.AggregatingVariable': '_assign_func',
     f'{_DISTRIBUTE}.sharded_variable': 'ShardedVariableMixin',
     f'{_DISTRIBUTE}.sharded_variable.ShardedVariableMixin':
         '_sharded_container',

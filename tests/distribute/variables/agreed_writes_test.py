@@ -109,17 +109,10 @@ def test_another_value_of_each_shard_is_refused(behavior, method, write, dtype):
     _write(write, dtype=dtype)
 
 
-@pytest.mark.parametrize('method', ('scatter_min', 'scatter_update'))
-def test_rows_without_a_mean_are_refused(behavior, method):
-  with pytest.raises(NotImplementedError, match=(
-      f'`{method}` of rows has no mean.*`v:0`.*MEAN.*ONLY_FIRST_REPLICA')):
-    _write(lambda v, x: getattr(v, method)(_rows(x)), MEAN)
-
-
-def test_rows_of_several_indices_are_refused_in_shards(behavior):
+def test_rows_of_several_indices_are_the_same(behavior):
   def write(v, x):
-    return v.scatter_nd_add([[0]], [x])
+    return v.scatter_nd_add(tf.constant([[0]]), tf.stack([x]))
 
-  with pytest.raises(NotImplementedError, match=(
-      '`scatter_nd_add` of a variable.*Received: `v:0`. Use `scatter_add`')):
+  assert _write(lambda v, x: write(v, 5.0)) == [5.0, 0.0]
+  with pytest.raises(ValueError, match='`scatter_nd_add` of a variable that'):
     _write(write)

@@ -121,16 +121,18 @@ class TowerRun:
       raise
     finally:
       self._collections.join()
-    self._check_no_accumulators()
+    self._check_updates()
     for group in self.weights.groups or [range(self.num_towers)]:
       loss_denominators.share([self.ops_of(tower) for tower in group],
                               [self.weights.loss[tower] for tower in group])
     return self._results
 
-  def _check_no_accumulators(self) -> None:
-    """Raises if towers wait in queues of their own, each for all gradients."""
+  def _check_updates(self) -> None:
+    """Raises if towers update by themselves, or fill queues of their own."""
     for tower in range(self.num_towers if self.num_towers > 1 else 0):
-      for op in self._ops.built_in(tower):
+      ops = self._ops.built_in(tower)
+      self.variables.check_no_scatter(tower, ops)
+      for op in ops:
         if _tf_internals.accumulates_gradients(op):
           raise RuntimeError(
               'Towers must not make accumulators of gradients: each would fill '

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,7 +17,32 @@ from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
+_FIRST = tf.VariableAggregation.ONLY_FIRST_REPLICA
 _UNIQUE_SUFFIX = re.compile(r'_\d+(?=/|$)')
+
+
+def _scatter(name: str, adds_up: bool):
+  """Returns a method that scatters once for all towers.
+
+  The inherited one takes the variable itself, and would act in every tower.
+
+  Args:
+    name: The name of the method.
+    adds_up: Whether the slices of several towers, one after the other, are a
+      sum.
+  """
+  def scatter(self, *args, **kwargs):
+    if not adds_up and self.aggregation != _FIRST:
+      raise ValueError(
+          f'`{name}` of a variable in towers must have the aggregation '
+          f'ONLY_FIRST_REPLICA. Received: `{self.name}` with '
+          f'{self.aggregation}. Make the variable with that one, or use '
+          '`scatter_add`.')
+    return self.scattered(name, args, kwargs)
+
+  scatter.__name__ = name
+  scatter.__doc__ = f'See `tf.Variable.{name}`; once for all towers.'
+  return scatter
 
 
 class TowerVariable(agreed_writes.AgreedWrites,
@@ -53,6 +79,34 @@ class TowerVariable(agreed_writes.AgreedWrites,
   def op(self) -> tf.Operation:
     """The op that made the variable."""
     return self.get().op
+
+  def scattered(self, method: str, args: tuple, kwargs: dict) -> Any:
+    """Returns the result of a scatter method, with the towers' slices.
+
+    Args:
+      method: Its name.
+      args: Its arguments in this tower.
+      kwargs: Likewise.
+    """
+    if not hasattr(tf.distribute.get_replica_context(), 'value_of_shards'):
+      return getattr(self.get(), method)(*args, **kwargs)
+    names = ('indices', 'updates') if '_nd_' in method else ('sparse_delta',)
+    # A name of each tower is not one for all.
+    arguments = {name: value for name, value in
+                 {**dict(zip(names, args)), **kwargs}.items() if name in names}
+    first, *others = [
+        self.agreed(method, value) for value in arguments.values()]
+    return self._assign_func(first, f=lambda variable, value, **unused: getattr(
+        variable, method)(value, *others))
+
+  for _name in ('scatter_add', 'scatter_sub'):
+    vars()[_name] = _scatter(_name, adds_up=True)
+  for _name in ('scatter_update', 'scatter_max', 'scatter_min', 'scatter_mul',
+                'scatter_div', 'batch_scatter_update', 'scatter_nd_add',
+                'scatter_nd_sub', 'scatter_nd_update', 'scatter_nd_max',
+                'scatter_nd_min'):
+    vars()[_name] = _scatter(_name, adds_up=False)
+  del _name
 
   # A method that an AggregatingVariable inherits reads the variable itself, a
   # method that it forwards reads the tower's view: each way to read must be
@@ -143,6 +197,23 @@ class SharedVariables:
         for op in (*writes, *_behind(writes, reads)):
           _tf_internals.add_control_inputs(op, before)
         before = writes or before
+
+  def check_no_scatter(self, tower: int, ops: Sequence[tf.Operation]) -> None:
+    """Raises if a tower scatters to a variable by itself.
+
+    Args:
+      tower: Its index.
+      ops: Its ops.
+    """
+    own = set(ops)
+    for variable, _ in self._made:
+      for op in variable.handle.consumers():
+        if op in own and _tf_internals.scatters(op):
+          raise RuntimeError(
+              'A variable must be updated once for all towers. Received: '
+              f'{op.name} of tower {tower} for `{variable.name}`. Use the '
+              'method of the variable, `variable.scatter_add(slices)` for '
+              '`tf.compat.v1.scatter_add`.')
 
   def _make(self, next_creator, **kwargs) -> tf.Variable:
     variable = next_creator(**kwargs)
