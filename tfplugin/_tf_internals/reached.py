@@ -120,6 +120,7 @@ OVERRIDES = {
             'self replica_id device primary_var kwargs',
         '_update': 'self var fn args kwargs group',
         '_use_merge_call': 'self',
+        '_validate_colocate_with_variable': 'self colocate_with_variable',
     },
     f'{_DISTRIBUTE}.mirrored_strategy.MirroredStrategy':
         {'_collective_key_base': ''},

@@ -13,6 +13,9 @@ The TPU path has been checked as a graph; it was built, not run.
 
 from __future__ import annotations
 
+import tensorflow as tf
+
+from tfplugin import types
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shards_here
@@ -65,3 +68,33 @@ def cross_replica_sum(
   """
   return shards_here.shards_here('cross_replica_sum').sum(
       x, group_assignment)
+
+
+def sum_gradients(
+    grads_and_vars: types.GradsAndVars,
+    group_assignment: groups_lib.GroupAssignment = None,
+) -> list:
+  """Sums gradients over the shards, for an optimizer that assigns by itself.
+
+  Such an optimizer is called in each replica with the sums, and changes that
+  replica's copy of the variables; where there is one copy, its values are the
+  same in all shards.
+
+  Args:
+    grads_and_vars: This shard's gradients, or None, with their variables. Every
+      shard passes the same variables in the same order, in a replica context.
+    group_assignment: As for `cross_replica_sum`. None: the groups of the
+      CrossShardStrategy around, or all shards.
+
+  Returns:
+    The pairs, in order, with the sums in the place of the gradients. Nothing is
+    scaled: with MEAN the loss is.
+
+  Raises:
+    RuntimeError: Called in the cross-replica context of a strategy.
+  """
+  if group_assignment is None:
+    group_assignment = getattr(
+        tf.distribute.get_strategy(), 'group_assignment', None)
+  return shards_here.shards_here('sum_gradients').sums(
+      grads_and_vars, group_assignment)

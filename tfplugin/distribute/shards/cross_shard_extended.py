@@ -75,6 +75,16 @@ class GroupReduction:
           '`group_assignment`', ', or leave out the groups')
     return super()._update(var, fn, args, kwargs, group)
 
+  def _validate_colocate_with_variable(self, colocate_with_variable):
+    if isinstance(colocate_with_variable, tf.Operation):
+      # So it places the step of a worker.
+      raise RuntimeError(
+          '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '
+          'CrossShardStrategy: each shard would fill queues of its own. '
+          f'Received: a variable beside {colocate_with_variable.name}. Leave '
+          'it out: the gradients of all shards are summed within the step.')
+    super()._validate_colocate_with_variable(colocate_with_variable)
+
   def _create_variable(self, next_creator, **kwargs):
     variable = super()._create_variable(next_creator, **kwargs)
     shard_writes.add_up(variable)

@@ -97,9 +97,16 @@ class Shards:
       grads_and_vars: This shard's gradients.
       groups: A group assignment that fits, or None.
     """
-    return call.apply(self._sums(grads_and_vars, groups))
+    return call.apply(self.sums(grads_and_vars, groups))
 
-  def _sums(self, grads_and_vars, groups) -> list:
+  def sums(self, grads_and_vars: types.GradsAndVars,
+           groups: groups_lib.GroupAssignment) -> list:
+    """Returns the pairs with the sums of the gradients over the group.
+
+    Args:
+      grads_and_vars: This shard's gradients, or None, with their variables.
+      groups: A group assignment that fits, or None.
+    """
     return [(g if g is None else self.sum(g, groups), v)
             for g, v in grads_and_vars]
 
@@ -148,7 +155,7 @@ class Replicas(Shards):
     """See base class."""
     if groups_lib.group_size(groups, self.size) < self.size:
       apply = call.per_copy()  # May refuse, before anything is summed.
-      return apply(self._sums(grads_and_vars, groups))
+      return apply(self.sums(grads_and_vars, groups))
     return self._apply_to_all(call, grads_and_vars)
 
   def _apply_to_all(self, call, grads_and_vars):
