@@ -90,7 +90,8 @@ class TowerVariable(agreed_writes.AgreedWrites,
     """
     if not hasattr(tf.distribute.get_replica_context(), 'value_of_shards'):
       return getattr(self.get(), method)(*args, **kwargs)
-    names = ('indices', 'updates') if '_nd_' in method else ('sparse_delta',)
+    names = (('indices', 'updates') if method.startswith('scatter_nd') else
+             ('sparse_delta',))
     # A name of each tower is not one for all.
     arguments = {name: value for name, value in
                  {**dict(zip(names, args)), **kwargs}.items() if name in names}
