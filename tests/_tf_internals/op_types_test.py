@@ -247,3 +247,12 @@ def test_an_identity_gets_the_gradient(identity):
     outside = identity(x)
     gradients = [tf1.gradients(y, x)[0] for y in (inside, outside)]
     assert session.run(gradients) == [10.0, 1.0]
+
+
+@pytest.mark.parametrize('make', [
+    lambda: tf1.ConditionalAccumulator(tf.float32).accumulator_ref.op,
+    lambda: tf1.SparseConditionalAccumulator(tf.float32).accumulator_ref.op])
+def test_accumulators_of_gradients_are_known(behavior, make):
+  with tf.Graph().as_default():
+    assert op_types.accumulates_gradients(make())
+    assert not op_types.accumulates_gradients(tf.constant(1.0).op)

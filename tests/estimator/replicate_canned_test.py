@@ -31,6 +31,13 @@ _CANNED = {
         tf1.estimator.DNNLinearCombinedClassifier(
             linear_feature_columns=_SPARSE, dnn_feature_columns=_NUMERIC,
             dnn_hidden_units=[2], loss_reduction=_MEAN, **kwargs)),
+    # Their default reduction is the sum.
+    'LinearRegressor': lambda **kwargs: tf1.estimator.LinearRegressor(
+        _NUMERIC, **kwargs),
+    'wide and deep': lambda **kwargs: (
+        tf1.estimator.DNNLinearCombinedClassifier(
+            linear_feature_columns=_SPARSE, dnn_feature_columns=_NUMERIC,
+            dnn_hidden_units=[2], **kwargs)),
 }
 
 
@@ -55,7 +62,7 @@ def test_canned_model_fn_equals_one_device(canned, tmp_path):
   shutil.copytree(tmp_path / 'plain', tmp_path / 'towers')
   towers = tf1.estimator.Estimator(
       tfplugin.replicate_model_fn(
-          plain.model_fn, _MEAN, ['/cpu:0', '/cpu:1'], batch_norm='sync'),
+          plain.model_fn, devices=['/cpu:0', '/cpu:1'], batch_norm='sync'),
       str(tmp_path / 'towers'), config)
   results = []
   for estimator in (plain, towers):
@@ -64,6 +71,7 @@ def test_canned_model_fn_equals_one_device(canned, tmp_path):
                  for name in estimator.get_variable_names()}
     rows = list(estimator.predict(_input_fn))
     results.append((variables, estimator.evaluate(_input_fn), {
-        'logits': [row['logits'] for row in rows]}))
+        key: [row[key] for row in rows]
+        for key in rows[0] if key in ('logits', 'predictions')}))
   for found, expected in zip(results[1], results[0]):
     _assert_same(found, expected)

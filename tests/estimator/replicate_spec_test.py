@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of replicate_model_fn's spec, names, devices and refusals."""
 
+import functools
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -151,14 +154,52 @@ def test_batch_of_rank_0_is_refused(behavior):
       model_fn(tf.constant(1.0), None, _PREDICT)
 
 
-def test_missing_labels_are_refused_in_train(behavior):
-  with tf.Graph().as_default():
-    with pytest.raises(ValueError, match='`labels` must be given in TRAIN'):
-      replicate.replicate_model_fn(_predict_spec, devices=_devices(2))(
-          tf.ones([2, 1]), None, _TRAIN)
+def test_labels_may_be_none_for_a_model_fn_that_ignores_them(behavior):
+  def model_fn(features, labels, mode):
+    assert labels is None
+    return tf.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_sum(features), train_op=tf.no_op())
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    spec = replicate.replicate_model_fn(model_fn, devices=['/cpu:0'] * 2)(
+        tf.ones([3]), None, 'train')
+    assert session.run(spec.loss) == 3.0
 
 
-@pytest.mark.parametrize('reduction', (_Reduction.NONE, 'mean', None))
+def test_labels_for_a_model_fn_without_them_are_refused():
+  def model_fn(features, mode):
+    raise AssertionError(features, mode)
+
+  with tf.Graph().as_default(), pytest.raises(ValueError, match='`labels`'):
+    replicate.replicate_model_fn(model_fn, devices=['/cpu:0'] * 2)(
+        tf.ones([3]), tf.ones([3]), 'train')
+
+
+@pytest.mark.parametrize('model_fn', (
+    lambda features: features,
+    lambda features, labels, mode, params, config: features,
+    functools.partial(lambda features, *, params: features, params=1)))
+def test_every_argument_of_estimator_is_taken(model_fn):
+  replicated = replicate.replicate_model_fn(model_fn)
+  assert inspect.getfullargspec(replicated).args == [
+      'features', 'labels', 'mode', 'params', 'config']
+
+
+def test_params_of_a_canned_estimator_may_be_given(tmp_path):
+  # Its model_fn takes none; SGD has the rate .2 there.
+  columns = [tf.feature_column.numeric_column('x')]
+  canned = tf1.estimator.LinearRegressor(columns, optimizer='SGD')
+  estimator = tf1.estimator.Estimator(
+      replicate.replicate_model_fn(canned.model_fn, devices=['/cpu:0'] * 2),
+      str(tmp_path), params=canned.params)
+  estimator.train(lambda: tf1.data.Dataset.from_tensors(
+      ({'x': [[1.], [2.]]}, [[.5], [.25]])), steps=1)
+  # The sum over rows: w = .2 * 2 * (1 * .5 + 2 * .25).
+  name = 'linear/linear_model/x/weights'
+  assert estimator.get_variable_value(name) == pytest.approx(.4)
+
+
+@pytest.mark.parametrize('reduction', (_Reduction.NONE, 'mean', ''))
 def test_bad_loss_reduction_is_refused(reduction):
   with pytest.raises(ValueError, match='`loss_reduction` must be one of'):
     replicate.replicate_model_fn(_predict_spec, loss_reduction=reduction)

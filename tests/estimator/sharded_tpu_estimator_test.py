@@ -8,6 +8,8 @@ batch alone it is -10 and -50. One step of SGD at 0.1 ends at 3 for the mean
 over the batch, and at 6 for the sum of the halves' gradients.
 """
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -275,6 +277,26 @@ def test_missing_eval_batch_size_names_the_argument(tmp_path):
   estimator.train(_input_fn, max_steps=1)
   with pytest.raises(ValueError, match='`eval_batch_size` must be given'):
     estimator.evaluate(_input_fn, steps=1)
+
+
+def _config(**kwargs):
+  return tf1.estimator.tpu.RunConfig(
+      tpu_config=tf1.estimator.tpu.TPUConfig(num_shards=2, **kwargs))
+
+
+@pytest.mark.parametrize('num_cores', [None, 1, 2])
+def test_a_shard_has_one_core(num_cores):
+  config = _config(num_cores_per_replica=num_cores)
+  make = functools.partial(
+      tfplugin_estimator.ShardedTPUEstimator, _model_fn, use_tpu=False,
+      train_batch_size=4, config=config)
+  if num_cores != 2:
+    make()
+    return
+  with pytest.raises(ValueError, match=(
+      '`TPUConfig.num_cores_per_replica` must be None or 1 .*Received: 2. '
+      'Leave it out')):
+    make()
 
 
 def test_batch_axis_other_than_rows_is_refused():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin.estimator import spec_reduction
 
 tf1 = tf.compat.v1
@@ -61,3 +62,51 @@ def test_towers_that_disagree_are_named(make, error, match):
     with pytest.raises(error, match=match):
       spec_reduction.reduce_specs(
           'eval', [make(tower) for tower in range(2)], [.5, .5])
+
+
+def _predictions(make, x, devices=2):
+  """Returns the predictions for `x`, on one device and in towers."""
+  def model_fn(features, mode):
+    return tf.estimator.EstimatorSpec(mode, predictions={'y': make(features)})
+
+  found = []
+  for fn in (model_fn, tfplugin.replicate_model_fn(
+      model_fn, devices=['/cpu:0'] * devices)):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      features = tf1.placeholder(tf.int64, [None] * x.ndim)
+      spec = fn(features, mode='infer')
+      found.append(session.run(spec.predictions['y'], {features: x}).tolist())
+  return found
+
+
+@pytest.mark.parametrize('dtype', (tf.float32, tf.int64, tf.string, tf.bool))
+def test_rows_of_different_lengths_are_filled_up(behavior, dtype):
+  # Row i has i elements: towers are 4, 2 and 5 wide, or 0 wide without rows.
+  def make(x):
+    ragged = tf.cast(tf.ragged.range(x) + 1, tf.int32)
+    dense = ragged.to_tensor()
+    if dtype == tf.string:
+      return tf.where(dense > 0, tf.strings.as_string(dense), '')
+    return tf.cast(dense, dtype)
+
+  for rows in ([4, 3, 1, 2, 5], [2, 3]):
+    expected, found = _predictions(make, np.array(rows), 3)
+    assert found == expected
+
+
+@pytest.mark.parametrize('make', (
+    lambda x: tf.constant(7),
+    tf.reduce_sum,
+    lambda x: tf.reduce_mean(tf.cast(x, tf.float64)),
+    lambda x: tf.reduce_sum(tf.cast(x, tf.float64), 0),
+    lambda x: tf.constant(['a', 'b']),
+    lambda x: tf.shape(x)[0]))
+def test_values_without_rows_are_those_of_one_device(behavior, make):
+  expected, found = _predictions(make, np.array([[1], [2], [6]]))
+  # A share of the rows is a float32.
+  assert found == expected or found == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_value_that_is_neither_is_refused():
+  with pytest.raises(ValueError, match='must be a sum or a mean over the rows'):
+    _predictions(tf.reduce_max, np.array([[1], [2], [6]]))

@@ -43,3 +43,60 @@ def test_estimator_specs_are_joined_too(tmp_path):
   # Errors are x: mean(1, 4, 9, 16); each shard adds its own largest label.
   assert metrics['loss'] == pytest.approx(7.5)
   assert metrics['largest'] == pytest.approx((4.0 + 8.0) / 2)
+
+
+def _evaluate(rows, num_shards, make_loss, tensors=None):
+  """Returns the loss of a TPUEstimatorSpec, and the tensors of its metrics.
+
+  The weight is 0 and labels are 2 x: errors are 2, 4, 6.
+  """
+
+  def model_fn(features, labels, mode):
+    w = tf1.get_variable('w', initializer=[[0.0]])
+    y = tf.matmul(features, w)
+    spec = tf1.estimator.tpu.TPUEstimatorSpec(
+        mode, loss=make_loss(labels, y),
+        eval_metrics=(lambda **_: {}, (tensors or (lambda *_: {}))(labels, y)))
+    return spec
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default(_X[:rows], [None, 1])
+    spec = tpu_shards.shard_model_fn(model_fn, num_shards, ['/cpu:0'])(
+        features=x, labels=2.0 * x, mode=tf.estimator.ModeKeys.EVAL)
+    session.run(tf1.global_variables_initializer())
+    return session.run([spec.loss, spec.eval_metrics[1]])
+
+
+@pytest.mark.parametrize('make_loss, expected', [
+    (tf1.losses.mean_squared_error, {1: 4.0, 2: 10.0, 3: 56 / 3}),
+    (lambda labels, y: tf.reduce_mean(tf.square(labels - y)),
+     {1: 4.0, 2: 10.0, 3: 56 / 3}),
+    # Weights 1, 2, 3: (4 + 32 + 108) / 6.
+    (lambda labels, y: tf1.losses.mean_squared_error(
+        labels, y, labels / 2.0, reduction='weighted_mean'),
+     {1: 4.0, 2: 36 / 3, 3: 144 / 6}),
+])
+@pytest.mark.parametrize('num_shards', [2, 4])
+def test_loss_of_a_smaller_batch_is_the_mean_of_its_rows(
+    behavior, num_shards, make_loss, expected):
+  for rows, mean in expected.items():
+    loss, _ = _evaluate(rows, num_shards, make_loss)
+    assert loss == pytest.approx(mean), rows
+
+
+def test_tensors_of_rows_are_concatenated_and_scalars_are_the_same(behavior):
+  _, tensors = _evaluate(
+      3, 2, tf1.losses.mean_squared_error, lambda labels, y: {
+          'labels': labels, 'rate': tf.constant(0.5) * 2.0,
+          'count': tf.reshape(tf.reduce_sum(labels), [1])})
+  assert tensors['labels'].tolist() == [[2.0], [4.0], [6.0]]
+  assert tensors['rate'] == 1.0
+  assert tensors['count'].tolist() == [6.0, 6.0]
+
+
+def test_scalars_of_the_shards_own_are_refused(behavior):
+  with pytest.raises(ValueError, match=(
+      '`eval_metrics` must have the dimension of the batch.*Received: the '
+      r'scalar .*Return one value for each row, or `tf.reshape\(x, \[1\]\)`')):
+    _evaluate(3, 2, tf1.losses.mean_squared_error,
+              lambda labels, y: {'largest': tf.reduce_max(labels)})

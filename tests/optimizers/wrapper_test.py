@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
@@ -40,3 +41,75 @@ def test_wrapper_with_nothing_overridden_equals_bare_optimizer(behavior):
 def test_wrong_optimizer_type_names_the_remedy(opt, remedy):
   with pytest.raises(TypeError, match=f'`opt` must be .* Received: .*{remedy}'):
     wrapper.OptimizerWrapper(opt, False, 'W')
+
+
+class _Decayed(tf1.train.GradientDescentOptimizer):
+  """Halves the variables that it is told of, beside its step."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None,
+                      decay_var_list=None):
+    decayed = {v.ref() for v in decay_var_list or ()}
+    pairs = [(g + v / 2.0 if v.ref() in decayed else g, v)
+             for g, v in grads_and_vars]
+    return super().apply_gradients(pairs, global_step, name)
+
+
+_WRAPPERS = {
+    'none': wrapper.OptimizerWrapper,
+    'clipping': lambda opt, *_: tfplugin.VariableClippingOptimizer(
+        opt, {'rows': 1}, 100.0),
+    'cross_shard': lambda opt, *_: tfplugin.CrossShardOptimizer(opt),
+    'stale': lambda opt, *_: tfplugin.DropStaleGradientOptimizer(opt, 0),
+    'tower': lambda opt, *_: tfplugin.TowerOptimizer(opt),
+    'two': lambda opt, *_: tfplugin.CrossShardOptimizer(
+        tfplugin.DropStaleGradientOptimizer(opt, 0)),
+}
+
+
+@pytest.mark.parametrize('call', ['minimize', 'apply_gradients'])
+@pytest.mark.parametrize('name', _WRAPPERS)
+def test_arguments_that_an_optimizer_adds_are_passed_on(behavior, name, call):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    v, w = (tf1.get_variable(name, initializer=8.0) for name in 'vw')
+    rows = tf1.get_variable('rows', initializer=[[1.0]])  # One to clip.
+    loss, step = v + w + rows, tf1.train.create_global_step()
+    inner = _Decayed(1.0)
+    optimizer = _WRAPPERS[name](inner, False, 'wrapper')
+    if call == 'minimize':
+      train_op = optimizer.minimize(loss, step, decay_var_list=[w])
+    else:
+      train_op = optimizer.apply_gradients(
+          optimizer.compute_gradients(loss), step, decay_var_list=[w])
+    plain = optimizer.minimize(loss, step)
+    session.run(tf1.global_variables_initializer())
+    session.run(train_op)
+    assert session.run([v, w]) == [7.0, 3.0]
+    session.run(plain)
+    assert session.run([v, w]) == [6.0, 2.0]
+    assert 'apply_gradients' not in vars(inner)
+
+
+def test_arguments_that_no_optimizer_takes_are_refused():
+  with tf.Graph().as_default():
+    v = tf1.get_variable('v', initializer=8.0)
+    optimizer = wrapper.OptimizerWrapper(
+        tf1.train.GradientDescentOptimizer(1.0), False, 'wrapper')
+    with pytest.raises(TypeError, match='decay_var_list'):
+      optimizer.minimize(v * 2.0, decay_var_list=[v])
+
+
+def test_added_arguments_are_passed_on_in_replicas(behavior):
+  strategy = tfplugin.distribute.CrossShardStrategy(['CPU:0', 'CPU:1'])
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+
+    def replica():
+      v = tf1.get_variable('v', initializer=8.0, use_resource=True)
+      optimizer = tfplugin.CrossShardOptimizer(_Decayed(1.0))
+      return v, tf.group(optimizer.minimize(v * 2.0, decay_var_list=[v]))
+
+    v, train_op = strategy.run(replica)
+    session.run(tf1.global_variables_initializer())
+    session.run(strategy.experimental_local_results(train_op))
+    # Each of two replicas adds 8 / 2; the loss is halved, not the decay.
+    assert session.run(list(strategy.experimental_local_results(v))) == [
+        8.0 - 2.0 - 8.0] * 2

@@ -9,13 +9,29 @@ package alone.
 
 from __future__ import annotations
 
+from tfplugin._tf_internals.arithmetic import bodies
+from tfplugin._tf_internals.arithmetic import index_of_slice
+from tfplugin._tf_internals.arithmetic import is_constant
+from tfplugin._tf_internals.arithmetic import multiplies_rows
+from tfplugin._tf_internals.arithmetic import operands
+from tfplugin._tf_internals.arithmetic import ops_of_bodies
+from tfplugin._tf_internals.arithmetic import reduced_axes
+from tfplugin._tf_internals.arithmetic import role
+from tfplugin._tf_internals.arithmetic import signs
+from tfplugin._tf_internals.arithmetic import static_ones
+from tfplugin._tf_internals.arithmetic import static_size
+from tfplugin._tf_internals.branches import outside_of_functions
+from tfplugin._tf_internals.branches import Place
+from tfplugin._tf_internals.gradients import gradient_factors
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_of
 from tfplugin._tf_internals.graphs import branch_or_loop
 from tfplugin._tf_internals.graphs import can_precede
 from tfplugin._tf_internals.graphs import colocate_with
 from tfplugin._tf_internals.graphs import device_functions
+from tfplugin._tf_internals.graphs import graphs_between
 from tfplugin._tf_internals.graphs import is_compiled
+from tfplugin._tf_internals.graphs import is_in_branch_or_loop
 from tfplugin._tf_internals.graphs import is_unplaced_condition
 from tfplugin._tf_internals.graphs import is_usable_here
 from tfplugin._tf_internals.graphs import outside_branches
@@ -28,16 +44,19 @@ from tfplugin._tf_internals.keras import batch_norm_moments
 from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
+from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
 from tfplugin._tf_internals.op_types import begins_work
 from tfplugin._tf_internals.op_types import identity_gradient
 from tfplugin._tf_internals.op_types import is_mean_tensor
+from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import mean_loss_denominator
 from tfplugin._tf_internals.op_types import origin_of
 from tfplugin._tf_internals.op_types import reads_variable
+from tfplugin._tf_internals.op_types import scatters
 from tfplugin._tf_internals.op_types import takes_lock
 from tfplugin._tf_internals.op_types import writes_variable
 from tfplugin._tf_internals.optimizers import applications_met
@@ -63,6 +82,7 @@ from tfplugin._tf_internals.strategies import AggregatingVariable
 from tfplugin._tf_internals.strategies import call_for_each_replica
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
 from tfplugin._tf_internals.strategies import index_in_cluster
+from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
 from tfplugin._tf_internals.strategies import is_variable_assignment
@@ -71,6 +91,7 @@ from tfplugin._tf_internals.strategies import MirroredExtended
 from tfplugin._tf_internals.strategies import MirroredReplicaContext
 from tfplugin._tf_internals.strategies import MirroredVariable
 from tfplugin._tf_internals.strategies import ParameterServerStrategyExtended
+from tfplugin._tf_internals.strategies import per_replica
 from tfplugin._tf_internals.strategies import python_function_of
 from tfplugin._tf_internals.strategies import regroup
 from tfplugin._tf_internals.strategies import select_replica
@@ -99,10 +120,12 @@ __all__ = (
     'MirroredReplicaContext',
     'MirroredVariable',
     'ParameterServerStrategyExtended',
+    'Place',
     'ResourceVariable',
     'SyncOnReadVariable',
     'VARIABLE_STORE_KEY',
     'VARIABLE_VALUE_KEY',
+    'accumulates_gradients',
     'add_control_inputs',
     'adds_to_variable',
     'applications_met',
@@ -112,6 +135,7 @@ __all__ = (
     'batch_norm_moments',
     'begins_work',
     'branch_of',
+    'bodies',
     'branch_or_loop',
     'call_for_each_replica',
     'can_precede',
@@ -120,19 +144,26 @@ __all__ = (
     'create_optimizer_state',
     'device_functions',
     'distributed_apply',
+    'gradient_factors',
     'graph_element',
+    'graphs_between',
     'identity_gradient',
     'implements_updates',
     'index_in_cluster',
+    'index_of_copy',
+    'index_of_slice',
     'initialize_from',
     'initialize_like',
     'is_compiled',
+    'is_constant',
     'is_disagreement',
     'is_distributed_variable',
+    'is_in_branch_or_loop',
     'is_keras_inference',
     'is_loss_scaled',
     'is_made_by_optimizer',
     'is_mean_tensor',
+    'is_same_computation',
     'is_tpu_sum',
     'is_unplaced_condition',
     'is_usable_here',
@@ -149,7 +180,12 @@ __all__ = (
     'origin_of',
     'outside_branches',
     'own_variable',
+    'multiplies_rows',
+    'operands',
+    'ops_of_bodies',
+    'outside_of_functions',
     'parts_of',
+    'per_replica',
     'private_train_ops',
     'private_variables',
     'python_function_of',
@@ -157,13 +193,19 @@ __all__ = (
     'reads_variable',
     'record_view',
     'redirect_input',
+    'reduced_axes',
     'refuses_nothing',
     'regroup',
     'repeats_loop_of',
+    'role',
     'save_slice_info_of',
+    'scatters',
     'select_replica',
     'set_save_slice_info',
+    'signs',
     'split_of',
+    'static_ones',
+    'static_size',
     'strategy_divides_loss',
     'strategy_with_mixins',
     'takes_lock',

@@ -173,7 +173,38 @@ def branch_or_loop() -> Optional[object]:
 
   No public API tells.
   """
-  context = tf1.get_default_graph()._get_control_flow_context()
+  return _innermost(tf1.get_default_graph()._get_control_flow_context())
+
+
+def graphs_between(graph: tf.Graph, outer: tf.Graph) -> list:
+  """Returns `graph` and the graphs around it, up to `outer`, which is left out.
+
+  The graphs of branches and functions have no public class.
+
+  Args:
+    graph: A graph, or that of a branch or function.
+    outer: A graph around it, or itself.
+  """
+  found = []
+  while isinstance(graph, func_graph.FuncGraph) and graph is not outer:
+    found.append(graph)
+    graph = graph.outer_graph
+  return found
+
+
+def is_in_branch_or_loop(op: tf.Operation) -> bool:
+  """Whether `op` is in a `tf.cond` or `tf.while_loop` of control flow v1.
+
+  No public API tells.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return _innermost(op._get_control_flow_context()) is not None
+
+
+def _innermost(context: Optional[object]) -> Optional[object]:
+  """Returns the innermost branch or loop of a control flow context."""
   while context is not None and not (
       context.IsCondContext() or context.IsWhileContext()):
     context = context.outer_context

@@ -21,6 +21,9 @@ from tensorflow.python.ops import handle_data_util
 
 tf1 = tf.compat.v1
 
+# The op of a reference variable.
+REFERENCE = 'VariableV2'
+
 _ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
 _READS = ('ReadVariableOp', 'ResourceGather', 'VariableShape',
           'VarIsInitializedOp')
@@ -167,6 +170,45 @@ def _is_handle(tensor: tf.Tensor) -> bool:
           tensor.dtype != tensor.dtype.base_dtype)
 
 
+def is_same_computation(a: tf.Operation, b: tf.Operation) -> bool:
+  """Whether two ops compute the same from the same inputs.
+
+  Random numbers and what is fed never do; neither do calls of functions, whose
+  names differ.
+
+  Args:
+    a: An operation of a graph.
+    b: Another one, perhaps of another graph.
+  """
+  if a.type != b.type or len(a.inputs) != len(b.inputs):
+    return False
+  if a.op_def.is_stateful and not reads_variable(a):
+    return False
+  if a.type.startswith('Placeholder') or not a.inputs and a.type != 'Const':
+    return False
+  return _attributes(a) == _attributes(b)
+
+
+def _attributes(op: tf.Operation) -> dict[str, bytes]:
+  """Returns what `op` was made with, but for notes such as known shapes."""
+  return {key: value.SerializeToString(deterministic=True)
+          for key, value in op.node_def.attr.items()
+          if not key.startswith('_')}
+
+
+def branches_of(op: tf.Operation) -> list[str]:
+  """Returns the names of the graphs of an op's branches, of control flow v2.
+
+  Args:
+    op: An operation of a graph; input 0 of one with branches chooses.
+  """
+  if op.type in ('If', 'StatelessIf'):
+    return [op.get_attr(key).name for key in ('then_branch', 'else_branch')]
+  if op.type in ('Case', 'StatelessCase'):
+    return [branch.name for branch in op.get_attr('branches')]
+  return []
+
+
 def is_mean_tensor(variable: tf.Variable) -> bool:
   """Whether `variable` is the sum in a `tf.compat.v1.metrics.mean_tensor`.
 
@@ -193,6 +235,25 @@ def mean_loss_denominator(op: tf.Operation) -> Optional[tf.Tensor]:
       and op.inputs[0].op.type == 'Sum'):
     return op.inputs[1]
   return None
+
+
+def accumulates_gradients(op: tf.Operation) -> bool:
+  """Whether `op` makes the queue of a `tf.compat.v1.ConditionalAccumulator`.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type in ('ConditionalAccumulator', 'SparseConditionalAccumulator',
+                     'ResourceConditionalAccumulator')
+
+
+def scatters(op: tf.Operation) -> bool:
+  """Whether `op` changes slices of a variable.
+
+  Args:
+    op: A consumer of a variable's handle.
+  """
+  return op.type.startswith('ResourceScatter')
 
 
 def is_tpu_sum(op: tf.Operation) -> bool:

@@ -43,10 +43,12 @@ NAMES = {
         '_in_multi_worker_mode _num_replicas_in_sync _parameter_devices '
         '_task_id _task_type _variable_device _worker_device',
     f'{_DISTRIBUTE}.ps_values': 'AggregatingVariable',
+    f'{_DISTRIBUTE}.ps_values.AggregatingVariable': '_assign_func',
     f'{_DISTRIBUTE}.sharded_variable': 'ShardedVariableMixin',
     f'{_DISTRIBUTE}.sharded_variable.ShardedVariableMixin':
         '_sharded_container',
-    f'{_DISTRIBUTE}.values': 'MirroredVariable PerReplica SyncOnReadVariable',
+    f'{_DISTRIBUTE}.values':
+        'DistributedVarOp MirroredVariable PerReplica SyncOnReadVariable',
     f'{_DISTRIBUTE}.values.DistributedVariable':
         '_get _get_on_device_or_primary _primary',
     f'{_DISTRIBUTE}.values.DistributedValues': '_primary',
@@ -64,12 +66,14 @@ NAMES = {
     'tensorflow.python.framework.func_graph': 'FuncGraph',
     'tensorflow.python.framework.ops': '_as_graph_element colocate_with',
     'tensorflow.python.framework.ops.Graph':
-        '_collections _create_op_helper _device_functions_outer_to_inner '
-        '_get_control_flow_context _get_function',
+        '_collections _create_op_helper _current_control_dependencies '
+        '_device_functions_outer_to_inner _get_control_flow_context '
+        '_get_function _set_control_flow_context',
     'tensorflow.python.framework.ops.Operation':
         '_add_control_inputs _update_input',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
     'tensorflow.python.ops.control_flow_v2_func_graphs': 'CondBranchFuncGraph',
+    'tensorflow.python.ops.gradients_util': '_GradientsHelper',
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',
     f'{_VARIABLES}.BaseResourceVariable':
@@ -107,8 +111,6 @@ NAMES = {
 OVERRIDES = {
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
         {'_initialize_local_devices': 'self cluster_resolver worker_device'},
-    f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceStrategy':
-        {'_collective_key_base': ''},
     f'{_DISTRIBUTE}.distribute_lib.StrategyBase':
         {'_scale_loss_for_estimator': ''},
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
@@ -121,7 +123,10 @@ OVERRIDES = {
         '_create_variable': 'self next_creator kwargs',
         '_update': 'self var fn args kwargs group',
         '_use_merge_call': 'self',
+        '_validate_colocate_with_variable': 'self colocate_with_variable',
     },
+    f'{_DISTRIBUTE}.mirrored_strategy.MirroredStrategy':
+        {'_collective_key_base': ''},
     f'{_DISTRIBUTE}.parameter_server_strategy.ParameterServerStrategyExtended':
         {
             '_batch_reduce_to':

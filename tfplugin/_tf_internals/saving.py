@@ -12,6 +12,9 @@ import tensorflow as tf
 # Whether a variable has a copy per device.
 from tensorflow.python.distribute import distribute_utils
 
+# How one of TensorFlow's own mirrored variables is saved.
+from tensorflow.python.distribute import values
+
 # The key of a variable's value in a checkpoint of objects.
 from tensorflow.python.trackable.base import (
   VARIABLE_VALUE_KEY as VARIABLE_VALUE_KEY,
@@ -19,6 +22,8 @@ from tensorflow.python.trackable.base import (
 
 # `Saver` and `Checkpoint` save a variable by such an object.
 from tensorflow.python.training.saving import saveable_object
+
+from tfplugin._tf_internals import op_types
 
 tf1 = tf.compat.v1
 
@@ -138,12 +143,34 @@ class _SlicedVariable(saveable_object.SaveableObject):
     return saveable
 
 
+class _MirroredSlice:
+  """A mirrored variable that a Saver saves, and a warm start finds, as a slice.
+
+  Both know slices by the name of the whole variable, unless they are
+  SaveableObjects. They restore what is made by the op of a reference variable
+  with `assign`, which reaches all copies, and all else through the handle.
+  """
+
+  @property
+  def op(self):
+    """The op of the first copy; outside of replicas one that stands for it."""
+    op = super().op
+    if tf.distribute.has_strategy() and tf.distribute.get_replica_context():
+      return op
+    return values.DistributedVarOp(op.name, op.graph, op.traceback,
+                                   op_types.REFERENCE)
+
+
 class _SliceableVariable:
   """Goes in front of the class of a variable of several devices."""
 
   def _set_save_slice_info(self, save_slice_info):
     super()._set_save_slice_info(save_slice_info)
-    self.__class__ = _subclass(type(self), _SlicedVariable)
+    kind = type(self)
+    is_mirrored = kind._gather_saveables_for_checkpoint is (
+        values.MirroredVariable._gather_saveables_for_checkpoint)
+    self.__class__ = (_subclass(_MirroredSlice, kind) if is_mirrored else
+                      _subclass(kind, _SlicedVariable))
 
 
 @functools.cache

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Callable
 
 import tensorflow as tf
@@ -130,6 +131,28 @@ def is_distributed_variable(value: object) -> bool:
     value: A destination of a reduction.
   """
   return distribute_utils.is_distributed_variable(value)
+
+
+def per_replica(parts: Sequence[object]) -> tf.distribute.DistributedValues:
+  """Makes one value of those of all replicas, even where they are one object.
+
+  Only values that differ are wrapped by `regroup`; the class is private.
+
+  Args:
+    parts: The value of each replica.
+  """
+  return values.PerReplica(parts)
+
+
+def index_of_copy(variable: tf.Variable) -> int:
+  """Returns the number of the copy that the current replica writes to.
+
+  Args:
+    variable: A variable of a strategy with a copy for each replica.
+  """
+  copy_here = variable._get_on_device_or_primary()
+  return next(index for index, value in enumerate(variable.values)
+              if value is copy_here)
 
 
 def make_fetchable(value: object) -> None:

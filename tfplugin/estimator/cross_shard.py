@@ -67,6 +67,11 @@ def cross_shard(
   The model_fn stays as it is, with a plain `tf.compat.v1.train` optimizer.
   A `tfplugin.CrossShardOptimizer` reduces as its own arguments say, once.
   `tfplugin.cross_replica_sum` inside the model_fn sums over the shards.
+  Gradients that are accumulated over steps in a variable, with `assign_add` and
+  without an `aggregation`, are those of all shards: the variable gets the mean
+  over the group of shard 0, and may be applied in a branch of `tf.cond`. All
+  other writes to such a variable need the same value in all shards.
+
   Variables are made once; checkpoints have the names of one device. The loss is
   the mean over the shards, or the sum with SUM (of several groups: the mean of
   their sums); train_op, hooks and scaffold come from the first shard. EVAL and

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tfplugin.distribute.towers import batch_loss
 from tfplugin.distribute.towers import tower_run
 from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import streaming_metrics
@@ -32,12 +34,22 @@ def join(mode: str, run: tower_run.TowerRun, specs: Sequence[Any],
     ValueError: Towers returned different kinds of specs.
   """
   spec_reduction.check_specs(specs)
-  if mode != tf.estimator.ModeKeys.EVAL:
-    return spec_reduction.reduce_specs(mode, specs, loss_weights)
   losses = [spec.loss for spec in specs]
-  consumers = [loss.consumers() for loss in losses]
+  parts = [
+      spec if spec.loss is None else spec._replace(
+          loss=run.part_of_batch(tower, spec.loss))
+      for tower, spec in enumerate(specs)]
+  shares = weighted_sum.row_shares(rows)
+  reduce = functools.partial(run.reduced, shares=shares)
+  if mode != tf.estimator.ModeKeys.EVAL:
+    spec = spec_reduction.reduce_specs(
+        mode, parts, loss_weights, reduce=reduce)
+    if mode == tf.estimator.ModeKeys.TRAIN:
+      run.finish_training(losses, spec.loss)
+    return spec
   metrics = streaming_metrics.chain(
       run, [spec.eval_metric_ops for spec in specs], rows)
-  spec = spec_reduction.reduce_specs(mode, specs, loss_weights, metrics)
-  streaming_metrics.share_loss(losses, spec.loss, consumers)
+  spec = spec_reduction.reduce_specs(
+      mode, parts, loss_weights, metrics, reduce)
+  batch_loss.show(losses, spec.loss)
   return spec

@@ -49,7 +49,7 @@ class ModelFnCall:
 
 def decorate(model_fn: types.ModelFn,
              run: Callable[[ModelFnCall], Any],
-             name: str = '') -> types.ModelFn:
+             name: str = '', takes_all: bool = False) -> types.ModelFn:
   """Returns a model_fn that hands each call on to `run`.
 
   The result has the signature of `model_fn`, from which Estimator reads its
@@ -63,6 +63,8 @@ def decorate(model_fn: types.ModelFn,
     run: Gets the call and returns the `tf.estimator.EstimatorSpec`, of which
       the result returns one like it.
     name: Of the decorator, where others are to know that it is here.
+    takes_all: Whether the result takes every argument that Estimator passes,
+      in the order of Estimator, and hands on those that `model_fn` takes.
 
   Raises:
     TypeError: `model_fn` is not callable.
@@ -74,14 +76,19 @@ def decorate(model_fn: types.ModelFn,
   decorator_stack.check(name, inner)
   names = list(signature.parameters)
   is_method = names[:1] in (['self'], ['cls'])
-  added = [key for key in ('mode', 'config') if key not in names]
-  shown = _with_parameters(signature, added)
+  added = [key for key in (_ARGUMENTS if takes_all else ('mode', 'config'))
+           if key not in names]
+  shown = (_with_all(signature, is_method) if takes_all else
+           _with_parameters(signature, added))
 
   def decorated(*args, **kwargs):
     arguments = dict(shown.bind(*args, **kwargs).arguments)
     given = {key: arguments.get(key) for key in ('mode', 'config')}
+    _check_no_labels(arguments, added)
     for key in added:
       arguments.pop(key, None)
+    if takes_all:
+      arguments = {**_needed(signature, is_method), **arguments}
     owner = arguments.pop(names[0]) if is_method else None
     return _own(run(ModelFnCall(model_fn, given['mode'], arguments, owner,
                                 given['config'])))
@@ -91,6 +98,32 @@ def decorate(model_fn: types.ModelFn,
   decorated.__signature__ = shown
   decorator_stack.mark(decorated, (name, *inner) if name else inner)
   return decorated
+
+
+def _check_no_labels(arguments: dict[str, Any], added: Sequence[str]) -> None:
+  """Raises if a model_fn gets labels that it does not take."""
+  if 'labels' in added and arguments.get('labels') is not None:
+    raise ValueError(
+        '`labels` must be None for a model_fn that does not take them. '
+        f'Received: {arguments["labels"]!r}. Let the input_fn return features '
+        'only, or the model_fn take `labels`.')
+
+
+def _needed(signature: inspect.Signature, is_method: bool) -> dict[str, None]:
+  """Returns None for each argument that a model_fn needs."""
+  return {name: None for name, parameter in list(
+      signature.parameters.items())[is_method:]
+          if parameter.default is parameter.empty and name in _ARGUMENTS}
+
+
+def _with_all(signature: inspect.Signature,
+              is_method: bool) -> inspect.Signature:
+  """Returns the signature of a model_fn that takes all arguments."""
+  owner = list(signature.parameters.values())[:is_method]
+  return signature.replace(parameters=[*owner, *(
+      inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                        default=inspect.Parameter.empty if name == 'features'
+                        else None) for name in _ARGUMENTS)])
 
 
 def _own(spec: Any) -> Any:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import functools
-import inspect
 from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
@@ -28,13 +28,12 @@ from tfplugin.estimator import training_spec
 
 tf1 = tf.compat.v1
 
-_Reduction = tf1.losses.Reduction
 _BATCH_NORM = ('mean', 'first', 'sync')
 
 
 def replicate_model_fn(
     model_fn: Optional[types.ModelFn] = None,
-    loss_reduction: str = _Reduction.SUM_BY_NONZERO_WEIGHTS,
+    loss_reduction: Optional[str] = None,
     devices: Optional[Sequence[str]] = None,
     *,
     broadcast: Collection[str] = (),
@@ -56,12 +55,12 @@ def replicate_model_fn(
     * Tower 0 has no name scope of its own, tower i is in `tower_<i>`. The
       reduced loss is the tensor `loss`.
     * loss = sum{towers} weight * loss[tower] with the tower's share of the rows
-      as weight, or 1 for `loss_reduction=SUM`. Losses of
-      `tf.compat.v1.losses` and `tf.keras.losses` that divide by a count divide
-      by the count of the whole batch. A division that you write yourself, such
-      as a sum of masked losses over the sum of the mask, is the tower's own.
-      With SUM a regularisation loss is added once per tower: divide it by the
-      number of devices. `mean_pairwise_squared_error` is a sum, too.
+      as weight. A term of the loss that is a sum over the rows is added up, a
+      mean or a term without rows is averaged: the ops that made the loss tell.
+      Losses of `tf.compat.v1.losses` and `tf.keras.losses` that divide by a
+      count divide by the count of the whole batch. A division that you write
+      yourself, such as a sum of masked losses over the sum of the mask, is the
+      tower's own. A loss that is neither sum nor mean is refused.
     * `tf.gradients` with respect to variables returns the gradient of the whole
       batch in each tower. A changed one (clipped, decayed) is applied as tower
       0 changed it.
@@ -84,9 +83,10 @@ def replicate_model_fn(
       nests of tensors `[batch, ...]`, dense, sparse or ragged. Left out, a
       decorator is returned, for `@replicate_model_fn(devices=...)`.
     loss_reduction: How the model_fn reduces its loss, one of
-      `tf.compat.v1.losses.Reduction`: with SUM losses of towers are added up,
-      with the others they are averaged. `tf.recompute_grad` needs one of these:
-      with SUM its gradients are summed over the towers twice.
+      `tf.compat.v1.losses.Reduction`: with SUM losses of towers are added up, a
+      regularisation loss with them, with the others they are averaged. By
+      default it is found for each term of a loss. `tf.recompute_grad` must not
+      be used with SUM, whose gradients it sums over the towers twice.
     devices: Device strings, one per tower. By default the local GPUs, or else
       the logical CPUs, found without initialising them.
     broadcast: Keys of features or labels that are passed on whole.
@@ -101,14 +101,17 @@ def replicate_model_fn(
       `virtual_batch_size`.
 
   Returns:
-    A model_fn with the same signature.
+    A model_fn `(features, labels=None, mode=None, params=None, config=None)`,
+    whatever `model_fn` takes of them: an Estimator may be given the `params` of
+    a canned one.
 
   Raises:
     TypeError: `model_fn` is not callable, `devices` not a list of strings.
     ValueError: `loss_reduction` is NONE or unknown, or so is `batch_norm`;
       `devices` is empty; the model_fn does not take `features`. When called: a
-      batch without a first dimension, no labels in TRAIN for a model_fn that
-      needs them, no loss, no train_op, specs that differ between towers.
+      batch without a first dimension, labels for a model_fn that takes none, a
+      loss that is neither sum nor mean over the rows, no loss, no train_op,
+      specs that differ between towers.
     RuntimeError: When called: inside another strategy, or towers that make
       different variables, losses or calls of an optimizer.
 
@@ -165,10 +168,11 @@ def replicate_model_fn(
       names = names[:1]
     return _run_towers(call, loss_reduction, names, broadcast, batch_norm)
 
-  return model_fn_lib.decorate(model_fn, run, decorator_stack.REPLICATE)
+  return model_fn_lib.decorate(
+      model_fn, run, decorator_stack.REPLICATE, takes_all=True)
 
 
-def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
+def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
                 devices: Sequence[str], broadcast: Collection[str],
                 batch_norm: str):
   """Builds the towers of one call and reduces their specs."""
@@ -178,14 +182,13 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
         f'strategy. Received: {tf.distribute.get_strategy()!r}. Leave out one '
         'of the two.')
   arguments = call.arguments
-  _check_labels(call)
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
   weights = tower_weights.weights_of(shards.shares(), loss_reduction)
   if batch_norm == 'first':
     # The first tower has rows whenever any tower has.
     rows = [1.0] + [0.0] * (len(devices) - 1)
-    weights = tower_weights.TowerWeights(rows, weights.loss)
+    weights = dataclasses.replace(weights, rows=rows)
 
   def build(tower: int):
     return call(features=shards.features[tower], labels=shards.labels[tower],
@@ -197,7 +200,9 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: str,
     stack.enter_context(strategy.scope())
     if batch_norm == 'sync':
       stack.enter_context(synchronized_moments.in_batch_norm(strategy))
-    run, specs = strategy.build_towers(build, weights, sum_gradients=training)
+    run, specs = strategy.build_towers(
+        build, weights,
+        batch=list(zip(shards.features, shards.labels)))
   if training:
     training_spec.check_spec(specs[0], decorator_stack.REPLICATE)
   return joined_spec.join(
@@ -208,15 +213,3 @@ def _own_params(arguments: dict[str, Any]) -> dict[str, Any]:
   """Returns a copy of `params`: no tower sees the changes of another one."""
   return ({'params': copy.deepcopy(arguments['params'])}
           if 'params' in arguments else {})
-
-
-def _check_labels(call: model_fn_lib.ModelFnCall) -> None:
-  """Raises if the model_fn needs labels to train and there are none."""
-  parameter = inspect.signature(call.model_fn).parameters.get('labels')
-  if (call.mode == tf.estimator.ModeKeys.TRAIN and parameter is not None
-      and parameter.default is parameter.empty
-      and call.arguments.get('labels') is None):
-    raise ValueError(
-        '`labels` must be given in TRAIN to a model_fn that takes them. '
-        'Received: None. Return (features, labels) from the input_fn, or give '
-        '`labels` the default None if the model needs none.')

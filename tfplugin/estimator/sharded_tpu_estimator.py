@@ -17,7 +17,6 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.estimator import shard_context
-from tfplugin.estimator import spec_reduction
 from tfplugin.estimator import tpu_shards
 
 tf1 = tf.compat.v1
@@ -40,9 +39,14 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     * `params['context']` answers input_fn and model_fn as a TPUContext does:
       one host, as many replicas as shards, and, in the input_fn, the index of
       the call (`current_input_fn_deployment()`, `current_host`).
+    * A shard has one device: `TPUConfig.num_cores_per_replica`, and with it
+      `input_partition_dims`, is refused unless it is 1.
     * `tfplugin.CrossShardOptimizer` reduces over the shards and
       `tfplugin.cross_replica_sum` sums over them. An optimizer that is not
       wrapped averages the shards' gradients.
+    * Additions to a variable without an `aggregation`, as accumulation of
+      gradients makes them, are the mean over the shards; other writes to such
+      a variable need the same value in all shards.
     * eval_metrics and host_call get the tensors of all shards, concatenated;
       predictions are concatenated; the loss is the mean over the shards.
     * Variables are made once; checkpoints have the names of one shard.
@@ -126,13 +130,13 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     Raises:
       TypeError: Off TPU: `config` is another RunConfig, or a batch size no
         integer.
-      ValueError: More than one shard off TPU, and no `train_batch_size`, a
-        batch size that the shards do not divide, or a `batch_axis` other than
-        0.
+      ValueError: Off TPU several cores for a shard; or more than one shard, and
+        no `train_batch_size`, a batch size that the shards do not divide, or a
+        `batch_axis` other than 0.
     """
     shards = 1
     if not use_tpu and config is not None:
-      shards = _tpu_config_of(config).num_shards or 1
+      shards = _check_cores(_tpu_config_of(config)).num_shards or 1
     # Before the base class: it wraps the model_fn while it is being made.
     self._on_tpu = use_tpu
     self._shards = shards
@@ -241,6 +245,18 @@ def _tpu_config_of(config: Any) -> tf1.estimator.tpu.TPUConfig:
   return config.tpu_config
 
 
+def _check_cores(tpu_config: tf1.estimator.tpu.TPUConfig,
+                 ) -> tf1.estimator.tpu.TPUConfig:
+  """Raises if a shard is to be on several cores: here it has one device."""
+  if (tpu_config.num_cores_per_replica or 1) > 1:
+    raise ValueError(
+        '`TPUConfig.num_cores_per_replica` must be None or 1 where there is no '
+        'TPU: a shard is on one device. Received: '
+        f'{tpu_config.num_cores_per_replica}. Leave it out, and '
+        '`input_partition_dims`; the number of shards is `num_shards` alone.')
+  return tpu_config
+
+
 def _with_params(input_fn: Callable, batch_size: Optional[int],
                  context: shard_context.ShardContext) -> Callable:
   """Returns `input_fn` with `params` as on a TPU."""
@@ -260,7 +276,7 @@ def _join(results: Sequence[Any]):
   """Makes one input of the results of the calls for each shard."""
 
   def concat(*parts):
-    return spec_reduction.concat('input', parts)
+    return tpu_shards.concat('input', parts)
 
   if isinstance(results[0], tf.data.Dataset):
     return tf.data.Dataset.zip(tuple(results)).map(concat)

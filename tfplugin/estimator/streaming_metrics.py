@@ -60,25 +60,6 @@ def chain(run: tower_run.TowerRun, metrics: Sequence[Mapping[str, Any]],
       for key, (value, _) in metrics[0].items()}
 
 
-def share_loss(losses: Sequence[tf.Tensor], total: tf.Tensor,
-               consumers: Sequence[Sequence[tf.Operation]]) -> None:
-  """Lets the ops that read a tower's loss read the loss of the batch.
-
-  A metric of the loss has one value per batch, not one per row: the towers
-  cannot update it in turn.
-
-  Args:
-    losses: The loss of each tower.
-    total: The loss of the batch, made from them.
-    consumers: The ops that used each loss before `total` was made.
-  """
-  for loss, ops in zip(losses, consumers):
-    for op in ops:
-      for index, tensor in enumerate(op.inputs):
-        if tensor is loss:
-          _tf_internals.redirect_input(op, index, tf.cast(total, loss.dtype))
-
-
 def _check_rows(uses: Sequence[Use]) -> None:
   """Raises if a metric takes a batch as one, element by element.
 

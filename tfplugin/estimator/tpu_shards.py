@@ -16,6 +16,7 @@ from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -36,8 +37,8 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
 
     loss:               the mean over the shards, weighted by their rows
     predictions, export_outputs, and the tensors of eval_metrics and host_call:
-                        concatenated in the order of the shards; of a scalar the
-                        first shard's value
+                        concatenated in the order of the shards; a scalar must
+                        be the same in all shards, such as the learning rate
     train_op, hooks, scaffold_fn and the functions: the first shard's
 
   A `CrossShardOptimizer` reduces the gradients over the shards as it does on
@@ -76,12 +77,13 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   num_shards = len(devices)
   shards = batch_sharding.split_batch(
       call.arguments['features'], call.arguments.get('labels'), num_shards)
-  assertions = []
+  shares, assertions = shards.shares(), []
   if call.mode == tf.estimator.ModeKeys.TRAIN:
     assertions = shards.check_even('ShardedTPUEstimator')
+    # Known, as all are the same.
+    shares = [1.0 / num_shards] * num_shards
   strategy = tower_strategy.TowerStrategy(devices)
-  weights = tower_weights.TowerWeights(
-      shards.shares(), [1.0 / num_shards] * num_shards)
+  weights = tower_weights.TowerWeights(shares, shares)
 
   def build(shard: int):
     return call(features=shards.features[shard], labels=shards.labels[shard],
@@ -139,7 +141,7 @@ def _reduce_tpu_specs(specs: Sequence[Any],
     losses = [tf.reshape(spec.loss, []) for spec in specs]
     replaced['loss'] = weighted_sum.weighted_sum(losses, shares)
   if first.predictions is not None:
-    replaced['predictions'] = spec_reduction.concat(
+    replaced['predictions'] = concat(
         'predictions', [spec.predictions for spec in specs])
   if first.export_outputs:
     replaced['export_outputs'] = {
@@ -149,7 +151,30 @@ def _reduce_tpu_specs(specs: Sequence[Any],
   for field in ('eval_metrics', 'host_call'):
     if getattr(first, field) is not None:
       function, _ = getattr(first, field)
-      replaced[field] = (function, spec_reduction.concat(
+      replaced[field] = (function, concat(
           field, [getattr(spec, field)[1] for spec in specs]))
   # Not `_replace`: the spec keeps its host calls outside of the tuple.
   return tf1.estimator.tpu.TPUEstimatorSpec(**{**first._asdict(), **replaced})
+
+
+def concat(name: str, values: Sequence[Any]) -> Any:
+  """Concatenates the values of the shards, leaf by leaf, along the batch.
+
+  Args:
+    name: The name of the values, for the error.
+    values: One nest of tensors `[batch, ...]` per shard.
+
+  Raises:
+    ValueError: A scalar is not the same in all shards. A TPU refuses every
+      scalar here.
+  """
+  result = spec_reduction.concat(name, values)
+  for leaves in zip(*map(tf.nest.flatten, values)):
+    if tf.convert_to_tensor(leaves[0]).shape.rank == 0 and (
+        not same_values.are_same(leaves)):
+      raise ValueError(
+          f'A tensor of `{name}` must have the dimension of the batch where '
+          'shards compute values of their own. Received: the scalar '
+          f'{leaves[0]!r}. Return one value for each row, or '
+          '`tf.reshape(x, [1])`: one for each shard.')
+  return result

@@ -4,7 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
+import functools
+import inspect
+from collections.abc import Iterator
+from typing import Any
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -14,6 +20,12 @@ from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 
 tf1 = tf.compat.v1
+
+# The arguments that every optimizer has; some add others (`decay_var_list`).
+_MINIMIZE = frozenset(
+    inspect.signature(tf1.train.Optimizer.minimize).parameters)
+_APPLY = frozenset(
+    inspect.signature(tf1.train.Optimizer.apply_gradients).parameters)
 
 # The `global_step` of the `minimize` that is being called, by the user or by a
 # wrapper outside: `compute_gradients` is not told.
@@ -48,9 +60,37 @@ def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
                   f'{remedy}')
 
 
+@contextlib.contextmanager
+def _passing(optimizer: tf1.train.Optimizer,
+             arguments: dict[str, Any]) -> Iterator[None]:
+  """Adds arguments to each call of the optimizer's `apply_gradients`."""
+  if arguments:
+    optimizer.apply_gradients = functools.partial(
+        type(optimizer).apply_gradients, optimizer, **arguments)
+  try:
+    yield
+  finally:
+    # Every replica puts it there: the first one that is done takes it away.
+    if arguments:
+      vars(optimizer).pop('apply_gradients', None)
+
+
+def _taking_more(apply_gradients: Callable) -> Callable:
+  """Lets a wrapper's method take what the wrapped optimizer's takes."""
+
+  @functools.wraps(apply_gradients)
+  def apply(self, grads_and_vars, *args, **kwargs):
+    more = {key: kwargs.pop(key) for key in list(kwargs) if key not in _APPLY}
+    with _passing(self._optimizer, more):
+      return apply_gradients(self, grads_and_vars, *args, **kwargs)
+
+  return apply
+
+
 class OptimizerWrapper(tf1.train.Optimizer):
   """An optimizer that hands every call on to the optimizer it wraps.
 
+  So are arguments that the wrapped one adds to `minimize` or `apply_gradients`.
   With nothing overridden it behaves, bit for bit, as the wrapped optimizer:
   same weights, same variable and slot names. A subclass overrides
   `compute_gradients` and/or `apply_gradients` and holds its algorithm alone;
@@ -62,7 +102,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
     super().__init_subclass__(**kwargs)
     if 'apply_gradients' in cls.__dict__:
       cls.apply_gradients = optimizer_interception.interceptable(
-          cls.apply_gradients)
+          _taking_more(cls.apply_gradients))
 
   def __init__(self, opt: tf1.train.Optimizer, use_locking: bool, name: str):
     """Wraps `opt`.
@@ -86,10 +126,16 @@ class OptimizerWrapper(tf1.train.Optimizer):
 
   def minimize(self, loss: types.LossLike,
                global_step: Optional[tf.Variable] = None, *args, **kwargs):
-    """Computes and applies gradients; see the base class."""
+    """Computes and applies gradients; see the base class.
+
+    Other arguments go to the `apply_gradients` of the wrapped optimizer.
+    """
+    more = {key: kwargs.pop(key) for key in list(kwargs)
+            if key not in _MINIMIZE}
     token = _minimized_step.set(global_step)
     try:
-      return super().minimize(loss, global_step, *args, **kwargs)
+      with _passing(self, more):
+        return super().minimize(loss, global_step, *args, **kwargs)
     finally:
       _minimized_step.reset(token)
 
@@ -112,6 +158,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
         grad_loss=grad_loss)
 
   @optimizer_interception.interceptable
+  @_taking_more
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
                       global_step: Optional[tf.Variable] = None,

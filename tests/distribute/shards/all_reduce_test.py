@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
@@ -48,6 +49,54 @@ def test_gradient_is_the_sum_of_the_replicas_gradients(make_strategy, expected):
       session.run(tf1.global_variables_initializer())
       np.testing.assert_array_equal(session.run(totals), [8.0, 8.0])
       np.testing.assert_array_equal(session.run(gradients), expected)
+
+
+@pytest.mark.usefixtures('behavior')
+@pytest.mark.parametrize('groups, sums', [
+    ([[0, 1], [2, 3]], [8.0, 8.0, 24.0, 24.0]),
+    ([[3, 0], [2, 1]], [16.0] * 4)])
+def test_gradient_in_groups_is_the_sum_of_the_groups_gradients(groups, sums):
+  # x = 1, 3, 5, 7 and w = 2: s = 2 sum x, loss s**2, and so the gradient is
+  # 2 s of each of two replicas, times x.
+  strategy = tf1.distribute.MirroredStrategy(
+      [f'/cpu:{i}' for i in range(4)], tf.distribute.ReductionToOneDevice())
+
+  def replica():
+    context = tf.distribute.get_replica_context()
+    x = 1.0 + 2.0 * tf.cast(context.replica_id_in_sync_group, tf.float32)
+    w = tf1.get_variable('w', initializer=2.0, use_resource=True)
+    total = all_reduce.all_reduce_sum(w * x, groups)
+    return total, tf.gradients(tf.square(total), w)[0]
+
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    results = strategy.extended.call_for_each_replica(replica)
+    totals, gradients = map(strategy.experimental_local_results, results)
+    session.run(tf1.global_variables_initializer())
+    np.testing.assert_array_equal(session.run(totals), sums)
+    np.testing.assert_array_equal(
+        session.run(gradients), np.array(sums) * 4.0 * [1, 3, 5, 7])
+
+
+def test_sums_are_known_to_be_the_same(behavior):
+  strategy, sums = _mirrored(), []
+
+  def replica():
+    w = tf1.get_variable('w', initializer=2.0, use_resource=True)
+    total = all_reduce.constant_sum(w * 3.0)
+    sums.append(all_reduce.all_reduce_sum(w * 3.0))
+    rows = all_reduce.constant_sum(
+        tf.IndexedSlices(tf.stack([w]), tf.constant([1]), tf.constant([2])))
+    return total, tf.convert_to_tensor(rows)
+
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    total, rows = strategy.extended.call_for_each_replica(replica)
+    totals = strategy.experimental_local_results(total)
+    assert same_values.are_same([x + 1.0 for x in totals])
+    assert same_values.are_same([x + 1.0 for x in sums])
+    session.run(tf1.global_variables_initializer())
+    assert session.run(totals) == (12.0, 12.0)
+    np.testing.assert_array_equal(
+        session.run(strategy.experimental_local_results(rows)), [[0, 4]] * 2)
 
 
 def test_tensors_of_a_tf_function_are_summed():

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.shards import cross_replica
+from tfplugin.distribute.shards import cross_shard_strategy
 
 tf1 = tf.compat.v1
 
@@ -67,6 +68,37 @@ def test_sum_over_groups(behavior, groups, expected, dtype):
   results = _run(4, lambda x: cross_replica.cross_replica_sum(x, groups),
                  np.array([1, 2, 4, 8], dtype))
   np.testing.assert_array_equal(results, expected)
+
+
+@pytest.mark.parametrize('shape', [[0, 3], [2, 0], [0]])
+def test_nothing_is_summed_over_groups(behavior, shape):
+  results = _run(2, lambda x: cross_replica.cross_replica_sum(
+      x, [[0], [1]]), np.zeros([2, *shape], np.float32))
+  assert [list(result.shape) for result in results] == [shape, shape]
+  results = _run(4, lambda x: cross_replica.cross_replica_sum(
+      x, [[0, 1], [2, 3]]), np.zeros([4, *shape], np.float32))
+  assert [list(result.shape) for result in results] == [shape] * 4
+
+
+def test_rows_of_any_number_are_summed_over_groups(behavior):
+  def fn(x):
+    x = tf1.placeholder_with_default(x, None)  # Of unknown rank.
+    return cross_replica.cross_replica_sum(x, [[0, 1], [2, 3]])
+  results = _run(4, fn, np.float32([[1], [2], [4], [8]]))
+  np.testing.assert_array_equal(results, [[3], [3], [12], [12]])
+
+
+@pytest.mark.parametrize('groups', [None, [[0], [1]], [[0, 1], [2, 3]]])
+@pytest.mark.parametrize('value, message', [
+    (lambda x: x > 0, 'must be of numbers.*Received: .*Cast it first'),
+    (lambda x: tf.as_string(x), 'must be of numbers'),
+    (lambda x: {'x': x}, "one tensor or IndexedSlices. Received: {'x'.*map_s"),
+])
+def test_what_has_no_sum_is_refused(behavior, groups, value, message):
+  num_replicas = 2 if groups == [[0], [1]] else 4
+  with pytest.raises(TypeError, match=message):
+    _run(num_replicas, lambda x: cross_replica.cross_replica_sum(
+        value(x), groups), np.arange(4.0))
 
 
 def test_nan_stays_in_its_group(behavior):
@@ -227,3 +259,33 @@ def test_tpu_strategy_uses_the_op_of_the_tpu(behavior, groups, shape):
   assert op.inputs[0].shape == shape
   np.testing.assert_array_equal(
       tf.get_static_value(op.inputs[1]), [[0, 1, 2, 3]])
+
+
+@pytest.mark.parametrize('kwargs, groups, sums', [
+    ({}, None, [15.0] * 4), ({}, [[0, 3], [2, 1]], [9.0, 6.0, 6.0, 9.0]),
+    ({'group_assignment': [[0, 1], [2, 3]]}, None, [3.0, 3.0, 12.0, 12.0])])
+def test_gradients_are_summed_for_an_optimizer_that_assigns(
+    behavior, kwargs, groups, sums):
+  strategy = cross_shard_strategy.CrossShardStrategy(
+      [f'CPU:{i}' for i in range(4)], **kwargs)
+
+  def replica():
+    index = tf.distribute.get_replica_context().replica_id_in_sync_group
+    v, w = (tf1.get_variable(name, initializer=[10.0], use_resource=True)
+            for name in 'vw')
+    x = tf.gather(tf.constant([1.0, 2.0, 4.0, 8.0]), index)
+    dense, none, rows = cross_replica.sum_gradients([
+        (tf.stack([x]), v), (None, w),
+        (tf.IndexedSlices(tf.stack([x]), tf.constant([0])), w)], groups)
+    assert none == (None, w)
+    return v, w, tf.group(
+        dense[1].assign(dense[0]), rows[1].assign(tf1.math.unsorted_segment_sum(
+            rows[0].values, rows[0].indices, 1)))
+
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    *variables, done = strategy.run(replica)
+    session.run(tf1.global_variables_initializer())
+    session.run(strategy.experimental_local_results(done))
+    for variable in variables:
+      np.testing.assert_array_equal(np.ravel(session.run(
+          list(strategy.experimental_local_results(variable)))), sums)

@@ -245,3 +245,15 @@ def test_devices_default_to_all_logical_cpus():
 def test_bad_input_is_refused(kwargs, error, message):
   with pytest.raises(error, match=message):
     CrossShardStrategy(**kwargs)
+
+
+def test_accumulators_of_workers_are_refused(behavior):
+  def make_train_op(weight, x):
+    return tf1.train.SyncReplicasOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), 4, 4).minimize(
+            weight * x, tf1.train.get_or_create_global_step())
+
+  with pytest.raises(RuntimeError, match=(
+      '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '
+      'CrossShardStrategy.*Received: .*Leave it out')):
+    _train(CrossShardStrategy(CPUS), make_train_op)

@@ -5,6 +5,7 @@
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin.distribute.towers import loss_denominators
 
 tf1 = tf.compat.v1
@@ -54,3 +55,35 @@ def test_different_losses_are_refused():
     (ops, _, _), = _towers(([8.], [1.]))
     with pytest.raises(RuntimeError, match=r'\[1, 0\] mean losses'):
       loss_denominators.share([ops, []], [.5, .5])
+
+
+def _in_branch(make):
+  return tf.cond(tf1.placeholder_with_default(True, []), make, lambda: 0.0)
+
+
+def _in_function(make):
+  return tf.function(make)()
+
+
+@pytest.mark.parametrize('inside', (_in_branch, _in_function))
+def test_a_weighted_mean_inside_is_refused(behavior, inside):
+  with tf.Graph().as_default() as graph:
+    weights = tf1.placeholder(tf.float32, [None])
+    inside(lambda: tf1.losses.compute_weighted_loss(weights + 1.0, weights))
+    with pytest.raises(RuntimeError, match='outside of `tf.cond`'):
+      loss_denominators.share([graph.get_operations()] * 2, [.5, .5])
+
+
+@pytest.mark.parametrize('inside', (_in_branch, _in_function))
+def test_a_mean_inside_is_of_its_rows(behavior, inside):
+  # The means of [2, 3] and of [1] count 2/3 and 1/3.
+  def model_fn(features, mode):
+    loss = inside(lambda: tf1.losses.absolute_difference(0.0 * features,
+                                                         features))
+    return tf.estimator.EstimatorSpec(mode, loss=loss)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    features = tf1.placeholder_with_default([2., 3., 1.], [None])
+    spec = tfplugin.replicate_model_fn(model_fn, devices=['/cpu:0'] * 2)(
+        features, mode='eval')
+    assert session.run(spec.loss) == pytest.approx(2.0)

@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the collections of towers."""
 
+import inspect
+
+import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin.distribute.towers import tower_collections
 
 tf1 = tf.compat.v1
@@ -73,3 +77,28 @@ def test_replace_puts_a_value_in_the_place_of_another():
     tower_collections.replace(graph, old, new)
     assert graph.get_collection('c') == [new, other]
     assert graph.get_collection('d') == [other]
+
+
+@pytest.mark.parametrize('outer', (None, 'outer'))
+def test_scopes_find_the_entries_of_every_tower(behavior, outer):
+  # (1 + 9) / 2 of the rows, and 3 * 1 of the weight.
+  prefix = f'{outer}/net' if outer else 'net'
+
+  def model_fn(features, labels, mode):
+    with tf1.variable_scope('net'):
+      w = tf1.get_variable('w', initializer=1.0,
+                           regularizer=lambda w: tf.multiply(w, 3.0))
+      tf1.losses.mean_squared_error(labels, features * w)
+    assert not tf1.get_collection('losses', 'others')
+    assert [v.name for v in tf1.global_variables('net')] == ['net/w:0']
+    losses = tf1.losses.get_losses(scope=prefix)
+    penalty = tf1.losses.get_regularization_loss(scope='net')
+    return tf.estimator.EstimatorSpec(mode, loss=tf.add_n([*losses, penalty]))
+
+  with tf.Graph().as_default() as graph, tf1.Session() as session:
+    with tf.name_scope(outer or ''):
+      spec = tfplugin.replicate_model_fn(model_fn, devices=['/cpu:0'] * 2)(
+          tf.constant([1., 3.]), tf.constant([0., 0.]), 'eval')
+    assert inspect.ismethod(graph.get_collection)
+    session.run(tf1.global_variables_initializer())
+    assert session.run(spec.loss) == 5.0 + 3.0

@@ -320,16 +320,13 @@ def test_more_than_ten_keras_layers(behavior):
     assert len(tf1.global_variables()) == 24
 
 
-def test_an_update_in_a_branch_is_refused_with_the_remedy(behavior):
-  # As a hand-written accumulation of gradients has it.
+def test_an_optimizer_with_accumulators_is_refused(behavior):
   def fn(tower):
-    w = _weight()
-    optimizer = tf1.train.GradientDescentOptimizer(0.1)
-    return tf1.cond(
-        tf.equal(tower, 0),
-        lambda: optimizer.apply_gradients([(tf.ones([]), w)]), tf.no_op)
+    optimizer = tf1.train.SyncReplicasOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), 1, 1)
+    return optimizer.minimize(_weight() ** 2, step)
 
-  with tf.Graph().as_default(), pytest.raises(
-      RuntimeError, match=r'outside of `tf.cond`.*Received: GradientDescent'
-      r'.apply_gradients of \[w:0\] inside.*Make the call in every step'):
-    _build(fn)
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    with pytest.raises(RuntimeError, match='SyncReplicasOptimizer.*Leave it'):
+      _build(fn)

@@ -128,3 +128,62 @@ def test_warm_start_with_another_vocabulary(behavior, inside, tmp_path):
               str(tmp_path / 'new'), 3, 0, str(tmp_path / 'old'))})
     session.run(tf1.global_variables_initializer())
     assert session.run(rows).tolist() == [[3.0], [0.0], [1.0]]
+
+
+def _after_scatter(scatter, aggregation, values=(1.0, 3.0)):
+  """Returns a variable of [4, 4] after each tower scattered its value."""
+  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * 2)
+  weights = tower_weights.TowerWeights([.75, .25], [.75, .25])
+
+  def fn(tower):
+    v = tf1.get_variable('v', initializer=[4.0, 4.0], trainable=False,
+                         use_resource=True, aggregation=aggregation)
+    return scatter(v, tf.constant([values[tower]]), tf.constant([1]))
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      _, (first, _) = strategy.build_towers(fn, weights)
+    session.run(tf1.global_variables_initializer())
+    session.run(first)
+    return session.run(tf1.global_variables()[0]).tolist()
+
+
+@pytest.mark.parametrize('aggregation, added', [
+    ('MEAN', .75 * 1 + .25 * 3), ('SUM', 4.0), ('ONLY_FIRST_REPLICA', 1.0),
+    ('NONE', 1.0)])
+def test_scatter_takes_the_aggregation(behavior, aggregation, added):
+  aggregation = tf1.VariableAggregation[aggregation]
+  for method, sign in (('scatter_add', 1), ('scatter_sub', -1)):
+    assert _after_scatter(
+        lambda v, x, i, method=method: getattr(v, method)(
+            tf.IndexedSlices(x, i)), aggregation) == [4.0, 4.0 + sign * added]
+
+
+@pytest.mark.parametrize('method, expected', [
+    ('scatter_update', 1.0), ('scatter_max', 4.0), ('scatter_min', 1.0),
+    ('scatter_mul', 4.0), ('scatter_div', 4.0)])
+def test_other_scatters_take_the_first_tower(behavior, method, expected):
+  def scatter(v, x, i):
+    return getattr(v, method)(tf.IndexedSlices(x, i))
+
+  assert _after_scatter(scatter, tf1.VariableAggregation.NONE) == [
+      4.0, expected]
+  with pytest.raises(ValueError, match=f'`{method}` of a variable in towers'):
+    _after_scatter(scatter, tf1.VariableAggregation.MEAN)
+
+
+@pytest.mark.parametrize('method, expected', [
+    ('scatter_nd_add', 5.0), ('scatter_nd_sub', 3.0), ('scatter_nd_update', 1.0)
+])
+def test_scatters_by_indices_take_the_first_tower(behavior, method, expected):
+  def scatter(v, x, i):
+    return getattr(v, method)(i[:, None], updates=x)
+
+  assert _after_scatter(scatter, tf1.VariableAggregation.NONE) == [
+      4.0, expected]
+
+
+def test_a_function_that_scatters_in_every_tower_is_refused(behavior):
+  with pytest.raises(RuntimeError, match=r'`v:0`. Use the method'):
+    _after_scatter(lambda v, x, i: tf1.scatter_add(v, i, x),
+                   tf1.VariableAggregation.NONE)

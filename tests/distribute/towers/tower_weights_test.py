@@ -18,7 +18,7 @@ def test_sums_count_whole_and_means_by_rows(reduction, loss):
   assert (weights.rows, weights.loss) == ([.75, .25], loss)
 
 
-@pytest.mark.parametrize('reduction', (_Reduction.NONE, 'mean', None))
+@pytest.mark.parametrize('reduction', (_Reduction.NONE, 'mean', ''))
 def test_reductions_that_leave_no_scalar_are_refused(reduction):
   with pytest.raises(ValueError, match='`loss_reduction` must be one of'):
     tower_weights.check_reduction(reduction)

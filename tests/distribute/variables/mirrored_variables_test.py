@@ -142,6 +142,30 @@ def test_checkpoint_of_parts_goes_there_and_back(behavior, strategy, tmp_path):
       rtol=1e-5)
 
 
+@pytest.mark.parametrize('strategy', sorted({*STRATEGIES} - {'elastic'}))
+@pytest.mark.parametrize('renamed', [{}, {'net/matrix': 'old'}])
+def test_warm_start_of_parts_reaches_all_copies(
+    behavior, strategy, renamed, tmp_path):
+  source = np.arange(8, dtype=np.float32).reshape([4, 2])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable(renamed.get('net/matrix', 'net/matrix'),
+                     initializer=source)
+    session.run(tf1.global_variables_initializer())
+    path = tf1.train.Saver().save(session, str(tmp_path / 'model'))
+  with tf.Graph().as_default(), STRATEGIES[strategy]().scope():
+    with tf1.variable_scope('net', partitioner=tf1.fixed_size_partitioner(2)):
+      parts = list(tf1.get_variable(
+          'matrix', [4, 2], initializer=tf1.ones_initializer()))
+    names = [part.name for part in parts]
+    assert names == ['net/matrix/part_0:0', 'net/matrix/part_1:0']
+    tf1.train.warm_start(path, var_name_to_prev_var_name=renamed)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      for part, rows in zip(parts, (source[:2], source[2:])):
+        for copy in session.run(list(part.values)):
+          np.testing.assert_array_equal(copy, rows)
+
+
 @pytest.mark.parametrize('strategy', STRATEGIES)
 def test_saver_of_trainable_parts(behavior, strategy, tmp_path):
   worker = strategy_worker.StrategyWorker(

@@ -10,12 +10,14 @@ same variable, for inputs of its own.
 from __future__ import annotations
 
 import itertools
+from typing import Callable
 from typing import Union
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
@@ -39,17 +41,40 @@ def all_reduce_sum(
   """
   context = tf.distribute.get_replica_context()
   if group_assignment is not None:
-    return _sum_over_group(context, value, group_assignment)
+    return _sum_over_group(context, value, group_assignment, _sum_over_all)
+  return _sum_over_all(context, value)
+
+
+def _sum_over_all(context, value: Summand) -> Summand:
   in_plain_graph = not (tf.executing_eagerly() or tf.inside_function())
   if not in_plain_graph or isinstance(value, tf.IndexedSlices):
     return context.all_reduce(_SUM, value)
-  # The total carries no gradient back; the second input stands for it.
-  total = tf.stop_gradient(_reduce(context, value))
+  # TensorFlow refuses a value that variables are behind. So the total carries
+  # no gradient back; the second input stands for it.
+  total = _reduce(context, value)
   name = f'TfpluginAllReduceSum{next(_gradient_numbers)}'
   tf.RegisterGradient(name)(_sum_of_gradients)
   with _tf_internals.identity_gradient(name):
-    _, result = tf.identity_n([value, total])
+    _, result = tf.identity_n([value, tf.stop_gradient(total)])
+  same_values.stand_for(result, total)
   return result
+
+
+def constant_sum(
+    value: Summand,
+    group_assignment: groups_lib.GroupAssignment = None) -> Summand:
+  """Returns what `all_reduce_sum` does, for what is not differentiated.
+
+  Without groups it is known to be the same in all replicas; see `same_values`.
+
+  Args:
+    value: See `all_reduce_sum`.
+    group_assignment: Likewise.
+  """
+  context = tf.distribute.get_replica_context()
+  if group_assignment is not None:
+    return _sum_over_group(context, value, group_assignment, _reduce)
+  return _reduce(context, value)
 
 
 def _sum_of_gradients(op: tf.Operation, unused_value_gradient, gradient):
@@ -57,21 +82,23 @@ def _sum_of_gradients(op: tf.Operation, unused_value_gradient, gradient):
   return all_reduce_sum(gradient), None
 
 
-def _reduce(context, value: tf.Tensor) -> tf.Tensor:
+def _reduce(context, value: Summand) -> Summand:
 
   def merge(strategy, value):
-    return strategy.extended.batch_reduce_to(_SUM, [(value, value)])[0]
+    total = strategy.extended.batch_reduce_to(_SUM, [(value, value)])[0]
+    same_values.declare(strategy.experimental_local_results(total))
+    return total
 
   return context.merge_call(merge, args=(value,))
 
 
-def _sum_over_group(context, x: Summand,
-                    group_assignment: list[list[int]]) -> Summand:
+def _sum_over_group(context, x: Summand, group_assignment: list[list[int]],
+                    sum_over_all: Callable) -> Summand:
   """Sums by one all-reduce over all replicas: each group has its own slice."""
   num_groups = len(group_assignment)
   group = tf.gather(groups_lib.group_of_shard(group_assignment),
                     context.replica_id_in_sync_group)
-  total = context.all_reduce(_SUM, put_in_group(x, group, num_groups))
+  total = sum_over_all(context, put_in_group(x, group, num_groups))
   return take_from_group(total, x, group, num_groups)
 
 
@@ -93,8 +120,9 @@ def put_in_group(x: Summand, group, num_groups: int) -> Summand:
         x.values, x.indices * wide + tf.cast(group, x.indices.dtype),
         _scale_rows(x, num_groups))
   # Not a product with a one-hot vector: 0 * nan would reach other groups.
-  return tf.scatter_nd([[group]], x[tf.newaxis],
-                       tf.concat([[num_groups], tf.shape(x)], axis=0))
+  is_own = tf.equal(tf.range(num_groups), group)
+  is_own = tf.reshape(is_own, tf.concat([[-1], tf.ones_like(tf.shape(x))], 0))
+  return tf.where(is_own, x[tf.newaxis], tf.zeros_like(x)[tf.newaxis])
 
 
 def take_from_group(total: Summand, x: Summand, group,

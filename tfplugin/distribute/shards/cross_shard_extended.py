@@ -14,7 +14,9 @@ from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import packed_reduction
 from tfplugin.distribute.shards import shard_reduction
+from tfplugin.distribute.shards import shard_writes
 from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import mirrored_variables
 
 _SUM = tf.distribute.ReduceOp.SUM
@@ -73,6 +75,30 @@ class GroupReduction(met_updates.MetUpdates):
           fn, 'a Keras optimizer sums over all shards, not over the groups of '
           '`group_assignment`', ', or leave out the groups')
     return super()._update(var, fn, args, kwargs, group)
+
+  def _validate_colocate_with_variable(self, colocate_with_variable):
+    if isinstance(colocate_with_variable, tf.Operation):
+      # So it places the step of a worker.
+      raise RuntimeError(
+          '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '
+          'CrossShardStrategy: each shard would fill queues of its own. '
+          f'Received: a variable beside {colocate_with_variable.name}. Leave '
+          'it out: the gradients of all shards are summed within the step.')
+    super()._validate_colocate_with_variable(colocate_with_variable)
+
+  def _create_variable(self, next_creator, **kwargs):
+    variable = super()._create_variable(next_creator, **kwargs)
+    shard_writes.add_up(variable)
+    return variable
+
+  def _call_for_each_replica(self, fn, args, kwargs):
+    if tf.executing_eagerly() or _tf_internals.python_function_of(fn) is not fn:
+      return super()._call_for_each_replica(fn, args, kwargs)
+    branches = branch_calls.Branches()
+    result = super()._call_for_each_replica(
+        shard_writes.in_branches(fn, branches), args, kwargs)
+    branches.check_conditions()
+    return result
 
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
     """Returns the groups of this process's replicas."""

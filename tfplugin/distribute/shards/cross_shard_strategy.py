@@ -18,7 +18,7 @@ from tfplugin.distribute.shards import shard_reduction
 
 
 class CrossShardStrategy(shard_reduction.ScalesLoss, refusals.OneStrategy,
-                         tf.distribute.Strategy):
+                         tf.distribute.MirroredStrategy):
   """Trains one model on shards of a batch; each has a copy of the variables.
 
   Choose it for synchronous training on the CPUs or GPUs of one host, or, with
@@ -48,9 +48,16 @@ class CrossShardStrategy(shard_reduction.ScalesLoss, refusals.OneStrategy,
   0. Groups apply to v1 optimizers. `tfplugin.cross_replica_sum` inside a
   model_fn sums over the shards, or over the groups passed to it.
 
+  An addition of a replica to a variable without an `aggregation` is the mean
+  over the shards (of the group), so that gradients can be accumulated over
+  steps and be applied in a branch of `tf.cond`. Other writes to such a variable
+  are each copy's own, as under MirroredStrategy.
+
   Supported: Estimator (`RunConfig(train_distribute=...)`), `strategy.run`,
-  `Model.fit`; dense and sparse gradients, partitioned variables. Checkpoints
-  have the names of one device. It was run on CPUs; GPUs were not available.
+  `Model.fit`, with what Keras does for a MirroredStrategy alone
+  (`mixed_float16`, `BackupAndRestore`); dense and sparse gradients, partitioned
+  variables. Checkpoints have the names of one device. It was run on CPUs; GPUs
+  were not available.
 
   Example:
     >>> strategy = CrossShardStrategy(['CPU:0', 'CPU:1'])

@@ -27,6 +27,22 @@ _CROSS_REPLICA = (
     'or in the model_fn.')
 
 
+def _check_number(x: Any) -> all_reduce.Summand:
+  """Returns `x` as a tensor or rows; raises unless it can be added up."""
+  if isinstance(x, (dict, tf.SparseTensor, tf.RaggedTensor)):
+    raise TypeError(
+        'What is summed over shards must be one tensor or IndexedSlices. '
+        f'Received: {x!r}. Sum each part by itself, with '
+        '`tf.nest.map_structure`.')
+  if not isinstance(x, tf.IndexedSlices):
+    x = tf.convert_to_tensor(x)
+  if not (x.dtype.is_floating or x.dtype.is_integer or x.dtype.is_complex):
+    raise TypeError(
+        f'What is summed over shards must be of numbers. Received: {x!r}. '
+        'Cast it first, with `tf.cast(x, tf.int32)`.')
+  return x
+
+
 class Shards:
   """The shards of one computation.
 
@@ -47,14 +63,14 @@ class Shards:
       groups: A group assignment, or None.
 
     Raises:
+      TypeError: `x` is a nest, or of a type that is no number's.
       ValueError: `groups` does not fit the number of shards.
     """
     size = groups_lib.group_size(groups, self.size)
+    number = _check_number(x)
     if size == 1:
       return x
-    if not isinstance(x, tf.IndexedSlices):
-      x = tf.convert_to_tensor(x)
-    return self._sum(x, None if size == self.size else groups)
+    return self._sum(number, None if size == self.size else groups)
 
   def loss_factor(self, reduction: str,
                   groups: groups_lib.GroupAssignment) -> float:
@@ -81,9 +97,16 @@ class Shards:
       grads_and_vars: This shard's gradients.
       groups: A group assignment that fits, or None.
     """
-    return call.apply(self._sums(grads_and_vars, groups))
+    return call.apply(self.sums(grads_and_vars, groups))
 
-  def _sums(self, grads_and_vars, groups) -> list:
+  def sums(self, grads_and_vars: types.GradsAndVars,
+           groups: groups_lib.GroupAssignment) -> list:
+    """Returns the pairs with the sums of the gradients over the group.
+
+    Args:
+      grads_and_vars: This shard's gradients, or None, with their variables.
+      groups: A group assignment that fits, or None.
+    """
     return [(g if g is None else self.sum(g, groups), v)
             for g, v in grads_and_vars]
 
@@ -132,7 +155,7 @@ class Replicas(Shards):
     """See base class."""
     if groups_lib.group_size(groups, self.size) < self.size:
       apply = call.per_copy()  # May refuse, before anything is summed.
-      return apply(self._sums(grads_and_vars, groups))
+      return apply(self.sums(grads_and_vars, groups))
     return self._apply_to_all(call, grads_and_vars)
 
   def _apply_to_all(self, call, grads_and_vars):

@@ -12,6 +12,11 @@ in the place of n[i], the weighted sum over towers has the value and the
 gradients of the batch, whatever else is added to the loss:
 
   sum{i} weight[i] * S[i] / (weight[i] * sum{j} n[j])  =  S / n
+
+Inside of a branch, a loop or a function no tower knows the count of another
+one. Where n[i] is the number of elements it needs none: the weights of towers
+are their shares of the rows. Where it depends on weights of the loss, the loss
+is refused there.
 """
 
 from __future__ import annotations
@@ -33,7 +38,8 @@ def share(ops_by_tower: Sequence[Sequence[tf.Operation]],
     weights: For each tower the factor of its loss.
 
   Raises:
-    RuntimeError: Towers have different numbers of such losses.
+    RuntimeError: Towers have different numbers of such losses, or one of them
+      is weighted and inside of a branch, a loop or a function.
   """
   counts_by_tower = [_counts(ops) for ops in ops_by_tower]
   sizes = [len(counts) for counts in counts_by_tower]
@@ -48,8 +54,36 @@ def share(ops_by_tower: Sequence[Sequence[tf.Operation]],
 
 def _counts(ops: Sequence[tf.Operation]) -> list[tf.Tensor]:
   """Returns the denominators of the mean losses among `ops`, in order."""
-  found = [_tf_internals.mean_loss_denominator(op) for op in ops]
-  return [count for count in found if count is not None]
+  found = []
+  for op in ops:
+    for inner in _tf_internals.ops_of_bodies(op):
+      _check_size(inner)
+    if _tf_internals.is_in_branch_or_loop(op):
+      _check_size(op)
+      continue
+    count = _tf_internals.mean_loss_denominator(op)
+    if count is not None:
+      found.append(count)
+  return found
+
+
+def _check_size(op: tf.Operation) -> None:
+  """Raises if `op` is a mean loss whose count depends on weights."""
+  count = _tf_internals.mean_loss_denominator(op)
+  pending, seen = [] if count is None else [count.op], set()
+  while pending:
+    source = pending.pop()
+    if _tf_internals.role(source) == 'sizes' or source in seen:
+      continue
+    if not source.inputs and not _tf_internals.is_constant(source):
+      raise RuntimeError(
+          'A mean loss with weights must be outside of `tf.cond`, '
+          '`tf.while_loop` and `tf.function` in a model_fn that is built in '
+          f'several towers. Received: {op.name} inside one of these. Compute '
+          'the loss in every step, and let branches choose the values that it '
+          'is given.')
+    seen.add(source)
+    pending += [tensor.op for tensor in source.inputs]
 
 
 def _share_one(counts: Sequence[tf.Tensor],

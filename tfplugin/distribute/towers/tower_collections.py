@@ -15,7 +15,13 @@ variables of its own.
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import re
+from collections.abc import Callable
 from collections.abc import Hashable
+from collections.abc import Iterator
+from typing import Optional
 
 import tensorflow as tf
 
@@ -74,6 +80,36 @@ class TowerCollections:
     for key in {*self._graph.get_all_collection_keys(), *lists,
                 _tf_internals.VARIABLE_STORE_KEY}:
       self._graph.get_collection_ref(key)[:] = lists.get(key, [])
+
+
+@contextlib.contextmanager
+def scopes_of_one_device(graph: tf.Graph,
+                         one_device: Callable[[str], str]) -> Iterator[None]:
+  """Lets `get_collection` with a scope find the entries of every tower.
+
+  It compares the beginning of names, and in a tower names begin with its own
+  scope. An entry is found by its name in the tower, or on one device.
+
+  Args:
+    graph: The graph of the towers.
+    one_device: Returns the name that the tower around would have there.
+  """
+  get_all = graph.get_collection
+
+  def get_collection(name: str, scope: Optional[str] = None) -> list:
+    if not scope:
+      return get_all(name, scope)
+    matches = re.compile(scope).match
+    return [value for value in get_all(name) if hasattr(value, 'name') and (
+        matches(value.name) or matches(one_device(value.name)))]
+
+  graph.get_collection = get_collection
+  try:
+    yield
+  finally:
+    del graph.get_collection
+    if not inspect.ismethod(get_all):  # Of a run around this one.
+      graph.get_collection = get_all
 
 
 def keys_with(graph: tf.Graph, value: object) -> list[str]:

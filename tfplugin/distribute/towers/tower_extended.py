@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -32,7 +34,8 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
   `tf.function` it is its base class, the central storage of TensorFlow.
   """
 
-  def __init__(self, strategy, devices: Sequence[str], loss_reduction: str):
+  def __init__(self, strategy, devices: Sequence[str],
+               loss_reduction: Optional[str]):
     """See `TowerStrategy`."""
     self._run = None
     self._loss_reduction = loss_reduction
@@ -45,11 +48,12 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
 
   def build_towers(self, fn: Callable[[int], Any],
                    weights: tower_weights.TowerWeights, sum_gradients: bool,
+                   batch: Optional[Sequence[Any]] = None,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """See `TowerStrategy.build_towers`."""
     outer = self._run
     run = tower_run.TowerRun(
-        self._container_strategy(), weights, sum_gradients, outer)
+        self._container_strategy(), weights, sum_gradients, outer, batch)
     self._run = run
     try:
       return run, run.build(fn)
@@ -64,6 +68,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
                  for tower in range(self._num_replicas_in_sync)]
     if self._run is not None:  # Within a merge call, inside of a branch, say.
       weights, sums = self._run.weights, self._run.gradients_are_summed
+      weights = dataclasses.replace(weights, by_terms=False)
     else:
       sums, weights = True, tower_weights.weights_of(
           weighted_sum.row_shares([_rows(values) for values in per_tower]),
@@ -73,10 +78,10 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       tower_args, tower_kwargs = per_tower[tower]
       return fn(*tower_args, **tower_kwargs)
 
-    run, results = self.build_towers(call, weights, sums)
-    return _tf_internals.regroup(tuple(
-        _weighted_spec(result, results[0], weight)
-        for result, weight in zip(results, run.weights.loss)))
+    run, results = self.build_towers(call, weights, sums, per_tower)
+    if getattr(results[0], 'train_op', None) is not None:
+      results = _weighted_specs(run, results)
+    return _tf_internals.regroup(tuple(results))
 
   def _create_variable(self, next_creator, **kwargs):
     if 'colocate_with' in kwargs or not self._in_towers():
@@ -157,10 +162,13 @@ def _rows(values: Any) -> Any:
   return 1
 
 
-def _weighted_spec(result: Any, first: Any, weight: weighted_sum.Weight) -> Any:
-  """Returns an EstimatorSpec as Estimator adds it up over the towers."""
-  if getattr(result, 'train_op', None) is None:
-    return result
-  return result._replace(
-      loss=weighted_sum.weighted_sum([result.loss], [weight]),
-      train_op=first.train_op)
+def _weighted_specs(run: tower_run.TowerRun,
+                    specs: Sequence[Any]) -> list[Any]:
+  """Returns EstimatorSpecs of training as Estimator adds them up."""
+  losses = [
+      weighted_sum.weighted_sum(
+          [run.part_of_batch(tower, spec.loss)], [run.weights.loss[tower]])
+      for tower, spec in enumerate(specs)]
+  run.finish_training([spec.loss for spec in specs], tf.add_n(losses))
+  return [spec._replace(loss=loss, train_op=specs[0].train_op)
+          for spec, loss in zip(specs, losses)]

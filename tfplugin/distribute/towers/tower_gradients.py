@@ -26,6 +26,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
@@ -57,7 +58,9 @@ def _total_of_towers(op: tf.Operation, unused_own, gradient):
 def total_of_towers(own: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
   """Returns `total`, with `own` as the part that this tower added to it."""
   with _tf_internals.identity_gradient(_TOTAL_OF_TOWERS):
-    return tf.raw_ops.IdentityN(input=[own, total])[1]
+    result = tf.raw_ops.IdentityN(input=[own, total])[1]
+  same_values.stand_for(result, total)
+  return result
 
 
 def summing_view(variable: tf.Variable) -> tf.Variable:

@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import inspect
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -17,128 +15,28 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.towers import batch_loss
 from tfplugin.distribute.towers import loss_denominators
+from tfplugin.distribute.towers import op_record
+from tfplugin.distribute.towers import part_kinds
 from tfplugin.distribute.towers import tower_collections
+from tfplugin.distribute.towers import tower_context
 from tfplugin.distribute.towers import tower_gradients
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.variables import agreed_writes
+from tfplugin.distribute.variables import branch_calls
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
-
-@dataclasses.dataclass(frozen=True)
-class _Call:
-  """A merge call of one tower."""
-
-  label: str
-  args: tuple
-  kwargs: dict
+# Asked for beside a run.
+TowerContext = tower_context.TowerContext
+current_tower = tower_context.current_tower
 
 
-class TowerContext(_tf_internals.MirroredReplicaContext):
-  """The replica context of one tower of a `TowerRun`."""
-
-  def __init__(self, strategy, tower: int, run: TowerRun):
-    super().__init__(strategy, tower)
-    self._tower = tower
-    self._run = run
-
-  @property
-  def tower(self) -> int:
-    """The index of the tower."""
-    return self._tower
-
-  @property
-  def num_towers(self) -> int:
-    """How many towers there are."""
-    return self._run.num_towers
-
-  def all_reduce(self, reduce_op, value, options=None):
-    """Reduces `value` over the towers; gradients flow to every tower.
-
-    The inherited method refuses, in a graph, values that depend on variables
-    shared by the towers.
-    """
-    del options
-    if isinstance(reduce_op, str):
-      reduce_op = tf.distribute.ReduceOp(reduce_op.upper())
-    parts = tf.nest.flatten(value)
-    if reduce_op == tf.distribute.ReduceOp.MEAN:
-      weight = self._run.weights.rows[self._tower]
-      parts = [weighted_sum.weighted_sum([part], [weight]) for part in parts]
-    totals = self._labelled(
-        f'all_reduce ({reduce_op})', self._run.add_up, tuple(parts), {})
-    return tf.nest.pack_sequence_as(value, [
-        total if isinstance(total, tf.IndexedSlices) else
-        tower_gradients.total_of_towers(part, total)
-        for part, total in zip(parts, totals)])
-
-  def gradient_of_part(self, gradient: tf.Tensor) -> tf.Tensor:
-    """Returns the gradient of the part that this tower added to a total.
-
-    Args:
-      gradient: The gradient of the total in this tower.
-    """
-    weights = self._run.weights.loss
-    total, = self._labelled(
-        'the gradient of an all_reduce', self._run.add_up,
-        (weighted_sum.weighted_sum([gradient], [weights[self._tower]]),), {})
-    return tf.math.divide_no_nan(
-        total, tf.cast(weights[self._tower], total.dtype))
-
-  def view_of(self, variable: tf.Variable) -> tf.Variable:
-    """Returns `variable` as this tower reads it."""
-    return self._run.view(self._tower, variable)
-
-  def reduce_gradient(self, handle: tf.Tensor, gradient):
-    """Returns the sum over the towers of each tower's `gradient`."""
-    return self._labelled(
-        f'the gradient of `{self._run.name_of(handle)}`',
-        self._run.sum_gradients, (gradient,), {})
-
-  @property
-  def gradients_are_summed(self) -> bool:
-    """Whether `tf.gradients` in a tower returns the gradient of the batch."""
-    return self._run.gradients_are_summed
-
-  def sum_gradient(self, variable: tf.Variable, gradient,
-                   towers: Sequence[int]):
-    """Returns the plain sum over `towers`, which is applied as it is."""
-    return self._labelled(
-        f'the sum of the gradient of `{variable.name}`',
-        functools.partial(self._run.sum_unweighted, towers=towers),
-        (gradient,), {})
-
-  def _merge_call(self, fn: Callable, args: tuple, kwargs: dict):
-    return self._labelled(_label(fn, args), fn, args, kwargs)
-
-  def _labelled(self, label: str, fn: Callable, args: tuple, kwargs: dict):
-    run = self._run
-    run.check_can_wait(label)
-    run.pause(self._tower, label)
-    call = _Call(label, args, kwargs)
-    # Only the function of tower 0 is run, with the arguments of all towers.
-    result = super()._merge_call(run.merged(fn), (call,), {})
-    run.resume(self._tower)
-    return result
-
-
-def current_tower() -> Optional[TowerContext]:
-  """Returns the context of the tower that is being built, or None."""
-  context = tf.distribute.get_replica_context()
-  return context if isinstance(context, TowerContext) else None
-
-
-def _label(fn: Callable, args: tuple) -> str:
-  """Names the call that a tower waits in; equal in all towers that agree."""
-  # `merge_call` passes it wrapped by AutoGraph.
-  fn = inspect.unwrap(fn)
-  owner = getattr(fn, '__self__', None)
-  if isinstance(owner, tf1.train.Optimizer) and args:
-    names = ', '.join(variable.name for _, variable in args[0])
-    return f'{owner.get_name()}.apply_gradients of [{names}]'
-  return f'`{getattr(fn, "__qualname__", type(fn).__name__)}`'
+def _is_in_tower() -> bool:
+  return current_tower() is not None
 
 
 class TowerRun:
@@ -149,10 +47,12 @@ class TowerRun:
     variables: The `SharedVariables`.
     num_towers: How many towers there are.
     summed: The `SummedGradients` of this run, and of those inside it.
+    branches: The `Branches` in which towers make calls.
   """
 
   def __init__(self, strategy, weights: tower_weights.TowerWeights,
-               sum_gradients: bool, outer: Optional[TowerRun] = None):
+               sum_gradients: bool, outer: Optional[TowerRun] = None,
+               batch: Optional[Sequence[Any]] = None):
     """Prepares a run.
 
     Args:
@@ -160,6 +60,8 @@ class TowerRun:
       weights: How much each tower counts.
       sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
       outer: The run whose gradients this one applies, or None.
+      batch: For each tower the tensors that it is given, from which it is found
+        what differs between towers. None: not known.
     """
     self.weights = weights
     self.variables = tower_variables.SharedVariables()
@@ -168,6 +70,7 @@ class TowerRun:
     self._sum_gradients = sum_gradients
     self._graph = tf1.get_default_graph()
     self._branch = _tf_internals.branch_or_loop()
+    self.branches = branch_calls.Branches()
     self._collections = tower_collections.TowerCollections(
         self._graph, self.num_towers)
     self.summed = (outer.summed if outer is not None else
@@ -180,7 +83,16 @@ class TowerRun:
     outer = self._graph.get_name_scope()
     self._outer = outer + '/' if outer else ''
     self._devices = _tf_internals.device_functions()
-    self._num_ops_before = len(self._graph.get_operations())
+    self._ops = op_record.OpRecord(self._graph, self.num_towers)
+    self._parts = [
+        part_kinds.PartKinds(
+            self._graph, batch, tower,
+            functools.partial(self._ops.is_own, tower))
+        for tower in range(self.num_towers)] if batch else []
+    self._losses = [
+        batch_loss.BatchLoss(kinds, weight)
+        for kinds, weight in zip(self._parts, weights.loss)
+        if weights.by_terms]
 
   @property
   def gradients_are_summed(self) -> bool:
@@ -192,35 +104,118 @@ class TowerRun:
     scope = tf1.get_variable_scope()
     try:
       # The weight of a tower makes the mean already.
-      with _tf_internals.keras_means_of_losses(
-          lambda: current_tower() is not None):
+      with _tf_internals.keras_means_of_losses(_is_in_tower), (
+          _tf_internals.gradient_factors(
+              _is_in_tower, self._part_of_target, self._factor_of_target)), (
+                  tower_collections.scopes_of_one_device(
+                      self._graph, self._name_on_one_device)):
         _tf_internals.call_for_each_replica(
             self._strategy, tf.autograph.experimental.do_not_convert(
                 lambda tower: self._in_tower(tower, fn, scope)),
             args=(_tf_internals.regroup(tuple(range(self.num_towers))),))
       self.variables.check_all_taken()
+      self.branches.check_conditions()
     except RuntimeError as error:
       if _tf_internals.is_disagreement(error):
         raise RuntimeError(self._disagreement()) from error
       raise
     finally:
       self._collections.join()
+    self._check_updates()
     for group in self.weights.groups or [range(self.num_towers)]:
       loss_denominators.share([self.ops_of(tower) for tower in group],
                               [self.weights.loss[tower] for tower in group])
     return self._results
 
+  def _check_updates(self) -> None:
+    """Raises if towers update by themselves, or fill queues of their own."""
+    for tower in range(self.num_towers if self.num_towers > 1 else 0):
+      ops = self._ops.built_in(tower)
+      self.variables.check_no_scatter(tower, ops)
+      for op in ops:
+        if _tf_internals.accumulates_gradients(op):
+          raise RuntimeError(
+              'Towers must not make accumulators of gradients: each would fill '
+              f'its own. Received: {op.name}, made by '
+              '`tf.compat.v1.train.SyncReplicasOptimizer` or '
+              '`tf.compat.v1.ConditionalAccumulator`. Leave it out: the '
+              'gradients of towers are summed within the step. To accumulate '
+              'over steps use variables and `assign_add`.')
+
   def ops_of(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower`."""
-    scopes = [self.name_scope(i) for i in range(1, self.num_towers)]
-    new = self._graph.get_operations()[self._num_ops_before:]
-    if tower:
-      return [op for op in new if op.name.startswith(scopes[tower - 1])]
-    return [op for op in new if not op.name.startswith(tuple(scopes))]
+    return self._ops.ops_of(tower)
 
   def name_scope(self, tower: int) -> str:
     """Returns the name scope of `tower`; the first one has none of its own."""
     return f'{self._outer}tower_{tower}/' if tower else self._outer
+
+  def part_of_batch(self, tower: int, loss: tf.Tensor,
+                    gradient: Optional[tf.Tensor] = None) -> tf.Tensor:
+    """Returns the part of the batch's loss that `loss` of `tower` is."""
+    return self._losses[tower].part(loss, gradient) if self._losses else loss
+
+  def reduced(self, values: Sequence[Any],
+              shares: Sequence[weighted_sum.Weight]) -> Optional[tf.Tensor]:
+    """Returns what a value of each tower is in the batch; None: it has rows.
+
+    Args:
+      values: A tensor of each tower.
+      shares: Each tower's share of the rows.
+
+    Raises:
+      ValueError: It is neither a sum nor a mean over the rows.
+    """
+    if not self._parts or not isinstance(values[0], tf.Tensor):
+      return None
+    kind = self._parts[0].of(values[0])
+    if kind.is_same and not self._parts[0].may_have_rows(values[0]):
+      return values[0]
+    if values[0].shape.rank != 0 and not kind.is_total:
+      return None
+    if kind.is_mean:
+      return weighted_sum.weighted_sum(values, shares)
+    if kind.is_sum:
+      return weighted_sum.weighted_sum(values, [1.0] * len(values))
+    raise ValueError(
+        'A value without rows must be a sum or a mean over the rows. '
+        f'Received: `{values[0].name}`. Return it for each row, or leave it '
+        'out.')
+
+  def finish_training(self, losses: Sequence[tf.Tensor],
+                      total: tf.Tensor) -> None:
+    """Lets what the first tower reports be of all rows: loss and metrics.
+
+    Args:
+      losses: The loss that each tower returns.
+      total: The loss of the batch.
+    """
+    batch_loss.show(losses, total)
+    self.variables.update_first_tower_last(
+        [self.ops_of(tower) for tower in range(self.num_towers)])
+
+  def _part_of_target(self, target, sources, gradient):
+    tower = current_tower()
+    return (target if not tf.is_tensor(target) or not self._are_shared(sources)
+            else self.part_of_batch(tower.tower, target, gradient))
+
+  def _factor_of_target(self, target, sources):
+    tower = current_tower().tower
+    if not self._losses or not self._are_shared(sources):
+      return None
+    return self._losses[tower].factor(target)
+
+  def _are_shared(self, sources: Sequence[Any]) -> bool:
+    """Whether gradients of `sources` are those of the towers' variables."""
+    handles = {variable.deref().handle.ref() for _, variable in self._views}
+    return any(getattr(source, 'handle', source).ref() in handles
+               for source in sources if hasattr(source, 'ref'))
+
+  def _name_on_one_device(self, name: str) -> str:
+    tower = current_tower()
+    own = '' if tower is None else self.name_scope(tower.tower)
+    return self._outer + name[len(own):] if own and name.startswith(own) else (
+        name)
 
   def view(self, tower: int, variable: tf.Variable) -> tf.Variable:
     """Returns `variable` as `tower` reads it."""
@@ -263,6 +258,13 @@ class TowerRun:
     self.summed.add(total)
     return total
 
+  def one_value(self, variable: tf.Variable, method: str, strategy, value):
+    """Returns the value that towers without a common gradient write."""
+    groups = self.weights.groups or [range(self.num_towers)]
+    return agreed_writes.one_value(
+        variable, method, self._per_tower(strategy, value),
+        next(group for group in groups if 0 in group))
+
   def gradient_to_apply(self, gradient):
     """Returns the one gradient of all towers that an optimizer applies."""
     values = self._strategy.experimental_local_results(gradient)
@@ -282,11 +284,13 @@ class TowerRun:
 
   def pause(self, tower: int, label: str) -> None:
     """Notes that `tower` waits for the others in `label`."""
+    self._ops.end(tower)
     self._collections.keep(tower)
     self._waits[tower] = label
 
   def resume(self, tower: int) -> None:
     """Notes that `tower` goes on."""
+    self._ops.begin(tower)
     self._collections.show(tower)
 
   def merged(self, fn: Callable) -> Callable:
@@ -295,10 +299,8 @@ class TowerRun:
       calls = strategy.experimental_local_results(calls)
       if len({call.label for call in calls}) > 1:
         raise RuntimeError(self._disagreement())
-      args = _tf_internals.regroup(tuple(call.args for call in calls))
-      kwargs = _tf_internals.regroup(tuple(call.kwargs for call in calls))
       self._collections.show(0)
-      result = fn(strategy, *args, **kwargs)
+      result = self.branches.run(fn, strategy, calls)
       self._collections.keep(0)
       return result
     return run
@@ -306,7 +308,7 @@ class TowerRun:
   def _in_tower(self, tower: int, fn: Callable[[int], Any], scope) -> None:
     if tower:
       tf1.keras.backend.reset_uids()
-    self._collections.show(tower)
+    self.resume(tower)
     with self._device(tower), TowerContext(self._strategy, tower, self), \
         tf1.variable_scope(scope, auxiliary_name_scope=False), \
         tf.name_scope(self.name_scope(tower)), \

@@ -20,7 +20,8 @@ from tfplugin.distribute.towers import tower_weights
 tf1 = tf.compat.v1
 
 
-class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy):
+class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
+                    tf.distribute.Strategy):
   """Trains on several devices of one process with the numbers of one device.
 
   Every device (a *tower*) computes its part of a batch; all of them share one
@@ -30,7 +31,8 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy):
     gradient = sum{towers} weight[tower] * gradient[tower]
 
   where weight[tower] is the tower's share of the rows, so that towers may get
-  different numbers of them, or 1 for `loss_reduction=SUM`. Losses of
+  different numbers of them. In a graph a term of the loss that is a sum over
+  the rows is added up: the ops that made the loss tell. Losses of
   `tf.compat.v1.losses` that divide by a count divide by the count of all
   towers. Choose it over `MirroredStrategy` where checkpoints and variables must
   be as on one device, or batches are not divisible; choose
@@ -87,16 +89,16 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy):
   """
 
   def __init__(self, devices: Optional[Sequence[str]] = None,
-               loss_reduction: str = (
-                   tf1.losses.Reduction.SUM_BY_NONZERO_WEIGHTS)):
+               loss_reduction: Optional[str] = None):
     """Makes a strategy over devices of this process.
 
     Args:
       devices: Device strings, one per tower. By default the local GPUs, or else
         the logical CPUs, found without initialising them.
-      loss_reduction: How the model reduces its loss, one of
+      loss_reduction: How the model reduces its loss in a graph, one of
         `tf.compat.v1.losses.Reduction`: with SUM losses of towers are added up,
-        with the others they are averaged.
+        with the others they are averaged. By default it is found for each term
+        of a loss; a loss that is neither sum nor mean is refused.
 
     Raises:
       TypeError: `devices` is not a list of strings.
@@ -131,6 +133,7 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy):
   def build_towers(self, fn: Callable[[int], Any],
                    weights: tower_weights.TowerWeights,
                    sum_gradients: bool = True,
+                   batch: Optional[Sequence[Any]] = None,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """Builds `fn` in every tower; call it in the scope of the strategy.
 
@@ -140,11 +143,12 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy):
       fn: Called with the index of the tower, in that tower.
       weights: How much each tower counts.
       sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
+      batch: For each tower the tensors that it is given; None: not known.
 
     Returns:
       The run, and the result of `fn` in each tower.
     """
-    return self.extended.build_towers(fn, weights, sum_gradients)
+    return self.extended.build_towers(fn, weights, sum_gradients, batch)
 
 
 def current_tower() -> int:

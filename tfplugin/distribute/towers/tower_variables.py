@@ -5,19 +5,48 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_collections
+from tfplugin.distribute.variables import agreed_writes
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
+_FIRST = tf.VariableAggregation.ONLY_FIRST_REPLICA
 _UNIQUE_SUFFIX = re.compile(r'_\d+(?=/|$)')
 
 
-class TowerVariable(_tf_internals.AggregatingVariable):
+def _scatter(name: str, adds_up: bool):
+  """Returns a method that scatters once for all towers.
+
+  The inherited one takes the variable itself, and would act in every tower.
+
+  Args:
+    name: The name of the method.
+    adds_up: Whether the slices of several towers, one after the other, are a
+      sum.
+  """
+  def scatter(self, *args, **kwargs):
+    if not adds_up and self.aggregation != _FIRST:
+      raise ValueError(
+          f'`{name}` of a variable in towers must have the aggregation '
+          f'ONLY_FIRST_REPLICA. Received: `{self.name}` with '
+          f'{self.aggregation}. Make the variable with that one, or use '
+          '`scatter_add`.')
+    return self.scattered(name, args, kwargs)
+
+  scatter.__name__ = name
+  scatter.__doc__ = f'See `tf.Variable.{name}`; once for all towers.'
+  return scatter
+
+
+class TowerVariable(agreed_writes.AgreedWrites,
+                    _tf_internals.AggregatingVariable):
   """One variable that every tower reads, updated once per step.
 
   In a tower it is read through that tower's own identity of the handle, so
@@ -50,6 +79,35 @@ class TowerVariable(_tf_internals.AggregatingVariable):
   def op(self) -> tf.Operation:
     """The op that made the variable."""
     return self.get().op
+
+  def scattered(self, method: str, args: tuple, kwargs: dict) -> Any:
+    """Returns the result of a scatter method, with the towers' slices.
+
+    Args:
+      method: Its name.
+      args: Its arguments in this tower.
+      kwargs: Likewise.
+    """
+    if not hasattr(tf.distribute.get_replica_context(), 'value_of_shards'):
+      return getattr(self.get(), method)(*args, **kwargs)
+    names = (('indices', 'updates') if method.startswith('scatter_nd') else
+             ('sparse_delta',))
+    # A name of each tower is not one for all.
+    arguments = {name: value for name, value in
+                 {**dict(zip(names, args)), **kwargs}.items() if name in names}
+    first, *others = [
+        self.agreed(method, value) for value in arguments.values()]
+    return self._assign_func(first, f=lambda variable, value, **unused: getattr(
+        variable, method)(value, *others))
+
+  for _name in ('scatter_add', 'scatter_sub'):
+    vars()[_name] = _scatter(_name, adds_up=True)
+  for _name in ('scatter_update', 'scatter_max', 'scatter_min', 'scatter_mul',
+                'scatter_div', 'batch_scatter_update', 'scatter_nd_add',
+                'scatter_nd_sub', 'scatter_nd_update', 'scatter_nd_max',
+                'scatter_nd_min'):
+    vars()[_name] = _scatter(_name, adds_up=False)
+  del _name
 
   # A method that an AggregatingVariable inherits reads the variable itself, a
   # method that it forwards reads the tower's view: each way to read must be
@@ -86,9 +144,11 @@ def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
     aggregation: How the values that towers assign are made one. NONE, the
       default of TensorFlow, takes the first tower's value.
   """
-  if aggregation in (None, tf.VariableAggregation.NONE):
+  has_rule = aggregation not in (None, tf.VariableAggregation.NONE)
+  if not has_rule:
     aggregation = tf1.VariableAggregation.ONLY_FIRST_REPLICA
   shared = TowerVariable(strategy, variable, aggregation)
+  shared.has_rule = has_rule
   tower_collections.replace(tf1.get_default_graph(), variable, shared)
   return shared
 
@@ -118,6 +178,44 @@ class SharedVariables:
             f'makes `{name}` in tower 0 and not in tower {tower}. Make '
             'variables whatever the tower.')
 
+  def update_first_tower_last(
+      self, towers: Sequence[Sequence[tf.Operation]]) -> None:
+    """Orders the updates of streaming variables, the first tower's behind.
+
+    So what the first tower makes of an update, a summary say, is of all rows.
+
+    Args:
+      towers: For each tower its ops.
+    """
+    for variable in self.streaming:
+      uses = [op for op in variable.handle.consumers()
+              if op is not variable.initializer]
+      before = []
+      for own in map(set, (*towers[1:], towers[0])):
+        writes = [op for op in uses if op in own and
+                  not _tf_internals.reads_variable(op)]
+        reads = {op for op in uses if op in own}.difference(writes)
+        for op in (*writes, *_behind(writes, reads)):
+          _tf_internals.add_control_inputs(op, before)
+        before = writes or before
+
+  def check_no_scatter(self, tower: int, ops: Sequence[tf.Operation]) -> None:
+    """Raises if a tower scatters to a variable by itself.
+
+    Args:
+      tower: Its index.
+      ops: Its ops.
+    """
+    own = set(ops)
+    for variable, _ in self._made:
+      for op in variable.handle.consumers():
+        if op in own and _tf_internals.scatters(op):
+          raise RuntimeError(
+              'A variable must be updated once for all towers. Received: '
+              f'{op.name} of tower {tower} for `{variable.name}`. Use the '
+              'method of the variable, `variable.scatter_add(slices)` for '
+              '`tf.compat.v1.scatter_add`.')
+
   def _make(self, next_creator, **kwargs) -> tf.Variable:
     variable = next_creator(**kwargs)
     keys = tower_collections.keys_with(tf1.get_default_graph(), variable)
@@ -141,6 +239,19 @@ class SharedVariables:
       if not any(v is variable for v in tf1.get_collection(key)):
         tf1.add_to_collection(key, variable)
     return variable
+
+
+def _behind(writes: Sequence[tf.Operation],
+            reads: set[tf.Operation]) -> list[tf.Operation]:
+  """Returns those of `reads` that a value in `writes` is made of."""
+  pending = [tensor.op for op in writes for tensor in op.inputs]
+  seen = set()
+  while pending:
+    op = pending.pop()
+    if op not in seen:
+      seen.add(op)
+      pending += [tensor.op for tensor in op.inputs]
+  return [op for op in reads if op in seen]
 
 
 def _check_same(variable: tf.Variable, name: str, kwargs: dict,

@@ -1,0 +1,99 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The branches of a `tf.cond`, of control flow v1 and v2."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+# A function has a graph of its own, and knows what it captured.
+from tensorflow.python.framework.func_graph import FuncGraph as FuncGraph
+
+# The graph of a branch of control flow v2.
+from tensorflow.python.ops.control_flow_v2_func_graphs import (
+  CondBranchFuncGraph as CondBranchFuncGraph,
+)
+
+from tfplugin._tf_internals import op_types
+
+tf1 = tf.compat.v1
+
+
+def outside_of_functions(tensor: tf.Tensor) -> tf.Tensor:
+  """Returns the tensor that a function, or a branch, captured as `tensor`.
+
+  Its graph has a placeholder for it, and tells the two apart in a class that is
+  not public.
+
+  Args:
+    tensor: A tensor; returned as it is, if it is no such placeholder.
+  """
+  while isinstance(getattr(tensor, 'graph', None), FuncGraph):
+    outer = next((outside for outside, inside in tensor.graph.captures
+                  if inside is tensor), None)
+    if outer is None:
+      break
+    tensor = outer
+  return tensor
+
+
+class Place:
+  """Where ops are being made: the graph, or a branch of a `tf.cond` in it.
+
+  With control flow v1 a branch is a private context of the graph, the same for
+  all threads; with v2 it is a graph of its own.
+
+  Attributes:
+    graph: The graph.
+    context: The context of control flow v1 in it, or None.
+    before: What ops wait for there.
+  """
+
+  def __init__(self):
+    """Takes the place of the caller."""
+    self.graph = tf1.get_default_graph()
+    self.context = self.graph._get_control_flow_context()
+    self.before = self.graph._current_control_dependencies()
+
+  def is_branch_of(self, outer: Place) -> bool:
+    """Whether `outer` holds the `tf.cond`, in a branch of which this is."""
+    graph, context = self.graph, self.context
+    while graph is not outer.graph:
+      if not isinstance(graph, CondBranchFuncGraph) or context is not None:
+        return False
+      graph, context = graph.outer_graph, outer.context
+    while context is not outer.context:
+      if context is None or not context.IsCondContext():
+        return False
+      context = context.outer_context
+    return self != outer
+
+  def conditions(self) -> list[tf.Tensor]:
+    """Returns the conditions of the branches around; after they are built."""
+    found, graph, context = [], self.graph, self.context
+    while context is not None and context.IsCondContext():
+      found.append(context.pred)
+      context = context.outer_context
+    while isinstance(graph, CondBranchFuncGraph):
+      found += [op.inputs[0] for op in graph.outer_graph.get_operations()
+                if graph.name in op_types.branches_of(op)]
+      graph = graph.outer_graph
+    return found
+
+  def __eq__(self, other: object) -> bool:
+    return (isinstance(other, Place) and self.graph is other.graph and
+            self.context is other.context)
+
+  __hash__ = None
+
+  @contextlib.contextmanager
+  def entered(self) -> Iterator[None]:
+    """Lets ops be made there, after what ops wait for there, and that alone."""
+    # Leaves the branch that is around, too.
+    with self.graph.as_default(), tf1.control_dependencies(None):
+      self.graph._set_control_flow_context(self.context)
+      with tf1.control_dependencies(self.before):
+        yield

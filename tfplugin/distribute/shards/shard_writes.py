@@ -1,0 +1,156 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Updates that replicas make by themselves, of variables with a copy for each.
+
+Gradients are accumulated over steps in a variable without an `aggregation`.
+TensorFlow lets every replica add its own to its copy, and then has no way to
+apply their sum in a branch of `tf.cond`: replicas cannot add up there. Here an
+addition is the mean over the replicas, so that the copies stay the same:
+
+  sum{replicas} copy[replica]  =  sum{replicas} mean{replicas} copy[replica]
+
+and an update in a branch needs no more than the copy of the first replica.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.shards import all_reduce
+from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.variables import branch_calls
+from tfplugin.distribute.variables import same_values
+from tfplugin.ops import weighted_sum
+
+
+def in_branches(fn: Callable, branches: branch_calls.Branches) -> Callable:
+  """Returns `fn` so that it can update variables in a branch of `tf.cond`.
+
+  Args:
+    fn: What a strategy is about to call in each replica.
+    branches: Takes the calls that are made in branches.
+  """
+
+  @functools.wraps(fn)
+  @tf.autograph.experimental.do_not_convert
+  def call(*args, **kwargs):
+    outer = tf.distribute.get_replica_context()
+    context = _tf_internals.copy_of_replica_context(outer)
+    context.tfplugin_branches = branches
+    context.merge_call = functools.partial(_merge_call, outer, branches)
+    with context:
+      return fn(*args, **kwargs)
+
+  return call
+
+
+def _merge_call(outer: tf.distribute.ReplicaContext,
+                branches: branch_calls.Branches, merge_fn: Callable,
+                args: tuple = (), kwargs: Optional[dict] = None) -> Any:
+  """The `merge_call` of a replica context that may be in a branch."""
+  if not branches.is_here():
+    with outer:
+      return outer.merge_call(merge_fn, args, kwargs)
+  call = branch_calls.Call(
+      branch_calls.label_of(merge_fn, args), _tf_internals.Place(), args,
+      kwargs or {})
+
+  def merged(strategy, calls):
+    calls = strategy.experimental_local_results(calls)
+    _check_no_groups(strategy, call.label)
+    return branches.run(
+        merge_fn, strategy, calls, functools.partial(_spread, len(calls)))
+
+  with branches.outside.entered(), outer:
+    return outer.merge_call(merged, args=(call,))
+
+
+def _spread(count: int, value: Any) -> Any:
+  """Makes values of `count` replicas from those of one."""
+
+  def per_replica(leaf):
+    if not tf.is_tensor(leaf) or isinstance(leaf, tf.Variable):
+      return leaf
+    return _tf_internals.per_replica([leaf] * count)
+
+  return tf.nest.map_structure(per_replica, value)
+
+
+def _check_no_groups(strategy: tf.distribute.Strategy, label: str) -> None:
+  groups = strategy.group_assignment
+  if groups is not None and len(groups) > 1:
+    raise NotImplementedError(
+        '`group_assignment` with several groups cannot be with an update '
+        f'inside of `tf.cond`. Received: {groups!r} and {label} in a branch. '
+        'Use one group, or make the update in every step.')
+
+
+def add_up(variable: tf.Variable) -> None:
+  """Makes additions to a new variable means, if it has no `aggregation`.
+
+  Args:
+    variable: A variable of a strategy with a copy for each replica.
+  """
+  if not isinstance(variable, _tf_internals.MirroredVariable):
+    return
+  copies = same_values.Copies([copy.handle for copy in variable.values])
+  if variable.aggregation in (None, tf.VariableAggregation.NONE):
+    variable.__class__ = _with_means(type(variable))
+    variable.tfplugin_copies = copies
+
+
+@functools.cache
+def _with_means(kind: type) -> type:
+  return type(kind.__name__, (MeanAdditions, kind), {})
+
+
+class MeanAdditions:
+  """Goes in front of a mirrored variable without an `aggregation`."""
+
+  def assign_add(self, delta, *args, **kwargs):
+    """See `tf.Variable.assign_add`."""
+    return super().assign_add(self._mean(delta), *args, **kwargs)
+
+  def assign_sub(self, delta, *args, **kwargs):
+    """See `tf.Variable.assign_sub`."""
+    return super().assign_sub(self._mean(delta), *args, **kwargs)
+
+  def scatter_add(self, sparse_delta, *args, **kwargs):
+    """See `tf.Variable.scatter_add`."""
+    return super().scatter_add(self._mean(sparse_delta), *args, **kwargs)
+
+  def scatter_sub(self, sparse_delta, *args, **kwargs):
+    """See `tf.Variable.scatter_sub`."""
+    return super().scatter_sub(self._mean(sparse_delta), *args, **kwargs)
+
+  def _update_replica(self, update_fn, value, **kwargs):
+    self.tfplugin_copies.note(_tf_internals.index_of_copy(self), value)
+    return super()._update_replica(update_fn, value, **kwargs)
+
+  def _mean(self, value: Any) -> Any:
+    """Returns the mean over the replicas of the group, where it can be had."""
+    context = tf.distribute.get_replica_context()
+    branches = getattr(context, 'tfplugin_branches', None)
+    if branches is None or not self.dtype.is_floating:
+      return value
+    if branches.is_here():
+      context.merge_call(_nothing, args=(value,))  # It compares.
+      return value
+    if branches.outside != _tf_internals.Place():
+      return value  # A loop, in which each replica is alone.
+    if not isinstance(value, tf.IndexedSlices):
+      value = tf.convert_to_tensor(value, self.dtype)
+    groups = context.strategy.group_assignment
+    size = groups_lib.group_size(groups, context.num_replicas_in_sync)
+    return weighted_sum.weighted_sum(
+        [all_reduce.constant_sum(value, groups)], [1.0 / size])
+
+
+def _nothing(strategy: tf.distribute.Strategy, value: Any) -> None:
+  del strategy, value

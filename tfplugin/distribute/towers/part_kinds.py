@@ -1,0 +1,76 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What the tensors of one tower are to the batch, inside of branches, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.towers import loss_kinds
+
+
+class PartKinds:
+  """The kinds of the tensors of one tower."""
+
+  def __init__(self, graph: tf.Graph, batch: Sequence[Any], tower: int,
+               is_own: Callable[[tf.Operation], bool]):
+    """Prepares one tower.
+
+    Args:
+      graph: The graph of the towers.
+      batch: For each tower the nest of the tensors that it is given.
+      tower: The index of the tower.
+      is_own: Whether an op of `graph` was made in the tower.
+    """
+    self._graph = graph
+    self._known, self._num_rows = _of_batch(batch, tower)
+    self._is_own_of_graph = is_own
+
+  def now(self, graph: tf.Graph) -> loss_kinds.Kinds:
+    """Returns the kinds as the ops are now, for tensors of `graph`.
+
+    Args:
+      graph: The graph of the towers, or that of a branch or function in it.
+    """
+    known = dict(self._known)
+    kinds = loss_kinds.Kinds(known, self._is_own, self._num_rows)
+    for inner in reversed(_tf_internals.graphs_between(graph, self._graph)):
+      for outside, inside in inner.captures:
+        known[inside.ref()] = kinds.of(outside)
+      kinds = loss_kinds.Kinds(known, self._is_own, self._num_rows)
+    return kinds
+
+  def of(self, tensor: tf.Tensor) -> loss_kinds.Kind:
+    """Returns the kind of `tensor`."""
+    return self.now(tensor.graph).of(tensor)
+
+  def may_have_rows(self, tensor: tf.Tensor) -> bool:
+    """Whether the form of `tensor` may be that of the rows of the tower."""
+    return bool(tensor.shape.rank) and self._num_rows is not None and (
+        tensor.shape[0] in (None, self._num_rows))
+
+  def _is_own(self, op: tf.Operation) -> bool:
+    return op.graph is not self._graph or self._is_own_of_graph(op)
+
+
+def _of_batch(batch: Sequence[Any], tower: int) -> tuple[dict, Optional[int]]:
+  """Returns the kinds of what `tower` is given, and its static rows."""
+  leaves = [tf.nest.flatten(values) for values in batch]
+  known, rows = {}, None
+  for leaf, other in zip(leaves[tower], leaves[tower - 1]):
+    # All towers get what is not split, scalars for example.
+    if not tf.is_tensor(leaf) or leaf is other:
+      continue
+    for part in tf.nest.flatten(leaf, expand_composites=True):
+      known[part.ref()] = loss_kinds.ROWS
+    if isinstance(leaf, tf.SparseTensor):
+      known[leaf.dense_shape.ref()] = loss_kinds.COUNT
+    elif rows is None and isinstance(leaf, tf.Tensor) and leaf.shape.rank:
+      rows = leaf.shape[0]
+  return known, rows

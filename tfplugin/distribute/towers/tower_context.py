@@ -1,0 +1,143 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The replica context of a tower: where it waits for the others."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.towers import tower_gradients
+from tfplugin.distribute.variables import branch_calls
+from tfplugin.ops import weighted_sum
+
+
+class TowerContext(_tf_internals.MirroredReplicaContext):
+  """The replica context of one tower of a `TowerRun`."""
+
+  def __init__(self, strategy, tower: int, run: Any):
+    """Makes the context of one tower.
+
+    Args:
+      strategy: A `TowerStrategy`.
+      tower: The index of the tower.
+      run: The `TowerRun` that builds it.
+    """
+    super().__init__(strategy, tower)
+    self._tower = tower
+    self._run = run
+
+  @property
+  def tower(self) -> int:
+    """The index of the tower."""
+    return self._tower
+
+  @property
+  def num_towers(self) -> int:
+    """How many towers there are."""
+    return self._run.num_towers
+
+  def all_reduce(self, reduce_op, value, options=None):
+    """Reduces `value` over the towers; gradients flow to every tower.
+
+    The inherited method refuses, in a graph, values that depend on variables
+    shared by the towers.
+    """
+    del options
+    if isinstance(reduce_op, str):
+      reduce_op = tf.distribute.ReduceOp(reduce_op.upper())
+    parts = tf.nest.flatten(value)
+    if reduce_op == tf.distribute.ReduceOp.MEAN:
+      weight = self._run.weights.rows[self._tower]
+      parts = [weighted_sum.weighted_sum([part], [weight]) for part in parts]
+    totals = self._labelled(
+        f'all_reduce ({reduce_op})', self._run.add_up, tuple(parts), {})
+    return tf.nest.pack_sequence_as(value, [
+        total if isinstance(total, tf.IndexedSlices) else
+        tower_gradients.total_of_towers(part, total)
+        for part, total in zip(parts, totals)])
+
+  def gradient_of_part(self, gradient: tf.Tensor) -> tf.Tensor:
+    """Returns the gradient of the part that this tower added to a total.
+
+    Args:
+      gradient: The gradient of the total in this tower.
+    """
+    weights = self._run.weights.loss
+    total, = self._labelled(
+        'the gradient of an all_reduce', self._run.add_up,
+        (weighted_sum.weighted_sum([gradient], [weights[self._tower]]),), {})
+    return tf.math.divide_no_nan(
+        total, tf.cast(weights[self._tower], total.dtype))
+
+  def view_of(self, variable: tf.Variable) -> tf.Variable:
+    """Returns `variable` as this tower reads it."""
+    return self._run.view(self._tower, variable)
+
+  def reduce_gradient(self, handle: tf.Tensor, gradient):
+    """Returns the sum over the towers of each tower's `gradient`."""
+    return self._labelled(
+        f'the gradient of `{self._run.name_of(handle)}`',
+        self._run.sum_gradients, (gradient,), {})
+
+  @property
+  def gradients_are_summed(self) -> bool:
+    """Whether `tf.gradients` in a tower returns the gradient of the batch."""
+    return self._run.gradients_are_summed
+
+  def sum_gradient(self, variable: tf.Variable, gradient,
+                   towers: Sequence[int]):
+    """Returns the plain sum over `towers`, which is applied as it is."""
+    if self._run.branches.is_here():
+      # Refused by the update that follows, unless all towers have the same.
+      return self._run.sum_unweighted(self.strategy, gradient, towers)
+    return self._labelled(
+        f'the sum of the gradient of `{variable.name}`',
+        functools.partial(self._run.sum_unweighted, towers=towers),
+        (gradient,), {})
+
+  def value_of_shards(self, variable: tf.Variable, method: str, value):
+    """Returns the one value that the towers write, each with its own.
+
+    Args:
+      variable: A variable that was made without an `aggregation`.
+      method: The method that writes.
+      value: The value of this tower.
+    """
+    if self._run.gradients_are_summed or self._run.branches.is_here():
+      return value  # One computation, or the write itself compares.
+    return self._labelled(
+        f'`{method}` of `{variable.name}`',
+        functools.partial(self._run.one_value, variable, method), (value,), {})
+
+  def _merge_call(self, fn: Callable, args: tuple, kwargs: dict):
+    label = branch_calls.label_of(fn, args)
+    branches, place = self._run.branches, _tf_internals.Place()
+    if not branches.is_here():
+      return self._labelled(label, fn, args, kwargs)
+    with branches.outside.entered():
+      return self._labelled(label, fn, args, kwargs, place)
+
+  def _labelled(self, label: str, fn: Callable, args: tuple, kwargs: dict,
+                place: Optional[_tf_internals.Place] = None):
+    run = self._run
+    run.check_can_wait(label)
+    run.pause(self._tower, label)
+    call = branch_calls.Call(
+        label, place or run.branches.outside, args, kwargs)
+    # Only the function of tower 0 is run, with the arguments of all towers.
+    result = super()._merge_call(run.merged(fn), (call,), {})
+    run.resume(self._tower)
+    return result
+
+
+def current_tower() -> Optional[TowerContext]:
+  """Returns the context of the tower that is being built, or None."""
+  context = tf.distribute.get_replica_context()
+  return context if isinstance(context, TowerContext) else None
