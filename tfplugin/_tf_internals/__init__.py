@@ -81,6 +81,7 @@ from tfplugin._tf_internals.strategies import regroup
 from tfplugin._tf_internals.strategies import select_replica
 from tfplugin._tf_internals.strategies import strategy_with_mixins
 from tfplugin._tf_internals.strategies import SyncOnReadVariable
+from tfplugin._tf_internals.strategies import with_empty_batches
 from tfplugin._tf_internals.tpu import number_of_tpu_shards
 from tfplugin._tf_internals.tpu import tpu_function
 from tfplugin._tf_internals.variables import copy_of_variable_store
@@ -178,5 +179,6 @@ __all__ = (
     'strategy_with_mixins',
     'tpu_function',
     'variable_view',
+    'with_empty_batches',
     'wrapped_optimizer',
 )
