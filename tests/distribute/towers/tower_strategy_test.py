@@ -193,3 +193,24 @@ def test_is_a_strategy_of_today(behavior):
     values = strategy.experimental_distribute_values_from_function(
         lambda context: tf.fill([2], context.replica_id_in_sync_group))
     assert session.run(strategy.gather(values, axis=0)).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize('policy', ('mixed_bfloat16', 'mixed_float16'))
+def test_mixed_precision_of_keras(policy):
+  # docs/strategies.md says why one of them is refused.
+  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * 2)
+  with strategy.scope():
+    def layer():
+      return tf.keras.layers.Dense(1, dtype=policy, use_bias=False,
+                                   kernel_initializer='zeros')
+
+    if policy == 'mixed_float16':
+      with pytest.raises(ValueError, match='not supported with.*TowerStrategy'):
+        layer()
+      return
+    model = tf.keras.Sequential([layer()])
+    model.compile(tf.keras.optimizers.SGD(.25), 'mse')
+    model.fit(np.ones([4, 1], np.float32), np.ones([4, 1], np.float32),
+              batch_size=4, verbose=0)
+  # w = .25 * 2 * 1
+  assert model.get_weights()[0].tolist() == [[.5]]
