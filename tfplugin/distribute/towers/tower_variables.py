@@ -104,7 +104,8 @@ class TowerVariable(_tf_internals.AggregatingVariable):
     """
     if getattr(tf.distribute.get_replica_context(), 'can_wait', None) is None:
       return getattr(self.get(), method)(*args, **kwargs)
-    names = ('indices', 'updates') if '_nd_' in method else ('sparse_delta',)
+    names = ('indices', 'updates') if (
+        'nd' in method.split('_')) else ('sparse_delta',)
     # A name of each tower is not one for all.
     arguments = {name: value for name, value in
                  {**dict(zip(names, args)), **kwargs}.items() if name in names}
