@@ -125,3 +125,20 @@ def test_compilation_is_known(jit_compile):
 
   function.get_concrete_function()
   assert seen == [jit_compile] * 2
+
+
+def test_graphs_between_and_branches(behavior):
+  found, ops = [], []
+
+  def branch():
+    found.extend(graphs.graphs_between(tf1.get_default_graph(), graph))
+    ops.append(tf.constant(1.0).op)
+    return 1.0
+
+  with tf.Graph().as_default() as graph:
+    predicate = tf1.placeholder(tf.bool, [])
+    tf.cond(predicate, branch, lambda: 0.0)
+    assert not graphs.graphs_between(graph, graph)
+    assert not graphs.is_in_branch_or_loop(predicate.op)
+  # A branch of control flow v2 has a graph, one of v1 a context.
+  assert bool(found) != graphs.is_in_branch_or_loop(ops[0])
