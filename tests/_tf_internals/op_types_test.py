@@ -256,3 +256,12 @@ def test_accumulators_of_gradients_are_known(behavior, make):
   with tf.Graph().as_default():
     assert op_types.accumulates_gradients(make())
     assert not op_types.accumulates_gradients(tf.constant(1.0).op)
+
+
+def test_scatters_are_known():
+  with tf.Graph().as_default():
+    variable = _resource_variable()
+    variable.scatter_add(tf.IndexedSlices([1.0], [0]))
+    variable.assign_add([1.0] * 3)
+    assert sum(op_types.scatters(op) for op in
+               variable.handle.consumers()) == 1

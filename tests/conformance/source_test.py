@@ -45,8 +45,6 @@ _TESTED_BY = {
         'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/distribute/prompt_start.py':
         'tests/distribute/elastic/elastic_average_strategy_test.py',
-    'tfplugin/distribute/towers/tower_context.py':
-        'tests/distribute/towers/tower_run_test.py',
     'tfplugin/testing/contract_models.py':
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':

@@ -56,6 +56,11 @@ Under v2 behaviour, with v1 optimizers and both kinds of Keras optimizers:
 is refused is so by a RuntimeError that says what to use, in
 `strategy_bad_input_test.py`.
 
+Under the policy `mixed_float16` Keras scales losses, and knows by their classes
+which strategies it can do that in: `MirroredStrategy` and
+`MultiWorkerMirroredStrategy`. So `TowerStrategy` is refused by Keras itself, in
+`Layer.__init__`. The policy `mixed_bfloat16` scales nothing, and works.
+
 | strategy | `strategy.run` | Keras models |
 | --- | --- | --- |
 | `ElasticAverageStrategy`, with parameter servers | refused | refused |

@@ -97,6 +97,7 @@ from tfplugin._tf_internals.strategies import regroup
 from tfplugin._tf_internals.strategies import select_replica
 from tfplugin._tf_internals.strategies import strategy_with_mixins
 from tfplugin._tf_internals.strategies import SyncOnReadVariable
+from tfplugin._tf_internals.strategies import with_empty_batches
 from tfplugin._tf_internals.tpu import number_of_tpu_shards
 from tfplugin._tf_internals.tpu import tpu_function
 from tfplugin._tf_internals.variables import copy_of_variable_store
@@ -212,6 +213,7 @@ __all__ = (
     'tpu_function',
     'variable_view',
     'watch_new_ops',
+    'with_empty_batches',
     'wrapped_optimizer',
     'writes_of',
     'writes_variable',

@@ -31,6 +31,11 @@ NAMES = {
         '_container_strategy _container_strategy_weakref _local_results',
     f'{_DISTRIBUTE}.distribute_utils':
         'get_loss_reduction is_distributed_variable regroup select_replica',
+    f'{_DISTRIBUTE}.input_lib': '_is_statically_shaped',
+    f'{_DISTRIBUTE}.input_lib.DistributedIteratorBase':
+        '_enable_get_next_as_optional _iterators',
+    f'{_DISTRIBUTE}.input_lib._SingleWorkerDatasetIteratorBase':
+        '_element_spec',
     f'{_DISTRIBUTE}.mirrored_run':
         '_MirroredReplicaContext call_for_each_replica',
     f'{_DISTRIBUTE}.mirrored_strategy': 'MirroredExtended',
@@ -134,6 +139,7 @@ OVERRIDES = {
             '_call_for_each_replica': 'self fn args kwargs',
             '_create_var_creator': 'self next_creator kwargs',
             '_create_variable': 'self next_creator kwargs',
+            '_make_input_fn_iterator': 'self input_fn replication_mode',
             '_reduce_to': 'self reduce_op value destinations options',
             '_update': 'self var fn args kwargs group',
             '_validate_colocate_with_variable': 'self colocate_with_variable',

@@ -13,6 +13,9 @@ import tensorflow as tf
 # Values of all replicas as one.
 from tensorflow.python.distribute import distribute_utils
 
+# What a strategy makes of an input_fn; see `with_empty_batches`.
+from tensorflow.python.distribute import input_lib
+
 # Runs a function once per replica, each in its thread, up to each `merge_call`.
 from tensorflow.python.distribute import mirrored_run
 
@@ -76,6 +79,22 @@ def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
   result._extended = renew(strategy.extended, extended_mixin)
   result._extended._container_strategy_weakref = weakref.ref(result)
   return result
+
+
+def with_empty_batches(iterator):
+  """Lets replicas for which an iterator has no batch get one without rows.
+
+  By default all of them end where one does, some of them after their work. No
+  public argument tells an iterator of an input_fn. Shapes that are static have
+  no empty batch; there it ends as before.
+
+  Args:
+    iterator: Of `make_input_fn_iterator`.
+  """
+  if not all(input_lib._is_statically_shaped(worker._element_spec)
+             for worker in iterator._iterators):
+    iterator._enable_get_next_as_optional = True
+  return iterator
 
 
 def is_variable_assignment(fn: Callable) -> bool:

@@ -72,6 +72,14 @@ def replicate_model_fn(
       weighs each tower's number by its rows: right for means of rows. Any other
       metric of such a number (a maximum, say) sees it once per tower.
       The mean over batches of a tensor is refused.
+    * In training a metric's update in tower 0 has seen all rows, and what
+      tower 0 makes of the returned loss (a summary, say) is of the batch. Other
+      summaries are tower 0's.
+    * Predictions are concatenated; where the size of a row depends on the
+      batch, rows are filled up with zeros. A prediction without rows must be a
+      sum, a mean, or the same for all rows.
+    * `apply_gradients` and assignments in a `tf.cond` are made once, where
+      their values are those of all towers, such as accumulated gradients.
     * train_op, hooks and scaffold come from tower 0.
     * Scalars in the batch go to every tower.
     * Where the batch has fewer rows than there are towers, some get none: the

@@ -22,15 +22,15 @@ def row_shares(rows: Sequence[Union[int, tf.Tensor]]) -> list[Weight]:
     rows: Ints, or scalar tensors of one integer dtype, or both.
 
   Returns:
-    Floats where all `rows` are ints, else scalar float32 tensors.
+    Floats where all `rows` are ints, else scalar float64 tensors.
   """
   if all(isinstance(count, int) for count in rows):
     total = sum(rows)
     return ([count / total for count in rows] if total
             else [1.0] + [0.0] * (len(rows) - 1))
-  counts = [tf.cast(count, tf.float32) for count in rows]
+  counts = [tf.cast(count, tf.float64) for count in rows]
   total = tf.add_n(counts)
-  counts[0] = tf.where(total > 0, counts[0], 1.0)
+  counts[0] = tf.where(total > 0, counts[0], tf.ones_like(total))
   return [count / tf.maximum(total, 1.0) for count in counts]
 
 

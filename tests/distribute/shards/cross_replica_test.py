@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.shards import cross_replica
-from tfplugin.distribute.shards import cross_shard_strategy
 
 tf1 = tf.compat.v1
 
@@ -259,33 +258,3 @@ def test_tpu_strategy_uses_the_op_of_the_tpu(behavior, groups, shape):
   assert op.inputs[0].shape == shape
   np.testing.assert_array_equal(
       tf.get_static_value(op.inputs[1]), [[0, 1, 2, 3]])
-
-
-@pytest.mark.parametrize('kwargs, groups, sums', [
-    ({}, None, [15.0] * 4), ({}, [[0, 3], [2, 1]], [9.0, 6.0, 6.0, 9.0]),
-    ({'group_assignment': [[0, 1], [2, 3]]}, None, [3.0, 3.0, 12.0, 12.0])])
-def test_gradients_are_summed_for_an_optimizer_that_assigns(
-    behavior, kwargs, groups, sums):
-  strategy = cross_shard_strategy.CrossShardStrategy(
-      [f'CPU:{i}' for i in range(4)], **kwargs)
-
-  def replica():
-    index = tf.distribute.get_replica_context().replica_id_in_sync_group
-    v, w = (tf1.get_variable(name, initializer=[10.0], use_resource=True)
-            for name in 'vw')
-    x = tf.gather(tf.constant([1.0, 2.0, 4.0, 8.0]), index)
-    dense, none, rows = cross_replica.sum_gradients([
-        (tf.stack([x]), v), (None, w),
-        (tf.IndexedSlices(tf.stack([x]), tf.constant([0])), w)], groups)
-    assert none == (None, w)
-    return v, w, tf.group(
-        dense[1].assign(dense[0]), rows[1].assign(tf1.math.unsorted_segment_sum(
-            rows[0].values, rows[0].indices, 1)))
-
-  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
-    *variables, done = strategy.run(replica)
-    session.run(tf1.global_variables_initializer())
-    session.run(strategy.experimental_local_results(done))
-    for variable in variables:
-      np.testing.assert_array_equal(np.ravel(session.run(
-          list(strategy.experimental_local_results(variable)))), sums)

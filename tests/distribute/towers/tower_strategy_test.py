@@ -156,3 +156,61 @@ def test_current_tower_is_the_index_in_a_tower_and_0_elsewhere(behavior):
         tower_weights.TowerWeights([1.0, 0.0, 0.0], [1.0, 0.0, 0.0]))
     assert tower_strategy.current_tower() == 0
   assert towers == [0, 1, 2]
+
+
+@pytest.mark.parametrize('drop_remainder, rows', [(False, 5), (True, 4)])
+def test_last_batches_may_be_fewer_than_the_towers(
+    behavior, drop_remainder, rows):
+  # Three batches: of 2, 2 and 1 rows; of one row each, and one is left out.
+  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * 2)
+  data = [[1.], [2.], [4.], [8.], [16.]]
+  with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
+    iterator = strategy.make_input_fn_iterator(
+        lambda context: tf1.data.Dataset.from_tensor_slices(data).batch(
+            1 if drop_remainder else 2, drop_remainder))
+
+    def step(x):
+      total = tf1.get_local_variable('total', initializer=0.0)
+      return total.assign_add(tf.reduce_sum(x))
+
+    total = strategy.experimental_local_results(
+        strategy.run(step, args=(iterator.get_next(),)))
+    session.run([iterator.initialize(), tf1.local_variables_initializer()])
+    for _ in range(10):
+      try:
+        session.run(total)
+      except tf.errors.OutOfRangeError:
+        break
+    assert session.run(tf1.local_variables()[0]) == sum(
+        value for value, in data[:rows])
+
+
+def test_is_a_strategy_of_today(behavior):
+  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * 2)
+  assert isinstance(strategy, tf.distribute.Strategy)
+  assert isinstance(strategy, tf1.distribute.Strategy)
+  with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
+    values = strategy.experimental_distribute_values_from_function(
+        lambda context: tf.fill([2], context.replica_id_in_sync_group))
+    assert session.run(strategy.gather(values, axis=0)).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize('policy', ('mixed_bfloat16', 'mixed_float16'))
+def test_mixed_precision_of_keras(policy):
+  # docs/strategies.md says why one of them is refused.
+  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * 2)
+  with strategy.scope():
+    def layer():
+      return tf.keras.layers.Dense(1, dtype=policy, use_bias=False,
+                                   kernel_initializer='zeros')
+
+    if policy == 'mixed_float16':
+      with pytest.raises(ValueError, match='not supported with.*TowerStrategy'):
+        layer()
+      return
+    model = tf.keras.Sequential([layer()])
+    model.compile(tf.keras.optimizers.SGD(.25), 'mse')
+    model.fit(np.ones([4, 1], np.float32), np.ones([4, 1], np.float32),
+              batch_size=4, verbose=0)
+  # w = .25 * 2 * 1
+  assert model.get_weights()[0].tolist() == [[.5]]

@@ -70,6 +70,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       weights, sums = self._run.weights, self._run.gradients_are_summed
       weights = dataclasses.replace(weights, by_terms=False)
     else:
+      per_tower = _together(per_tower)
       sums, weights = True, tower_weights.weights_of(
           weighted_sum.row_shares([_rows(values) for values in per_tower]),
           self._loss_reduction)
@@ -82,6 +83,11 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
     if getattr(results[0], 'train_op', None) is not None:
       results = _weighted_specs(run, results)
     return _tf_internals.regroup(tuple(results))
+
+  def _make_input_fn_iterator(self, input_fn, replication_mode):
+    # The last batches may be fewer than the towers: some get none.
+    return _tf_internals.with_empty_batches(
+        super()._make_input_fn_iterator(input_fn, replication_mode))
 
   def _create_variable(self, next_creator, **kwargs):
     if 'colocate_with' in kwargs or not self._in_towers():
@@ -160,6 +166,25 @@ def _rows(values: Any) -> Any:
               else leaf.nrows() if isinstance(leaf, tf.RaggedTensor)
               else tf.shape(leaf)[0])
   return 1
+
+
+def _together(per_tower: Sequence[Any]) -> Sequence[Any]:
+  """Returns the arguments of towers when those of all of them are there.
+
+  Where one tower finds no batch any more, no other one works on its own.
+  """
+  leaves = [tf.nest.flatten(values, expand_composites=True)
+            for values in per_tower]
+  own = [[tf.is_tensor(leaf) and leaf is not leaves[tower - 1][index]
+          for index, leaf in enumerate(flat)]
+         for tower, flat in enumerate(leaves)]
+  with tf.control_dependencies([
+      leaf for flat, owned in zip(leaves, own)
+      for leaf, is_own in zip(flat, owned) if is_own]):
+    return [tf.nest.pack_sequence_as(values, [
+        tf.identity(leaf) if is_own else leaf
+        for leaf, is_own in zip(flat, owned)], expand_composites=True)
+            for values, flat, owned in zip(per_tower, leaves, own)]
 
 
 def _weighted_specs(run: tower_run.TowerRun,

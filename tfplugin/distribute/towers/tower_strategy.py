@@ -41,7 +41,9 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
 
   `RunConfig(train_distribute=TowerStrategy())` needs no change of the model_fn.
   Each tower takes one batch of the input_fn; these batches together, in order,
-  are the batch that the numbers belong to.
+  are the batch that the numbers belong to. Where the last ones are fewer than
+  the towers, some towers get none of the rows; if the size of a batch is static
+  (`drop_remainder=True`), these last batches are left out.
 
   In a graph: a gradient with respect to a variable is summed over the towers
   where `tf.gradients` computes it; a variable that is assigned to in the towers
