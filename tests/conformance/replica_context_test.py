@@ -197,7 +197,7 @@ QUESTIONS = (
     ('`SimpleRNN(stateful=True)`', 'Keras layers', stateful,
      ('works', 'works', REFUSED, REFUSED)),
     ('`v = 1` after a Keras SGD of 0.5 on the loss `v * reduce_sum(x)`',
-     'Keras optimizers', keras_optimizer, ('-1', '-1', '0', '0')),
+     'Keras optimizers', keras_optimizer, ('-1', '-1', '0', '-1')),
     ('a dynamic loss scale of `tf1.mixed_precision`', 'loss scales', loss_scale,
      ('works', 'works', 'works', 'works')),
     ('`tf.keras.mixed_precision.LossScaleOptimizer`', 'loss scales',
