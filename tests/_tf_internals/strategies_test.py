@@ -98,6 +98,20 @@ def test_mixins_come_first_and_the_strategy_keeps_its_name():
     assert tf.distribute.get_strategy() is strategy
 
 
+def test_a_copied_replica_context_is_entered_as_itself():
+  def inside():
+    context = tf.distribute.get_replica_context()
+    copied = strategies.copy_of_replica_context(context)
+    copied.marked = True
+    with copied:
+      assert tf.distribute.get_replica_context() is copied
+      assert copied.replica_id_in_sync_group == (
+          context.replica_id_in_sync_group)
+    assert not hasattr(tf.distribute.get_replica_context(), 'marked')
+
+  _strategy().run(inside)
+
+
 def test_the_function_inside_a_tf_function_is_found():
   def function():
     pass

@@ -81,6 +81,7 @@ from tfplugin._tf_internals.saving import VARIABLE_VALUE_KEY
 from tfplugin._tf_internals.strategies import AggregatingVariable
 from tfplugin._tf_internals.strategies import call_for_each_replica
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
+from tfplugin._tf_internals.strategies import copy_of_replica_context
 from tfplugin._tf_internals.strategies import index_in_cluster
 from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
@@ -141,6 +142,7 @@ __all__ = (
     'call_for_each_replica',
     'can_precede',
     'colocate_with',
+    'copy_of_replica_context',
     'copy_of_variable_store',
     'create_optimizer_state',
     'device_functions',

@@ -57,7 +57,7 @@ def is_made_by_optimizer() -> bool:
   frame = inspect.currentframe()
   while frame is not None:
     owner = type(frame.f_locals.get('self'))
-    if any(base is tf1.train.Optimizer or
+    if any(base in (tf1.train.Optimizer, tf1.mixed_precision.LossScale) or
            base.__module__.startswith(_KERAS_OPTIMIZERS)
            for base in owner.__mro__):
       return frame.f_code.co_name not in _CALLS_OF_LOSS

@@ -26,6 +26,7 @@ NAMES = {
         'CollectiveAllReduceExtended',
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
         '_id_in_cluster _num_replicas_in_sync',
+    f'{_DISTRIBUTE}.distribute_lib.ReplicaContextBase': '_thread_context',
     f'{_DISTRIBUTE}.distribute_lib.StrategyBase': '_extended',
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
         '_container_strategy _container_strategy_weakref _local_results',

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Sequence
 from typing import Callable
@@ -95,6 +96,21 @@ def with_empty_batches(iterator):
              for worker in iterator._iterators):
     iterator._enable_get_next_as_optional = True
   return iterator
+
+
+def copy_of_replica_context(context: tf.distribute.ReplicaContext,
+                            ) -> tf.distribute.ReplicaContext:
+  """Returns a replica context of the same class and replica.
+
+  The public constructors of its subclasses differ, and a context refers to
+  itself in a private field; in a plain copy it would be the old one.
+
+  Args:
+    context: The current replica context.
+  """
+  copied = copy.copy(context)
+  copied._thread_context = type(context._thread_context)(copied)
+  return copied
 
 
 def is_variable_assignment(fn: Callable) -> bool:

@@ -47,9 +47,11 @@ def writes_of(variable: tf.Variable, graph: tf.Graph) -> list[Write]:
     variable: A resource variable, or a reference variable.
     graph: The graph of the variable, or that of a branch or a function.
   """
-  entry = _entry(variable, graph)
-  return [] if entry is None else [
-      Write(op, root or op) for op, root in _writes(entry, None, set())]
+  # A variable of several devices has a copy on each.
+  entries = [_entry(copy, graph)
+             for copy in getattr(variable, 'values', [variable])]
+  return [Write(op, root or op) for entry in entries if entry is not None
+          for op, root in _writes(entry, None, set())]
 
 
 def _entry(variable: tf.Variable, graph: tf.Graph) -> Optional[tf.Tensor]:

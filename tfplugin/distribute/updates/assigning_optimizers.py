@@ -62,12 +62,15 @@ class OnEachCopy:
     pairs = [(g, v) for g, v in zip(gradients, variables) if g is not None]
     reduced = extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
     updates = []
-    for index, copies in enumerate(zip(*(
-        copies_of(strategy, v) for _, v in pairs))):
+    all_copies = list(zip(*(copies_of(strategy, v) for _, v in pairs)))
+    # A copy may ask for state by the names that another one has asked for.
+    stores = [_tf_internals.copy_of_variable_store() for _ in all_copies[1:]]
+    for index, copies in enumerate(all_copies):
       own = [(_of_copy(strategy, gradient, index), copy)
              for gradient, copy in zip(reduced, copies)]
       owners = [(copy, v) for copy, (_, v) in zip(copies, pairs)]
       with tf1.device(extended.worker_devices[index]), \
+          _store(stores[index - 1] if index else None), \
           self._making_state(strategy, owners, index), \
           extended.audit_here().passing(copies):
         updates.append(self._optimizer.apply_gradients(
@@ -109,6 +112,20 @@ class OnEachCopy:
 
     with tf.variable_creator_scope(create):
       yield
+
+
+@contextlib.contextmanager
+def _store(store: Optional[Sequence]) -> Iterator[None]:
+  """Lets `get_variable` know the variables of `store` alone, unless None."""
+  if store is None:
+    yield
+    return
+  current = tf1.get_collection_ref(_tf_internals.VARIABLE_STORE_KEY)
+  kept, current[:] = list(current), store
+  try:
+    yield
+  finally:
+    current[:] = kept
 
 
 def copies_of(strategy, variable: tf.Variable) -> Sequence[tf.Variable]:
