@@ -86,25 +86,6 @@ def test_specs_that_differ_between_towers(name, differ, match):
   _refuses(name, model_fn, ValueError, match)
 
 
-class _AssignsItself(tf1.train.Optimizer):
-  """As hand-made optimizers do, it never calls what it overrides."""
-
-  def __init__(self):
-    super().__init__(False, 'assigns')
-
-  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
-    return tf.group(*(v.assign_sub(g) for g, v in grads_and_vars))
-
-
-@pytest.mark.parametrize('name', NEED_OPTIMIZERS)
-def test_optimizer_that_is_not_met(name):
-  def model_fn(features, labels, mode):
-    return decorated_models.regression(make_optimizer=_AssignsItself)(
-        features, labels, mode)
-
-  _refuses(name, model_fn, ValueError, 'where it is made: `tfplugin')
-
-
 @pytest.mark.parametrize('name', NEED_OPTIMIZERS)
 def test_train_op_of_no_optimizer(name):
   def model_fn(features, labels, mode):

@@ -30,10 +30,11 @@ def test_event_file_holds_staleness_and_counters(behavior, tmp_path):
     w = tf1.get_variable('w', initializer=1.0)
     late = tf1.placeholder(tf.int64, [])
     # Others apply while this gradient is computed.
-    with tf.control_dependencies([w.read_value()]):
+    read = w.read_value()
+    with tf.control_dependencies([read]):
       others = tf1.assign_add(step, late)
     with tf.control_dependencies([others]):
-      gradient = tf.constant(1.0) + 0.0 * w.read_value()
+      gradient = tf.constant(1.0) + 0.0 * read
     optimizer = drop_stale_gradient.DropStaleGradientOptimizer(
         tf1.train.GradientDescentOptimizer(0.1), 2)
     train_op = optimizer.apply_gradients([(gradient, w)], global_step=step)

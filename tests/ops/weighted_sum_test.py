@@ -75,5 +75,5 @@ def test_row_shares(rows, expected):
   assert shares == expected
   assert all(isinstance(share, float) for share in shares)
   tensors = weighted_sum.row_shares([tf.constant(count) for count in rows])
-  assert {tensor.dtype for tensor in tensors} == {tf.float32}
+  assert {tensor.dtype for tensor in tensors} == {tf.float64}
   np.testing.assert_allclose(tensors, expected)

@@ -238,13 +238,13 @@ def test_no_dims_clip_each_value_by_itself(behavior):
 
 @pytest.mark.parametrize('base', ['ps', 'mirrored', 'one_device', 'drop_stale'])
 def test_a_moving_average_is_its_new_value_and_not_clipped(behavior, base):
-  strategy = VariableClippingStrategy(BASES[base](), {'v': 0}, 1.0)
+  strategy = VariableClippingStrategy(BASES[base](), {'other': 0}, 1.0)
   average = tf.train.ExponentialMovingAverage(0.5)
   # Batch norm and others call it; it has no public name.
   moving_averages = sys.modules[type(average).__module__]
   with tf.Graph().as_default(), strategy.scope():
     tf1.train.get_or_create_global_step()
-    v = tf1.get_variable('v', initializer=[3.0, 4.0])
+    v = tf1.get_variable('v', initializer=[3.0, 4.0], trainable=False)
     other = tf1.get_variable('other', initializer=[3.0, 4.0])
 
     def replica():

@@ -167,7 +167,8 @@ class ClippingExtended(met_updates.MetUpdates):
     ids = None if self._clip_all_rows else next(
         (a.indices for a in args if isinstance(a, tf.IndexedSlices)), None)
     done = [r for r in tf.nest.flatten(list(results)) if r is not None]
-    with tf.control_dependencies(done), self.audit_here().passing(components):
+    with tf.control_dependencies(done), update_audit.OF_RULES.passing(
+        components):
       clipped = clip.clip(components, axes, self._clip_norm, ids).operation
     if not isinstance(result, (tf.Variable, tf.Tensor)):
       return clipped

@@ -19,6 +19,7 @@ from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.updates import update_audit
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
@@ -219,8 +220,10 @@ class Exchange:
     self._moved.update(pairs)
 
     def communicate():
-      moves = [elastic_pairs.move(pair, self._rate, self._use_locking)
-               for pair in pairs]
+      with update_audit.OF_RULES.passing(
+          [v for pair in pairs for v in (*pair.copies, pair.center)]):
+        moves = [elastic_pairs.move(pair, self._rate, self._use_locking)
+                 for pair in pairs]
       moves += tf.nest.flatten([advance() for _, advance in counters])
       with tf1.control_dependencies([m for m in moves if m is not None]):
         return tf.constant(True)

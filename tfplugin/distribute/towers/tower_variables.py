@@ -206,8 +206,10 @@ class SharedVariables:
       tower: Its index.
       ops: Its ops.
     """
-    own = set(ops)
+    own, streaming = set(ops), {id(variable) for variable in self.streaming}
     for variable, _ in self._made:
+      if id(variable) in streaming:
+        continue
       for op in variable.handle.consumers():
         if op in own and _tf_internals.scatters(op):
           raise RuntimeError(

@@ -19,16 +19,22 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 
 tf1 = tf.compat.v1
 
 
 class UpdateAudit:
-  """The writes of variables that have passed a rule, in one graph."""
+  """The writes of variables that have passed a rule."""
 
   def __init__(self):
     """Knows of none."""
-    self._passed = set()
+    # By name: an operation would keep its graph.
+    self._passed = per_graph.PerGraph()
+
+  def has_passed(self, operation: tf.Operation) -> bool:
+    """Whether an op was made while `passing` was around it."""
+    return operation.name in self._passed.get(operation.graph, ())
 
   @contextlib.contextmanager
   def passing(self, variables: Iterable[tf.Variable]) -> Iterator[None]:
@@ -44,9 +50,9 @@ class UpdateAudit:
     before = [set(_tf_internals.writes_of(v, graph)) for v in variables]
     yield
     for variable, old in zip(variables, before):
-      self._passed.update(
-          write.op for write in _tf_internals.writes_of(variable, graph)
-          if write not in old)
+      for write in _tf_internals.writes_of(variable, graph):
+        if write not in old:
+          self._passed.setdefault(write.op.graph, set()).add(write.op.name)
 
   def unseen(self, train_op, variable: tf.Variable) -> Iterator[tf.Operation]:
     """Yields the ops of a train step that write `variable` past the rule.
@@ -55,9 +61,10 @@ class UpdateAudit:
       train_op: Ops and tensors that end the step; None: all of the graph.
       variable: A variable that the rule is for.
     """
-    passed = {*self._passed, variable.initializer}
     writes = [write for write in _tf_internals.writes_of(
-        variable, tf1.get_default_graph()) if write.op not in passed]
+        variable, tf1.get_default_graph())
+              if write.op is not variable.initializer and
+              not (self.has_passed(write.op) or OF_RULES.has_passed(write.op))]
     if writes and train_op is not None:
       step = graph_order.upstream(graph_order.operations_of(
           tf.nest.flatten(train_op)))
@@ -80,6 +87,10 @@ class UpdateAudit:
     for variable in variables:
       for operation in self.unseen(train_op, variable):
         raise refusal(caller, variable, operation, rule)
+
+
+# The writes of rules themselves: what one does, others need not see.
+OF_RULES = UpdateAudit()
 
 
 def refusal(caller: str, variable: tf.Variable, operation: tf.Operation,
