@@ -210,3 +210,20 @@ def test_graphs_between_and_branches(behavior):
     assert not graphs.is_in_branch_or_loop(predicate.op)
   # A branch of control flow v2 has a graph, one of v1 a context.
   assert bool(found) != graphs.is_in_branch_or_loop(ops[0])
+
+
+def test_who_waits_for_a_branch_waits_for_what_is_in_it(behavior):
+  with tf.Graph().as_default():
+    variable = tf1.get_variable('v', initializer=0, use_resource=True)
+    done = tf.cond(
+        tf1.placeholder_with_default(True, []),
+        lambda: tf.identity(tf1.assign_add(variable, 1)), lambda: 0)
+    reading = tf.raw_ops.ReadVariableOp(
+        resource=variable.handle, dtype=tf.int32)
+    branch = done.op.inputs[0].op if behavior == 'v2' else done.op
+    graphs.add_control_inputs(reading.op, [branch])
+    with tf1.Session() as session:
+      session.run(variable.initializer)
+      # Without the results two of three runs were too early.
+      assert [session.run([reading, done])[0] for _ in range(50)] == list(
+          range(1, 51))

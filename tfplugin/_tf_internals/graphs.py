@@ -48,8 +48,25 @@ def redirect_input(op: tf.Operation, index: int, tensor: tf.Tensor) -> None:
 
 def add_control_inputs(op: tf.Operation, inputs: Sequence[tf.Operation],
                        ) -> None:
-  """Makes `op` wait for `inputs`; public TensorFlow graphs are append-only."""
-  op._add_control_inputs(inputs)
+  """Makes `op` wait for `inputs`; public TensorFlow graphs are append-only.
+
+  A branch or a loop counts as run before all that is in it has run: in its
+  place `op` waits for its results.
+
+  Args:
+    op: An operation of a graph that has not run yet.
+    inputs: Operations of the same graph.
+  """
+  op._add_control_inputs([
+      waited for each in inputs for waited in _results_of(each) or [each]])
+
+
+def _results_of(op: tf.Operation) -> list[tf.Operation]:
+  """Returns the ops that hand on what a branch or a loop has computed."""
+  if not op_types.calls_functions(op):
+    return []
+  return [consumer for output in op.outputs for consumer in output.consumers()
+          if consumer.type == 'Identity']
 
 
 def watch_new_ops(graph: tf.Graph,

@@ -25,6 +25,9 @@ tf1 = tf.compat.v1
 REFERENCE = 'VariableV2'
 
 _ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
+_CALLS = (
+    'Case', 'If', 'PartitionedCall', 'StatefulPartitionedCall', 'StatelessCase',
+    'StatelessIf', 'StatelessWhile', 'While')
 _READS = ('ReadVariableOp', 'ResourceGather', 'VariableShape',
           'VarIsInitializedOp')
 # The same for a variable that is no resource.
@@ -80,6 +83,15 @@ def reads_variable(op: tf.Operation) -> bool:
     op: A consumer of a variable's handle.
   """
   return op.type in _READS
+
+
+def calls_functions(op: tf.Operation) -> bool:
+  """Whether `op` runs functions: a branch or a loop of v2, or a call.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type in _CALLS
 
 
 def begins_work(op: tf.Operation) -> bool:

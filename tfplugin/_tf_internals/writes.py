@@ -13,12 +13,11 @@ import tensorflow as tf
 # The graphs of functions and branches know what they capture.
 from tensorflow.python.framework import func_graph
 
+from tfplugin._tf_internals import op_types
+
 _READS = frozenset((
     'IsVariableInitialized', 'ReadVariableOp', 'ResourceGather',
     'ResourceGatherNd', 'VarIsInitializedOp', 'VariableShape'))
-_CALLS = frozenset((
-    'Case', 'If', 'PartitionedCall', 'StatefulPartitionedCall', 'StatelessCase',
-    'StatelessIf', 'StatelessWhile', 'While'))
 _PASSES_ON = frozenset((
     'Enter', 'Exit', 'Identity', 'IdentityN', 'Merge', 'NextIteration',
     'RefEnter', 'RefExit', 'RefIdentity', 'RefMerge', 'RefNextIteration',
@@ -82,7 +81,7 @@ def _writes(tensor: tf.Tensor, root: Optional[tf.Operation], seen: set,
 
 def _following(op: tf.Operation, tensor: tf.Tensor) -> list[tf.Tensor]:
   """Returns the tensors that stand for what `tensor` does, made by `op`."""
-  if op.type in _CALLS:
+  if op_types.calls_functions(op):
     return list(_in_bodies(op, tensor))
   return [output for output in op.outputs
           if op.type in _PASSES_ON and output.dtype == tensor.dtype]
