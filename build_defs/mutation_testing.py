@@ -164,6 +164,8 @@ class Copy:
       status = pytest.main(['-x', '-q', '-p', 'no:cacheprovider', '--rootdir',
                             str(self._tree), *tests])
     finally:
+      for stream in (sys.stdout, sys.stderr):
+        stream.flush()  # `_exit` does not.
       os._exit(int(status))
 
 
