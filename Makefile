@@ -2,21 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train test lint mutants wheel bench build-files clean
+.PHONY: help venv train test lint mutants wheel bench build-files requirements \
+  clean
 
+VENV := .venv$(if $(TF),-$(TF))
 # Sources come from this directory, whatever the caller has set.
-PY := PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 .venv/bin/python
+PY := PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 $(VENV)/bin/python
 ARGS ?=
 
 help:  ## Lists the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1|/' \
 	  | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
 	@echo
-	@echo 'PYTHON=interpreter chooses the Python of .venv (CPython 3.9 to 3.11).'
+	@echo 'PYTHON=interpreter chooses the Python of .venv (CPython 3.9 to 3.13).'
+	@echo 'TF=2.18 chooses the TensorFlow (2.15 to 2.21) and uses .venv-2.18.'
 	@echo "ARGS='...' is handed to the program, e.g. make train ARGS='--wrapper=tower'."
 
 venv:  ## Makes .venv with the pinned packages, once
-	@PYTHON='$(PYTHON)' sh build_defs/make_venv.sh
+	@TF='$(TF)' PYTHON='$(PYTHON)' sh build_defs/make_venv.sh
 
 train: venv  ## Trains on a local cluster with elastic averaging
 	$(PY) -m tfplugin.bin.train $(ARGS)
@@ -26,7 +29,7 @@ test: venv  ## Runs all tests
 
 lint: venv  ## Checks the rules of the house
 	$(PY) -m ruff check --no-cache . $(ARGS)
-	$(PY) .venv/bin/lint-imports --no-cache
+	$(PY) $(VENV)/bin/lint-imports --no-cache
 	$(PY) build_defs/house_rules.py
 
 mutants: venv  ## Changes lines, runs their tests; writes docs/mutants.md
@@ -44,5 +47,8 @@ bench: venv  ## Runs every benchmark; figures depend on the machine
 build-files: venv  ## Writes the BUILD files anew from the imports
 	$(PY) build_defs/update_build_files.py $(ARGS)
 
+requirements: venv  ## Pins requirements/ anew; UPGRADE=1 takes the newest
+	sh build_defs/pin_requirements.sh "$$PWD/$(VENV)/bin/python"
+
 clean:  ## Removes .venv and everything that was built
-	rm -rf .venv build dist *.egg-info
+	rm -rf .venv .venv-* build dist *.egg-info

@@ -17,7 +17,22 @@ import setuptools
 os.environ.setdefault('SOURCE_DATE_EPOCH', '315532800')
 
 _ROOT = pathlib.Path(__file__).resolve().parent
-_TENSORFLOW = '>=2.15,<2.16'
+# The TensorFlow that brings Estimator, and those that lost it. From 2.16 on
+# Keras 2, which Estimator needs, is a distribution of its own, and
+# `tf.summary` needs a TensorBoard that not every TensorFlow asks for.
+_WITH_ESTIMATOR = '>=2.15,<2.16'
+_WITHOUT_ESTIMATOR = '>=2.16.2,<2.22'
+
+
+def _newer(marker: str = '') -> list:
+  return [requirement + marker for requirement in (
+      f'tensorflow{_WITHOUT_ESTIMATOR}', 'tf-keras>=2.16,<2.22',
+      'tensorboard>=2.16')]
+
+
+# The best for each Python: Estimator's own TensorFlow, where there is a wheel.
+_BEST = _newer("; python_version >= '3.12'")
+_OLDER_PYTHON = "; python_version < '3.12'"
 # What the programs import besides the package's own requirements.
 _TRAIN = ['matplotlib>=3.7', 'rich>=13']
 _TEST = [*_TRAIN, 'psutil>=5.9', 'pytest>=8', 'pytest-timeout>=2.2',
@@ -50,7 +65,7 @@ setuptools.setup(
     long_description_content_type='text/markdown',
     author='The tfplugin Authors',
     license='Apache-2.0',
-    python_requires='>=3.9,<3.12',
+    python_requires='>=3.9,<3.14',
     packages=[*setuptools.find_packages(include=['tfplugin', 'tfplugin.*']),
               'tfplugin.testdata'],
     package_dir={'tfplugin.testdata': 'testdata'},
@@ -62,16 +77,17 @@ setuptools.setup(
     # installing both into one environment breaks it.
     install_requires=[
         'absl-py>=1.4',
-        'numpy<2',
-        f'tensorflow-estimator{_TENSORFLOW}',
+        'numpy>=1.23',
+        'tensorflow-estimator>=2.15,<2.16',
     ],
     extras_require={
-        'cpu': [f'tensorflow-cpu{_TENSORFLOW}'],
-        'gpu': [f'tensorflow{_TENSORFLOW}'],
+        'cpu': [f'tensorflow-cpu{_WITH_ESTIMATOR}{_OLDER_PYTHON}', *_BEST],
+        'gpu': [f'tensorflow{_WITH_ESTIMATOR}{_OLDER_PYTHON}', *_BEST],
+        'newest': _newer(),
         'train': _TRAIN,
         'test': _TEST,
         'dev': [*_TEST, 'import-linter==2.5.2', 'ruff==0.17.5',
-                'setuptools==75.8.2', 'wheel'],
+                'setuptools==75.8.2', 'uv', 'wheel'],
     },
     entry_points={'console_scripts': _console_scripts()},
     classifiers=[
@@ -79,6 +95,8 @@ setuptools.setup(
         'Programming Language :: Python :: 3.9',
         'Programming Language :: Python :: 3.10',
         'Programming Language :: Python :: 3.11',
+        'Programming Language :: Python :: 3.12',
+        'Programming Language :: Python :: 3.13',
         'Topic :: Scientific/Engineering :: Artificial Intelligence',
     ],
 )

@@ -107,7 +107,7 @@ def _interpreter(ctx):
     return own if own.exists else ctx.which("python3")
 
 def _local_python_impl(ctx):
-    remedy = "Run `make venv`, or set PYTHON_BIN_PATH to an interpreter that has what requirements.txt lists."
+    remedy = "Run `make venv`, or set PYTHON_BIN_PATH to an interpreter that has what requirements/tensorflow-2.15.txt lists."
     python = _interpreter(ctx)
     if not python:
         fail("There is no python3 on PATH. " + remedy)

@@ -15,6 +15,9 @@ from build_defs import update_build_files
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 _FILES = import_graph.python_files(_ROOT)
 _SOURCES = [file for file in _FILES if file.startswith('tfplugin/')]
+# By version, of which all have two digits behind the point.
+_PINS = sorted(path.relative_to(_ROOT).as_posix()
+               for path in _ROOT.glob('requirements/tensorflow-*.txt'))
 
 _HEADER = ('# Copyright 2026 The tfplugin Authors.\n'
            '# SPDX-License-Identifier: Apache-2.0\n')
@@ -207,19 +210,34 @@ def test_exemption_from_lint_carries_a_reason():
 
 def test_nothing_of_one_machine_is_named():
   pattern = re.compile(r'[\s\'"=:(`]/(?:home|root|work|Users)/')
-  files = [*_FILES, 'README.md', 'Makefile', 'requirements.txt', 'setup.py']
+  files = [*_FILES, 'README.md', 'Makefile', 'setup.py', *_PINS]
   assert not [file for file in files
               if (_ROOT / file).is_file() and pattern.search(_text(file))]
 
 
+def _pinned(file: str, distribution: str) -> str:
+  return re.search(rf'^{distribution}==([\d.]+)$', _text(file), re.M).group(1)
+
+
 def test_version_and_requirements_agree():
-  pinned = re.search(r'^tensorflow-cpu==([\d.]+)$', _text('requirements.txt'),
-                     re.M).group(1)
-  low, high = re.findall(r"_TENSORFLOW = '([\d.]+)'",
-                         _text('tfplugin/version.py'))
-  assert low.split('.') <= pinned.split('.') < high.split('.')
-  short = [bound.rpartition('.')[0] for bound in (low, high)]
-  assert f"_TENSORFLOW = '>={short[0]},<{short[1]}'" in _text('setup.py')
+  bounds = re.findall(r"_TENSORFLOW = '([\d.]+)'",
+                      _text('tfplugin/version.py'))
+  low, high = ([int(part) for part in bound.split('.')] for bound in bounds)
+  pinned = [_pinned(file, 'tensorflow(?:-cpu)?') for file in _PINS]
+  assert [f'requirements/tensorflow-{version.rpartition(".")[0]}.txt'
+          for version in pinned] == _PINS
+  numbers = [[int(part) for part in version.split('.')] for version in pinned]
+  assert [number[:2] for number in numbers] == [
+      [2, minor] for minor in range(low[1], high[1])]
+  assert all(low <= number < high for number in numbers)
+  assert "_WITH_ESTIMATOR = '>=2.15,<2.16'" in _text('setup.py')
+  assert f"_WITHOUT_ESTIMATOR = '>=2.16.2,<2.{high[1]}'" in _text('setup.py')
+
+
+def test_keras_is_of_the_tensorflow():
+  for file in _PINS[1:]:
+    assert (_pinned(file, 'tf-keras').rpartition('.')[0] ==
+            _pinned(file, 'tensorflow').rpartition('.')[0])
 
 
 def test_the_extras_bring_what_is_imported():
@@ -237,7 +255,8 @@ def test_the_extras_bring_what_is_imported():
 
 
 def test_bazel_reads_the_pinned_setuptools():
-  pin = re.search(r'^setuptools==[\d.]+$', _text('requirements.txt'),
-                  re.M).group()
+  pins = {_pinned(file, 'setuptools') for file in _PINS}
+  assert len(pins) == 1
+  pin = f'setuptools=={pins.pop()}'
   assert f'requires = ["{pin}"]' in _text('pyproject.toml')
   assert f"'{pin}'" in _text('setup.py')
