@@ -9,6 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+PYTHON=${PYTHON:-}
 venv=.venv${TF:+-$TF}
 versions=${TF:-2.15 2.21}
 # A copy of the requirements that the environment holds; written last, so that
@@ -33,12 +34,12 @@ if [ -z "$(pythons_of "${TF:-2.15}")" ]; then
   exit 1
 fi
 for version in $versions; do
-  [ -z "${PYTHON:-}" ] && cmp -s "$(requirements_of "$version")" "$stamp" &&
+  [ -z "$PYTHON" ] && cmp -s "$(requirements_of "$version")" "$stamp" &&
     "$venv/bin/python" -c '' 2>/dev/null && exit 0
 done
 
 candidates() {
-  if [ -n "${PYTHON:-}" ]; then
+  if [ -n "$PYTHON" ]; then
     command -v "$PYTHON" || echo "$PYTHON"
     return
   fi
@@ -56,10 +57,10 @@ version_of() {
     2>/dev/null </dev/null || true
 }
 
-# Lines such as `CPython 3.11.7 /usr/bin/python3.11`.
+# Lines such as `CPython 3.11.7 (/usr/bin/python3.11)`.
 found=$(for candidate in $(candidates); do
   version=$(version_of "$candidate")
-  [ -z "$version" ] || echo "$version $candidate"
+  [ -z "$version$PYTHON" ] || echo "${version:-does not run} ($candidate)"
 done)
 
 # Sets tensorflow and chosen to the first pair that fits.
@@ -77,19 +78,20 @@ if ! choose; then
   needed=$(for version in $versions; do pythons_of "$version"; done \
     | tr ' ' '\n' | sort -Vu | tr '\n' ' ')
   echo "tfplugin${TF:+ with TensorFlow $TF} needs one of CPython ${needed% };" \
-    "found: $(echo "${found:-${PYTHON:-no Python} (does not run)}" | tr '\n' ',')." \
+    "found: $(echo "${found:-no Python}" | paste -sd , | sed 's/,/, /g')." \
     "Install one of them, or name it: make PYTHON=/path/to/python3.11" >&2
   exit 1
 fi
-interpreter=${chosen#CPython * }
+interpreter=${chosen#*\(}
+interpreter=${interpreter%)}
 requirements=$(requirements_of "$tensorflow")
 
 # An environment that was begun is kept when its interpreter serves.
 case "$(version_of "$venv/bin/python")" in
-  "$(echo "$chosen" | cut -d ' ' -f 1,2)") 
+  "${chosen% (*}")
     cmp -s "$requirements" "$stamp" && exit 0 ;;
   *)
-    echo "Making $venv with TensorFlow $tensorflow and ${chosen#CPython }"
+    echo "Making $venv with TensorFlow $tensorflow for $chosen"
     rm -rf "$venv"
     "$interpreter" -m venv "$venv" || {
       rm -rf "$venv"
