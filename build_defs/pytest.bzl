@@ -6,11 +6,11 @@ def pytest_test(name, srcs, deps = [], data = [], timeout = "long", **kwargs):
     """Declares a py_test that hands its sources to pytest.
 
     Args:
-      name: The stem of the test file.
-      srcs: The test file.
+      name: The stem of the test file, or all_tests.
+      srcs: The test files.
       deps: The libraries that it imports, each conftest.py included.
       data: What it reads.
-      timeout: Bazel's limit for the whole file; pytest limits each test.
+      timeout: Bazel's limit for all of them; pytest limits each test.
       **kwargs: Other attributes of py_test.
     """
     native.py_test(

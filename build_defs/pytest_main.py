@@ -16,7 +16,10 @@ import pytest
 
 
 class _Shard:
-  """Selects every `count`-th test, beginning with number `index`."""
+  """Selects every `count`-th file, or test of one file, from `index` on.
+
+  What a file's tests share is then made once.
+  """
 
   def __init__(self, index: int, count: int):
     self._index = index
@@ -24,7 +27,10 @@ class _Shard:
 
   def pytest_collection_modifyitems(self, config, items):
     """Drops what other shards run; pytest calls this after the collection."""
-    mine = items[self._index::self._count]
+    files = list(dict.fromkeys(item.path for item in items))
+    mine = [item for number, item in enumerate(items)
+            if (files.index(item.path) if files[1:] else number)
+            % self._count == self._index]
     chosen = set(map(id, mine))
     config.hook.pytest_deselected(
         items=[item for item in items if id(item) not in chosen])

@@ -5,8 +5,10 @@
 usage: update_build_files.py [--check]
 
 One py_library for each source file, one pytest_test for each test file, a
-py_binary for each program; the dependencies are what the files import. A test
-may add to that with lines of the form
+py_binary for each program; the dependencies are what the files import. The
+tests of a directory that start no processes run as one target, `all_tests`:
+they share the seconds that TensorFlow takes to be imported, and those of single
+files wait to be named. A test may add to that with lines of the form
 
   # BUILD data: //:sources
   # BUILD deps: //tfplugin:everything
@@ -38,6 +40,7 @@ _HEADER = '''\
 '''
 _OURS = ('benchmarks', 'examples', 'tests', 'tfplugin')
 _DIRECTIVE = re.compile(r'^# BUILD (data|deps|shard_count): (\S+)$', re.M)
+_FILES_OF_A_SHARD = 8
 _PUBLIC = ('tfplugin', 'tfplugin/bin')
 
 
@@ -131,7 +134,8 @@ def _rule(kind: str, **attributes) -> str:
 
 
 def _sorted_labels(labels: set) -> list:
-  return sorted(labels, key=lambda label: (label[0] != ':', label))
+  """Sorts own labels first, and comments last."""
+  return sorted(labels, key=lambda label: (':/#'.index(label[0]), label))
 
 
 def _common(tree: Tree, file: str) -> dict:
@@ -145,20 +149,47 @@ def _common(tree: Tree, file: str) -> dict:
   return {'data': _sorted_labels(data), 'deps': _sorted_labels(deps) + pip}
 
 
-def _test_target(tree: Tree, file: str) -> str:
-  text = tree.text(file)
-  distributed = (
-      file.startswith('tests/distributed/') or 'mark.distributed' in text)
-  shards = [int(value) for key, value in _DIRECTIVE.findall(text)
-            if key == 'shard_count']
+def _directives(tree: Tree, file: str, wanted: str) -> list:
+  return [value for key, value in _DIRECTIVE.findall(tree.text(file))
+          if key == wanted]
+
+
+def _is_distributed(tree: Tree, file: str) -> bool:
+  return (file.startswith('tests/distributed/') or
+          'mark.distributed' in tree.text(file))
+
+
+def _together(tree: Tree, files: list) -> list:
+  """Returns the tests among `files` that one process may run."""
+  found = [file for file in files if tree.is_test(file) and
+           not _is_distributed(tree, file) and
+           not _directives(tree, file, 'shard_count')]
+  return found if len(found) > 1 else []
+
+
+def _test_target(tree: Tree, file: str, manual: bool) -> str:
+  distributed = _is_distributed(tree, file)
+  shards = [int(value) for value in _directives(tree, file, 'shard_count')]
+  # Several processes: Bazel starts nothing beside them on two cores.
+  tags = ['cpu:2', 'distributed'] if distributed else []
   return _rule(
       'pytest_test', name=tree.name(file),
       size='medium' if distributed else 'small',
       srcs=[posixpath.basename(file)],
       shard_count=shards[0] if shards else None,
-      # Several processes: Bazel starts nothing beside them on two cores.
-      tags=['cpu:2', 'distributed'] if distributed else [],
+      tags=[*tags, 'manual'] if manual else tags,
       **_common(tree, file))
+
+
+def _all_tests(tree: Tree, files: list) -> str:
+  common = [_common(tree, file) for file in files]
+  return _rule(
+      'pytest_test', name='all_tests', size='large', timeout='eternal',
+      srcs=[posixpath.basename(file) for file in files],
+      shard_count=-(-len(files) // _FILES_OF_A_SHARD),
+      **{key: _sorted_labels({label for attributes in common
+                              for label in attributes[key]})
+         for key in ('data', 'deps')})
 
 
 def _testonly(file: str) -> Optional[bool]:
@@ -167,9 +198,9 @@ def _testonly(file: str) -> Optional[bool]:
   return True if file.startswith(helpers) else None
 
 
-def _targets(tree: Tree, file: str) -> list:
+def _targets(tree: Tree, file: str, manual: bool) -> list:
   if tree.is_test(file):
-    return [_test_target(tree, file)]
+    return [_test_target(tree, file, manual)]
   base, package = posixpath.basename(file), posixpath.dirname(file)
   testonly = _testonly(file)
   targets = [_rule('py_library', name=tree.name(file), testonly=testonly,
@@ -202,8 +233,11 @@ def _build_file(tree: Tree, package: str, files: list) -> str:
           if any(map(tree.is_test, files)) else None)
   parts = [_HEADER, load,
            f'package(default_visibility = {_visibility(package)})\n']
+  together = _together(tree, files)
   for file in files:
-    parts += _targets(tree, file)
+    parts += _targets(tree, file, manual=file in together)
+  if together:
+    parts.append(_all_tests(tree, together))
   if package == 'tfplugin':
     parts.append(_everything(tree))
   sources = ['BUILD', *map(posixpath.basename, files)]
