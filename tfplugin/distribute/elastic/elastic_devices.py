@@ -142,24 +142,43 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
     if not parameter_server_base.updates_variables(value_destination_pairs):
       _check_is_shared([pair[1] for pair in value_destination_pairs])
+      self._check_is_together()
       return super()._batch_reduce_to(reduce_op, value_destination_pairs,
                                       options)
-    if self._depth == 1 and _tf_internals.branch_or_loop() is not None:
-      raise RuntimeError(
-          'Gradients must not be applied inside a `tf.cond` or a loop of one '
-          'device. Received: a call of `apply_gradients` there. Put the '
-          'condition around all devices, by `merge_call` of the replica '
-          'context, as MixedPrecisionLossScaleOptimizer does.')
     flat = []
     for value, destination in value_destination_pairs:
       values = self._values_of(value)
       copies = self._values_of(_tf_internals.own_variable(destination))
+      if self.only is not None:
+        copies = [copies[self.only]]
       # A gradient may be one and the same for all devices.
       flat += zip(values * (len(copies) // len(values)), copies)
     gradients = iter([g for g, _ in self._exchange().adjusted(
         flat, self._settings.rho)])
-    return [_tf_internals.regroup([next(gradients) for _ in self._devices])
+    count = len(flat) // len(value_destination_pairs)
+    return [_tf_internals.regroup([next(gradients) for _ in range(count)])
             for _ in value_destination_pairs]
+
+  def _reduce_to(self, reduce_op, value, destinations, options):
+    self._check_is_together()
+    return super()._reduce_to(reduce_op, value, destinations, options)
+
+  @contextlib.contextmanager
+  def _alone(self, number):
+    self.only = number
+    try:
+      yield
+    finally:
+      self.only = None
+
+  def _check_is_together(self):
+    if self.only is not None:
+      raise RuntimeError(
+          'Devices cannot wait for each other inside a `tf.cond` or a loop of '
+          'one of them. Received: a reduction, or a call for each replica, '
+          'there; optimizers and assignments may be. Make it outside, or put '
+          'the condition around all devices, by `merge_call` of the replica '
+          'context, as MixedPrecisionLossScaleOptimizer does.')
 
   def _update(self, var, fn, args, kwargs, group):
     if self._depth or not isinstance(var, ElasticReplicatedVariable):
@@ -174,6 +193,7 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
       return super()._update(var, fn, args, kwargs, group)
 
   def _call_for_each_replica(self, fn, args, kwargs):
+    self._check_is_together()
     fn = _tf_internals.python_function_of(fn)
     if _tf_internals.is_keras_inference(fn):
       fn = _with_centers(fn)

@@ -11,7 +11,6 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
@@ -87,7 +86,7 @@ class Exchange:
     self.updates = set()
     self.has_gradients = self._is_certain = False
     self._moved = set()
-    self._context = _context()
+    self._context = branching.here()
 
   @property
   def trained(self) -> list[tf.Variable]:
@@ -140,7 +139,7 @@ class Exchange:
 
   def _marks(self) -> list:
     """The op that says that a branch applies gradients, if this is one."""
-    if self._context == _context():
+    if self._context == branching.here():
       self._is_certain = True
       return []
     if self._settings.update_order == 'elastic_first':
@@ -252,11 +251,6 @@ def after(value: Any, operations: Sequence) -> Any:
     if value is None or isinstance(value, tf.Operation):
       return value and tf.no_op()
     return tf.nest.map_structure(tf.identity, value, expand_composites=True)
-
-
-def _context() -> tuple:
-  """The graph, and the branch or loop of it, that ops go to."""
-  return tf1.get_default_graph(), _tf_internals.branch_or_loop()
 
 
 def _advance(step: tf.Variable):

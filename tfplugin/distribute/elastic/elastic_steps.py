@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
@@ -37,6 +39,10 @@ class ElasticSteps(met_updates.MetUpdates):
   before the next line in eager mode and in a `tf.function`, and in a graph
   before whatever the call returned that depends on an update.
   """
+
+  # Enters a merge call of one replica of several, in a branch; None where one
+  # replica needs nobody.
+  _alone = None
 
   def __init__(self, container_strategy,
                settings: elastic_settings.ElasticSettings, **kwargs):
@@ -109,6 +115,10 @@ class ElasticSteps(met_updates.MetUpdates):
         return super()._call_for_each_replica(fn, args, kwargs)
     if self._key() in self._exchanges:
       self._exchange().begin()
+    if not tf.executing_eagerly():
+      fn = branching.with_merges_in_branches(
+          self._container_strategy(), _tf_internals.python_function_of(fn),
+          self._alone)
     with self.stepping(1):
       result = super()._call_for_each_replica(fn, args, kwargs)
     exchange = self._exchanges.get(self._key())
@@ -177,13 +187,29 @@ class ElasticSteps(met_updates.MetUpdates):
     tf.nest.map_structure(_tf_internals.make_fetchable, result)
     return result
 
+  def _update_non_slot(self, colocate_with, fn, args, kwargs, group):
+    return super()._update_non_slot(
+        colocate_with, self._here(fn), args, kwargs, group)
+
+  def _here(self, fn):
+    """`fn`, called for each replica in turn, with effect for those here."""
+    if self.only is None:
+      return fn
+    numbers = itertools.count()
+
+    def run(*args, **kwargs):
+      is_here = next(numbers) == self.only
+      return fn(*args, **kwargs) if is_here else tf.no_op()
+
+    return run
+
   def _values_of(self, leaf) -> list:
     strategy = self._container_strategy()
     return list(strategy.experimental_local_results(leaf))
 
   def _update(self, var, fn, args, kwargs, group):
     var = _tf_internals.own_variable(var)
-    update = functools.partial(super()._update, var, fn, args, kwargs)
+    update = super()._update
     steps = [parameter_server_base.unwrapped(step) for step in
              tf1.get_collection(tf1.GraphKeys.GLOBAL_STEP)]
     if steps and self._settings.count_steps == 'communications':
@@ -193,12 +219,14 @@ class ElasticSteps(met_updates.MetUpdates):
           ", or pass count_steps='local'")
       step = parameter_server_base.unwrapped(var)
       if any(step is each for each in steps) and self._depth:
-        self._exchange().counters.append(
-            (step, functools.partial(update, group=False)))
+        if not self.only:  # Once for all replicas.
+          self._exchange().counters.append(
+              (step, functools.partial(
+                  update, var, fn, args, kwargs, group=False)))
         # For whoever asked to advance it; nothing is read unless it is used.
         result = _tf_internals.read_after(self._values_of(step)[0], tf.no_op())
         return result if group else (result,)
-    result = update(group)
+    result = update(var, self._here(fn), args, kwargs, group)
     if self._key() in self._exchanges and not tf.executing_eagerly():
       self._exchange().updates.update(graph_order.operations_of(
           value for leaf in tf.nest.flatten(result)

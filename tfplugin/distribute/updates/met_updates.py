@@ -25,7 +25,12 @@ class MetUpdates:
   An optimizer that assigns by itself is met, so that its updates come by as
   those of all others. At the end of a train step in a graph or a function,
   `_audit_step` may look for updates that have not passed the rule.
+
+  Attributes:
+    only: In a branch where replicas do not meet: the one that updates.
   """
+
+  only = None
 
   _audits = None
   _is_in_step = False
