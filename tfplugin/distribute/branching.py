@@ -52,7 +52,8 @@ def with_merges_in_branches(
 ) -> Callable:
   """Returns `fn`, able to apply an optimizer in a branch or a loop.
 
-  A merge call there is of its replica alone.
+  A merge call there is of its replica alone. Keras' casts of variables go to
+  merge calls as the variables.
 
   Args:
     strategy: If it has several replicas here, nothing is changed without
@@ -71,6 +72,9 @@ def with_merges_in_branches(
     merge_alone = inner.merge_call
 
     def merge_call(merge_fn, args=(), kwargs=None):
+      # Each replica may have a cast of its own of a variable that all have.
+      args, kwargs = tf.nest.map_structure(
+          _tf_internals.own_variable, (args, kwargs or {}))
       if here() == outside:
         with outer:
           return outer.merge_call(merge_fn, args, kwargs)
