@@ -183,10 +183,10 @@ class _SliceableVariable:
   def _set_save_slice_info(self, save_slice_info):
     super()._set_save_slice_info(save_slice_info)
     kind = type(self)
-    is_mirrored = kind._gather_saveables_for_checkpoint is (
-        values.MirroredVariable._gather_saveables_for_checkpoint)
-    self.__class__ = (_subclass(_MirroredSlice, kind) if is_mirrored else
-                      _subclass(kind, _SlicedVariable))
+    self.__class__ = (
+        _subclass(_MirroredSlice, kind)
+        if issubclass(kind, values.MirroredVariable) else
+        _subclass(kind, _SlicedVariable))
 
 
 @functools.cache
