@@ -164,7 +164,7 @@ def test_a_mutant_says_where_it_is():
     # The tests of clip_rules.py are not those of clip.py.
     ('distribute/clipping/clip.py', 'distribute/clipping/clip_test.py',
      'VariableClippingStrategy'),
-    ('distribute/per_graph.py',
+    ('distribute/prompt_start.py',
      'distribute/elastic/elastic_average_strategy_test.py', None),
 ])
 def test_tests_of(file, own, contract):

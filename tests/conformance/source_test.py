@@ -44,8 +44,6 @@ _TESTED_BY = {
         'tests/optimizers/elastic_custom_getter_test.py',
     'tfplugin/distribute/elastic/local_copy.py':
         'tests/distribute/elastic/elastic_average_strategy_test.py',
-    'tfplugin/distribute/per_graph.py':
-        'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/distribute/prompt_start.py':
         'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/testing/contract_models.py':

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of a condition around updates."""
 
+import contextlib
+
 import pytest
 import tensorflow as tf
 
@@ -63,3 +65,45 @@ def test_one_replica_merges_in_a_branch(behavior, in_branch):
 def test_several_replicas_are_left_as_they_are():
   strategy = tf1.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
   assert branching.with_merges_in_branches(strategy, len) is len
+
+
+def test_replicas_merge_alone_in_a_branch(behavior):
+  strategy = tf1.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
+  entered = []
+
+  @contextlib.contextmanager
+  def alone(replica):
+    entered.append(replica)
+    yield
+
+  def merge():
+    number = tf.distribute.get_replica_context().replica_id_in_sync_group
+    return tf.distribute.get_replica_context().merge_call(
+        lambda strategy, value: value + 1.0, (tf.cast(number, tf.float32),))
+
+  def replica():
+    return tf.cond(tf1.placeholder_with_default(True, []), merge, lambda: 9.0)
+
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    result = strategy.extended.call_for_each_replica(
+        branching.with_merges_in_branches(strategy, replica, alone))
+    assert session.run(strategy.experimental_local_results(result)) == (1, 2)
+  assert entered == [0, 1]
+
+
+def test_a_cast_of_keras_is_merged_as_its_variable(behavior):
+  strategy = tf1.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
+  merged = []
+
+  def replica():
+    layer = tf.keras.layers.Dense(
+        1, dtype=tf.keras.mixed_precision.Policy('mixed_bfloat16'))
+    layer.build([1, 1])
+    return tf.distribute.get_replica_context().merge_call(
+        lambda strategy, variable: merged.append(variable),
+        (layer.kernel,))
+
+  with tf.Graph().as_default(), strategy.scope():
+    strategy.extended.call_for_each_replica(
+        branching.with_merges_in_branches(strategy, replica, alone=print))
+    assert merged == tf1.trainable_variables()[:1]

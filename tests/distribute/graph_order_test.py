@@ -38,3 +38,17 @@ def test_operations_of_what_a_function_may_return():
     tensor, operation = tf.constant(1.0), tf.no_op()
     assert graph_order.operations_of([tensor, None, 3.0, operation]) == [
         tensor.op, operation]
+
+
+def test_updates_of_one_of_several_variables(behavior):
+  with tf.Graph().as_default():
+    first, second = (tf1.get_variable(name, initializer=1.0, use_resource=True)
+                     for name in ('first', 'second'))
+    done = tf.cond(
+        tf1.placeholder(tf.bool, []),
+        lambda: tf.group(second.assign_add(1.0, read_value=False)),
+        tf.no_op)
+    ends = graph_order.operations_of([done])
+    assert graph_order.updates(ends, first, second)
+    assert not graph_order.updates(ends, first)
+    assert not graph_order.updates(ends)

@@ -58,8 +58,10 @@ is refused is so by a RuntimeError that says what to use, in
 
 Under the policy `mixed_float16` Keras scales losses, and knows by their classes
 which strategies it can do that in: `MirroredStrategy` and
-`MultiWorkerMirroredStrategy`. So `TowerStrategy` is refused by Keras itself, in
-`Layer.__init__`. The policy `mixed_bfloat16` scales nothing, and works.
+`MultiWorkerMirroredStrategy`. So `TowerStrategy` and `ElasticAverageStrategy`
+are refused by Keras itself, in `Layer.__init__`. The policy `mixed_bfloat16`
+scales nothing, and works; so does a float16 model with a loss scale of
+`tf.compat.v1.mixed_precision`.
 
 | strategy | `strategy.run` | Keras models |
 | --- | --- | --- |

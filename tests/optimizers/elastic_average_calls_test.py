@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.optimizers import elastic_graphs
+from tfplugin.optimizers import elastic_average
 
 tf1 = tf.compat.v1
 
@@ -54,3 +55,27 @@ def test_slots_made_in_a_condition_stay_on_the_worker(behavior):
     state = [v for v in optimizer.variables() if 'local_step' not in v.name]
     assert len(state) == 4
     assert {v.device for v in state} == {'/job:worker/task:1'}
+
+
+def test_nobody_waits_unless_asked_to(behavior):
+  with tf.Graph().as_default() as graph:
+    getter = elastic_graphs.Getter('')
+    elastic_graphs.variable(getter)
+    optimizer = elastic_average.ElasticAverageOptimizer(
+        elastic_graphs.sgd(), num_worker=2, ea_custom_getter=getter)
+    optimizer.get_init_op(0)
+    assert not [op for op in graph.get_operations() if 'Queue' in op.type]
+    assert optimizer.start_from_center()[1] is None
+
+
+def test_only_who_has_a_penalty_lists_the_centre_as_it_was_seen(behavior):
+  with tf.Graph().as_default():
+    getter = elastic_graphs.Getter('')
+    w = elastic_graphs.variable(getter)
+    pulled = elastic_graphs.make_optimizer(getter, rho=0.5)
+    free = elastic_graphs.make_optimizer(getter)
+    seen = 'local_center_variable/w'
+    assert seen not in [v.op.name for v in pulled.variables()]
+    pulled.apply_gradients(pulled.compute_gradients(w * 1.0, [w]))
+    assert seen in [v.op.name for v in pulled.variables()]
+    assert seen not in [v.op.name for v in free.variables()]

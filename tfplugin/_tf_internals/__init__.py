@@ -72,9 +72,9 @@ from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import strategy_divides_loss
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.saving import arguments_of_saver
-from tfplugin._tf_internals.saving import CopiesSaveable
 from tfplugin._tf_internals.saving import make_sliceable
 from tfplugin._tf_internals.saving import save_slice_info_of
+from tfplugin._tf_internals.saving import saveables_of_copies
 from tfplugin._tf_internals.saving import set_save_slice_info
 from tfplugin._tf_internals.saving import split_of
 from tfplugin._tf_internals.saving import VARIABLE_VALUE_KEY
@@ -117,7 +117,6 @@ from tfplugin._tf_internals.writes import writes_of
 __all__ = (
     'AggregatingVariable',
     'CollectiveAllReduceExtended',
-    'CopiesSaveable',
     'MirroredExtended',
     'MirroredReplicaContext',
     'MirroredVariable',
@@ -202,6 +201,7 @@ __all__ = (
     'repeats_loop_of',
     'role',
     'save_slice_info_of',
+    'saveables_of_copies',
     'scatters',
     'select_replica',
     'set_save_slice_info',

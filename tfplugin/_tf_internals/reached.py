@@ -116,7 +116,10 @@ NAMES = {
 # their parameters; an attribute has none.
 OVERRIDES = {
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
-        {'_initialize_local_devices': 'self cluster_resolver worker_device'},
+        {
+            '_initialize_local_devices': 'self cluster_resolver worker_device',
+            '_reduce_to': 'self reduce_op value destinations options',
+        },
     f'{_DISTRIBUTE}.distribute_lib.StrategyBase':
         {'_scale_loss_for_estimator': ''},
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
@@ -127,7 +130,9 @@ OVERRIDES = {
         '_batch_reduce_to': 'self reduce_op value_destination_pairs options',
         '_call_for_each_replica': 'self fn args kwargs',
         '_create_variable': 'self next_creator kwargs',
+        '_reduce_to': 'self reduce_op value destinations options',
         '_update': 'self var fn args kwargs group',
+        '_update_non_slot': 'self colocate_with fn args kwargs group',
         '_use_merge_call': 'self',
         '_validate_colocate_with_variable': 'self colocate_with_variable',
     },

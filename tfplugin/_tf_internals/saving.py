@@ -118,6 +118,22 @@ class CopiesSaveable(saveable_object.SaveableObject):
                       for v in self._copies])
 
 
+def saveables_of_copies(copies: Sequence[tf.Variable], primary: tf.Variable,
+                        default_name: str) -> dict:
+  """Returns what checkpoints of objects ask a variable for.
+
+  Args:
+    copies: The variables to restore.
+    primary: The variable to save.
+    default_name: The key in a checkpoint that brings no name.
+  """
+
+  def saveable(name=''):
+    return CopiesSaveable(copies, primary, name or default_name)
+
+  return {VARIABLE_VALUE_KEY: saveable}
+
+
 class _SlicedVariable(saveable_object.SaveableObject):
   """A variable of several devices that a Saver saves as a slice.
 
@@ -167,10 +183,10 @@ class _SliceableVariable:
   def _set_save_slice_info(self, save_slice_info):
     super()._set_save_slice_info(save_slice_info)
     kind = type(self)
-    is_mirrored = kind._gather_saveables_for_checkpoint is (
-        values.MirroredVariable._gather_saveables_for_checkpoint)
-    self.__class__ = (_subclass(_MirroredSlice, kind) if is_mirrored else
-                      _subclass(kind, _SlicedVariable))
+    self.__class__ = (
+        _subclass(_MirroredSlice, kind)
+        if issubclass(kind, values.MirroredVariable) else
+        _subclass(kind, _SlicedVariable))
 
 
 @functools.cache

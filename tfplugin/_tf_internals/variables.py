@@ -140,14 +140,15 @@ def own_variable(variable: tf.Variable) -> tf.Variable:
 
 
 def parts_of(variable) -> list:
-  """Returns the variables that an optimizer sees of a strategy's variable.
+  """Returns the variables that an optimizer sees of a variable.
 
   Args:
-    variable: A variable, or a parameter server strategy's sharded variable. The
-      latter is no `tf.Variable`; no public API tells the two apart.
+    variable: A variable, partitioned or not, or a parameter server strategy's
+      sharded variable. No public API tells them apart.
   """
-  sharded = isinstance(variable, sharded_variable.ShardedVariableMixin)
-  return list(variable.variables) if sharded else [variable]
+  if isinstance(variable, sharded_variable.ShardedVariableMixin):
+    return list(variable.variables)
+  return [variable] if isinstance(variable, tf.Variable) else list(variable)
 
 
 def copy_of_variable_store() -> Sequence[object]:

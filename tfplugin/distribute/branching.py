@@ -6,16 +6,21 @@ Control flow v2 hands a branch the value of a reference variable, and an update
 refuses a value. Control flow v1 hands it the variable. Both can be used in one
 graph: v1 is taken where a variable needs it.
 
-In a branch of v2 TensorFlow's replicas cannot meet for a `merge_call`. One
-replica alone needs nobody.
+In a branch TensorFlow's replicas cannot meet for a `merge_call`. One replica
+alone needs nobody.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
+
+from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
 
@@ -41,34 +46,52 @@ def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
     tf1.enable_control_flow_v2()
 
 
-def with_merges_in_branches(strategy: tf.distribute.Strategy,
-                            fn: Callable) -> Callable:
-  """Returns `fn`, able to apply an optimizer in a branch of control flow v2.
+def with_merges_in_branches(
+    strategy: tf.distribute.Strategy, fn: Callable,
+    alone: Optional[Callable[[int], AbstractContextManager]] = None,
+) -> Callable:
+  """Returns `fn`, able to apply an optimizer in a branch or a loop.
+
+  A merge call there is of its replica alone. Keras' casts of variables go to
+  merge calls as the variables.
 
   Args:
-    strategy: If it has several replicas here, nothing is changed.
+    strategy: If it has several replicas here, nothing is changed without
+      `alone`.
     fn: The function that a replica runs, in a graph.
+    alone: Enters a merge call of one of several replicas, given its number.
   """
-  if strategy.num_replicas_in_sync > 1:
+  if strategy.num_replicas_in_sync > 1 and alone is None:
     return fn
 
   def run(*args, **kwargs):
     outer = tf.distribute.get_replica_context()
-    graph = tf1.get_default_graph()
-    alone = tf.distribute.ReplicaContext(strategy, 0)
-    merge_alone = alone.merge_call
+    number = int(tf.get_static_value(outer.replica_id_in_sync_group))
+    outside = here()
+    inner = tf.distribute.ReplicaContext(strategy, number)
+    merge_alone = inner.merge_call
 
     def merge_call(merge_fn, args=(), kwargs=None):
-      if tf1.get_default_graph() is not graph:
-        return merge_alone(merge_fn, args, kwargs)
-      with outer:
-        return outer.merge_call(merge_fn, args, kwargs)
+      # Each replica may have a cast of its own of a variable that all have.
+      args, kwargs = tf.nest.map_structure(
+          _tf_internals.own_variable, (args, kwargs or {}))
+      if here() == outside:
+        with outer:
+          return outer.merge_call(merge_fn, args, kwargs)
+      with alone(number) if alone else contextlib.nullcontext():
+        return _tf_internals.select_replica(
+            number, merge_alone(merge_fn, args, kwargs))
 
-    alone.merge_call = merge_call
-    with alone:
+    inner.merge_call = merge_call
+    with inner:
       return fn(*args, **kwargs)
 
   return run
+
+
+def here() -> tuple:
+  """Returns the graph, and the branch or loop of it, that ops go to."""
+  return tf1.get_default_graph(), _tf_internals.branch_or_loop()
 
 
 def is_reference(variable: tf.Variable) -> bool:

@@ -50,15 +50,16 @@ def upstream(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
 
 
 def updates(operations: Iterable[tf.Operation],
-            variable: tf.Variable) -> bool:
-  """Whether a variable is written when `operations` are run.
+            *variables: tf.Variable) -> bool:
+  """Whether one of `variables` is written when `operations` are run.
 
   Args:
     operations: Operations of the current graph.
-    variable: Any variable.
+    *variables: Any variables.
   """
-  writes = [write for write in _tf_internals.writes_of(
-      variable, tf.compat.v1.get_default_graph())
+  writes = [write for variable in variables
+            for write in _tf_internals.writes_of(
+                variable, tf.compat.v1.get_default_graph())
             if write.op is not variable.initializer]
   before = upstream(operations) if writes else set()
   return any(write.root in before for write in writes)

@@ -58,10 +58,15 @@ class ParameterServerExtended(met_updates.MetUpdates,
       tf1.add_to_collection(key, step)
     return step
 
+  @property
+  def own_device(self) -> str:
+    """The device of what a worker has once."""
+    devices = self._compute_devices
+    return devices[0] if len(devices) == 1 else self._worker_device
+
   def _on_worker(self):
     """Places ops on this worker's device, whatever device is set outside."""
-    devices = self._compute_devices
-    return self._on(devices[0] if len(devices) == 1 else self._worker_device)
+    return self._on(self.own_device)
 
   @contextlib.contextmanager
   def _on(self, device):
@@ -138,11 +143,6 @@ def refuse_eager(name: str, remedy: str) -> None:
         f'`with tf.Graph().as_default()`; {remedy}.')
 
 
-# A Keras optimizer advances the global step by itself, where a strategy cannot
-# keep it from doing so.
-COUNTS_STEPS = '{} decides when the global step advances'
-
-
 def is_local(kwargs: dict[str, Any]) -> bool:
   """Whether the arguments of a variable creator ask for a local variable.
 
@@ -173,6 +173,11 @@ def unwrapped(variable: tf.Variable) -> tf.Variable:
   if isinstance(variable, _tf_internals.AggregatingVariable):
     return variable.get()
   return variable
+
+
+def global_step() -> Optional[tf.Variable]:
+  """Returns the global step of the graph, without a wrapper, or None."""
+  return unwrapped(tf1.train.get_global_step())
 
 
 def with_fields(spec, **changed: Any):
@@ -218,6 +223,25 @@ def refuse_keras_update(fn, reason: str, remedy: str) -> None:
         f'Received: an update by the Keras optimizer of `{module}`. Pass e.g. '
         '`tf.compat.v1.train.AdamOptimizer(1e-3)`, use the canned estimators '
         f'of `tf.compat.v1.estimator`{remedy}.')
+
+
+def refuse_keras_step(fn, strategy: tf.distribute.Strategy,
+                      remedy: str = '') -> None:
+  """Raises if a Keras optimizer, which advances the step, updates by `fn`.
+
+  A strategy cannot keep it from doing so.
+
+  Args:
+    fn: The function passed to `extended.update`.
+    strategy: Decides when the step advances.
+    remedy: Another use that works, for the message.
+
+  Raises:
+    TypeError: `fn` is a Keras optimizer's.
+  """
+  refuse_keras_update(
+      fn, f'{strategy.described_as} decides when the global step advances',
+      remedy)
 
 
 def resolver_or_default(

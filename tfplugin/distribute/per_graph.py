@@ -5,6 +5,11 @@
 from __future__ import annotations
 
 import weakref
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
 
 
 class PerGraph(weakref.WeakKeyDictionary):
@@ -14,5 +19,26 @@ class PerGraph(weakref.WeakKeyDictionary):
   cannot be copied: a copied strategy starts with no graph at all.
   """
 
+  def __init__(self):
+    """Starts empty."""
+    super().__init__()
+    self._eager = {}
+
   def __deepcopy__(self, memo):
     return type(self)()
+
+  def here(self, make: Optional[Callable[[], Any]] = None) -> Any:
+    """Returns what is kept for the graph being built, or for eager execution.
+
+    A function and a branch belong to where their variables are.
+
+    Args:
+      make: Makes it when there is none; None: then None is returned.
+    """
+    with tf.init_scope():
+      kept, key = self, tf.compat.v1.get_default_graph()
+      if tf.executing_eagerly():
+        kept, key = self._eager, None
+      if make is not None and key not in kept:
+        kept[key] = make()
+      return kept.get(key)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator
 from typing import Optional
 
@@ -94,28 +93,21 @@ def clip_variables(
   with _about_rules():
     parsed = clip_rules.parse(rules)
   clip_rules.check_rows(rows)
-  if model_fn is None:
-    return functools.partial(clip_variables, rules=rules, max_norm=max_norm,
-                             rows=rows, use_locking=use_locking)
 
-  def run(call: model_fn_lib.ModelFnCall):
-    if call.mode != tf.estimator.ModeKeys.TRAIN:
-      return call()
+  def train(call: model_fn_lib.ModelFnCall):
     interception = optimizer_interception.Interception(
         lambda optimizer: _ClippingByRules(
             optimizer, rules, max_norm, use_locking, rows=rows), _Optimizer)
-    with interception.active():
-      spec = call()
-    training_spec.check_spec(spec, decorator_stack.CLIP)
-    training_spec.check_applied(
-        interception, decorator_stack.CLIP,
+    spec = training_spec.intercepted(
+        call, interception, decorator_stack.CLIP,
         'tfplugin.VariableClippingOptimizer(opt, rules, max_norm)')
     interception.audit.check(
         f'`{decorator_stack.CLIP}`', spec.train_op,
         clip_rules.selected(parsed, tf1.trainable_variables()), clip.AUDITED)
     return spec
 
-  return model_fn_lib.decorate(model_fn, run, decorator_stack.CLIP)
+  return model_fn_lib.decorate_training(
+      model_fn, train, decorator_stack.CLIP)
 
 
 class _ClippingByRules(_Optimizer):

@@ -168,7 +168,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 reduction: str, groups: groups_lib.GroupAssignment,
                 broadcast: Collection[str]):
   """Builds the shards of one call and reduces their specs."""
-  _check_context()
+  training_spec.check_no_strategy(decorator_stack.CROSS_SHARD)
   arguments = call.arguments
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
@@ -200,11 +200,3 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   spec = spec_reduction.reduce_specs(
       call.mode, specs, [scale / len(devices)] * len(devices))
   return spec._replace(train_op=tf.group(spec.train_op, *assertions))
-
-
-def _check_context() -> None:
-  if tf.distribute.has_strategy():
-    raise RuntimeError(
-        '`cross_shard` must not be used inside a tf.distribute strategy. '
-        f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
-        'two.')

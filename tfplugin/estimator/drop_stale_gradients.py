@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 from typing import Optional
 
@@ -89,23 +88,14 @@ def drop_stale_gradients(
     1.0
   """
   staleness_ops.check_max_staleness(staleness)
-  if model_fn is None:
-    return functools.partial(drop_stale_gradients, staleness=staleness,
-                             use_locking=use_locking)
 
-  def run(call: model_fn_lib.ModelFnCall):
-    if call.mode != tf.estimator.ModeKeys.TRAIN:
-      return call()
-
+  def train(call: model_fn_lib.ModelFnCall):
     gate = staleness_gate.OneDecision(staleness)
     interception = optimizer_interception.Interception(
         lambda optimizer: _BehindGate(optimizer, staleness, use_locking, gate),
         _Optimizer)
-    with interception.active():
-      spec = call()
-    training_spec.check_spec(spec, decorator_stack.DROP_STALE)
-    training_spec.check_applied(
-        interception, decorator_stack.DROP_STALE,
+    spec = training_spec.intercepted(
+        call, interception, decorator_stack.DROP_STALE,
         f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
     interception.audit.check(
         f'`{decorator_stack.DROP_STALE}`', spec.train_op,
@@ -116,7 +106,8 @@ def drop_stale_gradients(
     return stale_counter_saver.with_counters(
         _with_local_counters(spec, optimizers), call.config, optimizers)
 
-  return model_fn_lib.decorate(model_fn, run, decorator_stack.DROP_STALE)
+  return model_fn_lib.decorate_training(
+      model_fn, train, decorator_stack.DROP_STALE)
 
 
 class _BehindGate(_Optimizer):

@@ -94,7 +94,8 @@ def elastic_average(
       steps.
     statistics: What becomes of floating point variables that are not trained:
       `'average'` or `'shared'`.
-    use_locking: Whether the centre is updated under a lock.
+    use_locking: As for the optimizer. The centre, a resource variable, is
+      updated under a lock in any case.
 
   Returns:
     A model_fn with the same signature.
@@ -141,36 +142,27 @@ def elastic_average(
   settings = elastic_settings.ElasticSettings(
       num_worker, communication_period, moving_rate, rho, bool(synchronous),
       update_order, count_steps, statistics)
-  def run(call: model_fn_lib.ModelFnCall):
-    if call.mode != tf.estimator.ModeKeys.TRAIN:
-      return call()
-    return _train(call, settings, use_locking)
-
-  decorate = functools.partial(
-      model_fn_lib.decorate, run=run, name=decorator_stack.ELASTIC)
-  return decorate if model_fn is None else decorate(model_fn)
+  del use_locking  # A resource variable always is updated under one.
+  return model_fn_lib.decorate_training(
+      model_fn, functools.partial(_train, settings=settings),
+      decorator_stack.ELASTIC)
 
 
 def _train(call: model_fn_lib.ModelFnCall,
-           settings: elastic_settings.ElasticSettings, use_locking: bool):
+           settings: elastic_settings.ElasticSettings):
   """Builds the model_fn with a centre, and ends its step with the exchange."""
-  if tf.distribute.has_strategy():
-    raise RuntimeError(
-        '`elastic_average` must not be used inside a tf.distribute strategy. '
-        f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
-        'two, or use `tfplugin.distribute.ElasticAverageStrategy` alone.')
+  name = decorator_stack.ELASTIC
+  training_spec.check_no_strategy(
+      name, ', or use `tfplugin.distribute.ElasticAverageStrategy` alone')
   task = _task_of(call.config, settings.num_worker)
-  scope = elastic_scope.CopyScope(settings, task, use_locking)
+  scope = elastic_scope.CopyScope(settings, task)
   interception = optimizer_interception.Interception(
       lambda optimizer: _ElasticUpdates(optimizer, scope),
       elastic_average_lib.ElasticAverageOptimizer)
-  with interception.active(), scope.scope():
-    spec = call()
-  name = decorator_stack.ELASTIC
-  training_spec.check_spec(spec, name)
-  training_spec.check_applied(
-      interception, name,
-      'tfplugin.ElasticAverageOptimizer(opt, num_worker, getter)')
+  with scope.scope():
+    spec = training_spec.intercepted(
+        call, interception, name,
+        'tfplugin.ElasticAverageOptimizer(opt, num_worker, getter)')
   if interception.honoured:
     _check_honoured(interception, scope)
     return spec
@@ -233,15 +225,15 @@ class _ElasticUpdates(wrapper.OptimizerWrapper):
 def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
               optimizers: list[tf1.train.Optimizer]) -> tf1.train.Scaffold:
   """Returns a scaffold like `own` that starts what has been added."""
-  pairs = scope.pairs
   local = {v.ref() for v in tf1.local_variables()}
-  added = [*scope.exchange.variables(), *(
-      v for pair in pairs for v in pair.variables()), *(
+  added = [scope.exchange.local_step, *(
+      v for pair in scope.pairs for v in pair.variables()), *(
           v for optimizer in optimizers for v in optimizer.variables())]
   merged = training_spec.local_init_op(
       own, [v for v in added if v.ref() in local])
   if own.init_fn is not None or own.init_op is not None:
-    merged['init_fn'] = elastic_start.init_fn_for_centers(own.init_fn, pairs)
+    merged['init_fn'] = elastic_start.init_fn_for_centers(
+        own.init_fn, scope.pairs)
   return tf1.train.Scaffold(copy_from_scaffold=own, **merged)
 
 

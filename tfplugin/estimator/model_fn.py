@@ -100,6 +100,24 @@ def decorate(model_fn: types.ModelFn,
   return decorated
 
 
+def decorate_training(model_fn: Optional[types.ModelFn],
+                      train: Callable[[ModelFnCall], Any],
+                      name: str) -> types.ModelFn:
+  """Like `decorate`, for a decorator that leaves EVAL and PREDICT alone.
+
+  Args:
+    model_fn: As for `decorate`; None: a decorator is returned.
+    train: Gets the call in TRAIN and returns the spec.
+    name: Of the decorator.
+  """
+
+  def run(call):
+    return train(call) if call.mode == 'train' else call()
+
+  decorator = functools.partial(decorate, run=run, name=name)
+  return decorator if model_fn is None else decorator(model_fn)
+
+
 def _check_no_labels(arguments: dict[str, Any], added: Sequence[str]) -> None:
   """Raises if a model_fn gets labels that it does not take."""
   if 'labels' in added and arguments.get('labels') is not None:

@@ -184,11 +184,7 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
                 devices: Sequence[str], broadcast: Collection[str],
                 batch_norm: str):
   """Builds the towers of one call and reduces their specs."""
-  if tf.distribute.has_strategy():
-    raise RuntimeError(
-        '`replicate_model_fn` must not be used inside a tf.distribute '
-        f'strategy. Received: {tf.distribute.get_strategy()!r}. Leave out one '
-        'of the two.')
+  training_spec.check_no_strategy('replicate_model_fn')
   arguments = call.arguments
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)

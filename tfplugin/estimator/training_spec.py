@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -38,6 +39,45 @@ def check_spec(spec: Any, decorator: str) -> None:
           f'`model_fn` below `{decorator}` must return a `{field}` in TRAIN. '
           f'Received: a spec for mode {spec.mode!r} without one. Pass `mode` '
           f'on to the spec, and `{field}` with it.')
+
+
+def intercepted(call: Callable[[], Any],
+                interception: optimizer_interception.Interception,
+                decorator: str, wrapper: str) -> Any:
+  """Returns the spec of a model_fn that is built with an interception around.
+
+  Args:
+    call: Builds the model_fn in TRAIN.
+    interception: Meets its optimizers.
+    decorator: The name of the decorator, for messages.
+    wrapper: As for `check_applied`.
+
+  Raises:
+    TypeError: The model_fn returns no EstimatorSpec.
+    ValueError: The spec has no loss or no train_op; no optimizer was met.
+  """
+  with interception.active():
+    spec = call()
+  check_spec(spec, decorator)
+  check_applied(interception, decorator, wrapper)
+  return spec
+
+
+def check_no_strategy(decorator: str, remedy: str = '') -> None:
+  """Raises inside a tf.distribute strategy.
+
+  Args:
+    decorator: The name of the decorator, for the message.
+    remedy: What else to do, for the message.
+
+  Raises:
+    RuntimeError: A strategy is around.
+  """
+  if tf.distribute.has_strategy():
+    raise RuntimeError(
+        f'`{decorator}` must not be used inside a tf.distribute strategy. '
+        f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
+        f'two{remedy}.')
 
 
 def check_applied(interception: optimizer_interception.Interception,

@@ -117,7 +117,6 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
     saved = {name: variables for name, variables in self._state.items()
              if reader.has_tensor(name)}
     if saved:
-      self._checkpoint = checkpoint
       self._state_saver = tf1.train.Saver(saved, name='restore_state')
 
   def after_create_session(self, session: tf1.Session,
@@ -130,6 +129,5 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
     """
     if self._state_saver is not None:
       self._state_saver.restore(
-          session, tf1.train.latest_checkpoint(self._directory) or
-          self._checkpoint)
+          session, tf1.train.latest_checkpoint(self._directory))
     super().after_create_session(session, coord)

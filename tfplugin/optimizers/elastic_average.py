@@ -11,7 +11,6 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_saving
@@ -341,6 +340,5 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       super()._create_slots(var_list)
 
   def _create_local_step(self) -> tf.Variable:
-    with tf.init_scope(), placement.only_on(self._getter.worker_device):
-      return elastic_start.create_local_step()
+    return elastic_start.create_local_step(self._getter.worker_device)
 

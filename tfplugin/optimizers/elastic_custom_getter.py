@@ -136,7 +136,7 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     """
     with self.scope():
       variable = getter(name, *args, **kwargs)
-    for part in elastic_scope.parts_of(variable):
+    for part in _tf_internals.parts_of(variable):
       if self.pair_of(part) is not None:
         inherit_slice(self.pair_of(part))
     return variable
@@ -174,8 +174,7 @@ def check_context() -> None:
   Raises:
     RuntimeError: They are executed, traced for a tf.function or replicated.
   """
-  with tf.init_scope():
-    is_eager = tf.executing_eagerly()
+  is_eager = tf1.executing_eagerly_outside_functions()
   if is_eager or tf.distribute.has_strategy():
     where = 'eager execution or tf.function' if is_eager else 'a strategy'
     raise RuntimeError(

@@ -320,3 +320,25 @@ def test_clipping_inside_clipping_raises():
   inner = VariableClippingStrategy(BASES['ps'](), {'x': 0}, 1.0)
   with pytest.raises(ValueError, match='one VariableClippingStrategy'):
     VariableClippingStrategy(inner, {'y': 0}, 1.0)
+
+
+def test_devices_that_must_meet_in_a_branch_are_refused(behavior):
+
+  def accumulating(features, labels, mode):
+    del features, labels
+    v = tf1.get_variable('v', initializer=[[3.0, 4.0]])
+
+    def apply():
+      with tf1.control_dependencies([
+          tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
+              [(tf.ones([1, 2]), v)], tf1.train.get_global_step())]):
+        return tf.constant(True)
+
+    train_op = tf.cond(tf1.placeholder_with_default(True, []), apply,
+                       lambda: tf.constant(False)).op
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_sum(v), train_op=train_op)
+
+  with pytest.raises(RuntimeError, match='(?s)wait for each other.*merge_call'):
+    strategy_worker.StrategyWorker(
+        VariableClippingStrategy(mirrored(), {'v': 1}, 1.0), accumulating)

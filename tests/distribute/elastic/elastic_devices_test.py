@@ -238,3 +238,29 @@ def test_bad_devices_raise(devices, error, words):
 def test_sparse_exchange_between_devices_raises():
   with pytest.raises(ValueError, match='sparse_exchange'):
     make(sparse_exchange=True)
+
+
+def test_a_partitioned_variable_is_warm_started(behavior, tmp_path):
+  values = np.arange(8, dtype=np.float32).reshape(4, 2)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    whole = tf1.get_variable('table', initializer=values)
+    session.run(whole.initializer)
+    checkpoint = tf1.train.Saver([whole]).save(session, str(tmp_path / 'whole'))
+
+  def partitioned(features, labels, mode):
+    del features, labels
+    table = tf1.get_variable(
+        'table', [4, 2], partitioner=tf1.fixed_size_partitioner(2))
+    tf1.train.warm_start(checkpoint)
+    loss = tf.reduce_sum(tf.concat(list(table), axis=0))
+    train_op = tf1.train.GradientDescentOptimizer(1.0).minimize(
+        loss, tf1.train.get_global_step())
+    return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+  worker = strategy_worker.StrategyWorker(
+      make(communication_period=2, moving_rate=0.25), partitioned)
+  worker.step(2)
+  path = worker.save(str(tmp_path / 'trained'))
+  # Each of two copies is at -2, and gives a quarter of it.
+  np.testing.assert_array_equal(
+      tf.train.load_variable(path, 'table'), values - 1.0)

@@ -104,9 +104,14 @@ def test_the_rule_acts_on_a_cast_variable_under_the_optimizer(behavior, rule):
   assert list(saver._var_list.values()) == [center]
 
 
-def test_a_cast_of_each_device_is_refused(behavior):
-  with pytest.raises(ValueError, match='`var_list` must hold .* devices share'):
-    strategy_worker.StrategyWorker(make(devices=DEVICES), model_fn)
+@pytest.mark.parametrize('rule', RULES, ids=lambda rule: next(iter(rule)))
+def test_each_device_may_have_a_cast_of_its_own(behavior, rule):
+  worker = strategy_worker.StrategyWorker(
+      make(devices=DEVICES, **rule), model_fn)
+  worker.step(4)
+  np.testing.assert_allclose(
+      worker.center('dense/kernel'), [[expected(copies=2, **rule)[1]]],
+      rtol=1e-6)
 
 
 @pytest.mark.parametrize('rule', RULES, ids=lambda rule: next(iter(rule)))

@@ -78,6 +78,21 @@ def test_rate_is_the_users_or_the_default():
   # .9 / 3 / 4, and with the number of workers that the user says.
   assert Settings(communication_period=3).rate(4) == pytest.approx(0.075)
   assert Settings(2, communication_period=3).rate(4) == pytest.approx(0.15)
+  assert Settings(moving_rate=0.0).rate(4) == 0.0
+  tensor = tf.constant(0.25)
+  assert Settings(moving_rate=tensor).rate(4) is tensor
+
+
+@pytest.mark.parametrize('argument', [
+    'communication_period', 'synchronous', 'update_order', 'count_steps',
+    'statistics', 'sparse_exchange'])
+def test_only_a_rate_may_be_a_tensor_and_only_some_are_optional(argument):
+  with tf.Graph().as_default():
+    for value in (None, tf.constant(1)):
+      with pytest.raises((TypeError, ValueError), match=f'`{argument}` must'):
+        Settings(**{argument: value})
+  with pytest.raises(TypeError, match='`num_worker` must'):
+    Settings(num_worker=tf.constant(1))
 
 
 @pytest.mark.parametrize('make', [

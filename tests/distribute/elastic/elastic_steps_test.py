@@ -57,3 +57,36 @@ def test_a_step_that_returns_nothing_of_its_training_is_refused(
   with tf.Graph().as_default(), strategy.scope():
     with pytest.raises(RuntimeError, match='Return the result of `minimize`'):
       strategy.run(tf.autograph.experimental.do_not_convert(step))
+
+
+@pytest.mark.parametrize('devices', [None, ['/cpu:0', '/cpu:1']])
+def test_a_step_that_trains_in_a_branch_communicates(behavior, devices):
+  del behavior
+
+  def step(should):
+    w = tf1.get_variable('w', initializer=0.0)
+
+    def train():
+      with tf1.control_dependencies([
+          tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
+              [(tf.constant(-1.0), w)])]):
+        return tf.constant(True)
+
+    return {'train': tf.cond(should, train, lambda: tf.constant(False))}
+
+  strategy = elastic_average_strategy.ElasticAverageStrategy(
+      communication_period=2, moving_rate=0.25, devices=devices)
+  with tf.Graph().as_default(), strategy.scope():
+    should = tf1.placeholder(tf.bool, [])
+    train = strategy.experimental_local_results(strategy.run(
+        tf.autograph.experimental.do_not_convert(step), (should,))['train'])
+    w, = tf1.global_variables()
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(tf1.local_variables_initializer())
+      centers = []
+      for is_trained in (True, False, True):
+        session.run(train, {should: is_trained})
+        centers.append(session.run(w.read_value()))
+  # Each copy gives a quarter of 2.
+  assert centers == [0.0, 0.0, 0.5 * len(devices or '1')]

@@ -34,9 +34,6 @@ class ClippingState:
     self._groups = {}
     self._updated = {}
 
-  def __deepcopy__(self, memo):
-    return type(self)()
-
   def dims_of(self, variable: tf.Variable, rules):
     """The dims that `variable` is clipped along, or None.
 
@@ -108,15 +105,9 @@ class ClippingExtended(met_updates.MetUpdates):
     self._clip_norm = max_norm
     self._clip_all_rows = rows == 'all'
     self._clip_states = per_graph.PerGraph()
-    self._clip_eager = ClippingState()
 
   def _clip_state(self) -> ClippingState:
-    # A function and a branch belong to where their variables are.
-    with tf.init_scope():
-      if tf.executing_eagerly():
-        return self._clip_eager
-      return self._clip_states.setdefault(
-          tf1.get_default_graph(), ClippingState())
+    return self._clip_states.here(ClippingState)
 
   def _create_variable(self, next_creator, **kwargs):
     variable = super()._create_variable(next_creator, **kwargs)
@@ -128,7 +119,8 @@ class ClippingExtended(met_updates.MetUpdates):
   def _call_for_each_replica(self, fn, args, kwargs):
     if not (tf.executing_eagerly() or
             _tf_internals.python_function_of(fn) is not fn):
-      fn = branching.with_merges_in_branches(self._container_strategy(), fn)
+      fn = branching.with_merges_in_branches(
+          self._container_strategy(), fn, self._alone)
     return super()._call_for_each_replica(fn, args, kwargs)
 
   def _update(self, var, fn, args, kwargs, group):

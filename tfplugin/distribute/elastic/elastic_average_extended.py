@@ -24,13 +24,13 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
 
   def _create_local_step(self) -> tf.Variable:
     """The step counter, which starts when this worker may start."""
-    barrier = elastic_start.barrier_of(
-        self._settings, self._num_copies, self.parameter_devices[0])
-    return elastic_start.create_local_step(barrier, self.task.training_index)
+    return elastic_start.create_local_step(
+        self.own_device, self._settings, self.task, self.parameter_devices[0])
 
   @property
-  def _num_copies(self) -> int:
-    return self.task.num_workers
+  def num_worker(self) -> int:
+    """The number of workers that the default moving rate divides by."""
+    return self._settings.num_worker or self.task.num_workers
 
   def _on_server(self):
     return self._on(self._variable_device)
@@ -46,13 +46,3 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
   def _create_copies(self, create_copy, **kwargs):
     with self._on_worker():
       return self._create_var_creator(create_copy, **kwargs)(**kwargs)
-
-  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
-    reduced = super()._batch_reduce_to(reduce_op, value_destination_pairs,
-                                       options)
-    if not parameter_server_base.updates_variables(value_destination_pairs):
-      return reduced
-    copies = [parameter_server_base.unwrapped(destination)
-              for _, destination in value_destination_pairs]
-    return [gradient for gradient, _ in self._exchange().adjusted(
-        zip(reduced, copies), self._settings.rho)]

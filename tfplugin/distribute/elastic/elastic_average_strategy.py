@@ -134,11 +134,13 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
     settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, synchronous,
         update_order, count_steps, statistics, sparse_exchange)
-    settings.check_of_strategy()
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
     devices = _local_devices(devices, resolver)
+    settings.check_of_strategy(is_replicated=bool(devices))
     if devices:
-      extended = elastic_devices.ElasticDevicesExtended(self, settings, devices)
+      extended = elastic_devices.ElasticDevicesExtended(
+          self, settings, devices=devices,
+          cross_device_ops=tf.distribute.ReductionToOneDevice())
     else:
       extended = elastic_average_extended.ElasticAverageExtended(
           self, settings, cluster_resolver=resolver)
@@ -168,15 +170,13 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
 
 def _local_devices(devices, resolver) -> Optional[Sequence[str]]:
   """The devices that have copies of their own, or None in other cases."""
-  if resolver.cluster_spec():
-    if devices is not None:
-      raise ValueError(
-          '`devices` must be None in a cluster, where the worker decides. '
-          f'Received: {devices!r}.')
-    return None
-  gpus = local_devices.devices_of('GPU')
   if devices is None:
+    gpus = [] if resolver.cluster_spec() else local_devices.devices_of('GPU')
     return gpus if len(gpus) > 1 else None
+  if resolver.cluster_spec():
+    raise ValueError(
+        '`devices` must be None in a cluster, where the worker decides. '
+        f'Received: {devices!r}.')
   devices = local_devices.check_copies(devices)
   if len(devices) < 2:
     raise ValueError(

@@ -4,18 +4,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
-import functools
-
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
-from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import mirrored_variables
 
 tf1 = tf.compat.v1
@@ -23,7 +19,7 @@ tf1 = tf.compat.v1
 Role = elastic_variables.Role
 
 # Whether a device that runs computes with the centres instead of its copies.
-_reads_centers = contextvars.ContextVar('_reads_centers', default=False)
+_reads_centers = context_value.ContextValue(False)
 
 
 class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
@@ -58,7 +54,7 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     return update_fn(self._get_on_device_or_primary(), value, **kwargs)
 
   def _update_cross_replica(self, update_fn, value, **kwargs):
-    with self.distribute_strategy.extended.stepping(0):
+    with self.distribute_strategy.extended.in_step(False):
       return super()._update_cross_replica(update_fn, value, **kwargs)
 
   def _get_replica(self, replica_id):
@@ -70,13 +66,8 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     return self.center.read_value()
 
   def _gather_saveables_for_checkpoint(self):
-
-    def saveable(name=''):
-      return _tf_internals.CopiesSaveable(
-          (self.center, *self.values), self.center,
-          name or self.name.split(':')[0])
-
-    return {_tf_internals.VARIABLE_VALUE_KEY: saveable}
+    return _tf_internals.saveables_of_copies(
+        (self.center, *self.values), self.center, self.name.split(':')[0])
 
 
 class ElasticDevicesExtended(elastic_steps.ElasticSteps,
@@ -88,35 +79,17 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
   # trains on a loss of its own.
   is_replicated = True
 
-  def __init__(self, container_strategy,
-               settings: elastic_settings.ElasticSettings, devices):
-    """Takes the devices.
-
-    Args:
-      container_strategy: The strategy that this implements.
-      settings: The rule's settings.
-      devices: At least two devices of this process.
-
-    Raises:
-      ValueError: The settings make no sense within a process.
-    """
-    if settings.sparse_exchange:
-      raise ValueError(
-          '`sparse_exchange` must be False between the devices of one process, '
-          'where no network is saved. Received: True.')
-    super().__init__(container_strategy, settings, devices=devices,
-                     cross_device_ops=tf.distribute.ReductionToOneDevice())
-
   @property
-  def _num_copies(self) -> int:
-    return len(self._devices)
+  def num_worker(self) -> int:
+    """The number of copies that the default moving rate divides by."""
+    return self._settings.num_worker or len(self._devices)
 
   def _use_merge_call(self):
     # Otherwise optimizers would sum gradients before they come here.
     return True
 
   def _create_local_step(self) -> tf.Variable:
-    return elastic_start.create_local_step()
+    return elastic_start.create_local_step('/cpu:0')
 
   def _on_server(self):
     return tf1.device('/cpu:0')
@@ -139,30 +112,8 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
     _tf_internals.make_sliceable(copies)
     return copies
 
-  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
-    if not parameter_server_base.updates_variables(value_destination_pairs):
-      _check_is_shared([pair[1] for pair in value_destination_pairs])
-      return super()._batch_reduce_to(reduce_op, value_destination_pairs,
-                                      options)
-    if self._depth == 1 and _tf_internals.branch_or_loop() is not None:
-      raise RuntimeError(
-          'Gradients must not be applied inside a `tf.cond` or a loop of one '
-          'device. Received: a call of `apply_gradients` there. Put the '
-          'condition around all devices, by `merge_call` of the replica '
-          'context, as MixedPrecisionLossScaleOptimizer does.')
-    flat = []
-    for value, destination in value_destination_pairs:
-      values = self._values_of(value)
-      copies = self._values_of(_tf_internals.own_variable(destination))
-      # A gradient may be one and the same for all devices.
-      flat += zip(values * (len(copies) // len(values)), copies)
-    gradients = iter([g for g, _ in self._exchange().adjusted(
-        flat, self._settings.rho)])
-    return [_tf_internals.regroup([next(gradients) for _ in self._devices])
-            for _ in value_destination_pairs]
-
   def _update(self, var, fn, args, kwargs, group):
-    if self._depth or not isinstance(var, ElasticReplicatedVariable):
+    if self._is_in_step or not isinstance(var, ElasticReplicatedVariable):
       return super()._update(var, fn, args, kwargs, group)
     # `Model.set_weights`, say: there is nothing left to average afterwards.
     pair = _tf_internals.own_variable(var).pair
@@ -176,7 +127,7 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
   def _call_for_each_replica(self, fn, args, kwargs):
     fn = _tf_internals.python_function_of(fn)
     if _tf_internals.is_keras_inference(fn):
-      fn = _with_centers(fn)
+      fn = _reads_centers.being(True)(fn)  # For the centre.
     return super()._call_for_each_replica(fn, args, kwargs)
 
   def _end_step(self, exchange, result):
@@ -188,26 +139,3 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
     return parameter_server_base.with_fields(
         result, loss=_tf_internals.regroup(
             tuple(loss / len(losses) for loss in losses)))
-
-
-def _check_is_shared(destinations) -> None:
-  """Raises if the devices have one Keras cast of a variable each."""
-  for destination in destinations:
-    first = _tf_internals.select_replica(0, destination)
-    if isinstance(first, tf.Variable):
-      raise ValueError(
-          '`var_list` must hold variables that the devices share. Received: '
-          f"Keras' casts of {first.name!r}, one for each device. Leave "
-          '`var_list` out, or make the layer outside of the devices.')
-
-
-def _with_centers(fn):
-  """`fn` for a device that evaluates or predicts, which is for the centre."""
-
-  @functools.wraps(fn)
-  def run(*args, **kwargs):
-    with contextlib.ExitStack() as stack:
-      stack.callback(_reads_centers.reset, _reads_centers.set(True))
-      return fn(*args, **kwargs)
-
-  return run

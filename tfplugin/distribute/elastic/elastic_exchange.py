@@ -11,15 +11,13 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
-from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.updates import update_audit
+from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
@@ -50,7 +48,6 @@ class Exchange:
     due: Whether the step that is being built communicates; a bool scalar.
     counters: What the communication of the step advances: counters, each with
       the function that does it.
-    updates: The operations of a graph that write variables in this step.
     has_gradients: Whether gradients have been applied in this step.
   """
 
@@ -70,30 +67,23 @@ class Exchange:
     self._rate = settings.rate(num_worker)
     self._use_locking = use_locking
     self._pairs = {}
-    # Whether the branch of a `tf.cond` has applied gradients in this step.
-    self._has_trained = None
     self.begin()
-
-  def variables(self) -> list[tf.Variable]:
-    """The worker's own variables, other than those of pairs."""
-    return [self.local_step,
-            *([self._has_trained] if self._has_trained is not None else [])]
 
   def begin(self) -> None:
     """Begins a step, in the context that the step is built in."""
-    self.due = elastic.is_communication(self.local_step.read_value(),
-                                        self._settings.communication_period)
+    self._start = self.local_step.read_value()
+    self.due = elastic.is_communication(
+        self._start, self._settings.communication_period)
     self.counters = []
-    self.updates = set()
     self.has_gradients = self._is_certain = False
     self._moved = set()
-    self._context = _context()
+    self._context = branching.here()
 
   @property
   def trained(self) -> list[tf.Variable]:
     """The copies that gradients are for."""
-    return [copy for pair in {id(p): p for p in self._pairs.values()}.values()
-            if pair.trainable for copy in pair.copies]
+    return [copy.deref() for copy, pair in self._pairs.items()
+            if pair.trainable]
 
   def add(self, *pairs: elastic_pairs.Pair) -> None:
     """Takes averaged variables into the communications."""
@@ -139,8 +129,8 @@ class Exchange:
     return [(after(g, [moved]), copy) for g, copy in result]
 
   def _marks(self) -> list:
-    """The op that says that a branch applies gradients, if this is one."""
-    if self._context == _context():
+    """The op that counts a step whose branch applies gradients, if this is."""
+    if self._context == branching.here():
       self._is_certain = True
       return []
     if self._settings.update_order == 'elastic_first':
@@ -148,11 +138,11 @@ class Exchange:
           "`update_order` must be 'gradient_first' where gradients are applied "
           "inside `tf.cond` or a loop. Received: 'elastic_first'. The branch "
           'may not run in a step that communicates.')
-    with tf.init_scope(), placement.only_on(self.local_step.device):
-      if self._has_trained is None:
-        self._has_trained = elastic_variables.local_variable(
-            tf.constant(False), 'has_trained')
-    return [self._has_trained.assign(True, read_value=False)]
+    return [self._counted()]
+
+  def _counted(self):
+    """The op that counts the step, once however often it is run."""
+    return elastic_pairs.write(self.local_step, 'update', self._start + 1)
 
   def _marked(self, gradient, pair, marks):
     """`gradient`, which waits for `marks`, and that of the rows it touches."""
@@ -160,12 +150,12 @@ class Exchange:
             isinstance(gradient, tf.IndexedSlices)):
       return after(gradient, marks) if marks else gradient
     if pair.touched is None:
-      with tf.init_scope(), placement.only_on(pair.local.device):
-        pair.touched = elastic_variables.local_variable(
-            tf.zeros([pair.local.shape[0]], tf.bool), 'touched_rows')
-    with placement.only_on(pair.touched.device):
-      mark = pair.touched.scatter_update(tf.IndexedSlices(
-          tf.ones_like(gradient.indices, tf.bool), gradient.indices))
+      pair.touched = worker_variables.create(
+          lambda: tf.zeros([pair.local.shape[0]], tf.bool), 'touched_rows',
+          pair.local.device)
+    mark = elastic_pairs.write(
+        pair.touched, 'update', tf.ones_like(gradient.indices, tf.bool),
+        gradient.indices)
     return after(gradient, [mark, *marks])
 
   def counts(self, global_step: Optional[tf.Variable],
@@ -178,8 +168,8 @@ class Exchange:
     """
     if global_step is None or self._settings.count_steps == 'local':
       return global_step
-    self.counters.append(
-        (global_step, functools.partial(_advance, global_step)))
+    self.counters.append((global_step, functools.partial(
+        elastic_pairs.write, global_step, 'add', 1, use_locking=True)))
     return None
 
   def finish(self, train_ops: Sequence,
@@ -198,19 +188,15 @@ class Exchange:
     counters = [(step, advance) for step, advance in self.counters
                 if not graph_order.updates(ends, step)]
     with tf1.control_dependencies(train_ops):
-      # In a step that may have applied no gradients: whether it has.
-      has_trained = (None if self._is_certain or self._has_trained is None else
-                     self._has_trained.read_value())
-      moved = self._communicate(
-          self._pairs.values(), counters, has_trained)
+      # Whether a branch has applied gradients, where nothing else does.
+      is_counted = self._is_certain or not self.has_gradients or (
+          tf.greater(self.local_step.read_value(), self._start))
+      moved = self._communicate(self._pairs.values(), counters, is_counted)
     with tf1.control_dependencies([moved]):
-      count = 1 if has_trained is None else tf.cast(has_trained, tf.int64)
-      return tf.group(
-          self.local_step.assign_add(count, read_value=False),
-          *(v.assign(False, read_value=False) for v in self.variables()[1:]),
-          name=name)
+      return tf.group(self._counted() if is_counted is True else moved,
+                      name=name)
 
-  def _communicate(self, pairs, counters=(), has_trained=None):
+  def _communicate(self, pairs, counters=(), is_counted=True):
     """Moves `pairs` that have not moved in this step, if it is due.
 
     Returns:
@@ -230,11 +216,9 @@ class Exchange:
 
     if not (pairs or counters):
       return tf.no_op()
-    due = self.due
-    if has_trained is not None:
-      due = tf.logical_and(due, has_trained)
-    elif self._settings.communication_period == 1:
+    if is_counted is True and self._settings.communication_period == 1:
       return communicate()
+    due = tf.logical_and(self.due, is_counted)
     return branching.cond(
         due, communicate, lambda: tf.constant(False),
         [*(step for step, _ in counters),
@@ -252,14 +236,3 @@ def after(value: Any, operations: Sequence) -> Any:
     if value is None or isinstance(value, tf.Operation):
       return value and tf.no_op()
     return tf.nest.map_structure(tf.identity, value, expand_composites=True)
-
-
-def _context() -> tuple:
-  """The graph, and the branch or loop of it, that ops go to."""
-  return tf1.get_default_graph(), _tf_internals.branch_or_loop()
-
-
-def _advance(step: tf.Variable):
-  """Adds 1 to a global step, where it is."""
-  with placement.only_on(step.device):
-    return step.assign_add(1, use_locking=True, read_value=False)

@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
-from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -15,10 +13,13 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import placement
-from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
+
+# Old graphs hold this name.
+LOCAL_CENTER = 'local_center_variable'
 
 
 @dataclasses.dataclass(eq=False)
@@ -58,13 +59,12 @@ class Pair:
     """
     if (self.trainable and elastic.is_penalty(rho) and
         self.local_center is None):
-      with tf.init_scope(), placement.only_on(self.local.device):
-        value = (self.center.read_value() if self.initializer is None else
-                 self.local.initial_value)
-        name = self.local.name.split(':')[0]
-        self.local_center = elastic_variables.local_variable(
-            value, f'{elastic_variables.LOCAL_CENTER}/{name}',
-            branching.is_reference(self.center))
+      name = self.local.name.split(':')[0]
+      self.local_center = worker_variables.create(
+          lambda: (self.center.read_value() if self.initializer is None else
+                   self.local.initial_value),
+          f'{LOCAL_CENTER}/{name}', self.local.device,
+          branching.is_reference(self.center))
 
   def variables(self) -> list[tf.Variable]:
     """The variables that a communication writes."""
@@ -107,34 +107,26 @@ def move(pair: Pair, moving_rate: elastic.Rate,
       under a lock; a resource variable always is.
   """
   rows = _touched_rows(pair)
-  with placement.only_on(pair.center.device):
-    center = _read(pair.center, rows)
+  center = _read(pair.center, rows)
   moves, differences = [], []
   for copy in pair.copies:
     with placement.only_on(copy.device):
       differences.append(
           elastic.elastic_difference(_read(copy, rows), center, moving_rate))
-      moves.append(
-          _write(copy.assign_sub, copy.scatter_sub, differences[-1], rows))
+    moves.append(write(copy, 'sub', differences[-1], rows))
   kept = []
   if pair.local_center is not None:
-    with placement.only_on(pair.local_center.device):
-      kept = [_write(pair.local_center.assign,
-                     pair.local_center.scatter_update, center, rows)]
+    kept = [write(pair.local_center, 'update', center, rows)]
   # The value of a reference variable may be its buffer: take it over before it
   # changes. Else nothing to wait for, which would be a message of its own.
   first = kept if branching.is_reference(pair.center) else []
   with tf1.control_dependencies(first), placement.only_on(pair.center.device):
-    total = (differences[0] if len(differences) == 1 else
-             tf.add_n(differences))
-    moves += [*kept, _write(
-        functools.partial(pair.center.assign_add, use_locking=use_locking),
-        pair.center.scatter_add, total, rows)]
+    total = tf.add_n(differences)
+    moves += [*kept, write(
+        pair.center, 'add', total, rows, use_locking=use_locking)]
   if pair.touched is not None:
-    with tf1.control_dependencies(moves), placement.only_on(
-        pair.touched.device):
-      moves = [pair.touched.assign(tf.zeros_like(pair.touched),
-                                   read_value=False)]
+    with tf1.control_dependencies(moves):
+      moves = [write(pair.touched, 'update', tf.zeros_like(pair.touched))]
   return tf.group(*[m for m in moves if m is not None])
 
 
@@ -147,12 +139,24 @@ def _touched_rows(pair: Pair) -> Optional[tf.Tensor]:
 
 
 def _read(variable: tf.Variable, rows: Optional[tf.Tensor]) -> tf.Tensor:
-  return variable.read_value() if rows is None else variable.sparse_read(rows)
+  with placement.only_on(variable.device):
+    return (variable.read_value() if rows is None else
+            variable.sparse_read(rows))
 
 
-def _write(whole: Callable, scatter: Callable, value: tf.Tensor,
-           rows: Optional[tf.Tensor]):
-  """Calls the variant of an assignment that the moved rows need."""
-  if rows is None:
-    return whole(value, read_value=False)
-  return scatter(tf.IndexedSlices(value, rows))
+def write(variable: tf.Variable, how: str, value: tf.Tensor,
+          rows: Optional[tf.Tensor] = None, **kwargs):
+  """Assigns to a variable, or to some of its rows, where it is.
+
+  Args:
+    variable: The variable.
+    how: `'add'`, `'sub'` or `'update'`.
+    value: What is assigned.
+    rows: The ids of the rows; None for the whole variable.
+    **kwargs: For the assignment of a whole variable.
+  """
+  with placement.only_on(variable.device):
+    if rows is not None:
+      return getattr(variable, f'scatter_{how}')(tf.IndexedSlices(value, rows))
+    assign = 'assign' if how == 'update' else f'assign_{how}'
+    return getattr(variable, assign)(value, read_value=False, **kwargs)

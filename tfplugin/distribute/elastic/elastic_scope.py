@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import functools
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -24,16 +23,17 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import shared_variables
 from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
-# Whether a scope is making a pair: scopes around it leave both halves alone.
-_pairing = contextvars.ContextVar('_pairing', default=False)
-# Whether an optimizer is applied: what is made is its state.
-_making_state = contextvars.ContextVar('_making_state', default=False)
+# Who makes the variables that are made now: None for a model, a scope for the
+# state of an optimizer, and `_PAIRING`, which scopes leave alone.
+_maker = context_value.ContextValue(None)
+_PAIRING = object()
 
 
 class ElasticScope:
@@ -93,7 +93,8 @@ class ElasticScope:
     Raises:
       ValueError: A variable was made outside this scope.
     """
-    flat = [part for item in var_list for part in parts_of(item)]
+    flat = [_tf_internals.own_variable(part) for item in var_list
+            for part in _tf_internals.parts_of(item)]
     unknown = [v.name for v in flat if self.pair_of(v) is None]
     if unknown:
       raise ValueError(
@@ -131,12 +132,18 @@ class ElasticScope:
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:
     """Gives every variable made inside it its role, whatever makes it."""
-    if self._devices is not None or _making_state.get():
+    if self._devices is not None:
       yield
       return
     self._devices = _tf_internals.device_functions()
+    graph = tf1.get_default_graph()
     try:
-      with tf.variable_creator_scope(self._create):
+      with contextlib.ExitStack() as stack:
+        stack.enter_context(tf.variable_creator_scope(self._create))
+        # The branch of a `tf.cond` of control flow v2 is a graph of its own.
+        with tf.init_scope():
+          if tf1.get_default_graph() is not graph:
+            stack.enter_context(tf.variable_creator_scope(self._create))
         yield
     finally:
       self._devices = None
@@ -144,14 +151,7 @@ class ElasticScope:
   @contextlib.contextmanager
   def local_state(self) -> Iterator[None]:
     """Makes every variable inside it state of an optimizer, on the worker."""
-    graph = tf1.get_default_graph()
-    with contextlib.ExitStack() as stack:
-      stack.callback(_making_state.reset, _making_state.set(True))
-      stack.enter_context(tf.variable_creator_scope(self._create_state))
-      # The branch of a `tf.cond` of control flow v2 is a graph of its own.
-      with tf.init_scope():
-        if tf1.get_default_graph() is not graph:
-          stack.enter_context(tf.variable_creator_scope(self._create_state))
+    with self.scope(), _maker.being(self):
       yield
 
   def _create_state(self, next_creator: Callable, **kwargs):
@@ -167,7 +167,10 @@ class ElasticScope:
     return variable
 
   def _create(self, next_creator: Callable, **kwargs):
-    if _making_state.get() or _pairing.get():
+    maker = _maker.get()
+    if maker is self:
+      return self._create_state(next_creator, **kwargs)
+    if maker is not None:
       return next_creator(**kwargs)
     role = elastic_variables.role_of(kwargs, self._statistics)
     if role is elastic_variables.Role.LOCAL:
@@ -175,8 +178,7 @@ class ElasticScope:
         return next_creator(**kwargs)
     if role is elastic_variables.Role.ELASTIC and (
         variable_arguments.is_trainable(kwargs) or not self.has_statistics):
-      with contextlib.ExitStack() as stack:
-        stack.callback(_pairing.reset, _pairing.set(True))
+      with _maker.being(_PAIRING):
         return self._create_pair(next_creator, **kwargs)
     # Beside a local variable, as a moving average asks to be, it would be on
     # this worker, and the others would wait for theirs for ever.
@@ -195,18 +197,16 @@ class CopyScope(ElasticScope):
   _remedy = 'Make them there'
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
-               task: cluster_task.ClusterTask, use_locking: bool):
+               task: cluster_task.ClusterTask):
     """Prepares one graph.
 
     Args:
       settings: The rule's settings.
       task: This worker.
-      use_locking: Whether centres are updated under a lock.
     """
     super().__init__(task.device, settings.statistics, task.is_chief)
     self.settings = settings
     self.task = task
-    self._use_locking = use_locking
 
   @functools.cached_property
   def exchange(self) -> elastic_exchange.Exchange:
@@ -214,35 +214,20 @@ class CopyScope(ElasticScope):
     with tf.init_scope(), placement.only_on(self.worker_device):
       # The first centre of every worker's graph is on the same server.
       servers = [pair.center.device for pair in self.pairs] or ['']
-      barrier = elastic_start.barrier_of(
-          self.settings, self.task.num_workers, servers[0])
       return elastic_exchange.Exchange(
           self.settings, self.task.num_workers, elastic_start.create_local_step(
-              barrier, self.task.training_index), self._use_locking)
+              self.worker_device, self.settings, self.task, servers[0]))
 
   def _create_pair(self, next_creator: Callable, **kwargs) -> tf.Variable:
     kwargs['use_resource'] = True
-    # The body of a loop may make a variable; the copy starts from the centre.
-    with tf.init_scope():
-      with placement.as_within(self._devices):
-        center = elastic_variables.center_of(next_creator, kwargs)
-      if not center.dtype.is_floating:
-        return center
-      with placement.only_on(self.worker_device):
-        copy = elastic_variables.copy_of(
-            center, elastic_variables.copy_arguments(kwargs))
-    self._pairs[copy.ref()] = elastic_pairs.Pair(
-        (copy,), center, copy.trainable)
+    copy, center = elastic_variables.copies_of(
+        next_creator, kwargs, placement.as_within(self._devices),
+        self._create_copy)
+    if center is not None:
+      self._pairs[copy.ref()] = elastic_pairs.Pair(
+          (copy,), center, copy.trainable)
     return copy
 
-
-def parts_of(variable) -> list[tf.Variable]:
-  """Returns the variables that a whole or partitioned variable consists of.
-
-  Args:
-    variable: One of `get_variable`. The class of a partitioned variable has no
-      public name; it is iterable.
-  """
-  if isinstance(variable, tf.Variable):
-    return [_tf_internals.own_variable(variable)]
-  return list(variable)
+  def _create_copy(self, create: Callable, **kwargs):
+    with placement.only_on(self.worker_device):
+      return create(**kwargs)

@@ -29,6 +29,8 @@ _RULES = {
                     'a number in [0, 1]', 'None takes the default.'),
     'rho': (numbers.Real, lambda value: 0 <= value < math.inf,
             'a number of at least 0 and finite', 'Pass 0.0 for no penalty.'),
+    'task_index': (numbers.Integral, lambda value: True, 'an integer',
+                   'Pass 0 for the chief.'),
     'synchronous': _FLAG,
     'sparse_exchange': _FLAG,
     **{argument: (object, words.__contains__, f'one of {words}',
@@ -91,8 +93,8 @@ class ElasticSettings:
   sparse_exchange: bool = False
 
   def __post_init__(self):
-    for argument in _RULES:
-      value = getattr(self, argument)
+    for field in dataclasses.fields(self):
+      argument, value = field.name, getattr(self, field.name)
       is_tensor = (argument in ('moving_rate', 'rho') and tf.is_tensor(value))
       is_unset = (argument in ('num_worker', 'moving_rate', 'rho') and
                   value is None)
@@ -142,8 +144,16 @@ class ElasticSettings:
           "none, such as that of an optimizer whose own `apply_gradients` "
           'assigns to the variables. Leave them out, or use the base method.')
 
-  def check_of_strategy(self) -> None:
-    """Raises for what an optimizer takes and a strategy does not."""
+  def check_of_strategy(self, is_replicated: bool) -> None:
+    """Raises for what an optimizer takes and a strategy does not.
+
+    Args:
+      is_replicated: Whether it is for the devices of one process.
+    """
+    if self.sparse_exchange and is_replicated:
+      raise ValueError(
+          '`sparse_exchange` must be False between the devices of one process, '
+          'where no network is saved. Received: True.')
     for argument in ('moving_rate', 'rho'):
       value = getattr(self, argument)
       if tf.is_tensor(value) or (value is None and argument == 'rho'):

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -13,14 +12,17 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic import start_barrier
+from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
+# Old graphs hold this name.
+LOCAL_STEP = 'local_step'
 # Of the wait for the other workers; without a hook to set it, twice that.
 DEFAULT_TIME_LIMIT_SECS = 300.0
 
@@ -38,10 +40,7 @@ def check_start(task_index: int, num_worker: int,
     TypeError: An argument is of the wrong type.
     ValueError: An argument is out of range.
   """
-  if isinstance(task_index, bool) or not isinstance(
-      task_index, numbers.Integral):
-    raise TypeError('`task_index` must be an integer. '
-                    f'Received: {task_index!r}. Pass 0 for the chief.')
+  elastic_settings.check('task_index', task_index)
   if not 0 <= task_index < num_worker:
     raise ValueError(
         f'`task_index` must be in [0, `num_worker`), here [0, {num_worker}). '
@@ -63,19 +62,27 @@ def barrier_of(settings: elastic_settings.ElasticSettings, num_workers: int,
   return start_barrier.StartBarrier(settings.num_worker or num_workers, server)
 
 
-def create_local_step(barrier: Optional[start_barrier.StartBarrier] = None,
-                      task_index: int = 0) -> tf.Variable:
+def create_local_step(
+    device: str, settings: Optional[elastic_settings.ElasticSettings] = None,
+    task: Optional[cluster_task.ClusterTask] = None, server: str = '',
+) -> tf.Variable:
   """Makes a worker's step counter, which starts when the worker may start.
 
   Args:
-    barrier: Where it waits for the others, if at all.
-    task_index: This worker.
+    device: The worker's.
+    settings: Say whether it waits for the others; None: it does not.
+    task: The worker.
+    server: The device where all workers meet.
   """
-  ready = [barrier.wait(task_index, 2 * DEFAULT_TIME_LIMIT_SECS)
-           ] if barrier else []
-  with tf1.control_dependencies(ready):
-    return elastic_variables.local_variable(
-        tf.zeros([], tf.int64), elastic_variables.LOCAL_STEP)
+
+  def start():
+    barrier = settings and barrier_of(settings, task.num_workers, server)
+    with tf1.control_dependencies(
+        [barrier.wait(task.training_index, 2 * DEFAULT_TIME_LIMIT_SECS)]
+        if barrier else []):
+      return tf.zeros([], tf.int64)
+
+  return worker_variables.create(start, LOCAL_STEP, device)
 
 
 def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
@@ -18,7 +18,6 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.updates import met_updates
-from tfplugin.distribute.updates import update_audit
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
@@ -31,7 +30,7 @@ class ElasticSteps(met_updates.MetUpdates):
 
   The class says where a centre is (`_on_server`) and what a worker has once
   (`_on_worker`), makes copies of a centre (`_create_copies`) and the counter of
-  steps (`_create_local_step`), and counts the workers (`_num_copies`).
+  steps (`_create_local_step`), and counts the workers (`num_worker`).
 
   A step that applied gradients ends with the communication, if one is due:
   before the next line in eager mode and in a `tf.function`, and in a graph
@@ -51,12 +50,6 @@ class ElasticSteps(met_updates.MetUpdates):
     self._settings = settings
     # Those of graphs, and that of eager execution.
     self._exchanges = per_graph.PerGraph()
-    self._depth = 0
-
-  @property
-  def num_worker(self) -> int:
-    """The number of workers that the default moving rate divides by."""
-    return self._settings.num_worker or self._num_copies
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)
@@ -64,17 +57,12 @@ class ElasticSteps(met_updates.MetUpdates):
       return self._create_state(next_creator, **kwargs)
     if role is not Role.ELASTIC:
       return super()._create_variable(next_creator, **kwargs)
-    # The body of a loop may make a variable; the copy starts from the centre.
-    with tf.init_scope():
-      with self._on_server():
-        center = elastic_variables.center_of(next_creator, kwargs)
-      if not center.dtype.is_floating:
-        return self._without_average(center)
-      copies = self._create_copies(
-          lambda **kwargs: elastic_variables.copy_of(center, kwargs),
-          **elastic_variables.copy_arguments(kwargs))
+    copies, center = elastic_variables.copies_of(
+        next_creator, kwargs, self._on_server(), self._create_copies)
+    if center is None:
+      return self._without_average(copies)
     copies.pair = elastic_pairs.Pair(
-        self._values_of(parameter_server_base.unwrapped(copies)), center,
+        self._local_results(parameter_server_base.unwrapped(copies)), center,
         copies.trainable)
     self._exchange().add(copies.pair)
     return copies
@@ -86,32 +74,30 @@ class ElasticSteps(met_updates.MetUpdates):
     """The variable, of which it is known only now that it is no float."""
     return variable
 
-  def _key(self):
-    if tf1.executing_eagerly_outside_functions():
-      return self
-    with tf.init_scope():
-      return tf1.get_default_graph()
-
   def _exchange(self) -> elastic_exchange.Exchange:
     """The exchange of what is being built, made when first asked for."""
-    key = self._key()
-    if key not in self._exchanges:
-      with tf.init_scope(), self._on_worker():
-        self._exchanges[key] = elastic_exchange.Exchange(
-            self._settings, self.num_worker, self._create_local_step())
-      if key is self:  # Perhaps in a `tf.function`.
-        self._exchanges[key].begin()
-    return self._exchanges[key]
+    exchange = self._exchanges.here()
+    if exchange is None:
+      exchange = self._exchanges.here(self._create_exchange)
+      if tf1.executing_eagerly_outside_functions():
+        exchange.begin()  # Perhaps in a `tf.function`.
+    return exchange
+
+  def _create_exchange(self):
+    with self._on_worker():
+      return elastic_exchange.Exchange(
+          self._settings, self.num_worker, self._create_local_step())
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    if self._depth:  # As an optimizer with a loss scale does.
-      with self.stepping(self._depth + 1):
-        return super()._call_for_each_replica(fn, args, kwargs)
-    if self._key() in self._exchanges:
+    if self._is_in_step:  # As an optimizer with a loss scale does.
+      return super()._call_for_each_replica(fn, args, kwargs)
+    if self._exchanges.here() is not None:
       self._exchange().begin()
-    with self.stepping(1):
-      result = super()._call_for_each_replica(fn, args, kwargs)
-    exchange = self._exchanges.get(self._key())
+    fn = branching.with_merges_in_branches(
+        self._container_strategy(), _tf_internals.python_function_of(fn),
+        self._alone)
+    result = super()._call_for_each_replica(fn, args, kwargs)
+    exchange = self._exchanges.here()
     has_train_op = getattr(result, 'train_op', None) is not None
     if exchange is None or not (
         exchange.has_gradients or exchange.counters or has_train_op):
@@ -120,28 +106,33 @@ class ElasticSteps(met_updates.MetUpdates):
       self._settings.check_without_gradients()
     return self._end_step(exchange, result)
 
-  @contextlib.contextmanager
-  def stepping(self, depth: int):
-    """Says whether updates are those of a step, or of all that is averaged.
+  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
+    if not parameter_server_base.updates_variables(value_destination_pairs):
+      return super()._batch_reduce_to(
+          reduce_op, value_destination_pairs, options)
+    # A copy of a device has gradients of its own.
+    gradients = ([value for value, _ in value_destination_pairs]
+                 if self.is_replicated else super()._batch_reduce_to(
+                     reduce_op, value_destination_pairs, options))
+    copies = [self._copies_here(variable)
+              for _, variable in value_destination_pairs]
+    values = [self._local_results(gradient) for gradient in gradients]
+    # A gradient may be one and the same for all devices.
+    flat = [pair for each, own in zip(values, copies)
+            for pair in zip(each * (len(own) // len(each)), own)]
+    adjusted = iter(self._exchange().adjusted(flat, self._settings.rho))
+    return [_tf_internals.regroup([next(adjusted)[0] for _ in own])
+            for own in copies]
 
-    Args:
-      depth: How many calls for each replica are around them.
-    """
-    outer, self._depth = self._depth, depth
-    try:
-      yield
-    finally:
-      self._depth = outer
+  def _copies_here(self, variable):
+    copies = self._local_results(parameter_server_base.unwrapped(variable))
+    return copies if self.only is None else [copies[self.only]]
 
   def _audit_step(self, result):
     super()._audit_step(result)
-    exchange = self._exchanges.get(self._key())
-    if exchange is None or not elastic.is_penalty(self._settings.rho):
-      return
-    for variable, operation in self.unseen_updates(result, exchange.trained):
-      raise update_audit.refusal(
-          'ElasticAverageStrategy', variable, operation,
-          elastic_exchange.AUDITED)
+    exchange = self._exchanges.here()
+    if exchange is not None and elastic.is_penalty(self._settings.rho):
+      self.refuse_unseen(result, exchange.trained, elastic_exchange.AUDITED)
 
   def _end_step(self, exchange, result):
     if tf.executing_eagerly() or tf.inside_function():
@@ -149,15 +140,16 @@ class ElasticSteps(met_updates.MetUpdates):
       return result
     if hasattr(result, 'train_op'):
       return parameter_server_base.with_fields(
-          result, train_op=exchange.finish(self._values_of(result.train_op)))
+          result,
+          train_op=exchange.finish(self._local_results(result.train_op)))
     return self._end_results(exchange, result)
 
   def _end_results(self, exchange, result):
     """Returns `result`, of which all that was trained for waits for the end."""
     trained = [value for leaf in tf.nest.flatten(result)
-               for value in self._values_of(leaf)
-               if not exchange.updates.isdisjoint(
-                   graph_order.upstream(graph_order.operations_of([value])))]
+               for value in self._local_results(leaf)
+               if graph_order.updates(
+                   graph_order.operations_of([value]), *exchange.trained)]
     if not trained:
       raise RuntimeError(
           'The function that ElasticAverageStrategy runs must return an '
@@ -165,42 +157,26 @@ class ElasticSteps(met_updates.MetUpdates):
           f'communication. Received: {result!r}, of which no part depends on '
           'an update of a variable. Return the result of `minimize` or '
           '`apply_gradients`, too.')
-    done = exchange.finish(trained)
-
-    def ended(value):
-      is_trained = any(value is each for each in trained)
-      return elastic_exchange.after(value, [done]) if is_trained else value
-
-    result = tf.nest.map_structure(
-        lambda leaf: _tf_internals.regroup(
-            tuple(map(ended, self._values_of(leaf)))), result)
+    done, waiting = exchange.finish(trained), set(map(id, trained))
+    result = tf.nest.map_structure(lambda leaf: _tf_internals.regroup(tuple(
+        elastic_exchange.after(value, [done]) if id(value) in waiting else value
+        for value in self._local_results(leaf))), result)
     tf.nest.map_structure(_tf_internals.make_fetchable, result)
     return result
 
-  def _values_of(self, leaf) -> list:
-    strategy = self._container_strategy()
-    return list(strategy.experimental_local_results(leaf))
-
   def _update(self, var, fn, args, kwargs, group):
     var = _tf_internals.own_variable(var)
-    update = functools.partial(super()._update, var, fn, args, kwargs)
-    steps = [parameter_server_base.unwrapped(step) for step in
-             tf1.get_collection(tf1.GraphKeys.GLOBAL_STEP)]
-    if steps and self._settings.count_steps == 'communications':
-      parameter_server_base.refuse_keras_update(
-          fn,
-          parameter_server_base.COUNTS_STEPS.format('ElasticAverageStrategy'),
-          ", or pass count_steps='local'")
-      step = parameter_server_base.unwrapped(var)
-      if any(step is each for each in steps) and self._depth:
-        self._exchange().counters.append(
-            (step, functools.partial(update, group=False)))
+    update = super()._update
+    step = parameter_server_base.global_step()
+    if step is not None and self._settings.count_steps == 'communications':
+      parameter_server_base.refuse_keras_step(
+          fn, self._container_strategy(), ", or pass count_steps='local'")
+      if self._is_in_step and parameter_server_base.unwrapped(var) is step:
+        if not self.only:  # Once for all replicas.
+          self._exchange().counters.append((step, functools.partial(
+              update, var, fn, args, kwargs, group=False)))
         # For whoever asked to advance it; nothing is read unless it is used.
-        result = _tf_internals.read_after(self._values_of(step)[0], tf.no_op())
+        result = _tf_internals.read_after(
+            self._local_results(step)[0], tf.no_op())
         return result if group else (result,)
-    result = update(group)
-    if self._key() in self._exchanges and not tf.executing_eagerly():
-      self._exchange().updates.update(graph_order.operations_of(
-          value for leaf in tf.nest.flatten(result)
-          for value in self._values_of(leaf)))
-    return result
+    return update(var, fn, args, kwargs, group)

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import enum
-import functools
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 from typing import Callable
 from typing import Optional
@@ -21,9 +21,10 @@ from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
-# Old graphs hold these names.
-LOCAL_CENTER = 'local_center_variable'
-LOCAL_STEP = 'local_step'
+
+# What a copy takes from the arguments of its variable.
+_TAKEN = ('trainable', 'collections', 'constraint', 'synchronization',
+          'aggregation', 'distribute_strategy')
 
 
 class Role(enum.Enum):
@@ -83,26 +84,6 @@ def localized(collections: Optional[Sequence[str]]) -> list[str]:
           for key in collections or [tf1.GraphKeys.GLOBAL_VARIABLES]]
 
 
-def local_variable(initial_value: tf.Tensor, name: str,
-                   is_reference: bool = False) -> tf.Variable:
-  """A variable of one worker, neither saved nor shared nor averaged.
-
-  Args:
-    initial_value: Its value at each start of a session.
-    name: Its full name; no scope is put before it.
-    is_reference: Whether it is assigned the value of a reference variable,
-      with which a resource variable would share its buffer.
-  """
-  create = (functools.partial(tf1.Variable, use_resource=False) if is_reference
-            else _tf_internals.ResourceVariable)
-  with tf1.name_scope(None):
-    return create(
-        initial_value=initial_value,
-        trainable=False,
-        collections=[tf1.GraphKeys.LOCAL_VARIABLES],
-        name=name)
-
-
 def center_of(next_creator: Callable, kwargs: dict[str, Any]) -> tf.Variable:
   """Makes the centre of a variable, under the variable's own name.
 
@@ -124,15 +105,29 @@ def copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
               collections=localized(kwargs.get('collections')))
 
 
-def copy_of(center: tf.Variable, kwargs: dict[str, Any],
-            ) -> local_copy.LocalCopy:
-  """Makes the copy of a centre, here.
+def copies_of(next_creator: Callable, kwargs: dict[str, Any],
+              server: AbstractContextManager,
+              create_copies: Callable[..., tf.Variable],
+              ) -> tuple[tf.Variable, Optional[tf.Variable]]:
+  """Makes a centre under the variable's name, and what models compute with.
 
   Args:
-    center: The variable on the parameter server.
-    kwargs: What `copy_arguments` returned.
+    next_creator: The next variable creator.
+    kwargs: The arguments of this one.
+    server: Where the centre is to be.
+    create_copies: Gets the creator of one copy, and its arguments; makes one or
+      several.
+
+  Returns:
+    The copies and the centre; a variable that turns out to be of a type without
+    an average, and None.
   """
-  taken = ('trainable', 'collections', 'constraint', 'synchronization',
-           'aggregation', 'distribute_strategy')
-  return local_copy.LocalCopy(
-      center, **{name: kwargs[name] for name in taken if name in kwargs})
+  # The body of a loop may make a variable; the copy starts from the centre.
+  with tf.init_scope():
+    with server:
+      center = center_of(next_creator, kwargs)
+    if not center.dtype.is_floating:
+      return center, None
+    return create_copies(lambda **kwargs: local_copy.LocalCopy(center, **{
+        name: kwargs[name] for name in _TAKEN if name in kwargs}),
+                         **copy_arguments(kwargs)), center

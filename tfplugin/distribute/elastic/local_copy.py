@@ -80,12 +80,8 @@ class LocalCopy(_tf_internals.ResourceVariable):
 
   def _gather_saveables_for_checkpoint(self):
     # What checkpoints of objects store, such as those of Keras models.
-
-    def saveable(name=''):
-      return _tf_internals.CopiesSaveable(
-          (self._center,), self._center, name or self._center.op.name)
-
-    return {_tf_internals.VARIABLE_VALUE_KEY: saveable}
+    return _tf_internals.saveables_of_copies(
+        (self._center,), self._center, self._center.op.name)
 
   def read_value_no_copy(self):
     """Raises: only a Saver calls it, which would store this very copy.

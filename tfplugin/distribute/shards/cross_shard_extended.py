@@ -33,6 +33,8 @@ class GroupReduction(met_updates.MetUpdates):
   optimizer go to variables, the values of `all_reduce` go to devices.
   """
 
+  _alone = None  # In branches shards meet if they do the same.
+
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
     groups = self._container_strategy().group_assignment
     if groups is None or len(groups) == 1 or reduce_op != _SUM or not all(

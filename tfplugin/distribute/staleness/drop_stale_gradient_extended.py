@@ -20,7 +20,6 @@ from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.distribute.staleness import worker_counter
-from tfplugin.distribute.updates import update_audit
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
@@ -93,9 +92,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     self._gates_of_graph = per_graph.PerGraph()
 
   def _gates(self) -> _Gates:
-    with tf.init_scope():
-      return self._gates_of_graph.setdefault(
-          tf1.get_default_graph(), _Gates())
+    return self._gates_of_graph.here(_Gates)
 
   def _call_for_each_replica(self, fn, args, kwargs):
     gates = self._gates()
@@ -117,14 +114,11 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
         args, kwargs)
 
   def _update(self, var, fn, args, kwargs, group):
-    parameter_server_base.refuse_keras_update(
-        fn,
-        parameter_server_base.COUNTS_STEPS.format('DropStaleGradientStrategy'),
-        '')
+    parameter_server_base.refuse_keras_step(fn, self._container_strategy())
     update = super()._update
     gates = self._gates()
     variable = parameter_server_base.unwrapped(var)
-    if gates.is_passing or variable is not _global_step():
+    if gates.is_passing or variable is not parameter_server_base.global_step():
       return update(var, fn, args, kwargs, group)
     # The model advances the step by itself.
     with self._on_worker():
@@ -140,11 +134,8 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
 
   def _audit_step(self, result):
     super()._audit_step(result)
-    for variable, operation in self.unseen_updates(
-        result, tf1.trainable_variables()):
-      raise update_audit.refusal(
-          self._container_strategy().described_as, variable, operation,
-          staleness_gate.AUDITED)
+    self.refuse_unseen(
+        result, tf1.trainable_variables(), staleness_gate.AUDITED)
 
   def _finish_step(self, spec):
     counters = self._gates().counters
@@ -171,7 +162,7 @@ class _Gated:
                       name: Optional[str] = None, **kwargs):
     """Applies the gradients unless they are stale."""
     grads_and_vars = list(grads_and_vars)
-    step = _global_step()
+    step = parameter_server_base.global_step()
     if step is None:
       raise RuntimeError(
           'DropStaleGradientStrategy measures staleness in global steps, and '
@@ -197,7 +188,3 @@ def _update_if(accepted: tf.Tensor, make_update) -> tf.Operation:
       return tf.constant(True)
 
   return tf.group(tf1.cond(accepted, apply, lambda: tf.constant(False)))
-
-
-def _global_step() -> Optional[tf.Variable]:
-  return parameter_server_base.unwrapped(tf1.train.get_global_step())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-tf1 = tf.compat.v1
+from tfplugin.distribute.variables import worker_variables
 
 
 class WorkerCounter:
@@ -33,12 +33,8 @@ class WorkerCounter:
       name: Its full name; no scope is put before it.
       device: The worker's device; empty for the session's own.
     """
-    # `None` leaves every outer device scope: a setter would choose a ps.
-    with tf.init_scope(), tf1.name_scope(None), \
-        tf1.device(None), tf1.device(device):
-      self.variable = tf1.Variable(
-          tf.zeros([], tf.int64), trainable=False, use_resource=True,
-          collections=[tf1.GraphKeys.LOCAL_VARIABLES], name=name)
+    self.variable = worker_variables.create(
+        lambda: tf.zeros([], tf.int64), name, device)
 
   def increment(self) -> tf.Operation:
     """Returns an op that adds 1."""

@@ -59,6 +59,12 @@ class OnEachCopy:
               variables: list[tf.Variable], global_step, name, apply_kwargs):
     """Reduces, applies and tells the strategy; in cross-replica context."""
     extended = strategy.extended
+    if extended.only is not None:
+      raise RuntimeError(
+          'An optimizer that assigns to the variables by itself must not be '
+          'applied inside a `tf.cond` of one device of several. Received: '
+          f'{self._optimizer!r}. Train on one device, or use an optimizer that '
+          'implements `_apply_dense`, as those of TensorFlow do.')
     pairs = [(g, v) for g, v in zip(gradients, variables) if g is not None]
     reduced = extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
     updates = []

@@ -25,7 +25,15 @@ class MetUpdates:
   An optimizer that assigns by itself is met, so that its updates come by as
   those of all others. At the end of a train step in a graph or a function,
   `_audit_step` may look for updates that have not passed the rule.
+
+  Attributes:
+    only: In a branch where replicas do not meet: the one that updates.
   """
+
+  only = None
+  # Enters a merge call of one replica of several there; None where one replica
+  # needs nobody, or replicas meet by other means.
+  _alone = None
 
   _audits = None
   _is_in_step = False
@@ -62,6 +70,21 @@ class MetUpdates:
         for op in self.audit_here().unseen(train_op, copy):
           yield variable, op
 
+  def refuse_unseen(self, result: Any, variables, rule: str) -> None:
+    """Raises if a step writes one of `variables` past the rule.
+
+    Args:
+      result: What the function of the step returned, for each replica.
+      variables: The variables that the rule is for.
+      rule: What is done to an update, for the message.
+
+    Raises:
+      ValueError: It does.
+    """
+    for variable, operation in self.unseen_updates(result, variables):
+      raise update_audit.refusal(
+          self._container_strategy().described_as, variable, operation, rule)
+
   def _audit_step(self, result: Any) -> None:
     """Raises if a step has an update that has not passed the rule.
 
@@ -81,16 +104,20 @@ class MetUpdates:
       return super()._update(var, fn, args, kwargs, group)
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    with self._in_step() as is_whole:
+    with self.in_step() as is_whole:
       result = super()._call_for_each_replica(_meeting(fn), args, kwargs)
     if is_whole and not tf.executing_eagerly():
       self._audit_step(result)
     return result
 
   @contextlib.contextmanager
-  def _in_step(self) -> Iterator[bool]:
-    """Whether a call is a whole step, and not a part of one."""
-    is_part, self._is_in_step = self._is_in_step, True
+  def in_step(self, is_step: bool = True) -> Iterator[bool]:
+    """Whether a call is a whole step, and not a part of one.
+
+    Args:
+      is_step: Whether what is inside belongs to a step at all.
+    """
+    is_part, self._is_in_step = self._is_in_step, is_step
     try:
       yield not is_part
     finally:

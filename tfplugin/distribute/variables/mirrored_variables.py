@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from typing import Any
 
 import tensorflow as tf
@@ -27,6 +29,8 @@ class MirroredInGraph(met_updates.MetUpdates):
     variable, and then be other ones than on one device. Here it is partitioned.
   * A session can fetch the results of `strategy.run`, as the hooks of
     `tf.estimator.experimental` do that stop a training.
+
+  In a branch, where devices do not meet, each updates its own copies.
   """
 
   def _allow_variable_partition(self):
@@ -42,7 +46,53 @@ class MirroredInGraph(met_updates.MetUpdates):
     _tf_internals.make_sliceable(variable)
     return variable
 
+  @contextlib.contextmanager
+  def _alone(self, replica: int):
+    self.only = replica
+    try:
+      yield
+    finally:
+      self.only = None
+
+  def _update(self, var, fn, args, kwargs, group):
+    return super()._update(var, self._here(fn), args, kwargs, group)
+
+  def _update_non_slot(self, colocate_with, fn, args, kwargs, group):
+    return super()._update_non_slot(
+        colocate_with, self._here(fn), args, kwargs, group)
+
+  def _here(self, fn):
+    """`fn`, called for each replica in turn, with effect for those here."""
+    if self.only is None:
+      return fn
+    replicas = itertools.count()
+
+    def run(*args, **kwargs):
+      is_here = next(replicas) == self.only
+      return fn(*args, **kwargs) if is_here else tf.no_op()
+
+    return run
+
+  def _reduce_to(self, reduce_op, value, destinations, options):
+    self._check_is_together()
+    return super()._reduce_to(reduce_op, value, destinations, options)
+
+  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
+    self._check_is_together()
+    return super()._batch_reduce_to(
+        reduce_op, value_destination_pairs, options)
+
+  def _check_is_together(self):
+    if self.only is not None:
+      raise RuntimeError(
+          'Devices cannot wait for each other inside a `tf.cond` or a loop of '
+          'one of them. Received: a reduction, as of gradients, or a call for '
+          'each replica, there. Make it outside, or put the condition around '
+          'all devices, by `merge_call` of the replica context, as '
+          'MixedPrecisionLossScaleOptimizer does.')
+
   def _call_for_each_replica(self, fn, args, kwargs):
+    self._check_is_together()
     result = super()._call_for_each_replica(fn, args, kwargs)
     # Estimator takes an EstimatorSpec apart by itself.
     if _is_graph() and not hasattr(result, 'train_op'):

@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
-_sharing = contextvars.ContextVar('_sharing', default=False)
+from tfplugin.distribute.variables import context_value
+
+_sharing = context_value.ContextValue(False)
 
 
-@contextlib.contextmanager
-def shared() -> Iterator[None]:
+def shared() -> AbstractContextManager:
   """Marks the variables made inside it as shared by all workers.
 
   A wrapper that keeps the inner optimizer's state on the worker asks
@@ -25,11 +24,7 @@ def shared() -> Iterator[None]:
     >>> is_shared()
     False
   """
-  token = _sharing.set(True)
-  try:
-    yield
-  finally:
-    _sharing.reset(token)
+  return _sharing.being(True)
 
 
 def is_shared() -> bool:

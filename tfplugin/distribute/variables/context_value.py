@@ -1,0 +1,44 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What is true within a `with`, in one thread, for whoever asks."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Iterator
+from typing import Any
+
+
+class ContextValue:
+  """A value that a `with` changes, such as who makes variables now.
+
+  Example:
+    >>> is_shared = ContextValue(False)
+    >>> with is_shared.being(True):
+    ...   is_shared.get()
+    True
+    >>> is_shared.get()
+    False
+  """
+
+  def __init__(self, default: Any):
+    """Takes the value outside of all `with`."""
+    self._value = contextvars.ContextVar('ContextValue', default=default)
+
+  def get(self) -> Any:
+    """Returns the value here."""
+    return self._value.get()
+
+  @contextlib.contextmanager
+  def being(self, value: Any) -> Iterator[None]:
+    """Sets the value inside it.
+
+    Args:
+      value: The value.
+    """
+    token = self._value.set(value)
+    try:
+      yield
+    finally:
+      self._value.reset(token)
