@@ -44,6 +44,11 @@ from tfplugin._tf_internals.keras import batch_norm_moments
 from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
+from tfplugin._tf_internals.losses import last_reduction
+from tfplugin._tf_internals.losses import losses_as_they_are
+from tfplugin._tf_internals.losses import losses_scaled
+from tfplugin._tf_internals.losses import reduction_of
+from tfplugin._tf_internals.losses import strategy_divides_loss
 from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
@@ -64,12 +69,10 @@ from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import implements_updates
-from tfplugin._tf_internals.optimizers import is_loss_scaled
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
-from tfplugin._tf_internals.optimizers import strategy_divides_loss
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.saving import arguments_of_saver
 from tfplugin._tf_internals.saving import CopiesSaveable
@@ -163,7 +166,6 @@ __all__ = (
     'is_distributed_variable',
     'is_in_branch_or_loop',
     'is_keras_inference',
-    'is_loss_scaled',
     'is_made_by_optimizer',
     'is_mean_tensor',
     'is_same_computation',
@@ -173,6 +175,9 @@ __all__ = (
     'is_variable',
     'is_variable_assignment',
     'keras_means_of_losses',
+    'last_reduction',
+    'losses_as_they_are',
+    'losses_scaled',
     'keras_module_of',
     'learning_rate_of',
     'make_fetchable',
@@ -197,6 +202,7 @@ __all__ = (
     'record_view',
     'redirect_input',
     'reduced_axes',
+    'reduction_of',
     'refuses_nothing',
     'regroup',
     'repeats_loop_of',

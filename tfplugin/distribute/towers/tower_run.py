@@ -86,7 +86,7 @@ class TowerRun:
     self._ops = op_record.OpRecord(self._graph, self.num_towers)
     self._parts = [
         part_kinds.PartKinds(
-            self._graph, batch, tower,
+            self._graph, *part_kinds.of_batch(batch, tower),
             functools.partial(self._ops.is_own, tower))
         for tower in range(self.num_towers)] if batch else []
     self._losses = [
