@@ -14,7 +14,6 @@ from tfplugin._tf_internals.arithmetic import index_of_slice
 from tfplugin._tf_internals.arithmetic import is_constant
 from tfplugin._tf_internals.arithmetic import multiplies_rows
 from tfplugin._tf_internals.arithmetic import operands
-from tfplugin._tf_internals.arithmetic import ops_of_bodies
 from tfplugin._tf_internals.arithmetic import reduced_axes
 from tfplugin._tf_internals.arithmetic import role
 from tfplugin._tf_internals.arithmetic import signs
@@ -59,6 +58,7 @@ from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import mean_loss_denominator
+from tfplugin._tf_internals.op_types import ops_of_bodies
 from tfplugin._tf_internals.op_types import origin_of
 from tfplugin._tf_internals.op_types import reads_variable
 from tfplugin._tf_internals.op_types import scatters

@@ -9,6 +9,7 @@ private. A graph that is built can be read by their types only.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Optional
 
 import tensorflow as tf
@@ -92,6 +93,35 @@ def calls_functions(op: tf.Operation) -> bool:
     op: An operation of a graph.
   """
   return op.type in _CALLS
+
+
+def functions_of(op: tf.Operation) -> list[tf.Graph]:
+  """Returns the graphs of the functions that `op` may run.
+
+  Those of a loop are its condition and its body. No public API gives them.
+
+  Args:
+    op: An operation of a graph.
+  """
+  if not calls_functions(op):
+    return []
+  names = [function.name for value in op.node_def.attr.values()
+           for function in (value.func, *value.list.func) if function.name]
+  return [op.graph._get_function(name).graph for name in names]
+
+
+def ops_of_bodies(op: tf.Operation) -> Iterator[tf.Operation]:
+  """Yields the ops of all functions that `op` may run, deeply.
+
+  No public API gives the graph of a function that an op calls.
+
+  Args:
+    op: An operation of a graph.
+  """
+  for graph in functions_of(op):
+    for inner in graph.get_operations():
+      yield inner
+      yield from ops_of_bodies(inner)
 
 
 def begins_work(op: tf.Operation) -> bool:
@@ -206,19 +236,6 @@ def _attributes(op: tf.Operation) -> dict[str, bytes]:
   return {key: value.SerializeToString(deterministic=True)
           for key, value in op.node_def.attr.items()
           if not key.startswith('_')}
-
-
-def branches_of(op: tf.Operation) -> list[str]:
-  """Returns the names of the graphs of an op's branches, of control flow v2.
-
-  Args:
-    op: An operation of a graph; input 0 of one with branches chooses.
-  """
-  if op.type in ('If', 'StatelessIf'):
-    return [op.get_attr(key).name for key in ('then_branch', 'else_branch')]
-  if op.type in ('Case', 'StatelessCase'):
-    return [branch.name for branch in op.get_attr('branches')]
-  return []
 
 
 def is_mean_tensor(variable: tf.Variable) -> bool:
