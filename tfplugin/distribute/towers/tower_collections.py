@@ -47,7 +47,13 @@ class TowerCollections:
       self._towers.append(lists)
 
   def show(self, tower: int) -> None:
-    """Lets the graph show the lists of `tower`."""
+    """Lets the graph show the lists of `tower`, and the step of the first.
+
+    TensorFlow looks for a step by name, too, and would find the first tower's.
+    """
+    step = tf1.GraphKeys.GLOBAL_STEP
+    if step in self._towers[0]:
+      self._towers[tower][step] = self._towers[0][step]
     self._set(self._towers[tower])
 
   def keep(self, tower: int) -> None:
