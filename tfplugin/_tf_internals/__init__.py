@@ -58,6 +58,7 @@ from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import mean_loss_denominator
+from tfplugin._tf_internals.op_types import names_tensor
 from tfplugin._tf_internals.op_types import ops_of_bodies
 from tfplugin._tf_internals.op_types import origin_of
 from tfplugin._tf_internals.op_types import reads_variable
@@ -102,6 +103,8 @@ from tfplugin._tf_internals.strategies import select_replica
 from tfplugin._tf_internals.strategies import strategy_with_mixins
 from tfplugin._tf_internals.strategies import SyncOnReadVariable
 from tfplugin._tf_internals.strategies import with_empty_batches
+from tfplugin._tf_internals.summaries import summaries_of_all
+from tfplugin._tf_internals.summaries import summarized_value
 from tfplugin._tf_internals.tpu import number_of_tpu_shards
 from tfplugin._tf_internals.tpu import tpu_function
 from tfplugin._tf_internals.variables import copy_of_variable_store
@@ -184,6 +187,7 @@ __all__ = (
     'make_sliceable',
     'mean_loss_denominator',
     'met_already',
+    'names_tensor',
     'number_of_tpu_shards',
     'origin_of',
     'outside_branches',
@@ -216,6 +220,8 @@ __all__ = (
     'static_ones',
     'static_size',
     'strategy_divides_loss',
+    'summaries_of_all',
+    'summarized_value',
     'strategy_with_mixins',
     'takes_lock',
     'tpu_function',

@@ -266,6 +266,19 @@ def mean_loss_denominator(op: tf.Operation) -> Optional[tf.Tensor]:
   return None
 
 
+def names_tensor(op: tf.Operation) -> bool:
+  """Whether `op` hands one tensor on under another name, and does no more.
+
+  That of a branch or a loop hands on what others wait for.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type == 'Identity' and not op.control_inputs and not (
+      calls_functions(op.inputs[0].op) or
+      op.inputs[0].op.type in ('Merge', 'Exit'))
+
+
 def accumulates_gradients(op: tf.Operation) -> bool:
   """Whether `op` makes the queue of a `tf.compat.v1.ConditionalAccumulator`.
 

@@ -53,6 +53,7 @@ NAMES = {
     f'{_DISTRIBUTE}.sharded_variable': 'ShardedVariableMixin',
     f'{_DISTRIBUTE}.sharded_variable.ShardedVariableMixin':
         '_sharded_container',
+    f'{_DISTRIBUTE}.summary_op_util': 'skip_summary',
     f'{_DISTRIBUTE}.values':
         'DistributedVarOp MirroredVariable PerReplica SyncOnReadVariable',
     f'{_DISTRIBUTE}.values.DistributedVariable':

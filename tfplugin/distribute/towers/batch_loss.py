@@ -14,11 +14,13 @@ graph, such as those of a metric, change nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
 import tensorflow as tf
+from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import loss_kinds
@@ -110,6 +112,19 @@ def with_sums_times(factor: weighted_sum.Weight, loss: tf.Tensor,
     return tf.reduce_sum(loss) + (factor - 1) * total
 
 
+def unnamed(loss: tf.Tensor) -> tf.Tensor:
+  """Returns what `loss` is another name of.
+
+  An identity with a name can be made one of something else; a name cannot.
+
+  Args:
+    loss: A loss of a tower.
+  """
+  while _tf_internals.names_tensor(loss.op):
+    loss = loss.op.inputs[0]
+  return loss
+
+
 def show(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
   """Lets the ops that read a tower's loss read the loss of the batch.
 
@@ -126,13 +141,51 @@ def show(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
     if op not in behind:
       behind.add(op)
       pending += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-  for loss in losses:
+  if unnamed(losses[0]).op.name == 'loss':
+    logging.warning(
+        'The tensor `loss` of the model_fn is that of the first of %s towers; '
+        'the loss of the batch is `%s`. Name it by `tf.identity(loss, '
+        "name='loss')`, which is that of the batch.", len(losses), total.name)
+  for loss in map(unnamed, losses):
     shown = None
     for op in set(loss.consumers()) - behind:
       shown = tf.cast(total, loss.dtype) if shown is None else shown
       for index, tensor in enumerate(op.inputs):
         if tensor is loss:
           _tf_internals.redirect_input(op, index, shown)
+
+
+def show_in_summaries(ops_by_tower: Sequence[Sequence[tf.Operation]],
+                      reduce: Callable[[Sequence[tf.Tensor]], Any]) -> None:
+  """Lets scalar summaries of the first tower show the number of the batch.
+
+  One that is neither a sum nor a mean over the rows is left as it is, with a
+  warning.
+
+  Args:
+    ops_by_tower: For each tower the ops that were built in it.
+    reduce: Returns the number of the batch for those of the towers; it raises a
+      ValueError, or returns None, if it cannot be known.
+  """
+  summaries = [[op for op in ops
+                if _tf_internals.summarized_value(op) is not None and
+                not _tf_internals.is_in_branch_or_loop(op)]
+               for ops in ops_by_tower]
+  left = []
+  for group in zip(*summaries):
+    values = [_tf_internals.summarized_value(op) for op in group]
+    try:
+      reduced = reduce(values)
+    except ValueError:
+      left.append(group[0].name)
+    else:
+      if reduced is not None:
+        _tf_internals.redirect_input(group[0], 1, reduced)
+  if left:
+    logging.warning(
+        'Summaries that are neither a sum nor a mean over the rows of a batch '
+        'show the number of the first of %s towers: %s.', len(summaries),
+        ', '.join(left))
 
 
 def _inverse(weight: weighted_sum.Weight) -> weighted_sum.Weight:

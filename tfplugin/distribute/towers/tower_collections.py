@@ -64,9 +64,11 @@ class TowerCollections:
     """Lets the graph show its entries from before, and those of all towers.
 
     The store of `get_variable` is the first tower's: names lead to the
-    variables that all towers share.
+    variables that all towers share. So are the summaries.
     """
     joined = {key: list(values) for key, values in self._before.items()}
+    for lists in self._towers[1:]:
+      lists.pop(tf1.GraphKeys.SUMMARIES, None)
     for lists in self._towers:
       for key, values in lists.items():
         known = joined.setdefault(key, [])
