@@ -48,6 +48,8 @@ from tfplugin._tf_internals.losses import losses_as_they_are
 from tfplugin._tf_internals.losses import losses_scaled
 from tfplugin._tf_internals.losses import reduction_of
 from tfplugin._tf_internals.losses import strategy_divides_loss
+from tfplugin._tf_internals.losses import summaries_of_all
+from tfplugin._tf_internals.losses import summarized_value
 from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
@@ -103,8 +105,6 @@ from tfplugin._tf_internals.strategies import select_replica
 from tfplugin._tf_internals.strategies import strategy_with_mixins
 from tfplugin._tf_internals.strategies import SyncOnReadVariable
 from tfplugin._tf_internals.strategies import with_empty_batches
-from tfplugin._tf_internals.summaries import summaries_of_all
-from tfplugin._tf_internals.summaries import summarized_value
 from tfplugin._tf_internals.tpu import number_of_tpu_shards
 from tfplugin._tf_internals.tpu import tpu_function
 from tfplugin._tf_internals.variables import copy_of_variable_store

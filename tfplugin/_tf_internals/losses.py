@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How losses were reduced, and what v1 optimizers make of them."""
+"""What replicas minimise, and what they report: losses and summaries."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ import tensorflow as tf
 
 # How TensorFlow scales the loss of a replica.
 from tensorflow.python.distribute import distribute_utils
+
+# Whether a replica makes summaries; see `summaries_of_all`.
+from tensorflow.python.distribute import summary_op_util
 
 # Where every reduced loss of `tf.compat.v1.losses` comes by.
 from tensorflow.python.ops.losses import util as losses_util
@@ -98,6 +101,37 @@ def strategy_divides_loss() -> bool:
   """
   return (distribute_utils.get_loss_reduction() ==
           tf.distribute.ReduceOp.MEAN)
+
+
+@contextlib.contextmanager
+def summaries_of_all(applies: Callable[[], bool]) -> Iterator[None]:
+  """Lets `tf.compat.v1.summary` make summaries in all replicas.
+
+  It makes those of the first alone, and what the others would show is lost. A
+  private function tells it; it is replaced for a while, for all threads; hence
+  the lock, and `applies`.
+
+  Args:
+    applies: Whether the current thread is to use it.
+  """
+  skip = summary_op_util.skip_summary
+  with _LOCK:
+    summary_op_util.skip_summary = lambda: not applies() and skip()
+    try:
+      yield
+    finally:
+      summary_op_util.skip_summary = skip
+
+
+def summarized_value(op: tf.Operation) -> Optional[tf.Tensor]:
+  """Returns the number that `op` is the summary of, input 1 of it, or None.
+
+  No public API tells what an op makes.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.inputs[1] if op.type == 'ScalarSummary' else None
 
 
 def _noted(loss: tf.Tensor, *args, **kwargs) -> None:
