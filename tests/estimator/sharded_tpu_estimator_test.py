@@ -9,6 +9,7 @@ over the batch, and at 6 for the sum of the halves' gradients.
 """
 
 import functools
+import inspect
 
 import numpy as np
 import pytest
@@ -80,6 +81,16 @@ def _make(tmp_path, num_shards=2, deployment=_PIPELINE.PER_HOST_V1,
       _model_fn, config=config, use_tpu=False, train_batch_size=batch_size,
       eval_batch_size=4, predict_batch_size=4,
       params={'optimizer': optimizer, 'train': train, **params})
+
+
+def test_arguments_and_their_defaults_are_those_of_the_base_class():
+  own, base = (inspect.signature(cls.__init__).parameters for cls in (
+      tfplugin_estimator.ShardedTPUEstimator,
+      tf1.estimator.tpu.TPUEstimator))
+  shared = [name for name in own if name not in ('devices', 'kwargs')]
+  assert shared == list(base)[:len(shared)]
+  assert [own[name].default for name in shared] == [
+      base[name].default for name in shared]
 
 
 class _Shared(list):

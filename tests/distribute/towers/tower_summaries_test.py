@@ -72,7 +72,7 @@ def test_numbers_are_those_of_the_batch(behavior, caplog):
       'largest': 3.0}  # The first tower's, as the warning says.
   assert loss == pytest.approx(9.2)
   assert [record.getMessage() for record in caplog.records
-          if 'tower' in record.getMessage()] == [
+          if record.name == 'absl'] == [
       'Summaries that are neither a sum nor a mean over the rows of a batch '
       'show the number of the first of 2 towers: largest.']
 
