@@ -51,6 +51,9 @@ _LOSSES = {
     'keras': (lambda w, x: tf.keras.losses.MeanAbsoluteError('sum')(
         tf.zeros_like(x)[:, tf.newaxis], (w * x)[:, tf.newaxis]), 10),
     'in a branch': (_in_branch, 10),
+    # All shards have it: their mean is it.
+    'of all shards': (
+        lambda w, x: tfplugin.cross_replica_sum(_loss(w, x)), 10),
     'a function': (lambda w, x: tf.function(_loss)(w, x), 10),
     'of each row': (lambda w, x: tf.reduce_mean(
         _loss(w, x, tf1.losses.Reduction.NONE)), 2.5),
