@@ -265,3 +265,34 @@ def test_scatters_are_known():
     variable.assign_add([1.0] * 3)
     assert sum(op_types.scatters(op) for op in
                variable.handle.consumers()) == 1
+
+
+def _loop(x):
+  return tf.while_loop(lambda i: tf.exp(i) < 9.0, lambda i: tf.sqrt(i) + 3.0,
+                       [x])[0]
+
+
+@pytest.mark.parametrize('make, expected', [
+    (lambda x: tf.cond(x > 0, lambda: tf.exp(x), lambda: tf.sqrt(x)),
+     [['Exp'], ['Sqrt']]),
+    (lambda x: tf.switch_case(tf.cast(x, tf.int32), [
+        lambda: tf.exp(x), lambda: tf.sqrt(x)]), [['Exp'], ['Sqrt']]),
+    # The condition, too.
+    (_loop, [['Exp'], ['Sqrt']]),
+    (lambda x: tf.function(tf.exp)(x), [['Exp']]),
+    (lambda x: tf.function(_loop)(x), [['Exp', 'Sqrt']]),
+    (tf.sin, [])])
+def test_functions_of_an_op(make, expected):
+
+  def known(ops):
+    return sorted(op.type for op in ops if op.type in ('Exp', 'Sqrt'))
+
+  with tf.Graph().as_default() as graph:
+    make(tf1.placeholder(tf.float32, []))
+    op = next(filter(op_types.calls_functions, graph.get_operations()),
+              graph.get_operations()[-1])
+    assert len(op_types.functions_of(op)) == len(expected)
+    if len(expected) > 1:
+      assert sorted(known(inner.get_operations())
+                    for inner in op_types.functions_of(op)) == expected
+    assert known(op_types.ops_of_bodies(op)) == sorted(sum(expected, []))

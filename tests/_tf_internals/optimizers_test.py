@@ -182,19 +182,3 @@ def test_an_optimizer_without_updates_of_its_own_is_known():
 
   assert optimizers.implements_updates(_sgd())
   assert not optimizers.implements_updates(_ByItself(False, 'by_itself'))
-
-
-def test_the_loss_of_an_estimator_is_divided_by_the_replicas():
-  strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
-
-  def divides():
-    variable = tf1.get_variable('v', initializer=1.0)
-    _sgd().compute_gradients(2.0 * variable)
-    return (optimizers.strategy_divides_loss(), optimizers.is_loss_scaled())
-
-  for enabled in (False, True):
-    with tf.Graph().as_default(), strategy.scope():
-      tf1.losses.mean_squared_error([1.0], [1.0])
-      strategy._scale_loss_for_estimator = enabled
-      divided = strategy.run(divides)
-      assert divided == (enabled, enabled)

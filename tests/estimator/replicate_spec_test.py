@@ -269,3 +269,23 @@ def test_each_tower_has_params_of_its_own(behavior):
     replicate.replicate_model_fn(model_fn, devices=_devices(2))(
         tf.ones([2]), mode=_EVAL, params=params)
   assert params == {'seen': []}
+
+
+def test_the_model_fn_may_make_the_step(behavior):
+  """Estimator makes one before; who calls the model_fn by hand may not."""
+
+  def model_fn(features, labels, mode):
+    loss = tf1.losses.mean_squared_error(
+        labels, features * tf1.get_variable('w', initializer=0.0))
+    step = tf1.train.get_or_create_global_step()
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=(
+        tf1.train.GradientDescentOptimizer(0.5).minimize(loss, step)))
+
+  x = np.float32([1, 2, 3])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    spec = replicate.replicate_model_fn(model_fn, devices=['/cpu:0'] * 2)(
+        tf.constant(x), tf.constant(x), _TRAIN)
+    assert [v.op.name for v in tf1.global_variables()] == ['w', 'global_step']
+    session.run(tf1.global_variables_initializer())
+    session.run(spec.train_op)
+    assert session.run(tf1.train.get_global_step()) == 1

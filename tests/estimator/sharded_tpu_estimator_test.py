@@ -9,6 +9,7 @@ over the batch, and at 6 for the sum of the halves' gradients.
 """
 
 import functools
+import inspect
 
 import numpy as np
 import pytest
@@ -80,6 +81,12 @@ def _make(tmp_path, num_shards=2, deployment=_PIPELINE.PER_HOST_V1,
       _model_fn, config=config, use_tpu=False, train_batch_size=batch_size,
       eval_batch_size=4, predict_batch_size=4,
       params={'optimizer': optimizer, 'train': train, **params})
+
+
+def test_defaults_are_those_of_the_base_class():
+  own = tfplugin_estimator.ShardedTPUEstimator.__init__.__defaults__
+  base = inspect.signature(tf1.estimator.tpu.TPUEstimator).parameters.values()
+  assert list(own) == [each.default for each in base][:len(own)]
 
 
 class _Shared(list):

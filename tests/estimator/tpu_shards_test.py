@@ -100,3 +100,30 @@ def test_scalars_of_the_shards_own_are_refused(behavior):
       r'scalar .*Return one value for each row, or `tf.reshape\(x, \[1\]\)`')):
     _evaluate(3, 2, tf1.losses.mean_squared_error,
               lambda labels, y: {'largest': tf.reduce_max(labels)})
+
+
+@pytest.mark.usefixtures('behavior')
+@pytest.mark.parametrize('first, expected', [
+    # d/dw of the sum and the mean of w * x, plus w: 10 + 1, 2.5 + 1.
+    ('SUM', 11.0), ('MEAN', 3.5)])
+def test_the_reduction_of_the_loss_that_is_minimised_decides(first, expected):
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=0.0)
+    of_rows = w * features
+    loss = w + tf1.losses.compute_weighted_loss(
+        of_rows, reduction=getattr(tf1.losses.Reduction, first))
+    other = 'MEAN' if first == 'SUM' else 'SUM'
+    tf1.losses.compute_weighted_loss(  # For a metric, say.
+        of_rows, reduction=getattr(tf1.losses.Reduction, other))
+    train_op = tf1.train.GradientDescentOptimizer(1.0).minimize(loss)
+    return tf1.estimator.tpu.TPUEstimatorSpec(
+        mode, loss=loss, train_op=train_op)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    spec = tpu_shards.shard_model_fn(model_fn, 2, ['/cpu:0'])(
+        tf.constant(_X), None, tf.estimator.ModeKeys.TRAIN)
+    session.run(tf1.global_variables_initializer())
+    session.run(spec.train_op)
+    np.testing.assert_allclose(
+        session.run(tf1.trainable_variables()[0]), -expected, rtol=1e-6)

@@ -245,6 +245,14 @@ def test_cross_replica_context_is_refused():
           [(tf.constant(1.0), weight)])
 
 
+@pytest.mark.parametrize('num_replicas', [1, 2])
+def test_replicas_of_a_strategy_are_not_warned_of(
+    behavior, caplog, num_replicas):
+  caplog.set_level(std_logging.WARNING, logger='absl')
+  _train(_mirrored(num_replicas), _minimize())
+  assert 'one shard' not in caplog.text
+
+
 def test_one_shard_without_context_warns_once(behavior, caplog):
   caplog.set_level(std_logging.WARNING, logger='absl')
   with tf.Graph().as_default():

@@ -14,7 +14,6 @@ from tfplugin._tf_internals.arithmetic import index_of_slice
 from tfplugin._tf_internals.arithmetic import is_constant
 from tfplugin._tf_internals.arithmetic import multiplies_rows
 from tfplugin._tf_internals.arithmetic import operands
-from tfplugin._tf_internals.arithmetic import ops_of_bodies
 from tfplugin._tf_internals.arithmetic import reduced_axes
 from tfplugin._tf_internals.arithmetic import role
 from tfplugin._tf_internals.arithmetic import signs
@@ -44,6 +43,13 @@ from tfplugin._tf_internals.keras import batch_norm_moments
 from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
+from tfplugin._tf_internals.losses import last_reduction
+from tfplugin._tf_internals.losses import losses_as_they_are
+from tfplugin._tf_internals.losses import losses_scaled
+from tfplugin._tf_internals.losses import reduction_of
+from tfplugin._tf_internals.losses import strategy_divides_loss
+from tfplugin._tf_internals.losses import summaries_of_all
+from tfplugin._tf_internals.losses import summarized_value
 from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
@@ -54,6 +60,8 @@ from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import mean_loss_denominator
+from tfplugin._tf_internals.op_types import names_tensor
+from tfplugin._tf_internals.op_types import ops_of_bodies
 from tfplugin._tf_internals.op_types import origin_of
 from tfplugin._tf_internals.op_types import reads_variable
 from tfplugin._tf_internals.op_types import scatters
@@ -64,12 +72,10 @@ from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import implements_updates
-from tfplugin._tf_internals.optimizers import is_loss_scaled
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
-from tfplugin._tf_internals.optimizers import strategy_divides_loss
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.saving import arguments_of_saver
 from tfplugin._tf_internals.saving import make_sliceable
@@ -162,7 +168,6 @@ __all__ = (
     'is_distributed_variable',
     'is_in_branch_or_loop',
     'is_keras_inference',
-    'is_loss_scaled',
     'is_made_by_optimizer',
     'is_mean_tensor',
     'is_same_computation',
@@ -172,12 +177,16 @@ __all__ = (
     'is_variable',
     'is_variable_assignment',
     'keras_means_of_losses',
+    'last_reduction',
+    'losses_as_they_are',
+    'losses_scaled',
     'keras_module_of',
     'learning_rate_of',
     'make_fetchable',
     'make_sliceable',
     'mean_loss_denominator',
     'met_already',
+    'names_tensor',
     'number_of_tpu_shards',
     'origin_of',
     'outside_branches',
@@ -196,6 +205,7 @@ __all__ = (
     'record_view',
     'redirect_input',
     'reduced_axes',
+    'reduction_of',
     'refuses_nothing',
     'regroup',
     'repeats_loop_of',
@@ -210,6 +220,8 @@ __all__ = (
     'static_ones',
     'static_size',
     'strategy_divides_loss',
+    'summaries_of_all',
+    'summarized_value',
     'strategy_with_mixins',
     'takes_lock',
     'tpu_function',

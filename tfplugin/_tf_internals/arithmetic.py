@@ -9,10 +9,11 @@ down here, once; nothing else in the project knows types.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from collections.abc import Sequence
 
 import tensorflow as tf
+
+from tfplugin._tf_internals import op_types
 
 _ROLES = {
     # Of the first input, whatever the others say of its form.
@@ -37,17 +38,6 @@ _ROLES = {
             'StatelessCase',
     'source': 'IteratorGetNext Placeholder PlaceholderWithDefault '
               'QueueDequeueV2 QueueDequeueManyV2 QueueDequeueUpToV2',
-}
-# The attributes that name functions.
-_FUNCTIONS = {
-    'PartitionedCall': ('f',),
-    'StatefulPartitionedCall': ('f',),
-    'If': ('then_branch', 'else_branch'),
-    'StatelessIf': ('then_branch', 'else_branch'),
-    'Case': ('branches',),
-    'StatelessCase': ('branches',),
-    'While': ('body',),
-    'StatelessWhile': ('body',),
 }
 # The constants that `tf.shape` and `tf.size` of a static shape are.
 _STATIC_SIZE = re.compile(r'(^|/)(Shape|Size)(_\d+)?$')
@@ -162,21 +152,7 @@ def bodies(op: tf.Operation,
   Args:
     op: Of the role 'call'.
   """
-  return [(graph.inputs, graph.outputs) for graph in _graphs_of(op)]
-
-
-def ops_of_bodies(op: tf.Operation) -> Iterator[tf.Operation]:
-  """Yields the ops of all functions that `op` may call, deeply.
-
-  No public API gives the graph of a function that an op calls.
-
-  Args:
-    op: An operation of a graph.
-  """
-  for graph in _graphs_of(op):
-    for inner in graph.get_operations():
-      yield inner
-      yield from ops_of_bodies(inner)
+  return [(graph.inputs, graph.outputs) for graph in op_types.functions_of(op)]
 
 
 def is_constant(op: tf.Operation) -> bool:
@@ -186,16 +162,3 @@ def is_constant(op: tf.Operation) -> bool:
     op: An operation of a graph.
   """
   return op.type == 'Const'
-
-
-def _graphs_of(op: tf.Operation) -> list[tf.Graph]:
-  """Returns the graphs of the functions that `op` may call."""
-  functions = [name for attribute in _FUNCTIONS.get(op.type, ())
-               for name in _list(op.get_attr(attribute))]
-  return [op.graph._get_function(function.name).graph
-          for function in functions]
-
-
-def _list(value) -> list:
-  """Returns one or several functions as a list."""
-  return value if isinstance(value, list) else [value]

@@ -79,7 +79,7 @@ class Place:
       context = context.outer_context
     while isinstance(graph, CondBranchFuncGraph):
       found += [op.inputs[0] for op in graph.outer_graph.get_operations()
-                if graph.name in op_types.branches_of(op)]
+                if graph in op_types.functions_of(op)]
       graph = graph.outer_graph
     return found
 

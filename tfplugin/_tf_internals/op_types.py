@@ -9,6 +9,7 @@ private. A graph that is built can be read by their types only.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Optional
 
 import tensorflow as tf
@@ -92,6 +93,35 @@ def calls_functions(op: tf.Operation) -> bool:
     op: An operation of a graph.
   """
   return op.type in _CALLS
+
+
+def functions_of(op: tf.Operation) -> list[tf.Graph]:
+  """Returns the graphs of the functions that `op` may run.
+
+  Those of a loop are its condition and its body. No public API gives them.
+
+  Args:
+    op: An operation of a graph.
+  """
+  if not calls_functions(op):
+    return []
+  names = [function.name for value in op.node_def.attr.values()
+           for function in (value.func, *value.list.func) if function.name]
+  return [op.graph._get_function(name).graph for name in names]
+
+
+def ops_of_bodies(op: tf.Operation) -> Iterator[tf.Operation]:
+  """Yields the ops of all functions that `op` may run, deeply.
+
+  No public API gives the graph of a function that an op calls.
+
+  Args:
+    op: An operation of a graph.
+  """
+  for graph in functions_of(op):
+    for inner in graph.get_operations():
+      yield inner
+      yield from ops_of_bodies(inner)
 
 
 def begins_work(op: tf.Operation) -> bool:
@@ -208,19 +238,6 @@ def _attributes(op: tf.Operation) -> dict[str, bytes]:
           if not key.startswith('_')}
 
 
-def branches_of(op: tf.Operation) -> list[str]:
-  """Returns the names of the graphs of an op's branches, of control flow v2.
-
-  Args:
-    op: An operation of a graph; input 0 of one with branches chooses.
-  """
-  if op.type in ('If', 'StatelessIf'):
-    return [op.get_attr(key).name for key in ('then_branch', 'else_branch')]
-  if op.type in ('Case', 'StatelessCase'):
-    return [branch.name for branch in op.get_attr('branches')]
-  return []
-
-
 def is_mean_tensor(variable: tf.Variable) -> bool:
   """Whether `variable` is the sum in a `tf.compat.v1.metrics.mean_tensor`.
 
@@ -247,6 +264,19 @@ def mean_loss_denominator(op: tf.Operation) -> Optional[tf.Tensor]:
       and op.inputs[0].op.type == 'Sum'):
     return op.inputs[1]
   return None
+
+
+def names_tensor(op: tf.Operation) -> bool:
+  """Whether `op` hands one tensor on under another name, and does no more.
+
+  That of a branch or a loop hands on what others wait for.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type == 'Identity' and not op.control_inputs and not (
+      calls_functions(op.inputs[0].op) or
+      op.inputs[0].op.type in ('Merge', 'Exit'))
 
 
 def accumulates_gradients(op: tf.Operation) -> bool:

@@ -15,9 +15,6 @@ from typing import Callable
 
 import tensorflow as tf
 
-# How Estimator's loss is scaled.
-from tensorflow.python.distribute import distribute_utils
-
 tf1 = tf.compat.v1
 
 # Held while methods are replaced: a model may be built in each of two threads.
@@ -224,21 +221,3 @@ def assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
     optimizer: A v1 optimizer.
   """
   return not (implements_updates(optimizer) or wrapped_optimizer(optimizer))
-
-
-def strategy_divides_loss() -> bool:
-  """Whether `compute_gradients` divides the loss by the number of replicas.
-
-  v1 optimizers do so in a strategy under an Estimator, unless the last loss
-  that was built was a sum. The rule is in a private function of theirs.
-  """
-  return (distribute_utils.get_loss_reduction() ==
-          tf.distribute.ReduceOp.MEAN)
-
-
-def is_loss_scaled() -> bool:
-  """Whether `compute_gradients` has divided the last loss by the replicas.
-
-  v1 optimizers note it on the graph; there is no public way to ask.
-  """
-  return getattr(tf1.get_default_graph(), '_is_loss_scaled_by_optimizer', False)

@@ -53,6 +53,7 @@ NAMES = {
     f'{_DISTRIBUTE}.sharded_variable': 'ShardedVariableMixin',
     f'{_DISTRIBUTE}.sharded_variable.ShardedVariableMixin':
         '_sharded_container',
+    f'{_DISTRIBUTE}.summary_op_util': 'skip_summary',
     f'{_DISTRIBUTE}.values':
         'DistributedVarOp MirroredVariable PerReplica SyncOnReadVariable',
     f'{_DISTRIBUTE}.values.DistributedVariable':
@@ -74,7 +75,7 @@ NAMES = {
     'tensorflow.python.framework.ops.Graph':
         '_collections _create_op_helper _current_control_dependencies '
         '_device_functions_outer_to_inner _get_control_flow_context '
-        '_get_function _set_control_flow_context',
+        '_get_function _last_loss_reduction _set_control_flow_context',
     'tensorflow.python.framework.ops.Operation':
         '_add_control_inputs _update_input',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
@@ -105,7 +106,7 @@ NAMES = {
         '_learning_rate',
     'tensorflow.python.training.optimizer.Optimizer':
         '_apply_dense _create_slots _distributed_apply '
-        '_is_loss_scaled_by_optimizer _resource_apply_dense _use_locking',
+        '_resource_apply_dense _scale_loss _use_locking',
     'tensorflow.python.training.saver.Saver': '_var_list',
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',

@@ -82,22 +82,13 @@ def _writes(tensor: tf.Tensor, root: Optional[tf.Operation], seen: set,
 def _following(op: tf.Operation, tensor: tf.Tensor) -> list[tf.Tensor]:
   """Returns the tensors that stand for what `tensor` does, made by `op`."""
   if op_types.calls_functions(op):
-    return list(_in_bodies(op, tensor))
+    # A branch does not get the condition.
+    return [inner for graph in op_types.functions_of(op)
+            for outer, inner in zip(
+                op.inputs[len(op.inputs) - len(graph.inputs):], graph.inputs)
+            if outer is tensor]
   return [output for output in op.outputs
           if op.type in _PASSES_ON and output.dtype == tensor.dtype]
-
-
-def _in_bodies(op: tf.Operation, tensor: tf.Tensor) -> Iterator[tf.Tensor]:
-  """Yields what stands for `tensor` in the functions that `op` calls."""
-  names = [name for value in op.node_def.attr.values()
-           for name in ([value.func.name] if value.HasField('func') else
-                        [function.name for function in value.list.func])]
-  for name in names:
-    inputs = op.graph._get_function(name).graph.inputs
-    # A branch does not get the condition.
-    for outer, inner in zip(op.inputs[len(op.inputs) - len(inputs):], inputs):
-      if outer is tensor:
-        yield inner
 
 
 def _takes_variable(op: tf.Operation, tensor: tf.Tensor) -> bool:

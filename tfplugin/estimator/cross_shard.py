@@ -16,6 +16,7 @@ from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shard_reduction
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_strategy
@@ -30,13 +31,14 @@ from tfplugin.optimizers import cross_shard as cross_shard_lib
 tf1 = tf.compat.v1
 
 _Optimizer = cross_shard_lib.CrossShardOptimizer
+_MEAN = shard_reduction.MEAN
 
 
 def cross_shard(
     model_fn: Optional[types.ModelFn] = None,
     *,
     devices: Optional[Sequence[str]] = None,
-    reduction: str = shard_reduction.MEAN,
+    reduction: str = _MEAN,
     group_assignment: groups_lib.GroupAssignment = None,
     broadcast: Collection[str] = (),
 ) -> types.ModelFn:
@@ -60,7 +62,10 @@ def cross_shard(
   The scale is applied where an optimizer computes gradients; gradients of
   `tf.gradients` are the shard's own and are summed, so that a change in between
   (clipping, say) is the shard's own, as on TPU. A loss that was built with
-  `Reduction.SUM` is a sum over the batch, and is summed, too. Choose
+  `Reduction.SUM` is a sum over the batch, and is summed, by itself and as a
+  term of the loss that is minimised; the ops of that loss tell, and no other
+  loss. What else is made of it (its square root, a quotient by the rows) is
+  refused. Choose
   `tfplugin.replicate_model_fn` where all numbers must be as on one device;
   choose `cross_shard` for programs that are written for shards.
 
@@ -98,7 +103,8 @@ def cross_shard(
       model_fn does not take `features`; a decorator below this
       one cannot be there. When called: a batch that the shards do not divide
       (`InvalidArgumentError` in the step, where its size is not static), no
-      loss, no train_op, specs that differ between shards.
+      loss, no train_op, specs that differ between shards, or a loss that is
+      made of one with `Reduction.SUM` and is not the sum of it and others.
     RuntimeError: When called: inside another strategy, or shards that make
       different variables, losses or calls of an optimizer.
 
@@ -145,13 +151,13 @@ def cross_shard(
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
 
 
-class _ShardStrategy(shard_reduction.ScalesLoss, tower_strategy.TowerStrategy):
+class _ShardStrategy(shard_loss.ScalesLoss, tower_strategy.TowerStrategy):
   """Towers that leave the scale of a loss to the optimizer."""
 
   def __init__(self, devices: Sequence[str], reduction: str, group_size: int):
     super().__init__(devices)
-    self._reduction = reduction
     self._group_size = group_size
+    self.reduced_together = group_size if reduction == _MEAN else 1
 
   @property
   def num_replicas_in_sync(self) -> int:
@@ -189,14 +195,15 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   weights = tower_weights.TowerWeights(
       shards.shares(), [1.0 / size] * len(devices), groups)
   strategy = _ShardStrategy(devices, reduction, size)
-  with strategy.scope():
+  with strategy.scope(), strategy.scaling_losses():
     _, specs = strategy.build_towers(build, weights, sum_gradients=False)
   spec_reduction.check_specs(specs)
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
+  specs = [spec._replace(loss=strategy.part_of_loss(spec.loss))
+           for spec in specs]
   # The mean over the groups of each group's mean or sum.
-  scale = shard_reduction.factor(reduction, size, divided_by=size)
   spec = spec_reduction.reduce_specs(
-      call.mode, specs, [scale / len(devices)] * len(devices))
+      call.mode, specs, [size / len(devices)] * len(devices))
   return spec._replace(train_op=tf.group(spec.train_op, *assertions))

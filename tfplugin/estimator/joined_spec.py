@@ -37,7 +37,7 @@ def join(mode: str, run: tower_run.TowerRun, specs: Sequence[Any],
   losses = [spec.loss for spec in specs]
   parts = [
       spec if spec.loss is None else spec._replace(
-          loss=run.part_of_batch(tower, spec.loss))
+          loss=run.part_of_batch(tower, batch_loss.unnamed(spec.loss)))
       for tower, spec in enumerate(specs)]
   shares = weighted_sum.row_shares(rows)
   reduce = functools.partial(run.reduced, shares=shares)
@@ -45,7 +45,7 @@ def join(mode: str, run: tower_run.TowerRun, specs: Sequence[Any],
     spec = spec_reduction.reduce_specs(
         mode, parts, loss_weights, reduce=reduce)
     if mode == tf.estimator.ModeKeys.TRAIN:
-      run.finish_training(losses, spec.loss)
+      run.finish_training(losses, spec.loss, shares)
     return spec
   metrics = streaming_metrics.chain(
       run, [spec.eval_metric_ops for spec in specs], rows)

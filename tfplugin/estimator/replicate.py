@@ -73,8 +73,9 @@ def replicate_model_fn(
       metric of such a number (a maximum, say) sees it once per tower.
       The mean over batches of a tensor is refused.
     * In training a metric's update in tower 0 has seen all rows, and what
-      tower 0 makes of the returned loss (a summary, say) is of the batch. Other
-      summaries are tower 0's.
+      tower 0 makes of the returned loss (a summary, say) is of the batch, and
+      so are scalar summaries of sums and means over the rows. Other summaries
+      are tower 0's, with a warning if they are scalar.
     * Predictions are concatenated; where the size of a row depends on the
       batch, rows are filled up with zeros. A prediction without rows must be a
       sum, a mean, or the same for all rows.

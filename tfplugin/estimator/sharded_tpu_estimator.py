@@ -43,7 +43,8 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
       `input_partition_dims`, is refused unless it is 1.
     * `tfplugin.CrossShardOptimizer` reduces over the shards and
       `tfplugin.cross_replica_sum` sums over them. An optimizer that is not
-      wrapped averages the shards' gradients.
+      wrapped averages the shards' gradients; those of a loss that was built
+      with `Reduction.SUM` it sums.
     * Additions to a variable without an `aggregation`, as accumulation of
       gradients makes them, are the mean over the shards; other writes to such
       a variable need the same value in all shards.

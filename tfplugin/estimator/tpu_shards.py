@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import local_devices
+from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
@@ -42,7 +43,8 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
     train_op, hooks, scaffold_fn and the functions: the first shard's
 
   A `CrossShardOptimizer` reduces the gradients over the shards as it does on
-  TPU; without one, gradients are averaged over the shards.
+  TPU; without one, gradients are averaged over the shards, but for those of
+  losses that were built with `Reduction.SUM`, which are summed.
 
   Args:
     model_fn: Returns a `TPUEstimatorSpec`, or an `EstimatorSpec`. Its
@@ -89,7 +91,8 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
     return call(features=shards.features[shard], labels=shards.labels[shard],
                 **_shard_params(call.arguments, num_shards))
 
-  with strategy.scope():
+  with strategy.scope(), shard_loss.minimising(
+      strategy, lambda loss: shard_loss.with_whole_sums(loss, num_shards)):
     run, specs = strategy.build_towers(build, weights, sum_gradients=False)
   _check_no_tpu_sums(run, num_shards)
   spec_reduction.check_specs(specs)

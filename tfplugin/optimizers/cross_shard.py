@@ -148,13 +148,14 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
       return loss if factor == 1 else loss * factor
 
     # The factor of a callable's loss is known when the loss has been built.
-    return super().compute_gradients(
-        (lambda: scaled(loss())) if callable(loss) else scaled(loss),
-        var_list=var_list,
-        gate_gradients=gate_gradients,
-        aggregation_method=aggregation_method,
-        colocate_gradients_with_ops=colocate_gradients_with_ops,
-        grad_loss=grad_loss)
+    with _tf_internals.losses_as_they_are():
+      return super().compute_gradients(
+          (lambda: scaled(loss())) if callable(loss) else scaled(loss),
+          var_list=var_list,
+          gate_gradients=gate_gradients,
+          aggregation_method=aggregation_method,
+          colocate_gradients_with_ops=colocate_gradients_with_ops,
+          grad_loss=grad_loss)
 
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,

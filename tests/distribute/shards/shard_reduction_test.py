@@ -28,16 +28,3 @@ def test_others_are_refused(reduction):
     (_Reduction.MEAN, 6, 2), (_Reduction.SUM, 6, 6)])
 def test_factor(reduction, divided_by, expected):
   assert shard_reduction.factor(reduction, 3, divided_by) == expected
-
-
-@pytest.mark.parametrize('reduction', [_Reduction.SUM, _Reduction.MEAN])
-def test_losses_are_divided_with_mean_alone(reduction):
-
-  class Strategy(shard_reduction.ScalesLoss, tf.distribute.OneDeviceStrategy):
-    _reduction = reduction
-
-  strategy = Strategy('/cpu:0')
-  for assigned in (False, True):
-    strategy._scale_loss_for_estimator = assigned
-    assert strategy._scale_loss_for_estimator == (
-        reduction == _Reduction.MEAN)

@@ -119,6 +119,13 @@ def test_tpu_shards(behavior):
   assert found == [(shards_here.TpuShards, 4, .5, 'apply')]
 
 
+def test_a_kind_of_shards_knows_its_sum_and_divides_no_loss():
+  shards = shards_here.Shards(4)
+  assert shards.loss_factor(_MEAN, None) == .25
+  with pytest.raises(NotImplementedError):
+    shards.sum(tf.constant(1.0))
+
+
 def test_cross_replica_context_is_refused():
   with tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1']).scope():
     with pytest.raises(RuntimeError, match='`caller` must be called once per'):

@@ -11,7 +11,7 @@ tf1 = tf.compat.v1
 
 def _kinds(*batch, tower=0):
   return part_kinds.PartKinds(
-      tf1.get_default_graph(), batch, tower, lambda op: True)
+      tf1.get_default_graph(), *part_kinds.of_batch(batch, tower))
 
 
 def test_what_towers_share_is_the_same_for_all():

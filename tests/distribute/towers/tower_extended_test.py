@@ -87,3 +87,49 @@ def test_variables_are_on_the_cpu_if_there_are_several_devices(
   strategy = tower_strategy.TowerStrategy(['/cpu:3', '/cpu:2'][:num_devices])
   with tf.Graph().as_default(), strategy.scope():
     assert tf1.get_variable('w', []).device.endswith(device)
+
+
+@pytest.mark.parametrize('make, shares', [
+    (lambda x: x, [.75, .25]),
+    (lambda x: tf1.placeholder_with_default(x, [None, 1]), [.75, .25]),
+    (lambda x: tf1.placeholder_with_default(x, None), [.75, .25]),
+    (tf.sparse.from_dense, [.75, .25]),
+    (tf.RaggedTensor.from_tensor, [.75, .25]),
+    # A scalar before it, and nothing but scalars.
+    (lambda x: (tf.constant(7), x), [.75, .25]),
+    (lambda x: (tf.constant(7), 7), [.5, .5])])
+def test_the_rows_of_a_tower_are_those_of_its_arguments(
+    behavior, make, shares):
+  strategy = _strategy()
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    parts = [make(tf.ones([rows, 1])) for rows in (3, 1)]
+    # The mean of 0 and 4, weighted by the rows.
+    def fn(unused):
+      context = tf.distribute.get_replica_context()
+      return context.all_reduce(
+          'MEAN', 4.0 * tf.cast(context.replica_id_in_sync_group, tf.float32))
+
+    batch = strategy.extended._experimental_distribute_values_from_function(
+        lambda context: parts[context.replica_id_in_sync_group])
+    mean = strategy.extended.call_for_each_replica(fn, args=(batch,))
+    assert session.run(strategy.experimental_local_results(mean)[0]) == (
+        4 * shares[1])
+
+
+def test_a_function_in_a_graph_has_no_towers(behavior):
+  """There the base class sums, as in eager execution."""
+  strategy = _strategy()
+  with tf.Graph().as_default(), strategy.scope():
+    found = []
+
+    @tf.function
+    def step():
+      strategy.run(lambda: found.append(
+          type(tf.distribute.get_replica_context()).__name__))
+
+    step()
+    assert set(found) == {'_MirroredReplicaContext'}
+    found.clear()
+    strategy.run(lambda: found.append(
+        type(tf.distribute.get_replica_context()).__name__))
+    assert found == ['TowerContext'] * 2

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from typing import Callable
 
 import tensorflow as tf
 
@@ -13,7 +15,6 @@ from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import packed_reduction
-from tfplugin.distribute.shards import shard_reduction
 from tfplugin.distribute.shards import shard_writes
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import branch_calls
@@ -57,15 +58,9 @@ class GroupReduction(met_updates.MetUpdates):
     totals = super()._batch_reduce_to(reduce_op, [
         (value, destination) for value, (_, destination)
         in zip(apart, value_destination_pairs)], options)
-    scale = 1
-    if _tf_internals.is_loss_scaled():
-      # The optimizer has divided by all replicas.
-      scale = shard_reduction.factor(
-          shard_reduction.MEAN, len(groups[0]), self._num_replicas_in_sync)
 
     def take(total, x, group):
-      part = all_reduce.take_from_group(total, x, group, len(groups))
-      return part if scale == 1 else _times(part, scale)
+      return all_reduce.take_from_group(total, x, group, len(groups))
 
     return [per_replica(take, self._local_results(total), each)
             for total, each in zip(totals, values)]
@@ -94,19 +89,38 @@ class GroupReduction(met_updates.MetUpdates):
     return variable
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    if tf.executing_eagerly() or _tf_internals.python_function_of(fn) is not fn:
-      return super()._call_for_each_replica(fn, args, kwargs)
-    branches = branch_calls.Branches()
-    result = super()._call_for_each_replica(
-        shard_writes.in_branches(fn, branches), args, kwargs)
-    branches.check_conditions()
-    return result
+    strategy = self._container_strategy()
+    with strategy.scaling_losses():
+      if tf.executing_eagerly() or (
+          _tf_internals.python_function_of(fn) is not fn):
+        return super()._call_for_each_replica(fn, args, kwargs)
+      branches = branch_calls.Branches()
+      result = super()._call_for_each_replica(
+          shard_writes.in_branches(
+              _reporting(fn, strategy), branches), args, kwargs)
+      branches.check_conditions()
+      return result
 
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
     """Returns the groups of this process's replicas."""
     first = _tf_internals.index_in_cluster(self) * len(self.worker_devices)
     return groups_lib.group_of_shard(groups)[
         first:first + len(self.worker_devices)]
+
+
+def _reporting(fn: Callable, strategy: tf.distribute.Strategy) -> Callable:
+  """Returns `fn` with the part of the loss that Estimator adds up."""
+
+  @functools.wraps(fn)
+  @tf.autograph.experimental.do_not_convert
+  def call(*args, **kwargs):
+    spec = fn(*args, **kwargs)
+    if getattr(spec, 'train_op', None) is None:
+      return spec
+    share = strategy.reduced_together / strategy.num_replicas_in_sync
+    return spec._replace(loss=strategy.part_of_loss(spec.loss) * share)
+
+  return call
 
 
 class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,
@@ -135,9 +149,3 @@ class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
     del cluster_resolver
     kind = tf.DeviceSpec.from_string(self._devices_of_worker[0]).device_type
     return tuple(worker_device + d for d in self._devices_of_worker), kind
-
-
-def _times(x: all_reduce.Summand, factor: int) -> all_reduce.Summand:
-  if isinstance(x, tf.IndexedSlices):
-    return tf.IndexedSlices(x.values * factor, x.indices, x.dense_shape)
-  return x * factor

@@ -14,10 +14,11 @@ from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shard_reduction
 
 
-class CrossShardStrategy(shard_reduction.ScalesLoss, refusals.OneStrategy,
+class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
                          tf.distribute.MirroredStrategy):
   """Trains one model on shards of a batch; each has a copy of the variables.
 
@@ -32,7 +33,9 @@ class CrossShardStrategy(shard_reduction.ScalesLoss, refusals.OneStrategy,
   The scale is applied by a v1 optimizer's `compute_gradients`, under an
   Estimator and in `strategy.run` alike; gradients of `tf.gradients` are summed.
   A loss that was built with `Reduction.SUM` is a sum over the batch, and is
-  summed over the shards as well, as TensorFlow's own strategies do. Keras
+  summed over the shards as well, by itself and as a term of the loss that is
+  minimised. The ops of that loss tell; in eager execution, as in TensorFlow's
+  own strategies, the last loss that was built. Keras
   scales its losses itself: `Model.fit` is a mean over the batch whatever
   `reduction` is, and in a custom loop the scale is yours. With a v1 optimizer
   in a model of `tf.keras.estimator.model_to_estimator` both would scale, as
@@ -122,6 +125,13 @@ class CrossShardStrategy(shard_reduction.ScalesLoss, refusals.OneStrategy,
   def group_assignment(self) -> groups_lib.GroupAssignment:
     """The groups of shards that reduce together, or None."""
     return self._group_assignment
+
+  @property
+  def reduced_together(self) -> int:
+    """The number of shards whose mean is minimised; 1 with SUM."""
+    return 1 if self._reduction == shard_reduction.SUM else (
+        groups_lib.group_size(
+            self._group_assignment, self.num_replicas_in_sync))
 
   def _make_extended(self, devices: list[str]):
     return cross_shard_extended.LocalExtended(self, devices)

@@ -4,9 +4,6 @@
 
   loss = scale * sum over the group's shards of loss[shard]
   scale = 1 / number of shards in the group with MEAN, 1 with SUM
-
-TensorFlow divides by the number of replicas where a strategy asks for it; the
-scale takes account of that division.
 """
 
 from __future__ import annotations
@@ -46,19 +43,3 @@ def factor(reduction: str, group_size: int, divided_by: int = 1) -> float:
     (0.5, 2.0)
   """
   return divided_by / (group_size if reduction == MEAN else 1)
-
-
-class ScalesLoss:
-  """Goes in front of a strategy's class that has a `_reduction`.
-
-  With MEAN, v1 optimizers divide a loss by the number of replicas. TensorFlow
-  makes them do so under an Estimator alone, whatever the reduction.
-  """
-
-  @property
-  def _scale_loss_for_estimator(self) -> bool:
-    return self._reduction == MEAN
-
-  @_scale_loss_for_estimator.setter
-  def _scale_loss_for_estimator(self, value: bool) -> None:
-    del value

@@ -14,11 +14,13 @@ graph, such as those of a metric, change nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
 import tensorflow as tf
+from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import loss_kinds
@@ -62,8 +64,8 @@ class BatchLoss:
     if loss.ref() not in self._found:
       kinds = self._kinds.now(loss.graph)
       self._check_gradient(kinds, loss, gradient)
-      self._found[loss.ref()] = self._scaled(
-          loss, _sums(loss, kinds))
+      self._found[loss.ref()] = with_sums_times(
+          self._factor, loss, sums(loss, kinds))
     return self._found[loss.ref()]
 
   def factor(self, loss: tf.Tensor) -> Optional[weighted_sum.Weight]:
@@ -75,7 +77,7 @@ class BatchLoss:
     Raises:
       ValueError: It is neither sum nor mean over the rows, or a sum of both.
     """
-    terms = _sums(loss, self._kinds.now(loss.graph))
+    terms = sums(loss, self._kinds.now(loss.graph))
     if not terms:
       return None
     if terms[0][0] is not loss:
@@ -88,17 +90,39 @@ class BatchLoss:
     if tf.is_tensor(gradient) and not kinds.of(gradient).is_same:
       raise _unknown(loss, 'differentiated with `grad_ys` made of the rows')
 
-  def _scaled(self, loss: tf.Tensor, terms: Sequence[_Term]) -> tf.Tensor:
-    if not terms:
-      return loss
-    with tf.name_scope('part_of_batch'):
-      factor = tf.cast(self._factor, loss.dtype)
-      if terms[0][0] is loss:
-        return loss * factor
-      sums = tf.add_n([
-          tf.reduce_sum(term) * tf.cast(coefficient, loss.dtype)
-          for term, coefficient in terms])
-      return tf.reduce_sum(loss) + (factor - 1) * sums
+
+def with_sums_times(factor: weighted_sum.Weight, loss: tf.Tensor,
+                    terms: Sequence[_Term]) -> tf.Tensor:
+  """Returns `loss` with `terms` of it, found by `sums`, multiplied.
+
+  Args:
+    factor: What they are multiplied by.
+    loss: The loss.
+    terms: Some of its terms.
+  """
+  if not terms:
+    return loss
+  with tf.name_scope('part_of_batch'):
+    factor = tf.cast(factor, loss.dtype)
+    if terms[0][0] is loss:
+      return loss * factor
+    total = tf.add_n([
+        tf.reduce_sum(term) * tf.cast(coefficient, loss.dtype)
+        for term, coefficient in terms])
+    return tf.reduce_sum(loss) + (factor - 1) * total
+
+
+def unnamed(loss: tf.Tensor) -> tf.Tensor:
+  """Returns what `loss` is another name of.
+
+  An identity with a name can be made one of something else; a name cannot.
+
+  Args:
+    loss: A loss of a tower.
+  """
+  while _tf_internals.names_tensor(loss.op):
+    loss = loss.op.inputs[0]
+  return loss
 
 
 def show(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
@@ -117,7 +141,12 @@ def show(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
     if op not in behind:
       behind.add(op)
       pending += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-  for loss in losses:
+  if unnamed(losses[0]).op.name == 'loss':
+    logging.warning(
+        'The tensor `loss` of the model_fn is that of the first of %s towers; '
+        'the loss of the batch is `%s`. Name it by `tf.identity(loss, '
+        "name='loss')`, which is that of the batch.", len(losses), total.name)
+  for loss in map(unnamed, losses):
     shown = None
     for op in set(loss.consumers()) - behind:
       shown = tf.cast(total, loss.dtype) if shown is None else shown
@@ -126,31 +155,78 @@ def show(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
           _tf_internals.redirect_input(op, index, shown)
 
 
+def show_in_summaries(ops_by_tower: Sequence[Sequence[tf.Operation]],
+                      reduce: Callable[[Sequence[tf.Tensor]], Any]) -> None:
+  """Lets scalar summaries of the first tower show the number of the batch.
+
+  One that is neither a sum nor a mean over the rows is left as it is, with a
+  warning.
+
+  Args:
+    ops_by_tower: For each tower the ops that were built in it.
+    reduce: Returns the number of the batch for those of the towers; it raises a
+      ValueError, or returns None, if it cannot be known.
+  """
+  summaries = [[op for op in ops
+                if _tf_internals.summarized_value(op) is not None and
+                not _tf_internals.is_in_branch_or_loop(op)]
+               for ops in ops_by_tower]
+  left = []
+  for group in zip(*summaries):
+    values = [_tf_internals.summarized_value(op) for op in group]
+    try:
+      reduced = reduce(values)
+    except ValueError:
+      left.append(group[0].name)
+    else:
+      if reduced is not None:
+        _tf_internals.redirect_input(group[0], 1, reduced)
+  if left:
+    logging.warning(
+        'Summaries that are neither a sum nor a mean over the rows of a batch '
+        'show the number of the first of %s towers: %s.', len(summaries),
+        ', '.join(left))
+
+
 def _inverse(weight: weighted_sum.Weight) -> weighted_sum.Weight:
   if isinstance(weight, float):
     return 1.0 / weight if weight else 0.0
   return tf.math.divide_no_nan(tf.ones_like(weight), weight)
 
 
-def _sums(loss: tf.Tensor, kinds: loss_kinds.Kinds) -> list[_Term]:
-  """Returns the terms of `loss` that are sums over rows."""
+def sums(loss: tf.Tensor, kinds: loss_kinds.Kinds) -> list[_Term]:
+  """Returns the terms of `loss` that are sums over rows, with their factors.
+
+  Args:
+    loss: A loss of a part of the batch.
+    kinds: The kinds of the tensors of that part.
+
+  Raises:
+    ValueError: It is neither sum nor mean over the rows.
+  """
   pending, terms = [(loss, 1.0)], []
   while pending:
     term, coefficient = pending.pop()
     kind = kinds.summed(term)
     if kind.is_sum:
       terms.append((term, coefficient))
-    elif kind.is_mixed:
+    elif kind.is_mixed and parts_of(term, kinds):
       pending += [(part, coefficient * factor)
-                  for part, factor in _parts(loss, term, kinds)]
+                  for part, factor in parts_of(term, kinds)]
     elif not kind.is_mean:
-      raise _unknown(loss, f'made of `{term.name}` by {term.op.type}')
+      raise _unknown(
+          loss, f'made of `{term.name}` by {term.op.type}' +
+          ', which mixes sums and means' * kind.is_mixed)
   return terms
 
 
-def _parts(loss: tf.Tensor, term: tf.Tensor, kinds: loss_kinds.Kinds,
-           ) -> list[_Term]:
-  """Returns what `term` is the sum of, each with its factor."""
+def parts_of(term: tf.Tensor, kinds: loss_kinds.Kinds) -> list[_Term]:
+  """Returns what `term` is the sum of, each with its factor; [] if unknown.
+
+  Args:
+    term: A loss, or a term of one.
+    kinds: The kinds of the tensors of its part of the batch.
+  """
   role = _tf_internals.role(term.op)
   operands = _tf_internals.operands(term)
   if role == 'add':
@@ -164,8 +240,7 @@ def _parts(loss: tf.Tensor, term: tf.Tensor, kinds: loss_kinds.Kinds,
     number, = (part for part in operands if part is not factors[0])
     factor = factors[0] if role == 'multiply' else 1 / factors[0]
     return [(number, factor)]
-  raise _unknown(loss, f'made of `{term.name}` by {term.op.type}, which mixes '
-                 'sums and means')
+  return []
 
 
 def _unknown(loss: tf.Tensor, what: str) -> ValueError:

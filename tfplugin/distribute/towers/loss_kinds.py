@@ -76,6 +76,8 @@ class Kind:
 SAME = Kind(_SAME)
 ROWS = Kind(_ROWS)
 COUNT = Kind(_COUNT, 1)
+SUM = Kind(_TOTAL, 1)
+MEAN = Kind(_TOTAL)
 _UNKNOWN = Kind(_OTHER)
 
 
@@ -176,13 +178,11 @@ class Kinds:
   def _of_call(self, tensor: tf.Tensor) -> Kind:
     op = tensor.op
     inputs = [self._kinds.get(t.ref(), SAME) for t in op.inputs]
-    if all(kind.is_same for kind in inputs):
-      return SAME
     found = []
     for arguments, results in _tf_internals.bodies(op):
       given = inputs[len(inputs) - len(arguments):]
-      body = Kinds({a.ref(): kind for a, kind in zip(arguments, given)},
-                   lambda op: True, self._num_rows)
+      given = {a.ref(): kind for a, kind in zip(arguments, given)}
+      body = Kinds({**self._kinds, **given}, lambda op: True, self._num_rows)
       found.append(body.of(results[tensor.value_index]))
     return _joined(op, found)
 

@@ -18,18 +18,19 @@ from tfplugin.distribute.towers import loss_kinds
 class PartKinds:
   """The kinds of the tensors of one tower."""
 
-  def __init__(self, graph: tf.Graph, batch: Sequence[Any], tower: int,
-               is_own: Callable[[tf.Operation], bool]):
-    """Prepares one tower.
+  def __init__(self, graph: Optional[tf.Graph], known: dict,
+               num_rows: Optional[int] = None,
+               is_own: Callable[[tf.Operation], bool] = lambda op: True):
+    """Starts from what is known.
 
     Args:
-      graph: The graph of the towers.
-      batch: For each tower the nest of the tensors that it is given.
-      tower: The index of the tower.
+      graph: The graph of the towers; None: the outermost one, of any kind.
+      known: From `tensor.ref()` to its kind.
+      num_rows: The rows of the tower, where they are static.
       is_own: Whether an op of `graph` was made in the tower.
     """
     self._graph = graph
-    self._known, self._num_rows = _of_batch(batch, tower)
+    self._known, self._num_rows = known, num_rows
     self._is_own_of_graph = is_own
 
   def now(self, graph: tf.Graph) -> loss_kinds.Kinds:
@@ -42,7 +43,8 @@ class PartKinds:
     kinds = loss_kinds.Kinds(known, self._is_own, self._num_rows)
     for inner in reversed(_tf_internals.graphs_between(graph, self._graph)):
       for outside, inside in inner.captures:
-        known[inside.ref()] = kinds.of(outside)
+        known[inside.ref()] = kinds.of(outside) if tf.is_symbolic_tensor(
+            outside) else loss_kinds.SAME
       kinds = loss_kinds.Kinds(known, self._is_own, self._num_rows)
     return kinds
 
@@ -59,8 +61,13 @@ class PartKinds:
     return op.graph is not self._graph or self._is_own_of_graph(op)
 
 
-def _of_batch(batch: Sequence[Any], tower: int) -> tuple[dict, Optional[int]]:
-  """Returns the kinds of what `tower` is given, and its static rows."""
+def of_batch(batch: Sequence[Any], tower: int) -> tuple[dict, Optional[int]]:
+  """Returns the kinds of what a tower is given, and its static rows.
+
+  Args:
+    batch: For each tower the nest of the tensors that it is given.
+    tower: The index of the tower.
+  """
   leaves = [tf.nest.flatten(values) for values in batch]
   known, rows = {}, None
   for leaf, other in zip(leaves[tower], leaves[tower - 1]):

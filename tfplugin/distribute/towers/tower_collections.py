@@ -47,7 +47,13 @@ class TowerCollections:
       self._towers.append(lists)
 
   def show(self, tower: int) -> None:
-    """Lets the graph show the lists of `tower`."""
+    """Lets the graph show the lists of `tower`, and the step of the first.
+
+    TensorFlow looks for a step by name, too, and would find the first tower's.
+    """
+    step = tf1.GraphKeys.GLOBAL_STEP
+    if step in self._towers[0]:
+      self._towers[tower][step] = self._towers[0][step]
     self._set(self._towers[tower])
 
   def keep(self, tower: int) -> None:
@@ -58,9 +64,11 @@ class TowerCollections:
     """Lets the graph show its entries from before, and those of all towers.
 
     The store of `get_variable` is the first tower's: names lead to the
-    variables that all towers share.
+    variables that all towers share. So are the summaries.
     """
     joined = {key: list(values) for key, values in self._before.items()}
+    for lists in self._towers[1:]:
+      lists.pop(tf1.GraphKeys.SUMMARIES, None)
     for lists in self._towers:
       for key, values in lists.items():
         known = joined.setdefault(key, [])

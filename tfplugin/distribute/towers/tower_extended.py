@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import local_devices
+from tfplugin.distribute.towers import batch_loss
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
@@ -192,8 +193,10 @@ def _weighted_specs(run: tower_run.TowerRun,
   """Returns EstimatorSpecs of training as Estimator adds them up."""
   losses = [
       weighted_sum.weighted_sum(
-          [run.part_of_batch(tower, spec.loss)], [run.weights.loss[tower]])
+          [run.part_of_batch(tower, batch_loss.unnamed(spec.loss))],
+          [run.weights.loss[tower]])
       for tower, spec in enumerate(specs)]
-  run.finish_training([spec.loss for spec in specs], tf.add_n(losses))
+  run.finish_training([spec.loss for spec in specs], tf.add_n(losses),
+                      run.weights.rows)
   return [spec._replace(loss=loss, train_op=specs[0].train_op)
           for spec, loss in zip(specs, losses)]

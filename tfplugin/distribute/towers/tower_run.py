@@ -86,7 +86,7 @@ class TowerRun:
     self._ops = op_record.OpRecord(self._graph, self.num_towers)
     self._parts = [
         part_kinds.PartKinds(
-            self._graph, batch, tower,
+            self._graph, *part_kinds.of_batch(batch, tower),
             functools.partial(self._ops.is_own, tower))
         for tower in range(self.num_towers)] if batch else []
     self._losses = [
@@ -105,6 +105,7 @@ class TowerRun:
     try:
       # The weight of a tower makes the mean already.
       with _tf_internals.keras_means_of_losses(_is_in_tower), (
+          _tf_internals.summaries_of_all(_is_in_tower)), (
           _tf_internals.gradient_factors(
               _is_in_tower, self._part_of_target, self._factor_of_target)), (
                   tower_collections.scopes_of_one_device(
@@ -182,17 +183,22 @@ class TowerRun:
         f'Received: `{values[0].name}`. Return it for each row, or leave it '
         'out.')
 
-  def finish_training(self, losses: Sequence[tf.Tensor],
-                      total: tf.Tensor) -> None:
-    """Lets what the first tower reports be of all rows: loss and metrics.
+  def finish_training(self, losses: Sequence[tf.Tensor], total: tf.Tensor,
+                      shares: Sequence[weighted_sum.Weight]) -> None:
+    """Lets what the first tower reports be of all rows: loss, metrics, numbers.
 
     Args:
       losses: The loss that each tower returns.
       total: The loss of the batch.
+      shares: Each tower's share of the rows.
     """
+    if self.num_towers == 1:
+      return
+    ops_by_tower = [self.ops_of(tower) for tower in range(self.num_towers)]
     batch_loss.show(losses, total)
-    self.variables.update_first_tower_last(
-        [self.ops_of(tower) for tower in range(self.num_towers)])
+    batch_loss.show_in_summaries(
+        ops_by_tower, functools.partial(self.reduced, shares=shares))
+    self.variables.update_first_tower_last(ops_by_tower)
 
   def _part_of_target(self, target, sources, gradient):
     tower = current_tower()

@@ -221,7 +221,8 @@ class SharedVariables:
   def _make(self, next_creator, **kwargs) -> tf.Variable:
     variable = next_creator(**kwargs)
     keys = tower_collections.keys_with(tf1.get_default_graph(), variable)
-    self._made.append((variable, keys))
+    if tf1.GraphKeys.GLOBAL_STEP not in keys:  # The others find it there.
+      self._made.append((variable, keys))
     if variable_arguments.is_streaming(kwargs):
       self.streaming.append(variable)
     return variable

@@ -77,6 +77,15 @@ def stand_for(tensor: tf.Tensor, common: tf.Tensor) -> None:
   setattr(tensor, _MARK, getattr(common, _MARK, None) or Copies([common]))
 
 
+def is_declared(tensor: tf.Tensor) -> bool:
+  """Whether `tensor` is declared to be the same in all replicas.
+
+  Args:
+    tensor: A tensor of one of them.
+  """
+  return hasattr(tensor, _MARK)
+
+
 def are_same(values: Sequence[Any]) -> bool:
   """Whether the values of several replicas are equal whatever their input.
 

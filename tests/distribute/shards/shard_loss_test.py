@@ -1,0 +1,197 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The loss that is minimised decides how shards reduce it, and no other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfplugin
+from tfplugin import estimator
+from tfplugin.distribute.shards import cross_shard_strategy
+from tfplugin.distribute.shards import shard_loss
+
+tf1 = tf.compat.v1
+
+MEAN, SUM = tf1.losses.Reduction.MEAN, tf1.losses.Reduction.SUM
+DEVICES = ['/cpu:0', '/cpu:1']
+X = np.float32([1, 3, 2, 4])
+
+
+def _loss(w, x, reduction=SUM):
+  """Its gradient is 10 as a sum, 2.5 as a mean."""
+  return tf1.losses.compute_weighted_loss(w * x, reduction=reduction)
+
+
+def _then(first, last):
+  """A loss, and after it the loss of a metric: DeepFM's shape."""
+
+  def make(w, x):
+    loss = _loss(w, x, first)
+    _loss(w, x, last)
+    return loss
+
+  return make
+
+
+def _in_branch(w, x):
+  return tf.cond(w > 0, lambda: _loss(w, x), lambda: _loss(2 * w, x))
+
+
+# The gradient of one device; MEAN is over the shards.
+_LOSSES = {
+    'sum': (_loss, 10),
+    'sum, then mean': (_then(SUM, MEAN), 10),
+    'mean, then sum': (_then(MEAN, SUM), 2.5),
+    'penalty': (lambda w, x: _loss(w, x) + tf.nn.l2_loss(w), 10 + 1),
+    'both': (lambda w, x: 0.5 * (_loss(w, x) - _loss(w, x, MEAN)) / 2.0,
+             0.25 * 7.5),
+    'keras': (lambda w, x: tf.keras.losses.MeanAbsoluteError('sum')(
+        tf.zeros_like(x)[:, tf.newaxis], (w * x)[:, tf.newaxis]), 10),
+    'in a branch': (_in_branch, 10),
+    # All shards have it: their mean is it.
+    'of all shards': (
+        lambda w, x: tfplugin.cross_replica_sum(_loss(w, x)), 10),
+    'a function': (lambda w, x: tf.function(_loss)(w, x), 10),
+    'of each row': (lambda w, x: tf.reduce_mean(
+        _loss(w, x, tf1.losses.Reduction.NONE)), 2.5),
+}
+
+
+def _model_fn(make_loss):
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=1.0, use_resource=True)
+    loss = make_loss(w, features)
+    optimizer = tf1.train.GradientDescentOptimizer(1.0)
+    train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+  return model_fn
+
+
+def _of_decorator(make_loss):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.train.create_global_step()
+    spec = estimator.cross_shard(_model_fn(make_loss), devices=DEVICES)(
+        tf.constant(X), None, 'train')
+    session.run(tf1.global_variables_initializer())
+    loss = session.run(spec.loss)  # Before w is changed.
+    session.run(spec.train_op)
+    return loss, session.run(tf1.trainable_variables())[0]
+
+
+def _of_strategy(make_loss, strategy=None, **kwargs):
+  strategy = strategy or cross_shard_strategy.CrossShardStrategy(
+      ['CPU:0', 'CPU:1'], **kwargs)
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    tf1.train.create_global_step()
+
+    def replica():
+      index = tf.distribute.get_replica_context().replica_id_in_sync_group
+      x = tf.gather(tf.constant(X.reshape([2, 2])), index)
+      return _model_fn(make_loss)(x, None, 'train')
+
+    spec = strategy.run(replica)
+    # As Estimator reports it.
+    loss = tf.add_n(strategy.experimental_local_results(spec.loss))
+    train_op = tf.group(strategy.experimental_local_results(spec.train_op))
+    session.run(tf1.global_variables_initializer())
+    loss = session.run(loss)  # Before w is changed.
+    session.run(train_op)
+    return loss, session.run(tf1.trainable_variables())[0]
+
+
+@pytest.mark.parametrize('train', [_of_decorator, _of_strategy])
+@pytest.mark.parametrize('name', _LOSSES)
+def test_the_loss_that_is_minimised_decides(behavior, name, train):
+  make_loss, gradient = _LOSSES[name]
+  loss, w = train(make_loss)
+  # All but the penalty are linear in w.
+  np.testing.assert_allclose(w, 1 - gradient, rtol=1e-6)
+  value = gradient - 0.5 if name == 'penalty' else gradient
+  np.testing.assert_allclose(loss, value, rtol=1e-6)
+
+
+@pytest.mark.parametrize('train', [_of_decorator, _of_strategy])
+@pytest.mark.parametrize('make_loss, op', [
+    (lambda w, x: tf.sqrt(_loss(w, x)), 'Sqrt'),
+    (lambda w, x: _loss(w, x) / tf.cast(tf.size(x), tf.float32), 'RealDiv'),
+    (lambda w, x: _loss(w, x) / tf.cast(tf.shape(tf1.placeholder_with_default(
+        x, [None]))[0], tf.float32), 'RealDiv'),
+    (lambda w, x: tf.exp(_loss(w, x)) + tf.nn.l2_loss(w), 'AddV2')])
+def test_what_is_made_of_a_sum_is_refused(behavior, train, make_loss, op):
+  with pytest.raises(ValueError, match=rf'Reduction\.SUM.*by {op}\.'):
+    train(make_loss)
+
+
+def test_groups_take_their_own_mean():
+  """Each of two groups is one shard: the first has the rows 1 and 3."""
+  for reduction in (SUM, MEAN):
+    loss, w = _of_strategy(lambda w, x: _loss(w, x),
+                           group_assignment=[[0], [1]], reduction=reduction)
+    assert (loss, w) == (5, 1 - 4)
+
+
+@pytest.mark.parametrize('form', ['decorator', 'strategy'])
+def test_the_wrapper_reduces_as_its_argument_says(form):
+  """Whatever the loss: on TPU it knows of no other reduction, either."""
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=1.0, use_resource=True)
+    optimizer = tfplugin.CrossShardOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0))
+    return tf.estimator.EstimatorSpec(mode, loss=w, train_op=optimizer.minimize(
+        _loss(w, features)))
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    if form == 'decorator':
+      train_op = estimator.cross_shard(model_fn, devices=DEVICES)(
+          tf.constant(X), None, 'train').train_op
+    else:
+      strategy = cross_shard_strategy.CrossShardStrategy(['CPU:0', 'CPU:1'])
+      with strategy.scope():
+        train_op = strategy.run(lambda: model_fn(
+            tf.constant([5.0]), None, 'train').train_op)
+      train_op = strategy.experimental_local_results(train_op)
+    session.run(tf1.global_variables_initializer())
+    session.run(train_op)
+    # Mean of 1 + 3 and 2 + 4; mean of 5 and 5.
+    assert session.run(tf1.trainable_variables())[0] == -4
+
+
+@pytest.mark.parametrize('reduction, expected', [(SUM, -4 - 4), (MEAN, -2)])
+def test_of_a_tf_function_and_of_eager_execution(reduction, expected):
+  strategy = cross_shard_strategy.CrossShardStrategy(['CPU:0', 'CPU:1'])
+  for compiled in (False, True):
+    with strategy.scope():
+      w = tf.Variable(1.0)
+    optimizer = tf1.train.GradientDescentOptimizer(1.0)
+
+    def step(x, w=w, optimizer=optimizer):
+      optimizer.minimize(lambda: _loss(w, x, reduction), var_list=[w])
+
+    def run(x, step=step):
+      strategy.run(step, args=(x,))
+
+    # Each of the two shards has the rows 2 and 3, or more: the sum is 10.
+    (tf.function(run) if compiled else run)(tf.constant([2.0, 3.0]))
+    assert float(w.read_value()) == (1 - 10 if reduction == SUM else 1 - 2.5)
+
+
+@pytest.mark.parametrize('reduction', [SUM, MEAN])
+def test_tensorflow_does_not_divide_as_well(reduction):
+
+  class Strategy(shard_loss.ScalesLoss, tf.distribute.OneDeviceStrategy):
+    reduced_together = 1 if reduction == SUM else 4
+
+  strategy = Strategy('/cpu:0')
+  strategy._scale_loss_for_estimator = True
+  assert not strategy._scale_loss_for_estimator
+  with tf.Graph().as_default(), tf1.Session() as session:
+    assert session.run(strategy.part_of_loss(tf.constant(8.0))) == (
+        8 if reduction == SUM else 2)

@@ -1,0 +1,163 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What replicas minimise, and what they report: losses and summaries."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Optional
+
+import tensorflow as tf
+
+# How TensorFlow scales the loss of a replica.
+from tensorflow.python.distribute import distribute_utils
+
+# Whether a replica makes summaries; see `summaries_of_all`.
+from tensorflow.python.distribute import summary_op_util
+
+# Where every reduced loss of `tf.compat.v1.losses` comes by.
+from tensorflow.python.ops.losses import util as losses_util
+
+from tfplugin._tf_internals import arithmetic
+
+tf1 = tf.compat.v1
+
+# Attribute of a loss: its reduction.
+_REDUCTION = 'tfplugin_reduction'
+# Held while functions of TensorFlow are replaced.
+_LOCK = threading.RLock()
+_scales = []
+_local = threading.local()
+_add_loss = losses_util.add_loss
+_scale_loss = tf1.train.Optimizer._scale_loss
+_kept = []
+
+
+@contextlib.contextmanager
+def losses_scaled(scale: Callable) -> Iterator[None]:
+  """Lets v1 optimizers scale the loss of a replica by `scale`.
+
+  `compute_gradients` does so in a private function, which goes by the last loss
+  that was built, be it that of a metric. It is replaced for a while, for all
+  threads, and losses note how they are reduced, those of Keras, too.
+
+  Args:
+    scale: Takes a loss; returns what to minimise, None to leave it to
+      TensorFlow.
+  """
+  with _LOCK:
+    _scales.append(scale)
+    if len(_scales) == 1:
+      losses_util.add_loss = _noted
+      tf1.train.Optimizer._scale_loss = staticmethod(_scaled)
+      _kept[:] = [tf.keras.losses.Loss.__call__]
+      tf.keras.losses.Loss.__call__ = _keras_noted
+  try:
+    yield
+  finally:
+    with _LOCK:
+      _scales.remove(scale)
+      if not _scales:
+        losses_util.add_loss = _add_loss
+        tf1.train.Optimizer._scale_loss = staticmethod(_scale_loss)
+        tf.keras.losses.Loss.__call__ = _kept[0]
+
+
+@contextlib.contextmanager
+def losses_as_they_are() -> Iterator[None]:
+  """Lets losses be minimised as they are, inside of `losses_scaled`."""
+  outer = getattr(_local, 'as_they_are', False)
+  _local.as_they_are = True
+  try:
+    yield
+  finally:
+    _local.as_they_are = outer
+
+
+def reduction_of(loss: tf.Tensor) -> Optional[str]:
+  """Returns how a loss of TensorFlow or Keras was reduced, or None.
+
+  It is known of losses that were built inside of `losses_scaled`.
+
+  Args:
+    loss: Any tensor of a graph.
+  """
+  return getattr(loss, _REDUCTION, None)
+
+
+def last_reduction() -> Optional[str]:
+  """Returns how the last loss that was built here was reduced, or None."""
+  return tf1.get_default_graph()._last_loss_reduction
+
+
+def strategy_divides_loss() -> bool:
+  """Whether `compute_gradients` divides the loss by the number of replicas.
+
+  v1 optimizers do so in a strategy under an Estimator, unless the last loss
+  that was built was a sum. The rule is in a private function of theirs.
+  """
+  return (distribute_utils.get_loss_reduction() ==
+          tf.distribute.ReduceOp.MEAN)
+
+
+@contextlib.contextmanager
+def summaries_of_all(applies: Callable[[], bool]) -> Iterator[None]:
+  """Lets `tf.compat.v1.summary` make summaries in all replicas.
+
+  It makes those of the first alone, and what the others would show is lost. A
+  private function tells it; it is replaced for a while, for all threads; hence
+  the lock, and `applies`.
+
+  Args:
+    applies: Whether the current thread is to use it.
+  """
+  skip = summary_op_util.skip_summary
+  with _LOCK:
+    summary_op_util.skip_summary = lambda: not applies() and skip()
+    try:
+      yield
+    finally:
+      summary_op_util.skip_summary = skip
+
+
+def summarized_value(op: tf.Operation) -> Optional[tf.Tensor]:
+  """Returns the number that `op` is the summary of, input 1 of it, or None.
+
+  No public API tells what an op makes.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.inputs[1] if op.type == 'ScalarSummary' else None
+
+
+def _noted(loss: tf.Tensor, *args, **kwargs) -> None:
+  """The `add_loss` of TensorFlow, for a while; its losses do not tell."""
+  _note(loss)
+  _add_loss(loss, *args, **kwargs)
+
+
+def _keras_noted(self, *args, **kwargs) -> tf.Tensor:
+  """The call of a Keras loss, for a while; it may choose its reduction."""
+  loss = _kept[0](self, *args, **kwargs)
+  _note(loss)
+  return loss
+
+
+def _note(loss: tf.Tensor) -> None:
+  """Marks `loss`: no public attribute of the graph or the loss tells."""
+  # `mean_pairwise_squared_error`, a choice, knows of no reduction.
+  if tf.is_symbolic_tensor(loss) and arithmetic.role(loss.op) != 'join':
+    setattr(loss, _REDUCTION, last_reduction())
+
+
+def _scaled(loss: tf.Tensor) -> tf.Tensor:
+  """The `_scale_loss` of v1 optimizers, for a while; no argument is for it."""
+  found = (scale(loss) for scale in reversed(_scales))
+  scaled = next((each for each in found if each is not None), None)
+  if scaled is None:
+    return _scale_loss(loss)
+  return loss if getattr(_local, 'as_they_are', False) else scaled
