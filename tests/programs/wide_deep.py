@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shape of wide_deep: a canned estimator's model_fn, and two optimizers.
 
-Its tables are in two parts. The estimator sums its loss, or takes the mean.
+Its embedding is in two parts. The estimator sums its loss, or takes the mean.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _columns():
   age = column.numeric_column('age')
   embedding = column.embedding_column(
       job, _WIDTH, initializer=lambda shape, **kwargs: tf.fill(shape, -0.25))
-  return [job, age], [age, embedding]
+  return [job], [age, embedding]
 
 
 def _begins_without_seed(next_creator, **kwargs):
@@ -49,7 +49,8 @@ def _model_fn(features, labels, mode, reduction, weight=None):
       dnn_feature_columns=deep,
       dnn_optimizer=tf1.train.AdagradOptimizer(0.1),
       dnn_hidden_units=[2], dnn_activation_fn=tf.tanh,
-      input_layer_partitioner=tf1.fixed_size_partitioner(2),
+      input_layer_partitioner=tf1.min_max_variable_partitioner(
+          max_partitions=2, min_slice_size=4 * _NUM_JOBS),
       loss_reduction=reduction, weight_column=weight)
   with tf1.variable_creator_scope(_begins_without_seed):
     return canned.model_fn(features, labels, mode, canned.config)
