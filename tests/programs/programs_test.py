@@ -5,6 +5,7 @@
 The table of what was found is docs/programs.md.
 """
 # BUILD data: //:docs
+# BUILD shard_count: 2
 
 from __future__ import annotations
 
