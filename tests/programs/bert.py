@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
+from tests.programs import by_hand
 from tests.programs import forms
 
 tf1 = tf.compat.v1
@@ -96,7 +97,7 @@ def dataset(rows):
       rows).repeat()
 
 
-def _halves(after_step):
+def _halves(rule):
   """Sums the gradients of two halves, each clipped alone."""
 
   def build(features, labels):
@@ -111,9 +112,15 @@ def _halves(after_step):
         zip([tf.add_n(parts) for parts in zip(*gradients)],
             tf1.trainable_variables()))
 
-  return forms.run_by_hand(build, PROGRAM, after_step)
+  return by_hand.run_by_hand(build, rule)
 
 
-PROGRAM = forms.Program(
+PROGRAM = by_hand.Program(
     model_fn, dataset, state='adam_', rules={'word_embeddings': 1, 'kernel': 0},
-    max_norm=0.6, halves=_halves, own_steps=True)
+    max_norm=0.6, own_steps=True, splits={'shards': _halves},
+    formulas={'shards': 'the sum of gradients that each half clips by itself'},
+    refused={
+        name: by_hand.Refused(
+            'needs the same value in all',
+            'each shard would assign a value of its own to what they share')
+        for name, form in forms.FORMS.items() if form.is_tpu})

@@ -1,10 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Every form of every wrapper, and what a program has to come to under it.
-
-What it has to come to is computed without tfplugin: the plain program runs on
-one device, and numpy does the rule between its steps.
-"""
+"""Every form of every wrapper, and how it trains a program."""
 
 from __future__ import annotations
 
@@ -19,134 +15,22 @@ import numpy as np
 import tensorflow as tf
 
 import tfplugin
+from tests.programs import by_hand
 from tfplugin import distribute
 from tfplugin import estimator
 
 tf1 = tf.compat.v1
 
 DEVICES = ['/cpu:0', '/cpu:1']
-ROWS = 4
-PERIOD, RATE = 2, 0.25
-_STATE_ADDED = frozenset(('global_step', 'stale_counter'))
-
-
-@dataclasses.dataclass(frozen=True)
-class Program:
-  """A program that knows nothing of tfplugin.
-
-  Attributes:
-    model_fn: Of an Estimator.
-    dataset: Makes the input, given the rows of a batch; all batches of `ROWS`
-      rows are the same.
-    state: A regular expression: the names of optimizer state.
-    rules: What is clipped: expressions and dims.
-    max_norm: The bound.
-    halves: Trains on one device as two shards would, given a function that is
-      called after each step; None: as on the whole batch.
-    steps: How many.
-    own_steps: Whether it advances the global step itself.
-    refused: Forms that refuse it, with an expression for the message.
-  """
-
-  model_fn: Callable[..., Any]
-  dataset: Callable[[int], tf.data.Dataset]
-  state: str
-  rules: dict[str, int]
-  max_norm: float
-  halves: Optional[Callable[[Callable], dict]] = None
-  steps: int = 4
-  own_steps: bool = False
-  refused: dict[str, str] = dataclasses.field(default_factory=dict)
-
-  def clipped(self, values: dict, number: int) -> dict:
-    """Returns the values after step `number`, clipped by numpy."""
-    if not number:
-      return values
-    result = dict(values)
-    for name, value in values.items():
-      dims = [d for rule, d in self.rules.items() if re.search(rule, name)]
-      if dims and not re.search(self.state, name):
-        norms = np.linalg.norm(value, axis=dims[0], keepdims=True)
-        result[name] = value * np.minimum(
-            1.0, self.max_norm / np.maximum(norms, 1e-9))
-    return result
-
-
-class Elastic:
-  """Moves copies and their centre, by numpy; all copies are alike."""
-
-  def __init__(self, state: str, num_copies: int):
-    self.state, self.num_copies = state, num_copies
-    self.centers = None
-
-  def __call__(self, values: dict, number: int) -> dict:
-    averaged = {name: value for name, value in values.items()
-                if not re.search(self.state, name)}
-    if not number:
-      self.centers = averaged
-    if not number or number % PERIOD:
-      return values
-    moves = {n: RATE * (v - self.centers[n]) for n, v in averaged.items()}
-    self.centers = {n: c + self.num_copies * moves[n]
-                    for n, c in self.centers.items()}
-    return {**values, **{n: v - moves[n] for n, v in averaged.items()}}
-
-
-def run_by_hand(build: Callable[[Any, Any], Any], program: Program,
-                after_step: Callable[[dict, int], dict]) -> dict:
-  """Trains on one device; returns the values of all variables but the step.
-
-  Args:
-    build: Makes the train_op of features and labels.
-    program: The program.
-    after_step: Changes the values of all variables; gets the number of steps
-      that were made.
-  """
-  with tf.Graph().as_default():
-    features, labels = tf1.data.make_one_shot_iterator(
-        program.dataset(ROWS)).get_next()
-    step = tf1.train.create_global_step()
-    train_op = build(features, labels)
-    variables = [v for v in tf1.global_variables() if v is not step]
-    names = [v.name.split(':')[0] for v in variables]
-    with tf1.Session() as session:
-      session.run(tf1.global_variables_initializer())
-      session.run(tf1.local_variables_initializer())
-      for number in range(program.steps + 1):
-        if number:
-          session.run(train_op)
-        values = after_step(dict(zip(names, session.run(
-            [v.read_value() for v in variables]))), number)
-        for name, variable in zip(names, variables):
-          variable.load(values[name], session)
-  return values
-
-
-def _plain(program: Program, after_step=lambda values, number: values) -> dict:
-  return run_by_hand(lambda x, y: program.model_fn(
-      features=x, labels=y, mode=tf.estimator.ModeKeys.TRAIN).train_op,
-                     program, after_step)
-
-
-def _shards(program: Program, after_step=lambda values, number: values) -> dict:
-  if program.halves is None:
-    return _plain(program, after_step)
-  return program.halves(after_step)
-
-
-def _elastic(program: Program, num_copies: int) -> dict:
-  rule = Elastic(program.state, num_copies)
-  return {**_plain(program, rule), **rule.centers}
-
-
-REFERENCES = {
-    'plain': _plain,
-    'clipped': lambda program: _plain(program, program.clipped),
-    'shards': _shards,
-    'shards, clipped': lambda program: _shards(program, program.clipped),
-    'elastic': lambda program: _elastic(program, 1),
-    'elastic, two copies': lambda program: _elastic(program, 2),
-}
+# What is in a checkpoint beside the variables of a program.
+_ADDED = 'global_step|stale_counter|signal_early_stopping'
+# What takes most of the time of a short training is left out: events, all
+# checkpoints but the last, and the optimization of graphs.
+_SESSION = tf1.ConfigProto(device_count={'CPU': 4}, allow_soft_placement=True)
+_SESSION.graph_options.rewrite_options.disable_meta_optimizer = True
+_CONFIG = dict(
+    save_checkpoints_steps=None, save_checkpoints_secs=None,
+    save_summary_steps=None, log_step_count_steps=None, session_config=_SESSION)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,21 +38,35 @@ class Form:
   """A way to put a wrapper around a program.
 
   Attributes:
-    reference: A key of `REFERENCES`.
+    rule: A key of `by_hand.RULES`.
+    split: How a batch is split: `''`, or a key of `Program.splits`.
     decorate: Makes a model_fn of a model_fn, given the program.
     strategy: Makes a strategy, given the program; None without one.
-    replicas: How many batches a step of the strategy takes.
+    is_tpu: Whether a ShardedTPUEstimator trains.
     counts: `'communications'` where the global step counts these.
   """
 
-  reference: str
-  decorate: Callable[[Program], Callable] = lambda program: program.model_fn
-  strategy: Optional[Callable[[Program], Any]] = None
-  replicas: int = 1
+  rule: str = ''
+  split: str = ''
+  decorate: Callable[[by_hand.Program], Callable] = lambda p: p.model_fn
+  strategy: Optional[Callable[[by_hand.Program], Any]] = None
+  is_tpu: bool = False
   counts: str = 'steps'
 
+  @property
+  def replicas(self) -> int:
+    """How many batches a step takes."""
+    return 2 if self.split and self.strategy else 1
 
-_ELASTIC = dict(communication_period=PERIOD, moving_rate=RATE)
+  def reference_of(self, program: by_hand.Program) -> tuple[str, str, int]:
+    """Returns the arguments of `by_hand.reference` beside the program."""
+    default = 'shards' if self.split in ('TPU shards', 'mirrored') else ''
+    split = next((split for split in (self.split, default)
+                  if split in program.splits), '')
+    return split, self.rule, program.stops_later if self.strategy else 0
+
+
+_ELASTIC = dict(communication_period=by_hand.PERIOD, moving_rate=by_hand.RATE)
 
 
 def _drop(model_fn):
@@ -190,31 +88,51 @@ _cross_shard = functools.partial(estimator.cross_shard, devices=DEVICES)
 _replicate = functools.partial(tfplugin.replicate_model_fn, devices=DEVICES)
 
 
-def _clipping(make_base, reference='clipped', replicas=1):
-  return Form(reference, strategy=lambda p: distribute.VariableClippingStrategy(
-      make_base(), p.rules, p.max_norm), replicas=replicas)
+def _clipping(make_base, split=''):
+  return Form('clipped', split, strategy=lambda p: (
+      distribute.VariableClippingStrategy(make_base(), p.rules, p.max_norm)))
+
+
+def _shards_of_tpu(decorate):
+  """A form whose model_fn takes what a TPUEstimator gives."""
+
+  def with_params(program):
+    model_fn = decorate(program)
+    return lambda features, labels, mode, params: model_fn(
+        features=features, labels=labels, mode=mode)
+
+  return with_params
 
 
 FORMS = {
-    '`drop_stale_gradients`': Form('plain', lambda p: _drop(p.model_fn)),
-    '`clip_variables`': Form('clipped', lambda p: _clip(p.model_fn, p)),
+    '`drop_stale_gradients`': Form(decorate=lambda p: _drop(p.model_fn)),
+    '`clip_variables`': Form(
+        'clipped', decorate=lambda p: _clip(p.model_fn, p)),
     '`elastic_average`': Form(
-        'elastic', lambda p: _elastic_average(p.model_fn),
+        'elastic', decorate=lambda p: _elastic_average(p.model_fn),
         counts='communications'),
-    '`replicate_model_fn`': Form('plain', lambda p: _replicate(p.model_fn)),
-    '`cross_shard`': Form('shards', lambda p: _cross_shard(p.model_fn)),
-    'clip above drop': Form('clipped', lambda p: _clip(_drop(p.model_fn), p)),
+    '`replicate_model_fn`': Form(
+        split='towers', decorate=lambda p: _replicate(p.model_fn)),
+    '`cross_shard`': Form(
+        split='shards', decorate=lambda p: _cross_shard(p.model_fn)),
+    'clip above drop': Form(
+        'clipped', decorate=lambda p: _clip(_drop(p.model_fn), p)),
     'elastic above clip': Form(
-        'elastic', lambda p: _elastic_average(estimator.clip_variables(
-            p.model_fn, rules=p.rules, max_norm=1e6)),
+        'clipped, elastic', decorate=lambda p: _elastic_average(
+            _clip(p.model_fn, p)), counts='communications'),
+    'elastic above drop': Form(
+        'elastic', decorate=lambda p: _elastic_average(_drop(p.model_fn)),
         counts='communications'),
     'cross_shard above clip': Form(
-        'shards, clipped', lambda p: _cross_shard(_clip(p.model_fn, p))),
+        'clipped', 'shards', lambda p: _cross_shard(_clip(p.model_fn, p))),
+    'cross_shard above drop': Form(
+        '', 'shards', lambda p: _cross_shard(_drop(p.model_fn))),
+    'replicate above clip': Form(
+        'clipped', 'towers', lambda p: _replicate(_clip(p.model_fn, p))),
     'replicate above drop': Form(
-        'plain', lambda p: _replicate(_drop(p.model_fn))),
+        '', 'towers', lambda p: _replicate(_drop(p.model_fn))),
     'DropStaleGradientStrategy': Form(
-        'plain', strategy=lambda p: distribute.DropStaleGradientStrategy(
-            staleness=100)),
+        strategy=lambda p: distribute.DropStaleGradientStrategy(staleness=100)),
     'ElasticAverageStrategy': Form(
         'elastic', strategy=lambda p: distribute.ElasticAverageStrategy(
             **_ELASTIC), counts='communications, always'),
@@ -223,43 +141,73 @@ FORMS = {
         strategy=lambda p: distribute.ElasticAverageStrategy(
             devices=DEVICES, **_ELASTIC), counts='communications, always'),
     'TowerStrategy': Form(
-        'plain', strategy=lambda p: distribute.TowerStrategy(DEVICES),
-        replicas=2),
+        split='towers', strategy=lambda p: distribute.TowerStrategy(DEVICES)),
     'CrossShardStrategy': Form(
-        'shards', strategy=lambda p: distribute.CrossShardStrategy(DEVICES),
-        replicas=2),
+        split='shards',
+        strategy=lambda p: distribute.CrossShardStrategy(DEVICES)),
     'VariableClippingStrategy': _clipping(
         lambda: tf.distribute.OneDeviceStrategy('/cpu:0')),
     'the same over drop stale': _clipping(
         lambda: distribute.DropStaleGradientStrategy(staleness=100)),
     'over towers': _clipping(
-        lambda: distribute.TowerStrategy(DEVICES), replicas=2),
-    'over mirrored': _clipping(_mirrored, 'shards, clipped', 2),
+        lambda: distribute.TowerStrategy(DEVICES), 'towers'),
+    'over mirrored': _clipping(_mirrored, 'mirrored'),
     'over cross shard': _clipping(
-        lambda: distribute.CrossShardStrategy(DEVICES), 'shards, clipped', 2),
+        lambda: distribute.CrossShardStrategy(DEVICES), 'shards'),
+    'ShardedTPUEstimator': Form(
+        '', 'TPU shards', _shards_of_tpu(lambda p: p.model_fn), is_tpu=True),
+    'the same with clip': Form(
+        'clipped', 'TPU shards',
+        _shards_of_tpu(lambda p: _clip(p.model_fn, p)), is_tpu=True),
 }
 
 
-def train(program: Program, form: Form, model_dir) -> dict:
+class _SaveAtEnd(tf1.train.SessionRunHook):
+  """Writes the checkpoint of a training with the Saver of its graph."""
+
+  def __init__(self, model_dir: Any):
+    self._path = f'{model_dir}/model.ckpt'
+
+  def end(self, session):
+    saver, *_ = tf1.get_collection(tf1.GraphKeys.SAVERS)
+    saver.save(session, self._path, tf1.train.get_global_step(),
+               write_meta_graph=False)
+
+
+def _estimator(program: by_hand.Program, form: Form, model_dir: Any):
+  """Returns an Estimator, and its input_fn."""
+  if form.is_tpu:
+    config = tf1.estimator.tpu.RunConfig(
+        model_dir=str(model_dir), tpu_config=tf1.estimator.tpu.TPUConfig(
+            num_shards=len(DEVICES)), **_CONFIG)
+    return estimator.ShardedTPUEstimator(
+        form.decorate(program), config=config, use_tpu=False,
+        train_batch_size=by_hand.ROWS, devices=DEVICES), (
+            lambda params: program.dataset(params['batch_size']))
+  config = tf.estimator.RunConfig(
+      str(model_dir), **_CONFIG,
+      train_distribute=form.strategy and form.strategy(program))
+  return tf.estimator.Estimator(form.decorate(program), config=config), (
+      lambda: program.dataset(by_hand.ROWS // form.replicas))
+
+
+def train(program: by_hand.Program, form: Form, model_dir) -> dict:
   """Trains by an Estimator; returns all variables of the checkpoint."""
-  strategy = form.strategy and form.strategy(program)
-  rows = ROWS // form.replicas
   steps = program.steps
   if form.counts == 'communications, always' or (
       form.counts == 'communications' and not program.own_steps):
-    steps //= PERIOD
-  config = tf.estimator.RunConfig(
-      str(model_dir), train_distribute=strategy, log_step_count_steps=None,
-      session_config=tf1.ConfigProto(
-          device_count={'CPU': 4}, allow_soft_placement=True))
-  trained = tf.estimator.Estimator(form.decorate(program), config=config)
-  trained.train(lambda: program.dataset(rows), steps=steps)
-  return {name: trained.get_variable_value(name)
-          for name in trained.get_variable_names()}
+    steps //= by_hand.PERIOD * program.applied_every
+  trained, input_fn = _estimator(program, form, model_dir)
+  program.train(trained, input_fn, steps=steps, hooks=[_SaveAtEnd(model_dir)])
+  checkpoint = tf.train.load_checkpoint(str(model_dir))
+  return {name: checkpoint.get_tensor(name)
+          for name in checkpoint.get_variable_to_shape_map()}
 
 
-def assert_close(values: dict, expected: dict) -> None:
+def assert_close(values: dict, expected: dict, tolerance: float) -> None:
   """Raises unless a checkpoint has the variables of a reference."""
-  assert set(values) - _STATE_ADDED == set(expected)
+  names = {name for name in values if not re.search(_ADDED, name)}
+  assert names == set(expected)
   for name, value in expected.items():
-    np.testing.assert_allclose(values[name], value, atol=3e-6, err_msg=name)
+    np.testing.assert_allclose(values[name], value, tolerance, tolerance,
+                               err_msg=name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from tests.programs import forms
+from tests.programs import by_hand
 
 tf1 = tf.compat.v1
 
@@ -46,5 +46,5 @@ def dataset(rows):
   return tf.data.Dataset.from_tensor_slices((noise, real)).batch(rows).repeat()
 
 
-PROGRAM = forms.Program(
+PROGRAM = by_hand.Program(
     model_fn, dataset, state='Momentum', rules={'kernel': 0}, max_norm=0.75)

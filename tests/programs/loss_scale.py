@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tests.programs import forms
+from tests.programs import by_hand
 from tests.programs import keras_losses
 
 tf1 = tf.compat.v1
@@ -23,7 +23,7 @@ def model_fn(features, labels, mode):
   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-PROGRAM = forms.Program(
+PROGRAM = by_hand.Program(
     model_fn, keras_losses.dataset,
     state='Momentum|current_loss_scale|good_steps', rules={'kernel': 0},
     max_norm=0.5)

@@ -224,7 +224,8 @@ def is_same_computation(a: tf.Operation, b: tf.Operation) -> bool:
   """
   if a.type != b.type or len(a.inputs) != len(b.inputs):
     return False
-  if a.op_def.is_stateful and not reads_variable(a):
+  # A copy is stateful only in order that nobody shares its buffer.
+  if a.op_def.is_stateful and a.type != 'DeepCopy' and not reads_variable(a):
     return False
   if a.type.startswith('Placeholder') or not a.inputs and a.type != 'Const':
     return False

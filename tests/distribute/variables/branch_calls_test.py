@@ -7,11 +7,12 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.variables import branch_calls
+from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
 
-def _run(values, spread=None, conditions=None):
+def _run(values, spread=None, conditions=None, pack=lambda op: op):
   """Adds `values` of two replicas to a variable, in a branch of each.
 
   Returns:
@@ -32,8 +33,10 @@ def _run(values, spread=None, conditions=None):
       if index:
         with branches.outside.entered():
           assert not branches.is_here()
-          results.append(branches.run(
-              lambda _, x: v.assign_add(x).op, strategy, calls, spread))
+          results.extend(tf.nest.flatten(branches.run(
+              lambda _, x: pack(v.assign_add(x).op), strategy, calls, spread)))
+          # Another call may be given what this one returned.
+          assert same_values.are_same(results[0].values)
         return results[0].values[1]
       return tf.no_op()
 
@@ -55,6 +58,10 @@ def _run(values, spread=None, conditions=None):
 
 def test_one_call_stands_for_all(behavior):
   assert _run([lambda v: v * 2.0] * 2) == 3.0
+
+
+def test_it_may_return_several_ops(behavior):
+  assert _run([lambda v: v * 2.0] * 2, pack=lambda op: [op]) == 3.0
 
 
 def test_arguments_are_made_for_all(behavior):

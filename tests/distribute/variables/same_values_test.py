@@ -20,6 +20,8 @@ SAME = {
     'constants': lambda v: [tf.constant([1.0]), tf.constant([1.0])],
     'a variable': lambda v: [v, v],
     'of a variable': lambda v: [tf.square(v + 1.0), tf.square(v + 1.0)],
+    'copies': lambda v: [
+        tf.raw_ops.DeepCopy(x=v.read_value()) for _ in range(2)],
     'gradients': lambda v: [tf1.gradients(v * v, v)[0] for _ in range(2)],
     'nests': lambda v: [{'a': [v + 1.0]}, {'a': [v + 1.0]}],
     'of rows': lambda v: [
@@ -39,6 +41,7 @@ OTHERS = {
     'random numbers': lambda v: [tf.random.uniform([]) for _ in range(2)],
     'variables': lambda v: [v, tf1.get_variable('w', initializer=1.0)],
     'lengths': lambda v: [[v], [v, v]],
+    'ops without value': lambda v: [tf.no_op(), tf.no_op()],
     'of rows': lambda v: [
         tf.IndexedSlices(tf.stack([v]), tf.constant([i])) for i in range(2)],
 }
@@ -51,6 +54,14 @@ def _both(x):
 def _are_same(make):
   with tf.Graph().as_default():
     return same_values.are_same(make(tf1.get_variable('v', initializer=1.0)))
+
+
+def test_ops_are_the_same_if_declared():
+  with tf.Graph().as_default():
+    ops = [tf.no_op() for _ in range(3)]
+    same_values.declare(ops[:2])
+    assert same_values.are_same(ops[:2])
+    assert not same_values.are_same(ops[1:])
 
 
 @pytest.mark.parametrize('name', SAME)

@@ -99,7 +99,11 @@ class Branches:
       results = [_tf_internals.select_replica(0, fn(strategy, *args, **kwargs))]
     for call in others:
       with call.place.entered():
-        results.append(tf.no_op())
+        results.append(tf.nest.map_structure(
+            lambda _: tf.no_op(), results[0]))
+    if results[0] is not None:
+      # What comes next, as clipping does, is given the one or the other.
+      same_values.declare(results)
     return _tf_internals.regroup(tuple(results))
 
   def check_conditions(self) -> None:

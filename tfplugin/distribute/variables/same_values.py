@@ -60,7 +60,7 @@ def declare(values: Sequence[Any]) -> None:
   """Declares that the values of several replicas are the same.
 
   Args:
-    values: A tensor, or `tf.IndexedSlices`, of each replica.
+    values: A tensor, `tf.IndexedSlices` or op of each replica.
   """
   for parts in zip(*(tf.nest.flatten(value, expand_composites=True)
                      for value in values)):
@@ -113,6 +113,8 @@ def are_same(values: Sequence[Any]) -> bool:
 def _is_same(a: Any, b: Any) -> bool:
   if a is b:
     return True
+  if isinstance(a, tf.Operation) and hasattr(a, _MARK):
+    return getattr(a, _MARK) is getattr(b, _MARK, None)
   if tf.is_tensor(a) and tf.is_tensor(b):
     return _computes_same(tf.convert_to_tensor(a), tf.convert_to_tensor(b))
   return isinstance(a, (int, float, str)) and a == b

@@ -1,0 +1,118 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The programs, and the table of what they came to under every form."""
+
+from __future__ import annotations
+
+from tests.programs import accumulation
+from tests.programs import bert
+from tests.programs import deep_fm
+from tests.programs import early_stopping
+from tests.programs import forms
+from tests.programs import gan
+from tests.programs import keras_losses
+from tests.programs import loss_scale
+from tests.programs import mixed_precision
+from tests.programs import mnist
+from tests.programs import resnet
+from tests.programs import wide_deep
+
+PROGRAMS = {
+    'BERT': bert.PROGRAM,
+    'MNIST': mnist.PROGRAM,
+    'ResNet': resnet.PROGRAM,
+    'wide and deep, sum': wide_deep.SUM_PROGRAM,
+    'wide and deep, mean': wide_deep.MEAN_PROGRAM,
+    'DeepFM': deep_fm.PROGRAM,
+    'GAN, one optimizer': gan.PROGRAM,
+    'Keras losses': keras_losses.PROGRAM,
+    'gradient accumulation': accumulation.PROGRAM,
+    'dynamic loss scale': loss_scale.PROGRAM,
+    'mixed_float16': mixed_precision.FLOAT16,
+    'mixed_bfloat16': mixed_precision.BFLOAT16,
+    'early stopping': early_stopping.PROGRAM,
+}
+# (program, form, behaviour): what does not work yet.
+NOT_YET = {
+    *((program, form, behavior) for behavior in ('v1', 'v2')
+      for program, form in (
+          ('DeepFM', '`cross_shard`'),
+          ('DeepFM', 'cross_shard above clip'),
+          ('DeepFM', 'cross_shard above drop'),
+          ('DeepFM', 'CrossShardStrategy'),
+          ('DeepFM', 'over cross shard'),
+          ('mixed_float16', 'ElasticAverageStrategy(devices)'))),
+    ('gradient accumulation', 'ElasticAverageStrategy', 'v2'),
+}
+
+TEXT = """
+# Programs: what was compared with what
+
+The shapes of programs that people run, under every decorator, every strategy
+and `ShardedTPUEstimator`, without a change of the program. This page is written
+by `tests/programs/programs_test.py`, which trains every cell of the tables
+under v1 and under v2 behaviour: it goes out of date as a failing test.
+
+*Equal*: the checkpoint has the names and the values of the plain program on one
+device, to rounding, where numpy does the rule of the wrapper between the steps.
+A wrapper that does nothing would fail. The program is on the whole batch, but
+for a split that the last table tells of. *Refused*: an error names what cannot
+be and the remedy; the reason is below the table.
+
+"""
+OPEN = """
+*Not yet*: it is being worked at, and the test expects it to fail.
+"""
+RULES = {
+    '': 'the plain program',
+    'clipped': 'clipped after each step',
+    'elastic': 'a copy and its centre, which meet in every second step',
+    'elastic, two copies': 'two copies on the same rows, and their centre',
+    'clipped, elastic': 'clipped after each step, then as elastic averaging',
+}
+SPLITS = """
+A batch is split in two by towers and shards. Most programs then come to the
+numbers of the whole batch. Those that do not, by their own formula:
+
+| program | split | what is computed on one device |
+| --- | --- | --- |
+"""
+
+
+def cell(program: str, form: str, reasons: list[str]) -> str:
+  """Returns what is in the table; notes the reason of a refusal."""
+  open_in = [behavior for behavior in ('v1', 'v2')
+             if (program, form, behavior) in NOT_YET]
+  if open_in:
+    return f'not yet ({", ".join(open_in)})'
+  refused = PROGRAMS[program].refused.get(form)
+  if refused is None:
+    return 'equal'
+  if refused.why not in reasons:
+    reasons.append(refused.why)
+  return f'refused ({reasons.index(refused.why) + 1})'
+
+
+def _table(rows: list[list[str]]) -> str:
+  rows.insert(1, ['---'] * len(rows[0]))
+  return ''.join(f'| {" | ".join(row)} |\n' for row in rows)
+
+
+def render() -> str:
+  """Returns the document."""
+  reasons = []
+  cells = _table([['form', *PROGRAMS]] + [
+      [form, *(cell(program, form, reasons) for program in PROGRAMS)]
+      for form in forms.FORMS])
+  notes = ''.join(f'{number}. {why}\n'
+                  for number, why in enumerate(reasons, start=1))
+  rules = _table([['form', 'split of the batch', 'equal to']] + [
+      [name, form.split or 'none', RULES[form.rule]]
+      for name, form in forms.FORMS.items()])
+  splits = ''.join(
+      f'| {name} | {split} | {formula} |\n' for name, program
+      in PROGRAMS.items() for split, formula in program.formulas.items())
+  parts = [
+      TEXT, cells, OPEN if NOT_YET else '', '\nThe reasons:\n\n', notes,
+      '\nWhat equal means in each form:\n\n', rules, SPLITS, splits]
+  return ''.join(parts).lstrip()
