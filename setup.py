@@ -17,7 +17,7 @@ import setuptools
 os.environ.setdefault('SOURCE_DATE_EPOCH', '315532800')
 
 _ROOT = pathlib.Path(__file__).resolve().parent
-_TENSORFLOW = '>=2.15,<2.16'
+_TENSORFLOW = '>=2.15,<2.22'
 # What the programs import besides the package's own requirements.
 _TRAIN = ['matplotlib>=3.7', 'rich>=13']
 _TEST = [*_TRAIN, 'psutil>=5.9', 'pytest>=8', 'pytest-timeout>=2.2',

@@ -6,4 +6,4 @@ __version__ = '0.1.0'
 
 # A TensorFlow version v is supported when MIN_TENSORFLOW <= v < MAX_TENSORFLOW.
 MIN_TENSORFLOW = '2.15.0'
-MAX_TENSORFLOW = '2.16.0'
+MAX_TENSORFLOW = '2.22.0'

@@ -44,6 +44,7 @@ from tfplugin._tf_internals.keras import batch_norm_moments
 from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
+from tfplugin._tf_internals.keras import restart_layer_names
 from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
@@ -200,6 +201,7 @@ __all__ = (
     'refuses_nothing',
     'regroup',
     'repeats_loop_of',
+    'restart_layer_names',
     'role',
     'save_slice_info_of',
     'scatters',
