@@ -131,6 +131,7 @@ NAMES_OF_COMPAT = {
     'tensorflow.python.util.tf_export':
         'API_ATTRS API_ATTRS_V1 SUBPACKAGE_NAMESPACES TENSORFLOW_API_NAME',
     f'{_ESTIMATOR}.estimator.Estimator': '_call_model_fn _config',
+    f'{_ESTIMATOR}.keras_lib': '_assert_valid_model',
     f'{_ESTIMATOR}.run_config.RunConfig':
         '_cluster_spec _evaluation_master _global_id_in_cluster '
         '_init_distributed_setting_from_environment_var _is_chief _master '

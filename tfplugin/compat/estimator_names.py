@@ -9,7 +9,7 @@ import importlib
 import tensorflow as tf
 
 from tfplugin.compat import estimator_loading
-from tfplugin.compat import keras_variables
+from tfplugin.compat import keras_refusals
 from tfplugin.compat import module_aliases
 
 _API = 'tensorflow_estimator.python.estimator.api'
@@ -51,7 +51,7 @@ def restore() -> None:
     return
   module_aliases.AliasFinder(ALIASES, {
       _TRAINING: estimator_loading.prepare,
-      _EMBEDDING: keras_variables.refuse_in_model_fns}).install()
+      _EMBEDDING: keras_refusals.install}).install()
   for name in _APIS:
     module, alias = importlib.import_module(name), f'{name}.estimator'
     module.estimator = module_aliases.LazyPackage(alias, ALIASES[alias])

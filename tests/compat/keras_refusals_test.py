@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -52,10 +54,19 @@ def test_keras_3_outside_of_a_model_fn_is_left_alone():
 
 
 def test_a_model_of_keras_3_is_no_model_for_estimator():
+  if not _IS_KERAS_3:
+    assert keras.Model is tf.keras.Model
+    return
   model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
   model.compile('sgd', 'mse')
-  if not _IS_KERAS_3:
-    assert tf.keras.estimator.model_to_estimator(model)
-    return
-  with pytest.raises((AttributeError, TypeError, ValueError)):
+  with pytest.raises(TypeError, match='must be a model of Keras 2'):
     tf.keras.estimator.model_to_estimator(model)
+
+
+def test_a_model_of_tensorflows_keras_is_one(tmp_path):
+  model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=[1])])
+  model.compile('sgd', 'mse')
+  with warnings.catch_warnings():
+    warnings.simplefilter('ignore')  # Estimator sets a learning phase.
+    assert tf.keras.estimator.model_to_estimator(
+        model, model_dir=str(tmp_path))
