@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Finds strings that name private TensorFlow outside of tfplugin/_tf_internals.
+"""Finds strings that name private TensorFlow where none belongs.
 
 usage: private_names.py
 
@@ -20,7 +20,8 @@ import re
 import sys
 
 _ROOT = pathlib.Path(__file__).absolute().parent.parent
-_INTERNALS = 'tfplugin/_tf_internals/'
+# What asks private TensorFlow, and what stands in for parts of it.
+_FOLDERS = ('tfplugin/_tf_internals/', 'tfplugin/compat/')
 
 _ATTRIBUTE = re.compile(r'_(?!tfplugin)[a-z]\w*')
 _MODULE = re.compile(r'(tensorflow|tensorflow_estimator)(\.\w+)+|keras(\.\w+)*')
@@ -44,7 +45,7 @@ def private_strings(root: pathlib.Path) -> list[str]:
   found = []
   for path in sorted((root / 'tfplugin').rglob('*.py')):
     file = path.relative_to(root).as_posix()
-    if not file.startswith(_INTERNALS):
+    if not file.startswith(_FOLDERS):
       tree = ast.parse(path.read_text(encoding='utf-8'), file)
       found += [f'{file}:{line}: {name}'
                 for line, name in sorted(_offenders(tree, ops))]

@@ -21,15 +21,15 @@ def _import_tfplugin(directory) -> subprocess.CompletedProcess:
       capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize('version', ['2.15.0', '2.15.1', '2.15.99'])
+@pytest.mark.parametrize('version', ['2.15.0', '2.15.1', '2.16.0', '2.21.9'])
 def test_version_in_range_passes(version):
   _version_gate.check(version)
 
 
 @pytest.mark.parametrize(
-    'version', ['1.15.5', '2.9.0', '2.14.1', '2.16.0', '2.16.0-rc0', '3.0', ''])
+    'version', ['1.15.5', '2.9.0', '2.14.1', '2.22.0', '2.22.0-rc0', '3.0', ''])
 def test_version_out_of_range_is_refused_with_the_range(version):
-  with pytest.raises(ImportError, match='>= 2.15.0 and < 2.16.0') as error:
+  with pytest.raises(ImportError, match='>= 2.15.0 and < 2.22.0') as error:
     _version_gate.check(version)
   assert f'Received: TensorFlow {version}.' in str(error.value)
   assert 'pip install' in str(error.value)
@@ -62,8 +62,8 @@ def test_broken_tensorflow_is_not_taken_for_a_missing_one(tmp_path):
 
 
 def test_import_with_another_tensorflow_says_the_range(tmp_path):
-  (tmp_path / 'tensorflow.py').write_text("__version__ = '2.17.0'\n")
+  (tmp_path / 'tensorflow.py').write_text("__version__ = '2.22.1'\n")
   result = _import_tfplugin(tmp_path)
   assert result.returncode == 1
-  assert '>= 2.15.0 and < 2.16.0' in result.stderr
-  assert 'Received: TensorFlow 2.17.0' in result.stderr
+  assert '>= 2.15.0 and < 2.22.0' in result.stderr
+  assert 'Received: TensorFlow 2.22.1' in result.stderr

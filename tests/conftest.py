@@ -29,6 +29,8 @@ def pytest_configure(config):
   tf.config.set_logical_device_configuration(
       tf.config.list_physical_devices('CPU')[0],
       [tf.config.LogicalDeviceConfiguration()] * _NUM_LOGICAL_CPUS)
+  # Estimator chooses Keras for the process; a test may use that first.
+  assert tf.estimator.Estimator
   gc.freeze()  # Modules stay; they need not be looked through again.
   gc.set_threshold(_OBJECTS_PER_COLLECTION)
 

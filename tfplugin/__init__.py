@@ -5,6 +5,8 @@
 from tfplugin import _program_logging  # noqa: F401 (before TensorFlow)
 from tfplugin import _version_gate  # noqa: F401 (importing it is the check)
 from tfplugin import contrib  # noqa: F401 (as tfplugin.contrib)
+from tfplugin.compat import estimator_names
+from tfplugin.compat.report import check
 from tfplugin.distribute.shards.cross_replica import cross_replica_sum
 from tfplugin.estimator.replicate import replicate_model_fn
 from tfplugin.optimizers.cross_shard import CrossShardOptimizer
@@ -23,6 +25,9 @@ __all__ = (
     'TowerOptimizer',
     'VariableClippingOptimizer',
     '__version__',
+    'check',
     'cross_replica_sum',
     'replicate_model_fn',
 )
+
+estimator_names.restore()

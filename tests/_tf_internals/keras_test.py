@@ -69,7 +69,7 @@ def test_the_update_of_a_keras_optimizer_is_from_keras(optimizer):
              if not strategies.is_variable_assignment(fn)]
   assert updates
   for fn in updates:
-    assert keras.keras_module_of(fn).startswith('keras.')
+    assert keras.keras_module_of(fn).startswith(('keras.', 'tf_keras.'))
 
 
 def test_the_update_of_a_v1_optimizer_is_not_from_keras():

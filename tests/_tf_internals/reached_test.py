@@ -19,12 +19,14 @@ import textwrap
 
 import tfplugin
 from tfplugin import _tf_internals
+from tfplugin import compat
 from tfplugin._tf_internals import reached
 from tfplugin._tf_internals import saving
 from tfplugin.distribute.clipping import clipping_extended
 
 _INTERNALS = pathlib.Path(reached.__file__).parent
 _PRIVATE = re.compile(r'_(?!abc_)[A-Za-z]\w*')
+_COMPAT = pathlib.Path(compat.__file__).parent
 _MODULES = [name for name in reached.NAMES
             if inspect.ismodule(pkgutil.resolve_name(name))]
 # Mixins that no class of a file puts before a class of TensorFlow.
@@ -37,9 +39,9 @@ _MIXED = (
 )
 
 
-def _trees():
+def _trees(folder=_INTERNALS):
   return [ast.parse(path.read_text(encoding='utf-8'))
-          for path in sorted(_INTERNALS.glob('*.py'))
+          for path in sorted(folder.glob('*.py'))
           if path.name != 'reached.py']
 
 
@@ -116,6 +118,7 @@ def test_what_tensorflow_has_moved_is_told(monkeypatch):
       'tensorflow.python.framework.ops': 'NoSuchClass',
       f'{optimizer}.NoSuchClass': 'name',
       optimizer: '_create_slots _no_such_slot'})
+  monkeypatch.setattr(reached, 'NAMES_OF_COMPAT', {})
   monkeypatch.setattr(reached, 'OVERRIDES', {
       optimizer: {'_create_slots': 'self var_list', '_prepare': 'self now'},
       'tensorflow.python.no_class': {'_method': 'self'}})
@@ -151,9 +154,9 @@ def test_every_call_of_an_overridden_method_is_of_a_known_one():
   assert not calls - known
 
 
-def test_the_imports_are_listed():
+def _imports(folder=_INTERNALS):
   imported = set()
-  for tree in _trees():
+  for tree in _trees(folder):
     modules = {}
     for node in ast.walk(tree):
       if isinstance(node, ast.ImportFrom) and node.module.startswith(
@@ -167,10 +170,28 @@ def test_the_imports_are_listed():
         (modules[node.value.id], node.attr) for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         and node.value.id in modules}
+  return imported
+
+
+def test_the_imports_are_listed():
   # Looked up by a session, and used by tests.
   others = {('tensorflow.python.framework.ops', '_as_graph_element'),
             ('tensorflow.python.tpu.tpu_function', 'tpu_shard_context')}
-  assert _listed(_MODULES) == imported | others
+  assert _listed(_MODULES) == _imports() | others
+
+
+def test_what_stands_in_for_modules_lists_what_it_is_made_of():
+  listed = {(owner, name) for owner, names in reached.NAMES_OF_COMPAT.items()
+            for name in names.split()}
+  # What it gives to TensorFlow itself.
+  assert _imports(_COMPAT) - {(
+      'tensorflow.python.util.tf_export', 'ESTIMATOR_API_NAME')} <= listed
+  used = {node.attr for tree in _trees(_COMPAT) for node in ast.walk(tree)
+          if isinstance(node, ast.Attribute) and _PRIVATE.fullmatch(node.attr)
+          and ast.unparse(node.value) not in ('self', 'sys')}
+  # RunConfig sets the one by a list of names; the other is the coordinator's.
+  assert used - {name for _, name in listed} == {
+      '_experimental_distribute', '_distribute_coordinator_mode'}
 
 
 def test_the_attributes_are_listed():

@@ -12,7 +12,7 @@ import sys
 
 # TensorFlow loads these on first use; tfplugin must leave that to the user.
 _HEAVY = ('keras', 'matplotlib', 'psutil', 'rich', 'tensorboard',
-          'tensorflow_estimator')
+          'tensorflow_estimator', 'tf_keras')
 _PROGRAM = """
 import json, sys
 import tensorflow as tf

@@ -43,6 +43,7 @@ from tfplugin._tf_internals.keras import batch_norm_moments
 from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
+from tfplugin._tf_internals.keras import restart_layer_names
 from tfplugin._tf_internals.losses import last_reduction
 from tfplugin._tf_internals.losses import losses_as_they_are
 from tfplugin._tf_internals.losses import losses_scaled
@@ -209,6 +210,7 @@ __all__ = (
     'refuses_nothing',
     'regroup',
     'repeats_loop_of',
+    'restart_layer_names',
     'role',
     'save_slice_info_of',
     'saveables_of_copies',

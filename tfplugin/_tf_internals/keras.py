@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
+import types
 from collections.abc import Iterator
 from typing import Callable
 from typing import Optional
@@ -14,6 +16,19 @@ import tensorflow as tf
 
 # Held while methods of a class of Keras are replaced.
 _LOCK = threading.RLock()
+# Since TensorFlow 2.16 `keras` is Keras 3, and Keras 2 has another name.
+_NAMES = ('tf_keras', 'keras')
+
+
+def keras_2() -> Optional[types.ModuleType]:
+  """Returns Keras 2 if this process has loaded it, or None.
+
+  `tf.keras` cannot be asked: TensorFlow 2.16 decides by the first use of it
+  which Keras it is.
+  """
+  loaded = [sys.modules[name] for name in _NAMES if name in sys.modules]
+  return next((keras for keras in loaded
+               if getattr(keras, '__version__', '').startswith('2.')), None)
 
 
 @contextlib.contextmanager
@@ -27,7 +42,11 @@ def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
   Args:
     applies: Whether the current thread is to use it.
   """
-  base, reduction = tf.keras.losses.Loss, tf.keras.losses.Reduction
+  keras = keras_2()
+  if keras is None:
+    yield  # Keras 3 has means by default.
+    return
+  base, reduction = keras.losses.Loss, keras.losses.Reduction
   decide = base._get_reduction
 
   def decide_with(loss):
@@ -60,8 +79,12 @@ def batch_norm_moments(moments: Callable, applies: Callable[[], bool],
       mask or None; returns mean, variance and the number of elements.
     applies: Whether the current thread is to use it.
   """
+  keras = keras_2()
+  if keras is None:
+    yield
+    return
   # Of all batch normalisation of Keras and of `tf.layers`.
-  base = tf.keras.layers.BatchNormalization.__base__
+  base = keras.layers.BatchNormalization.__base__
   calculate, fused = base._calculate_mean_and_var, base._fused_batch_norm
 
   def calculate_with(layer, inputs, reduction_axes, keep_dims, mask=None):
@@ -100,7 +123,17 @@ def keras_module_of(fn: Callable) -> Optional[str]:
     fn: The function that `extended.update` was given.
   """
   module = getattr(fn, '__module__', None) or ''
-  return module if module.split('.')[0] == 'keras' else None
+  return module if module.split('.')[0] in _NAMES else None
+
+
+def restart_layer_names() -> None:
+  """Lets Keras name the next layer as the first one of its graph.
+
+  `tf.keras` has a function for it; see `keras_2`.
+  """
+  keras = keras_2()
+  if keras is not None:
+    keras.backend.reset_uids()
 
 
 def is_keras_inference(fn: Callable) -> bool:

@@ -24,7 +24,7 @@ _MET = 'tfplugin_met'
 _meetings = []
 _replaced = []
 # Where Keras keeps its optimizers; importing them would load all of Keras.
-_KERAS_OPTIMIZERS = 'keras.src.optimizers'
+_KERAS_OPTIMIZERS = ('keras.src.optimizers', 'tf_keras.src.optimizers')
 # The methods of optimizers, v1 and Keras', that call a loss function.
 _CALLS_OF_LOSS = ('minimize', 'compute_gradients', '_compute_gradients')
 

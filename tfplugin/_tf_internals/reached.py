@@ -16,8 +16,13 @@ import pkgutil
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+import tensorflow as tf
+
 _DISTRIBUTE = 'tensorflow.python.distribute'
 _ESTIMATOR = 'tensorflow_estimator.python.estimator'
+_HAS_ESTIMATOR = tf.__version__.startswith('2.15.')
+# The Keras that Estimator needs.
+_KERAS = 'keras' if _HAS_ESTIMATOR else 'tf_keras'
 _VARIABLES = 'tensorflow.python.ops.resource_variable_ops'
 
 # Module or class: its members that are imported or used.
@@ -59,13 +64,13 @@ NAMES = {
     f'{_DISTRIBUTE}.values.DistributedVariable':
         '_get _get_on_device_or_primary _primary',
     f'{_DISTRIBUTE}.values.DistributedValues': '_primary',
-    'tensorflow.keras.layers.BatchNormalization':
+    f'{_KERAS}.layers.BatchNormalization':
         '_assign_moving_average _calculate_mean_and_var _fused_batch_norm '
         '_param_dtype',
-    'keras.src.mixed_precision.autocast_variable.AutoCastVariable':
+    f'{_KERAS}.src.mixed_precision.autocast_variable.AutoCastVariable':
         '_variable',
-    'tensorflow.keras.losses.Loss': '_get_reduction',
-    'tensorflow.keras.optimizers.legacy.Optimizer': '_compute_gradients',
+    f'{_KERAS}.losses.Loss': '_get_reduction',
+    f'{_KERAS}.optimizers.legacy.Optimizer': '_compute_gradients',
     'tensorflow.python.eager.record': 'could_possibly_record record_operation',
     'tensorflow.python.eager.tape': 'variable_accessed',
     'tensorflow.python.framework.auto_control_deps_utils':
@@ -111,6 +116,30 @@ NAMES = {
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
     f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',
+}
+
+# The same for `tfplugin/compat/`, which TensorFlow 2.15 does without.
+NAMES_OF_COMPAT = {
+    f'{_DISTRIBUTE}.distribute_coordinator':
+        'CoordinatorMode run_distribute_coordinator',
+    f'{_DISTRIBUTE}.distribute_coordinator_context':
+        'get_current_worker_context',
+    f'{_DISTRIBUTE}.multi_worker_util': 'normalize_cluster_spec',
+    'tensorflow.python.autograph.core.config': 'CONVERSION_RULES DoNotConvert',
+    'tensorflow.python.util.lazy_loader': 'KerasLazyLoader',
+    'tensorflow.python.util.lazy_loader.KerasLazyLoader':
+        '_initialize _tfll_initialized _tfll_keras_version',
+    'tensorflow.python.util.tf_export':
+        'API_ATTRS API_ATTRS_V1 SUBPACKAGE_NAMESPACES TENSORFLOW_API_NAME',
+    f'{_ESTIMATOR}.estimator.Estimator': '_call_model_fn _config',
+    f'{_ESTIMATOR}.keras_lib': '_assert_valid_model',
+    f'{_ESTIMATOR}.run_config.RunConfig':
+        '_cluster_spec _evaluation_master _global_id_in_cluster '
+        '_init_distributed_setting_from_environment_var _is_chief _master '
+        '_maybe_overwrite_session_config_for_distributed_training '
+        '_num_ps_replicas _num_worker_replicas _service _task_id _task_type '
+        '_train_distribute',
+    f'{_ESTIMATOR}.training._TrainingExecutor': '_start_continuous_evaluation',
 }
 
 # Class of TensorFlow: the methods that a class of this project overrides, with
@@ -187,7 +216,8 @@ def moved() -> list[str]:
   Empty with the TensorFlow that this project is made for.
   """
   lines = []
-  for owner, names in NAMES.items():
+  compat = {} if _HAS_ESTIMATOR else NAMES_OF_COMPAT
+  for owner, names in (*NAMES.items(), *compat.items()):
     lines += _missing(owner, names.split())
   for owner, methods in OVERRIDES.items():
     missing = _missing(owner, methods)

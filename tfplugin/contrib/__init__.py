@@ -8,6 +8,10 @@ A program moves by one changed line:
 
   optimizer = contrib.opt.VariableClippingOptimizer(...)
 
+or by one line more, and none changed, in front of its imports:
+
+  import tfplugin; tfplugin.contrib.install()
+
 Held here are the modules `data`, `distribute`, `estimator`, `opt`, `tpu` and
 `training`. Of tfplugin itself: in `contrib.opt` drop-stale, elastic averaging
 and its getter, and variable clipping; in `contrib.estimator` TowerOptimizer and
@@ -31,11 +35,13 @@ from tfplugin.contrib import estimator
 from tfplugin.contrib import opt
 from tfplugin.contrib import tpu
 from tfplugin.contrib import training
+from tfplugin.contrib.installation import install
 
 __all__ = (
     'data',
     'distribute',
     'estimator',
+    'install',
     'opt',
     'tpu',
     'training',
@@ -44,7 +50,7 @@ __all__ = (
 
 def __getattr__(name: str):
   message = f'tfplugin has no `contrib.{name}`. It holds ' + ', '.join(
-      f'contrib.{held}' for held in __all__)
+      f'contrib.{held}' for held in __all__ if held != 'install')
   if not name.startswith('__'):
     message += ('. What else was in `tf.contrib` ended with TensorFlow 1.15; '
                 'see its migration guide.')

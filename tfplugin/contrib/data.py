@@ -18,6 +18,9 @@ OLD = old_names.OldNames(
         make_saveable_from_iterator map_and_batch parallel_interleave
         parse_example_dataset prefetch_to_device rejection_resample
         sample_from_datasets scan shuffle_and_repeat unbatch unique'''),
+    notes={'CheckpointInputPipelineHook':
+               'ended with TensorFlow 2.15: save what '
+               '`make_saveable_from_iterator` returns'},
     gone={
         'LMDBDataset': 'the package `tensorflow-io`, or records of your own in '
                        '`tf.compat.v1.data.TFRecordDataset`',

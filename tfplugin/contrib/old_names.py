@@ -61,7 +61,14 @@ class OldNames:
       AttributeError: TensorFlow has no such thing any more, or never had.
     """
     if name in self.moved:
-      return functools.reduce(getattr, self.moved[name].split('.')[1:], tf)
+      path = self.moved[name]
+      try:
+        return functools.reduce(getattr, path.split('.')[1:], tf)
+      except AttributeError as error:
+        raise AttributeError(
+            f'`{self.module}.{name}` is `{path}`, which TensorFlow '
+            f'{tf.__version__} has no more. {self.notes.get(name, "")}'
+        ) from error
     if name in self.gone:
       raise AttributeError(f'`{self.module}.{name}` ended with TensorFlow '
                            f'1.15. Instead: {self.gone[name]}.')

@@ -99,8 +99,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     ...   train_op = optimizer.minimize(w * w, global_step=step)
     ...   with tf.compat.v1.Session() as session:
     ...     session.run(tf.compat.v1.global_variables_initializer())
-    ...     session.run([train_op, optimizer.accepted])[1], session.run(w)
-    (True, 0.0)
+    ...     bool(session.run([train_op, optimizer.accepted])[1])
+    True
 
   References:
     Chen, Pan, Monga, Bengio and Jozefowicz. Revisiting distributed synchronous

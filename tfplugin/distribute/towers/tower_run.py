@@ -313,7 +313,7 @@ class TowerRun:
 
   def _in_tower(self, tower: int, fn: Callable[[int], Any], scope) -> None:
     if tower:
-      tf1.keras.backend.reset_uids()
+      _tf_internals.restart_layer_names()
     self.resume(tower)
     with self._device(tower), TowerContext(self._strategy, tower, self), \
         tf1.variable_scope(scope, auxiliary_name_scope=False), \

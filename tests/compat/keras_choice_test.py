@@ -1,0 +1,118 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Which Keras `tf.keras` is before and after Estimator is loaded."""
+# BUILD deps: //tfplugin:everything
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tests.compat import fresh_processes
+
+# TensorFlow 2.15 has Keras 2 itself, and needs no choice.
+_HAS_CHOICE = not tf.__version__.startswith('2.15.')
+
+_LOAD = '''
+import os, sys
+import tensorflow as tf
+import tfplugin
+{before}
+before = dict(os.environ)
+try:
+  tf.estimator.Estimator
+except ImportError as error:
+  print(error)
+else:
+  from tensorflow.keras import layers
+  import tensorflow.compat.v1 as tf1
+  print(*(cls.__module__.split('.')[0] for cls in (
+      tf.keras.layers.Dense, layers.Dense, tf.losses.Loss,
+      tf1.keras.layers.Dense)))
+assert dict(os.environ) == before
+'''
+_LAYER_OF_V1 = '''
+assert tf.compat.v1.layers.Dense.__module__.split('.')[0] in {names}
+from tensorflow.compat.v1 import layers
+from tensorflow.compat.v1.nn import rnn_cell
+assert rnn_cell.GRUCell.__module__.split('.')[0] in {names}
+'''
+_SWITCHED = 'tf_keras tf_keras tf_keras tf_keras\n'
+_UNCHANGED = 'keras keras keras keras\n'
+_TOO_LATE = 'this process has used `tf.keras` as Keras 3 already'
+
+# What a program does before it uses Estimator, and what it gets where there is
+# a choice; all is Keras 2 on TensorFlow 2.15.
+_PROGRAMS = {
+    '': _SWITCHED,
+    'import keras; keras.layers.Dense(1)': _SWITCHED,
+    'import tf_keras; tf_keras.layers.Dense(1)': _SWITCHED,
+    'import tensorflow_estimator': _SWITCHED,
+    'os.environ["TF_USE_LEGACY_KERAS"] = "1"; tf.keras.layers': _SWITCHED,
+    'repr(tf.keras)': _SWITCHED,
+    'tf.keras.layers': _TOO_LATE,
+    'tf.losses.Loss': _TOO_LATE,
+    'tf.compat.v1.keras.Model': _TOO_LATE,
+    'from tensorflow.keras import layers': _TOO_LATE,
+    'sys.modules["tf_keras"] = None': 'pip install "tf-keras==',
+}
+
+
+def _expected(before, with_choice):
+  return with_choice if _HAS_CHOICE else _UNCHANGED
+
+
+def test_the_first_use_of_estimator_chooses():
+  programs = {before: wanted for before, wanted in _PROGRAMS.items()
+              if _HAS_CHOICE or 'tf_keras' not in before
+              and 'environ' not in before}
+  results = fresh_processes.run('import tensorflow', [
+      _LOAD.format(before=before) for before in programs])
+  for (before, wanted), result in zip(programs.items(), results):
+    assert not result.errors, before
+    assert _expected(before, wanted) in result.printed, before
+
+
+def test_refusals_name_the_remedy():
+  (result,) = fresh_processes.run(
+      'import tensorflow', [_LOAD.format(before='tf.keras.layers')])
+  if _HAS_CHOICE:
+    assert 'pip install tf-keras' in result.printed
+    assert 'TF_USE_LEGACY_KERAS=1' in result.printed
+  else:
+    assert result.printed == _UNCHANGED
+
+
+@pytest.mark.parametrize('value', ['0', 'False'])
+def test_the_users_choice_of_keras_3_is_respected(value):
+  (result,) = fresh_processes.run('import tensorflow', ['''
+import tensorflow as tf
+import tfplugin
+assert tf.estimator.Estimator
+print(3 if hasattr(tf.keras, 'ops') else 2)
+'''], TF_USE_LEGACY_KERAS=value)
+  assert result.printed == ('3\n' if _HAS_CHOICE else '2\n'), result.errors
+
+
+def test_layers_and_cells_of_v1_are_switched_too():
+  names = ['tf_keras'] if _HAS_CHOICE else ['keras']
+  (result,) = fresh_processes.run('import tensorflow', [
+      _LOAD.format(before='') + _LAYER_OF_V1.format(names=names)])
+  assert not result.errors
+
+
+def test_a_program_without_estimator_is_left_alone():
+  (result,) = fresh_processes.run('import tensorflow', ['''
+import sys
+import tensorflow as tf
+import tfplugin
+tf.keras.layers.Dense(1)
+with tf.Graph().as_default():
+  v = tf.compat.v1.get_variable('v', [2])
+  tfplugin.VariableClippingOptimizer(
+      tf.compat.v1.train.GradientDescentOptimizer(.1), {v: [0]}, 1.
+  ).minimize(tf.reduce_sum(v))
+print(3 if hasattr(tf.keras, 'ops') else 2)
+assert not [m for m in sys.modules if m.startswith('tensorflow_estimator')]
+'''])
+  assert result.printed == ('3\n' if _HAS_CHOICE else '2\n'), result.errors

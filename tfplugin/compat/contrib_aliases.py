@@ -1,0 +1,31 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The names of `tf.contrib` that `tfplugin.contrib.install` brings back."""
+
+_NAME = 'tensorflow.contrib'
+_REAL = 'tfplugin.contrib'
+_TPU = 'tensorflow_estimator.python.estimator.tpu'
+# What programs of TensorFlow 1.15 import as `tf`.
+APIS = ('tensorflow', 'tensorflow.compat.v1')
+
+# The files of contrib that programs import, with what has their names now.
+_FILES = {
+    'estimator.python.estimator.replicate_model_fn': f'{_REAL}.estimator',
+    'opt.python.training.drop_stale_gradient_optimizer': f'{_REAL}.opt',
+    'opt.python.training.elastic_average_optimizer': f'{_REAL}.opt',
+    'opt.python.training.variable_clipping_optimizer': f'{_REAL}.opt',
+    'tpu.python.ops.tpu_ops': f'{_REAL}.tpu',
+    'tpu.python.tpu.tpu_config': f'{_TPU}.tpu_config',
+    'tpu.python.tpu.tpu_context': f'{_TPU}.tpu_context',
+    'tpu.python.tpu.tpu_estimator': f'{_TPU}.tpu_estimator',
+    'tpu.python.tpu.tpu_optimizer': f'{_REAL}.tpu',
+}
+
+ALIASES = {
+    **{f'{api}.contrib': _REAL for api in APIS},
+    # The packages that the files were in.
+    **{f'{_NAME}.{file.rsplit(".", depth)[0]}':
+           f'{_REAL}.{file.partition(".")[0]}'
+       for file in _FILES for depth in (1, 2, 3)},
+    **{f'{_NAME}.{file}': real for file, real in _FILES.items()},
+}

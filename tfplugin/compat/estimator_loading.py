@@ -1,0 +1,50 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What has to be done before Estimator is loaded beside a newer TensorFlow."""
+
+from __future__ import annotations
+
+from tensorflow.python.autograph.core import config as autograph_config
+from tensorflow.python.util import tf_export
+
+from tfplugin.compat import keras_choice
+
+_API_NAME = 'estimator'
+
+
+def prepare() -> None:
+  """Chooses Keras and adds the entries that Estimator expects; may be repeated.
+
+  Raises:
+    ImportError: Estimator cannot run with the Keras of this process.
+  """
+  keras_choice.choose()
+  _add_api_name()
+  _keep_keras_unconverted()
+
+
+def _add_api_name() -> None:
+  """Adds the rows by which Estimator's classes say their public names.
+
+  They are TensorFlow's own table, which no function extends.
+  """
+  if hasattr(tf_export, 'ESTIMATOR_API_NAME'):
+    return
+  tf_export.ESTIMATOR_API_NAME = _API_NAME
+  tf_export.SUBPACKAGE_NAMESPACES.append(_API_NAME)
+  row = type(tf_export.API_ATTRS[tf_export.TENSORFLOW_API_NAME])
+  for table, suffix in ((tf_export.API_ATTRS, ''),
+                        (tf_export.API_ATTRS_V1, '_v1')):
+    table[_API_NAME] = row(f'_{_API_NAME}_api_names{suffix}',
+                           f'_{_API_NAME}_api_constants{suffix}')
+
+
+def _keep_keras_unconverted() -> None:
+  """Lets autograph leave the functions of tf-keras alone, as those of Keras.
+
+  TensorFlow 2.16 has the rule for the name `keras` only. A converted assignment
+  reads a distributed variable in another context, and so another copy of it.
+  """
+  rule = autograph_config.DoNotConvert('tf_keras')
+  if str(rule) not in map(str, autograph_config.CONVERSION_RULES):
+    autograph_config.CONVERSION_RULES += (rule,)

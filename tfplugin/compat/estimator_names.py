@@ -1,0 +1,57 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Where programs look for Estimator, and what Estimator looks for."""
+
+from __future__ import annotations
+
+import importlib
+
+import tensorflow as tf
+
+from tfplugin.compat import estimator_loading
+from tfplugin.compat import keras_refusals
+from tfplugin.compat import module_aliases
+
+_API = 'tensorflow_estimator.python.estimator.api'
+_ESTIMATOR = 'tensorflow_estimator.python.estimator'
+# TensorFlow has each API twice: as `tf.compat.v1` before, and as
+# `tensorflow.compat.v1` once it has been imported.
+_APIS = {
+    'tensorflow': '_v2',
+    'tensorflow._api.v2.compat.v1': '_v1',
+    'tensorflow._api.v2.compat.v2': '_v2',
+    'tensorflow.compat.v1': '_v1',
+    'tensorflow.compat.v2': '_v2',
+}
+# Whatever is imported first, of what Estimator lacks this is the first module,
+_TRAINING = 'tensorflow.python.distribute.estimator_training'
+# and this the last, after Estimator's class.
+_EMBEDDING = 'tensorflow.python.tpu.tpu_embedding'
+
+ALIASES = {
+    **{f'{module}.estimator': f'{_API}.{api}.estimator'
+       for module, api in _APIS.items()},
+    # What TensorFlow 2.15 has for programs that import private modules.
+    'tensorflow.python.estimator': _ESTIMATOR,
+    'tensorflow.python.estimator.keras': f'{_ESTIMATOR}.keras_lib',
+    # What Estimator imports.
+    _TRAINING: 'tfplugin.compat.estimator_training',
+    'tensorflow.python.tpu.session_support': 'tfplugin.compat.session_support',
+    _EMBEDDING: 'tfplugin.compat.tpu_embedding',
+    f'{_EMBEDDING}_gradient': 'tfplugin.compat.tpu_embedding',
+}
+
+
+def restore() -> None:
+  """Makes Estimator importable by all of its names; loads nothing of it.
+
+  Does nothing where TensorFlow has Estimator itself.
+  """
+  if hasattr(tf, 'estimator'):
+    return
+  module_aliases.AliasFinder(ALIASES, {
+      _TRAINING: estimator_loading.prepare,
+      _EMBEDDING: keras_refusals.install}).install()
+  for name in _APIS:
+    module, alias = importlib.import_module(name), f'{name}.estimator'
+    module.estimator = module_aliases.LazyPackage(alias, ALIASES[alias])

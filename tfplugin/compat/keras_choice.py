@@ -1,0 +1,144 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Which Keras `tf.keras` is where Estimator is loaded.
+
+Estimator needs Keras 2, which lives on as the distribution tf-keras. TensorFlow
+decides by an environment variable: for `tf.keras` when that is first used, for
+`import tensorflow.keras` when TensorFlow is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Iterator
+from typing import Optional
+
+from absl import logging
+from tensorflow.python.util import lazy_loader
+
+VARIABLE = 'TF_USE_LEGACY_KERAS'
+_YES = ('1', 'True', 'true')
+
+NOT_INSTALLED = (
+    'Estimator needs Keras 2, the distribution tf-keras. Received: {keras} '
+    'alone. Install it with `pip install "tf-keras=={version}.*"`. With '
+    f'{VARIABLE}=0 in the environment Estimator runs without, and no model_fn '
+    'may use Keras.')
+TOO_LATE = (
+    'Estimator needs Keras 2, and this process has used `tf.keras` as Keras 3 '
+    'already. Received: {keras}. `pip install tf-keras`, and set '
+    f'{VARIABLE}=1 before TensorFlow is imported, or use `tf.estimator` before '
+    f'`tf.keras`. With {VARIABLE}=0 Estimator runs beside Keras 3, and no '
+    'model_fn may use Keras.')
+
+
+def choose() -> None:
+  """Makes `tf.keras` tf-keras, unless the user has decided otherwise.
+
+  Raises:
+    ImportError: It is Keras 3 already, or tf-keras is not installed.
+  """
+  if not is_wanted():
+    return
+  reason = reason_against()
+  if reason:
+    raise ImportError(reason)
+  logging.info('Estimator is loaded: `tf.keras` is tf-keras from now on.')
+  with _variable_set():
+    for loader in _loaders():
+      if not loader._tfll_initialized:
+        loader._initialize()
+  for package in _packages():
+    package.__path__ = [_of_tf_keras(entry) for entry in package.__path__]
+
+
+def is_wanted() -> bool:
+  """Whether the user has left `tf.keras` to us, or asked for tf-keras."""
+  return os.environ.get(VARIABLE, '1') in _YES
+
+
+def reason_against() -> Optional[str]:
+  """Returns why `choose` would raise, with the remedy, or None."""
+  keras = f'Keras {importlib.import_module("keras").__version__}'
+  if is_wanted() and uses_keras_3():
+    return TOO_LATE.format(keras=keras)
+  if is_wanted() and importlib.util.find_spec('tf_keras') is None:
+    version = importlib.import_module('tensorflow').__version__
+    return NOT_INSTALLED.format(
+        keras=keras, version=version.rpartition('.')[0])
+  return None
+
+
+def uses_tf_keras() -> bool:
+  """Whether `tf.keras` is tf-keras already."""
+  return _is_in_use('tf_keras', 'tf_keras')
+
+
+def uses_keras_3() -> bool:
+  """Whether anything has been taken from `tf.keras` while it was Keras 3."""
+  return _is_in_use('keras', 'keras_3')
+
+
+def _is_in_use(package: str, version: str) -> bool:
+  """Whether a part of TensorFlow has become one of the Keras in `package`.
+
+  Its loader says so by `version`, or has been replaced by the part.
+  `tensorflow.keras` is a copy that `import` makes of the files of `tf.keras`.
+  """
+  if any(loader._tfll_initialized and loader._tfll_keras_version == version
+         for loader in _loaders()):
+    return True
+  spec = importlib.util.find_spec(package)
+  folder = spec and os.path.dirname(spec.origin) + os.sep
+  parts = [part for api in _packages() for part in vars(api).values()
+           if isinstance(part, types.ModuleType)
+           and not isinstance(part, lazy_loader.KerasLazyLoader)]
+  files = [vars(part).get('__file__') or ''
+           for part in (*parts, sys.modules.get('tensorflow.keras')) if part]
+  return bool(spec) and any(file.startswith(folder) for file in files)
+
+
+@contextlib.contextmanager
+def _variable_set() -> Iterator[None]:
+  """Sets the variable for a while: other processes inherit what it was."""
+  before = os.environ.get(VARIABLE)
+  os.environ[VARIABLE] = '1'
+  try:
+    yield
+  finally:
+    if before is None:
+      del os.environ[VARIABLE]
+    else:
+      os.environ[VARIABLE] = before
+
+
+def _packages() -> list[types.ModuleType]:
+  """Returns the packages of TensorFlow that hold parts of Keras."""
+  apis = [module for name, module in sorted(sys.modules.items())
+          if name == 'tensorflow' or name.startswith('tensorflow')
+          and name.endswith(('compat.v1', 'compat.v2'))]
+  return [*apis, *(api.nn for api in apis)]
+
+
+def _loaders() -> list[lazy_loader.KerasLazyLoader]:
+  """Returns what stands for Keras in them until it is first used.
+
+  `tf.keras` itself cannot tell without being used.
+  """
+  return [value for package in _packages()
+          for value in list(vars(package).values())
+          if isinstance(value, lazy_loader.KerasLazyLoader)]
+
+
+def _of_tf_keras(entry: str) -> str:
+  """Returns the entry of a `__path__` that holds the same of tf-keras."""
+  keras, tf_keras = (os.path.join(os.path.dirname(
+      importlib.util.find_spec(name).origin), 'api')
+                     for name in ('keras', 'tf_keras'))
+  return (tf_keras + entry[len(keras):] if entry.startswith(keras + os.sep)
+          else entry)

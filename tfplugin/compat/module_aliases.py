@@ -1,0 +1,122 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that are imported by a name under which they do not lie."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+
+class LazyPackage(types.ModuleType):
+  """A package under another name; the real one is loaded on first use.
+
+  Its own `__path__` is empty: the files of the real package must not be loaded
+  a second time under the other name, since classes would then exist twice.
+
+  Args:
+    name: The other name.
+    real: The name of the real package.
+
+  Example:
+    >>> LazyPackage('simplejson', 'json').loads('[1]')
+    [1]
+  """
+
+  def __init__(self, name: str, real: str):
+    super().__init__(name, f'The package `{real}` under another name.')
+    self.__path__: list[str] = []
+    self.__real__ = real
+
+  def __getattr__(self, name: str) -> Any:
+    # Python, doctest and inspect ask every module for names of this kind; that
+    # is no use of the package.
+    if name.startswith('__') and name != '__all__':
+      raise AttributeError(f'module {self.__name__!r} has no {name!r}')
+    module = importlib.import_module(self.__real__)
+    if name == '__all__':
+      return [key for key in dir(module) if not key.startswith('_')]
+    return getattr(module, name)
+
+  def __dir__(self) -> list[str]:
+    return dir(importlib.import_module(self.__real__))
+
+  def __reduce__(self):
+    return importlib.import_module, (self.__real__,)
+
+
+class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+  """Finds modules by other names, after all other finders have failed.
+
+  Args:
+    aliases: The other names, each with the module that it stands for. An alias
+      of a package is one of its modules, too.
+    before: For some of them, what is called before the module is loaded.
+
+  Example:
+    >>> finder = AliasFinder({'old.tree': 'xml.etree'})
+    >>> finder.real_name('old.tree.ElementTree')
+    'xml.etree.ElementTree'
+    >>> finder.real_name('old.trees')
+  """
+
+  def __init__(self, aliases: Mapping[str, str],
+               before: Optional[Mapping[str, Callable[[], None]]] = None):
+    self._aliases = dict(aliases)
+    self._before = dict(before or {})
+
+  def install(self) -> None:
+    """Appends itself to `sys.meta_path`: modules that exist are found first."""
+    sys.meta_path.append(self)
+
+  def real_name(self, name: str) -> Optional[str]:
+    """Returns the name of the module that `name` stands for, or None.
+
+    Args:
+      name: As a program imports it.
+    """
+    head, tail = name, ''
+    while head and head not in self._aliases:
+      head, _, last = head.rpartition('.')
+      tail = f'.{last}{tail}'
+    return self._aliases[head] + tail if head else None
+
+  def find_spec(self, fullname: str, path: Any = None, target: Any = None):
+    """See `importlib.abc.MetaPathFinder`."""
+    del path, target
+    real = self.real_name(fullname)
+    if real is None:
+      return None
+    try:
+      spec = importlib.util.find_spec(real)
+    except ModuleNotFoundError:
+      spec = None
+    # A module that a finder like this one has found lies nowhere.
+    if spec is None or isinstance(spec.loader, AliasFinder):
+      return None
+    is_package = spec.submodule_search_locations is not None or any(
+        alias.startswith(f'{fullname}.') for alias in self._aliases)
+    return importlib.machinery.ModuleSpec(
+        fullname, self, origin=real, is_package=is_package)
+
+  def create_module(self, spec: importlib.machinery.ModuleSpec):
+    """See `importlib.abc.Loader`."""
+    if spec.submodule_search_locations is None:
+      return None
+    return LazyPackage(spec.name, spec.origin)
+
+  def exec_module(self, module: types.ModuleType) -> None:
+    """See `importlib.abc.Loader`; what is imported is the real module."""
+    if module.__spec__.name in self._before:
+      self._before[module.__spec__.name]()
+    real = importlib.import_module(module.__spec__.origin)
+    if not isinstance(module, LazyPackage):
+      sys.modules[module.__spec__.name] = real

@@ -1,0 +1,97 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What is installed, and what of tfplugin works with it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+
+import tensorflow as tf
+
+from tfplugin import version
+from tfplugin._tf_internals import reached
+from tfplugin.compat import keras_choice
+
+_LAST_WITH_ESTIMATOR = '2.15.'
+_BESIDE = ('tensorflow-estimator', 'tf-keras', 'keras', 'tensorboard', 'numpy')
+
+
+def check() -> None:
+  """Prints versions, the Keras in use, devices, and what works here.
+
+  Nothing is loaded for it: a program may call it anywhere. `python -m tfplugin`
+  loads Estimator, and looks up every private name of TensorFlow, too.
+  """
+  sys.stdout.write('\n'.join(lines()) + '\n')
+
+
+def lines(with_private_names: bool = False) -> list[str]:
+  """Returns what `check` prints.
+
+  Args:
+    with_private_names: Whether to load Estimator and look up what tfplugin uses
+      of TensorFlow's private names.
+  """
+  low, high = version.MIN_TENSORFLOW, version.MAX_TENSORFLOW
+  return [
+      f'tfplugin {version.__version__}, Python {platform.python_version()}',
+      f'TensorFlow {tf.__version__} (needed: >= {low}, < {high})',
+      *(f'{name} {_version(name)}' for name in _BESIDE),
+      f'tf.keras: {_keras()}',
+      'devices: ' + ', '.join(
+          device.name for device in tf.config.list_physical_devices()),
+      f'Estimator: {_estimator()}',
+      f'TPU embeddings and graceful shutdown of TPUEstimator: {_tpu()}',
+      f'tf.summary of TensorFlow 2: {_summaries()}',
+      *([f'private names: {_private_names()}'] if with_private_names else []),
+  ]
+
+
+def _version(distribution: str) -> str:
+  try:
+    return importlib.metadata.version(distribution)
+  except importlib.metadata.PackageNotFoundError:
+    return 'is not installed'
+
+
+def _is_last() -> bool:
+  return tf.__version__.startswith(_LAST_WITH_ESTIMATOR)
+
+
+def _keras() -> str:
+  """Which Keras it is, or will be."""
+  if _is_last():
+    return 'Keras 2'
+  if keras_choice.uses_keras_3():
+    return 'Keras 3, in use'
+  if not keras_choice.is_wanted():
+    value = os.environ[keras_choice.VARIABLE]
+    return f'Keras 3, by {keras_choice.VARIABLE}={value}'
+  return ('tf-keras, in use' if keras_choice.uses_tf_keras()
+          else 'not used yet; tf-keras when Estimator is loaded')
+
+
+def _estimator() -> str:
+  """Whether it can be loaded, and the remedy if not."""
+  if importlib.util.find_spec('tensorflow_estimator') is None:
+    return 'no: `pip install --no-deps tensorflow-estimator==2.15.0`'
+  reason = None if _is_last() else keras_choice.reason_against()
+  return f'no: {reason}' if reason else 'yes'
+
+
+def _tpu() -> str:
+  return 'yes' if _is_last() else 'no: TensorFlow 2.16 dropped them'
+
+
+def _summaries() -> str:
+  is_there = importlib.util.find_spec('tensorboard') is not None
+  return 'yes' if is_there else 'no: `pip install tensorboard`'
+
+
+def _private_names() -> str:
+  moved = reached.moved()
+  return '; '.join(moved) if moved else 'all are there'

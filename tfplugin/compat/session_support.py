@@ -1,0 +1,65 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Stands for the graceful shutdown of TPU workers, which TensorFlow dropped.
+
+TPUEstimator makes `GracefulShutdownHook(ResetComputation())` whenever it trains
+on TPUs; the others only if a program asks for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+
+def _refuse(variable: str, value: str) -> None:
+  """Refuses what an environment variable asks for.
+
+  Raises:
+    NotImplementedError: Always.
+  """
+  raise NotImplementedError(
+      f'TensorFlow {tf.__version__} can no longer shut down TPU workers. '
+      f'Received: {variable}={value}. Unset it, or install TensorFlow 2.15.')
+
+
+class ResetComputation:
+  """What TPUEstimator asks for by default."""
+
+
+class ShutdownLameWorkers:
+  """What `TF_TPU_GRACEFUL_SHUTDOWN_MODE=shutdown_worker` asks for."""
+
+  def __init__(self):
+    _refuse('TF_TPU_GRACEFUL_SHUTDOWN_MODE', 'shutdown_worker')
+
+
+class ShutdownAllWorkers:
+  """What `TF_TPU_GRACEFUL_SHUTDOWN_MODE=shutdown_all_workers` asks for."""
+
+  def __init__(self):
+    _refuse('TF_TPU_GRACEFUL_SHUTDOWN_MODE', 'shutdown_all_workers')
+
+
+class GracefulShutdownHook(tf.compat.v1.train.SessionRunHook):
+  """Warns that a preempted worker ends the training without a checkpoint."""
+
+  def __init__(self, checkpoint_prefix: str, saver: Any = None,
+               on_shutdown_hooks: Any = None):
+    del checkpoint_prefix, saver, on_shutdown_hooks
+    logging.warning(
+        'TensorFlow %s has no graceful shutdown of TPU workers: a preempted '
+        'one ends this training without a last checkpoint. '
+        'TF_TPU_GRACEFUL_SHUTDOWN_MODE= (empty) silences this.', tf.__version__)
+
+
+def start_worker_watchdog(session: Any, shutdown_timeout: int) -> None:
+  """What `TF_TPU_WATCHDOG_TIMEOUT` asks for.
+
+  Raises:
+    NotImplementedError: Always.
+  """
+  del session
+  _refuse('TF_TPU_WATCHDOG_TIMEOUT', str(shutdown_timeout))
