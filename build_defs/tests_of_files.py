@@ -39,6 +39,9 @@ Arguments = tuple[str, ...]
 def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
   """Returns how to run a file's own tests, and then those of its contract.
 
+  These are of the tests of all forms those of its wrapper, and the tests of its
+  wrapper's folder that are of no file by themselves.
+
   Its own are the test at the mirrored path, those there that go on with its
   name (`replicate_losses_test.py`, unless there is a `replicate_losses.py`),
   and the test of the whole that source_test.py names.
@@ -58,14 +61,26 @@ def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
   names |= {_tests_of_the_whole(root).get(file)} - {None}
   if not names:
     raise ValueError(f'A file must have a test. Received: {file}')
-  return [tuple(sorted(names)), *(
-      (test, '-k', word) for start, (test, word) in CONTRACTS.items()
-      if file.startswith(start))]
+  contracts = [(start, (test, '-k', word))
+               for start, (test, word) in CONTRACTS.items()
+               if file.startswith(start)]
+  whole = [(each,) for start, _ in contracts if start.endswith('/')
+           for each in _of_the_folder(root, start) if each not in names]
+  return [tuple(sorted(names)), *whole, *(each for _, each in contracts)]
 
 
 def files_of(arguments: Arguments) -> list[str]:
   """Returns the files among the arguments of pytest."""
   return [argument for argument in arguments if argument.endswith('.py')]
+
+
+def _of_the_folder(root: pathlib.Path, folder: str) -> list[str]:
+  """Returns the tests of a folder that belong to none of its files."""
+  tests = root / folder.replace('tfplugin/', 'tests/', 1)
+  files = [file.stem for file in (root / folder).glob('*.py')]
+  return sorted(test.relative_to(root).as_posix()
+                for test in tests.glob('*_test.py')
+                if not any(test.stem.startswith(f'{file}_') for file in files))
 
 
 def _others(file: pathlib.Path, test: pathlib.Path) -> bool:
