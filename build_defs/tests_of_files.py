@@ -30,6 +30,15 @@ CONTRACTS = {
         (_OPTIMIZERS, 'VariableClipping'),
     'tfplugin/optimizers/wrapper.py': (_OPTIMIZERS, 'TowerOptimizer'),
 }
+# A folder, and the test of the whole, to which the tests of its files leave what
+# they do together.
+_WHOLE = {
+    'tfplugin/distribute/clipping/': 'variable_clipping_strategy_test.py',
+    'tfplugin/distribute/elastic/': 'elastic_average_strategy_test.py',
+    'tfplugin/distribute/shards/': 'cross_shard_strategy_test.py',
+    'tfplugin/distribute/staleness/': 'drop_stale_gradient_strategy_test.py',
+    'tfplugin/distribute/towers/': 'tower_run_test.py',
+}
 _LISTS = 'tests/conformance/source_test.py'
 
 # What pytest is called with.
@@ -39,8 +48,8 @@ Arguments = tuple[str, ...]
 def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
   """Returns how to run a file's own tests, and then those of its contract.
 
-  These are of the tests of all forms those of its wrapper, and the tests of its
-  wrapper's folder that are of no file by themselves.
+  These are of the tests of all forms those of its wrapper, and in its wrapper's
+  folder the test of the whole, and those that are of no file by themselves.
 
   Its own are the test at the mirrored path, those there that go on with its
   name (`replicate_losses_test.py`, unless there is a `replicate_losses.py`),
@@ -61,12 +70,11 @@ def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
   names |= {_tests_of_the_whole(root).get(file)} - {None}
   if not names:
     raise ValueError(f'A file must have a test. Received: {file}')
-  contracts = [(start, (test, '-k', word))
-               for start, (test, word) in CONTRACTS.items()
-               if file.startswith(start)]
-  whole = [(each,) for start, _ in contracts if start.endswith('/')
-           for each in _of_the_folder(root, start) if each not in names]
-  return [tuple(sorted(names)), *whole, *(each for _, each in contracts)]
+  whole = [(each,) for folder in _WHOLE if file.startswith(folder)
+           for each in _of_the_folder(root, folder) if each not in names]
+  return [tuple(sorted(names)), *whole, *(
+      (test, '-k', word) for start, (test, word) in CONTRACTS.items()
+      if file.startswith(start))]
 
 
 def files_of(arguments: Arguments) -> list[str]:
@@ -75,12 +83,13 @@ def files_of(arguments: Arguments) -> list[str]:
 
 
 def _of_the_folder(root: pathlib.Path, folder: str) -> list[str]:
-  """Returns the tests of a folder that belong to none of its files."""
+  """Returns the tests of a folder that belong to none, or all, of its files."""
   tests = root / folder.replace('tfplugin/', 'tests/', 1)
   files = [file.stem for file in (root / folder).glob('*.py')]
   return sorted(test.relative_to(root).as_posix()
                 for test in tests.glob('*_test.py')
-                if not any(test.stem.startswith(f'{file}_') for file in files))
+                if test.name == _WHOLE[folder]
+                or not any(test.stem.startswith(f'{file}_') for file in files))
 
 
 def _others(file: pathlib.Path, test: pathlib.Path) -> bool:
