@@ -83,7 +83,7 @@ def files_of(arguments: Arguments) -> list[str]:
 
 
 def _of_the_folder(root: pathlib.Path, folder: str) -> list[str]:
-  """Returns the tests of a folder that belong to none, or all, of its files."""
+  """Returns the tests of a folder that belong to no file, or to all."""
   tests = root / folder.replace('tfplugin/', 'tests/', 1)
   files = [file.stem for file in (root / folder).glob('*.py')]
   return sorted(test.relative_to(root).as_posix()

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what the values of towers are in the batch of which each has rows."""
+"""Tests of what the values of towers, each of its rows, are in the batch."""
 
 import numpy as np
 import pytest
