@@ -30,8 +30,8 @@ CONTRACTS = {
         (_OPTIMIZERS, 'VariableClipping'),
     'tfplugin/optimizers/wrapper.py': (_OPTIMIZERS, 'TowerOptimizer'),
 }
-# A folder, and the test of the whole, to which the tests of its files leave what
-# they do together.
+# A folder, and the test of the whole, to which the tests of its files leave
+# what they do together.
 _WHOLE = {
     'tfplugin/distribute/clipping/': 'variable_clipping_strategy_test.py',
     'tfplugin/distribute/elastic/': 'elastic_average_strategy_test.py',
