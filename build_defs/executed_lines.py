@@ -13,7 +13,6 @@ import pathlib
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Optional
 
@@ -103,7 +102,7 @@ class Lines:
   """
 
   def __init__(self, path: pathlib.Path):
-    self.seconds, self._groups, executed = json.loads(path.read_text())
+    self._seconds, self._groups, executed = json.loads(path.read_text())
     self._executed = {group: {tuple(line) for line in lines}
                       for group, lines in executed.items()}
 
@@ -126,11 +125,15 @@ class Lines:
     return sorted((test for test, group in self._groups.items()
                    if group in groups or '' in groups), key=self._order)
 
+  def seconds_of(self, tests: Sequence[str]) -> float:
+    """Returns how long some of the tests take."""
+    return sum(self._seconds[test] for test in tests)
+
   def _order(self, test: str) -> tuple:
     group = self._groups[test]
     if group == test:
-      return 0, self.seconds[test], test
-    return 1, group, self.seconds[test], test
+      return 0, self._seconds[test], test
+    return 1, group, self._seconds[test], test
 
 
 class Chosen:
@@ -148,11 +151,3 @@ class Chosen:
     """Replaces the tests that were found."""
     found = {item.nodeid: item for item in items}
     items[:] = [found[test] for test in self._tests if test in found]
-
-
-def seconds_of(tests: Iterable[str], records: Iterable[Lines]) -> float:
-  """Returns how long some tests take."""
-  seconds = {}
-  for record in records:
-    seconds.update(record.seconds)
-  return sum(seconds[test] for test in tests)

@@ -65,25 +65,27 @@ class Copy:
 
     Args:
       mutant: What to change.
-      tests: What to call pytest with, each by itself, to run all that count.
+      tests: What to call pytest with, one after the other, until one fails.
 
     Raises:
       RuntimeError: the tests fail without a change, too, or there are none.
     """
-    records = [self._lines(arguments) for arguments in tests]
-    chosen = [test for record in records for test in record.tests_of(
-        mutant.file, mutant.function, mutant.lines)]
+    return any(self._fails(mutant, arguments) for arguments in tests)
+
+  def _fails(self, mutant: mutants_lib.Mutant,
+             tests: tests_of_files.Arguments) -> bool:
+    lines = self._lines(tests)
+    chosen = lines.tests_of(mutant.file, mutant.function, mutant.lines)
     if not chosen:
       return False
-    usual_secs = executed_lines.seconds_of(chosen, records)
     file = self._tree / mutant.file
     source = file.read_text(encoding='utf-8')
     file.write_text(mutant.text, encoding='utf-8')
     try:
       return bool(self._run(
-          lambda: _pytest(sorted({test.split('::')[0] for test in chosen}),
+          lambda: _pytest(tests,
                           executed_lines.Chosen(chosen)),
-          _SLOWER * usual_secs + MORE_SECS))
+          _SLOWER * lines.seconds_of(chosen) + MORE_SECS))
     finally:
       file.write_text(source, encoding='utf-8')
 

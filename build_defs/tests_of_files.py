@@ -63,16 +63,19 @@ def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
     ValueError: the file has no tests.
   """
   mirrored = root / file.replace('tfplugin/', 'tests/', 1)
-  own = [mirrored.with_name(f'{mirrored.stem}_test.py')]
-  own += [test for test in mirrored.parent.glob(f'{mirrored.stem}_*_test.py')
-          if not _others(root / file, test)]
-  names = {test.relative_to(root).as_posix() for test in own if test.is_file()}
+  found = [mirrored.with_name(f'{mirrored.stem}_test.py')]
+  found += [test for test in mirrored.parent.glob(f'{mirrored.stem}_*_test.py')
+            if not _others(root / file, test)]
+  names = {test.relative_to(root).as_posix()
+           for test in found if test.is_file()}
   names |= {_tests_of_the_whole(root).get(file)} - {None}
   if not names:
     raise ValueError(f'A file must have a test. Received: {file}')
-  whole = [(each,) for folder in _WHOLE if file.startswith(folder)
+  whole = [each for folder in _WHOLE if file.startswith(folder)
            for each in _of_the_folder(root, folder) if each not in names]
-  return [tuple(sorted(names)), *whole, *(
+  # The file's own, which has the shortest name, first.
+  own = sorted(names, key=lambda name: (len(name), name))
+  return [*((each,) for each in (*own, *whole)), *(
       (test, '-k', word) for start, (test, word) in CONTRACTS.items()
       if file.startswith(start))]
 

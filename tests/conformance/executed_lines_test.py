@@ -112,7 +112,7 @@ def test_what_an_import_runs_is_of_all_tests(recorded, lines):
 
 def test_how_long_tests_take(recorded):
   _, lines, _ = recorded
-  slow = executed_lines.seconds_of(['toy_test.py::test_slow'], [lines])
+  slow = lines.seconds_of(['toy_test.py::test_slow'])
   assert slow >= .3  # It sleeps that long.
 
 

@@ -209,8 +209,8 @@ def test_the_contract_has_the_tests_of_the_folder_and_of_no_file():
 
 
 def test_tests_that_go_on_with_the_name_belong_to_the_file():
-  own, _ = tests_of_files.tests_of(_ROOT, 'tfplugin/estimator/replicate.py')
-  assert 'tests/estimator/replicate_losses_test.py' in own
+  own = tests_of_files.tests_of(_ROOT, 'tfplugin/estimator/replicate.py')
+  assert ('tests/estimator/replicate_losses_test.py',) in own
 
 
 def test_every_file_has_tests_and_every_contract_a_file():

@@ -110,3 +110,14 @@ def test_values_without_rows_are_those_of_one_device(behavior, make):
 def test_a_value_that_is_neither_is_refused():
   with pytest.raises(ValueError, match='must be a sum or a mean over the rows'):
     _predictions(tf.reduce_max, np.array([[1], [2], [6]]))
+
+
+@pytest.mark.parametrize('make', (
+    lambda tower: tf.constant([1.0] if tower else [1]),
+    lambda tower: tf.ones([1, 2 + tower]),
+    lambda tower: {'a': tf.ones([1]), 'b': None if tower else tf.ones([1])},
+    lambda tower: [tf.ones([1])] * (1 + tower)))
+def test_values_that_differ_are_named(make):
+  with tf.Graph().as_default():
+    with pytest.raises(ValueError, match='`p` must be the same structure'):
+      spec_reduction.concat('p', [make(tower) for tower in range(2)])
