@@ -63,3 +63,17 @@ def test_one_replica_merges_in_a_branch(behavior, in_branch):
 def test_several_replicas_are_left_as_they_are():
   strategy = tf1.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
   assert branching.with_merges_in_branches(strategy, len) is len
+
+
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_control_flow_v1_is_for_reference_variables(behavior, use_resource):
+  enabled = tf1.control_flow_v2_enabled()
+  with tf.Graph().as_default() as graph:
+    v = tf1.get_variable('v', initializer=1.0, use_resource=use_resource)
+    branching.cond(tf1.placeholder(tf.bool, []), lambda: tf.constant(1.0),
+                   lambda: tf.constant(2.0), [v])
+    types = {op.type for op in graph.get_operations()}
+  is_v2 = bool(types & {'If', 'StatelessIf'})
+  assert is_v2 == (enabled and use_resource)
+  assert ('Merge' in types) != is_v2
+  assert tf1.control_flow_v2_enabled() == enabled
