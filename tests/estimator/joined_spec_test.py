@@ -205,3 +205,18 @@ def test_a_sum_is_added_up_and_a_mean_averaged(
           batch=batch)
     spec = joined_spec.join(mode, run, specs, _SHARES, [3, 1])
     assert session.run(spec.loss) == expected
+
+
+@pytest.mark.parametrize('mode', (_TRAIN, _EVAL))
+def test_what_is_made_of_the_loss_is_made_of_that_of_the_batch(behavior, mode):
+  # (17 / 4) ** 2, and not the mean of 3 ** 2 and 8 ** 2.
+  seen = []
+
+  def fn(tower):
+    loss = tf.reduce_mean(_values(tower))
+    seen.append(loss ** 2)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.no_op())
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _join(mode, fn)
+    assert session.run(seen) == [18.0625] * 2

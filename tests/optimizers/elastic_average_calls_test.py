@@ -54,3 +54,16 @@ def test_slots_made_in_a_condition_stay_on_the_worker(behavior):
     state = [v for v in optimizer.variables() if 'local_step' not in v.name]
     assert len(state) == 4
     assert {v.device for v in state} == {'/job:worker/task:1'}
+
+
+@pytest.mark.parametrize('call', (
+    lambda optimizer, w: optimizer.compute_gradients(w * w),
+    lambda optimizer, w: optimizer.apply_gradients([(tf.constant(1.0), w)])))
+def test_a_strategy_is_named_by_every_call(behavior, call):
+  with tf.Graph().as_default():
+    getter = elastic_graphs.Getter('')
+    w = elastic_graphs.variable(getter)
+    optimizer = elastic_graphs.make_optimizer(getter)
+    with tf.distribute.OneDeviceStrategy('/cpu:0').scope():
+      with pytest.raises(RuntimeError, match='a call in a strategy'):
+        call(optimizer, w)
