@@ -121,3 +121,30 @@ def test_values_that_differ_are_named(make):
   with tf.Graph().as_default():
     with pytest.raises(ValueError, match='`p` must be the same structure'):
       spec_reduction.concat('p', [make(tower) for tower in range(2)])
+
+
+@pytest.mark.parametrize('first, second, match', (
+    ({'loss': 1.0}, {}, '`loss` is a tensor in tower 0 and None in tower 1'),
+    ({'train_op': True}, {},
+     '`train_op` is an op in tower 0 and None in tower 1'),
+    ({}, {'train_op': True},
+     '`train_op` is None in tower 0 and an op in tower 1')))
+def test_what_a_tower_lacks_is_named(first, second, match):
+  def make(loss=None, train_op=False):
+    return _Spec('infer', predictions=tf.ones([1]),
+                 loss=None if loss is None else tf.constant(loss),
+                 train_op=tf.no_op() if train_op else None)
+
+  with tf.Graph().as_default():
+    with pytest.raises(ValueError, match=match):
+      spec_reduction.check_specs([make(**first), make(**second)])
+
+
+@pytest.mark.parametrize('with_metrics', (False, True))
+def test_metrics_are_those_that_are_given(with_metrics):
+  with tf.Graph().as_default():
+    own, given = ({name: tf1.metrics.mean(tf.ones([1]))} for name in 'ab')
+    specs = [_Spec('eval', loss=tf.constant(1.0), eval_metric_ops=own)] * 2
+    spec = spec_reduction.reduce_specs(
+        'eval', specs, [.5, .5], given if with_metrics else None)
+    assert spec.eval_metric_ops == (given if with_metrics else own)
