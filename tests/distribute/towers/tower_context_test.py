@@ -12,7 +12,6 @@ import tensorflow as tf
 
 import tfplugin
 from tfplugin.distribute.towers import tower_strategy
-from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -121,18 +120,3 @@ def test_additions_are_averaged(behavior):
 def test_values_that_cannot_be_averaged_are_refused(behavior):
   with pytest.raises(ValueError, match='`assign` of a variable that shards'):
     _after_write('assign', [2.0, 3.0])
-
-
-def test_each_tower_has_a_metric_as_it_is(behavior):
-  def fn(unused_tower):
-    return tf1.get_local_variable('count', initializer=0.0), tf1.get_variable(
-        'weight', initializer=0.0)
-
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
-  with tf.Graph().as_default(), strategy.scope():
-    run, towers = strategy.build_towers(
-        fn, tower_weights.TowerWeights([.5, .5], [.5, .5]))
-    for count, weight in towers:
-      assert not isinstance(count, tower_variables.TowerVariable)
-      assert isinstance(weight, tower_variables.TowerVariable)
-    assert run.variables.streaming == [towers[0][0]]

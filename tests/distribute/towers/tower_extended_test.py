@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -166,3 +167,18 @@ def test_a_tower_waits_for_the_batches_of_all(behavior):
     assert session.run(first, {parts[0]: [3.0], parts[1]: [5.0]}) == [6.0]
     with pytest.raises(tf.errors.InvalidArgumentError, match='must feed'):
       session.run(first, {parts[0]: [3.0]})
+
+
+def test_each_tower_has_a_metric_as_it_is(behavior):
+  def fn(unused_tower):
+    return tf1.get_local_variable('count', initializer=0.0), tf1.get_variable(
+        'weight', initializer=0.0)
+
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), strategy.scope():
+    run, towers = strategy.build_towers(
+        fn, tower_weights.TowerWeights([.5, .5], [.5, .5]))
+    for count, weight in towers:
+      assert not isinstance(count, tower_variables.TowerVariable)
+      assert isinstance(weight, tower_variables.TowerVariable)
+    assert run.variables.streaming == [towers[0][0]]
