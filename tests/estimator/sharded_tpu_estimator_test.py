@@ -299,10 +299,13 @@ def test_a_shard_has_one_core(num_cores):
     make()
 
 
-def test_batch_axis_other_than_rows_is_refused():
-  with pytest.raises(ValueError, match='`batch_axis` must be 0'):
+@pytest.mark.parametrize('argument, message', [
+    ({'batch_axis': (1, 0)}, '`batch_axis` must be 0'),
+    ({'devices': []}, '`devices` must')])
+def test_bad_axis_and_devices_are_refused(argument, message):
+  with pytest.raises(ValueError, match=message):
     tfplugin_estimator.ShardedTPUEstimator(
-        _model_fn, use_tpu=False, train_batch_size=4, batch_axis=(1, 0),
+        _model_fn, use_tpu=False, train_batch_size=4, **argument,
         config=tf1.estimator.tpu.RunConfig(
             tpu_config=tf1.estimator.tpu.TPUConfig(num_shards=2)))
 

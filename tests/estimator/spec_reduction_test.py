@@ -148,3 +148,22 @@ def test_metrics_are_those_that_are_given(with_metrics):
     spec = spec_reduction.reduce_specs(
         'eval', specs, [.5, .5], given if with_metrics else None)
     assert spec.eval_metric_ops == (given if with_metrics else own)
+
+
+@pytest.mark.parametrize('field', (
+    'training_hooks', 'training_chief_hooks', 'evaluation_hooks'))
+def test_towers_have_the_same_hooks(field):
+  with tf.Graph().as_default():
+    nan = tf1.train.NanTensorHook(tf.constant(1.0))
+    stop = tf1.train.StopAtStepHook(1)
+
+    def make(*hooks):
+      return _Spec('train', loss=tf.constant(1.0), train_op=tf.no_op(),
+                   **{field: hooks})
+
+    spec_reduction.check_specs([make(), make()])
+    spec_reduction.check_specs([make(nan), make(nan)])
+    with pytest.raises(ValueError, match=(
+        rf"`{field}` is \['NanTensorHook'\] in tower 0 and "
+        r"\['StopAtStepHook'\] in tower 1")):
+      spec_reduction.check_specs([make(nan), make(stop)])
