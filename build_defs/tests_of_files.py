@@ -15,6 +15,9 @@ CONTRACTS = {
     'tfplugin/distribute/clipping/': (_MATRIX, 'VariableClippingStrategy'),
     'tfplugin/distribute/elastic/': (_MATRIX, 'ElasticAverageStrategy'),
     'tfplugin/distribute/shards/': (_MATRIX, 'CrossShardStrategy'),
+    'tfplugin/distribute/shards/cross_shard_strategy.py':
+        ('tests/distribute/shards/cross_shard_extended_test.py',
+         'strategy_run'),
     'tfplugin/distribute/staleness/': (_MATRIX, 'DropStaleGradientStrategy'),
     'tfplugin/distribute/towers/': (_MATRIX, 'TowerStrategy'),
     'tfplugin/estimator/clip_variables.py': (_TABLE, 'clip_variables'),

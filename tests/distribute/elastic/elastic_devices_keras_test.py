@@ -25,3 +25,15 @@ def test_a_model_is_evaluated_at_the_centre():
   model.fit(x, y, batch_size=2, epochs=1, verbose=0)
   np.testing.assert_allclose(
       model.predict(x, batch_size=2, verbose=0), [[1.72], [1.72]], rtol=1e-6)
+
+
+def test_a_statistic_is_written_by_each_device(behavior):
+  # As the moving mean of a batch norm, which Keras lets TensorFlow reduce.
+  strategy = elastic_average_strategy.ElasticAverageStrategy(
+      devices=['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), strategy.scope():
+    mean = tf.Variable(
+        1.0, trainable=False, aggregation=tf.VariableAggregation.MEAN,
+        synchronization=tf.VariableSynchronization.ON_READ)
+    assert mean.synchronization == tf.VariableSynchronization.ON_WRITE
+    assert len(mean.values) == 2
