@@ -120,3 +120,19 @@ def test_additions_are_averaged(behavior):
 def test_values_that_cannot_be_averaged_are_refused(behavior):
   with pytest.raises(ValueError, match='`assign` of a variable that shards'):
     _after_write('assign', [2.0, 3.0])
+
+
+def test_a_gradient_through_a_total_is_that_of_all_towers(behavior):
+  # Losses s and 2 s of s = 1 + 9, weights of one half: a tower's own gradient,
+  # times its weight, is d/dx of (s + 2 s) / 2.
+  def fn(tower):
+    x = tf.constant(3.0 if tower else 1.0)
+    s = tf.distribute.get_replica_context().all_reduce('SUM', x * x)
+    return tf.gradients((tower + 1.0) * s, [x])[0]
+
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      _, gradients = strategy.build_towers(
+          fn, tower_weights.TowerWeights([.5, .5], [.5, .5]))
+    assert session.run(gradients) == [2 * 1 * 3.0, 2 * 3 * 3.0]
