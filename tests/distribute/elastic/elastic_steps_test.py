@@ -76,23 +76,3 @@ def test_an_update_past_the_penalty_is_refused(behavior, rho):
         strategy.run(tf.autograph.experimental.do_not_convert(step))
     else:
       strategy.run(tf.autograph.experimental.do_not_convert(step))
-
-
-def test_a_step_without_gradients_communicates(behavior):
-  del behavior
-
-  def step():
-    w = tf1.get_variable('w', initializer=0.0)
-    return tf1.estimator.EstimatorSpec(
-        'train', loss=w.value(), train_op=w.assign_add(4.0))
-
-  strategy = elastic_average_strategy.ElasticAverageStrategy(
-      communication_period=1, moving_rate=0.25)
-  with tf.Graph().as_default(), strategy.scope():
-    spec = strategy.run(tf.autograph.experimental.do_not_convert(step))
-    w, = tf1.global_variables()
-    with tf1.Session() as session:
-      session.run(tf1.global_variables_initializer())
-      session.run(tf1.local_variables_initializer())
-      session.run(strategy.experimental_local_results(spec.train_op))
-      assert session.run(w) == 1.0  # A quarter of 4.
