@@ -20,4 +20,16 @@ REASONS: dict[tuple[str, str, str], str] = {
      'return tf.cast(x, tf.float32) if (x.dtype.size <= 4) else x'): _FLOAT32,
     (_NORMS, '_wide',
      'return tf.cast(x, tf.float32) if x.dtype.size < 5 else x'): _FLOAT32,
+    ('tfplugin/distribute/clipping/row_scaling.py', 'scale_rows',
+     'rows_per_block = max(1, _BLOCK_BYTES // max(2, row_bytes))'):
+        'only rows without a byte come in smaller blocks: nothing is scaled',
+    ('tfplugin/distribute/elastic/start_barrier.py',
+     'StartBarrier.announce.put', 'return tf.constant(False)'):
+        'a branch must return something; the group around it drops it',
+    ('tfplugin/estimator/sharded_tpu_estimator.py', '_join',
+     'if isinstance(results[1], tf.data.Dataset):'):
+        'one input_fn makes the input of all shards: datasets, or none',
+    ('tfplugin/distribute/towers/tower_run.py', 'TowerRun.gradient_to_apply',
+     'if len(values) == 1 or self.summed.made_from_sum(values[1]):'):
+        'towers make the same ops: their gradients are sums, or none is',
 }

@@ -18,9 +18,9 @@ _TEXT = '''\
 # Mutation testing
 
 Written by `make mutants`, which changes a line of a source, runs the tests of
-that file and of its folder's contract, and sees whether one fails: the mutant
-is killed. What survives shows a test that is missing, or is equivalent: nothing
-that anybody could see has changed.
+that file and of its folder's contract that run the line, and sees whether one
+fails: the mutant is killed. What survives shows a test that is missing, or is
+equivalent: nothing that anybody could see has changed.
 
     make mutants ARGS='--seed={seed} --limit={limit} --paths {paths}'
 

@@ -17,6 +17,7 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Iterator
+from typing import Optional
 
 _OPERATORS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
@@ -40,6 +41,8 @@ class Mutant:
     function: The function around it, dotted; `module` outside of any.
     before: That line, as it was.
     after: That line, as it is now.
+    lines: The first and the last line of what a test must run to notice: the
+      statement, or the function if an argument of it has changed. None: any.
     text: The text of the file with the change.
   """
 
@@ -48,6 +51,7 @@ class Mutant:
   function: str
   before: str
   after: str
+  lines: Optional[tuple[int, int]]
   text: str = dataclasses.field(repr=False)
 
   @property
@@ -73,7 +77,7 @@ def mutants(file: str, source: str) -> list[Mutant]:
   data = source.encode()
   lines = data.splitlines(keepends=True)
   found: list[tuple[int, Mutant]] = []
-  for node, function in _nodes(ast.parse(source), 'module'):
+  for node, function, must_run in _nodes(ast.parse(source), 'module'):
     if not hasattr(node, 'lineno'):  # Arguments, an operator, a context.
       continue
     at = node.lineno - 1
@@ -83,21 +87,35 @@ def mutants(file: str, source: str) -> list[Mutant]:
       text = (data[:start] + change.encode() + data[end:]).decode()
       found.append((start, Mutant(
           file, node.lineno, function, lines[at].decode().strip(),
-          text.splitlines()[at].strip(), text)))
+          text.splitlines()[at].strip(), must_run, text)))
   return [mutant for _, mutant in sorted(found, key=operator.itemgetter(0))]
 
 
-def _nodes(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str]]:
-  """Yields what may be changed below `node`, with the function around it."""
+def _nodes(node: ast.AST, function: str,
+           lines: Optional[tuple[int, int]] = None) -> Iterator[tuple]:
+  """Yields what may be changed below `node`, the function, `Mutant.lines`."""
   for field, child in _children(node):
     inside = function
     if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
       inside = f'{function}.{child.name}'.removeprefix('module.')
-    yield child, inside
+    must_run = _lines_of(child, lines)
+    yield child, inside, must_run
     if isinstance(node, (ast.If, ast.While, ast.IfExp)) and field == 'test':
-      yield _Condition(child), inside
+      yield _Condition(child), inside, must_run
     if not isinstance(child, ast.Raise):  # Its text is for people.
-      yield from _nodes(child, inside)
+      yield from _nodes(child, inside, must_run)
+
+
+def _lines_of(node: ast.AST, around: Optional[tuple[int, int]],
+             ) -> Optional[tuple[int, int]]:
+  """Returns the lines that run with `node`, which is between those `around`."""
+  if isinstance(node, ast.FunctionDef):
+    return node.lineno, node.end_lineno
+  if around is None or not isinstance(node, ast.stmt):
+    return around
+  body = getattr(node, 'body', None)  # Its statements have their own lines.
+  last = body[0].lineno - 1 if body else node.end_lineno
+  return node.lineno, max(node.lineno, last)
 
 
 def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
@@ -169,7 +187,7 @@ def _(node):
 @_changes.register(ast.Return)
 def _(node):
   if node.value and ast.unparse(node.value) != 'None' and not any(
-      change for child, _ in _nodes(node, '') for change in _changes(child)):
+      change for child, *_ in _nodes(node, '') for change in _changes(child)):
     yield 'return None'
 
 

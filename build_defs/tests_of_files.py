@@ -15,6 +15,9 @@ CONTRACTS = {
     'tfplugin/distribute/clipping/': (_MATRIX, 'VariableClippingStrategy'),
     'tfplugin/distribute/elastic/': (_MATRIX, 'ElasticAverageStrategy'),
     'tfplugin/distribute/shards/': (_MATRIX, 'CrossShardStrategy'),
+    'tfplugin/distribute/shards/cross_shard_strategy.py':
+        ('tests/distribute/shards/cross_shard_extended_test.py',
+         'strategy_run'),
     'tfplugin/distribute/staleness/': (_MATRIX, 'DropStaleGradientStrategy'),
     'tfplugin/distribute/towers/': (_MATRIX, 'TowerStrategy'),
     'tfplugin/estimator/clip_variables.py': (_TABLE, 'clip_variables'),
@@ -30,6 +33,15 @@ CONTRACTS = {
         (_OPTIMIZERS, 'VariableClipping'),
     'tfplugin/optimizers/wrapper.py': (_OPTIMIZERS, 'TowerOptimizer'),
 }
+# A folder, and the test of the whole, to which the tests of its files leave
+# what they do together.
+_WHOLE = {
+    'tfplugin/distribute/clipping/': 'variable_clipping_strategy_test.py',
+    'tfplugin/distribute/elastic/': 'elastic_average_strategy_test.py',
+    'tfplugin/distribute/shards/': 'cross_shard_strategy_test.py',
+    'tfplugin/distribute/staleness/': 'drop_stale_gradient_strategy_test.py',
+    'tfplugin/distribute/towers/': 'tower_run_test.py',
+}
 _LISTS = 'tests/conformance/source_test.py'
 
 # What pytest is called with.
@@ -38,6 +50,9 @@ Arguments = tuple[str, ...]
 
 def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
   """Returns how to run a file's own tests, and then those of its contract.
+
+  These are of the tests of all forms those of its wrapper, and in its wrapper's
+  folder the test of the whole, and those that are of no file by themselves.
 
   Its own are the test at the mirrored path, those there that go on with its
   name (`replicate_losses_test.py`, unless there is a `replicate_losses.py`),
@@ -51,14 +66,19 @@ def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
     ValueError: the file has no tests.
   """
   mirrored = root / file.replace('tfplugin/', 'tests/', 1)
-  own = [mirrored.with_name(f'{mirrored.stem}_test.py')]
-  own += [test for test in mirrored.parent.glob(f'{mirrored.stem}_*_test.py')
-          if not _others(root / file, test)]
-  names = {test.relative_to(root).as_posix() for test in own if test.is_file()}
+  found = [mirrored.with_name(f'{mirrored.stem}_test.py')]
+  found += [test for test in mirrored.parent.glob(f'{mirrored.stem}_*_test.py')
+            if not _others(root / file, test)]
+  names = {test.relative_to(root).as_posix()
+           for test in found if test.is_file()}
   names |= {_tests_of_the_whole(root).get(file)} - {None}
   if not names:
     raise ValueError(f'A file must have a test. Received: {file}')
-  return [tuple(sorted(names)), *(
+  whole = [each for folder in _WHOLE if file.startswith(folder)
+           for each in _of_the_folder(root, folder) if each not in names]
+  # The file's own, which has the shortest name, first.
+  own = sorted(names, key=lambda name: (len(name), name))
+  return [*((each,) for each in (*own, *whole)), *(
       (test, '-k', word) for start, (test, word) in CONTRACTS.items()
       if file.startswith(start))]
 
@@ -66,6 +86,16 @@ def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
 def files_of(arguments: Arguments) -> list[str]:
   """Returns the files among the arguments of pytest."""
   return [argument for argument in arguments if argument.endswith('.py')]
+
+
+def _of_the_folder(root: pathlib.Path, folder: str) -> list[str]:
+  """Returns the tests of a folder that belong to no file, or to all."""
+  tests = root / folder.replace('tfplugin/', 'tests/', 1)
+  files = [file.stem for file in (root / folder).glob('*.py')]
+  return sorted(test.relative_to(root).as_posix()
+                for test in tests.glob('*_test.py')
+                if test.name == _WHOLE[folder]
+                or not any(test.stem.startswith(f'{file}_') for file in files))
 
 
 def _others(file: pathlib.Path, test: pathlib.Path) -> bool:

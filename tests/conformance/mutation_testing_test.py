@@ -46,8 +46,9 @@ _PROGRAM = '''
 import json, pathlib, sys
 root, project = map(pathlib.Path, sys.argv[1:])
 sys.path.insert(0, str(project))
+from build_defs import mutant_runs
 from build_defs import mutation_testing
-mutation_testing.MORE_SECS = 1
+mutant_runs.MORE_SECS = 1
 population = mutation_testing.all_mutants(root, ['tfplugin'])
 for chosen, minutes in ((population[1:], 9), (population, 0)):
   print(json.dumps([[m.after, outcome] for m, outcome in mutation_testing.run(
@@ -78,7 +79,8 @@ def _run_twice(root):
       env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)},
       capture_output=True, text=True, timeout=200, check=False)
   assert not done.returncode, done.stderr
-  first, second = map(json.loads, done.stdout.splitlines())
+  first, second = (json.loads(line) for line in done.stdout.splitlines()
+                   if line.startswith('['))
   return dict(first), dict(second)
 
 
@@ -108,20 +110,29 @@ def test_tests_that_fail_without_a_change_are_an_error(toy):
     _run_twice(toy)
 
 
-def test_the_program_writes_the_page(tmp_path, monkeypatch, capsys):
+def test_the_program_writes_the_page(tmp_path, monkeypatch):
   monkeypatch.setattr(mutation_testing, '_PAGE', tmp_path / 'page.md')
-  monkeypatch.setattr(mutation_testing, 'run', lambda root, chosen, minutes: (
-      (mutant, 'survived') for mutant in chosen))
-  arguments = ['--paths', 'tfplugin/ops/elastic.py', '--seed=5', '--limit']
-  mutation_testing.main([*arguments, '3'])
-  first = capsys.readouterr().out.splitlines()
-  assert first[2].startswith('3/3 survived: tfplugin/ops/elastic.py:')
-  assert '3 of ' in (tmp_path / 'page.md').read_text()
-  # A larger sample goes on from the smaller one.
-  mutation_testing.main([*arguments, '4'])
-  second = capsys.readouterr().out.splitlines()
-  assert [line.split(' ', 1)[1] for line in second[:3]] == [
-      line.split(' ', 1)[1] for line in first]
+  monkeypatch.setattr(mutation_testing, 'run', lambda root, chosen, *_: [
+      (mutant, 'survived') for mutant in chosen])
+  mutation_testing.main(
+      ['--paths', 'tfplugin/ops/elastic.py', '--seed=5', '--limit=3'])
+  page = (tmp_path / 'page.md').read_text()
+  assert '3 of ' in page and '| tfplugin/ops/elastic.py:' in page
+
+
+def _sample(source, seed, limit):
+  return [mutant.after for mutant in mutation_testing.sample(
+      mutants_lib.mutants('a.py', source), seed, limit)]
+
+
+def test_a_sample_goes_on_from_a_smaller_one():
+  lines = [f'x = {number}' for number in range(50)]
+  chosen = _sample('\n'.join(lines), 1, 20)
+  assert chosen[:10] == _sample('\n'.join(lines), 1, 10)
+  assert chosen != _sample('\n'.join(lines), 2, 20)
+  # It stays when other lines come and go; equal lines are told apart.
+  assert set(chosen) <= set(_sample('\n'.join(['y()', *lines]), 1, 21))
+  assert sorted(_sample('y()\ny()', 1, 2)) == ['pass', 'pass']
 
 
 def test_a_path_without_sources_is_refused(capsys):
@@ -153,9 +164,24 @@ def test_changes_of(source, changes):
 
 def test_a_mutant_says_where_it_is():
   mutant, = mutants_lib.mutants('a.py', 'class A:\n  def f():\n    x = 1 \n')
-  assert (mutant.line, mutant.function) == (3, 'A.f')
+  assert (mutant.line, mutant.function, mutant.lines) == (3, 'A.f', (3, 3))
   assert (mutant.before, mutant.after) == ('x = 1', 'x = 2')
   assert mutant.text == 'class A:\n  def f():\n    x = 2 \n'
+
+
+@pytest.mark.parametrize('source, lines', [
+    ('x = 1', None),
+    ('class A:\n  x = 1', None),
+    # A default shows wherever the function runs.
+    ('def f(x=1):\n  y = x\n  return', (1, 3)),
+    ('def f():\n  return x(\n      1)', (2, 3)),
+    # The head of a statement that has others in it.
+    ('def f():\n  with x(\n      1):\n    y = x\n', (2, 3)),
+    ('def f():\n  if (y or\n      x): pass', (2, 2)),
+])
+def test_the_lines_that_a_test_must_run(source, lines):
+  mutant, *_ = mutants_lib.mutants('a.py', source)
+  assert mutant.lines == lines
 
 
 @pytest.mark.parametrize('file, own, contract', [
@@ -170,13 +196,21 @@ def test_a_mutant_says_where_it_is():
 def test_tests_of(file, own, contract):
   first, *others = tests_of_files.tests_of(_ROOT, f'tfplugin/{file}')
   assert first == (f'tests/{own}',)
-  assert [arguments[1:] for arguments in others] == (
+  assert [arguments[1:] for arguments in others if len(arguments) > 1] == (
       [('-k', contract)] if contract else [])
 
 
+def test_the_contract_has_the_tests_of_the_folder_and_of_no_file():
+  _, *others = tests_of_files.tests_of(
+      _ROOT, 'tfplugin/distribute/towers/tower_weights.py')
+  assert others[:-1] == [('tests/distribute/towers/tower_branches_test.py',),
+                         ('tests/distribute/towers/tower_nesting_test.py',),
+                         ('tests/distribute/towers/tower_run_test.py',)]
+
+
 def test_tests_that_go_on_with_the_name_belong_to_the_file():
-  own, _ = tests_of_files.tests_of(_ROOT, 'tfplugin/estimator/replicate.py')
-  assert 'tests/estimator/replicate_losses_test.py' in own
+  own = tests_of_files.tests_of(_ROOT, 'tfplugin/estimator/replicate.py')
+  assert ('tests/estimator/replicate_losses_test.py',) in own
 
 
 def test_every_file_has_tests_and_every_contract_a_file():

@@ -107,3 +107,17 @@ def test_a_cast_of_keras_is_merged_as_its_variable(behavior):
     strategy.extended.call_for_each_replica(
         branching.with_merges_in_branches(strategy, replica, alone=print))
     assert merged == tf1.trainable_variables()[:1]
+
+
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_control_flow_v1_is_for_reference_variables(behavior, use_resource):
+  enabled = tf1.control_flow_v2_enabled()
+  with tf.Graph().as_default() as graph:
+    v = tf1.get_variable('v', initializer=1.0, use_resource=use_resource)
+    branching.cond(tf1.placeholder(tf.bool, []), lambda: tf.constant(1.0),
+                   lambda: tf.constant(2.0), [v])
+    types = {op.type for op in graph.get_operations()}
+  is_v2 = bool(types & {'If', 'StatelessIf'})
+  assert is_v2 == (enabled and use_resource)
+  assert ('Merge' in types) != is_v2
+  assert tf1.control_flow_v2_enabled() == enabled

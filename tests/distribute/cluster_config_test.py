@@ -70,3 +70,11 @@ def test_a_strategy_refuses_a_bad_value(monkeypatch, make, value, message):
   monkeypatch.setenv('TF_CONFIG', value)
   with pytest.raises(ValueError, match=message):
     make()
+
+
+def test_the_resolver_knows_the_cluster_and_the_task(monkeypatch):
+  monkeypatch.setenv('TF_CONFIG', cluster_config.encode(
+      CLUSTER, cluster_config.Task('ps', 0)))
+  resolver = cluster_config.resolver()
+  assert resolver.cluster_spec().as_dict() == CLUSTER
+  assert (resolver.task_type, resolver.task_id) == ('ps', 0)

@@ -203,3 +203,39 @@ def test_nothing_to_apply_is_an_error(pairs, text):
     conditional_update.apply_gradients_if(
         tf.constant(True), tf1.train.GradientDescentOptimizer(1.0),
         [(g, v) for g, _ in pairs])
+
+
+class _NotedCalls(tf1.train.GradientDescentOptimizer):
+  calls = ()
+
+  def apply_gradients(self, grads_and_vars, *args, **kwargs):
+    self.calls += (kwargs,)
+    return super().apply_gradients(grads_and_vars, *args, **kwargs)
+
+
+def test_a_replica_that_skips_aggregation_decides_for_itself(behavior):
+  strategy = tf.distribute.OneDeviceStrategy('/cpu:0')
+  with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
+    v = tf1.get_variable('v', initializer=1.0, use_resource=True)
+    optimizer = _NotedCalls(0.5)
+    update = strategy.run(lambda: conditional_update.apply_gradients_if(
+        tf.constant(True), optimizer, [(tf.constant(1.0), v)],
+        skip_gradients_aggregation=True))
+    assert [kwargs['skip_gradients_aggregation']
+            for kwargs in optimizer.calls] == [True]
+    session.run(tf1.global_variables_initializer())
+    session.run(strategy.experimental_local_results(update))
+    assert session.run(v) == 0.5
+
+
+@pytest.mark.parametrize('decide, expected', (
+    (True, ['prepared', ('applied', 0.5)]),
+    (False, ['prepared', ('skipped', 1.0)])))
+def test_eager_execution_calls_what_the_caller_adds(decide, expected):
+  v, calls = tf.Variable(1.0), []
+  conditional_update.apply_gradients_if(
+      tf.constant(decide), tf1.train.GradientDescentOptimizer(0.5),
+      [(tf.ones([]), v)], prepare=lambda: calls.append('prepared'),
+      on_apply=lambda: calls.append(('applied', float(v))),
+      on_skip=lambda: calls.append(('skipped', float(v))))
+  assert calls == expected

@@ -5,6 +5,7 @@
 import pytest
 import tensorflow as tf
 
+from tfplugin import distribute
 from tfplugin.distribute import parameter_server_base as base
 from tfplugin.distribute.elastic import elastic_average_extended
 from tfplugin.distribute.elastic import elastic_average_strategy
@@ -66,3 +67,20 @@ def test_one_device_gets_its_part_of_the_input(behavior):
         tf.autograph.experimental.do_not_convert(lambda x, y: x * y),
         args=(values,), kwargs={'y': values})
     assert session.run(doubled) == 4.0
+
+
+@pytest.mark.parametrize('make', (
+    lambda: distribute.DropStaleGradientStrategy(staleness=0),
+    distribute.ElasticAverageStrategy))
+@pytest.mark.parametrize('use', (
+    lambda strategy: strategy.scope(),
+    lambda strategy: strategy.run(lambda: None),
+    lambda strategy: strategy.experimental_distribute_dataset(
+        tf.data.Dataset.range(2)),
+    lambda strategy: strategy.distribute_datasets_from_function(
+        lambda context: tf.data.Dataset.range(2))))
+def test_eager_execution_is_refused(make, use):
+  strategy = make()
+  with pytest.raises(RuntimeError, match=(
+      f'{type(strategy).__name__} works in a graph')):
+    use(strategy)

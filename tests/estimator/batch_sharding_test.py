@@ -142,3 +142,51 @@ def test_sizes_of_the_step_are_asserted_in_it():
   check(even)
   with pytest.raises(tf.errors.InvalidArgumentError, match='multiple of the 2'):
     check(uneven)
+
+
+@pytest.mark.parametrize('rows, num_shards', ((1, 1), (4, 2), (6, 3)))
+def test_shards_of_the_same_size_pass(rows, num_shards):
+  with tf.Graph().as_default():
+    shards = batch_sharding.split_batch(tf.ones([rows]), None, num_shards)
+    assert shards.check_even('owner') == []
+
+
+@pytest.mark.parametrize('rows, num_shards', ((0, 1), (0, 2), (3, 2), (1, 2)))
+def test_other_shards_are_refused(rows, num_shards):
+  with tf.Graph().as_default():
+    shards = batch_sharding.split_batch(tf.ones([rows]), None, num_shards)
+    with pytest.raises(ValueError, match=(
+        f'multiple of the {num_shards} shards of `owner`. '
+        f'Received: {rows} rows')):
+      shards.check_even('owner')
+
+
+@pytest.mark.parametrize('rows, num_shards', (
+    (0, 1), (3, 1), (4, 2), (3, 2), (6, 3), (5, 3), (4, 3)))
+def test_sizes_that_are_not_static_are_compared_in_the_step(
+    behavior, rows, num_shards):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default(tf.ones([rows]), [None])
+    shards = batch_sharding.split_batch(x, None, num_shards)
+    checks = shards.check_even('owner')
+    if rows % num_shards:
+      with pytest.raises(tf.errors.InvalidArgumentError, match=(
+          f'multiple of the {num_shards} shards of `owner`')):
+        session.run(checks)
+    else:
+      session.run(checks)
+
+
+@pytest.mark.parametrize('rows', ((2, 2, 2), (3, 2, 2), (2, 3, 2), (2, 2, 3)))
+def test_tensors_of_different_rows_are_found_in_the_step(behavior, rows):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    leaves = [tf1.placeholder_with_default(tf.ones([n]), [None]) for n in rows]
+    shards = batch_sharding.split_batch(leaves[:2], leaves[2], 2)
+    first = (shards.features[0], shards.labels[0])
+    if len(set(rows)) > 1:
+      with pytest.raises(tf.errors.InvalidArgumentError, match=(
+          'must have the same first dimension')):
+        session.run(first)
+    else:
+      assert [x.tolist() for x in tf.nest.flatten(session.run(first))] == [
+          [1.0]] * 3

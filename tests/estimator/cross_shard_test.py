@@ -228,3 +228,10 @@ def test_strategy_around_it_is_refused():
     with pytest.raises(RuntimeError, match='OneDeviceStrategy'):
       strategy.run(lambda: decorated_models.call(
           decorated, TRAIN, tf.ones([4, 2]), tf.ones([4, 1])).loss)
+
+
+def test_one_shard_is_one_device(behavior):
+  model_fn = decorated_models.regression(make_optimizer=_sgd)
+  decorated_models.assert_equal(
+      decorated_models.train(cross_shard(devices=['/cpu:0'])(model_fn)),
+      decorated_models.train(model_fn))

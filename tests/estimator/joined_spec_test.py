@@ -180,3 +180,43 @@ def test_fetching_one_metric_updates_no_other(behavior):
     assert session.run(spec.eval_metric_ops['a'][1]) == 3.0
     assert session.run(spec.eval_metric_ops['a'][0]) == 3.0
     assert session.run(spec.eval_metric_ops['b'][0]) == 0.0
+
+
+_SHARES = [.75, .25]
+_ROWS_of_sums = ([1.0, 2.0, 6.0], [8.0])
+
+
+@pytest.mark.parametrize('mode', ('train', 'eval'))
+@pytest.mark.parametrize('reduce, expected', (
+    (tf.reduce_sum, 17.0), (tf.reduce_mean, 4.25)))
+def test_a_sum_is_added_up_and_a_mean_averaged(
+    behavior, mode, reduce, expected):
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    batch = [tf.constant(rows) for rows in _ROWS_of_sums]
+
+    def fn(tower):
+      return tf.estimator.EstimatorSpec(
+          mode, loss=reduce(batch[tower]), train_op=tf.no_op())
+
+    with strategy.scope():
+      run, specs = strategy.build_towers(
+          fn, tower_weights.TowerWeights(_SHARES, _SHARES, by_terms=True),
+          batch=batch)
+    spec = joined_spec.join(mode, run, specs, _SHARES, [3, 1])
+    assert session.run(spec.loss) == expected
+
+
+@pytest.mark.parametrize('mode', (_TRAIN, _EVAL))
+def test_what_is_made_of_the_loss_is_made_of_that_of_the_batch(behavior, mode):
+  # (17 / 4) ** 2, and not the mean of 3 ** 2 and 8 ** 2.
+  seen = []
+
+  def fn(tower):
+    loss = tf.reduce_mean(_values(tower))
+    seen.append(loss ** 2)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.no_op())
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _join(mode, fn)
+    assert session.run(seen) == [18.0625] * 2

@@ -48,9 +48,8 @@ def _model_fn(features, labels, mode, params):
   y = tf.matmul(features, w)
   spec = tf1.estimator.tpu.TPUEstimatorSpec
   if mode == tf.estimator.ModeKeys.PREDICT:
-    output = tf.estimator.export.PredictOutput({'y': y})
-    return spec(mode, predictions={'y': y},
-                export_outputs={'serving_default': output})
+    return spec(mode, predictions={'y': y}, export_outputs={
+        'serving_default': tf.estimator.export.PredictOutput({'y': y})})
   loss = tf.reduce_mean(tf.square(labels - y))
   if mode == tf.estimator.ModeKeys.EVAL:
 
@@ -275,9 +274,7 @@ def test_batch_size_that_does_not_fit_is_refused(tmp_path, kwargs, message):
 
 
 def test_missing_eval_batch_size_names_the_argument(tmp_path):
-  config = tf1.estimator.tpu.RunConfig(
-      model_dir=str(tmp_path),
-      tpu_config=tf1.estimator.tpu.TPUConfig(num_shards=2))
+  config = _config().replace(model_dir=str(tmp_path))
   estimator = tfplugin_estimator.ShardedTPUEstimator(
       _model_fn, config=config, use_tpu=False, train_batch_size=4,
       params={'optimizer': _sgd, 'train': _minimize, 'seen': _Shared()})
@@ -306,12 +303,14 @@ def test_a_shard_has_one_core(num_cores):
     make()
 
 
-def test_batch_axis_other_than_rows_is_refused():
-  with pytest.raises(ValueError, match='`batch_axis` must be 0'):
+@pytest.mark.parametrize('argument, message', [
+    ({'batch_axis': (1, 0)}, '`batch_axis` must be 0'),
+    ({'devices': []}, '`devices` must')])
+def test_bad_axis_and_devices_are_refused(argument, message):
+  with pytest.raises(ValueError, match=message):
     tfplugin_estimator.ShardedTPUEstimator(
-        _model_fn, use_tpu=False, train_batch_size=4, batch_axis=(1, 0),
-        config=tf1.estimator.tpu.RunConfig(
-            tpu_config=tf1.estimator.tpu.TPUConfig(num_shards=2)))
+        _model_fn, use_tpu=False, train_batch_size=4, config=_config(),
+        **argument)
 
 
 def test_per_host_v2_without_a_dataset_is_refused(tmp_path):

@@ -110,3 +110,60 @@ def test_values_without_rows_are_those_of_one_device(behavior, make):
 def test_a_value_that_is_neither_is_refused():
   with pytest.raises(ValueError, match='must be a sum or a mean over the rows'):
     _predictions(tf.reduce_max, np.array([[1], [2], [6]]))
+
+
+@pytest.mark.parametrize('make', (
+    lambda tower: tf.constant([1.0] if tower else [1]),
+    lambda tower: tf.ones([1, 2 + tower]),
+    lambda tower: {'a': tf.ones([1]), 'b': None if tower else tf.ones([1])},
+    lambda tower: [tf.ones([1])] * (1 + tower)))
+def test_values_that_differ_are_named(make):
+  with tf.Graph().as_default():
+    with pytest.raises(ValueError, match='`p` must be the same structure'):
+      spec_reduction.concat('p', [make(tower) for tower in range(2)])
+
+
+@pytest.mark.parametrize('first, second, match', (
+    ({'loss': 1.0}, {}, '`loss` is a tensor in tower 0 and None in tower 1'),
+    ({'train_op': True}, {},
+     '`train_op` is an op in tower 0 and None in tower 1'),
+    ({}, {'train_op': True},
+     '`train_op` is None in tower 0 and an op in tower 1')))
+def test_what_a_tower_lacks_is_named(first, second, match):
+  def make(loss=None, train_op=False):
+    return _Spec('infer', predictions=tf.ones([1]),
+                 loss=None if loss is None else tf.constant(loss),
+                 train_op=tf.no_op() if train_op else None)
+
+  with tf.Graph().as_default():
+    with pytest.raises(ValueError, match=match):
+      spec_reduction.check_specs([make(**first), make(**second)])
+
+
+@pytest.mark.parametrize('with_metrics', (False, True))
+def test_metrics_are_those_that_are_given(with_metrics):
+  with tf.Graph().as_default():
+    own, given = ({name: tf1.metrics.mean(tf.ones([1]))} for name in 'ab')
+    specs = [_Spec('eval', loss=tf.constant(1.0), eval_metric_ops=own)] * 2
+    spec = spec_reduction.reduce_specs(
+        'eval', specs, [.5, .5], given if with_metrics else None)
+    assert spec.eval_metric_ops == (given if with_metrics else own)
+
+
+@pytest.mark.parametrize('field', (
+    'training_hooks', 'training_chief_hooks', 'evaluation_hooks'))
+def test_towers_have_the_same_hooks(field):
+  with tf.Graph().as_default():
+    nan = tf1.train.NanTensorHook(tf.constant(1.0))
+    stop = tf1.train.StopAtStepHook(1)
+
+    def make(*hooks):
+      return _Spec('train', loss=tf.constant(1.0), train_op=tf.no_op(),
+                   **{field: hooks})
+
+    spec_reduction.check_specs([make(), make()])
+    spec_reduction.check_specs([make(nan), make(nan)])
+    with pytest.raises(ValueError, match=(
+        rf"`{field}` is \['NanTensorHook'\] in tower 0 and "
+        r"\['StopAtStepHook'\] in tower 1")):
+      spec_reduction.check_specs([make(nan), make(stop)])

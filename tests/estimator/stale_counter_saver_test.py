@@ -136,3 +136,15 @@ def test_a_saver_of_the_model_fn_is_left_alone(tmp_path):
         features=None, labels=None, mode=tf.estimator.ModeKeys.TRAIN,
         config=tf.estimator.RunConfig(str(tmp_path)))
   assert spec.scaffold is scaffolds[0]
+
+
+def test_each_device_restores_its_own_variables():
+  with tf.Graph().as_default() as graph:
+    for task in range(2):
+      with tf1.device(f'/job:ps/task:{task}'):
+        tf1.get_variable(f'v{task}', initializer=1.0)
+    stale_counter_saver.StaleCounterSaver([], sharded=True).build()
+    restored = [op for op in graph.get_operations() if op.type == 'RestoreV2'
+                and op.name.startswith('restore_all_but_counters')]
+    assert sorted(op.device[:15] for op in restored) == [
+        '/job:ps/task:0/', '/job:ps/task:1/']

@@ -127,3 +127,23 @@ def test_the_reduction_of_the_loss_that_is_minimised_decides(first, expected):
     session.run(spec.train_op)
     np.testing.assert_allclose(
         session.run(tf1.trainable_variables()[0]), -expected, rtol=1e-6)
+
+
+def _model_fn_of_step(features, labels, mode):
+  loss = tf.reduce_mean(features - labels)
+  return tf.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=tf.no_op('of_the_shard'))
+
+
+def test_the_first_shard_trains_if_the_batch_is_even(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder(tf.float32, [None])
+    spec = tpu_shards.shard_model_fn(_model_fn_of_step, 2, ['/cpu:0'])(
+        features=x, labels=x, mode='train')
+    # A group over several devices has a group for each.
+    grouped = {op.name for each in spec.train_op.control_inputs
+               for op in (each, *each.control_inputs)}
+    assert 'of_the_shard' in grouped
+    session.run(spec.train_op, {x: [1.0, 2.0]})
+    with pytest.raises(tf.errors.InvalidArgumentError, match='2 shards'):
+      session.run(spec.train_op, {x: [1.0, 2.0, 3.0]})

@@ -296,3 +296,37 @@ def test_reading_is_no_op_that_could_be_folded(behavior):
 def test_bad_staleness_is_refused_at_construction(staleness, error):
   with pytest.raises(error, match='`staleness` must .*Received: '):
     Optimizer(_sgd(), staleness)
+
+
+@pytest.mark.parametrize('name, expected', (
+    (None, 'DropStaleGradient'), ('mine', 'mine')))
+def test_the_update_has_the_name_that_is_asked_for(behavior, name, expected):
+  with tf.Graph().as_default():
+    v = tf1.get_variable('v', initializer=1.0)
+    step = tf1.train.get_or_create_global_step()
+    optimizer = drop_stale_gradient.DropStaleGradientOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), 0)
+    assert optimizer.accepted is None and optimizer.staleness is None
+    update = optimizer.apply_gradients(
+        optimizer.compute_gradients(v * v), step, name)
+    assert update.name == expected
+    assert optimizer.accepted.dtype == tf.bool
+
+
+def test_the_summary_counts_the_stale_among_all_steps(behavior):
+  # 3 / (5 + 1), of steps that were and one that is.
+  with tf.Graph().as_default(), tf1.Session() as session:
+    v = tf1.get_variable('v', initializer=1.0)
+    step = tf1.train.get_or_create_global_step()
+    drop_stale_gradient.DropStaleGradientOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), 0).minimize(v * v, step)
+    session.run(tf1.global_variables_initializer())
+    session.run(tf1.local_variables_initializer())
+    stale, = [each for each in (*tf1.global_variables(), *tf1.local_variables())
+              if each.name.endswith('stale_counter:0')]
+    step.load(5, session)
+    stale.load(3, session)
+    written = tf1.Summary.FromString(session.run(tf1.summary.merge_all()))
+    ratio, = [value.simple_value for value in written.value
+              if value.tag == 'Gradient_staleness_percentage']
+    assert ratio == 0.5

@@ -79,3 +79,16 @@ def test_only_who_has_a_penalty_lists_the_centre_as_it_was_seen(behavior):
     pulled.apply_gradients(pulled.compute_gradients(w * 1.0, [w]))
     assert seen in [v.op.name for v in pulled.variables()]
     assert seen not in [v.op.name for v in free.variables()]
+
+
+@pytest.mark.parametrize('call', (
+    lambda optimizer, w: optimizer.compute_gradients(w * w),
+    lambda optimizer, w: optimizer.apply_gradients([(tf.constant(1.0), w)])))
+def test_a_strategy_is_named_by_every_call(behavior, call):
+  with tf.Graph().as_default():
+    getter = elastic_graphs.Getter('')
+    w = elastic_graphs.variable(getter)
+    optimizer = elastic_graphs.make_optimizer(getter)
+    with tf.distribute.OneDeviceStrategy('/cpu:0').scope():
+      with pytest.raises(RuntimeError, match='a call in a strategy'):
+        call(optimizer, w)

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.optimizers import elastic_graphs
+from tfplugin.optimizers import elastic_average
 
 tf1 = tf.compat.v1
 
@@ -319,3 +322,12 @@ def test_variables_lists_inner_and_own_state():
         'w/Momentum', 'local_step', 'local_center_variable/w']
     assert optimizer.get_slot_names() == ['momentum']
     assert optimizer.get_slot(w, 'momentum') is optimizer.variables()[0]
+
+
+def test_defaults_are_those_of_contrib():
+  found = inspect.signature(elastic_average.ElasticAverageOptimizer)
+  assert [(name, each.default) for name, each in found.parameters.items()
+          if each.kind is each.POSITIONAL_OR_KEYWORD][3:] == [
+              ('communication_period', 10), ('moving_rate', None),
+              ('rho', None), ('use_locking', True), ('synchronous', False),
+              ('name', 'ElasticAverageOptimizer')]

@@ -186,3 +186,16 @@ def test_task_index_counts_the_chief():
       optimizer.make_session_run_hook(False, 2)
     with pytest.raises(TypeError, match='`task_index` must be an integer'):
       optimizer.make_session_run_hook(False, 'worker')
+
+
+def test_statistics_are_of_the_first_that_asks():
+  with tf.Graph().as_default():
+    getter = Getter('')
+    with getter.scope():
+      tf1.get_variable('trained', [])
+      mean = tf1.get_variable('mean', [], trainable=False)
+    first, second = object(), object()
+    for _ in range(2):
+      pair, = getter.statistics_of(first)
+      assert pair.local is mean
+      assert getter.statistics_of(second) == []

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of clipping variables after their update."""
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -320,3 +322,11 @@ def test_variable_without_gradient_is_left_alone(behavior):
     got = _run(optimizer.minimize(0.0 * tf.reduce_sum(w)), [w, other])
   np.testing.assert_allclose(got[0], [[1.2, 1.6]], rtol=1e-6)
   np.testing.assert_array_equal(got[1], [[6.0, 8.0]])
+
+
+def test_defaults_are_those_of_contrib():
+  found = inspect.signature(variable_clipping.VariableClippingOptimizer)
+  assert [(name, each.default) for name, each in found.parameters.items()
+          if each.kind is each.POSITIONAL_OR_KEYWORD][3:] == [
+              ('use_locking', False), ('colocate_clip_ops_with_vars', False),
+              ('name', 'VariableClipping')]

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the delegation that the optimizers share."""
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -113,3 +115,41 @@ def test_added_arguments_are_passed_on_in_replicas(behavior):
     # Each of two replicas adds 8 / 2; the loss is halved, not the decay.
     assert session.run(list(strategy.experimental_local_results(v))) == [
         8.0 - 2.0 - 8.0] * 2
+
+
+@pytest.mark.parametrize('method', ('compute_gradients', 'apply_gradients'))
+def test_defaults_are_those_of_tensorflow(method):
+  ours, theirs = (
+      [(name, each.default) for name, each in inspect.signature(
+          getattr(cls, method)).parameters.items()]
+      for cls in (wrapper.OptimizerWrapper, tf1.train.Optimizer))
+  assert ours == theirs
+
+
+class _NotedArguments(tf1.train.GradientDescentOptimizer):
+
+  def apply_gradients(self, grads_and_vars, **kwargs):
+    self.noted = kwargs
+    return super().apply_gradients(grads_and_vars, **kwargs)
+
+
+@pytest.mark.parametrize('given, expected', (
+    ({}, None), ({'skip_gradients_aggregation': False}, None),
+    ({'skip_gradients_aggregation': True}, True)))
+def test_what_is_not_set_is_not_handed_on(behavior, given, expected):
+  # An older optimizer does not know the argument.
+  with tf.Graph().as_default():
+    v = tf1.get_variable('v', initializer=1.0)
+    inner = _NotedArguments(0.5)
+    wrapper.OptimizerWrapper(inner, False, 'around').apply_gradients(
+        [(tf.constant(1.0), v)], **given)
+    assert inner.noted.get('skip_gradients_aggregation') is expected
+
+
+def test_an_object_based_checkpoint_has_what_is_inside(tmp_path):
+  inner = tf1.train.AdamOptimizer(0.5)
+  around = wrapper.OptimizerWrapper(inner, False, 'around')
+  names = [name for name, _ in tf.train.list_variables(
+      tf.train.Checkpoint(optimizer=around).write(str(tmp_path / 'empty')))]
+  assert not any('beta1_power' in name for name in names)
+  assert dict(around._trackable_children())['base_optimizer'] is inner

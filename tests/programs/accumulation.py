@@ -44,9 +44,6 @@ def model_fn(features, labels, mode):
 PROGRAM = by_hand.Program(
     model_fn, keras_losses.dataset, state='Momentum', rules={'kernel': 0},
     max_norm=0.5, own_steps=True, applied_every=_EVERY, refused={
-        'ElasticAverageStrategy(devices)': by_hand.Refused(
-            'condition around all devices|`merge_call` called while defining',
-            'devices cannot meet in a branch'),
         'over mirrored': by_hand.Refused(
-            'marked as not fetchable|`merge_call` called while defining',
+            'Devices cannot wait for each other inside a `tf.cond`',
             "devices of TensorFlow's own strategy cannot meet in a branch")})

@@ -46,9 +46,9 @@ class Program:
     state: A regular expression: the names of optimizer state.
     rules: What is clipped: expressions and dims.
     max_norm: The bound.
-    splits: What trains on one device as `'towers'`, `'shards'`, `'TPU shards'`
-      or `'mirrored'` do, given a rule; not there: as on the whole batch, and
-      the last two as shards.
+    splits: What trains on one device as `'towers'`, `'shards'` or `'mirrored'`
+      do, given a rule; not there: as on the whole batch, and the last one as
+      shards.
     formulas: What each of the splits computes, in words for the table.
     steps: How many.
     own_steps: Whether it advances the global step itself.

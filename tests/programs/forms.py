@@ -60,7 +60,7 @@ class Form:
 
   def reference_of(self, program: by_hand.Program) -> tuple[str, str, int]:
     """Returns the arguments of `by_hand.reference` beside the program."""
-    default = 'shards' if self.split in ('TPU shards', 'mirrored') else ''
+    default = 'shards' if self.split == 'mirrored' else ''
     split = next((split for split in (self.split, default)
                   if split in program.splits), '')
     return split, self.rule, program.stops_later if self.strategy else 0
@@ -155,9 +155,9 @@ FORMS = {
     'over cross shard': _clipping(
         lambda: distribute.CrossShardStrategy(DEVICES), 'shards'),
     'ShardedTPUEstimator': Form(
-        '', 'TPU shards', _shards_of_tpu(lambda p: p.model_fn), is_tpu=True),
+        '', 'shards', _shards_of_tpu(lambda p: p.model_fn), is_tpu=True),
     'the same with clip': Form(
-        'clipped', 'TPU shards',
+        'clipped', 'shards',
         _shards_of_tpu(lambda p: _clip(p.model_fn, p)), is_tpu=True),
 }
 

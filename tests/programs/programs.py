@@ -32,18 +32,6 @@ PROGRAMS = {
     'mixed_bfloat16': mixed_precision.BFLOAT16,
     'early stopping': early_stopping.PROGRAM,
 }
-# (program, form, behaviour): what does not work yet.
-NOT_YET = {
-    *((program, form, behavior) for behavior in ('v1', 'v2')
-      for program, form in (
-          ('DeepFM', '`cross_shard`'),
-          ('DeepFM', 'cross_shard above clip'),
-          ('DeepFM', 'cross_shard above drop'),
-          ('DeepFM', 'CrossShardStrategy'),
-          ('DeepFM', 'over cross shard'),
-          ('mixed_float16', 'ElasticAverageStrategy(devices)'))),
-    ('gradient accumulation', 'ElasticAverageStrategy', 'v2'),
-}
 
 TEXT = """
 # Programs: what was compared with what
@@ -59,9 +47,6 @@ A wrapper that does nothing would fail. The program is on the whole batch, but
 for a split that the last table tells of. *Refused*: an error names what cannot
 be and the remedy; the reason is below the table.
 
-"""
-OPEN = """
-*Not yet*: it is being worked at, and the test expects it to fail.
 """
 RULES = {
     '': 'the plain program',
@@ -81,10 +66,6 @@ numbers of the whole batch. Those that do not, by their own formula:
 
 def cell(program: str, form: str, reasons: list[str]) -> str:
   """Returns what is in the table; notes the reason of a refusal."""
-  open_in = [behavior for behavior in ('v1', 'v2')
-             if (program, form, behavior) in NOT_YET]
-  if open_in:
-    return f'not yet ({", ".join(open_in)})'
   refused = PROGRAMS[program].refused.get(form)
   if refused is None:
     return 'equal'
@@ -113,6 +94,6 @@ def render() -> str:
       f'| {name} | {split} | {formula} |\n' for name, program
       in PROGRAMS.items() for split, formula in program.formulas.items())
   parts = [
-      TEXT, cells, OPEN if NOT_YET else '', '\nThe reasons:\n\n', notes,
-      '\nWhat equal means in each form:\n\n', rules, SPLITS, splits]
+      TEXT, cells, '\nThe reasons:\n\n', notes, '\nWhat equal means in '
+      'each form:\n\n', rules, SPLITS, splits]
   return ''.join(parts).lstrip()

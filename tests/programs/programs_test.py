@@ -21,7 +21,6 @@ from tests.programs import forms
 from tests.programs import programs
 from tfplugin import distribute
 from tfplugin.estimator import decorator_stack
-from tfplugin.testing import behaviors
 
 DOCUMENT = pathlib.Path(__file__).parents[2] / 'docs' / 'programs.md'
 PROGRAMS = programs.PROGRAMS
@@ -52,9 +51,7 @@ def test_rules_change_the_numbers(reference, program):
 
 @pytest.mark.parametrize('form', forms.FORMS)
 @pytest.mark.parametrize('program', PROGRAMS)
-def test_program(request, behavior, tmp_path, reference, program, form):
-  if (program, form, behavior) in programs.NOT_YET:
-    request.applymarker(pytest.mark.xfail(strict=True))
+def test_program(behavior, tmp_path, reference, program, form):
   refused = PROGRAMS[program].refused.get(form)
   if refused:
     with pytest.raises((RuntimeError, TypeError, ValueError),
@@ -82,13 +79,9 @@ def test_every_form_is_there():
 
 
 def test_every_name_is_one_of_a_cell():
-  for name, program in PROGRAMS.items():
+  for program in PROGRAMS.values():
     assert set(program.refused) <= set(forms.FORMS)
     assert set(program.formulas) == set(program.splits)
-    cells = {(name, *rest) for rest in itertools.product(
-        forms.FORMS, behaviors.BEHAVIORS)}
-    assert {cell for cell in programs.NOT_YET if cell[0] == name} <= cells
-  assert {cell[0] for cell in programs.NOT_YET} <= set(PROGRAMS)
 
 
 def test_document_holds_the_tables():

@@ -39,7 +39,7 @@ def _begins_without_seed(next_creator, **kwargs):
   return next_creator(**kwargs)
 
 
-def _model_fn(features, labels, mode, reduction, weight=None):
+def _model_fn(features, labels, mode, reduction):
   """Guesses an income; returns an EstimatorSpec."""
   linear, deep = _columns()
   canned = tf1.estimator.DNNLinearCombinedClassifier(
@@ -51,7 +51,7 @@ def _model_fn(features, labels, mode, reduction, weight=None):
       dnn_hidden_units=[2], dnn_activation_fn=tf.tanh,
       input_layer_partitioner=tf1.min_max_variable_partitioner(
           max_partitions=2, min_slice_size=4 * _NUM_JOBS),
-      loss_reduction=reduction, weight_column=weight)
+      loss_reduction=reduction)
   with tf1.variable_creator_scope(_begins_without_seed):
     return canned.model_fn(features, labels, mode, canned.config)
 
@@ -64,29 +64,15 @@ def dataset(rows):
       (people, [[0], [1], [1], [0]])).batch(rows).repeat()
 
 
-def _half_of_the_sum(rule):
-  """The mean over two shards of what each of them sums."""
-
-  def build(features, labels):
-    weighted = {**features, 'weight': tf.fill([by_hand.ROWS, 1], 0.5)}
-    return _model_fn(weighted, labels, tf.estimator.ModeKeys.TRAIN, _SUM,
-                     'weight').train_op
-
-  return by_hand.run_by_hand(build, rule)
-
-
-def _program(reduction, **kwargs):
+def _program(reduction):
 
   def model_fn(features, labels, mode):
     return _model_fn(features, labels, mode, reduction)
 
   return by_hand.Program(
       model_fn, dataset, state='Ftrl|Adagrad',
-      rules={'embedding_weights': 1}, max_norm=_MAX_NORM, own_steps=True,
-      **kwargs)
+      rules={'embedding_weights': 1}, max_norm=_MAX_NORM, own_steps=True)
 
 
-SUM_PROGRAM = _program(
-    _SUM, splits={'TPU shards': _half_of_the_sum},
-    formulas={'TPU shards': 'half of the sum: the mean of the shards'})
+SUM_PROGRAM = _program(_SUM)
 MEAN_PROGRAM = _program(_MEAN)

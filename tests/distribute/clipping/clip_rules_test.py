@@ -120,3 +120,10 @@ def test_unknown_rows_are_refused():
     clip_rules.check_rows(rows)
   with pytest.raises(ValueError, match="`rows` must be .*Received: 'some'"):
     clip_rules.check_rows('some')
+
+
+def test_a_variable_that_is_not_trained_is_named():
+  other = tf.Variable(tf.zeros([2]), name='other')
+  with pytest.raises(ValueError, match=(
+      "Received: 'other', which selects none of 3. Near names: ")):
+    _resolve({other.ref(): 0})

@@ -90,3 +90,22 @@ def test_a_step_that_trains_in_a_branch_communicates(behavior, devices):
         centers.append(session.run(w.read_value()))
   # Each copy gives a quarter of 2.
   assert centers == [0.0, 0.0, 0.5 * len(devices or '1')]
+
+
+@pytest.mark.parametrize('rho', [0.0, 0.5])
+def test_an_update_past_the_penalty_is_refused(behavior, rho):
+  del behavior
+
+  def step():
+    w = tf1.get_variable('w', initializer=0.0)
+    train_op = tf1.train.GradientDescentOptimizer(1.0).minimize(-w)
+    return tf.group(train_op, w.assign_add(1.0))
+
+  strategy = elastic_average_strategy.ElasticAverageStrategy(
+      communication_period=2, moving_rate=0.25, rho=rho)
+  with tf.Graph().as_default(), strategy.scope():
+    if rho:
+      with pytest.raises(ValueError, match='beside the optimizers'):
+        strategy.run(tf.autograph.experimental.do_not_convert(step))
+    else:
+      strategy.run(tf.autograph.experimental.do_not_convert(step))

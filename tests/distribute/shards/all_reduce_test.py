@@ -109,3 +109,15 @@ def test_tensors_of_a_tf_function_are_summed():
 
   sums = strategy.experimental_local_results(run())
   assert [float(x) for x in sums] == [6.0, 6.0]
+
+
+@pytest.mark.parametrize('shape, expected', (
+    ([5, 2], [15, 2]), ([5], [15]), (None, None)))
+def test_rows_of_groups_make_a_table_of_all(shape, expected):
+  values = tf.ones([1, *(shape or [5])[1:]])
+  slices = tf.IndexedSlices(values, tf.constant([4]),
+                            None if shape is None else tf.constant(shape))
+  placed = all_reduce.put_in_group(slices, 2, 3)
+  assert placed.indices.numpy().tolist() == [4 * 3 + 2]
+  assert (placed.dense_shape if expected is None
+          else placed.dense_shape.numpy().tolist()) == expected

@@ -57,3 +57,26 @@ def test_dtypes_and_large_and_sparse_tensors_go_their_own_way(behavior):
   # Rows of both devices, not a table.
   np.testing.assert_array_equal(sparse.indices, [3, 3, 3, 3])
   np.testing.assert_array_equal(sparse.values[:, 0], [1, 1, 2, 2])
+
+
+def test_one_tensor_is_not_copied_into_a_pack(behavior):
+  results, types = _reduce('SUM', lambda index: [tf.fill([2], index + 1)])
+  np.testing.assert_array_equal(results[0], [[3, 3], [3, 3]])
+  assert not {'Reshape', 'Split', 'SplitV'} & set(types)
+
+
+def test_sums_for_one_device_go_to_it_alone(behavior):
+  strategy = tf.distribute.MirroredStrategy(
+      ['CPU:0', 'CPU:1'], packed_reduction.PackedReduction())
+  with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
+    def replica():
+      values = [tf.fill([2], 1.0), tf.fill([], 2.0)]
+      return tf.distribute.get_replica_context().merge_call(
+          lambda s, *values: s.extended.batch_reduce_to(
+              'SUM', [(v, 'CPU:1') for v in values]), values)
+    results = [strategy.experimental_local_results(r)
+               for r in strategy.run(replica)]
+    assert [len(set(map(id, values))) for values in results] == [1, 1]
+    assert all('CPU:1' in values[0].device for values in results)
+    first, second = session.run([values[0] for values in results])
+    assert (first.tolist(), second) == ([2, 2], 4)

@@ -160,3 +160,14 @@ def test_accumulation_in_a_function():
     assert float(copy) == 10.0 - 3 * 2.0
   for copy in strategy.experimental_local_results(sums):
     assert float(copy) == 1.0
+
+
+def test_one_group_updates_in_a_branch_and_several_do_not(behavior):
+  def write(v, x):
+    del x
+    return _in_branch(lambda: _apply(v.read_value() - 1.0, v), GO(v))
+
+  # 0 - (2 * -1): the gradients of both shards.
+  assert _write(write, group_assignment=[[0, 1]]) == [[2, 2]] * 2
+  with pytest.raises(NotImplementedError, match='Use one group'):
+    _write(write, group_assignment=[[0], [1]])

@@ -180,3 +180,22 @@ def test_a_write_runs_in_steps_that_skip_the_branch_of_the_reading(behavior):
       session.run(tf1.global_variables_initializer())
       assert [session.run(both, {take: taken})
               for taken in (True, False, True)] == [[0, 1], [-1, 2], [0, 3]]
+
+
+def test_a_write_waits_for_the_branch_of_the_reading(behavior):
+  # Of control flow v2 it is a graph of its own: writes wait for its call.
+  with tf.Graph().as_default():
+    step = _step()
+    first = step_reading.read_step(step)
+
+    def branch():
+      second = step_reading.read_step(step)
+      step_order.keep_own_writes_out(first, second)
+      return tf.identity(second) - first
+
+    late = tf.cond(tf1.placeholder(tf.bool, []), branch,
+                   lambda: tf.constant(-1, tf.int64))
+    write = tf1.assign_add(step, 1).op
+    tf.group(late, write)
+    source = late.op if late.op.type != 'Identity' else late.op.inputs[0].op
+    assert _waits_for(write, source)

@@ -11,6 +11,8 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
+from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
 
@@ -91,3 +93,46 @@ def test_a_tower_s_own_gradient_in_a_branch_is_refused(behavior):
 
   with pytest.raises(RuntimeError, match='inside.*: Adam.apply_gradients'):
     _trajectory(tfplugin.replicate_model_fn(model_fn, devices=['/cpu:0'] * 2))
+
+
+def _after_write(method, values):
+  """Returns what a variable of 1 holds after each tower wrote its value."""
+  def fn(tower):
+    v = tf1.get_variable('v', initializer=1.0, trainable=False)
+    return getattr(v, method)(tf.constant(values[tower]))
+
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      _, (first, _) = strategy.build_towers(
+          fn, tower_weights.TowerWeights([.5, .5], [1.0, 1.0]),
+          sum_gradients=False)
+    session.run(tf1.global_variables_initializer())
+    session.run(first)
+    return session.run(tf1.global_variables()[0])
+
+
+def test_additions_are_averaged(behavior):
+  # 1 + (2 + 3) / 2.
+  assert _after_write('assign_add', [2.0, 3.0]) == 3.5
+
+
+def test_values_that_cannot_be_averaged_are_refused(behavior):
+  with pytest.raises(ValueError, match='`assign` of a variable that shards'):
+    _after_write('assign', [2.0, 3.0])
+
+
+def test_a_gradient_through_a_total_is_that_of_all_towers(behavior):
+  # Losses s and 2 s of s = 1 + 9, weights of one half: a tower's own gradient,
+  # times its weight, is d/dx of (s + 2 s) / 2.
+  def fn(tower):
+    x = tf.constant(3.0 if tower else 1.0)
+    s = tf.distribute.get_replica_context().all_reduce('SUM', x * x)
+    return tf.gradients((tower + 1.0) * s, [x])[0]
+
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      _, gradients = strategy.build_towers(
+          fn, tower_weights.TowerWeights([.5, .5], [.5, .5]))
+    assert session.run(gradients) == [2 * 1 * 3.0, 2 * 3 * 3.0]

@@ -125,3 +125,36 @@ def test_function_of_a_strategy_in_eager_execution():
   train()
   for copy in strategy.experimental_local_results(w):
     np.testing.assert_allclose(copy.numpy(), [1.0 - 3.0, 2.0 - 3.0])
+
+
+class _Fresh(tf1.train.Optimizer):
+  """Makes state anew in each call, with `tf.Variable`."""
+
+  def __init__(self):
+    super().__init__(False, 'Fresh')
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    updates = []
+    for gradient, variable in grads_and_vars:
+      total = tf1.Variable(tf.zeros(variable.shape), trainable=False,
+                           name=f'{variable.op.name}/total')
+      with tf.control_dependencies([total.assign_add(gradient)]):
+        updates.append(variable.assign_sub(gradient))
+    return tf.group(*updates)
+
+
+@pytest.mark.parametrize('calls', (1, 2))
+def test_each_call_has_state_of_its_own(behavior, calls):
+  def step():
+    variables = [tf1.get_variable(name, initializer=[1.0]) for name in 'vw']
+    optimizer = _Fresh()
+    return tf.group(*(
+        optimizer.apply_gradients([(tf.ones([1]), v) for v in variables])
+        for _ in range(calls)))
+
+  with tf.Graph().as_default():
+    strategy = _mirrored()
+    with strategy.scope():
+      strategy.extended.call_for_each_replica(step)
+    totals = {v.name for v in tf1.global_variables() if 'total' in v.name}
+    assert len({name for name in totals if 'replica' not in name}) == 2 * calls

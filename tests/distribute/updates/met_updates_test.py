@@ -128,3 +128,19 @@ def test_function():
   assert weight.numpy() == pytest.approx([0.6, 0.8])
   with pytest.raises(ValueError, match='weight'):
     train(True)
+
+
+def test_a_call_within_a_step_is_no_step(behavior, monkeypatch):
+  audited = []
+
+  def step():
+    return tf.distribute.get_replica_context().merge_call(
+        lambda strategy: strategy.extended.call_for_each_replica(tf.no_op))
+
+  with tf.Graph().as_default():
+    strategy = _clipping()
+    monkeypatch.setattr(strategy.extended, '_audit_step', audited.append)
+    with strategy.scope():
+      for count in (1, 2):
+        strategy.extended.call_for_each_replica(step)
+        assert len(audited) == count

@@ -12,7 +12,8 @@ from tfplugin.distribute.variables import same_values
 tf1 = tf.compat.v1
 
 
-def _run(values, spread=None, conditions=None, pack=lambda op: op):
+def _run(values, spread=None, conditions=lambda go: [go, go],
+         pack=lambda op: op):
   """Adds `values` of two replicas to a variable, in a branch of each.
 
   Returns:
@@ -23,6 +24,7 @@ def _run(values, spread=None, conditions=None, pack=lambda op: op):
     v = tf1.get_variable('v', initializer=1.0, use_resource=True)
     branches = branch_calls.Branches()
     go = tf1.placeholder_with_default(True, [])
+    own = conditions(go)
     results, calls = [], []
 
     def branch(index):
@@ -44,10 +46,10 @@ def _run(values, spread=None, conditions=None, pack=lambda op: op):
     def first():
       branch(0)
       with branches.outside.entered():
-        tf.cond((conditions or [go, go])[1], lambda: branch(1), tf.no_op)
+        tf.cond(own[1], lambda: branch(1), tf.no_op)
       return results[0].values[0]
 
-    done = tf.cond((conditions or [go])[0], first, tf.no_op)
+    done = tf.cond(own[0], first, tf.no_op)
     branches.check_conditions()
     session.run(v.initializer)
     session.run(done, {go: False})
@@ -83,3 +85,12 @@ def test_labels_name_the_optimizer_or_the_function():
         optimizer.apply_gradients, ([(1.0, v)],)) == (
             'GradientDescent.apply_gradients of [v:0]')
   assert branch_calls.label_of(_run, ()) == '`_run`'
+
+
+def test_conditions_that_differ_are_refused(behavior):
+  values = [lambda v: 2.0] * 2
+  assert _run(values, conditions=lambda go: [
+      tf.logical_and(go, True), tf.logical_and(go, True)]) == 3.0
+  with pytest.raises(RuntimeError, match=(
+      'Received: add in a branch, on conditions that are their own')):
+    _run(values, conditions=lambda go: [go, tf.logical_not(go)])
