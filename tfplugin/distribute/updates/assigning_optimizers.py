@@ -106,7 +106,7 @@ class OnEachCopy:
     def create(next_creator, **kwargs):
       name = kwargs.get('name') or 'Variable'
       copy, owner = max(owners, key=lambda pair: (
-          len(pair[0].op.name) if name.startswith(pair[0].op.name) else 0))
+          name.startswith(pair[0].op.name) * len(pair[0].op.name)))
       if name.startswith(copy.op.name):
         name = owner.name.split(':')[0] + name[len(copy.op.name):]
       if name not in self._state or not index:
