@@ -89,6 +89,7 @@ from tfplugin._tf_internals.strategies import AggregatingVariable
 from tfplugin._tf_internals.strategies import call_for_each_replica
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
 from tfplugin._tf_internals.strategies import copy_of_replica_context
+from tfplugin._tf_internals.strategies import function_around
 from tfplugin._tf_internals.strategies import index_in_cluster
 from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
@@ -200,6 +201,7 @@ __all__ = (
     'per_replica',
     'private_train_ops',
     'private_variables',
+    'function_around',
     'python_function_of',
     'read_after',
     'reads_variable',

@@ -71,6 +71,10 @@ NAMES = {
         '_variable',
     f'{_KERAS}.losses.Loss': '_get_reduction',
     f'{_KERAS}.optimizers.legacy.Optimizer': '_compute_gradients',
+    'tensorflow.python.autograph.core.ag_ctx': 'control_status_ctx',
+    'tensorflow.python.autograph.impl.api': 'do_not_convert tf_convert',
+    'tensorflow.python.eager.polymorphic_function.polymorphic_function'
+    '.Function': '_clone',
     'tensorflow.python.eager.record': 'could_possibly_record record_operation',
     'tensorflow.python.eager.tape': 'variable_accessed',
     'tensorflow.python.framework.auto_control_deps_utils':

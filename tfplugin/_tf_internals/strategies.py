@@ -11,6 +11,10 @@ from typing import Callable
 
 import tensorflow as tf
 
+# What AutoGraph makes of a function that a strategy is given.
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api
+
 # Values of all replicas as one.
 from tensorflow.python.distribute import distribute_utils
 
@@ -157,6 +161,25 @@ def python_function_of(fn):
   A strategy builds a `tf.function` apart from the ops that come after it.
   """
   return getattr(fn, 'python_function', fn)
+
+
+def function_around(function, call: Callable) -> Callable:
+  """Returns a `tf.function` around a call for all replicas.
+
+  Args:
+    function: A `tf.function` that is to run in each replica.
+    call: Takes a function of a replica, its args and its kwargs. The function
+      is what `function` is made of, for AutoGraph to convert as there.
+  """
+  call = api.do_not_convert(call)
+  python_function = function.python_function
+
+  def around(*args, **kwargs):
+    converted = api.tf_convert(
+        python_function, ag_ctx.control_status_ctx())
+    return call(converted, args, kwargs)
+
+  return function._clone(python_function=around)
 
 
 def is_distributed_variable(value: object) -> bool:

@@ -105,7 +105,8 @@ def test_gradients_are_reduced_and_state_has_the_plain_name(
   assert set(values) == {'w', 'w/total', 'unused', 'global_step'}
 
 
-def test_function_of_a_strategy_in_eager_execution():
+@pytest.mark.parametrize('is_around', [True, False])
+def test_function_of_a_strategy_in_eager_execution(is_around):
   strategy = distribute.CrossShardStrategy(DEVICES)
   with strategy.scope():
     w = tf.Variable([1.0, 2.0], name='w')
@@ -114,15 +115,15 @@ def test_function_of_a_strategy_in_eager_execution():
     def apply_gradients(self, grads_and_vars, global_step=None, name=None):
       return tf.group(*(v.assign_sub(g) for g, v in grads_and_vars))
 
-  @tf.function
-  def train():
-    def step():
-      context = tf.distribute.get_replica_context()
-      own = 1.0 + tf.cast(context.replica_id_in_sync_group, tf.float32)
-      Negating(False, 'n').apply_gradients([(own * tf.ones([2]), w)])
-    strategy.run(step)
+  def step():
+    context = tf.distribute.get_replica_context()
+    own = 1.0 + tf.cast(context.replica_id_in_sync_group, tf.float32)
+    Negating(False, 'n').apply_gradients([(own * tf.ones([2]), w)])
 
-  train()
+  if is_around:
+    tf.function(lambda: strategy.run(step))()
+  else:
+    strategy.run(tf.function(step))
   for copy in strategy.experimental_local_results(w):
     np.testing.assert_allclose(copy.numpy(), [1.0 - 3.0, 2.0 - 3.0])
 

@@ -17,9 +17,9 @@ def _clipping(pattern='weight'):
       tf.distribute.OneDeviceStrategy('/cpu:0'), {pattern: 0}, 1.0)
 
 
-def _elastic(rho):
+def _elastic(rho, devices=None):
   return distribute.ElasticAverageStrategy(
-      communication_period=2, moving_rate=0.5, rho=rho)
+      communication_period=2, moving_rate=0.5, rho=rho, devices=devices)
 
 
 # name: (make the strategy, whether it refuses)
@@ -108,26 +108,66 @@ def test_what_the_step_does_not_run_is_left_alone(behavior, name):
   _build(STRATEGIES[name][0], step)
 
 
-def test_function():
-  strategy = _clipping()
+def _around(strategy, step):
+  """A function that runs the step in each replica."""
+  return tf.function(lambda by_hand: strategy.run(step, (by_hand,)))
+
+
+def _of_replicas(strategy, step):
+  """A function that each replica runs; called twice, to be traced once."""
+  function = tf.function(step)
+
+  def run(by_hand):
+    strategy.run(function, args=(by_hand,))
+    traces = function.experimental_get_tracing_count()
+    strategy.run(function, kwargs={'by_hand': by_hand})
+    assert function.experimental_get_tracing_count() == traces
+
+  return run
+
+
+def _of_replicas_in_another(strategy, step):
+  function = tf.function(step)
+  return tf.function(lambda by_hand: strategy.run(function, (by_hand,)))
+
+
+@pytest.mark.parametrize(
+    'make_train', [_around, _of_replicas, _of_replicas_in_another])
+@pytest.mark.parametrize('make_strategy, expected', [
+    # |(3, 4)| = 5
+    (_clipping, [0.6, 0.8]),
+    (lambda: _elastic(0.5, ['/cpu:0', '/cpu:1']), [3.0, 4.0])])
+def test_function(make_train, make_strategy, expected):
+  strategy = make_strategy()
   with strategy.scope():
     weight = tf.Variable([3.0, 4.0], name='weight')
 
-  @tf.function
-  def train(by_hand):
-    def step():
-      if by_hand:
-        weight.assign_sub([1.0, 1.0])
-      else:
-        tf1.train.GradientDescentOptimizer(0.0).apply_gradients(
-            [(tf.ones([2]), weight)])
-    strategy.run(step)
+  def step(by_hand):
+    if by_hand:
+      weight.assign_sub([1.0, 1.0])
+    else:
+      tf1.train.GradientDescentOptimizer(0.0).apply_gradients(
+          [(tf.ones([2]), weight)])
 
+  train = make_train(strategy, step)
   train(False)
-  # |(3, 4)| = 5
-  assert weight.numpy() == pytest.approx([0.6, 0.8])
+  assert weight.numpy() == pytest.approx(expected)
   with pytest.raises(ValueError, match='weight'):
     train(True)
+  # Nothing was done to it.
+  assert weight.numpy() == pytest.approx(expected)
+
+
+def test_autograph_converts_what_replicas_run():
+  strategy = _clipping()
+
+  def halve_below_one(x):
+    while x > 1.0:
+      x /= 2.0
+    return x
+
+  found = strategy.run(tf.function(halve_below_one), (tf.constant(6.0),))
+  assert found.numpy() == 0.75
 
 
 def test_a_call_within_a_step_is_no_step(behavior, monkeypatch):

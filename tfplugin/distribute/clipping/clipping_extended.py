@@ -117,8 +117,7 @@ class ClippingExtended(met_updates.MetUpdates):
     return variable
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    if not (tf.executing_eagerly() or
-            _tf_internals.python_function_of(fn) is not fn):
+    if not tf.executing_eagerly():
       fn = branching.with_merges_in_branches(
           self._container_strategy(), fn, self._alone)
     return super()._call_for_each_replica(fn, args, kwargs)

@@ -125,7 +125,6 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
       return super()._update(var, fn, args, kwargs, group)
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    fn = _tf_internals.python_function_of(fn)
     if _tf_internals.is_keras_inference(fn):
       fn = _reads_centers.being(True)(fn)  # For the centre.
     return super()._call_for_each_replica(fn, args, kwargs)

@@ -94,8 +94,7 @@ class ElasticSteps(met_updates.MetUpdates):
     if self._exchanges.here() is not None:
       self._exchange().begin()
     fn = branching.with_merges_in_branches(
-        self._container_strategy(), _tf_internals.python_function_of(fn),
-        self._alone)
+        self._container_strategy(), fn, self._alone)
     result = super()._call_for_each_replica(fn, args, kwargs)
     exchange = self._exchanges.here()
     has_train_op = getattr(result, 'train_op', None) is not None

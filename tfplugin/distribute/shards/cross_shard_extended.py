@@ -91,8 +91,7 @@ class GroupReduction(met_updates.MetUpdates):
   def _call_for_each_replica(self, fn, args, kwargs):
     strategy = self._container_strategy()
     with strategy.scaling_losses():
-      if tf.executing_eagerly() or (
-          _tf_internals.python_function_of(fn) is not fn):
+      if tf.executing_eagerly():
         return super()._call_for_each_replica(fn, args, kwargs)
       branches = branch_calls.Branches()
       result = super()._call_for_each_replica(

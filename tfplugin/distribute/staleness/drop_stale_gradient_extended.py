@@ -98,7 +98,6 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     gates = self._gates()
     if gates.is_passing:
       return super()._call_for_each_replica(fn, args, kwargs)
-    fn = _tf_internals.python_function_of(fn)
 
     def gated(*args, **kwargs):
       replica = tf.get_static_value(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,7 @@ class MetUpdates:
   _alone = None
 
   _audits = None
+  _functions = None
   _is_in_step = False
 
   def audit_here(self) -> update_audit.UpdateAudit:
@@ -103,6 +105,29 @@ class MetUpdates:
     with self.audit_here().passing(copies):
       return super()._update(var, fn, args, kwargs, group)
 
+  def call_for_each_replica(self, fn, args=(), kwargs=None):
+    """Runs `fn` in each replica; a `tf.function` becomes one around them all.
+
+    What replicas do together then belongs to it, and the step can be audited.
+
+    Args:
+      fn: The function.
+      args: Its arguments, values of all replicas among them.
+      kwargs: Its named arguments.
+
+    Returns:
+      What it returned, of all replicas.
+    """
+    plain = _tf_internals.python_function_of(fn)
+    if plain is fn or not tf1.executing_eagerly_outside_functions():
+      return super().call_for_each_replica(plain, args, kwargs)
+    if self._functions is None:
+      self._functions = weakref.WeakKeyDictionary()
+    if fn not in self._functions:
+      self._functions[fn] = _tf_internals.function_around(
+          fn, super().call_for_each_replica)
+    return self._functions[fn](*args, **(kwargs or {}))
+
   def _call_for_each_replica(self, fn, args, kwargs):
     with self.in_step() as is_whole:
       result = super()._call_for_each_replica(_meeting(fn), args, kwargs)
@@ -126,10 +151,6 @@ class MetUpdates:
 
 def _meeting(fn):
   """Returns `fn` with the optimizers that assign by themselves met in it."""
-  if not tf1.executing_eagerly_outside_functions():
-    fn = _tf_internals.python_function_of(fn)
-  elif _tf_internals.python_function_of(fn) is not fn:
-    return fn  # The strategy builds its replicas inside the function.
 
   def met(*args, **kwargs):
     kind = assigning_optimizers.OnEachCopy
