@@ -61,7 +61,9 @@ def with_merges_in_branches(
     fn: The function that a replica runs, in a graph.
     alone: Enters a merge call of one of several replicas, given its number.
   """
-  if strategy.num_replicas_in_sync > 1 and alone is None:
+  if strategy.num_replicas_in_sync == 1:
+    alone = contextlib.nullcontext
+  if alone is None:
     return fn
 
   def run(*args, **kwargs):
@@ -78,7 +80,7 @@ def with_merges_in_branches(
       if here() == outside:
         with outer:
           return outer.merge_call(merge_fn, args, kwargs)
-      with alone(number) if alone else contextlib.nullcontext():
+      with alone(number):
         return _tf_internals.select_replica(
             number, merge_alone(merge_fn, args, kwargs))
 
