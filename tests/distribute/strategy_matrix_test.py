@@ -60,8 +60,7 @@ Under the policy `mixed_float16` Keras scales losses, and knows by their classes
 which strategies it can do that in: `MirroredStrategy` and
 `MultiWorkerMirroredStrategy`. So `TowerStrategy` and `ElasticAverageStrategy`
 are refused by Keras itself, in `Layer.__init__`. The policy `mixed_bfloat16`
-scales nothing, and works; so does a float16 model with a loss scale of
-`tf.compat.v1.mixed_precision`.
+scales nothing, and works.
 
 | strategy | `strategy.run` | Keras models |
 | --- | --- | --- |
