@@ -25,7 +25,7 @@ train: venv  ## Trains on a local cluster with elastic averaging
 	$(PY) -m tfplugin.bin.train $(ARGS)
 
 test: venv  ## Runs all tests
-	$(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	$(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 lint: venv  ## Checks the rules of the house
 	$(PY) -m ruff check --no-cache . $(ARGS)

@@ -40,7 +40,7 @@ _HEADER = '''\
 '''
 _OURS = ('benchmarks', 'examples', 'tests', 'tfplugin')
 _DIRECTIVE = re.compile(r'^# BUILD (data|deps|shard_count): (\S+)$', re.M)
-_FILES_OF_A_SHARD = 8
+_FILES_OF_A_SHARD = 12
 _PUBLIC = ('tfplugin', 'tfplugin/bin')
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures and set-up that every test shares."""
 
+import functools
 import gc
 import os
 
@@ -16,10 +17,46 @@ from absl import flags
 
 from tfplugin.testing import behaviors
 
+tf1 = tf.compat.v1
+
 _NUM_LOGICAL_CPUS = 4
 # Collections of garbage took a fifth of the tests' time: they begin after 700
 # new objects by default, and one graph has many more.
 _OBJECTS_PER_COLLECTION = 50_000
+# Where this variable is set, TensorFlow does everything that it does for users.
+_UNABRIDGED = 'UNABRIDGED'
+
+
+def _run_graphs_as_built():
+  """Optimizing a small graph takes longer than running it a few times."""
+  tf.config.optimizer.set_experimental_options({'disable_meta_optimizer': True})
+  init = tf1.Session.__init__
+
+  @functools.wraps(init)
+  def as_built(self, target='', graph=None, config=None):
+    if isinstance(config, tf1.ConfigProto):
+      given, config = config, tf1.ConfigProto()
+      config.CopyFrom(given)
+      config.graph_options.rewrite_options.disable_meta_optimizer = True
+    init(self, target, graph, config)
+
+  tf1.Session.__init__ = as_built
+
+
+def _write_no_graphs():
+  """A fourth of a short training of Estimator is spent on graph.pbtxt, on the
+  graph beside each checkpoint and on those in the file of events.
+  """
+  hook = tf1.train.CheckpointSaverHook
+  hook.__init__ = functools.partialmethod(hook.__init__, save_graph_def=False)
+  writer_of = tf1.summary.FileWriterCache.get
+
+  def writer_of_no_graph(logdir):
+    with tf.Graph().as_default():
+      return writer_of(logdir)
+
+  tf1.summary.FileWriterCache.get = staticmethod(writer_of_no_graph)
+  tf1.summary.FileWriter.add_graph = lambda *args, **kwargs: None
 
 
 def pytest_configure(config):
@@ -31,6 +68,9 @@ def pytest_configure(config):
       [tf.config.LogicalDeviceConfiguration()] * _NUM_LOGICAL_CPUS)
   # Estimator chooses Keras for the process; a test may use that first.
   assert tf.estimator.Estimator
+  if not os.environ.get(_UNABRIDGED):
+    _run_graphs_as_built()
+    _write_no_graphs()
   gc.freeze()  # Modules stay; they need not be looked through again.
   gc.set_threshold(_OBJECTS_PER_COLLECTION)
 
