@@ -11,14 +11,14 @@ from typing import Optional
 
 import tensorflow as tf
 
+# Writes the file `checkpoint` with paths relative to it, as a Saver does.
+from tensorflow.python.checkpoint import checkpoint_management
+
 # Whether a variable has a copy per device.
 from tensorflow.python.distribute import distribute_utils
 
 # How one of TensorFlow's own mirrored variables is saved.
 from tensorflow.python.distribute import values
-
-# Writes the file `checkpoint` with paths relative to it, as a Saver does.
-from tensorflow.python.checkpoint import checkpoint_management
 
 # The key of a variable's value in a checkpoint of objects.
 from tensorflow.python.trackable.base import (

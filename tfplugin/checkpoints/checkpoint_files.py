@@ -52,39 +52,47 @@ def defect(checkpoint: str) -> Optional[str]:
   return None
 
 
-def fall_back(model_dir: str) -> Optional[str]:
-  """Makes sure that the next start restores a whole and finite checkpoint.
+def newest_fit(model_dir: str) -> Optional[str]:
+  """Returns the checkpoint from which training should go on; changes nothing.
 
-  The checkpoint that the file `checkpoint` names is left in its place if it is
-  fit. If not, or if there is no such file, the newest fit one of the directory
-  takes its place, with a warning that names both. No checkpoint is deleted.
+  The one that the file `checkpoint` names, if it is fit. If not, or if there is
+  no such file, the newest fit one of the directory.
+
+  Args:
+    model_dir: The directory, which need not exist.
+
+  Returns:
+    The path without `.index`; None if there is no checkpoint at all.
+
+  Raises:
+    ValueError: There are checkpoints, and none is fit.
+  """
+  return _look(model_dir)[0]
+
+
+def fall_back(model_dir: str) -> Optional[str]:
+  """Makes sure that the next start restores `newest_fit`.
+
+  If that is not the one that the file `checkpoint` names, the file is written
+  anew, and a warning names both. No checkpoint is deleted.
 
   Args:
     model_dir: The directory, which need not exist. Nobody else may save there
       meanwhile.
 
   Returns:
-    The checkpoint that a start restores; None if there is none at all.
+    See `newest_fit`.
 
   Raises:
-    ValueError: There are checkpoints, and none is fit.
+    ValueError: Likewise.
   """
-  named, others = _candidates(model_dir)
-  defects = {}
-  for checkpoint in [*named, *others]:
-    found = defect(checkpoint)
-    if found is None:
-      if checkpoint not in named[:1]:
-        _name_as_newest(model_dir, checkpoint, [*named, *others])
-        _warn(model_dir, checkpoint, defects)
-      return checkpoint
-    defects[checkpoint] = found
-  if defects:
-    raise ValueError(
-        'The model_dir must have no checkpoint or a whole and finite one. '
-        f'Received: {model_dir}, where {_listed(defects)}. Take another '
-        '`model_dir`, or move these files away to begin at step 0.')
-  return None
+  checkpoint, known, defects = _look(model_dir)
+  state = tf1.train.get_checkpoint_state(model_dir)
+  if checkpoint and not (state and state.model_checkpoint_path == checkpoint):
+    _name_as_newest(model_dir, checkpoint, known)
+    why = _listed(defects) or f'{model_dir} has no file `checkpoint`'
+    tf1.logging.warning('Training goes on from %s: %s.', checkpoint, why)
+  return checkpoint
 
 
 def remove_left_behind(model_dir: str) -> list[str]:
@@ -111,17 +119,35 @@ def remove_left_behind(model_dir: str) -> list[str]:
   return removed
 
 
-def _candidates(model_dir: str) -> tuple[list[str], list[str]]:
-  """Returns what `checkpoint` names, and what else is there; newest first.
+def _look(model_dir: str) -> tuple[Optional[str], list[str], dict[str, str]]:
+  """Returns the fit one, all that are known, and why the first are not."""
+  known = _candidates(model_dir)
+  defects = {}
+  for checkpoint in known:
+    found = defect(checkpoint)
+    if found is None:
+      return checkpoint, known, defects
+    defects[checkpoint] = found
+  if defects:
+    raise ValueError(
+        '`model_dir` must have no checkpoint, or a whole and finite one. '
+        f'Received: {model_dir}, where {_listed(defects)}. It is left as it '
+        'is. Take another `model_dir`, or move these files away to begin at '
+        'step 0.')
+  return None, known, defects
 
-  If the first is not fit, a whole one that it does not name may be newer than
-  the others: its save was killed at the last moment.
+
+def _candidates(model_dir: str) -> list[str]:
+  """Returns the named checkpoint, and then all others, the newest first.
+
+  One that is not named may be newer than all others: its save was killed at the
+  last moment.
   """
   state = tf1.train.get_checkpoint_state(model_dir)
-  newest = [state.model_checkpoint_path] if state else []
-  by_step = [posixpath.join(model_dir, prefix)
-             for _, prefix in sorted(_saved(model_dir), reverse=True)]
-  return newest, [path for path in by_step if path not in newest]
+  named = [state.model_checkpoint_path] if state else []
+  return list(dict.fromkeys(named + [
+      posixpath.join(model_dir, prefix)
+      for _, prefix in sorted(_saved(model_dir), reverse=True)]))
 
 
 def _saved(model_dir: str) -> Iterator[tuple[int, str]]:
@@ -156,11 +182,6 @@ def _name_as_newest(model_dir: str, checkpoint: str, known: list[str]) -> None:
   with tf.io.gfile.GFile(path + '.tmp', 'w') as file:
     file.write(str(state))
   tf.io.gfile.rename(path + '.tmp', path, overwrite=True)
-
-
-def _warn(model_dir: str, checkpoint: str, defects: dict[str, str]) -> None:
-  why = _listed(defects) or f'{model_dir} has no file `checkpoint`'
-  tf1.logging.warning('Training goes on from %s: %s.', checkpoint, why)
 
 
 def _listed(defects: dict[str, str]) -> str:

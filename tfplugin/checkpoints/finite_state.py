@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -25,7 +26,7 @@ class FiniteState:
       variables: Of any dtype; those without NaN and infinity are left out.
     """
     by_device = collections.defaultdict(list)
-    for variable in variables:
+    for variable in itertools.chain.from_iterable(map(_copies, variables)):
       if variable.dtype.base_dtype.is_floating or (
           variable.dtype.base_dtype.is_complex):
         by_device[variable.device].append(variable)
@@ -43,6 +44,13 @@ class FiniteState:
     flags = [flag for group in session.run(self._flags) for flag in group]
     return [name for name, is_finite in zip(self._names, flags)
             if not is_finite]
+
+
+def _copies(variable: tf.Variable) -> Sequence[tf.Variable]:
+  """Returns the variables of a distributed one, which is on no one device."""
+  if isinstance(variable, tf.distribute.DistributedValues):
+    return variable.values
+  return [variable]
 
 
 def _flags(device: str, variables: Sequence[tf.Variable]) -> tf.Tensor:

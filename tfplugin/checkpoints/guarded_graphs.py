@@ -77,7 +77,8 @@ def _meet_savers() -> None:
   def save(*args: Any, **kwargs: Any):
     bound = signature.bind(*args, **kwargs).arguments
     saver, session = bound.pop('self'), bound.pop('sess')
-    guard = _guards.get(getattr(session, 'graph', None))
+    graph = getattr(session, 'graph', None)  # None in eager execution.
+    guard = None if graph is None else _guards.get(graph)
     if guard is None:
       return original(*args, **kwargs)
     return guard.save(original, saver, session, bound)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import posixpath
 import time
+from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import Optional
@@ -34,19 +35,29 @@ _LOOK_SECS = 30.0
 
 
 class TrainingGuard:
-  """See `guarded_graphs.Guard`; to be made when all variables are there."""
+  """See `guarded_graphs.Guard`; to be made when all variables are there.
+
+  Attributes:
+    is_to_stop: Whether a listener has asked for the end of the training.
+  """
 
   def __init__(self, who: str, has_servers: bool,
-               space_limit_secs: float = 300.0):
+               space_limit_secs: float = 300.0,
+               listeners: Sequence[tf1.train.CheckpointSaverListener] = ()):
     """Adds the ops that look at the variables.
 
     Args:
       who: The task, for messages.
       has_servers: Whether other processes hold the variables.
       space_limit_secs: How long a save waits for space on a full disk.
+      listeners: Are told before each save, and after it.
     """
+    self.is_to_stop = False
     self._who = who
     self._space_limit_secs = space_limit_secs
+    self._listeners = listeners
+    self._saved_step = None
+    self._is_ending = False
     variables = tf1.global_variables()
     self._num_variables = len(variables)
     self._finite = finite_state.FiniteState(variables)
@@ -57,15 +68,26 @@ class TrainingGuard:
   def save(self, save: Callable[..., str], saver: tf1.train.Saver,
            session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
     """See `guarded_graphs.Guard`."""
+    if not arguments.get('write_state', True):
+      return save(saver, session, **arguments)
+    # Others train on: it is one step for all that is said of this save.
+    self._saved_step = self._step_of(session)
+    for listener in self._listeners:
+      listener.before_save(session, self._saved_step)
+    path = self._save(save, saver, session, arguments)
+    if self._is_ending:
+      self._tell_end(session, self._saved_step)
+    return path
+
+  def _save(self, save: Callable[..., str], saver: tf1.train.Saver,
+            session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
     newest = saver.last_checkpoints[-1] if saver.last_checkpoints else None
     if self._is_refused(session, newest):
       return newest
-    arguments = dict(arguments)
-    is_listed = arguments.pop('write_state', True)
     path = self._with_space(
-        lambda: save(saver, session, write_state=False, **arguments),
+        lambda: save(saver, session, **{**arguments, 'write_state': False}),
         arguments['save_path'])
-    if path is None or not is_listed:
+    if path is None:
       return path
     if self._is_refused(session, newest):
       # One of the same step is listed already; the next start looks into it.
@@ -77,6 +99,9 @@ class TrainingGuard:
             saver, path, arguments.get('latest_filename'),
             arguments.get('meta_graph_suffix', 'meta')),
         arguments['save_path'])
+    for listener in self._listeners:
+      if listener.after_save(session, self._saved_step):
+        self.is_to_stop = True
     return path
 
   def prepare_session(self, prepare: Callable[..., tf1.Session],
@@ -91,12 +116,30 @@ class TrainingGuard:
       saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
     return prepare(arguments['master'], config=arguments.get('config'))
 
+  def end(self, session: tf1.Session) -> None:
+    """Tells the listeners, when the last step is saved, that training ends.
+
+    Args:
+      session: The session in which it ends.
+    """
+    step = self._step_of(session)
+    self._is_ending = step != self._saved_step
+    if not self._is_ending:
+      self._tell_end(session, step)
+
+  def _tell_end(self, session: tf1.Session, step: int) -> None:
+    for listener in self._listeners:
+      listener.end(session, step)
+
+  def _step_of(self, session: tf1.Session) -> int:
+    return int(session.run(self._step))
+
   def _is_refused(self, session: tf1.Session, newest: Optional[str]) -> bool:
     names = self._finite.not_finite(session)
     if names:
       tf1.logging.error(
           '%s does not save step %s: %s %s a NaN or an infinity. The newest '
-          'checkpoint is %s.', self._who, session.run(self._step),
+          'checkpoint is %s.', self._who, self._step_of(session),
           _listed(names), 'hold' if names[1:] else 'holds',
           newest or 'none as yet')
     return bool(names)
@@ -115,7 +158,7 @@ class TrainingGuard:
       if session.run(self._missing).size:
         return False
       names = self._finite.not_finite(session)
-      step = session.run(self._step)
+      step = self._step_of(session)
     if names:
       tf1.logging.warning(
           '%s restores the newest checkpoint: on the parameter servers, at step'

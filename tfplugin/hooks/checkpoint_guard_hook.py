@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tfplugin.checkpoints import checkpoint_files
@@ -30,6 +32,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   * A save that finds a full disk is tried again, up to a limit.
   * A chief that comes back to living parameter servers restores nothing over
     what they have learnt meanwhile, and saves that at once.
+  * Listeners hear of each save, whichever Saver writes it. TensorFlow's own
+    train_and_evaluate drops them under a strategy in a cluster.
 
   Reading takes as long as restoring does, and the memory of the largest
   variable; each save looks at the variables twice, where they are.
@@ -48,13 +52,15 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   """
 
   def __init__(self, config: tf.estimator.RunConfig,
-               space_limit_secs: float = 300.0):
+               space_limit_secs: float = 300.0,
+               listeners: Sequence[tf1.train.CheckpointSaverListener] = ()):
     """Prepares the guard.
 
     Args:
       config: The Estimator's configuration, which knows task and model_dir.
       space_limit_secs: How long a save waits, in seconds, while the disk is
         full.
+      listeners: Are told of saves that are made, and may end the training.
 
     Raises:
       TypeError: the limit is not a number.
@@ -64,14 +70,41 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     self._task = cluster_task.from_config(config)
     self._model_dir = config.model_dir
     self._space_limit_secs = space_limit_secs
+    self._listeners = tuple(listeners)
+    self._has_chosen = False
+    self._guard = None
+
+  def choose_checkpoint(self) -> None:
+    """Does what `begin` does first; `begin` then leaves it out.
+
+    For a caller that looks at the newest checkpoint before it trains.
+    """
+    if self._task.is_chief and self._model_dir:
+      checkpoint_files.remove_left_behind(self._model_dir)
+      checkpoint_files.fall_back(self._model_dir)
+    self._has_chosen = True
 
   def begin(self) -> None:
     """Chooses the checkpoint, and guards the graph; see the class."""
     if not self._task.is_chief:
       return
-    if self._model_dir:
-      checkpoint_files.remove_left_behind(self._model_dir)
-      checkpoint_files.fall_back(self._model_dir)
-    guarded_graphs.put(training_guard.TrainingGuard(
+    if not self._has_chosen:
+      self.choose_checkpoint()
+    self._has_chosen = False
+    for listener in self._listeners:
+      listener.begin()
+    self._guard = training_guard.TrainingGuard(
         self._task.name, has_servers=bool(self._task.num_ps),
-        space_limit_secs=self._space_limit_secs))
+        space_limit_secs=self._space_limit_secs, listeners=self._listeners)
+    guarded_graphs.put(self._guard)
+
+  def after_run(self, run_context, run_values) -> None:
+    """Ends the training if a listener has asked for it."""
+    del run_values
+    if self._guard is not None and self._guard.is_to_stop:
+      run_context.request_stop()
+
+  def end(self, session: tf1.Session) -> None:
+    """Tells the listeners, after the last save."""
+    if self._guard is not None:
+      self._guard.end(session)
