@@ -74,13 +74,23 @@ def test_a_list_of_nothing_is_found(tmp_path):
   _save(tmp_path)
   for path in tmp_path.glob('model.ckpt-*'):
     path.unlink()
-  _refused(tmp_path, 'names no file that exists')
+  _refused(tmp_path, 'cannot be read')
 
 
-def test_a_list_that_is_missing_is_found(tmp_path):
+def test_a_list_that_is_missing_is_not_missed(tmp_path):
   _save(tmp_path)
   (tmp_path / 'checkpoint').unlink()
-  _refused(tmp_path, 'model.ckpt-7.index is there, but not')
+  before = _contents(tmp_path)
+  assert checkpoints.check_model_dir(tmp_path, _EXPECTED) == 7
+  assert _contents(tmp_path) == before
+
+
+def test_a_damaged_checkpoint_gives_way_to_an_older_one(tmp_path):
+  _save(tmp_path)
+  _save(tmp_path, step=9)
+  data, = tmp_path.glob('model.ckpt-9.data-*')
+  data.write_bytes(b'')
+  assert checkpoints.check_model_dir(tmp_path, _EXPECTED) == 7
 
 
 def test_another_models_checkpoint_is_refused(tmp_path):

@@ -35,6 +35,8 @@ _NO_TEST = {
 # Parts of something that is tested as a whole: the test that reaches them. A
 # test of their own, at the mirrored path, is better.
 _TESTED_BY = {
+    'tfplugin/checkpoints/training_guard.py':
+        'tests/hooks/checkpoint_guard_hook_test.py',
     'tfplugin/distribute/clipping/clipping_extended.py':
         'tests/distribute/clipping/variable_clipping_strategy_test.py',
     'tfplugin/distribute/staleness/drop_stale_gradient_extended.py':

@@ -5,11 +5,14 @@
 import json
 import threading
 import time
+from concurrent import futures
 
 import pytest
 import tensorflow as tf
 
+from tfplugin import distribute
 from tfplugin.bin import ports
+from tfplugin.checkpoints import model_dir_lock
 from tfplugin.estimator import cluster_training
 from tfplugin.hooks import finish_board
 
@@ -25,15 +28,15 @@ def _model_fn(features, labels, mode):
   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def _run(model_dir, **kwargs):
+def _run(model_dir, strategy=None, listeners=(), **kwargs):
   def input_fn():
     return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
 
-  config = tf.estimator.RunConfig(str(model_dir),
+  config = tf.estimator.RunConfig(str(model_dir), train_distribute=strategy,
                                   experimental_max_worker_delay_secs=0)
   return cluster_training.train_and_evaluate(
       tf.estimator.Estimator(_model_fn, config=config),
-      tf.estimator.TrainSpec(input_fn, max_steps=3),
+      tf.estimator.TrainSpec(input_fn, max_steps=3, saving_listeners=listeners),
       tf.estimator.EvalSpec(input_fn, steps=1, throttle_secs=0), **kwargs)
 
 
@@ -73,7 +76,32 @@ def test_the_chief_names_the_worker_that_does_not_end(monkeypatch, tmp_path):
   del server
 
 
-def test_the_last_checkpoint_waits_for_the_workers(monkeypatch, tmp_path):
+class _Listener(tf1.train.CheckpointSaverListener):
+  """Notes what it is told."""
+
+  def __init__(self):
+    self.told = []
+
+  def begin(self):
+    self.told.append('begin')
+
+  def before_save(self, session, global_step_value):
+    self.told.append(f'before {global_step_value}')
+
+  def after_save(self, session, global_step_value):
+    self.told.append(f'after {global_step_value}')
+
+  def end(self, session, global_step_value):
+    self.told.append(f'end {global_step_value}')
+
+
+@pytest.mark.parametrize('make_strategy', [
+    lambda: None,
+    tf1.distribute.experimental.ParameterServerStrategy,
+    lambda: distribute.ElasticAverageStrategy(communication_period=1),
+], ids=['none', 'ParameterServerStrategy', 'ElasticAverageStrategy'])
+def test_the_last_checkpoint_waits_for_the_workers(
+    make_strategy, monkeypatch, tmp_path):
   cluster = ports.make_cluster(1, 1)
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
   _set_task(monkeypatch, cluster, 'chief')
@@ -93,8 +121,14 @@ def test_the_last_checkpoint_waits_for_the_workers(monkeypatch, tmp_path):
 
   worker = threading.Thread(target=update_late, daemon=True)
   worker.start()
-  _run(tmp_path, finish_limit_secs=60.0)
+  listener = _Listener()
+  # In a thread of its own: TensorFlow keeps a strategy's server for that.
+  with futures.ThreadPoolExecutor(1) as pool:
+    pool.submit(_run, tmp_path, make_strategy(), [listener],
+                finish_limit_secs=60.0).result(120.0)
   worker.join(60.0)
+  assert listener.told == ['begin', 'before 0', 'after 0', 'before 3',
+                           'after 3', 'end 3']
   reader = tf.train.load_checkpoint(str(tmp_path))
   assert reader.get_tensor('weight') == 7.0
 
@@ -117,6 +151,23 @@ def test_a_worker_that_waits_for_the_last_checkpoint_gets_it(
   worker.join(20.0)
   assert not worker.is_alive()
   del server
+
+
+def test_a_damaged_checkpoint_is_not_taken_for_the_end(tmp_path, caplog):
+  _run(tmp_path)
+  (tmp_path / 'model.ckpt-3.data-00000-of-00001').write_bytes(b'')
+  with caplog.at_level('WARNING', 'tensorflow'):
+    metrics, _ = _run(tmp_path)
+  assert metrics['loss'] == pytest.approx(0.25)
+  assert 'Training goes on from' in caplog.text
+
+
+def test_a_second_run_is_kept_out(tmp_path):
+  with model_dir_lock.locked(str(tmp_path), 'worker:0'):
+    with pytest.raises(RuntimeError, match=(
+        'one run at a time.*where worker:0 .process .* is running')):
+      _run(tmp_path)
+  _run(tmp_path)
 
 
 def test_without_ps_there_is_no_listener(monkeypatch, tmp_path):

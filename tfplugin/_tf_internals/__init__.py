@@ -79,6 +79,7 @@ from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.saving import arguments_of_saver
+from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
 from tfplugin._tf_internals.saving import save_slice_info_of
 from tfplugin._tf_internals.saving import saveables_of_copies
@@ -185,6 +186,7 @@ __all__ = (
     'keras_module_of',
     'learning_rate_of',
     'make_fetchable',
+    'list_checkpoint',
     'make_sliceable',
     'mean_loss_denominator',
     'met_already',

@@ -73,6 +73,8 @@ NAMES = {
     f'{_KERAS}.optimizers.legacy.Optimizer': '_compute_gradients',
     'tensorflow.python.autograph.core.ag_ctx': 'control_status_ctx',
     'tensorflow.python.autograph.impl.api': 'do_not_convert tf_convert',
+    'tensorflow.python.checkpoint.checkpoint_management':
+        'update_checkpoint_state_internal',
     'tensorflow.python.eager.polymorphic_function.polymorphic_function'
     '.Function': '_clone',
     'tensorflow.python.eager.record': 'could_possibly_record record_operation',
@@ -116,7 +118,9 @@ NAMES = {
     'tensorflow.python.training.optimizer.Optimizer':
         '_apply_dense _create_slots _distributed_apply '
         '_resource_apply_dense _scale_loss _use_locking',
-    'tensorflow.python.training.saver.Saver': '_var_list',
+    'tensorflow.python.training.saver.Saver':
+        '_MaybeDeleteOldCheckpoints _RecordLastCheckpoint '
+        '_save_relative_paths _var_list',
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
     f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',

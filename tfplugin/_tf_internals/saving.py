@@ -5,9 +5,14 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
+from typing import Optional
 
 import tensorflow as tf
+
+# Writes the file `checkpoint` with paths relative to it, as a Saver does.
+from tensorflow.python.checkpoint import checkpoint_management
 
 # Whether a variable has a copy per device.
 from tensorflow.python.distribute import distribute_utils
@@ -86,6 +91,26 @@ def arguments_of_saver(saver: tf1.train.Saver) -> tuple:
            'name', 'restore_sequentially', 'allow_empty', 'write_version',
            'pad_step_number', 'save_relative_paths', 'filename')
   return saver._var_list, {name: getattr(saver, '_' + name) for name in names}
+
+
+def list_checkpoint(saver: tf1.train.Saver, path: str,
+                    latest_filename: Optional[str],
+                    meta_graph_suffix: str) -> None:
+  """Does what `Saver.save` leaves out with `write_state=False`.
+
+  Args:
+    saver: The Saver that has written the checkpoint.
+    path: Of the checkpoint, which becomes the newest one.
+    latest_filename: The file that lists them; None: `checkpoint`.
+    meta_graph_suffix: Of the graphs that are deleted with the oldest.
+  """
+  saver._RecordLastCheckpoint(path)
+  checkpoint_management.update_checkpoint_state_internal(
+      save_dir=os.path.dirname(path), model_checkpoint_path=path,
+      all_model_checkpoint_paths=saver.last_checkpoints,
+      latest_filename=latest_filename or 'checkpoint',
+      save_relative_paths=saver._save_relative_paths)
+  saver._MaybeDeleteOldCheckpoints(meta_graph_suffix)
 
 
 class CopiesSaveable(saveable_object.SaveableObject):

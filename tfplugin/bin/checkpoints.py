@@ -12,6 +12,8 @@ from typing import Union
 
 import tensorflow as tf
 
+from tfplugin.checkpoints import checkpoint_files
+
 tf1 = tf.compat.v1
 
 _REMEDY = ('It is left as it is. Take another `model_dir`, or move these files '
@@ -20,7 +22,7 @@ _REMEDY = ('It is left as it is. Take another `model_dir`, or move these files '
 
 def check_model_dir(model_dir: Union[str, os.PathLike],
                     expected: Mapping[str, list[int]]) -> Optional[int]:
-  """Reads the newest checkpoint of `model_dir` whole; changes nothing.
+  """Reads the checkpoint from which training would go on; changes nothing.
 
   Args:
     model_dir: The directory, which need not exist.
@@ -31,28 +33,19 @@ def check_model_dir(model_dir: Union[str, os.PathLike],
     The global step of the checkpoint, or None if there is none.
 
   Raises:
-    ValueError: `model_dir` is no directory, or its checkpoint is corrupt, or
-      belongs to another model.
+    ValueError: `model_dir` is no directory, or none of its checkpoints is fit,
+      or it belongs to another model.
   """
   path = pathlib.Path(model_dir)
   if path.exists() and not path.is_dir():
     raise ValueError('`model_dir` must be a directory. Received: '
                      f'{path}, which is a file.')
-  if not (path / 'checkpoint').exists():
-    return _check_no_orphans(path)
-  checkpoint = tf.train.latest_checkpoint(str(path))
+  checkpoint = checkpoint_files.newest_fit(str(path))
   if checkpoint is None:
-    raise _corrupt(path, 'the file `checkpoint` names no file that exists')
-  try:
-    reader = tf.train.load_checkpoint(checkpoint)
-    values = {name: reader.get_tensor(name)
-              for name in reader.get_variable_to_shape_map()}
-  # Beside TensorFlow's own errors the reader raises these.
-  except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as e:
-    raise _corrupt(path, f'{checkpoint} cannot be read: {e}') from e
-  _check_variables(checkpoint, {n: list(v.shape) for n, v in values.items()},
-                   expected)
-  return int(values['global_step'])
+    return None
+  reader = tf.train.load_checkpoint(checkpoint)
+  _check_variables(checkpoint, reader.get_variable_to_shape_map(), expected)
+  return int(reader.get_tensor('global_step'))
 
 
 def global_step(model_dir: Union[str, os.PathLike]) -> int:
@@ -75,7 +68,7 @@ def check_training_state(model_dir: Union[str, os.PathLike],
   Raises:
     ValueError: variables are missing or have other shapes.
   """
-  checkpoint = tf.train.latest_checkpoint(str(model_dir))
+  checkpoint = checkpoint_files.newest_fit(str(model_dir))
   reader = tf.train.load_checkpoint(checkpoint)
   problems = _problems(reader.get_variable_to_shape_map(), expected)
   if problems:
@@ -104,18 +97,6 @@ def variable_shapes(model_fn, features, labels, mode: str,
     tf1.train.create_global_step()
     model_fn(tf.constant(features), tf.constant(labels), mode, params)
     return {v.op.name: v.shape.as_list() for v in tf1.global_variables()}
-
-
-def _check_no_orphans(path: pathlib.Path) -> None:
-  """Raises if there are checkpoint files without the file that lists them."""
-  for orphan in path.glob('*.ckpt-*.index'):
-    raise _corrupt(path, f'{orphan.name} is there, but not the file '
-                   '`checkpoint`')
-
-
-def _corrupt(path: pathlib.Path, received: str) -> ValueError:
-  return ValueError('`model_dir` must have no checkpoint or a whole one. '
-                    f'Received: {path}, where {received}. {_REMEDY}')
 
 
 def _check_variables(checkpoint: str, found: Mapping[str, list[int]],

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import tensorflow as tf
 
+from tfplugin.checkpoints import model_dir_lock
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.estimator import last_save_listener
+from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import wait_for_chief_hook
@@ -28,13 +32,16 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
 
     worker: begins as soon as the chief has initialised the variables, where it
       would otherwise look every 30 s; reports its end to the parameter servers.
+    chief, and a single process: keeps the newest checkpoint whole, finite and
+      new, whatever happens (`tfplugin.hooks.CheckpointGuardHook`), and other
+      runs out of the model_dir.
     chief: stays until every worker has reported its end, and reports its own.
       Its last checkpoint, at `max_steps`, is saved then, so that it has all the
       workers' steps and no variable between its update and its clip; or after
       half of `finish_limit_secs`, if a worker waits for the chief's session to
       end, as one that has trained with `SyncReplicasOptimizer` may.
     ps: ends when the chief and every worker have reported.
-    evaluator and a single process: nothing else.
+    evaluator: nothing else.
 
   Set `RunConfig(experimental_max_worker_delay_secs=0)` besides: by default
   TensorFlow delays worker k by 5 s * (k + 1).
@@ -53,6 +60,9 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
 
   Raises:
     TimeoutError: a wait reached its limit; the message names who was awaited.
+    RuntimeError: another run is in the model_dir.
+    ValueError: no checkpoint of the model_dir is whole and finite.
+    OSError: the disk stayed full.
     RuntimeError: TensorFlow cannot place a condition that reads a variable of a
       parameter server; the message has the remedies.
 
@@ -85,12 +95,11 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   if task.job == 'worker':
     hook = wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs)
     train_spec = train_spec._replace(hooks=(hook, *train_spec.hooks))
-  if task.job == 'chief' and task.num_ps and _saves(config):
-    listener = last_save_listener.LastSaveListener(
-        task, train_spec.max_steps, finish_limit_secs / 2)
-    train_spec = train_spec._replace(
-        saving_listeners=(*train_spec.saving_listeners, listener))
-  with placement.conditions_explained():
+  with contextlib.ExitStack() as stack:
+    if task.is_chief:
+      stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))
+      train_spec = _guarded(train_spec, config, task, finish_limit_secs / 2)
+    stack.enter_context(placement.conditions_explained())
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
   if task.job in ('chief', 'worker') and task.num_ps:
     wait_for_workers_hook.wait_for_workers(task, finish_limit_secs)
@@ -98,6 +107,20 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   return result
 
 
-def _saves(config: tf.estimator.RunConfig) -> bool:
-  """Whether Estimator makes sure of a hook that a listener can listen to."""
-  return bool(config.save_checkpoints_secs or config.save_checkpoints_steps)
+def _guarded(train_spec: tf.estimator.TrainSpec,
+             config: tf.estimator.RunConfig,
+             task: cluster_task.ClusterTask,
+             last_save_limit_secs: float) -> tf.estimator.TrainSpec:
+  """Adds the guard of the checkpoints, which the chief has."""
+  listeners = []
+  if task.num_ps:
+    listeners.append(last_save_listener.LastSaveListener(
+        task, train_spec.max_steps, last_save_limit_secs))
+  if config.train_distribute is not None and not task.is_alone:
+    # TensorFlow drops them there.
+    listeners = [*train_spec.saving_listeners, *listeners]
+    train_spec = train_spec._replace(saving_listeners=())
+  hook = checkpoint_guard_hook.CheckpointGuardHook(config, listeners=listeners)
+  # TensorFlow looks at the newest checkpoint before hooks begin.
+  hook.choose_checkpoint()
+  return train_spec._replace(hooks=(hook, *train_spec.hooks))

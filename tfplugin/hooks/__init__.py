@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Session hooks."""
 
+from tfplugin.hooks.checkpoint_guard_hook import CheckpointGuardHook
 from tfplugin.hooks.clipping_summary_hook import ClippingSummaryHook
 from tfplugin.hooks.elastic_average_hook import ElasticAverageHook
 from tfplugin.hooks.elastic_checkpoint_hook import ElasticCheckpointHook
@@ -13,6 +14,7 @@ from tfplugin.hooks.wait_for_chief_hook import WaitForChiefHook
 from tfplugin.hooks.wait_for_workers_hook import WaitForWorkersHook
 
 __all__ = (
+    'CheckpointGuardHook',
     'ClippingSummaryHook',
     'ElasticAverageHook',
     'ElasticCheckpointHook',

@@ -1,0 +1,63 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what meets a Saver and a SessionManager, and what does not."""
+
+import tensorflow as tf
+
+from tfplugin.checkpoints import guarded_graphs
+
+tf1 = tf.compat.v1
+
+
+class _Guard:
+  """Notes what it meets, and lets it pass."""
+
+  def __init__(self):
+    self.met = []
+
+  def save(self, save, saver, session, arguments):
+    self.met.append(('save', arguments))
+    return save(saver, session, **arguments)
+
+  def prepare_session(self, prepare, arguments):
+    self.met.append(('prepare', sorted(arguments)))
+    return prepare(**arguments)
+
+
+class _OwnSaver(tf1.train.Saver):
+  """A class of a user, which hands the call on."""
+
+  def save(self, *args, **kwargs):
+    return super().save(*args, **kwargs)
+
+
+def test_a_guarded_graph_is_met(behavior, tmp_path):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    guard = _Guard()
+    guarded_graphs.put(guard)
+    tf1.get_variable('v', initializer=1.0)
+    saver = _OwnSaver()
+    session.run(tf1.global_variables_initializer())
+    path = saver.save(session, f'{tmp_path}/own', 5)
+    prepared = tf1.train.SessionManager().prepare_session(
+        '', saver=saver, checkpoint_filename_with_path=path)
+    prepared.close()
+  assert path == f'{tmp_path}/own-5'
+  assert guard.met == [
+      ('save', {'save_path': f'{tmp_path}/own', 'global_step': 5}),
+      ('prepare', ['checkpoint_filename_with_path', 'master', 'saver'])]
+
+
+def test_another_graph_and_eager_execution_are_not_met(behavior, tmp_path):
+  guard = _Guard()
+  with tf.Graph().as_default():
+    guarded_graphs.put(guard)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('v', initializer=1.0)
+    session.run(tf1.global_variables_initializer())
+    assert tf1.train.Saver().save(session, f'{tmp_path}/own') == (
+        f'{tmp_path}/own')
+  if tf.executing_eagerly():
+    saver = tf1.train.Saver([tf.Variable(1.0, name='w')])
+    saver.save(None, f'{tmp_path}/eager')
+  assert not guard.met

@@ -1,0 +1,204 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of starts and saves under faults, with real files and servers."""
+
+import json
+import logging
+import resource
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import ports
+from tfplugin.hooks import checkpoint_guard_hook
+
+tf1 = tf.compat.v1
+
+
+def _model_fn(features, labels, mode, params):
+  """w = 0, 1, 2, ...; from the step `params['nan_from']` on it is a NaN."""
+  del features, labels
+  step = tf1.train.get_or_create_global_step()
+  w = tf1.get_variable('w', initializer=0.0)
+  tf1.get_variable('large', [params.get('size', 1)])
+  bad = tf.cast(step, tf.int64) >= params.get('nan_from', 10**6)
+  with tf.control_dependencies([tf1.assign_add(step, 1)]):
+    train_op = tf1.assign_add(w, tf.where(bad, np.nan, 1.0))
+  return tf.estimator.EstimatorSpec(mode, loss=tf.constant(1.0),
+                                    train_op=train_op)
+
+
+def _train(model_dir, steps, hook=True, **params):
+  config = tf.estimator.RunConfig(str(model_dir), save_checkpoints_steps=2,
+                                  log_step_count_steps=None)
+  hooks = [checkpoint_guard_hook.CheckpointGuardHook(
+      config, space_limit_secs=params.get('limit', 60))] if hook else []
+  estimator = tf.estimator.Estimator(_model_fn, config=config, params=params)
+  estimator.train(lambda: tf.data.Dataset.from_tensors(0).repeat(), hooks,
+                  max_steps=steps)
+  return estimator
+
+
+def _saved(model_dir):
+  """Returns step and w of the newest checkpoint."""
+  reader = tf.train.load_checkpoint(str(model_dir))
+  return reader.get_tensor('global_step'), reader.get_tensor('w')
+
+
+def test_a_nan_is_not_saved_and_named(behavior, tmp_path, caplog):
+  with caplog.at_level('ERROR', 'tensorflow'):
+    _train(tmp_path, 7, nan_from=3)
+  assert _saved(tmp_path) == (2, 2.0)
+  assert tf1.train.get_checkpoint_state(
+      str(tmp_path)).all_model_checkpoint_paths[-1].endswith('-2')
+  assert not list(tmp_path.glob('model.ckpt-4*'))
+  message = caplog.records[0].getMessage()
+  assert 'worker:0 does not save step 4: `w` holds a NaN' in message
+  assert 'model.ckpt-2.' in message
+  # The next start goes on from there.
+  assert _train(tmp_path, 4).get_variable_value('w') == 4.0
+
+
+def test_without_the_hook_the_nan_is_saved(behavior, tmp_path):
+  _train(tmp_path, 4, hook=False, nan_from=3)
+  step, w = _saved(tmp_path)
+  assert step == 4 and np.isnan(w)
+  # A start with the hook then goes on from the one before: 2, 3, 4, 5.
+  assert _train(tmp_path, 5).get_variable_value('w') == 5.0
+
+
+def test_a_start_falls_back_behind_a_damaged_checkpoint(behavior, tmp_path):
+  _train(tmp_path, 6)
+  (tmp_path / 'model.ckpt-6.data-00000-of-00001').write_bytes(b'')
+  estimator = _train(tmp_path, 7)
+  # From 4 on, one at a time: 4, 5, 6, 7.
+  assert _saved(tmp_path) == (7, 7.0)
+  assert estimator.latest_checkpoint().endswith('-7')
+
+
+def test_checkpoints_are_kept_and_deleted_as_without(behavior, tmp_path):
+  _train(tmp_path / 'with', 16)
+  _train(tmp_path / 'without', 16, hook=False)
+  with_, without = (sorted(path.name for path in (tmp_path / name).iterdir()
+                           if not path.name.startswith('events'))
+                    for name in ('with', 'without'))
+  assert with_ == without
+  assert ((tmp_path / 'with/checkpoint').read_text() ==
+          (tmp_path / 'without/checkpoint').read_text())
+
+
+class _Disk(logging.Handler):
+  """Files of this process may have so many bytes, until somebody complains."""
+
+  def __init__(self, limit):
+    super().__init__()
+    self._limit = limit
+    self.complaints = []
+
+  def __enter__(self):
+    self._before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (self._limit, self._before[1]))
+    tf.get_logger().addHandler(self)
+    return self
+
+  def __exit__(self, *unused):
+    tf.get_logger().removeHandler(self)
+    resource.setrlimit(resource.RLIMIT_FSIZE, self._before)
+
+  def emit(self, record):
+    if 'waits for space' in record.getMessage():
+      self.complaints.append(record.getMessage())
+      resource.setrlimit(resource.RLIMIT_FSIZE, self._before)
+
+
+def test_a_save_waits_for_space(behavior, tmp_path):
+  with _Disk(100_000) as disk:
+    _train(tmp_path, 3, size=100_000)  # 400 kB
+  assert _saved(tmp_path) == (3, 3.0)
+  assert len(disk.complaints) == 1
+  assert f'worker:0 waits for space to save in {tmp_path}' in disk.complaints[0]
+  assert not list(tmp_path.glob('*_temp'))
+
+
+def test_a_disk_that_stays_full_is_an_error_and_not_the_end_of_the_input(
+    behavior, tmp_path, monkeypatch):
+  monkeypatch.setattr(_Disk, 'emit', lambda *_: None)
+  with _Disk(100_000), pytest.raises(OSError, match=(
+      r'worker:0 waited 0.1 s for space to save in .*: File too large. Make ')):
+    _train(tmp_path, 3, size=100_000, limit=0.1)
+
+
+@pytest.fixture
+def cluster():
+  """The addresses of a chief and a ps, with the ps running."""
+  addresses = ports.make_cluster(0, 1)
+  server = tf.distribute.Server(addresses, job_name='ps', task_index=0)
+  yield addresses
+  del server
+
+
+def _set_task(monkeypatch, cluster, job):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': job, 'index': 0}}))
+
+
+class _Chief:
+  """A chief's part of a graph, and sessions that end as if it were killed."""
+
+  def __init__(self, model_dir):
+    config = tf.estimator.RunConfig(str(model_dir))
+    with tf1.device(tf1.train.replica_device_setter(
+        worker_device='/job:chief', cluster=config.cluster_spec)):
+      self._train_op = _model_fn(None, None, 'train', {}).train_op
+      w, = [v for v in tf1.global_variables() if v.op.name == 'w']
+      self._poison, self._w = w.assign(np.nan).op, w.read_value()
+    # Saves at its start, and every 1000 steps.
+    self._session = tf1.train.MonitoredTrainingSession(
+        config.master, checkpoint_dir=config.model_dir,
+        hooks=[checkpoint_guard_hook.CheckpointGuardHook(config)],
+        save_checkpoint_steps=1000, save_summaries_steps=None,
+        log_step_count_steps=None, config=config.session_config)
+
+  def run(self, times):
+    for _ in range(times):
+      self._session.run(self._train_op)
+    return self._session.run(self._w)
+
+  def poison(self):
+    self._session.run(self._poison)
+
+
+@pytest.fixture
+def chief_server(monkeypatch, cluster):
+  _set_task(monkeypatch, cluster, 'chief')
+  server = tf.distribute.Server(cluster, job_name='chief', task_index=0)
+  yield
+  del server
+
+
+def test_a_chief_that_comes_back_keeps_what_the_ps_have_learnt(
+    behavior, chief_server, tmp_path):
+  with tf.Graph().as_default():
+    assert _Chief(tmp_path).run(76) == 76.0
+  assert _saved(tmp_path) == (0, 0.0)
+  with tf.Graph().as_default():
+    chief = _Chief(tmp_path)
+    # What they hold is saved at once, and the older one is kept beside it.
+    assert _saved(tmp_path) == (76, 76.0)
+    assert chief.run(1) == 77.0
+  paths = tf1.train.get_checkpoint_state(
+      str(tmp_path)).all_model_checkpoint_paths
+  assert [path.rpartition('-')[2] for path in paths] == ['0', '76']
+
+
+def test_a_chief_that_comes_back_to_a_nan_restores(
+    behavior, chief_server, tmp_path, caplog):
+  with tf.Graph().as_default():
+    chief = _Chief(tmp_path)
+    chief.run(5)
+    chief.poison()
+  with caplog.at_level('WARNING', 'tensorflow'), tf.Graph().as_default():
+    assert _Chief(tmp_path).run(1) == 1.0
+  assert 'chief:0 restores the newest checkpoint' in caplog.text
+  assert '`w` not finite' in caplog.text

@@ -1,0 +1,103 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Meets every save of a graph's variables, and every start of its session.
+
+A Scaffold, a hook or a strategy may bring the Saver, and TensorFlow makes a
+session anew after a failure. All of them come by here: `Saver.save` and
+`SessionManager.prepare_session` are met for the graphs that have a guard, and
+are as they were for all others.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from typing import Any
+from typing import Callable
+from typing import Optional
+from typing import Protocol
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+
+class Guard(Protocol):
+  """What is done in the place of a save, and of the start of a session."""
+
+  def save(self, save: Callable[..., str], saver: tf1.train.Saver,
+           session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
+    """Saves, or does not.
+
+    Args:
+      save: `tf.compat.v1.train.Saver.save` itself.
+      saver: Its first argument.
+      session: Its second.
+      arguments: The others, by name.
+
+    Returns:
+      The path of the newest checkpoint, or None.
+    """
+
+  def prepare_session(self, prepare: Callable[..., tf1.Session],
+                      arguments: dict[str, Any]) -> tf1.Session:
+    """Makes a session whose variables are initialised or restored.
+
+    Args:
+      prepare: `SessionManager.prepare_session` itself, of one manager.
+      arguments: Its arguments, by name.
+
+    Returns:
+      The session.
+    """
+
+
+_guards: weakref.WeakKeyDictionary[tf.Graph, Guard] = (
+    weakref.WeakKeyDictionary())
+
+
+def put(guard: Guard) -> None:
+  """Lets `guard` meet the saves and sessions of the graph that is being built.
+
+  Args:
+    guard: It takes the place of an earlier one.
+  """
+  _meet_savers()
+  _meet_session_managers()
+  _guards[tf1.get_default_graph()] = guard
+
+
+@functools.cache
+def _meet_savers() -> None:
+  original = tf1.train.Saver.save
+  signature = inspect.signature(original)
+
+  @functools.wraps(original)
+  def save(*args: Any, **kwargs: Any):
+    bound = signature.bind(*args, **kwargs).arguments
+    saver, session = bound.pop('self'), bound.pop('sess')
+    graph = getattr(session, 'graph', None)  # None in eager execution.
+    guard = None if graph is None else _guards.get(graph)
+    if guard is None:
+      return original(*args, **kwargs)
+    return guard.save(original, saver, session, bound)
+
+  tf1.train.Saver.save = save
+
+
+@functools.cache
+def _meet_session_managers() -> None:
+  original = tf1.train.SessionManager.prepare_session
+  signature = inspect.signature(original)
+
+  @functools.wraps(original)
+  def prepare_session(*args: Any, **kwargs: Any):
+    guard = _guards.get(tf1.get_default_graph())
+    if guard is None:
+      return original(*args, **kwargs)
+    bound = signature.bind(*args, **kwargs).arguments
+    return guard.prepare_session(
+        functools.partial(original, bound.pop('self')), bound)
+
+  tf1.train.SessionManager.prepare_session = prepare_session

@@ -1,0 +1,52 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps a second run out of a model_dir."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+FILE_NAME = 'chief.lock'
+
+
+@contextlib.contextmanager
+def locked(model_dir: str, who: str) -> Iterator[None]:
+  """Holds the lock of `model_dir`; the kernel drops it when a process dies.
+
+  Args:
+    model_dir: The directory, which need not exist. One of a remote file system,
+      such as `gs://...`, has no lock.
+    who: The task that saves in it, for the file and the message.
+
+  Yields:
+    Nothing.
+
+  Raises:
+    RuntimeError: Another process holds the lock; the message names it.
+  """
+  if '://' in model_dir:
+    tf1.logging.info('No lock keeps other runs out of %s.', model_dir)
+    yield
+    return
+  os.makedirs(model_dir, exist_ok=True)
+  path = os.path.join(model_dir, FILE_NAME)
+  with open(path, 'a+') as lock:
+    try:
+      fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as e:
+      lock.seek(0)
+      raise RuntimeError(
+          '`model_dir` must be used by one run at a time. Received: '
+          f'{model_dir}, where {lock.read().strip() or "another"} is running. '
+          'Wait for its end, or take another `model_dir`.') from e
+    lock.truncate(0)
+    lock.write(f'{who} (process {os.getpid()} of {os.uname().nodename})\n')
+    lock.flush()
+    yield

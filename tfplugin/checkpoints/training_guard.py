@@ -1,0 +1,211 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the newest checkpoint fit, and what the parameter servers have learnt.
+
+The guard of the graph that the chief, or a process alone, trains:
+
+* A state that holds a NaN or an infinity is not saved. It is looked at before
+  the save, and again after it, as others train on meanwhile: a file comes into
+  the list of checkpoints only then.
+* A save that finds no space is tried again, up to a limit.
+* A chief that comes back, or whose session is made anew, restores no checkpoint
+  over parameter servers that live: they hold more than the newest checkpoint.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import time
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.checkpoints import checkpoint_files
+from tfplugin.checkpoints import finite_state
+
+tf1 = tf.compat.v1
+
+_RETRY_SECS = 1.0
+_SAY_EVERY_SECS = 30.0
+_LOOK_SECS = 30.0
+
+
+class TrainingGuard:
+  """See `guarded_graphs.Guard`; to be made when all variables are there.
+
+  Attributes:
+    is_to_stop: Whether a listener has asked for the end of the training.
+  """
+
+  def __init__(self, who: str, has_servers: bool,
+               space_limit_secs: float = 300.0,
+               listeners: Sequence[tf1.train.CheckpointSaverListener] = ()):
+    """Adds the ops that look at the variables.
+
+    Args:
+      who: The task, for messages.
+      has_servers: Whether other processes hold the variables.
+      space_limit_secs: How long a save waits for space on a full disk.
+      listeners: Are told before each save, and after it.
+    """
+    self.is_to_stop = False
+    self._who = who
+    self._space_limit_secs = space_limit_secs
+    self._listeners = listeners
+    self._saved_step = None
+    self._is_ending = False
+    variables = tf1.global_variables()
+    self._num_variables = len(variables)
+    self._finite = finite_state.FiniteState(variables)
+    self._missing = (tf1.report_uninitialized_variables(variables)
+                     if has_servers and variables else None)
+    self._step = tf1.train.get_global_step()
+
+  def save(self, save: Callable[..., str], saver: tf1.train.Saver,
+           session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
+    """See `guarded_graphs.Guard`."""
+    if not arguments.get('write_state', True):
+      return save(saver, session, **arguments)
+    # Others train on: it is one step for all that is said of this save.
+    self._saved_step = self._step_of(session)
+    for listener in self._listeners:
+      listener.before_save(session, self._saved_step)
+    path = self._save(save, saver, session, arguments)
+    if self._is_ending:
+      self._tell_end(session, self._saved_step)
+    return path
+
+  def _save(self, save: Callable[..., str], saver: tf1.train.Saver,
+            session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
+    newest = saver.last_checkpoints[-1] if saver.last_checkpoints else None
+    if self._is_refused(session, newest):
+      return newest
+    path = self._with_space(
+        lambda: save(saver, session, **{**arguments, 'write_state': False}),
+        arguments['save_path'])
+    if path is None:
+      return path
+    if self._is_refused(session, newest):
+      # One of the same step is listed already; the next start looks into it.
+      if path not in saver.last_checkpoints:
+        tf1.train.remove_checkpoint(path)
+      return newest
+    self._with_space(
+        lambda: _tf_internals.list_checkpoint(
+            saver, path, arguments.get('latest_filename'),
+            arguments.get('meta_graph_suffix', 'meta')),
+        arguments['save_path'])
+    for listener in self._listeners:
+      if listener.after_save(session, self._saved_step):
+        self.is_to_stop = True
+    return path
+
+  def prepare_session(self, prepare: Callable[..., tf1.Session],
+                      arguments: dict[str, Any]) -> tf1.Session:
+    """See `guarded_graphs.Guard`."""
+    if self._missing is None or not self._is_alive(arguments):
+      return prepare(**arguments)
+    saver, model_dir = arguments.get('saver'), arguments.get('checkpoint_dir')
+    state = model_dir and tf1.train.get_checkpoint_state(model_dir)
+    if saver and state:
+      # As restoring would: those that are to be deleted later.
+      saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
+    return prepare(arguments['master'], config=arguments.get('config'))
+
+  def end(self, session: tf1.Session) -> None:
+    """Tells the listeners, when the last step is saved, that training ends.
+
+    Args:
+      session: The session in which it ends.
+    """
+    step = self._step_of(session)
+    self._is_ending = step != self._saved_step
+    if not self._is_ending:
+      self._tell_end(session, step)
+
+  def _tell_end(self, session: tf1.Session, step: int) -> None:
+    for listener in self._listeners:
+      listener.end(session, step)
+
+  def _step_of(self, session: tf1.Session) -> int:
+    return int(session.run(self._step))
+
+  def _is_refused(self, session: tf1.Session, newest: Optional[str]) -> bool:
+    names = self._finite.not_finite(session)
+    if names:
+      tf1.logging.error(
+          '%s does not save step %s: %s %s a NaN or an infinity. The newest '
+          'checkpoint is %s.', self._who, self._step_of(session),
+          _listed(names), 'hold' if names[1:] else 'holds',
+          newest or 'none as yet')
+    return bool(names)
+
+  def _is_alive(self, arguments: dict[str, Any]) -> bool:
+    """Whether the parameter servers hold a state that is worth keeping."""
+    if len(tf1.global_variables()) != self._num_variables:
+      tf1.logging.warning(
+          '%s restores the newest checkpoint, whatever the parameter servers '
+          'hold: a hook has made variables after the guard.', self._who)
+      return False
+    config = tf1.ConfigProto()
+    config.CopyFrom(arguments.get('config') or tf1.ConfigProto())
+    config.operation_timeout_in_ms = int(_LOOK_SECS * 1000)
+    with tf1.Session(arguments['master'], config=config) as session:
+      if session.run(self._missing).size:
+        return False
+      names = self._finite.not_finite(session)
+      step = self._step_of(session)
+    if names:
+      tf1.logging.warning(
+          '%s restores the newest checkpoint: on the parameter servers, at step'
+          ' %s, %s.', self._who, step, f'{_listed(names)} not finite')
+      return False
+    tf1.logging.info('%s goes on from step %s, which the parameter servers '
+                     'hold; nothing is restored.', self._who, step)
+    return True
+
+  def _with_space(self, write: Callable[[], Any], save_path: str) -> Any:
+    """Writes; waits while the disk is full."""
+    directory = posixpath.dirname(save_path)
+    start = time.monotonic()
+    said = float('-inf')
+    while True:
+      try:
+        return write()
+      # The second for a file that is too large, and for the end of an input.
+      except (tf.errors.ResourceExhaustedError,
+              tf.errors.OutOfRangeError) as e:
+        reason = _full_disk(e)
+        if reason is None:
+          raise
+        now = time.monotonic()
+        if now - start > self._space_limit_secs:
+          raise OSError(
+              f'{self._who} waited {self._space_limit_secs:g} s for space to '
+              f'save in {directory}: {reason}. Make room, and start it again.'
+          ) from e
+        if now - said > _SAY_EVERY_SECS:
+          said = now
+          tf1.logging.warning(
+              '%s waits for space to save in %s, %g s at most: %s.', self._who,
+              directory, self._space_limit_secs, reason)
+        checkpoint_files.remove_left_behind(directory)
+        time.sleep(_RETRY_SECS)
+
+
+def _listed(names: list[str]) -> str:
+  more = f' and {len(names) - 5} more' if names[5:] else ''
+  return ', '.join(f'`{name}`' for name in names[:5]) + more
+
+
+def _full_disk(error: tf.errors.OpError) -> Optional[str]:
+  """Returns what TensorFlow's file system said, if it was about space."""
+  for text in ('No space left on device', 'Disk quota exceeded',
+               'File too large'):
+    if text in error.message:
+      return text
+  return None
