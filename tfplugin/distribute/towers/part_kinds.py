@@ -83,5 +83,5 @@ def of_batch(batch: Sequence[Any], tower: int) -> tuple[dict, Optional[int]]:
     if isinstance(leaf, tf.SparseTensor):
       known[leaf.dense_shape.ref()] = loss_kinds.COUNT
     elif rows is None and isinstance(leaf, tf.Tensor) and leaf.shape.rank:
-      rows = leaf.shape[0]
+      rows = tf.compat.dimension_value(leaf.shape[0])
   return known, rows

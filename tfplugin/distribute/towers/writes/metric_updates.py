@@ -77,7 +77,8 @@ class Metrics:
           continue  # Numbers of rows.
         value = batch_value.of_all(
             values, self.parts, self.shares) if kind.is_mean else None
-        if value is not None:
+        if value is not None and not self._read_by(values[0]) - {
+            variable_of[group[0]].ref()}:
           _redirect(group, [value] + list(map(tf.zeros_like, values[1:])))
           self.replaced.update(group)
         elif kind.is_mean or counts_batches and not kind.is_sum:
@@ -89,18 +90,17 @@ class Metrics:
 
     So what the first tower makes of an update, a summary say, is of all rows.
     """
-    for variable in self.variables:
-      uses = [op for op in variable.handle.consumers()
-              if op is not variable.initializer]
-      before = []
-      for own in map(set, (*self.ops[1:], self.ops[0])):
-        own_uses = {op for op in uses if op in own} - self.replaced
-        writes = [op for op in uses if op in own_uses and
-                  not _tf_internals.reads_variable(op)]
-        reads = own_uses.difference(writes)
-        for op in (*writes, *_behind(writes, reads)):
-          _tf_internals.add_control_inputs(op, before)
-        before = writes or before
+    before = {}
+    for tower in (*range(1, len(self.ops)), 0):
+      uses = [use for use in self.uses(tower) if use[1] not in self.replaced]
+      writes = [(variable, op) for variable, op in uses
+                if not _tf_internals.reads_variable(op)]
+      behind = _behind([op for _, op in writes])
+      for variable, op in uses:
+        if op in behind:
+          _tf_internals.add_control_inputs(op, before.get(variable.ref(), ()))
+      for ref in {variable.ref() for variable, _ in writes}:
+        before[ref] = [op for variable, op in writes if variable.ref() == ref]
 
   def _replace_values(self) -> None:
     """Lets all towers assign what one device would.
@@ -113,8 +113,8 @@ class Metrics:
       for group in self._groups(variable, _tf_internals.assigns_variable):
         values = [op.inputs[1] for op in group]
         kind = self.parts[0].of(values[0])
-        reads = self._reads_metrics(values[0])
-        if reads and not kind.is_mean:
+        reads = self._read_by(values[0])
+        if reads and not kind.is_mean or reads - {variable.ref()}:
           continue  # The towers' turns: a maximum so far, say.
         value = batch_value.of_all(values, self.parts, self.shares)
         if value is None and reads:
@@ -125,17 +125,11 @@ class Metrics:
         _redirect(group, [value] * len(group))
         self.replaced.update(group)
 
-  def _reads_metrics(self, value: tf.Tensor) -> bool:
-    handles = {variable.handle.ref() for variable in self.variables}
-    pending, seen = [value], set()
-    while pending:
-      tensor = pending.pop()
-      if tensor.ref() in handles:
-        return True
-      if tensor.ref() not in seen:
-        seen.add(tensor.ref())
-        pending += tensor.op.inputs
-    return False
+  def _read_by(self, value: tf.Tensor) -> set:
+    """Returns the references of the variables that `value` is made of."""
+    behind = _behind([value.op])
+    return {variable.ref() for variable in self.variables
+            if variable.handle.op in behind}
 
   def _additions(self, variable: tf.Variable) -> list:
     return [] if variable.shape.rank else self._groups(
@@ -155,14 +149,12 @@ def _redirect(group: Sequence[tf.Operation],
     _tf_internals.redirect_input(op, 1, value)
 
 
-def _behind(writes: Sequence[tf.Operation],
-            reads: set[tf.Operation]) -> list[tf.Operation]:
-  """Returns those of `reads` that a value in `writes` is made of."""
-  pending = [tensor.op for op in writes for tensor in op.inputs]
-  seen = set()
+def _behind(writes: Sequence[tf.Operation]) -> set[tf.Operation]:
+  """Returns `writes`, and the ops that their values are made of."""
+  pending, seen = list(writes), set()
   while pending:
     op = pending.pop()
     if op not in seen:
       seen.add(op)
       pending += [tensor.op for tensor in op.inputs]
-  return [op for op in reads if op in seen]
+  return seen
