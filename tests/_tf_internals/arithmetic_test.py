@@ -33,6 +33,7 @@ tf1 = tf.compat.v1
     (tf.nn.l2_loss, 'squares'),
     (tf.shape, 'sizes'),
     (tf.size, 'sizes'),
+    (lambda x: tf.fill(tf.shape(x), 1.0), 'fill'),
     (lambda x: tf.where(x > 0, x, 0), 'join'),
     (lambda x: tf.matmul(x, x, transpose_a=True), 'product'),
     (lambda x: tf.function(tf.nn.relu)(x), 'call'),
@@ -46,7 +47,8 @@ def test_roles(make, role):
 
 def test_every_type_is_one_of_tensorflow():
   types = {name for names in arithmetic._ROLES.values()
-           for name in names.split()}
+           for name in names.split()} | arithmetic._MIX_ROWS | (
+               arithmetic._REDUCE)
   # Ops that have no function in `tf.raw_ops`.
   assert {name for name in types if not hasattr(tf.raw_ops, name)} <= {'Const'}
 
@@ -110,3 +112,41 @@ def test_bodies_of_functions(make, count):
   assert len(bodies) == count
   for arguments, results in bodies:
     assert len(arguments) <= len(op.inputs) and len(results) == len(op.outputs)
+
+
+@pytest.mark.parametrize('make, mixes', [
+    (tf.nn.relu, False), (lambda x: tf.reduce_max(x, 1), False),
+    (lambda x: tf.reduce_max(x, 0), True), (tf.reduce_max, True),
+    (tf.cumsum, True), (lambda x: tf.where(x > 0), True),
+    (lambda x: tf.unique(x[:, 0])[0], True)])
+def test_mixes_rows(make, mixes):
+  with tf.Graph().as_default():
+    x = tf1.placeholder(tf.float32, [None, 2])
+    assert arithmetic.mixes_rows(make(x).op) == mixes
+
+
+def test_takes_from_first_input():
+  with tf.Graph().as_default():
+    x = tf1.placeholder(tf.float32, [None, 2])
+    indices = tf1.placeholder(tf.int32, [None, 1])
+    for taken, takes in ((tf.gather(x, [0]), True), (tf.nn.relu(x), False),
+                         (tf.gather_nd(x, [[0]]), True),
+                         (tf.gather(x, indices, batch_dims=1), False)):
+      assert arithmetic.takes_from_first_input(taken.op) == takes
+
+
+def test_cuts_off():
+  with tf.Graph().as_default():
+    x, i = tf1.placeholder(tf.float32, []), tf1.placeholder(tf.int32, [])
+    for made, cuts in ((tf.cast(x, tf.int32), True), (i // 2, True),
+                       (tf.cast(i, tf.int64), False), (x / 2, False),
+                       (tf.cast(i, tf.float32), False)):
+      assert arithmetic.cuts_off(made.op) == cuts
+
+
+def test_keeps_first_dimension():
+  with tf.Graph().as_default():
+    x = tf1.placeholder(tf.float32, [None, 2])
+    for made, keeps in ((x[:, 0], True), (x[..., :1], True), (x[:1], False),
+                        (x[1:], False), (x[::2], False), (x[::-1], False)):
+      assert arithmetic.keeps_first_dimension(made.op) == keeps

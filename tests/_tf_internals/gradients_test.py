@@ -55,3 +55,13 @@ def test_no_factor_leaves_a_tape_alone():
       gradients.gradient_factors(lambda: True, lambda y, xs, g: y,
                                  lambda y, xs: None)):
     assert session.run(_gradients(tf.constant(5.0))) == [10.0] * 4
+
+
+def test_gradients_are_noted_once_where_it_applies(behavior):
+  for applies in (True, False):
+    noted = []
+    with tf.Graph().as_default(), gradients.gradient_factors(
+        lambda applies=applies: applies, lambda y, xs, g: y,
+        lambda y, xs: None, noted.append):
+      found = _gradients(tf.constant(5.0))
+    assert list(map(id, noted)) == (list(map(id, found)) if applies else [])

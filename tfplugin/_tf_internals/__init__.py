@@ -10,8 +10,11 @@ package alone.
 from __future__ import annotations
 
 from tfplugin._tf_internals.arithmetic import bodies
+from tfplugin._tf_internals.arithmetic import cuts_off
 from tfplugin._tf_internals.arithmetic import index_of_slice
 from tfplugin._tf_internals.arithmetic import is_constant
+from tfplugin._tf_internals.arithmetic import keeps_first_dimension
+from tfplugin._tf_internals.arithmetic import mixes_rows
 from tfplugin._tf_internals.arithmetic import multiplies_rows
 from tfplugin._tf_internals.arithmetic import operands
 from tfplugin._tf_internals.arithmetic import reduced_axes
@@ -19,6 +22,7 @@ from tfplugin._tf_internals.arithmetic import role
 from tfplugin._tf_internals.arithmetic import signs
 from tfplugin._tf_internals.arithmetic import static_ones
 from tfplugin._tf_internals.arithmetic import static_size
+from tfplugin._tf_internals.arithmetic import takes_from_first_input
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
 from tfplugin._tf_internals.gradients import gradient_factors
@@ -195,6 +199,9 @@ __all__ = (
     'origin_of',
     'outside_branches',
     'own_variable',
+    'cuts_off',
+    'keeps_first_dimension',
+    'mixes_rows',
     'multiplies_rows',
     'operands',
     'ops_of_bodies',
@@ -229,6 +236,7 @@ __all__ = (
     'summaries_of_all',
     'summarized_value',
     'strategy_with_mixins',
+    'takes_from_first_input',
     'takes_lock',
     'tpu_function',
     'variable_view',

@@ -31,6 +31,7 @@ _ROLES = {
     'sum': 'Sum',
     'mean': 'Mean',
     'squares': 'L2Loss',
+    'fill': 'Fill',
     'sizes': 'Shape ShapeN Size',
     'join': 'Merge RefMerge Select SelectV2',
     'product': 'MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3',
@@ -39,6 +40,14 @@ _ROLES = {
     'source': 'IteratorGetNext Placeholder PlaceholderWithDefault '
               'QueueDequeueV2 QueueDequeueManyV2 QueueDequeueUpToV2',
 }
+# Not by row: they take some rows, or one number of all.
+_MIX_ROWS = frozenset(
+    'Where Unique UniqueV2 DynamicPartition DynamicStitch Cumsum Cumprod '
+    'SegmentSum SegmentMean SegmentMax SegmentMin UnsortedSegmentSum '
+    'UnsortedSegmentMax UnsortedSegmentMin SparseSegmentSum SparseSegmentMean '
+    'SparseSegmentSqrtN Roll RandomShuffle ScatterNd TensorScatterUpdate '
+    'TensorScatterAdd Reverse ReverseV2 ListDiff Bincount Einsum'.split())
+_REDUCE = frozenset('Max Min Prod All Any ArgMax ArgMin EuclideanNorm'.split())
 # The constants that `tf.shape` and `tf.size` of a static shape are.
 _STATIC_SIZE = re.compile(r'(^|/)(Shape|Size)(_\d+)?$')
 _STATIC_ONES = re.compile(r'(^|/)ones_like(_\d+)?$')
@@ -131,6 +140,52 @@ def reduced_axes(op: tf.Operation) -> list[int] | None:
   if axes is None or rank is None:
     return None
   return [int(axis) % rank for axis in axes.ravel()] if rank else []
+
+
+def mixes_rows(op: tf.Operation) -> bool:
+  """Whether a row of the result is made of others than its own, or may be.
+
+  Args:
+    op: Of no role, with values for each row among its inputs.
+  """
+  if op.type in _REDUCE:
+    axes = reduced_axes(op)
+    return axes is None or 0 in axes or op.outputs[0].shape.rank == 0
+  return op.type in _MIX_ROWS
+
+
+def takes_from_first_input(op: tf.Operation) -> bool:
+  """Whether `op` takes slices of its first input, as others of them say.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type in ('Gather', 'GatherNd') or (
+      op.type == 'GatherV2' and not op.get_attr('batch_dims'))
+
+
+def cuts_off(op: tf.Operation) -> bool:
+  """Whether `op` makes integers of what need not be some.
+
+  Args:
+    op: That casts, divides or takes a mean.
+  """
+  if op.outputs[0].dtype.is_floating or op.outputs[0].dtype.is_complex:
+    return False
+  return op.type != 'Cast' or not op.inputs[0].dtype.is_integer
+
+
+def keeps_first_dimension(op: tf.Operation) -> bool:
+  """Whether a slice has all of the first dimension.
+
+  Args:
+    op: Of the role 'slice'.
+  """
+  masks = [op.get_attr(name) for name in ('begin_mask', 'end_mask')]
+  begin = tf.get_static_value(op.inputs[3])
+  forward = begin is not None and begin.size and begin[0] == 1
+  return bool(op.get_attr('ellipsis_mask') & 1 or forward and all(
+      mask & 1 for mask in masks))
 
 
 def multiplies_rows(op: tf.Operation) -> bool:

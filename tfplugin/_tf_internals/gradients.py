@@ -21,7 +21,8 @@ _local = threading.local()
 
 @contextlib.contextmanager
 def gradient_factors(applies: Callable[[], bool], factored: Callable,
-                     factor: Callable) -> Iterator[None]:
+                     factor: Callable, note: Callable = id,
+                     ) -> Iterator[None]:
   """Lets `tf.gradients` and gradient tapes differentiate something else.
 
   No public API tells what a gradient is about to be taken of: optimizers and
@@ -35,6 +36,7 @@ def gradient_factors(applies: Callable[[], bool], factored: Callable,
       of ones); returns the target to use instead.
     factor: Takes a target and the sources; returns the factor of its gradient,
       or None.
+    note: Takes each gradient that is returned.
   """
   helper, tape_gradient = (
       gradients_util._GradientsHelper, tf.GradientTape.gradient)
@@ -45,7 +47,10 @@ def gradient_factors(applies: Callable[[], bool], factored: Callable,
         ys = _list(ys)
         own = [None] * len(ys) if grad_ys is None else _list(grad_ys)
         ys = [factored(y, _list(xs), g) for y, g in zip(ys, own)]
-      return helper(ys, xs, grad_ys, *args, **kwargs)
+      gradients = helper(ys, xs, grad_ys, *args, **kwargs)
+      if outermost and applies():
+        _each(note, gradients)
+      return gradients
 
   def gradient_with(tape, target, sources, output_gradients=None, **kwargs):
     with _innermost() as outermost:
@@ -53,7 +58,11 @@ def gradient_factors(applies: Callable[[], bool], factored: Callable,
         factors = [factor(t, tf.nest.flatten(sources))
                    for t in tf.nest.flatten(target)]
         output_gradients = _multiplied(target, output_gradients, factors)
-      return tape_gradient(tape, target, sources, output_gradients, **kwargs)
+      gradients = tape_gradient(
+          tape, target, sources, output_gradients, **kwargs)
+      if outermost and applies():
+        _each(note, tf.nest.flatten(gradients))
+      return gradients
 
   with _LOCK:
     gradients_util._GradientsHelper = helper_with
@@ -74,6 +83,13 @@ def _innermost() -> Iterator[bool]:
     yield outermost
   finally:
     _local.inside = not outermost
+
+
+def _each(note: Callable, gradients) -> None:
+  """Calls `note` with each gradient that there is."""
+  for gradient in gradients:
+    if gradient is not None:
+      note(gradient)
 
 
 def _list(values) -> list:

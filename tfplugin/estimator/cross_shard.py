@@ -74,8 +74,9 @@ def cross_shard(
   `tfplugin.cross_replica_sum` inside the model_fn sums over the shards.
   Gradients that are accumulated over steps in a variable, with `assign_add` and
   without an `aggregation`, are those of all shards: the variable gets the mean
-  over the group of shard 0, and may be applied in a branch of `tf.cond`. All
-  other writes to such a variable need the same value in all shards.
+  over the group of shard 0, and may be applied in a branch of `tf.cond`. What
+  else is written to such a variable is the same in all shards, or a sum or a
+  mean over rows, and then that of the group; any other value is refused.
 
   Variables are made once; checkpoints have the names of one device. The loss is
   the mean over the shards, or the sum with SUM (of several groups: the mean of
@@ -196,11 +197,14 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
       shards.shares(), [1.0 / size] * len(devices), groups)
   strategy = _ShardStrategy(devices, reduction, size)
   with strategy.scope(), strategy.scaling_losses():
-    _, specs = strategy.build_towers(build, weights, sum_gradients=False)
+    run, specs = strategy.build_towers(
+        build, weights, sum_gradients=False,
+        batch=list(zip(shards.features, shards.labels)))
   spec_reduction.check_specs(specs)
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
+  run.finish_metrics(weights.rows)
   specs = [spec._replace(loss=strategy.part_of_loss(spec.loss))
            for spec in specs]
   # The mean over the groups of each group's mean or sum.

@@ -64,15 +64,21 @@ def replicate_model_fn(
     * `tf.gradients` with respect to variables returns the gradient of the whole
       batch in each tower. A changed one (clipped, decayed) is applied as tower
       0 changed it.
-    * Assignments to variables take place once, with the value of tower 0, or
-      the row-weighted mean where the variable asks for the mean (the moving
-      statistics of batch normalisation do, see `batch_norm`).
+    * A variable that the model_fn writes by itself is written once, with the
+      value of one device: sums over rows are added up, means averaged, slices
+      put together, here and where a value was made of them by constants,
+      variables and gradients. Any other value (a maximum, a variance, a number
+      of rows that is a Python constant) is refused, unless the variable has an
+      `aggregation`: with MEAN it takes the row-weighted mean of the towers, as
+      the moving statistics of batch normalisation do (see `batch_norm`).
     * Metrics share their variables; towers update them in turn. A metric of
       the loss sees the loss of the batch. The mean of another number per batch
       weighs each tower's number by its rows: right for means of rows. Any other
       metric of such a number (a maximum, say) sees it once per tower.
       The mean over batches of a tensor is refused.
-    * In training a metric's update in tower 0 has seen all rows, and what
+    * In training a metric (a variable of METRIC_VARIABLES) is updated by the
+      towers in turn; a number that it takes for each batch is the batch's. Its
+      update in tower 0 has seen all rows, and what
       tower 0 makes of the returned loss (a summary, say) is of the batch, and
       so are scalar summaries of sums and means over the rows. Other summaries
       are tower 0's, with a warning if they are scalar.
@@ -192,8 +198,8 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
   weights = tower_weights.weights_of(shards.shares(), loss_reduction)
   if batch_norm == 'first':
     # The first tower has rows whenever any tower has.
-    rows = [1.0] + [0.0] * (len(devices) - 1)
-    weights = dataclasses.replace(weights, rows=rows)
+    means = [1.0] + [0.0] * (len(devices) - 1)
+    weights = dataclasses.replace(weights, means=means)
 
   def build(tower: int):
     return call(features=shards.features[tower], labels=shards.labels[tower],
@@ -207,7 +213,8 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
       stack.enter_context(synchronized_moments.in_batch_norm(strategy))
     run, specs = strategy.build_towers(
         build, weights,
-        batch=list(zip(shards.features, shards.labels)))
+        batch=list(zip(shards.features, shards.labels)),
+        evaluates=call.mode == tf.estimator.ModeKeys.EVAL)
   if training:
     training_spec.check_spec(specs[0], decorator_stack.REPLICATE)
   return joined_spec.join(

@@ -93,13 +93,17 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
 
   with strategy.scope(), shard_loss.minimising(
       strategy, lambda loss: shard_loss.with_whole_sums(loss, num_shards)):
-    run, specs = strategy.build_towers(build, weights, sum_gradients=False)
+    run, specs = strategy.build_towers(
+        build, weights, sum_gradients=False,
+        batch=list(zip(shards.features, shards.labels)),
+        evaluates=call.mode == tf.estimator.ModeKeys.EVAL)
   _check_no_tpu_sums(run, num_shards)
   spec_reduction.check_specs(specs)
   if assertions:
     specs[0] = specs[0]._replace(
         train_op=tf.group(specs[0].train_op, *assertions))
   if isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
+    run.finish_metrics(weights.rows)
     return _reduce_tpu_specs(specs, weights.rows)
   return joined_spec.join(
       call.mode, run, specs, weights.rows, shards.rows)

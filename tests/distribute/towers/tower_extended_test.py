@@ -217,14 +217,19 @@ def test_a_tower_waits_for_the_batches_of_all(behavior):
 
 def test_each_tower_has_a_metric_as_it_is(behavior):
   def fn(unused_tower):
-    return tf1.get_local_variable('count', initializer=0.0), tf1.get_variable(
-        'weight', initializer=0.0)
+    metric = tf1.get_variable(
+        'metric', initializer=0.0, trainable=False,
+        collections=[tf1.GraphKeys.METRIC_VARIABLES])
+    return metric, tf1.get_local_variable('local', initializer=0.0), (
+        tf1.get_variable('weight', initializer=0.0))
 
   strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
-  with tf.Graph().as_default(), strategy.scope():
-    run, towers = strategy.build_towers(
-        fn, tower_weights.TowerWeights([.5, .5], [.5, .5]))
-    for count, weight in towers:
-      assert not isinstance(count, tower_variables.TowerVariable)
-      assert isinstance(weight, tower_variables.TowerVariable)
-    assert run.variables.streaming == [towers[0][0]]
+  for evaluates in (False, True):
+    with tf.Graph().as_default(), strategy.scope():
+      run, towers = strategy.build_towers(
+          fn, tower_weights.TowerWeights([.5, .5], [.5, .5]),
+          evaluates=evaluates)
+    for variables in towers:
+      assert [isinstance(variable, tower_variables.TowerVariable)
+              for variable in variables] == [False, not evaluates, True]
+    assert run.variables.streaming == list(towers[0][:1 + evaluates])

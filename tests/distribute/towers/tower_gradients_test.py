@@ -12,14 +12,14 @@ tf1 = tf.compat.v1
 def test_knows_what_was_made_from_a_sum():
   with tf.Graph().as_default():
     summed, other = tf.constant([3.0]), tf.constant([4.0])
-    gradients = tower_gradients.SummedGradients()
-    assert not gradients.made_from_sum(tf.identity(other))
+    gradients = tower_gradients.NotedGradients()
+    assert not gradients.made(tf.identity(other))
     gradients.add(summed)
     clipped, _ = tf.clip_by_global_norm([summed, other], 1.0)
-    assert gradients.made_from_sum(clipped[0])
-    assert gradients.made_from_sum(
+    assert gradients.made(clipped[0])
+    assert gradients.made(
         tf.IndexedSlices(summed * 2, tf.constant([0])))
-    assert not gradients.made_from_sum(tf.square(other))
+    assert not gradients.made(tf.square(other))
 
 
 def test_outside_of_towers_a_view_changes_nothing(behavior):

@@ -187,32 +187,3 @@ def test_a_function_that_scatters_in_every_tower_is_refused(behavior):
   with pytest.raises(RuntimeError, match=r'`v:0`. Use the method'):
     _after_scatter(lambda v, x, i: tf1.scatter_add(v, i, x),
                    tf1.VariableAggregation.NONE)
-
-
-def test_the_first_tower_updates_last_and_reads_before_it_does(behavior):
-  # 0 -> 0 * 10 + 2 -> 2 * 10 + 3 -> 23 * 10 + 1, of towers 0 to 2.
-  shared = tower_variables.SharedVariables()
-  with tf.Graph().as_default() as graph, tf1.Session() as session:
-    variable = tf1.get_variable('v', initializer=0.0, use_resource=True)
-    shared.streaming.append(variable)
-    towers, updates, reads = [], [], []
-    for tower in range(3):
-      before = set(graph.get_operations())
-      value = variable.read_value()
-      reads.append(value.op.inputs[0].op)
-      updates.append(variable.assign(value * 10 + (tower + 1.)).op)
-      reads.append(variable.read_value().op.inputs[0].op)  # Of no update.
-      towers.append([op for op in graph.get_operations() if op not in before])
-    shared.update_first_tower_last(towers)
-    session.run(tf1.global_variables_initializer())
-    session.run(updates)
-    assert session.run(variable) == 231.0
-  # Nothing waits but what an update is made of.
-  writes = [next(op for op in ops if op.type == 'AssignVariableOp')
-            for ops in towers]
-  waits = {op.name: set(op.control_inputs) & set(writes)
-           for op in (*reads, *writes)}
-  assert waits[writes[0].name] == {writes[2]}
-  assert waits[writes[2].name] == {writes[1]}
-  read_0, _, read_1, _, read_2, _ = (waits[read.name] for read in reads)
-  assert (read_0, read_1, read_2) == ({writes[2]}, set(), {writes[1]})

@@ -93,18 +93,32 @@ class GroupReduction(met_updates.MetUpdates):
     with strategy.scaling_losses():
       if tf.executing_eagerly():
         return super()._call_for_each_replica(fn, args, kwargs)
-      branches = branch_calls.Branches()
-      result = super()._call_for_each_replica(
-          shard_writes.in_branches(
-              _reporting(fn, strategy), branches), args, kwargs)
+      branches, writes = branch_calls.Branches(), self._writes(args, kwargs)
+      with _tf_internals.gradient_factors(
+          _is_in_replica, lambda target, *unused: target,
+          lambda *unused: None, writes.gradients.add):
+        result = super()._call_for_each_replica(
+            shard_writes.in_branches(
+                _reporting(fn, strategy), branches, writes), args, kwargs)
       branches.check_conditions()
       return result
+
+  def _writes(self, args, kwargs) -> shard_writes.Writes:
+    """Returns what is known of the values that replicas write, in a graph."""
+    batch = [] if tf.inside_function() else [
+        _tf_internals.select_replica(replica, (args, kwargs))
+        for replica in range(len(self.worker_devices))]
+    return shard_writes.Writes(batch)
 
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
     """Returns the groups of this process's replicas."""
     first = _tf_internals.index_in_cluster(self) * len(self.worker_devices)
     return groups_lib.group_of_shard(groups)[
         first:first + len(self.worker_devices)]
+
+
+def _is_in_replica() -> bool:
+  return not tf.distribute.in_cross_replica_context()
 
 
 def _reporting(fn: Callable, strategy: tf.distribute.Strategy) -> Callable:

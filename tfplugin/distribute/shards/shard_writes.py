@@ -10,11 +10,16 @@ addition is the mean over the replicas, so that the copies stay the same:
   sum{replicas} copy[replica]  =  sum{replicas} mean{replicas} copy[replica]
 
 and an update in a branch needs no more than the copy of the first replica.
+
+What else a model_fn writes is the value of one device: where it was made from
+rows as a sum, the sum over the replicas, where as a mean, their mean. Neither
+is refused, so that no checkpoint holds the number of one replica alone.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import Optional
@@ -24,17 +29,55 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.towers import part_kinds
+from tfplugin.distribute.towers import tower_gradients
+from tfplugin.distribute.towers.writes import batch_value
+from tfplugin.distribute.towers.writes import exact_kinds
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import weighted_sum
 
 
-def in_branches(fn: Callable, branches: branch_calls.Branches) -> Callable:
+class Writes:
+  """The values that the replicas of one call may write.
+
+  Attributes:
+    gradients: Those that the replicas took.
+  """
+
+  def __init__(self, batch: Sequence[Any]):
+    """Takes what each replica of this process is given.
+
+    Args:
+      batch: The nest of tensors of each; none, if it is not known.
+    """
+    self.gradients = tower_gradients.NotedGradients()
+    self._parts = [part_kinds.PartKinds(
+        None, *part_kinds.of_batch(batch, replica), _is_own)
+                   for replica in range(len(batch))]
+
+  def part(self, variable: tf.Variable) -> Optional[part_kinds.PartKinds]:
+    """Returns the kinds of the tensors of this replica; None: not known.
+
+    Args:
+      variable: One that this replica has a copy of.
+    """
+    return self._parts and self._parts[
+        _tf_internals.index_of_copy(variable)] or None
+
+
+def _is_own(op: tf.Operation) -> bool:
+  return not any(map(same_values.is_declared, op.outputs))
+
+
+def in_branches(fn: Callable, branches: branch_calls.Branches,
+                writes: Writes) -> Callable:
   """Returns `fn` so that it can update variables in a branch of `tf.cond`.
 
   Args:
     fn: What a strategy is about to call in each replica.
     branches: Takes the calls that are made in branches.
+    writes: What is known of values that it writes.
   """
 
   @functools.wraps(fn)
@@ -43,6 +86,7 @@ def in_branches(fn: Callable, branches: branch_calls.Branches) -> Callable:
     outer = tf.distribute.get_replica_context()
     context = _tf_internals.copy_of_replica_context(outer)
     context.tfplugin_branches = branches
+    context.tfplugin_writes = writes
     context.merge_call = functools.partial(_merge_call, outer, branches)
     with context:
       return fn(*args, **kwargs)
@@ -113,34 +157,44 @@ def _with_means(kind: type) -> type:
 class MeanAdditions:
   """Goes in front of a mirrored variable without an `aggregation`."""
 
+  def assign(self, value, *args, **kwargs):
+    """See `tf.Variable.assign`."""
+    return super().assign(self._of_all('assign', value), *args, **kwargs)
+
   def assign_add(self, delta, *args, **kwargs):
     """See `tf.Variable.assign_add`."""
-    return super().assign_add(self._mean(delta), *args, **kwargs)
+    return super().assign_add(
+        self._of_all('assign_add', delta), *args, **kwargs)
 
   def assign_sub(self, delta, *args, **kwargs):
     """See `tf.Variable.assign_sub`."""
-    return super().assign_sub(self._mean(delta), *args, **kwargs)
+    return super().assign_sub(
+        self._of_all('assign_sub', delta), *args, **kwargs)
 
   def scatter_add(self, sparse_delta, *args, **kwargs):
     """See `tf.Variable.scatter_add`."""
-    return super().scatter_add(self._mean(sparse_delta), *args, **kwargs)
+    return super().scatter_add(
+        self._of_all('scatter_add', sparse_delta), *args, **kwargs)
 
   def scatter_sub(self, sparse_delta, *args, **kwargs):
     """See `tf.Variable.scatter_sub`."""
-    return super().scatter_sub(self._mean(sparse_delta), *args, **kwargs)
+    return super().scatter_sub(
+        self._of_all('scatter_sub', sparse_delta), *args, **kwargs)
 
   def _update_replica(self, update_fn, value, **kwargs):
     self.tfplugin_copies.note(_tf_internals.index_of_copy(self), value)
     return super()._update_replica(update_fn, value, **kwargs)
 
-  def _mean(self, value: Any) -> Any:
-    """Returns the mean over the replicas of the group, where it can be had."""
+  def _of_all(self, method: str, value: Any) -> Any:
+    """Returns the value of the replicas of the group, where it can be had."""
     context = tf.distribute.get_replica_context()
     branches = getattr(context, 'tfplugin_branches', None)
-    if branches is None or not self.dtype.is_floating:
+    adds = method != 'assign' and self.dtype.is_floating
+    if branches is None:
       return value
     if branches.is_here():
-      context.merge_call(_nothing, args=(value,))  # It compares.
+      if adds:
+        context.merge_call(_nothing, args=(value,))  # It compares.
       return value
     if branches.outside != _tf_internals.Place():
       return value  # A loop, in which each replica is alone.
@@ -148,8 +202,40 @@ class MeanAdditions:
       value = tf.convert_to_tensor(value, self.dtype)
     groups = context.strategy.group_assignment
     size = groups_lib.group_size(groups, context.num_replicas_in_sync)
+    factor = self._factor(context.tfplugin_writes, method, value, size)
+    if factor is None:
+      if not adds:
+        return value
+      factor = 1.0 / size
     return weighted_sum.weighted_sum(
-        [all_reduce.constant_sum(value, groups)], [1.0 / size])
+        [all_reduce.constant_sum(value, groups)], [factor])
+
+  def _factor(self, writes: Writes, method: str, value: Any,
+              size: int) -> Optional[float]:
+    """Returns the factor of a sum over the replicas that one device writes.
+
+    None: the value is not made of rows, or is made of gradients.
+
+    Raises:
+      ValueError: There is none.
+    """
+    part = writes.part(self)
+    if part is None or method != 'assign' and writes.gradients.made(value):
+      return None
+    tensor = value.values if isinstance(value, tf.IndexedSlices) else value
+    kinds = part.now(tensor.graph)
+    if kinds.of(tensor).is_same:
+      batch_value.check_constants(self, method, [value], [part])
+      return None
+    kind = (kinds.summed(tensor) if isinstance(value, tf.IndexedSlices) else
+            kinds.of(tensor))
+    if exact_kinds.first_inexact(tensor, kinds) is None and (
+        not writes.gradients.made(value)):
+      if kind.is_sum:
+        return 1.0
+      if kind.is_mean:
+        return 1.0 / size
+    raise batch_value.unknown(self, method, value, part)
 
 
 def _nothing(strategy: tf.distribute.Strategy, value: Any) -> None:

@@ -53,6 +53,16 @@ class Kind:
     return self.level == _MIXED
 
   @property
+  def is_count(self) -> bool:
+    """Whether it is made of the number of rows alone."""
+    return self.level == _COUNT
+
+  @property
+  def is_number(self) -> bool:
+    """Whether it is one number made of the rows, of whatever kind."""
+    return self.level in (_TOTAL, _MIXED, _OTHER)
+
+  @property
   def is_rows(self) -> bool:
     """Whether there is a value for each row."""
     return self.level == _ROWS
@@ -94,8 +104,13 @@ class Kinds:
       num_rows: The rows of this part, where they are static.
     """
     self._kinds = dict(known)
+    self._given = frozenset(known)
     self._is_own = is_own
     self._num_rows = num_rows
+
+  def is_known(self, tensor: tf.Tensor) -> bool:
+    """Whether the kind of `tensor` was given, and not found."""
+    return tensor.ref() in self._given
 
   def of(self, tensor: tf.Tensor) -> Kind:
     """Returns the kind of `tensor`."""
@@ -215,6 +230,12 @@ def _sizes(unused_op: tf.Operation, kinds: Sequence[Kind]) -> Kind:
   return Kind(_COUNT, 1, kinds[0].first) if kinds[0].is_rows else SAME
 
 
+def _filled(op: tf.Operation, kinds: Sequence[Kind]) -> Kind:
+  sizes, value = kinds
+  return Kind(_ROWS, 0, sizes.first) if sizes.is_count and value.is_same else (
+      _of_any(op, kinds))
+
+
 def _added(unused_op: tf.Operation, kinds: Sequence[Kind]) -> Kind:
   level = max(kind.level for kind in kinds)
   if level == _ROWS:
@@ -304,6 +325,7 @@ _RULES = {
     'mean': _reduced,
     'squares': _squared,
     'sizes': _sizes,
+    'fill': _filled,
     'join': _joined,
     'product': _multiplied_matrices,
 }

@@ -8,7 +8,11 @@ names tell nothing, as a model_fn may choose any, absolute ones too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import tensorflow as tf
+
+from tfplugin import _tf_internals
 
 
 class OpRecord:
@@ -54,3 +58,20 @@ class OpRecord:
 
   def _now(self) -> int:
     return len(self._graph.get_operations())
+
+
+def check_no_accumulators(ops: Iterable[tf.Operation]) -> None:
+  """Raises if one of `ops` is a queue of gradients.
+
+  Args:
+    ops: The ops of a tower.
+  """
+  for op in ops:
+    if _tf_internals.accumulates_gradients(op):
+      raise RuntimeError(
+          'Towers must not make accumulators of gradients: each would fill '
+          f'its own. Received: {op.name}, made by '
+          '`tf.compat.v1.train.SyncReplicasOptimizer` or '
+          '`tf.compat.v1.ConditionalAccumulator`. Leave it out: the gradients '
+          'of towers are summed within the step. To accumulate over steps use '
+          'variables and `assign_add`.')

@@ -16,7 +16,11 @@ from tfplugin.distribute.towers import loss_kinds
 
 
 class PartKinds:
-  """The kinds of the tensors of one tower."""
+  """The kinds of the tensors of one tower.
+
+  Attributes:
+    num_rows: The rows of the tower, where they are static.
+  """
 
   def __init__(self, graph: Optional[tf.Graph], known: dict,
                num_rows: Optional[int] = None,
@@ -30,7 +34,7 @@ class PartKinds:
       is_own: Whether an op of `graph` was made in the tower.
     """
     self._graph = graph
-    self._known, self._num_rows = known, num_rows
+    self._known, self.num_rows = known, num_rows
     self._is_own_of_graph = is_own
 
   def now(self, graph: tf.Graph) -> loss_kinds.Kinds:
@@ -40,12 +44,12 @@ class PartKinds:
       graph: The graph of the towers, or that of a branch or function in it.
     """
     known = dict(self._known)
-    kinds = loss_kinds.Kinds(known, self._is_own, self._num_rows)
+    kinds = loss_kinds.Kinds(known, self._is_own, self.num_rows)
     for inner in reversed(_tf_internals.graphs_between(graph, self._graph)):
       for outside, inside in inner.captures:
         known[inside.ref()] = kinds.of(outside) if tf.is_symbolic_tensor(
             outside) else loss_kinds.SAME
-      kinds = loss_kinds.Kinds(known, self._is_own, self._num_rows)
+      kinds = loss_kinds.Kinds(known, self._is_own, self.num_rows)
     return kinds
 
   def of(self, tensor: tf.Tensor) -> loss_kinds.Kind:
@@ -54,8 +58,8 @@ class PartKinds:
 
   def may_have_rows(self, tensor: tf.Tensor) -> bool:
     """Whether the form of `tensor` may be that of the rows of the tower."""
-    return bool(tensor.shape.rank) and self._num_rows is not None and (
-        tensor.shape[0] in (None, self._num_rows))
+    return bool(tensor.shape.rank) and self.num_rows is not None and (
+        tensor.shape[0] in (None, self.num_rows))
 
   def _is_own(self, op: tf.Operation) -> bool:
     return op.graph is not self._graph or self._is_own_of_graph(op)
@@ -79,5 +83,5 @@ def of_batch(batch: Sequence[Any], tower: int) -> tuple[dict, Optional[int]]:
     if isinstance(leaf, tf.SparseTensor):
       known[leaf.dense_shape.ref()] = loss_kinds.COUNT
     elif rows is None and isinstance(leaf, tf.Tensor) and leaf.shape.rank:
-      rows = leaf.shape[0]
+      rows = tf.compat.dimension_value(leaf.shape[0])
   return known, rows

@@ -54,7 +54,7 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
       reduce_op = tf.distribute.ReduceOp(reduce_op.upper())
     parts = tf.nest.flatten(value)
     if reduce_op == tf.distribute.ReduceOp.MEAN:
-      weight = self._run.weights.rows[self._tower]
+      weight = self._run.weights.of_means[self._tower]
       parts = [weighted_sum.weighted_sum([part], [weight]) for part in parts]
     totals = self._labelled(
         f'all_reduce ({reduce_op})', self._run.add_up, tuple(parts), {})
@@ -102,7 +102,7 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
         functools.partial(self._run.sum_unweighted, towers=towers),
         (gradient,), {})
 
-  def value_of_shards(self, variable: tf.Variable, method: str, value):
+  def value_of_all(self, variable: tf.Variable, method: str, value):
     """Returns the one value that the towers write, each with its own.
 
     Args:
@@ -110,8 +110,8 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
       method: The method that writes.
       value: The value of this tower.
     """
-    if self._run.gradients_are_summed or self._run.branches.is_here():
-      return value  # One computation, or the write itself compares.
+    if self._run.branches.is_here() or self._run.num_towers == 1:
+      return value  # The write itself compares.
     return self._labelled(
         f'`{method}` of `{variable.name}`',
         functools.partial(self._run.one_value, variable, method), (value,), {})

@@ -18,7 +18,6 @@ from tfplugin.distribute.towers import batch_loss
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
-from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
@@ -50,11 +49,13 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
   def build_towers(self, fn: Callable[[int], Any],
                    weights: tower_weights.TowerWeights, sum_gradients: bool,
                    batch: Optional[Sequence[Any]] = None,
+                   evaluates: bool = False,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """See `TowerStrategy.build_towers`."""
     outer = self._run
     run = tower_run.TowerRun(
-        self._container_strategy(), weights, sum_gradients, outer, batch)
+        self._container_strategy(), weights, sum_gradients, outer, batch,
+        evaluates)
     self._run = run
     try:
       return run, run.build(fn)
@@ -80,7 +81,11 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       tower_args, tower_kwargs = per_tower[tower]
       return fn(*tower_args, **tower_kwargs)
 
-    run, results = self.build_towers(call, weights, sums, per_tower)
+    # Estimator hands the mode on.
+    evaluates = tf.estimator.ModeKeys.EVAL in [
+        arg for arg in args if isinstance(arg, str)]
+    run, results = self.build_towers(
+        call, weights, sums, per_tower, evaluates)
     if getattr(results[0], 'train_op', None) is not None:
       results = _weighted_specs(run, results)
     return _tf_internals.regroup(tuple(results))
@@ -114,7 +119,8 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
         # As in a graph. A Keras optimizer notes the rate of a schedule so.
         kwargs['aggregation'] = tf1.VariableAggregation.ONLY_FIRST_REPLICA
       return super()._create_var_creator(next_creator, **kwargs)
-    if self._run is not None and variable_arguments.is_streaming(kwargs):
+    if self._run is not None and (
+        self._run.variables.is_streaming(kwargs)):
       return next_creator
 
     def create(**kwargs):
@@ -125,7 +131,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
   def _reduce_to(self, reduce_op, value, destinations, options):
     values = self._local_results(value)
     if self._run is not None and reduce_op == _MEAN and len(values) > 1:
-      return weighted_sum.weighted_sum(values, self._run.weights.rows)
+      return weighted_sum.weighted_sum(values, self._run.weights.of_means)
     return super()._reduce_to(reduce_op, value, destinations, options)
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):

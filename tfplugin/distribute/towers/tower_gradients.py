@@ -86,24 +86,26 @@ def record(variable: tf.Variable, view: tf.Variable) -> None:
       variable, view, lambda gradient: _summed(view.handle, gradient))
 
 
-class SummedGradients:
-  """Tells gradients that are summed already from gradients of one tower."""
+class NotedGradients:
+  """Tells what is made from some gradients, sums over towers, say."""
 
   def __init__(self):
-    self._sums = set()
+    self._noted = set()
     self._without = set()
 
   def add(self, gradient) -> None:
-    """Declares `gradient` a sum over the towers."""
-    self._sums.add(_values(gradient).op)
+    """Notes `gradient`."""
+    self._noted.add(_values(gradient).op)
 
-  def made_from_sum(self, gradient) -> bool:
-    """Whether `gradient` was computed from a sum over the towers."""
-    pending = [_values(gradient).op]
+  def made(self, value) -> bool:
+    """Whether `value` was computed from one that is noted."""
+    if not isinstance(value, (tf.Tensor, tf.IndexedSlices)):
+      return False
+    pending = [_values(value).op]
     visited = set()
     while pending:
       op = pending.pop()
-      if op in self._sums:
+      if op in self._noted:
         return True
       if op not in visited and op not in self._without:
         visited.add(op)

@@ -24,6 +24,8 @@ from tfplugin.distribute.towers import tower_context
 from tfplugin.distribute.towers import tower_gradients
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.towers.writes import batch_value
+from tfplugin.distribute.towers.writes import metric_updates
 from tfplugin.distribute.variables import agreed_writes
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.ops import weighted_sum
@@ -46,13 +48,14 @@ class TowerRun:
     weights: The `TowerWeights` of the batch.
     variables: The `SharedVariables`.
     num_towers: How many towers there are.
-    summed: The `SummedGradients` of this run, and of those inside it.
+    summed: The sums of gradients of this run, and of those inside it.
     branches: The `Branches` in which towers make calls.
   """
 
   def __init__(self, strategy, weights: tower_weights.TowerWeights,
                sum_gradients: bool, outer: Optional[TowerRun] = None,
-               batch: Optional[Sequence[Any]] = None):
+               batch: Optional[Sequence[Any]] = None,
+               evaluates: bool = False):
     """Prepares a run.
 
     Args:
@@ -62,9 +65,10 @@ class TowerRun:
       outer: The run whose gradients this one applies, or None.
       batch: For each tower the tensors that it is given, from which it is found
         what differs between towers. None: not known.
+      evaluates: See `SharedVariables`.
     """
     self.weights = weights
-    self.variables = tower_variables.SharedVariables()
+    self.variables = tower_variables.SharedVariables(evaluates)
     self._strategy = strategy
     self.num_towers = strategy.num_replicas_in_sync
     self._sum_gradients = sum_gradients
@@ -74,7 +78,8 @@ class TowerRun:
     self._collections = tower_collections.TowerCollections(
         self._graph, self.num_towers)
     self.summed = (outer.summed if outer is not None else
-                   tower_gradients.SummedGradients())
+                   tower_gradients.NotedGradients())
+    self._of_one_tower = tower_gradients.NotedGradients()
     self._views = {}
     self._names = {}
     self._waits = ['its start'] * self.num_towers
@@ -107,7 +112,8 @@ class TowerRun:
       with _tf_internals.keras_means_of_losses(_is_in_tower), (
           _tf_internals.summaries_of_all(_is_in_tower)), (
           _tf_internals.gradient_factors(
-              _is_in_tower, self._part_of_target, self._factor_of_target)), (
+              _is_in_tower, self._part_of_target, self._factor_of_target,
+              self._note_gradient)), (
                   tower_collections.scopes_of_one_device(
                       self._graph, self._name_on_one_device)):
         _tf_internals.call_for_each_replica(
@@ -133,15 +139,7 @@ class TowerRun:
     for tower in range(self.num_towers if self.num_towers > 1 else 0):
       ops = self._ops.built_in(tower)
       self.variables.check_no_scatter(tower, ops)
-      for op in ops:
-        if _tf_internals.accumulates_gradients(op):
-          raise RuntimeError(
-              'Towers must not make accumulators of gradients: each would fill '
-              f'its own. Received: {op.name}, made by '
-              '`tf.compat.v1.train.SyncReplicasOptimizer` or '
-              '`tf.compat.v1.ConditionalAccumulator`. Leave it out: the '
-              'gradients of towers are summed within the step. To accumulate '
-              'over steps use variables and `assign_add`.')
+      op_record.check_no_accumulators(ops)
 
   def ops_of(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower`."""
@@ -167,21 +165,8 @@ class TowerRun:
     Raises:
       ValueError: It is neither a sum nor a mean over the rows.
     """
-    if not self._parts or not isinstance(values[0], tf.Tensor):
-      return None
-    kind = self._parts[0].of(values[0])
-    if kind.is_same and not self._parts[0].may_have_rows(values[0]):
-      return values[0]
-    if values[0].shape.rank != 0 and not kind.is_total:
-      return None
-    if kind.is_mean:
-      return weighted_sum.weighted_sum(values, shares)
-    if kind.is_sum:
-      return weighted_sum.weighted_sum(values, [1.0] * len(values))
-    raise ValueError(
-        'A value without rows must be a sum or a mean over the rows. '
-        f'Received: `{values[0].name}`. Return it for each row, or leave it '
-        'out.')
+    parts = self._parts if self._sum_gradients else []
+    return batch_value.reduced(values, parts, shares)
 
   def finish_training(self, losses: Sequence[tf.Tensor], total: tf.Tensor,
                       shares: Sequence[weighted_sum.Weight]) -> None:
@@ -198,7 +183,18 @@ class TowerRun:
     batch_loss.show(losses, total)
     batch_loss.show_in_summaries(
         ops_by_tower, functools.partial(self.reduced, shares=shares))
-    self.variables.update_first_tower_last(ops_by_tower)
+    self.finish_metrics(shares)
+
+  def finish_metrics(self, shares: Sequence[weighted_sum.Weight]) -> None:
+    """Lets metrics that a training step updates be of all rows.
+
+    Args:
+      shares: Each tower's share of the rows.
+    """
+    if self.num_towers > 1:
+      metric_updates.Metrics(
+          self.variables.streaming, list(map(self.ops_of, range(
+              self.num_towers))), self._parts, shares).finish()
 
   def _part_of_target(self, target, sources, gradient):
     tower = current_tower()
@@ -210,6 +206,10 @@ class TowerRun:
     if not self._losses or not self._are_shared(sources):
       return None
     return self._losses[tower].factor(target)
+
+  def _note_gradient(self, gradient) -> None:
+    if not self._sum_gradients:
+      self._of_one_tower.add(gradient)
 
   def _are_shared(self, sources: Sequence[Any]) -> bool:
     """Whether gradients of `sources` are those of the towers' variables."""
@@ -265,16 +265,24 @@ class TowerRun:
     return total
 
   def one_value(self, variable: tf.Variable, method: str, strategy, value):
-    """Returns the value that towers without a common gradient write."""
+    """Returns the one value that towers write, each with its own."""
+    values = self._per_tower(strategy, value)
+    if self._sum_gradients:
+      return batch_value.one_value(
+          variable, method, values, self._parts, self.weights.rows) if (
+              self._parts) else values[0]
     groups = self.weights.groups or [range(self.num_towers)]
-    return agreed_writes.one_value(
-        variable, method, self._per_tower(strategy, value),
-        next(group for group in groups if 0 in group))
+    group = next(group for group in groups if 0 in group)
+    if not self._parts or any(map(self._of_one_tower.made, values)):
+      return agreed_writes.one_value(variable, method, values, group)
+    return batch_value.one_value(
+        variable, method, [values[i] for i in group],
+        [self._parts[i] for i in group], [1.0 / len(group)] * len(group))
 
   def gradient_to_apply(self, gradient):
     """Returns the one gradient of all towers that an optimizer applies."""
     values = self._strategy.experimental_local_results(gradient)
-    if len(values) == 1 or self.summed.made_from_sum(values[0]):
+    if len(values) == 1 or self.summed.made(values[0]):
       return values[0]
     return weighted_sum.weighted_sum(values, self.weights.loss)
 

@@ -47,8 +47,9 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
 
   In a graph: a gradient with respect to a variable is summed over the towers
   where `tf.gradients` computes it; a variable that is assigned to in the towers
-  takes the value of tower 0, or the aggregation that it asks for, with means
-  weighted by the rows. Batch normalisation normalises within a
+  takes the value of one device, of sums and means over the rows, or the
+  aggregation that it asks for, with means weighted by the rows; what is neither
+  is refused. Batch normalisation normalises within a
   tower, `tf.keras.layers.BatchNormalization(synchronized=True)` over all.
 
   Not supported: `tf.recompute_grad` with `loss_reduction=SUM`, whose gradients
@@ -136,6 +137,7 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
                    weights: tower_weights.TowerWeights,
                    sum_gradients: bool = True,
                    batch: Optional[Sequence[Any]] = None,
+                   evaluates: bool = False,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """Builds `fn` in every tower; call it in the scope of the strategy.
 
@@ -146,11 +148,14 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
       weights: How much each tower counts.
       sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
       batch: For each tower the tensors that it is given; None: not known.
+      evaluates: Whether towers update all local variables one after the other,
+        as metrics; else those of METRIC_VARIABLES.
 
     Returns:
       The run, and the result of `fn` in each tower.
     """
-    return self.extended.build_towers(fn, weights, sum_gradients, batch)
+    return self.extended.build_towers(
+        fn, weights, sum_gradients, batch, evaluates)
 
 
 def current_tower() -> int:

@@ -88,7 +88,7 @@ class TowerVariable(agreed_writes.AgreedWrites,
       args: Its arguments in this tower.
       kwargs: Likewise.
     """
-    if not hasattr(tf.distribute.get_replica_context(), 'value_of_shards'):
+    if not hasattr(tf.distribute.get_replica_context(), 'value_of_all'):
       return getattr(self.get(), method)(*args, **kwargs)
     names = (('indices', 'updates') if method.startswith('scatter_nd') else
              ('sparse_delta',))
@@ -154,12 +154,27 @@ def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
 
 
 class SharedVariables:
-  """The variables that the first tower made, in order, for the others."""
+  """The variables that the first tower made, in order, for the others.
 
-  def __init__(self):
+  Attributes:
+    streaming: The variables that towers update one after the other.
+  """
+
+  def __init__(self, evaluates: bool = False):
+    """Starts without any.
+
+    Args:
+      evaluates: Whether local variables are those of metrics.
+    """
     self._made = []
     self._taken = {}
+    self._is_streaming = (variable_arguments.is_streaming if evaluates else
+                          variable_arguments.is_metric)
     self.streaming = []
+
+  def is_streaming(self, kwargs: dict[str, Any]) -> bool:
+    """Whether a variable, made with `kwargs`, is updated in turns."""
+    return self._is_streaming(kwargs)
 
   def creator(self, tower: int):
     """Returns a variable creator for `tower`: 0 makes, the others take."""
@@ -177,27 +192,6 @@ class SharedVariables:
             'Towers must make the same variables. Received: a model_fn that '
             f'makes `{name}` in tower 0 and not in tower {tower}. Make '
             'variables whatever the tower.')
-
-  def update_first_tower_last(
-      self, towers: Sequence[Sequence[tf.Operation]]) -> None:
-    """Orders the updates of streaming variables, the first tower's behind.
-
-    So what the first tower makes of an update, a summary say, is of all rows.
-
-    Args:
-      towers: For each tower its ops.
-    """
-    for variable in self.streaming:
-      uses = [op for op in variable.handle.consumers()
-              if op is not variable.initializer]
-      before = []
-      for own in map(set, (*towers[1:], towers[0])):
-        writes = [op for op in uses if op in own and
-                  not _tf_internals.reads_variable(op)]
-        reads = {op for op in uses if op in own}.difference(writes)
-        for op in (*writes, *_behind(writes, reads)):
-          _tf_internals.add_control_inputs(op, before)
-        before = writes or before
 
   def check_no_scatter(self, tower: int, ops: Sequence[tf.Operation]) -> None:
     """Raises if a tower scatters to a variable by itself.
@@ -223,7 +217,7 @@ class SharedVariables:
     keys = tower_collections.keys_with(tf1.get_default_graph(), variable)
     if tf1.GraphKeys.GLOBAL_STEP not in keys:  # The others find it there.
       self._made.append((variable, keys))
-    if variable_arguments.is_streaming(kwargs):
+    if self.is_streaming(kwargs):
       self.streaming.append(variable)
     return variable
 
@@ -242,19 +236,6 @@ class SharedVariables:
       if not any(v is variable for v in tf1.get_collection(key)):
         tf1.add_to_collection(key, variable)
     return variable
-
-
-def _behind(writes: Sequence[tf.Operation],
-            reads: set[tf.Operation]) -> list[tf.Operation]:
-  """Returns those of `reads` that a value in `writes` is made of."""
-  pending = [tensor.op for op in writes for tensor in op.inputs]
-  seen = set()
-  while pending:
-    op = pending.pop()
-    if op not in seen:
-      seen.add(op)
-      pending += [tensor.op for tensor in op.inputs]
-  return [op for op in reads if op in seen]
 
 
 def _check_same(variable: tf.Variable, name: str, kwargs: dict,

@@ -20,19 +20,26 @@ class TowerWeights:
   """How much each tower counts, as floats or scalar float tensors.
 
   Attributes:
-    rows: The tower's share of the rows of the batch; the shares sum to 1. Means
-      over towers are taken with it.
+    rows: The tower's share of the rows of the batch; the shares sum to 1.
     loss: The factor of the tower's loss and gradients in the sum over its
       group.
     groups: The towers whose losses are parts of one mean. None: all of them.
     by_terms: Whether the terms of a loss that are sums over rows are found, and
       added up.
+    means: The weights of means over towers, such as the moving statistics of
+      batch normalisation. None: `rows`.
   """
 
   rows: Sequence[weighted_sum.Weight]
   loss: Sequence[weighted_sum.Weight]
   groups: Optional[Sequence[Sequence[int]]] = None
   by_terms: bool = False
+  means: Optional[Sequence[weighted_sum.Weight]] = None
+
+  @property
+  def of_means(self) -> Sequence[weighted_sum.Weight]:
+    """The weight of each tower in a mean over towers."""
+    return self.rows if self.means is None else self.means
 
 
 def weights_of(shares: Sequence[weighted_sum.Weight],

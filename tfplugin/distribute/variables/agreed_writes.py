@@ -50,14 +50,14 @@ class AgreedWrites:
                               **kwargs)
 
   def agreed(self, method: str, value: Any) -> Any:
-    """Returns the value that the towers write, if they are shards.
+    """Returns the one value that the towers write.
 
     Args:
       method: The name of the method that writes.
       value: The value of this tower.
     """
     context = tf.distribute.get_replica_context()
-    agree = getattr(context, 'value_of_shards', None)
+    agree = getattr(context, 'value_of_all', None)
     if self.has_rule or agree is None:
       return value
     return agree(self, method, value)

@@ -27,8 +27,18 @@ def is_trainable(kwargs: dict[str, Any]) -> bool:
   return bool(trainable)
 
 
+def is_metric(kwargs: dict[str, Any]) -> bool:
+  """Whether the variable says of itself that it accumulates a metric.
+
+  Args:
+    kwargs: The arguments of the variable creator.
+  """
+  collections = kwargs.get('collections') or ()
+  return tf1.GraphKeys.METRIC_VARIABLES in collections or _is_sum(kwargs)
+
+
 def is_streaming(kwargs: dict[str, Any]) -> bool:
-  """Whether the variable accumulates a metric.
+  """Whether the variable accumulates a metric, or is local and may do so.
 
   Args:
     kwargs: The arguments of the variable creator.
@@ -36,6 +46,11 @@ def is_streaming(kwargs: dict[str, Any]) -> bool:
   keys = tf1.GraphKeys
   collections = set(kwargs.get('collections') or ())
   return bool({keys.METRIC_VARIABLES, keys.LOCAL_VARIABLES} & collections) or (
-      kwargs.get('synchronization') == tf.VariableSynchronization.ON_READ
-      and kwargs.get('aggregation') in (tf.VariableAggregation.SUM,
-                                        tf1.VariableAggregation.SUM))
+      _is_sum(kwargs))
+
+
+def _is_sum(kwargs: dict[str, Any]) -> bool:
+  """Whether replicas add to the variable, as to a metric of Keras."""
+  return (kwargs.get('synchronization') == tf.VariableSynchronization.ON_READ
+          and kwargs.get('aggregation') in (tf.VariableAggregation.SUM,
+                                            tf1.VariableAggregation.SUM))

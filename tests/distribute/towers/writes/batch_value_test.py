@@ -1,0 +1,204 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Variables that a model_fn writes by itself, in every form of towers.
+
+One device computes the expected values from all rows. `replicate_model_fn` and
+TowerStrategy get towers of three rows and two, shards get two and two.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.shards import cross_shard_strategy
+from tfplugin.distribute.towers import tower_strategy
+from tfplugin.estimator import cross_shard
+from tfplugin.estimator import replicate
+from tfplugin.estimator import tpu_shards
+
+tf1 = tf.compat.v1
+KEYS = tf1.GraphKeys
+CPUS = ['/cpu:0', '/cpu:1']
+FIVE, FOUR = np.float32([1, 2, 3, 10, 30]), np.float32([1, 2, 10, 30])
+LOCAL, GLOBAL = [KEYS.LOCAL_VARIABLES], [KEYS.GLOBAL_VARIABLES]
+
+
+def _on_one_device(model_fn, x, static):
+  del static
+  return model_fn(x, None, 'train').train_op
+
+
+def _by_decorator(decorate, model_fn, x, static):
+  del static
+  return decorate(model_fn)(x, None, 'train').train_op
+
+
+def _by_strategy(make, model_fn, x, static):
+  strategy = make(CPUS)
+  rows = int(x.shape[0]) if static else None
+  cut = (rows + 1) // 2 if static else (tf.shape(x)[0] + 1) // 2
+  with strategy.scope():
+    tf1.train.get_or_create_global_step()
+    spec = strategy.extended.call_for_each_replica(model_fn, args=(
+        _tf_internals.per_replica([x[:cut], x[cut:]]), None, 'train'))
+    return tf.group(strategy.experimental_local_results(spec.train_op))
+
+
+def _by_tpu(model_fn):
+  def with_params(features, labels, mode, params):
+    del params
+    return model_fn(features, labels, mode)
+  sharded = tpu_shards.shard_model_fn(with_params, 2, CPUS)
+  return functools.partial(sharded, params={})
+
+
+FORMS = {
+    'one_device': _on_one_device,
+    'replicate_model_fn': functools.partial(
+        _by_decorator,
+        lambda fn: replicate.replicate_model_fn(fn, devices=CPUS)),
+    'TowerStrategy': functools.partial(
+        _by_strategy, tower_strategy.TowerStrategy),
+    'cross_shard': functools.partial(
+        _by_decorator, lambda fn: cross_shard(fn, devices=CPUS)),
+    'ShardedTPUEstimator': functools.partial(_by_decorator, _by_tpu),
+    'CrossShardStrategy': functools.partial(
+        _by_strategy, cross_shard_strategy.CrossShardStrategy),
+}
+SHARDS = ('cross_shard', 'ShardedTPUEstimator', 'CrossShardStrategy')
+
+
+def _rows(x):
+  return tf.cast(tf.shape(x)[0], tf.float32)
+
+
+UPDATES = {
+    'one': lambda v, x: v.assign_add(1.0),
+    'one_by_function': lambda v, x: tf1.assign_add(v, 1.0),
+    'added_mean': lambda v, x: v.assign_add(tf.reduce_mean(x)),
+    'subtracted_mean': lambda v, x: tf1.assign_sub(v, tf.reduce_mean(x)),
+    'added_sum': lambda v, x: v.assign_add(tf.reduce_sum(x)),
+    'added_rows': lambda v, x: v.assign_add(_rows(x)),
+    'mean': lambda v, x: v.assign(tf.reduce_mean(x)),
+    'sum': lambda v, x: tf1.assign(v, tf.reduce_sum(x)),
+    'decay': lambda v, x: v.assign(v * 0.9 + tf.reduce_mean(x) * 0.1),
+    'decay_by_difference': lambda v, x: v.assign_sub(
+        (v - tf.reduce_mean(x)) * 0.1),
+    'next': lambda v, x: v.assign(v + 1.0),
+    'weight': lambda v, x: v.assign(v + tf1.trainable_variables()[0]),
+}
+
+
+def _expected(x):
+  """What the variables are after two steps, from 0; decays of .9."""
+  mean, decay = x.mean(), 0.1 * x.mean() * 1.9
+  return {
+      'one': 2.0, 'one_by_function': 2.0, 'added_mean': 2 * mean,
+      'subtracted_mean': -2 * mean, 'added_sum': 2 * x.sum(),
+      'added_rows': 2.0 * len(x), 'mean': mean, 'sum': x.sum(), 'decay': decay,
+      'decay_by_difference': decay, 'next': 2.0, 'weight': 6.0}
+
+
+def _train(form, updates, make_variables, x, static, steps=2):
+  """Returns what is written, of each device, by `<way to make it>/<update>`."""
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=3.0)
+    loss = tf.reduce_mean(w * features)
+    train_op = tf1.train.GradientDescentOptimizer(0.0).minimize(loss)
+    written = [update(make(f'{scope}/{name}'), features)
+               for scope, make in make_variables.items()
+               for name, update in updates.items()]
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf.group(train_op, *written))
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    rows = tf.constant(x) if static else tf1.placeholder(tf.float32, [None])
+    train_op = FORMS[form](model_fn, rows, static)
+    session.run([tf1.global_variables_initializer(),
+                 tf1.local_variables_initializer()])
+    for _ in range(steps):
+      session.run(train_op, {} if static else {rows: x})
+    return {v.op.name: session.run([
+        copy.read_value() for copy in getattr(v, 'values', [v])])
+            for v in [*tf1.local_variables(), *tf1.global_variables()]
+            if v.op.name.split('/')[0] in make_variables}
+
+
+def _variable(name, collections, **kwargs):
+  return tf1.get_variable(name, initializer=0.0, trainable=False,
+                          collections=collections, **kwargs)
+
+
+@pytest.mark.parametrize('static', (False, True), ids=('dynamic', 'static'))
+@pytest.mark.parametrize('form', FORMS)
+def test_written_is_what_one_device_writes(behavior, form, static):
+  x = FOUR if form in SHARDS else FIVE
+  found = _train(form, UPDATES, {
+      'local': functools.partial(_variable, collections=LOCAL),
+      'saved': functools.partial(_variable, collections=GLOBAL)}, x, static)
+  for name, expected in _expected(x).items():
+    for values in (found[f'local/{name}'], found[f'saved/{name}']):
+      assert values == pytest.approx([expected] * len(values), rel=1e-5), name
+
+
+@pytest.mark.parametrize('update, told', [
+    (lambda v, x: v.assign(tf.reduce_max(x)), 'by Max'),
+    (lambda v, x: v.assign(tf.nn.moments(x, [0])[1]), 'by SquaredDifference'),
+    (lambda v, x: v.assign_add(tf.sqrt(_rows(x))), 'by Sqrt'),
+    (lambda v, x: v.assign_add(float(x.shape[0])), 'the constant 2'),
+])
+@pytest.mark.parametrize('form', list(FORMS)[1:])
+def test_what_cannot_be_the_value_of_one_device_is_refused(form, update, told):
+  with pytest.raises(ValueError, match=(
+      f'in several towers, or shards.*{told}.*`written/v:0`.*`aggregation=')):
+    _train(form, {'v': update}, {'written': functools.partial(
+        _variable, collections=LOCAL)}, FOUR, True)
+
+
+@pytest.mark.parametrize('form', ('replicate_model_fn', 'TowerStrategy',
+                                  'cross_shard', 'ShardedTPUEstimator'))
+def test_an_aggregation_decides(behavior, form):
+  expected = {'SUM': 32.0, 'MEAN': 16.0, 'ONLY_FIRST_REPLICA': 2.0}
+  found = _train(form, {'v': lambda v, x: v.assign(tf.reduce_max(x))}, {
+      kind: functools.partial(
+          _variable, collections=LOCAL,
+          aggregation=tf.VariableAggregation[kind])
+      for kind in expected}, FOUR, False)
+  assert found == {f'{kind}/v': [value] for kind, value in expected.items()}
+
+
+@pytest.mark.parametrize('form', ('replicate_model_fn', 'TowerStrategy',
+                                  'cross_shard', 'ShardedTPUEstimator'))
+def test_slices_are_those_of_all_rows(behavior, form):
+  def make(name):
+    return tf1.get_variable(name, initializer=[0.0] * 31, trainable=False)
+
+  def histogram(v, x):
+    return v.scatter_add(tf.IndexedSlices(
+        tf.ones_like(x), tf.cast(x, tf.int32)))
+
+  found, = _train(form, {'v': histogram}, {'in': make}, FOUR, False)['in/v']
+  expected = np.bincount(FOUR.astype(int), minlength=31)
+  np.testing.assert_array_equal(found, 2 * expected)
+
+
+@pytest.mark.parametrize('form', ('replicate_model_fn', 'cross_shard'))
+def test_integers_and_rows(behavior, form):
+  updates = {
+      'count': lambda v, x: tf1.assign_add(v, tf.shape(x)[0]),
+      'steps': lambda v, x: v.assign_add(1),
+      'rows': lambda v, x: v.assign(tf.cast(x, tf.int32)),
+  }
+
+  def make(name):
+    return tf1.get_variable(
+        name, initializer=[0] * 4 if name.endswith('rows') else 0,
+        trainable=False)
+
+  found = _train(form, updates, {'in': make}, FOUR, True)
+  assert (found['in/count'], found['in/steps']) == ([8], [2])
+  assert found['in/rows'][0].tolist() == [1, 2, 10, 30]
