@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfplugin.compat import estimator_loading
 from tfplugin.compat import keras_choice
+from tfplugin.compat import keras_conversion
 from tfplugin.compat import keras_refusals
 from tfplugin.compat import module_aliases
 
@@ -66,6 +67,7 @@ def restore() -> None:
     module, alias = importlib.import_module(name), f'{name}.estimator'
     module.estimator = module_aliases.LazyPackage(alias, ALIASES[alias])
     _restore_in_keras(vars(vars(module)['keras']), name)
+  keras_conversion.exempt()
   # What TensorFlow puts in the place of `tf.keras` when that is used.
   if _KERAS_3 in sys.modules:
     _restore_in_keras(vars(sys.modules[_KERAS_3]), 'tensorflow')
