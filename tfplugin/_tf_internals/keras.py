@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 import threading
 import types
@@ -142,7 +143,7 @@ def is_asked_by_keras_3() -> bool:
 
   It gives the creator no sign; only the frames of its callers tell.
   """
-  frame = sys._getframe(1)
+  frame = inspect.currentframe()
   for _ in range(_FRAMES):
     if frame is None:
       return False
