@@ -70,6 +70,7 @@ def test_the_update_of_a_keras_optimizer_is_from_keras(optimizer):
   assert updates
   for fn in updates:
     assert keras.keras_module_of(fn).startswith(('keras.', 'tf_keras.'))
+    assert keras.keras_3_module_of(fn) is None
 
 
 def test_the_update_of_a_v1_optimizer_is_not_from_keras():

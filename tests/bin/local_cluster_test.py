@@ -11,7 +11,9 @@ import time
 
 import psutil
 import pytest
+import tensorflow as tf
 
+from tests.compat import fresh_processes
 from tfplugin.bin import local_cluster
 from tfplugin.distribute import cluster_config
 
@@ -21,6 +23,19 @@ _SLEEP = 'import time; time.sleep(120)'
 _WITH_CHILD = ('import subprocess, sys, time; subprocess.Popen([sys.executable,'
                f' "-c", {_SLEEP!r}], start_new_session=True); '
                'print("started", flush=True); time.sleep(120)')
+
+_HAS_ESTIMATOR = tf.__version__.startswith('2.15.')
+# What programs without `import tfplugin` do.
+_USES_OF_ESTIMATOR = (
+    'import tensorflow as tf; tf.estimator.Estimator',
+    'import tensorflow.compat.v1 as tf; tf.estimator.Estimator',
+    'import tensorflow as tf; tf.compat.v1.estimator.Estimator',
+    'from tensorflow import estimator',
+    'from tensorflow.compat.v1 import estimator',
+    'import tensorflow.estimator',
+    'from tensorflow.estimator import Estimator',
+    'from tensorflow.python.estimator import run_config',
+)
 
 CHIEF = cluster_config.Task('chief', 0)
 WORKER = cluster_config.Task('worker', 0)
@@ -56,6 +71,26 @@ def test_a_role_gets_its_tf_config_and_its_log(tmp_path):
   assert role.status == 0
   log = (tmp_path / 'logs' / 'chief-0.log').read_text()
   assert cluster_config.decode(log) == (addresses, CHIEF)
+
+
+def test_a_program_that_finds_no_estimator_is_told_the_remedy(tmp_path):
+  results = fresh_processes.run('import tensorflow', _USES_OF_ESTIMATOR)
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    roles = [_start(cluster, cluster_config.Task('chief', index),
+                    f'import sys; sys.exit({result.errors!r})')
+             for index, result in enumerate(results)]
+    assert all(role.wait(_LIMIT) for role in roles)
+  for program, result, role in zip(_USES_OF_ESTIMATOR, results, roles):
+    assert bool(result.errors) is not _HAS_ESTIMATOR, program
+    told = 'add `import tfplugin` below' in role.describe_failure()
+    assert told is not _HAS_ESTIMATOR, program
+
+
+def test_another_error_has_no_remedy_of_estimators(tmp_path):
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    role = _start(cluster, CHIEF, 'import sys; sys.exit("my estimator is bad")')
+    assert role.wait(_LIMIT)
+  assert 'import tfplugin' not in role.describe_failure()
 
 
 def test_a_ps_is_not_waited_for_and_ends_with_the_context(tmp_path):

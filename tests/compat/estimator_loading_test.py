@@ -6,12 +6,7 @@ from __future__ import annotations
 
 import types
 
-import pytest
-
-from tests.compat import fresh_processes
 from tfplugin.compat import estimator_loading
-
-_TF_EXPORT = 'tensorflow.python.util.tf_export'
 
 
 class _Row:
@@ -33,17 +28,3 @@ def test_a_table_without_estimator_gets_its_rows_once(monkeypatch):
       '_estimator_api_names', '_estimator_api_constants')
   assert table.API_ATTRS_V1['estimator'].row == (
       '_estimator_api_names_v1', '_estimator_api_constants_v1')
-
-
-@pytest.mark.parametrize('name', ['keras', 'tf_keras'])
-def test_autograph_leaves_both_kerases_alone(name):
-  (result,) = fresh_processes.run('import tensorflow', ['''
-import tensorflow as tf, tfplugin
-assert tf.estimator.Estimator
-from tfplugin.compat import estimator_loading
-estimator_loading._keep_keras_unconverted()
-rules = estimator_loading.autograph_config.CONVERSION_RULES
-print(*(rule for rule in rules if 'keras' in str(rule)))
-'''])
-  assert result.printed.count(f'({name})') + result.printed.count(
-      f': {name}') <= 1 and name in result.printed, result

@@ -28,6 +28,8 @@ _BEGIN = '<!-- Written by tests/compat/estimator_names_test.py: -->\n'
 _END = '\n<!-- Until here. -->'
 
 _E = 'tensorflow_estimator.python.estimator'
+_HAS_ESTIMATOR = tf.__version__.startswith('2.15.')
+_KERAS = 'keras' if _HAS_ESTIMATOR else 'tf_keras'
 _TF = 'import tensorflow as tf'
 _TF1 = 'import tensorflow.compat.v1 as tf'
 _PRIVATE = 'from tensorflow.python.estimator'
@@ -93,6 +95,10 @@ _FORMS = (
      f'{_E}.inputs.numpy_io:numpy_input_fn'),
     (f'{_PRIVATE}.keras import model_to_estimator', 'model_to_estimator',
      f'{_E}.keras_lib:model_to_estimator'),
+    (_TF, 'tf.keras.estimator.model_to_estimator',
+     f'{_KERAS}.src.estimator:model_to_estimator_v2'),
+    (_TF1, 'tf.keras.estimator.model_to_estimator',
+     f'{_KERAS}.src.estimator:model_to_estimator'),
     (f'{_INSTALL}; {_TF}', 'tf.contrib.estimator.replicate_model_fn',
      'tfplugin.estimator.replicate:replicate_model_fn'),
     (f'{_INSTALL}; {_TF1}', 'tf.contrib.tpu.TPUEstimator',
@@ -179,7 +185,10 @@ def test_the_document_has_the_table():
 
 
 def test_aliases_are_of_modules_that_exist():
-  for real in estimator_names.ALIASES.values():
+  reals = list(estimator_names.ALIASES.values())
+  if not _HAS_ESTIMATOR:
+    reals += estimator_names.KERAS_ALIASES.values()
+  for real in reals:
     assert pkgutil.resolve_name(real)
 
 

@@ -50,6 +50,8 @@ _PROGRAMS = {
     'import tensorflow_estimator': _SWITCHED,
     'os.environ["TF_USE_LEGACY_KERAS"] = "1"; tf.keras.layers': _SWITCHED,
     'repr(tf.keras)': _SWITCHED,
+    'tf.keras.estimator.model_to_estimator': _SWITCHED,
+    'tf.compat.v1.keras.estimator.model_to_estimator': _SWITCHED,
     'tf.keras.layers': _TOO_LATE,
     'tf.losses.Loss': _TOO_LATE,
     'tf.compat.v1.keras.Model': _TOO_LATE,
@@ -116,3 +118,40 @@ print(3 if hasattr(tf.keras, 'ops') else 2)
 assert not [m for m in sys.modules if m.startswith('tensorflow_estimator')]
 '''])
   assert result.printed == ('3\n' if _HAS_CHOICE else '2\n'), result.errors
+
+
+_MODELS = '''
+import os, sys
+import tensorflow as tf
+import tfplugin
+try:
+  {uses}
+except ImportError as error:
+  print(error)
+'''
+_MODEL_TO_ESTIMATOR = 'tf.keras.estimator.model_to_estimator'
+_IMPORTED = 'from tensorflow.keras.estimator import model_to_estimator'
+_USES_OF_MODELS = {
+    f'tf.keras.Model; {_MODEL_TO_ESTIMATOR}': _TOO_LATE,
+    f'tf.compat.v1.keras.Model; tf.compat.v1{_MODEL_TO_ESTIMATOR[2:]}':
+        _TOO_LATE,
+    f'from tensorflow.keras import Model; {_IMPORTED}': _TOO_LATE,
+    _IMPORTED: _TOO_LATE,
+    f'sys.modules["tf_keras"] = None; {_MODEL_TO_ESTIMATOR}':
+        'pip install "tf-keras==',
+    'os.environ["TF_USE_LEGACY_KERAS"] = "0"; sys.modules["tf_keras"] = None; '
+    f'{_MODEL_TO_ESTIMATOR}': 'pip install "tf-keras==',
+    f'tf.estimator.Estimator; {_IMPORTED}': '',
+    f'os.environ["TF_USE_LEGACY_KERAS"] = "0"; {_MODEL_TO_ESTIMATOR}': '',
+    'assert "tf_keras" not in sys.modules': '',
+}
+
+
+def test_models_of_keras_for_estimator_work_or_name_the_remedy():
+  results = fresh_processes.run('import tensorflow', [
+      _MODELS.format(uses=uses) for uses in _USES_OF_MODELS])
+  for (uses, wanted), result in zip(_USES_OF_MODELS.items(), results):
+    assert not result.errors, uses
+    if _HAS_CHOICE:
+      assert wanted in result.printed, uses
+    assert bool(result.printed) is bool(_HAS_CHOICE and wanted), uses

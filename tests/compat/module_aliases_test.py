@@ -57,6 +57,17 @@ def test_a_package_is_loaded_on_first_use_and_never_twice(real):
   assert part.__all__ == ['deep', 'leaf', 'value']
 
 
+def test_a_package_that_is_refused_before_it_is_loaded(real):
+  def refuse():
+    raise ImportError('not now')
+
+  package = module_aliases.LazyPackage('old', real, refuse)
+  for use in (lambda: package.part, lambda: dir(package)):
+    with pytest.raises(ImportError, match='not now'):
+      use()
+  assert real not in sys.modules
+
+
 def test_asking_for_attributes_of_python_loads_nothing(real):
   package = module_aliases.LazyPackage('old', real)
   assert not hasattr(package, '__file__')

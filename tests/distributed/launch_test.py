@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tfplugin-launch with a user's program in real processes."""
 
+import os
+import pathlib
 import sys
 import textwrap
 
@@ -14,10 +16,13 @@ from tfplugin.bin import local_cluster
 
 pytestmark = pytest.mark.distributed
 
-# As a user has it: nothing here knows of tfplugin. Its ps never ends.
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
+# As a user has it: only the import, which gives Estimator to TensorFlow since
+# 2.16, knows of tfplugin. Its ps never ends.
 _PROGRAM = textwrap.dedent('''
     import sys
     import tensorflow as tf
+    import tfplugin
     tf1 = tf.compat.v1
 
     def model_fn(features, labels, mode):
@@ -53,7 +58,10 @@ def _no_child_is_left():
   return not psutil.Process().children(recursive=True)
 
 
-def test_a_users_program_runs_as_a_cluster(tmp_path):
+def test_a_users_program_runs_as_a_cluster(tmp_path, monkeypatch):
+  # Python finds what lies beside a program, not in the working directory.
+  monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
+      [str(_ROOT), *filter(None, sys.path)]))
   lines = []
   model_dir = str(tmp_path / 'model')
   launch_lib.launch(

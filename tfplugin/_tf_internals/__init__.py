@@ -44,7 +44,9 @@ from tfplugin._tf_internals.graphs import redirect_input
 from tfplugin._tf_internals.graphs import repeats_loop_of
 from tfplugin._tf_internals.graphs import watch_new_ops
 from tfplugin._tf_internals.keras import batch_norm_moments
+from tfplugin._tf_internals.keras import is_asked_by_keras_3
 from tfplugin._tf_internals.keras import is_keras_inference
+from tfplugin._tf_internals.keras import keras_3_module_of
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
 from tfplugin._tf_internals.keras import restart_layer_names
@@ -174,6 +176,7 @@ __all__ = (
     'is_disagreement',
     'is_distributed_variable',
     'is_in_branch_or_loop',
+    'is_asked_by_keras_3',
     'is_keras_inference',
     'is_made_by_optimizer',
     'is_mean_tensor',
@@ -183,6 +186,7 @@ __all__ = (
     'is_usable_here',
     'is_variable',
     'is_variable_assignment',
+    'keras_3_module_of',
     'keras_means_of_losses',
     'last_reduction',
     'losses_as_they_are',

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 import threading
 import types
@@ -18,6 +19,7 @@ import tensorflow as tf
 _LOCK = threading.RLock()
 # Since TensorFlow 2.16 `keras` is Keras 3, and Keras 2 has another name.
 _NAMES = ('tf_keras', 'keras')
+_FRAMES = 40  # Between a variable's creator and the layer that asks for it.
 
 
 def keras_2() -> Optional[types.ModuleType]:
@@ -124,6 +126,37 @@ def keras_module_of(fn: Callable) -> Optional[str]:
   """
   module = getattr(fn, '__module__', None) or ''
   return module if module.split('.')[0] in _NAMES else None
+
+
+def keras_3_module_of(fn: Callable) -> Optional[str]:
+  """Returns the module of Keras 3 that `fn` is from, or None.
+
+  Args:
+    fn: The function that `extended.update` was given.
+  """
+  module = keras_module_of(fn)
+  return module if _is_keras_3(module or '') else None
+
+
+def is_asked_by_keras_3() -> bool:
+  """Whether Keras 3 asks for the variable that is being made.
+
+  It gives the creator no sign; only the frames of its callers tell.
+  """
+  frame = inspect.currentframe()
+  for _ in range(_FRAMES):
+    if frame is None:
+      return False
+    if _is_keras_3(frame.f_globals.get('__name__', '')):
+      return True
+    frame = frame.f_back
+  return False
+
+
+def _is_keras_3(module: str) -> bool:
+  """Whether a module is one of Keras 3; Keras 2 had the name before."""
+  return module.startswith('keras.src.') and not (
+      sys.modules['keras'].__version__.startswith('2.'))
 
 
 def restart_layer_names() -> None:

@@ -5,7 +5,8 @@
     tfplugin-launch --workers=2 --ps=1 --evaluator -- python program.py --own=1
 
 The program is started once for each task with TF_CONFIG in its environment, as
-`tf.estimator.RunConfig` reads it; nothing in it has to change.
+`tf.estimator.RunConfig` reads it; nothing in it has to change. On TensorFlow
+2.16 and later it says `import tfplugin`, as whatever uses Estimator there.
 """
 
 from __future__ import annotations

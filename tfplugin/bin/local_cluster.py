@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,14 @@ _POLL_SECS = 0.1
 # Between SIGTERM and SIGKILL.
 _GRACE_SECS = 5.0
 _TAIL_LINES = 20
+
+# What TensorFlow, and Python, say of Estimator from TensorFlow 2.16 on.
+_NO_ESTIMATOR = re.compile(
+    r"(has no attribute|No module named|cannot import name) "
+    r"'[\w.]*\bestimator\b")
+_REMEDY = (
+    'TensorFlow has no Estimator since 2.16; tfplugin gives it back: add '
+    '`import tfplugin` below `import tensorflow as tf` in the program.')
 
 
 class RoleError(RuntimeError):
@@ -106,12 +115,14 @@ class Role:
     return f'ended with status {self.status}'
 
   def describe_failure(self) -> str:
-    """Returns how the process ended and the last lines of its log."""
+    """Returns how the process ended, the last lines of its log, a remedy."""
     written = b''
     with contextlib.suppress(FileNotFoundError):
       written = self.log_path.read_bytes()[self._log_start:]
     lines = written.decode(errors='replace').splitlines()
     tail = '\n'.join(lines[-_TAIL_LINES:]) or '(It has written nothing.)'
+    if _NO_ESTIMATOR.search(tail):
+      tail += f'\n{_REMEDY}'
     return (f'{self.task.name} {self.describe_end()}. The last lines of '
             f'{self.log_path}:\n{tail}')
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from tensorflow.python.autograph.core import config as autograph_config
 from tensorflow.python.util import tf_export
 
 from tfplugin.compat import keras_choice
@@ -20,7 +19,6 @@ def prepare() -> None:
   """
   keras_choice.choose()
   _add_api_name()
-  _keep_keras_unconverted()
 
 
 def _add_api_name() -> None:
@@ -37,14 +35,3 @@ def _add_api_name() -> None:
                         (tf_export.API_ATTRS_V1, '_v1')):
     table[_API_NAME] = row(f'_{_API_NAME}_api_names{suffix}',
                            f'_{_API_NAME}_api_constants{suffix}')
-
-
-def _keep_keras_unconverted() -> None:
-  """Lets autograph leave the functions of tf-keras alone, as those of Keras.
-
-  TensorFlow 2.16 has the rule for the name `keras` only. A converted assignment
-  reads a distributed variable in another context, and so another copy of it.
-  """
-  rule = autograph_config.DoNotConvert('tf_keras')
-  if str(rule) not in map(str, autograph_config.CONVERSION_RULES):
-    autograph_config.CONVERSION_RULES += (rule,)

@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 import tensorflow as tf
 
 from tfplugin.compat import estimator_loading
+from tfplugin.compat import keras_choice
+from tfplugin.compat import keras_conversion
 from tfplugin.compat import keras_refusals
 from tfplugin.compat import module_aliases
 
@@ -40,6 +43,12 @@ ALIASES = {
     _EMBEDDING: 'tfplugin.compat.tpu_embedding',
     f'{_EMBEDDING}_gradient': 'tfplugin.compat.tpu_embedding',
 }
+# What `tf.keras` has with Keras 2 only: `model_to_estimator`.
+KERAS_ALIASES = {
+    f'{module}.keras.estimator': f'tf_keras.api.{api}.keras.estimator'
+    for module, api in _APIS.items()}
+# `tf.keras` where it is Keras 3.
+_KERAS_3 = 'keras._tf_keras.keras'
 
 
 def restore() -> None:
@@ -49,9 +58,29 @@ def restore() -> None:
   """
   if hasattr(tf, 'estimator'):
     return
-  module_aliases.AliasFinder(ALIASES, {
+  module_aliases.AliasFinder({**ALIASES, **KERAS_ALIASES}, {
       _TRAINING: estimator_loading.prepare,
-      _EMBEDDING: keras_refusals.install}).install()
+      _EMBEDDING: keras_refusals.install,
+      **dict.fromkeys(KERAS_ALIASES, keras_choice.choose_for_models),
+  }).install()
   for name in _APIS:
     module, alias = importlib.import_module(name), f'{name}.estimator'
     module.estimator = module_aliases.LazyPackage(alias, ALIASES[alias])
+    _restore_in_keras(vars(vars(module)['keras']), name)
+  keras_conversion.exempt()
+  # What TensorFlow puts in the place of `tf.keras` when that is used.
+  if _KERAS_3 in sys.modules:
+    _restore_in_keras(vars(sys.modules[_KERAS_3]), 'tensorflow')
+
+
+def _restore_in_keras(names: dict, api: str) -> None:
+  """Adds `estimator` to the names of a `tf.keras` without using that.
+
+  Args:
+    names: Those of what TensorFlow has as `tf.keras`, which loads Keras when a
+      name is missing.
+    api: The name of the module whose `tf.keras` it is.
+  """
+  alias = f'{api}.keras.estimator'
+  names.setdefault('estimator', module_aliases.LazyPackage(
+      alias, KERAS_ALIASES[alias], keras_choice.choose_for_models))

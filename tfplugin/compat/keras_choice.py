@@ -57,6 +57,17 @@ def choose() -> None:
     package.__path__ = [_of_tf_keras(entry) for entry in package.__path__]
 
 
+def choose_for_models() -> None:
+  """As `choose`; models of Keras 2 need tf-keras whatever the user decided.
+
+  Raises:
+    ImportError: As `choose`.
+  """
+  choose()
+  if not _is_installed():
+    raise ImportError(_not_installed())
+
+
 def is_wanted() -> bool:
   """Whether the user has left `tf.keras` to us, or asked for tf-keras."""
   return os.environ.get(VARIABLE, '1') in _YES
@@ -64,13 +75,10 @@ def is_wanted() -> bool:
 
 def reason_against() -> Optional[str]:
   """Returns why `choose` would raise, with the remedy, or None."""
-  keras = f'Keras {importlib.import_module("keras").__version__}'
   if is_wanted() and uses_keras_3():
-    return TOO_LATE.format(keras=keras)
-  if is_wanted() and importlib.util.find_spec('tf_keras') is None:
-    version = importlib.import_module('tensorflow').__version__
-    return NOT_INSTALLED.format(
-        keras=keras, version=version.rpartition('.')[0])
+    return TOO_LATE.format(keras=_keras_here())
+  if is_wanted() and not _is_installed():
+    return _not_installed()
   return None
 
 
@@ -82,6 +90,21 @@ def uses_tf_keras() -> bool:
 def uses_keras_3() -> bool:
   """Whether anything has been taken from `tf.keras` while it was Keras 3."""
   return _is_in_use('keras', 'keras_3')
+
+
+def _keras_here() -> str:
+  return f'Keras {importlib.import_module("keras").__version__}'
+
+
+def _is_installed() -> bool:
+  """Whether tf-keras is."""
+  return importlib.util.find_spec('tf_keras') is not None
+
+
+def _not_installed() -> str:
+  version = importlib.import_module('tensorflow').__version__
+  return NOT_INSTALLED.format(
+      keras=_keras_here(), version=version.rpartition('.')[0])
 
 
 def _is_in_use(package: str, version: str) -> bool:

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from typing import Any
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
+
 _ESTIMATOR = 'tensorflow_estimator.python.estimator'
 # Of all TensorFlow without Estimator.
 _KERAS_3 = 'keras.src.'
-_FRAMES = 40  # Between a variable's creator and the layer that asks for it.
 
 _REMEDY = (
     'Use `tf.keras` with tf-keras (`pip install tf-keras`, and no '
@@ -58,16 +58,9 @@ def install() -> None:
 def _refuse_variable(next_creator: Any, **kwargs: Any) -> tf.Variable:
   """A variable creator that refuses Keras 3.
 
-  Keras 3 gives the creator no sign; only the frames of its callers tell.
-
   Raises:
     ValueError: Keras 3 asks for the variable.
   """
-  frame = sys._getframe(1)
-  for _ in range(_FRAMES):
-    if frame is None:
-      break
-    if frame.f_globals.get('__name__', '').startswith(_KERAS_3):
-      raise ValueError(VARIABLE.format(name=repr(kwargs.get('name'))))
-    frame = frame.f_back
+  if _tf_internals.is_asked_by_keras_3():
+    raise ValueError(VARIABLE.format(name=repr(kwargs.get('name'))))
   return next_creator(**kwargs)

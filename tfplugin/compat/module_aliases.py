@@ -25,29 +25,38 @@ class LazyPackage(types.ModuleType):
   Args:
     name: The other name.
     real: The name of the real package.
+    before: Called before it is loaded; None: nothing.
 
   Example:
     >>> LazyPackage('simplejson', 'json').loads('[1]')
     [1]
   """
 
-  def __init__(self, name: str, real: str):
+  def __init__(self, name: str, real: str,
+               before: Optional[Callable[[], None]] = None):
     super().__init__(name, f'The package `{real}` under another name.')
     self.__path__: list[str] = []
     self.__real__ = real
+    self.__before__ = before
 
   def __getattr__(self, name: str) -> Any:
     # Python, doctest and inspect ask every module for names of this kind; that
     # is no use of the package.
     if name.startswith('__') and name != '__all__':
       raise AttributeError(f'module {self.__name__!r} has no {name!r}')
-    module = importlib.import_module(self.__real__)
+    module = self.__load__()
     if name == '__all__':
       return [key for key in dir(module) if not key.startswith('_')]
     return getattr(module, name)
 
   def __dir__(self) -> list[str]:
-    return dir(importlib.import_module(self.__real__))
+    return dir(self.__load__())
+
+  def __load__(self) -> types.ModuleType:
+    """Returns the real package."""
+    if self.__before__ is not None:
+      self.__before__()
+    return importlib.import_module(self.__real__)
 
   def __reduce__(self):
     return importlib.import_module, (self.__real__,)
@@ -59,7 +68,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
   Args:
     aliases: The other names, each with the module that it stands for. An alias
       of a package is one of its modules, too.
-    before: For some of them, what is called before the module is loaded.
+    before: For some of them, what is called before the module is looked for.
 
   Example:
     >>> finder = AliasFinder({'old.tree': 'xml.etree'})
@@ -95,6 +104,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     real = self.real_name(fullname)
     if real is None:
       return None
+    if fullname in self._before:
+      self._before[fullname]()
     try:
       spec = importlib.util.find_spec(real)
     except ModuleNotFoundError:
@@ -115,8 +126,6 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
   def exec_module(self, module: types.ModuleType) -> None:
     """See `importlib.abc.Loader`; what is imported is the real module."""
-    if module.__spec__.name in self._before:
-      self._before[module.__spec__.name]()
     real = importlib.import_module(module.__spec__.origin)
     if not isinstance(module, LazyPackage):
       sys.modules[module.__spec__.name] = real

@@ -225,6 +225,27 @@ def refuse_keras_update(fn, reason: str, remedy: str) -> None:
         f'of `tf.compat.v1.estimator`{remedy}.')
 
 
+def refuse_keras_3_update(fn, strategy: tf.distribute.Strategy,
+                          reason: str) -> None:
+  """Raises if an optimizer of Keras 3 updates a variable by `fn`.
+
+  Args:
+    fn: The function passed to `extended.update`.
+    strategy: The strategy that cannot let it do so.
+    reason: Why it cannot, for the message.
+
+  Raises:
+    TypeError: `fn` is of an optimizer of Keras 3.
+  """
+  module = _tf_internals.keras_3_module_of(fn)
+  if module is not None:
+    raise TypeError(
+        f'`optimizer` must not be one of Keras 3 in {strategy.described_as}: '
+        f'{reason}. Received: an update by `{module}`. Pass e.g. '
+        '`tf.compat.v1.train.AdamOptimizer(1e-3)`, or use `tf.keras` with '
+        'tf-keras (`pip install tf-keras`, TF_USE_LEGACY_KERAS=1).')
+
+
 def refuse_keras_step(fn, strategy: tf.distribute.Strategy,
                       remedy: str = '') -> None:
   """Raises if a Keras optimizer, which advances the step, updates by `fn`.

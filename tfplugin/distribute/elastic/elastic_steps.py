@@ -166,6 +166,10 @@ class ElasticSteps(met_updates.MetUpdates):
   def _update(self, var, fn, args, kwargs, group):
     var = _tf_internals.own_variable(var)
     update = super()._update
+    if self._is_in_step:
+      parameter_server_base.refuse_keras_3_update(
+          fn, self._container_strategy(),
+          'it sums the gradients of all devices, of which each has its own')
     step = parameter_server_base.global_step()
     if step is not None and self._settings.count_steps == 'communications':
       parameter_server_base.refuse_keras_step(

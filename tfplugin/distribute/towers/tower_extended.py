@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import local_devices
+from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.towers import batch_loss
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_variables
@@ -25,6 +26,7 @@ tf1 = tf.compat.v1
 _MEAN = tf.distribute.ReduceOp.MEAN
 _PARAMETER_DEVICE = '/device:CPU:0'
 _NO_AGGREGATION = (None, tf.VariableAggregation.NONE)
+_ON_READ = tf.VariableSynchronization.ON_READ
 
 
 class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
@@ -96,6 +98,8 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
         super()._make_input_fn_iterator(input_fn, replication_mode))
 
   def _create_variable(self, next_creator, **kwargs):
+    if not self._in_towers():
+      _refuse_metric_of_keras_3(kwargs)
     if 'colocate_with' in kwargs or not self._in_towers():
       return super()._create_variable(next_creator, **kwargs)
     # On top of the devices around it: in a cluster a device function of the
@@ -145,6 +149,10 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
         for value, destination in value_destination_pairs]
 
   def _update(self, var, fn, args, kwargs, group):
+    if self._in_towers():
+      parameter_server_base.refuse_keras_3_update(
+          fn, self._container_strategy(),
+          'in a graph it returns nothing that a session could run')
     if isinstance(var, tf1.Variable) and not hasattr(var, 'handle'):
       # A ref variable, such as the global step that Estimator makes under v1
       # behaviour before the scope is entered.
@@ -153,6 +161,28 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
       return result if group else tf.nest.map_structure(
           self._local_results, result)
     return super()._update(var, fn, args, kwargs, group)
+
+
+def _refuse_metric_of_keras_3(kwargs: Any) -> None:
+  """Raises if Keras 3 asks for a variable that each replica is to add to.
+
+  It assigns `variable + value` in each. Towers share the variable, and the sum
+  over them would count its value once for each.
+
+  Args:
+    kwargs: The arguments of the variable's creator.
+
+  Raises:
+    ValueError: It does.
+  """
+  if kwargs.get('synchronization') == _ON_READ and (
+      _tf_internals.is_asked_by_keras_3()):
+    raise ValueError(
+        'A metric must not be one of Keras 3 in TowerStrategy: its numbers '
+        f'would be wrong. Received: its variable {kwargs.get("name")!r}, made '
+        'by `Model.compile`, say. Use `tfplugin.distribute.CrossShardStrategy`,'
+        ' or `tf.keras` with tf-keras (`pip install tf-keras`, '
+        'TF_USE_LEGACY_KERAS=1).')
 
 
 def _in_graph() -> bool:
