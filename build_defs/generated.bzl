@@ -35,6 +35,7 @@ SOURCES = [
     "//tests/bin:sources",
     "//tests/compat:sources",
     "//tests/conformance:sources",
+    "//tests/conformance/versions:sources",
     "//tests/contrib:sources",
     "//tests/distribute:sources",
     "//tests/distribute/clipping:sources",
