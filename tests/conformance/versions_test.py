@@ -57,6 +57,7 @@ def _recorded():
   return digests.read_trajectories()
 
 
+@pytest.mark.filterwarnings('ignore:The initializer GlorotUniform')
 @pytest.mark.parametrize('kind, name', _NAMES)
 def test_trajectory(recorded, kind, name):
   digest = digests.digest(_TRAINS[kind][name]())

@@ -35,8 +35,8 @@ the numbers have the same bits. Otherwise it is counted in roundings: 1 is the
 relative spacing of the variable's type (float32: 1.2e-7) at the size of its
 largest element. {bound} are allowed, in six steps at most. The layers of
 mixed_float16 and mixed_bfloat16 compute in a shorter type, and theirs are
-roundings of that type; {mixed_bound} are allowed. Queries and keys
-of the transformer are compared without their moments, which nearly cancel.
+roundings of that type; {mixed_bound} are allowed. Queries and keys of the
+transformer are compared without their moments, which nearly cancel.
 
 * The contract: each optimizer of `contract_test.py` with gradients of every
   kind (dense, sparse, repeated indices, parts; float16 to float64), under v1
@@ -94,7 +94,8 @@ _CLUSTERS = (
      '`drop_stale_gradients` above `clip_variables`', _SERVED),
     ('`examples/wide_and_deep.py`: parts of tables, sparse gradients',
      '2.15 and 2.18; 2.16 and 2.21'),
-    ('`CrossShardStrategy.run`, chief and worker', '2.15 and 2.21'),
+    ('`CrossShardStrategy`, chief and worker: `run`, and an Estimator',
+     '2.15 and 2.21'),
 )
 
 
