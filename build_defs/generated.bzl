@@ -38,6 +38,7 @@ SOURCES = [
     "//tests/checkpoints:sources",
     "//tests/compat:sources",
     "//tests/conformance:sources",
+    "//tests/conformance/versions:sources",
     "//tests/contrib:sources",
     "//tests/distribute:sources",
     "//tests/distribute/clipping:sources",

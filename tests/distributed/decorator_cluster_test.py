@@ -29,7 +29,7 @@ MAX_STEPS = 40
 MOST_APPLIED = MAX_STEPS - 2 + 2 * len(WORKERS)
 
 
-def _run(decorators, directory):
+def run(decorators, directory):
   """Runs the cluster; returns where, and the workers' records."""
   root = str(PROGRAM.parents[2])
   with pytest.MonkeyPatch.context() as patch:
@@ -44,12 +44,12 @@ def _run(decorators, directory):
 
 @pytest.fixture(scope='module', name='elastic')
 def _elastic(tmp_path_factory):
-  return _run('elastic', tmp_path_factory.mktemp('elastic'))
+  return run('elastic', tmp_path_factory.mktemp('elastic'))
 
 
 @pytest.fixture(scope='module', name='dropping')
 def _dropping(tmp_path_factory):
-  return _run('drop_stale_and_clip', tmp_path_factory.mktemp('dropping'))
+  return run('drop_stale_and_clip', tmp_path_factory.mktemp('dropping'))
 
 
 def _checkpoint(directory):

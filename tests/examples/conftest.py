@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads a program of examples/ as a module."""
 
+import contextlib
 import importlib.util
 import pathlib
 
@@ -11,11 +12,11 @@ from absl import flags
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 
-@pytest.fixture
-def load_example():
-  """Returns a function from a program's path to its module.
+@contextlib.contextmanager
+def loader():
+  """Yields a function from a program's path to its module.
 
-  Programs define flags of the same names; each test forgets those of its own.
+  Programs define flags of the same names; those of this block are forgotten.
   """
   before = set(flags.FLAGS)
 
@@ -26,6 +27,15 @@ def load_example():
     spec.loader.exec_module(module)
     return module
 
-  yield load
-  for name in set(flags.FLAGS) - before:
-    delattr(flags.FLAGS, name)
+  try:
+    yield load
+  finally:
+    for name in set(flags.FLAGS) - before:
+      delattr(flags.FLAGS, name)
+
+
+@pytest.fixture
+def load_example():
+  """Returns a function from a program's path to its module."""
+  with loader() as load:
+    yield load
