@@ -15,13 +15,15 @@ from tfplugin.compat import module_aliases
 _API = 'tensorflow_estimator.python.estimator.api'
 _ESTIMATOR = 'tensorflow_estimator.python.estimator'
 # TensorFlow has each API twice: as `tf.compat.v1` before, and as
-# `tensorflow.compat.v1` once it has been imported.
+# `tensorflow.compat.v1` once it has been imported. Both have `compat` again,
+# which a program reaches that imports one of them as `tf`.
+_PACKAGES = [f'{package}.{version}'
+             for package in ('tensorflow._api.v2.compat', 'tensorflow.compat')
+             for version in ('v1', 'v2')]
 _APIS = {
     'tensorflow': '_v2',
-    'tensorflow._api.v2.compat.v1': '_v1',
-    'tensorflow._api.v2.compat.v2': '_v2',
-    'tensorflow.compat.v1': '_v1',
-    'tensorflow.compat.v2': '_v2',
+    **{name: f'_{name[-2:]}' for package in _PACKAGES for name in (
+        package, f'{package}.compat.v1', f'{package}.compat.v2')},
 }
 # Whatever is imported first, of what Estimator lacks this is the first module,
 _TRAINING = 'tensorflow.python.distribute.estimator_training'
