@@ -9,6 +9,7 @@ import importlib
 import tensorflow as tf
 
 from tfplugin.compat import estimator_loading
+from tfplugin.compat import keras_choice
 from tfplugin.compat import keras_refusals
 from tfplugin.compat import module_aliases
 
@@ -57,3 +58,4 @@ def restore() -> None:
   for name in _APIS:
     module, alias = importlib.import_module(name), f'{name}.estimator'
     module.estimator = module_aliases.LazyPackage(alias, ALIASES[alias])
+  keras_choice.let_version_be_asked()
