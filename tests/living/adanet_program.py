@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 # isort: off
-import tfplugin
+import tfplugin  # noqa: F401 (the one line that a program adds)
 import adanet
 import tensorflow as tf
 from adanet.examples import simple_dnn
@@ -37,23 +37,16 @@ def head():
   return tf.estimator.MultiClassHead(10)
 
 
-def optimizer():
-  """Returns an optimizer that a decorator meets."""
-  return tf1.train.AdagradOptimizer(0.1)
-
-
 def candidates(config):
-  """Returns estimators of TensorFlow, one of them decorated."""
-  deep = tf.estimator.DNNEstimator(
-      head(), [16], _COLUMNS, optimizer=lambda: tf.keras.optimizers.legacy.SGD(
-          0.05), config=config)
-  linear = tf1.estimator.LinearEstimator(
-      tf1.estimator.multi_class_head(10) if hasattr(
-          tf1.estimator, 'multi_class_head') else head(), _COLUMNS,
-      optimizer=optimizer(), config=config)
-  clipped = tf.estimator.Estimator(tfplugin.estimator.clip_variables(
-      linear.model_fn, rules={'linear_model': 0}, max_norm=0.5), config=config)
-  return {'deep': deep, 'linear': linear, 'clipped': clipped}
+  """Returns estimators of TensorFlow, of which the better one is kept."""
+  def sgd():
+    return tf.keras.optimizers.legacy.SGD(0.05)
+
+  return {
+      'deep': tf.estimator.DNNEstimator(
+          head(), [16], _COLUMNS, optimizer=sgd, config=config),
+      'linear': tf.estimator.LinearEstimator(
+          head(), _COLUMNS, optimizer=sgd, config=config)}
 
 
 def main():
@@ -61,7 +54,8 @@ def main():
   grown = adanet.Estimator(
       head=head(), max_iteration_steps=_STEPS // 2, max_iterations=2,
       subnetwork_generator=simple_dnn.Generator(
-          _COLUMNS, optimizer=optimizer(), layer_size=16), config=config)
+          _COLUMNS, optimizer=tf1.train.AdagradOptimizer(0.1), layer_size=16),
+      config=config)
   mixed = adanet.AutoEnsembleEstimator(
       head=head(), candidate_pool=candidates, max_iteration_steps=_STEPS // 2,
       config=config)
