@@ -47,13 +47,13 @@ def render(results):
   """One row for each estimator, then the reasons of what fails."""
   # Others are where to go with one library that fails in these.
   columns = {environment: found for environment, found in results.items()
-             if len(found) > 1}
+             if len(found) == len(libraries.LIBRARIES)}
   reasons, rows = [], [
       ['library', 'estimator', *columns], ['---'] * (2 + len(columns))]
   for library in libraries.LIBRARIES:
     for name in _estimators(results, library.name):
       rows.append([library.label, f'`{name}`', *(
-          _cell(library.name, found.get(library.name), name, reasons)
+          _cell(library.name, found[library.name], name, reasons)
           for found in columns.values())])
   lines = [f'| {" | ".join(row)} |' for row in rows]
   return '\n'.join([*lines, '', *_numbered(reasons, results)]).rstrip()
@@ -70,8 +70,6 @@ def _estimators(results, library):
 
 
 def _cell(library, result, name, reasons):
-  if result is None:
-    return 'not tried yet'
   error = result.get('error') or result['estimators'][name].get('error')
   if not error:
     return _figures(result['estimators'][name])
