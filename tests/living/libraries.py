@@ -77,9 +77,9 @@ LIBRARIES = (
 )
 
 _COMPILED = (
-    'Its wheels hold ops that are compiled for one TensorFlow: 0.7.2 for 2.15, '
-    '0.8.1 for 2.16, and for Python 3.9 to 3.11. There is none for a newer '
-    'one: build it from its sources, or stay with 2.15.')
+    'Its wheels hold ops that are compiled for one TensorFlow and for Python '
+    '3.9 to 3.11. There is none for TensorFlow 2.21: stay with 2.15, where '
+    '0.7.2 runs (0.8.0 needs CUDA there).')
 FAULTS = (
     Fault('adanet', "No module named 'tensorflow.python.training.tracking'",
           'It imports a private module that TensorFlow had moved before 2.15. '
