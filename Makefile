@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train test lint mutants wheel bench build-files requirements \
+.PHONY: help venv train test lint living mutants wheel bench build-files requirements \
   clean
 
 VENV := .venv$(if $(TF),-$(TF))
@@ -31,6 +31,9 @@ lint: venv  ## Checks the rules of the house
 	$(PY) -m ruff check --no-cache . $(ARGS)
 	$(PY) $(VENV)/bin/lint-imports --no-cache
 	$(PY) build_defs/house_rules.py
+
+living: venv  ## Runs libraries built on Estimator; writes docs/estimator.md
+	$(PY) -m tests.living.record $(ARGS)
 
 mutants: venv  ## Changes lines, runs their tests; writes docs/mutants.md
 	$(PY) build_defs/mutation_testing.py $(ARGS)

@@ -53,6 +53,7 @@ SOURCES = [
     "//tests/estimator:sources",
     "//tests/examples:sources",
     "//tests/hooks:sources",
+    "//tests/living:sources",
     "//tests/ops:sources",
     "//tests/optimizers:sources",
     "//tests/programs:sources",

@@ -52,6 +52,10 @@ _PROGRAMS = {
     'repr(tf.keras)': _SWITCHED,
     'tf.keras.estimator.model_to_estimator': _SWITCHED,
     'tf.compat.v1.keras.estimator.model_to_estimator': _SWITCHED,
+    # As tensorflow-probability and tensorflow-hub ask.
+    'assert tf.keras.version()[0] == "3"': _SWITCHED,
+    'assert tf.compat.v2.keras.version()[0] == "3"; import keras': _SWITCHED,
+    'assert tf.keras.version(); tf.keras.layers': _TOO_LATE,
     'tf.keras.layers': _TOO_LATE,
     'tf.losses.Loss': _TOO_LATE,
     'tf.compat.v1.keras.Model': _TOO_LATE,
@@ -65,9 +69,10 @@ def _expected(before, with_choice):
 
 
 def test_the_first_use_of_estimator_chooses():
+  # What only a TensorFlow with a choice has.
+  words = ('tf_keras', 'environ', 'version')
   programs = {before: wanted for before, wanted in _PROGRAMS.items()
-              if _HAS_CHOICE or 'tf_keras' not in before
-              and 'environ' not in before}
+              if _HAS_CHOICE or not any(word in before for word in words)}
   results = fresh_processes.run('import tensorflow', [
       _LOAD.format(before=before) for before in programs])
   for (before, wanted), result in zip(programs.items(), results):

@@ -18,13 +18,15 @@ from tfplugin.compat import module_aliases
 _API = 'tensorflow_estimator.python.estimator.api'
 _ESTIMATOR = 'tensorflow_estimator.python.estimator'
 # TensorFlow has each API twice: as `tf.compat.v1` before, and as
-# `tensorflow.compat.v1` once it has been imported.
+# `tensorflow.compat.v1` once it has been imported. Both have `compat` again,
+# which a program reaches that imports one of them as `tf`.
+_PACKAGES = [f'{package}.{version}'
+             for package in ('tensorflow._api.v2.compat', 'tensorflow.compat')
+             for version in ('v1', 'v2')]
 _APIS = {
     'tensorflow': '_v2',
-    'tensorflow._api.v2.compat.v1': '_v1',
-    'tensorflow._api.v2.compat.v2': '_v2',
-    'tensorflow.compat.v1': '_v1',
-    'tensorflow.compat.v2': '_v2',
+    **{name: f'_{name[-2:]}' for package in _PACKAGES for name in (
+        package, f'{package}.compat.v1', f'{package}.compat.v2')},
 }
 # Whatever is imported first, of what Estimator lacks this is the first module,
 _TRAINING = 'tensorflow.python.distribute.estimator_training'
@@ -68,6 +70,7 @@ def restore() -> None:
     module.estimator = module_aliases.LazyPackage(alias, ALIASES[alias])
     _restore_in_keras(vars(vars(module)['keras']), name)
   keras_conversion.exempt()
+  keras_choice.let_version_be_asked()
   # What TensorFlow puts in the place of `tf.keras` when that is used.
   if _KERAS_3 in sys.modules:
     _restore_in_keras(vars(sys.modules[_KERAS_3]), 'tensorflow')

@@ -10,6 +10,7 @@ decides by an environment variable: for `tf.keras` when that is first used, for
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.util
 import os
@@ -23,6 +24,7 @@ from tensorflow.python.util import lazy_loader
 
 VARIABLE = 'TF_USE_LEGACY_KERAS'
 _YES = ('1', 'True', 'true')
+_QUESTION = 'version'
 
 NOT_INSTALLED = (
     'Estimator needs Keras 2, the distribution tf-keras. Received: {keras} '
@@ -35,6 +37,25 @@ TOO_LATE = (
     f'{VARIABLE}=1 before TensorFlow is imported, or use `tf.estimator` before '
     f'`tf.keras`. With {VARIABLE}=0 Estimator runs beside Keras 3, and no '
     'model_fn may use Keras.')
+
+
+def let_version_be_asked() -> None:
+  """Lets libraries ask `tf.keras.version()` without choosing Keras by it.
+
+  tensorflow-probability and tensorflow-hub ask when they are imported, and take
+  tf-keras themselves where the answer is a version of Keras 3.
+  """
+  for loader in _loaders():
+    if not loader._tfll_initialized:
+      vars(loader)[_QUESTION] = functools.partial(_answer, loader)
+
+
+def _answer(loader: lazy_loader.KerasLazyLoader) -> str:
+  """Returns the version of what `tf.keras` is until somebody chooses."""
+  if VARIABLE in os.environ:
+    vars(loader).pop(_QUESTION)
+    return getattr(loader, _QUESTION)()
+  return importlib.import_module('keras').__version__
 
 
 def choose() -> None:
@@ -52,6 +73,7 @@ def choose() -> None:
   with _variable_set():
     for loader in _loaders():
       if not loader._tfll_initialized:
+        vars(loader).pop(_QUESTION, None)  # tf-keras has no such function.
         loader._initialize()
   for package in _packages():
     package.__path__ = [_of_tf_keras(entry) for entry in package.__path__]
