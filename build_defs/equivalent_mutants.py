@@ -30,6 +30,6 @@ REASONS: dict[tuple[str, str, str], str] = {
      'if isinstance(results[1], tf.data.Dataset):'):
         'one input_fn makes the input of all shards: datasets, or none',
     ('tfplugin/distribute/towers/tower_run.py', 'TowerRun.gradient_to_apply',
-     'if len(values) == 1 or self.summed.made_from_sum(values[1]):'):
+     'if len(values) == 1 or self.summed.made(values[1]):'):
         'towers make the same ops: their gradients are sums, or none is',
 }

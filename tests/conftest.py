@@ -27,22 +27,6 @@ _OBJECTS_PER_COLLECTION = 50_000
 _UNABRIDGED = 'UNABRIDGED'
 
 
-def _run_graphs_as_built():
-  """Optimizing a small graph takes longer than running it a few times."""
-  tf.config.optimizer.set_experimental_options({'disable_meta_optimizer': True})
-  init = tf1.Session.__init__
-
-  @functools.wraps(init)
-  def as_built(self, target='', graph=None, config=None):
-    if isinstance(config, tf1.ConfigProto):
-      given, config = config, tf1.ConfigProto()
-      config.CopyFrom(given)
-      config.graph_options.rewrite_options.disable_meta_optimizer = True
-    init(self, target, graph, config)
-
-  tf1.Session.__init__ = as_built
-
-
 def _write_no_graphs():
   """A fourth of a short training of Estimator is spent on graph.pbtxt, on the
   graph beside each checkpoint and on those in the file of events.
@@ -69,7 +53,6 @@ def pytest_configure(config):
   # Estimator chooses Keras for the process; a test may use that first.
   assert tf.estimator.Estimator
   if not os.environ.get(_UNABRIDGED):
-    _run_graphs_as_built()
     _write_no_graphs()
   gc.freeze()  # Modules stay; they need not be looked through again.
   gc.set_threshold(_OBJECTS_PER_COLLECTION)

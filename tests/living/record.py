@@ -7,8 +7,8 @@
 Each library is installed into a folder of its own below build/, without what it
 requires: the environment stays as it is. A program gets no help but the line
 `import tfplugin`; one that fails runs again with the remedy that is known.
-What is found for this TensorFlow and Python is put into results.json, and the
-table of docs/estimator.md is written from that.
+What is found for this TensorFlow and Python is put into testdata/living.json,
+and the table of docs/estimator.md is written from that.
 """
 
 from __future__ import annotations

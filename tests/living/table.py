@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The table of living code in docs/estimator.md, written from results.json."""
+"""The table of living code in docs/estimator.md, from testdata/living.json."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pathlib
 from tests.living import libraries
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
-RESULTS = pathlib.Path(__file__).absolute().with_name('results.json')
+RESULTS = _ROOT / 'testdata/living.json'
 DOCUMENT = _ROOT / 'docs/estimator.md'
 _BEGIN = '<!-- Written by tests/living/record.py: -->\n'
 _END = '\n<!-- Until here: living code. -->'

@@ -4,7 +4,7 @@
 
 The libraries are not here: `make living` installs and runs them.
 """
-# BUILD data: //:docs
+# BUILD data: //:sources
 
 from __future__ import annotations
 

@@ -73,8 +73,10 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
     if self._run is not None:  # Within a merge call, inside of a branch, say.
       weights, sums = self._run.weights, self._run.gradients_are_summed
       weights = dataclasses.replace(weights, by_terms=False)
+      # Of gradients: their sums, which are handed in, are no rows.
+      batch = None
     else:
-      per_tower = _together(per_tower)
+      batch = per_tower = _together(per_tower)
       sums, weights = True, tower_weights.weights_of(
           weighted_sum.row_shares([_rows(values) for values in per_tower]),
           self._loss_reduction)
@@ -87,7 +89,7 @@ class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
     evaluates = tf.estimator.ModeKeys.EVAL in [
         arg for arg in args if isinstance(arg, str)]
     run, results = self.build_towers(
-        call, weights, sums, per_tower, evaluates)
+        call, weights, sums, batch, evaluates)
     if getattr(results[0], 'train_op', None) is not None:
       results = _weighted_specs(run, results)
     return _tf_internals.regroup(tuple(results))
