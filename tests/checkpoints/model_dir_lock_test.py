@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the lock, between processes and after a death."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -47,3 +48,21 @@ def test_a_remote_directory_has_no_lock():
   with model_dir_lock.locked('gs://bucket/model', 'chief:0'):
     with model_dir_lock.locked('gs://bucket/model', 'chief:0'):
       pass
+
+
+def test_a_file_system_without_locks_stops_no_training(
+    tmp_path, monkeypatch, caplog):
+  def flock(*unused):
+    raise OSError(errno.ENOLCK, 'No locks available')
+
+  monkeypatch.setattr(model_dir_lock.fcntl, 'flock', flock)
+  with caplog.at_level('WARNING', 'tensorflow'):
+    with model_dir_lock.locked(str(tmp_path), 'chief:0'):
+      pass
+  assert f'No lock keeps other runs out of {tmp_path}' in caplog.text
+
+
+def test_a_system_without_the_module_has_no_lock(tmp_path, monkeypatch):
+  monkeypatch.setattr(model_dir_lock, 'fcntl', None)
+  with model_dir_lock.locked(str(tmp_path), 'chief:0'):
+    assert not list(tmp_path.iterdir())

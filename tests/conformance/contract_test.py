@@ -60,8 +60,8 @@ OPTIMIZERS = {
     'own': OwnOptimizer,
 }
 
-def _elastic() -> Wrapping:
-  """One worker whose centre pulls with force zero."""
+def elastic(**settings) -> Wrapping:
+  """One worker of elastic averaging, with these arguments of the optimizer."""
   made = {}
 
   def make_getter():
@@ -71,8 +71,7 @@ def _elastic() -> Wrapping:
   def wrap(opt, variables):
     del variables
     made['optimizer'] = tfplugin.ElasticAverageOptimizer(
-        opt, 1, made['getter'], communication_period=1, moving_rate=0.0,
-        rho=0.0)
+        opt, 1, made['getter'], **settings)
     return made['optimizer']
 
   return Wrapping(
@@ -91,7 +90,8 @@ WRAPPINGS = {
         own_variables=r'(DropStaleGradient(_\d+)?/)?'
                       r'(stale_counter|num_dropped|num_applied):0'),
     # Its checkpoints hold the centre: the swapping saver's own tests move them.
-    'ElasticAverageOptimizer': _elastic(),
+    'ElasticAverageOptimizer': elastic(
+        communication_period=1, moving_rate=0.0, rho=0.0),
     'TowerOptimizer': Wrapping(
         lambda opt, variables: tfplugin.TowerOptimizer(opt)),
     'VariableClippingOptimizer': Wrapping(

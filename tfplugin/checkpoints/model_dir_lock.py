@@ -5,11 +5,16 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
+import platform
 from collections.abc import Iterator
 
 import tensorflow as tf
+
+try:
+  import fcntl
+except ImportError:  # Not on Windows.
+  fcntl = None
 
 tf1 = tf.compat.v1
 
@@ -21,8 +26,8 @@ def locked(model_dir: str, who: str) -> Iterator[None]:
   """Holds the lock of `model_dir`; the kernel drops it when a process dies.
 
   Args:
-    model_dir: The directory, which need not exist. One of a remote file system,
-      such as `gs://...`, has no lock.
+    model_dir: The directory, which need not exist. One of a file system without
+      locks, such as `gs://...`, has none.
     who: The task that saves in it, for the file and the message.
 
   Yields:
@@ -31,7 +36,7 @@ def locked(model_dir: str, who: str) -> Iterator[None]:
   Raises:
     RuntimeError: Another process holds the lock; the message names it.
   """
-  if '://' in model_dir:
+  if '://' in model_dir or fcntl is None:
     tf1.logging.info('No lock keeps other runs out of %s.', model_dir)
     yield
     return
@@ -46,7 +51,10 @@ def locked(model_dir: str, who: str) -> Iterator[None]:
           '`model_dir` must be used by one run at a time. Received: '
           f'{model_dir}, where {lock.read().strip() or "another"} is running. '
           'Wait for its end, or take another `model_dir`.') from e
+    except OSError as e:  # A file system, of a network say, without locks.
+      tf1.logging.warning('No lock keeps other runs out of %s: %s.', model_dir,
+                          e.strerror)
     lock.truncate(0)
-    lock.write(f'{who} (process {os.getpid()} of {os.uname().nodename})\n')
+    lock.write(f'{who} (process {os.getpid()} of {platform.node()})\n')
     lock.flush()
     yield

@@ -31,7 +31,6 @@ tf1 = tf.compat.v1
 
 _RETRY_SECS = 1.0
 _SAY_EVERY_SECS = 30.0
-_LOOK_SECS = 30.0
 
 
 class TrainingGuard:
@@ -151,10 +150,9 @@ class TrainingGuard:
           '%s restores the newest checkpoint, whatever the parameter servers '
           'hold: a hook has made variables after the guard.', self._who)
       return False
-    config = tf1.ConfigProto()
-    config.CopyFrom(arguments.get('config') or tf1.ConfigProto())
-    config.operation_timeout_in_ms = int(_LOOK_SECS * 1000)
-    with tf1.Session(arguments['master'], config=config) as session:
+    # No limit: a large state takes its time, and TensorFlow waits likewise.
+    with tf1.Session(arguments['master'],
+                     config=arguments.get('config')) as session:
       if session.run(self._missing).size:
         return False
       names = self._finite.not_finite(session)

@@ -50,32 +50,14 @@ def _trained(wrapping: optimizer_contract.Wrapping,
     return trainer.values()
 
 
-def _elastic() -> optimizer_contract.Wrapping:
-  """Elastic averaging whose copies and centre move."""
-  made = {}
-
-  def make_getter():
-    made['getter'] = tfplugin.ElasticAverageCustomGetter('/device:CPU:0')
-    return made['getter']
-
-  def wrap(opt, variables):
-    del variables
-    made['optimizer'] = tfplugin.ElasticAverageOptimizer(
-        opt, 1, made['getter'], communication_period=2, moving_rate=0.25,
-        rho=0.5)
-    return made['optimizer']
-
-  return optimizer_contract.Wrapping(
-      wrap, make_getter, lambda _: [made['optimizer'].get_init_op(0)])
-
-
 # With settings under which the rule of a wrapper acts; under others each is the
 # optimizer that it wraps, bit for bit, as contract_test.py shows. Those of
 # devices are among the forms of programs.
 _ACTING = {
     'DropStaleGradientOptimizer': optimizer_contract.Wrapping(
         lambda opt, _: tfplugin.DropStaleGradientOptimizer(opt, staleness=0)),
-    'ElasticAverageOptimizer': _elastic(),
+    'ElasticAverageOptimizer': contract_test.elastic(
+        communication_period=2, moving_rate=0.25, rho=0.5),
     'VariableClippingOptimizer': optimizer_contract.Wrapping(
         lambda opt, variables: tfplugin.VariableClippingOptimizer(
             opt, {v: [v.shape.rank - 1] for v in variables}, 1.0)),
