@@ -306,3 +306,40 @@ def test_a_step_whose_gradients_are_not_finite_does_not_count(behavior):
   # 1 -> .5 -> 0, and a quarter of -1.
   assert (worker.value('w'), worker.center('w')) == (0.25, 0.75)
   assert worker.value('global_step') == 1
+
+
+def alternate(features, labels, mode):
+  """Two optimizers in turns, each of which advances the step."""
+  del features, labels
+  step = tf1.train.get_or_create_global_step()
+  v, w = (tf1.get_variable(name, initializer=1.0) for name in 'vw')
+  loss = (v * v + w * w) / 2
+  (of_v,), (of_w,) = tf.gradients(loss, [v]), tf.gradients(loss, [w])
+  optimizers = [tf1.train.GradientDescentOptimizer(0.5) for _ in range(2)]
+  train_op = tf.cond(
+      tf.equal(step % 2, 0),
+      lambda: tf.group(optimizers[0].apply_gradients([(of_v, v)], step)),
+      lambda: tf.group(optimizers[1].apply_gradients([(of_w, w)], step)))
+  return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+FORMS = {
+    'strategy': lambda model_fn, **settings: strategy_worker.StrategyWorker(
+        elastic_average_strategy.ElasticAverageStrategy(**settings), model_fn),
+    'decorator': lambda model_fn, **settings: strategy_worker.StrategyWorker(
+        tf.distribute.get_strategy(),
+        estimator.elastic_average(**settings)(model_fn)),
+}
+
+
+@pytest.mark.parametrize('form, devices', [
+    ('strategy', {}), ('strategy', {'devices': DEVICES}), ('decorator', {})])
+def test_optimizers_in_exclusive_branches(behavior, form, devices):
+  settings = {'communication_period': 1, 'moving_rate': 0.0, **devices}
+  with pytest.raises(RuntimeError, match=(
+      "different branches of `tf.cond`. Pass `count_steps='local'`")):
+    FORMS[form](alternate, **settings).step()
+  worker = FORMS[form](alternate, count_steps='local', **settings)
+  for _ in range(3):
+    worker.step()
+  assert worker.value('global_step') == 3

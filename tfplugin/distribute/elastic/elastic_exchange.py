@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -74,7 +75,7 @@ class Exchange:
     self._start = self.local_step.read_value()
     self.due = elastic.is_communication(
         self._start, self._settings.communication_period)
-    self.counters = []
+    self.counters, self._counts_in = [], None
     self.has_gradients = self._is_certain = False
     self._moved = set()
     self._context = branching.here()
@@ -168,9 +169,31 @@ class Exchange:
     """
     if global_step is None or self._settings.count_steps == 'local':
       return global_step
-    self.counters.append((global_step, functools.partial(
-        elastic_pairs.write, global_step, 'add', 1, use_locking=True)))
+    self.count(global_step, functools.partial(
+        elastic_pairs.write, global_step, 'add', 1, use_locking=True))
     return None
+
+  def count(self, step: tf.Variable, advance: Callable[[], Any]) -> None:
+    """Lets the communication of the step advance `step`.
+
+    Args:
+      step: The counter that an optimizer was given.
+      advance: Does it.
+
+    Raises:
+      RuntimeError: Optimizers in different branches ask for it, of which a step
+        may take one alone.
+    """
+    here = branching.here()
+    if self.counters and here != self._counts_in:
+      raise RuntimeError(
+          'With `count_steps=\'communications\'` the optimizers of a step that '
+          'are given `global_step` must be in one branch, as each advances it '
+          f'with the communication. Received: `{step.name}` for optimizers in '
+          'different branches of `tf.cond`. Pass `count_steps=\'local\'`, or '
+          'no `global_step` to all of them but one.')
+    self._counts_in = here
+    self.counters.append((step, advance))
 
   def finish(self, train_ops: Sequence,
              name: Optional[str] = None) -> tf.Operation:

@@ -176,8 +176,8 @@ class ElasticSteps(met_updates.MetUpdates):
           fn, self._container_strategy(), ", or pass count_steps='local'")
       if self._is_in_step and parameter_server_base.unwrapped(var) is step:
         if not self.only:  # Once for all replicas.
-          self._exchange().counters.append((step, functools.partial(
-              update, var, fn, args, kwargs, group=False)))
+          self._exchange().count(step, functools.partial(
+              update, var, fn, args, kwargs, group=False))
         # For whoever asked to advance it; nothing is read unless it is used.
         result = _tf_internals.read_after(
             self._local_results(step)[0], tf.no_op())
