@@ -150,3 +150,18 @@ def test_keeps_first_dimension():
     for made, keeps in ((x[:, 0], True), (x[..., :1], True), (x[:1], False),
                         (x[1:], False), (x[::2], False), (x[::-1], False)):
       assert arithmetic.keeps_first_dimension(made.op) == keeps
+
+
+def test_a_loop_runs_its_body_again():
+  with tf.Graph().as_default() as graph:
+    tf1.enable_control_flow_v2()
+    try:
+      tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2.0),
+                    [0, 1.0])
+    finally:
+      tf1.disable_control_flow_v2()
+    loop, = [op for op in graph.get_operations() if 'While' in op.type]
+    (inputs, outputs), = arithmetic.repeated_by(loop)
+    assert [t.dtype for t in inputs] == [t.dtype for t in outputs]
+    assert not arithmetic.repeated_by(tf.constant(1.0).op)
+    assert not arithmetic.repeated_by(None)

@@ -103,3 +103,39 @@ def test_a_captured_tensor_is_found_outside(behavior):
       assert inside is not x
       assert _tf_internals.outside_of_functions(inside) is x
     assert _tf_internals.outside_of_functions(x) is x
+
+
+def test_conditions_of_an_op(behavior):
+  with tf.Graph().as_default():
+    pred, other = tf1.placeholder(tf.bool, []), tf1.placeholder(tf.bool, [])
+    op = _nested(pred, other, lambda: tf.constant(1.0).op)
+    inner, outer = _tf_internals.conditions_of(op)
+    for condition, wanted in ((inner, other), (outer, pred)):
+      condition = _tf_internals.outside_of_functions(condition)
+      while condition.op.type in ('Identity', 'Switch'):  # Of control flow v1.
+        condition = condition.op.inputs[0]
+      assert condition is wanted
+    assert not _tf_internals.is_in_loop(op)
+    assert not _tf_internals.conditions_of(tf.constant(1.0).op)
+
+
+def test_a_loop_and_its_condition(behavior):
+  with tf.Graph().as_default():
+    ops, last = [], tf1.placeholder(tf.int32, [])
+    tf.while_loop(
+        lambda i: i < last, lambda i: ops.append(tf.identity(i).op) or i + 1,
+        [0])
+    assert _tf_internals.is_in_loop(ops[0])
+    condition, = _tf_internals.conditions_of(ops[0])
+    assert condition.dtype == tf.bool
+    assert not _tf_internals.is_in_loop(last.op)
+
+
+def test_the_op_that_runs_a_function():
+  with tf.Graph().as_default():
+    graphs = []
+    result = tf.function(
+        lambda: graphs.append(tf1.get_default_graph()) or tf.ones([]))()
+    call = _tf_internals.call_of(graphs[0])
+    assert call.outputs[0].shape == result.shape
+    assert call.graph is result.graph

@@ -296,3 +296,20 @@ def test_functions_of_an_op(make, expected):
       assert sorted(known(inner.get_operations())
                     for inner in op_types.functions_of(op)) == expected
     assert known(op_types.ops_of_bodies(op)) == sorted(sum(expected, []))
+
+
+def test_what_makes_a_variable(behavior):
+  with tf.Graph().as_default() as graph:
+    v = tf1.get_variable('v', initializer=1.0)
+    made = [op for op in graph.get_operations() if op_types.makes_variable(op)]
+    assert made == [v.op]
+
+
+def test_a_mean_that_no_name_tells():
+  with tf.Graph().as_default():
+    count = tf1.placeholder(tf.float32, [])
+    mean = tf.math.divide_no_nan(
+        tf.reduce_sum(tf1.placeholder(tf.float32, [None])), count)
+    assert op_types.mean_loss_denominator(mean.op) is None
+    op_types.note_mean(mean)
+    assert op_types.mean_loss_denominator(mean.op) is count

@@ -135,3 +135,19 @@ def test_a_session_fetches_the_value_of_the_first_device():
       session.run(value)
     strategies.make_fetchable(value)
     assert session.run(value) == 5
+
+
+def test_what_is_left_alone_calls_what_is_converted():
+
+  def total(x):
+    found = 0.0
+    for row in x:
+      found += row
+    return found
+
+  @tf.function
+  def step(x):
+    fn = strategies.converted_as_here(lambda x: total(x))
+    return tf.autograph.experimental.do_not_convert(lambda: fn(x))()
+
+  assert float(step(tf.constant([1.0, 2.0]))) == 3.0

@@ -118,3 +118,35 @@ def test_nothing_in_a_graph_without_the_variable():
   variable = tf.Variable(1.0)
   with tf.Graph().as_default() as graph:
     assert not writes.writes_of(variable, graph)
+
+
+def test_what_initializes_is_told_from_what_writes(behavior, tmp_path):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    source = tf1.get_variable('v', initializer=[1.0, 2.0])
+    session.run(source.initializer)
+    path = tf1.train.Saver([source]).save(session, str(tmp_path / 'model'))
+  with tf.Graph().as_default():
+    variable = tf1.get_variable('v', initializer=[0.0, 0.0])
+    tf1.train.init_from_checkpoint(path, {'v': 'v'})
+    handle = getattr(variable, 'handle', variable.op.outputs[0])
+    assert all(writes.initializes(write.op, handle)
+               for write in writes.writes_through(handle))
+    tf1.assign_add(variable, [1.0, 1.0])
+    later = [write.op for write in writes.writes_through(handle)
+             if not writes.initializes(write.op, handle)]
+    assert [writes.method_of_write(op) for op in later] == ['assign_add']
+
+
+@pytest.mark.parametrize('name, method', [
+    ('assign', 'assign'), ('assign_sub', 'assign_sub'),
+    ('scatter_update', None)])
+def test_the_method_of_an_op(behavior, name, method):
+  with tf.Graph().as_default():
+    variable = tf1.get_variable('v', initializer=[1.0, 2.0])
+    arguments = ([0],) if name == 'scatter_update' else ()
+    value = [3.0] if arguments else [3.0, 3.0]
+    getattr(tf1, name)(variable, *arguments, value)
+    handle = getattr(variable, 'handle', variable.op.outputs[0])
+    write, = [write for write in writes.writes_through(handle)
+              if not writes.initializes(write.op, handle)]
+    assert writes.method_of_write(write.op) == method

@@ -18,11 +18,15 @@ from tfplugin._tf_internals.arithmetic import mixes_rows
 from tfplugin._tf_internals.arithmetic import multiplies_rows
 from tfplugin._tf_internals.arithmetic import operands
 from tfplugin._tf_internals.arithmetic import reduced_axes
+from tfplugin._tf_internals.arithmetic import repeated_by
 from tfplugin._tf_internals.arithmetic import role
 from tfplugin._tf_internals.arithmetic import signs
 from tfplugin._tf_internals.arithmetic import static_ones
 from tfplugin._tf_internals.arithmetic import static_size
 from tfplugin._tf_internals.arithmetic import takes_from_first_input
+from tfplugin._tf_internals.branches import call_of
+from tfplugin._tf_internals.branches import conditions_of
+from tfplugin._tf_internals.branches import is_in_loop
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
 from tfplugin._tf_internals.gradients import gradient_factors
@@ -53,6 +57,7 @@ from tfplugin._tf_internals.keras import restart_layer_names
 from tfplugin._tf_internals.losses import last_reduction
 from tfplugin._tf_internals.losses import losses_as_they_are
 from tfplugin._tf_internals.losses import losses_scaled
+from tfplugin._tf_internals.losses import MEAN_OF_REPLICAS
 from tfplugin._tf_internals.losses import reduction_of
 from tfplugin._tf_internals.losses import strategy_divides_loss
 from tfplugin._tf_internals.losses import summaries_of_all
@@ -66,6 +71,7 @@ from tfplugin._tf_internals.op_types import is_mean_tensor
 from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
+from tfplugin._tf_internals.op_types import makes_variable
 from tfplugin._tf_internals.op_types import mean_loss_denominator
 from tfplugin._tf_internals.op_types import names_tensor
 from tfplugin._tf_internals.op_types import ops_of_bodies
@@ -95,6 +101,7 @@ from tfplugin._tf_internals.saving import VARIABLE_VALUE_KEY
 from tfplugin._tf_internals.strategies import AggregatingVariable
 from tfplugin._tf_internals.strategies import call_for_each_replica
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
+from tfplugin._tf_internals.strategies import converted_as_here
 from tfplugin._tf_internals.strategies import copy_of_replica_context
 from tfplugin._tf_internals.strategies import function_around
 from tfplugin._tf_internals.strategies import index_in_cluster
@@ -127,11 +134,16 @@ from tfplugin._tf_internals.variables import record_view
 from tfplugin._tf_internals.variables import ResourceVariable
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
 from tfplugin._tf_internals.variables import variable_view
+from tfplugin._tf_internals.writes import initializes
+from tfplugin._tf_internals.writes import method_of_write
+from tfplugin._tf_internals.writes import Write
 from tfplugin._tf_internals.writes import writes_of
+from tfplugin._tf_internals.writes import writes_through
 
 __all__ = (
     'AggregatingVariable',
     'CollectiveAllReduceExtended',
+    'MEAN_OF_REPLICAS',
     'MirroredExtended',
     'MirroredReplicaContext',
     'MirroredVariable',
@@ -141,6 +153,7 @@ __all__ = (
     'SyncOnReadVariable',
     'VARIABLE_STORE_KEY',
     'VARIABLE_VALUE_KEY',
+    'Write',
     'accumulates_gradients',
     'add_control_inputs',
     'adds_to_variable',
@@ -154,8 +167,11 @@ __all__ = (
     'bodies',
     'branch_or_loop',
     'call_for_each_replica',
+    'call_of',
     'can_precede',
     'colocate_with',
+    'conditions_of',
+    'converted_as_here',
     'copy_of_replica_context',
     'copy_of_variable_store',
     'create_optimizer_state',
@@ -171,11 +187,13 @@ __all__ = (
     'index_of_slice',
     'initialize_from',
     'initialize_like',
+    'initializes',
     'is_compiled',
     'is_constant',
     'is_disagreement',
     'is_distributed_variable',
     'is_in_branch_or_loop',
+    'is_in_loop',
     'is_asked_by_keras_3',
     'is_keras_inference',
     'is_made_by_optimizer',
@@ -196,8 +214,10 @@ __all__ = (
     'make_fetchable',
     'list_checkpoint',
     'make_sliceable',
+    'makes_variable',
     'mean_loss_denominator',
     'met_already',
+    'method_of_write',
     'names_tensor',
     'number_of_tpu_shards',
     'origin_of',
@@ -224,6 +244,7 @@ __all__ = (
     'reduction_of',
     'refuses_nothing',
     'regroup',
+    'repeated_by',
     'repeats_loop_of',
     'restart_layer_names',
     'role',
@@ -248,5 +269,6 @@ __all__ = (
     'with_empty_batches',
     'wrapped_optimizer',
     'writes_of',
+    'writes_through',
     'writes_variable',
 )

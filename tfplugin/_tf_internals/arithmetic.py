@@ -210,6 +210,20 @@ def bodies(op: tf.Operation,
   return [(graph.inputs, graph.outputs) for graph in op_types.functions_of(op)]
 
 
+def repeated_by(op: tf.Operation | None,
+                ) -> list[tuple[Sequence[tf.Tensor], Sequence[tf.Tensor]]]:
+  """Returns the `bodies` that `op` runs again with what they return.
+
+  Args:
+    op: An operation of a graph, or None.
+  """
+  if op is None or op.type not in ('While', 'StatelessWhile'):
+    return []
+  return [(inputs, outputs) for inputs, outputs in bodies(op)
+          if len(inputs) == len(outputs) == len(op.inputs)
+          and list(outputs) and outputs[0].dtype == op.inputs[0].dtype]
+
+
 def is_constant(op: tf.Operation) -> bool:
   """Whether `op` has no value but the one in the graph.
 

@@ -6,15 +6,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Optional
 
 import tensorflow as tf
 
 # A function has a graph of its own, and knows what it captured.
 from tensorflow.python.framework.func_graph import FuncGraph as FuncGraph
 
-# The graph of a branch of control flow v2.
+# The graphs of branches and loops of control flow v2.
 from tensorflow.python.ops.control_flow_v2_func_graphs import (
   CondBranchFuncGraph as CondBranchFuncGraph,
+)
+from tensorflow.python.ops.control_flow_v2_func_graphs import (
+  WhileBodyFuncGraph as WhileBodyFuncGraph,
 )
 
 from tfplugin._tf_internals import op_types
@@ -38,6 +42,67 @@ def outside_of_functions(tensor: tf.Tensor) -> tf.Tensor:
       break
     tensor = outer
   return tensor
+
+
+def conditions_of(op: tf.Operation) -> list[tf.Tensor]:
+  """Returns the conditions of the branches and loops that `op` is in.
+
+  No public API does.
+
+  Args:
+    op: An operation of a graph, a branch or a function, after it is built.
+  """
+  return _conditions(op.graph, op._get_control_flow_context())
+
+
+def is_in_loop(op: tf.Operation) -> bool:
+  """Whether `op` is in a `tf.while_loop`; no public API tells.
+
+  Args:
+    op: An operation of a graph, of a branch, a loop or a function.
+  """
+  context, graph = op._get_control_flow_context(), op.graph
+  while context is not None:
+    if context.IsWhileContext():
+      return True
+    context = context.outer_context
+  while isinstance(graph, FuncGraph):
+    if isinstance(graph, WhileBodyFuncGraph):
+      return True
+    graph = graph.outer_graph
+  return False
+
+
+def call_of(graph: tf.Graph) -> Optional[tf.Operation]:
+  """Returns the op that runs a function, branch or loop; None: there is none.
+
+  No public API finds it.
+
+  Args:
+    graph: Of the function.
+  """
+  return next((op for op in graph.outer_graph.get_operations()
+               if graph in op_types.functions_of(op)), None)
+
+
+def _conditions(graph: tf.Graph, context: Optional[object]) -> list[tf.Tensor]:
+  """The conditions around a place; contexts keep them in private classes."""
+  found = []
+  while context is not None:
+    if context.IsCondContext():
+      found.append(context.pred)
+    elif context.IsWhileContext():
+      found.append(context.pivot)
+    context = context.outer_context
+  while isinstance(graph, FuncGraph):
+    call = call_of(graph)
+    if isinstance(graph, CondBranchFuncGraph) and call is not None:
+      found.append(call.inputs[0])
+    elif isinstance(graph, WhileBodyFuncGraph) and call is not None:
+      found += [tensor for other in op_types.functions_of(call)
+                if other is not graph for tensor in other.outputs]
+    graph = graph.outer_graph
+  return found
 
 
 class Place:
@@ -72,16 +137,8 @@ class Place:
     return self != outer
 
   def conditions(self) -> list[tf.Tensor]:
-    """Returns the conditions of the branches around; after they are built."""
-    found, graph, context = [], self.graph, self.context
-    while context is not None and context.IsCondContext():
-      found.append(context.pred)
-      context = context.outer_context
-    while isinstance(graph, CondBranchFuncGraph):
-      found += [op.inputs[0] for op in graph.outer_graph.get_operations()
-                if graph in op_types.functions_of(op)]
-      graph = graph.outer_graph
-    return found
+    """Returns the conditions of what is around, after it is built."""
+    return _conditions(self.graph, self.context)
 
   def __eq__(self, other: object) -> bool:
     return (isinstance(other, Place) and self.graph is other.graph and

@@ -15,6 +15,8 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin._tf_internals import op_types
+
 # Held while methods of a class of Keras are replaced.
 _LOCK = threading.RLock()
 # Since TensorFlow 2.16 `keras` is Keras 3, and Keras 2 has another name.
@@ -33,6 +35,12 @@ def keras_2() -> Optional[types.ModuleType]:
                if getattr(keras, '__version__', '').startswith('2.')), None)
 
 
+def loss_classes() -> set[type]:
+  """Returns `Loss` of each Keras that is loaded; see `keras_2`."""
+  known = [sys.modules[name] for name in _NAMES if name in sys.modules]
+  return {each.losses.Loss for each in known if hasattr(each, 'losses')}
+
+
 @contextlib.contextmanager
 def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
   """Lets Keras losses be means where there is a strategy.
@@ -40,15 +48,42 @@ def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
   Inside any strategy a `tf.keras.losses.Loss` refuses its default reduction,
   since most strategies would add the means of the replicas up. No argument of a
   loss changes that: a private method decides, and is replaced for a while.
+  Keras 3 has means by default; they are noted, for `mean_loss_denominator`.
 
   Args:
     applies: Whether the current thread is to use it.
   """
-  keras = keras_2()
-  if keras is None:
-    yield  # Keras 3 has means by default.
-    return
-  base, reduction = keras.losses.Loss, keras.losses.Reduction
+  with contextlib.ExitStack() as stack:
+    stack.enter_context(_LOCK)
+    for kind in loss_classes():
+      stack.enter_context(_means_noted(kind, applies) if _is_keras_3(
+          kind.__module__) else _means_by_default(kind, applies))
+    yield
+
+
+@contextlib.contextmanager
+def _means_noted(base: type, applies: Callable[[], bool]) -> Iterator[None]:
+  """Lets losses of Keras 3, which are means by default, tell that they are."""
+  call = base.__call__
+
+  def call_and_note(loss, *args, **kwargs):
+    result = call(loss, *args, **kwargs)
+    if applies() and tf.is_symbolic_tensor(result):
+      op_types.note_mean(result)
+    return result
+
+  base.__call__ = call_and_note
+  try:
+    yield
+  finally:
+    base.__call__ = call
+
+
+@contextlib.contextmanager
+def _means_by_default(base: type, applies: Callable[[], bool],
+                      ) -> Iterator[None]:
+  """Lets losses of Keras 2 be means; a private method decides."""
+  reduction = keras_2().losses.Reduction
   decide = base._get_reduction
 
   def decide_with(loss):
@@ -57,12 +92,11 @@ def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
     return (reduction.SUM_OVER_BATCH_SIZE if loss.reduction == reduction.AUTO
             else loss.reduction)
 
-  with _LOCK:
-    base._get_reduction = decide_with
-    try:
-      yield
-    finally:
-      base._get_reduction = decide
+  base._get_reduction = decide_with
+  try:
+    yield
+  finally:
+    base._get_reduction = decide
 
 
 @contextlib.contextmanager

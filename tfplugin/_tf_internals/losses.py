@@ -22,18 +22,23 @@ from tensorflow.python.distribute import summary_op_util
 from tensorflow.python.ops.losses import util as losses_util
 
 from tfplugin._tf_internals import arithmetic
+from tfplugin._tf_internals import keras
 
 tf1 = tf.compat.v1
 
 # Attribute of a loss: its reduction.
 _REDUCTION = 'tfplugin_reduction'
+# The reductions of Keras 3 that are means.
+_KERAS_MEANS = ('sum_over_batch_size', 'mean', 'mean_with_sample_weight')
 # Held while functions of TensorFlow are replaced.
 _LOCK = threading.RLock()
 _scales = []
 _local = threading.local()
 _add_loss = losses_util.add_loss
 _scale_loss = tf1.train.Optimizer._scale_loss
-_kept = []
+_kept = {}
+# The reduction of a loss that Keras 3 has divided by the number of replicas.
+MEAN_OF_REPLICAS = 'mean_of_replicas'
 
 
 @contextlib.contextmanager
@@ -53,8 +58,9 @@ def losses_scaled(scale: Callable) -> Iterator[None]:
     if len(_scales) == 1:
       losses_util.add_loss = _noted
       tf1.train.Optimizer._scale_loss = staticmethod(_scaled)
-      _kept[:] = [tf.keras.losses.Loss.__call__]
-      tf.keras.losses.Loss.__call__ = _keras_noted
+      for kind in {tf.keras.losses.Loss, *keras.loss_classes()}:
+        _kept[kind] = kind.__call__
+        kind.__call__ = _keras_noted(kind.__call__)
   try:
     yield
   finally:
@@ -63,7 +69,9 @@ def losses_scaled(scale: Callable) -> Iterator[None]:
       if not _scales:
         losses_util.add_loss = _add_loss
         tf1.train.Optimizer._scale_loss = staticmethod(_scale_loss)
-        tf.keras.losses.Loss.__call__ = _kept[0]
+        while _kept:
+          kind, call = _kept.popitem()
+          kind.__call__ = call
 
 
 @contextlib.contextmanager
@@ -140,11 +148,22 @@ def _noted(loss: tf.Tensor, *args, **kwargs) -> None:
   _add_loss(loss, *args, **kwargs)
 
 
-def _keras_noted(self, *args, **kwargs) -> tf.Tensor:
-  """The call of a Keras loss, for a while; it may choose its reduction."""
-  loss = _kept[0](self, *args, **kwargs)
-  _note(loss)
-  return loss
+def _keras_noted(call: Callable) -> Callable:
+  """The call of a Keras loss, for a while; it may choose its reduction.
+
+  Keras 3 does not tell the graph of it, and divides a mean by the number of
+  replicas by itself.
+  """
+  def noted(self, *args, **kwargs):
+    loss = call(self, *args, **kwargs)
+    if keras.keras_3_module_of(call) is not None:
+      num_replicas = tf.distribute.get_strategy().num_replicas_in_sync
+      tf1.get_default_graph()._last_loss_reduction = MEAN_OF_REPLICAS if (
+          num_replicas > 1 and self.reduction in _KERAS_MEANS) else (
+              self.reduction)
+    _note(loss)
+    return loss
+  return noted
 
 
 def _note(loss: tf.Tensor) -> None:

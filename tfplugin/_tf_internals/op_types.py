@@ -29,8 +29,8 @@ _ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
 _CALLS = (
     'Case', 'If', 'PartitionedCall', 'StatefulPartitionedCall', 'StatelessCase',
     'StatelessIf', 'StatelessWhile', 'While')
-_READS = ('ReadVariableOp', 'ResourceGather', 'VariableShape',
-          'VarIsInitializedOp')
+_READS = ('DisableCopyOnRead', 'ReadVariableOp', 'ResourceGather',
+          'ResourceGatherNd', 'VariableShape', 'VarIsInitializedOp')
 # The same for a variable that is no resource.
 _READS_OF_REF = ('Identity', 'DeepCopy', 'IsVariableInitialized')
 # What branches and loops of control flow v1 put between a variable and its use.
@@ -38,6 +38,8 @@ _HANDS_ON = ('Switch', 'RefSwitch', 'Enter', 'RefEnter', 'Identity',
              'RefIdentity')
 # The name of the division in every mean of `tf.compat.v1.losses`.
 _DIVISION = re.compile(r'(^|/)value(_\d+)?$')
+# Attribute of a loss whose name does not tell.
+_IS_MEAN = 'tfplugin_is_mean'
 # The name of the variable that `tf.compat.v1.metrics.mean_tensor` adds up in.
 _MEAN_TENSOR = '/total_tensor'
 
@@ -50,13 +52,22 @@ def is_variable(op: tf.Operation) -> bool:
   Args:
     op: An operation of a graph.
   """
-  if op.type in ('VarHandleOp', 'VariableV2', 'Variable'):
+  if makes_variable(op):
     return True
   if op.type != 'Placeholder' or op.outputs[0].dtype != tf.resource:
     return False
   # A variable's handle knows the shape of the value; a table's does not.
   data = handle_data_util.get_resource_handle_data(op.outputs[0])
   return data.is_set and bool(data.shape_and_type)
+
+
+def makes_variable(op: tf.Operation) -> bool:
+  """Whether `op` makes a variable's handle, or is a reference variable.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type in ('VarHandleOp', 'VariableV2', 'Variable')
 
 
 def adds_to_variable(op: tf.Operation) -> bool:
@@ -253,18 +264,28 @@ def is_mean_tensor(variable: tf.Variable) -> bool:
 def mean_loss_denominator(op: tf.Operation) -> Optional[tf.Tensor]:
   """Returns the count, if `op` divides a sum of losses by it, or None.
 
-  The reductions of `tf.compat.v1.losses` do not return the count.
+  The reductions of `tf.compat.v1.losses` and of Keras do not return the count.
 
   Args:
     op: An operation of a graph.
   """
-  if (op.type == 'DivNoNan' and _DIVISION.search(op.name)
+  if (op.type == 'DivNoNan' and (
+      _DIVISION.search(op.name) or hasattr(op.outputs[0], _IS_MEAN))
       # Not a count for each row, as `mean_pairwise_squared_error` has.
       and op.inputs[1].shape.rank == 0
       # Not the value of a metric: a metric divides the values of variables.
       and op.inputs[0].op.type == 'Sum'):
     return op.inputs[1]
   return None
+
+
+def note_mean(loss: tf.Tensor) -> None:
+  """Lets `mean_loss_denominator` know the op of a mean loss.
+
+  Args:
+    loss: A loss that Keras 3 has reduced; no name tells its division.
+  """
+  setattr(loss, _IS_MEAN, True)
 
 
 def names_tensor(op: tf.Operation) -> bool:

@@ -30,7 +30,7 @@ NAMES = {
     f'{_DISTRIBUTE}.collective_all_reduce_strategy':
         'CollectiveAllReduceExtended',
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
-        '_id_in_cluster _num_replicas_in_sync',
+        '_id_in_cluster _num_replicas_in_sync _use_merge_call',
     f'{_DISTRIBUTE}.distribute_lib.ReplicaContextBase': '_thread_context',
     f'{_DISTRIBUTE}.distribute_lib.StrategyBase': '_extended',
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
@@ -46,7 +46,7 @@ NAMES = {
         '_MirroredReplicaContext call_for_each_replica',
     f'{_DISTRIBUTE}.mirrored_strategy': 'MirroredExtended',
     f'{_DISTRIBUTE}.mirrored_strategy.MirroredExtended':
-        '_devices _num_replicas_in_sync',
+        '_devices _num_replicas_in_sync _use_merge_call',
     f'{_DISTRIBUTE}.parameter_server_strategy':
         'ParameterServerStrategyExtended',
     f'{_DISTRIBUTE}.parameter_server_strategy.ParameterServerStrategyExtended':
@@ -90,7 +90,8 @@ NAMES = {
     'tensorflow.python.framework.ops.Operation':
         '_add_control_inputs _update_input',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
-    'tensorflow.python.ops.control_flow_v2_func_graphs': 'CondBranchFuncGraph',
+    'tensorflow.python.ops.control_flow_v2_func_graphs':
+        'CondBranchFuncGraph WhileBodyFuncGraph',
     'tensorflow.python.ops.gradients_util': '_GradientsHelper',
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import weakref
 from collections.abc import Sequence
 from typing import Callable
@@ -180,6 +181,24 @@ def function_around(function, call: Callable) -> Callable:
     return call(converted, args, kwargs)
 
   return function._clone(python_function=around)
+
+
+def converted_as_here(fn: Callable) -> Callable:
+  """Returns `fn`, with AutoGraph inside as if it were called here.
+
+  What is around it may be left alone by AutoGraph. No public API tells or sets
+  what is converted.
+
+  Args:
+    fn: Any function.
+  """
+  status = ag_ctx.control_status_ctx()
+
+  @functools.wraps(fn)
+  def call(*args, **kwargs):
+    with status:
+      return fn(*args, **kwargs)
+  return call
 
 
 def is_distributed_variable(value: object) -> bool:

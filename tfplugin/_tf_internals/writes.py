@@ -16,12 +16,17 @@ from tensorflow.python.framework import func_graph
 from tfplugin._tf_internals import op_types
 
 _READS = frozenset((
-    'IsVariableInitialized', 'ReadVariableOp', 'ResourceGather',
-    'ResourceGatherNd', 'VarIsInitializedOp', 'VariableShape'))
+    'DisableCopyOnRead', 'IsVariableInitialized', 'ReadVariableOp',
+    'ResourceGather', 'ResourceGatherNd', 'VarIsInitializedOp',
+    'VariableShape'))
 _PASSES_ON = frozenset((
     'Enter', 'Exit', 'Identity', 'IdentityN', 'Merge', 'NextIteration',
     'RefEnter', 'RefExit', 'RefIdentity', 'RefMerge', 'RefNextIteration',
     'RefSwitch', 'Switch'))
+_METHODS = {
+    'Assign': 'assign', 'AssignVariableOp': 'assign',
+    'AssignAdd': 'assign_add', 'AssignAddVariableOp': 'assign_add',
+    'AssignSub': 'assign_sub', 'AssignSubVariableOp': 'assign_sub'}
 
 
 class Write(NamedTuple):
@@ -51,6 +56,46 @@ def writes_of(variable: tf.Variable, graph: tf.Graph) -> list[Write]:
              for copy in getattr(variable, 'values', [variable])]
   return [Write(op, root or op) for entry in entries if entry is not None
           for op, root in _writes(entry, None, set())]
+
+
+def writes_through(handle: tf.Tensor) -> list[Write]:
+  """Returns all ops that write what `handle` refers to; see `writes_of`.
+
+  Args:
+    handle: The handle of a variable, or the output of a reference variable.
+  """
+  return [Write(op, root or op) for op, root in _writes(handle, None, set())]
+
+
+def method_of_write(op: tf.Operation) -> Optional[str]:
+  """Returns the method of a variable that `op` is; None: another write.
+
+  Input 1 is the value that it is given. No public API tells.
+
+  Args:
+    op: An op that writes a variable.
+  """
+  return _METHODS.get(op.type)
+
+
+def initializes(op: tf.Operation, handle: tf.Tensor) -> bool:
+  """Whether `op` gives a variable its first value, maybe of a checkpoint.
+
+  A variable knows its initialiser, and a handle does not; the name tells.
+
+  Args:
+    op: An op that writes the variable.
+    handle: As for `writes_through`.
+  """
+  pending, seen = [tensor.op for tensor in list(op.inputs)[1:]], set()
+  is_first = op.name == f'{handle.op.name}/Assign'
+  while pending and not is_first:
+    source = pending.pop()
+    is_first = source.type == 'RestoreV2'
+    if source not in seen:
+      seen.add(source)
+      pending += [tensor.op for tensor in source.inputs]
+  return is_first
 
 
 def _entry(variable: tf.Variable, graph: tf.Graph) -> Optional[tf.Tensor]:

@@ -170,6 +170,11 @@ class _ShardStrategy(shard_loss.ScalesLoss, tower_strategy.TowerStrategy):
       return self._group_size
     return super().num_replicas_in_sync
 
+  @property
+  def divided_by_keras(self) -> int:
+    """The size of a group, of which a shard knows alone."""
+    return self._group_size
+
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 reduction: str, groups: groups_lib.GroupAssignment,

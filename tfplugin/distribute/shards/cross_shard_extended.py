@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Sequence
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -16,6 +18,7 @@ from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import packed_reduction
 from tfplugin.distribute.shards import shard_writes
+from tfplugin.distribute.shards import write_audit
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import mirrored_variables
@@ -35,6 +38,7 @@ class GroupReduction(met_updates.MetUpdates):
   """
 
   _alone = None  # In branches shards meet if they do the same.
+  _made = None
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
     groups = self._container_strategy().group_assignment
@@ -86,6 +90,9 @@ class GroupReduction(met_updates.MetUpdates):
   def _create_variable(self, next_creator, **kwargs):
     variable = super()._create_variable(next_creator, **kwargs)
     shard_writes.add_up(variable)
+    if self._made is None:
+      self._made = {}
+    self._made[id(variable)] = weakref.ref(variable)
     return variable
 
   def _call_for_each_replica(self, fn, args, kwargs):
@@ -101,14 +108,29 @@ class GroupReduction(met_updates.MetUpdates):
             shard_writes.in_branches(
                 _reporting(fn, strategy), branches, writes), args, kwargs)
       branches.check_conditions()
+      self._audit_writes(writes.audit)
       return result
+
+  def _audit_writes(self, audit: Optional[write_audit.WriteAudit]) -> None:
+    """Raises if replicas wrote what is their own, and no merge call made."""
+    if audit is None or not self._use_merge_call():
+      return
+    made = [variable() for variable in (self._made or {}).values()]
+    made = [variable for variable in made if variable is not None]
+    audit.check(variable for variable in made if isinstance(
+        variable, _tf_internals.MirroredVariable))
+    if not tf.inside_function():
+      audit.settle(
+          [copy.handle for variable in made
+           for copy in getattr(variable, 'values', [variable])],
+          len(self.worker_devices) == self._num_replicas_in_sync and len(
+              self._container_strategy().group_assignment or [0]) == 1)
 
   def _writes(self, args, kwargs) -> shard_writes.Writes:
     """Returns what is known of the values that replicas write, in a graph."""
-    batch = [] if tf.inside_function() else [
+    return shard_writes.Writes([
         _tf_internals.select_replica(replica, (args, kwargs))
-        for replica in range(len(self.worker_devices))]
-    return shard_writes.Writes(batch)
+        for replica in range(len(self.worker_devices))])
 
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
     """Returns the groups of this process's replicas."""
@@ -123,6 +145,7 @@ def _is_in_replica() -> bool:
 
 def _reporting(fn: Callable, strategy: tf.distribute.Strategy) -> Callable:
   """Returns `fn` with the part of the loss that Estimator adds up."""
+  fn = _tf_internals.converted_as_here(fn)
 
   @functools.wraps(fn)
   @tf.autograph.experimental.do_not_convert

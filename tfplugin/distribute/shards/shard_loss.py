@@ -30,8 +30,9 @@ from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
-# Of `tf.compat.v1.losses`, and of `tf.keras.losses`.
-_SUMS = (shard_reduction.SUM, 'sum')
+# Of `tf.compat.v1.losses`, and of `tf.keras.losses`. A mean of Keras 3 has been
+# divided already: it is added up as a sum is.
+_SUMS = (shard_reduction.SUM, 'sum', _tf_internals.MEAN_OF_REPLICAS)
 _NOT_REDUCED = (None, tf1.losses.Reduction.NONE)
 
 
@@ -50,6 +51,11 @@ class ScalesLoss:
   def _scale_loss_for_estimator(self, value: bool) -> None:
     del value
 
+  @property
+  def divided_by_keras(self) -> int:
+    """The number that Keras 3 divides a mean loss by."""
+    return self.num_replicas_in_sync
+
   def scaling_losses(self) -> contextlib.AbstractContextManager:
     """Lets v1 optimizers in its replicas minimise their `part_of_loss`."""
     return minimising(self, self.part_of_loss)
@@ -62,8 +68,10 @@ class ScalesLoss:
 
     Raises:
       ValueError: It was made from a loss built with `Reduction.SUM`, and is
-        none itself.
+        none itself; or by Keras 3, which divides by another number.
     """
+    if self.divided_by_keras != self.reduced_together:
+      _check_not_divided(loss, self.divided_by_keras)
     return divided(loss, self.reduced_together)
 
 
@@ -84,6 +92,25 @@ def minimising(strategy: tf.distribute.Strategy,
 
   with _tf_internals.losses_scaled(scaled):
     yield
+
+
+def _check_not_divided(loss: tf.Tensor, number: int) -> None:
+  """Raises if `loss` is made of one that Keras 3 has divided."""
+  pending, seen = [loss], set()
+  while pending:
+    last = pending.pop()
+    reduction = _tf_internals.reduction_of(last) if tf.is_symbolic_tensor(
+        last) else _tf_internals.last_reduction()
+    if reduction == _tf_internals.MEAN_OF_REPLICAS:
+      raise ValueError(
+          'A mean loss of Keras 3 must not be used in shards with '
+          '`reduction=SUM` or several groups: it is divided by the number of '
+          f'all replicas. Received: {last!r}, divided by {number}. Use '
+          '`tf.compat.v1.losses`, or `reduction=\'sum\'` and a division of '
+          'your own.')
+    if tf.is_symbolic_tensor(last) and last.ref() not in seen:
+      seen.add(last.ref())
+      pending += last.op.inputs
 
 
 def divided(loss: tf.Tensor, num_shards: int) -> tf.Tensor:

@@ -18,7 +18,9 @@ is refused, so that no checkpoint holds the number of one replica alone.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -29,6 +31,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import write_audit
 from tfplugin.distribute.towers import part_kinds
 from tfplugin.distribute.towers import tower_gradients
 from tfplugin.distribute.towers.writes import batch_value
@@ -43,6 +46,7 @@ class Writes:
 
   Attributes:
     gradients: Those that the replicas took.
+    audit: Finds what is a replica's own; None, where nothing is known.
   """
 
   def __init__(self, batch: Sequence[Any]):
@@ -52,9 +56,12 @@ class Writes:
       batch: The nest of tensors of each; none, if it is not known.
     """
     self.gradients = tower_gradients.NotedGradients()
-    self._parts = [part_kinds.PartKinds(
-        None, *part_kinds.of_batch(batch, replica), _is_own)
-                   for replica in range(len(batch))]
+    self.audit = write_audit.WriteAudit(batch) if batch else None
+    self._count = itertools.count()
+
+  def next_replica(self) -> int:
+    """Returns the number of the replica that is built next."""
+    return next(self._count)
 
   def part(self, variable: tf.Variable) -> Optional[part_kinds.PartKinds]:
     """Returns the kinds of the tensors of this replica; None: not known.
@@ -62,12 +69,8 @@ class Writes:
     Args:
       variable: One that this replica has a copy of.
     """
-    return self._parts and self._parts[
-        _tf_internals.index_of_copy(variable)] or None
-
-
-def _is_own(op: tf.Operation) -> bool:
-  return not any(map(same_values.is_declared, op.outputs))
+    return self.audit and self.audit.parts[
+        _tf_internals.index_of_copy(variable)]
 
 
 def in_branches(fn: Callable, branches: branch_calls.Branches,
@@ -79,27 +82,34 @@ def in_branches(fn: Callable, branches: branch_calls.Branches,
     branches: Takes the calls that are made in branches.
     writes: What is known of values that it writes.
   """
+  fn = _tf_internals.converted_as_here(fn)
 
   @functools.wraps(fn)
   @tf.autograph.experimental.do_not_convert
   def call(*args, **kwargs):
-    outer = tf.distribute.get_replica_context()
+    outer, replica = tf.distribute.get_replica_context(), writes.next_replica()
     context = _tf_internals.copy_of_replica_context(outer)
     context.tfplugin_branches = branches
     context.tfplugin_writes = writes
-    context.merge_call = functools.partial(_merge_call, outer, branches)
-    with context:
+    audit = writes.audit
+    context.merge_call = functools.partial(
+        _merge_call, outer, branches, audit, replica)
+    with context, audit.replica(replica) if audit else (
+        contextlib.nullcontext()):
       return fn(*args, **kwargs)
 
   return call
 
 
 def _merge_call(outer: tf.distribute.ReplicaContext,
-                branches: branch_calls.Branches, merge_fn: Callable,
-                args: tuple = (), kwargs: Optional[dict] = None) -> Any:
+                branches: branch_calls.Branches,
+                audit: Optional[write_audit.WriteAudit], replica: int,
+                merge_fn: Callable, args: tuple = (),
+                kwargs: Optional[dict] = None) -> Any:
   """The `merge_call` of a replica context that may be in a branch."""
+  waiting = audit.waiting(replica) if audit else contextlib.nullcontext()
   if not branches.is_here():
-    with outer:
+    with outer, waiting:
       return outer.merge_call(merge_fn, args, kwargs)
   call = branch_calls.Call(
       branch_calls.label_of(merge_fn, args), _tf_internals.Place(), args,
@@ -108,10 +118,12 @@ def _merge_call(outer: tf.distribute.ReplicaContext,
   def merged(strategy, calls):
     calls = strategy.experimental_local_results(calls)
     _check_no_groups(strategy, call.label)
-    return branches.run(
-        merge_fn, strategy, calls, functools.partial(_spread, len(calls)))
+    with audit.passing(calls[0].place.graph) if audit else (
+        contextlib.nullcontext()):
+      return branches.run(
+          merge_fn, strategy, calls, functools.partial(_spread, len(calls)))
 
-  with branches.outside.entered(), outer:
+  with branches.outside.entered(), outer, waiting:
     return outer.merge_call(merged, args=(call,))
 
 
@@ -147,6 +159,9 @@ def add_up(variable: tf.Variable) -> None:
   if variable.aggregation in (None, tf.VariableAggregation.NONE):
     variable.__class__ = _with_means(type(variable))
     variable.tfplugin_copies = copies
+    # Its statistics are means over the replicas, as those of Keras 2.
+    variable.tfplugin_is_mean = variable.dtype.is_floating and (
+        _tf_internals.is_asked_by_keras_3())
 
 
 @functools.cache
@@ -193,11 +208,10 @@ class MeanAdditions:
     if branches is None:
       return value
     if branches.is_here():
-      if adds:
-        context.merge_call(_nothing, args=(value,))  # It compares.
+      context.merge_call(_nothing, args=(value,))  # It compares.
       return value
     if branches.outside != _tf_internals.Place():
-      return value  # A loop, in which each replica is alone.
+      return value  # A loop, in which each replica is alone: it is audited.
     if not isinstance(value, tf.IndexedSlices):
       value = tf.convert_to_tensor(value, self.dtype)
     groups = context.strategy.group_assignment
@@ -235,6 +249,8 @@ class MeanAdditions:
         return 1.0
       if kind.is_mean:
         return 1.0 / size
+    if self.tfplugin_is_mean:
+      return 1.0 / size
     raise batch_value.unknown(self, method, value, part)
 
 

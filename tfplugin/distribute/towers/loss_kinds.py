@@ -183,7 +183,7 @@ class Kinds:
     count = tf.get_static_value(op.inputs[1])
     if self._num_rows is None or count is None or count.size != 1:
       return False
-    return count > 1 and count in (self._num_rows, _num_summed(op.inputs[0]))
+    return count >= 1 and count in (self._num_rows, _num_summed(op.inputs[0]))
 
   def _of_static_size(self, sizes: Sequence[int]) -> Kind:
     rows = self._num_rows

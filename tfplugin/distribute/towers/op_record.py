@@ -8,7 +8,8 @@ names tell nothing, as a model_fn may choose any, absolute ones too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterator
 
 import tensorflow as tf
 
@@ -16,14 +17,21 @@ from tfplugin import _tf_internals
 
 
 class OpRecord:
-  """The ops of the towers of one graph."""
+  """The ops of the towers of one graph.
+
+  Attributes:
+    graph: The graph.
+    num_towers: How many there are.
+  """
 
   def __init__(self, graph: tf.Graph, num_towers: int):
     """Starts before the first tower."""
-    self._graph = graph
+    self.graph = graph
+    self.num_towers = num_towers
     self._start = self._now()
     self._turns = [[] for _ in range(num_towers)]
     self._known = [(0, frozenset())] * num_towers
+    self._in_branches = set()
 
   def begin(self, tower: int) -> None:
     """Notes that `tower` goes on: the ops that follow are its own."""
@@ -33,14 +41,26 @@ class OpRecord:
     """Notes that the turn of `tower` is over."""
     self._turns[tower][-1] = slice(self._turns[tower][-1].start, self._now())
 
+  @contextlib.contextmanager
+  def passing(self, graph: tf.Graph) -> Iterator[None]:
+    """Notes the ops that are made for all towers in the graph of a branch."""
+    before = len(graph.get_operations())
+    yield
+    if graph is not self.graph:
+      self._in_branches.update(graph.get_operations()[before:])
+
+  def has_passed(self, op: tf.Operation) -> bool:
+    """Whether `op` of the graph of a branch was made for all towers."""
+    return op in self._in_branches
+
   def built_in(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower` itself."""
-    ops = self._graph.get_operations()
+    ops = self.graph.get_operations()
     return [op for turn in self._turns[tower] for op in ops[turn]]
 
   def is_own(self, tower: int, op: tf.Operation) -> bool:
     """Whether `op` was built in `tower` itself."""
-    if op.graph is not self._graph:
+    if op.graph is not self.graph:
       return False
     now = self._now()
     if self._known[tower][0] != now:
@@ -53,25 +73,21 @@ class OpRecord:
       return self.built_in(tower)
     others = {op for other in range(1, len(self._turns))
               for op in self.built_in(other)}
-    return [op for op in self._graph.get_operations()[self._start:]
+    return [op for op in self.graph.get_operations()[self._start:]
             if op not in others]
 
+  def check_no_accumulators(self) -> None:
+    """Raises if an op of a tower makes a queue of gradients."""
+    for op in (op for tower in range(self.num_towers)
+               for op in self.built_in(tower)):
+      if _tf_internals.accumulates_gradients(op):
+        raise RuntimeError(
+            'Towers must not make accumulators of gradients: each would fill '
+            f'its own. Received: {op.name}, made by '
+            '`tf.compat.v1.train.SyncReplicasOptimizer` or '
+            '`tf.compat.v1.ConditionalAccumulator`. Leave it out: the '
+            'gradients of towers are summed within the step. To accumulate '
+            'over steps use variables and `assign_add`.')
+
   def _now(self) -> int:
-    return len(self._graph.get_operations())
-
-
-def check_no_accumulators(ops: Iterable[tf.Operation]) -> None:
-  """Raises if one of `ops` is a queue of gradients.
-
-  Args:
-    ops: The ops of a tower.
-  """
-  for op in ops:
-    if _tf_internals.accumulates_gradients(op):
-      raise RuntimeError(
-          'Towers must not make accumulators of gradients: each would fill '
-          f'its own. Received: {op.name}, made by '
-          '`tf.compat.v1.train.SyncReplicasOptimizer` or '
-          '`tf.compat.v1.ConditionalAccumulator`. Leave it out: the gradients '
-          'of towers are summed within the step. To accumulate over steps use '
-          'variables and `assign_add`.')
+    return len(self.graph.get_operations())

@@ -52,6 +52,36 @@ class PartKinds:
       kinds = loss_kinds.Kinds(known, self._is_own, self.num_rows)
     return kinds
 
+  def inside(self, graph: tf.Graph) -> loss_kinds.Kinds:
+    """Returns what `now` does, when the ops that run `graph` are there.
+
+    So what a function or a loop is given is known, and not captures alone.
+
+    Args:
+      graph: As for `now`.
+    """
+    known = dict(self._known)
+    kinds = loss_kinds.Kinds(known, self._is_own, self.num_rows)
+    for inner in reversed(_tf_internals.graphs_between(graph, self._graph)):
+      call = _tf_internals.call_of(inner)
+      pairs = inner.captures if call is None else list(zip(
+          call.inputs[len(call.inputs) - len(inner.inputs):], inner.inputs))
+      given = [kinds.of(outside) if tf.is_symbolic_tensor(outside) else
+               loss_kinds.SAME for outside, _ in pairs]
+      for _ in pairs:  # Through a loop, until nothing more is reached.
+        before = given
+        for results in _tf_internals.repeated_by(call):
+          given = [kind if not kind.is_same else loss_kinds.Kinds(
+              {**known, **{t.ref(): k for t, k in zip(results[0], given)}},
+              self._is_own, self.num_rows).of(result)
+                   for kind, result in zip(given, results[1])]
+        if given == before:
+          break
+      known.update((inside.ref(), kind)
+                   for (_, inside), kind in zip(pairs, given))
+      kinds = loss_kinds.Kinds(known, self._is_own, self.num_rows)
+    return kinds
+
   def of(self, tensor: tf.Tensor) -> loss_kinds.Kind:
     """Returns the kind of `tensor`."""
     return self.now(tensor.graph).of(tensor)

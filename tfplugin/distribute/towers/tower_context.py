@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -16,6 +18,8 @@ from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_gradients
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.ops import weighted_sum
+
+tf1 = tf.compat.v1
 
 
 class TowerContext(_tf_internals.MirroredReplicaContext):
@@ -135,6 +139,22 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
     result = super()._merge_call(run.merged(fn), (call,), {})
     run.resume(self._tower)
     return result
+
+
+@contextlib.contextmanager
+def on_device(functions: Sequence[Any], device: str) -> Iterator[None]:
+  """Enters the device of a tower on top of the devices around its run.
+
+  Args:
+    functions: The device functions around the run.
+    device: The device of the tower.
+  """
+  known = _tf_internals.device_functions()
+  with contextlib.ExitStack() as stack:
+    if not all(function in known for function in functions):
+      for function in (*functions, device):
+        stack.enter_context(tf1.device(function))
+    yield
 
 
 def current_tower() -> Optional[TowerContext]:

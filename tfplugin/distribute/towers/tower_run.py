@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -26,6 +24,7 @@ from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.distribute.towers.writes import batch_value
 from tfplugin.distribute.towers.writes import metric_updates
+from tfplugin.distribute.towers.writes import plain_writes
 from tfplugin.distribute.variables import agreed_writes
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.ops import weighted_sum
@@ -135,11 +134,12 @@ class TowerRun:
     return self._results
 
   def _check_updates(self) -> None:
-    """Raises if towers update by themselves, or fill queues of their own."""
-    for tower in range(self.num_towers if self.num_towers > 1 else 0):
-      ops = self._ops.built_in(tower)
-      self.variables.check_no_scatter(tower, ops)
-      op_record.check_no_accumulators(ops)
+    """Settles what towers update by themselves; raises if it cannot be."""
+    if self.num_towers > 1:
+      self._ops.check_no_accumulators()
+      plain_writes.PlainWrites(self._ops, self._one_of, getattr(
+          self._results[0], 'train_op', None) is not None).settle(
+              [variable.handle for variable in self.variables.streaming])
 
   def ops_of(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower`."""
@@ -266,7 +266,9 @@ class TowerRun:
 
   def one_value(self, variable: tf.Variable, method: str, strategy, value):
     """Returns the one value that towers write, each with its own."""
-    values = self._per_tower(strategy, value)
+    return self._one_of(variable, method, self._per_tower(strategy, value))
+
+  def _one_of(self, variable, method: str, values: Sequence[Any]) -> Any:
     if self._sum_gradients:
       return batch_value.one_value(
           variable, method, values, self._parts, self.weights.rows) if (
@@ -314,7 +316,8 @@ class TowerRun:
       if len({call.label for call in calls}) > 1:
         raise RuntimeError(self._disagreement())
       self._collections.show(0)
-      result = self.branches.run(fn, strategy, calls)
+      with self._ops.passing(calls[0].place.graph):
+        result = self.branches.run(fn, strategy, calls)
       self._collections.keep(0)
       return result
     return run
@@ -323,24 +326,14 @@ class TowerRun:
     if tower:
       _tf_internals.restart_layer_names()
     self.resume(tower)
-    with self._device(tower), TowerContext(self._strategy, tower, self), \
+    device = self._strategy.extended.worker_devices[tower]
+    with tower_context.on_device(self._devices, device), \
+        TowerContext(self._strategy, tower, self), \
         tf1.variable_scope(scope, auxiliary_name_scope=False), \
         tf.name_scope(self.name_scope(tower)), \
         tf.variable_creator_scope(self.variables.creator(tower)):
       self._results[tower] = fn(tower)
     self.pause(tower, 'its end')
-
-  @contextlib.contextmanager
-  def _device(self, tower: int) -> Iterator[None]:
-    """Enters the device of `tower` on top of the devices around the run."""
-    known = _tf_internals.device_functions()
-    with contextlib.ExitStack() as stack:
-      if not all(function in known for function in self._devices):
-        for function in self._devices:
-          stack.enter_context(tf1.device(function))
-        device = self._strategy.extended.worker_devices[tower]
-        stack.enter_context(tf1.device(device))
-      yield
 
   def _disagreement(self) -> str:
     states = '; '.join(f'tower {tower} is at {label}'

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -192,25 +191,6 @@ class SharedVariables:
             'Towers must make the same variables. Received: a model_fn that '
             f'makes `{name}` in tower 0 and not in tower {tower}. Make '
             'variables whatever the tower.')
-
-  def check_no_scatter(self, tower: int, ops: Sequence[tf.Operation]) -> None:
-    """Raises if a tower scatters to a variable by itself.
-
-    Args:
-      tower: Its index.
-      ops: Its ops.
-    """
-    own, streaming = set(ops), {id(variable) for variable in self.streaming}
-    for variable, _ in self._made:
-      if id(variable) in streaming:
-        continue
-      for op in variable.handle.consumers():
-        if op in own and _tf_internals.scatters(op):
-          raise RuntimeError(
-              'A variable must be updated once for all towers. Received: '
-              f'{op.name} of tower {tower} for `{variable.name}`. Use the '
-              'method of the variable, `variable.scatter_add(slices)` for '
-              '`tf.compat.v1.scatter_add`.')
 
   def _make(self, next_creator, **kwargs) -> tf.Variable:
     variable = next_creator(**kwargs)

@@ -78,11 +78,12 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
   """
   if same_values.are_same(values):
     return values[0]
-  if method not in _ADDITIONS or not variable.dtype.is_floating:
+  dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
+  if method not in _ADDITIONS or not dtype.is_floating:
     raise ValueError(
         f'`{method}` of a variable that shards have in common needs the same '
         f'value in all of them. Received: `{variable.name}` of '
-        f'{variable.dtype.name}, made without an `aggregation`, and values '
+        f'{dtype.name}, made without an `aggregation`, and values '
         'that are the shards\' own. Make the variable with '
         '`aggregation=tf.VariableAggregation.MEAN`, `SUM` or '
         '`ONLY_FIRST_REPLICA`; accumulate gradients with `assign_add`.')

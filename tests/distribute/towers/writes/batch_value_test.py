@@ -44,7 +44,9 @@ def _by_strategy(make, model_fn, x, static):
     tf1.train.get_or_create_global_step()
     spec = strategy.extended.call_for_each_replica(model_fn, args=(
         _tf_internals.per_replica([x[:cut], x[cut:]]), None, 'train'))
-    return tf.group(strategy.experimental_local_results(spec.train_op))
+    # Without a spec: the ops of all towers.
+    return tf.group(strategy.experimental_local_results(
+        getattr(spec, 'train_op', spec)))
 
 
 def _by_tpu(model_fn):
@@ -202,3 +204,28 @@ def test_integers_and_rows(behavior, form):
   found = _train(form, updates, {'in': make}, FOUR, True)
   assert (found['in/count'], found['in/steps']) == ([8], [2])
   assert found['in/rows'][0].tolist() == [1, 2, 10, 30]
+
+
+@pytest.mark.parametrize('count', [
+    lambda x: 1.0, lambda x: float(x.shape[0])], ids=('one', 'rows'))
+@pytest.mark.parametrize('form', list(FORMS)[1:])
+def test_one_that_may_be_a_row_is_refused(form, count):
+  # One device adds 1 or 2: who is asked tells nothing.
+  def train(add):
+    return _train(form, {'v': add}, {'written': functools.partial(
+        _variable, collections=LOCAL)}, np.float32([3, 5]), True)
+
+  with pytest.raises(ValueError, match='the constant 1, which is the number of '
+                     r'rows.*Count rows by `tf.shape\(x\)\[0\]`'):
+    train(lambda v, x: v.assign_add(count(x)))
+  assert set(train(lambda v, x: v.assign_add(_rows(x)))['written/v']) == {4.0}
+
+
+@pytest.mark.parametrize('form', ('replicate_model_fn', 'TowerStrategy'))
+def test_a_sum_divided_by_one_row_is_no_sum(form):
+  def divide(v, x):
+    return v.assign(tf.reduce_sum(x) / float(x.shape[0]))
+
+  with pytest.raises(ValueError, match='`truediv:0`.*`aggregation='):
+    _train(form, {'v': divide}, {'written': functools.partial(
+        _variable, collections=LOCAL)}, np.float32([3, 5]), True)

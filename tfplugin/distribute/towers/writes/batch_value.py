@@ -73,7 +73,7 @@ def check_constants(variable: tf.Variable, method: str, values: Sequence[Any],
   if len(set(constants)) > 1 and constants != rows:
     raise _unknown(variable, method, f'the constants {constants}',
                    'Make the same graph whatever the tower.')
-  if constants == rows and len(set(rows)) == 1 and (rows[0] or 0) > 1:
+  if constants == rows and len(set(rows)) == 1 and rows[0]:
     raise _unknown(
         variable, method, f'the constant {rows[0]}, which is the number of '
         'rows of each tower, too', 'Count rows by `tf.shape(x)[0]`.')

@@ -1,0 +1,129 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Finds what replicas write to their copies that is not the same in all.
+
+The methods of a variable make a value that of all replicas where these can
+wait for each other. In a loop, a branch or a function they cannot, and an op
+that takes the handle of a copy never does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.towers import op_record
+from tfplugin.distribute.towers import part_kinds
+from tfplugin.distribute.towers.writes import batch_value
+from tfplugin.distribute.towers.writes import plain_writes
+from tfplugin.distribute.variables import same_values
+
+tf1 = tf.compat.v1
+
+
+class WriteAudit:
+  """The writes of the replicas of one call in a graph.
+
+  Attributes:
+    parts: The kinds of the tensors of each replica of this process.
+  """
+
+  def __init__(self, batch: Sequence[Any]):
+    """Starts before the first replica is built.
+
+    Args:
+      batch: The nest of tensors that each is given.
+    """
+    graph = tf1.get_default_graph()
+    self._record = op_record.OpRecord(graph, len(batch))
+    self.parts = [part_kinds.PartKinds(
+        graph, *part_kinds.of_batch(batch, replica),
+        functools.partial(self._is_of, replica))
+                  for replica in range(len(batch))]
+
+  @contextlib.contextmanager
+  def replica(self, replica: int) -> Iterator[None]:
+    """The ops that are made inside are those of `replica`."""
+    self._record.begin(replica)
+    yield
+    self._record.end(replica)
+
+  @contextlib.contextmanager
+  def waiting(self, replica: int) -> Iterator[None]:
+    """Inside, `replica` waits for the others."""
+    self._record.end(replica)
+    yield
+    self._record.begin(replica)
+
+  def passing(self, graph: tf.Graph) -> contextlib.AbstractContextManager:
+    """The ops made inside, in the graph of a branch, are those of all."""
+    return self._record.passing(graph)
+
+  def check(self, variables: Iterable[tf.Variable]) -> None:
+    """Raises if replicas write what is their own.
+
+    Args:
+      variables: Variables with a copy for each replica.
+
+    Raises:
+      ValueError: One does.
+    """
+    for variable in variables:
+      for replica, copy in enumerate(variable.values[:len(self.parts)]):
+        for write in _tf_internals.writes_of(copy, self._record.graph):
+          if self._is_own(replica, write):
+            raise _refusal(variable, write.op)
+
+  def settle(self, own: Iterable[tf.Tensor], is_alone: bool) -> None:
+    """Lets replicas write variables from outside as one device does.
+
+    Args:
+      own: The handles of variables of the strategy.
+      is_alone: Whether all replicas are in this graph, and in one group.
+    """
+    shares = [1.0 / len(self.parts)] * len(self.parts)
+
+    def one_value(variable: Any, method: str, values: Sequence[Any]) -> Any:
+      if not is_alone and not all(part.of(value).is_same for part, value in zip(
+          self.parts, values)):
+        raise batch_value.unknown(variable, method, values[0], self.parts[0])
+      return batch_value.one_value(
+          variable, method, values, self.parts, shares)
+
+    plain_writes.PlainWrites(self._record, one_value, False).settle(own)
+
+  def _is_of(self, replica: int, op: tf.Operation) -> bool:
+    # What a function captures, it captures in the turn of a replica.
+    is_captured = op.graph.building_function and not op.inputs and (
+        _tf_internals.role(op) == 'source')
+    return self._record.is_own(replica, op) and not is_captured and not any(
+        map(same_values.is_declared, op.outputs))
+
+  def _is_own(self, replica: int, write: _tf_internals.Write) -> bool:
+    if self._record.has_passed(write.op) or not (
+        self._record.is_own(replica, write.root)) or (
+            _tf_internals.initializes(write.op, write.op.inputs[0])):
+      return False
+    part = self.parts[replica]
+    return not all(
+        part.inside(tensor.graph).of(tensor).is_same
+        for tensor in [*list(write.op.inputs)[1:],
+                       *_tf_internals.conditions_of(write.op)])
+
+
+def _refusal(variable: tf.Variable, op: tf.Operation) -> ValueError:
+  return ValueError(
+      'A variable of which each shard has a copy must be written with what all '
+      f'of them have in common. Received: {op.name} ({op.type}), which writes '
+      f'`{variable.name}` with a value, or on a condition, made of the rows of '
+      'one shard. Use the methods of the variable, outside of `tf.cond`, '
+      '`tf.while_loop` and `tf.function`, where they make it the value of all '
+      'shards; or give each shard its own, by `synchronization='
+      'tf.VariableSynchronization.ON_READ` and an `aggregation`.')
