@@ -258,13 +258,17 @@ def test_accumulators_of_gradients_are_known(behavior, make):
     assert not op_types.accumulates_gradients(tf.constant(1.0).op)
 
 
-def test_scatters_are_known():
-  with tf.Graph().as_default():
-    variable = _resource_variable()
-    variable.scatter_add(tf.IndexedSlices([1.0], [0]))
-    variable.assign_add([1.0] * 3)
-    assert sum(op_types.scatters(op) for op in
-               variable.handle.consumers()) == 1
+def test_what_fills_a_table_or_a_queue():
+  with tf.Graph().as_default() as graph:
+    table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, 0)
+    queue = tf.queue.FIFOQueue(2, [tf.int64], [[]])
+    key = tf.constant([1], tf.int64)
+    changes = {table.insert(key, key), table.remove(key),
+               queue.enqueue(key[0]), queue.enqueue_many([key])}
+    table.lookup(key)
+    queue.dequeue()
+    assert changes == {op for op in graph.get_operations()
+                       if op_types.fills_table_or_queue(op)}
 
 
 def _loop(x):

@@ -66,6 +66,7 @@ from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
 from tfplugin._tf_internals.op_types import begins_work
+from tfplugin._tf_internals.op_types import fills_table_or_queue
 from tfplugin._tf_internals.op_types import identity_gradient
 from tfplugin._tf_internals.op_types import is_mean_tensor
 from tfplugin._tf_internals.op_types import is_same_computation
@@ -77,7 +78,6 @@ from tfplugin._tf_internals.op_types import names_tensor
 from tfplugin._tf_internals.op_types import ops_of_bodies
 from tfplugin._tf_internals.op_types import origin_of
 from tfplugin._tf_internals.op_types import reads_variable
-from tfplugin._tf_internals.op_types import scatters
 from tfplugin._tf_internals.op_types import takes_lock
 from tfplugin._tf_internals.op_types import writes_variable
 from tfplugin._tf_internals.optimizers import applications_met
@@ -177,6 +177,7 @@ __all__ = (
     'create_optimizer_state',
     'device_functions',
     'distributed_apply',
+    'fills_table_or_queue',
     'gradient_factors',
     'graph_element',
     'graphs_between',
@@ -250,7 +251,6 @@ __all__ = (
     'role',
     'save_slice_info_of',
     'saveables_of_copies',
-    'scatters',
     'select_replica',
     'set_save_slice_info',
     'signs',

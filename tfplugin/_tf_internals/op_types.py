@@ -311,13 +311,15 @@ def accumulates_gradients(op: tf.Operation) -> bool:
                      'ResourceConditionalAccumulator')
 
 
-def scatters(op: tf.Operation) -> bool:
-  """Whether `op` changes slices of a variable.
+def fills_table_or_queue(op: tf.Operation) -> bool:
+  """Whether `op` changes a mutable table, or puts something into a queue.
 
   Args:
-    op: A consumer of a variable's handle.
+    op: An operation of a graph.
   """
-  return op.type.startswith('ResourceScatter')
+  return op.type in (
+      'LookupTableInsertV2', 'LookupTableRemoveV2', 'QueueEnqueueV2',
+      'QueueEnqueueManyV2')
 
 
 def is_tpu_sum(op: tf.Operation) -> bool:

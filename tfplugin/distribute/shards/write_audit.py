@@ -67,14 +67,16 @@ class WriteAudit:
     return self._record.passing(graph)
 
   def check(self, variables: Iterable[tf.Variable]) -> None:
-    """Raises if replicas write what is their own.
+    """Raises if replicas write what is their own, or to what is their own.
 
     Args:
       variables: Variables with a copy for each replica.
 
     Raises:
-      ValueError: One does.
+      RuntimeError: One fills a table or a queue.
+      ValueError: One writes such a value.
     """
+    self._record.check_no_stores()
     for variable in variables:
       for replica, copy in enumerate(variable.values[:len(self.parts)]):
         for write in _tf_internals.writes_of(copy, self._record.graph):

@@ -89,5 +89,17 @@ class OpRecord:
             'gradients of towers are summed within the step. To accumulate '
             'over steps use variables and `assign_add`.')
 
+  def check_no_stores(self) -> None:
+    """Raises if an op of a tower fills a table or a queue."""
+    for op in (op for tower in range(self.num_towers)
+               for outer in self.built_in(tower)
+               for op in (outer, *_tf_internals.ops_of_bodies(outer))):
+      if _tf_internals.fills_table_or_queue(op):
+        raise RuntimeError(
+            'Towers, or shards, must not fill tables or queues: each would '
+            f'fill its own, with its own rows. Received: {op.name} '
+            f'({op.type}). Keep the rows in a variable, with '
+            '`variable.scatter_add`, say, or fill it in the input_fn.')
+
   def _now(self) -> int:
     return len(self.graph.get_operations())

@@ -68,7 +68,7 @@ class TowerRun:
     """
     self.weights = weights
     self.variables = tower_variables.SharedVariables(evaluates)
-    self._strategy = strategy
+    self._strategy, self._evaluates = strategy, evaluates
     self.num_towers = strategy.num_replicas_in_sync
     self._sum_gradients = sum_gradients
     self._graph = tf1.get_default_graph()
@@ -137,9 +137,13 @@ class TowerRun:
     """Settles what towers update by themselves; raises if it cannot be."""
     if self.num_towers > 1:
       self._ops.check_no_accumulators()
-      plain_writes.PlainWrites(self._ops, self._one_of, getattr(
-          self._results[0], 'train_op', None) is not None).settle(
-              [variable.handle for variable in self.variables.streaming])
+      self._ops.check_no_stores()
+      writes = plain_writes.PlainWrites(self._ops, self._one_of, getattr(
+          self._results[0], 'train_op', None) is not None)
+      metrics = self.variables.streaming
+      writes.check_turns(metrics, self._parts)
+      if not self._evaluates:  # Metrics wait for each other's variables.
+        writes.settle([variable.handle for variable in metrics])
 
   def ops_of(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower`."""

@@ -140,3 +140,81 @@ def test_ops_that_take_the_handle_write_what_one_device_writes(behavior, form):
   assert found == {
       'v/one': [2.0], 'v/rows': [8.0], 'v/mean': [-2 * X.mean()],
       'v/sum': [X.sum()]}
+
+
+def _metric(name):
+  return tf1.get_variable(
+      name, initializer=0.0, trainable=False, use_resource=True,
+      collections=[forms.KEYS.LOCAL_VARIABLES, forms.KEYS.METRIC_VARIABLES])
+
+
+def _call(v, fn):
+  @tf.function
+  def call():
+    v.assign_add(fn())
+    return tf.constant(0)
+  return call()
+
+
+def _add(v, value):
+  return v.assign_add(value, read_value=False)
+
+
+IN_TURNS = {
+    'branch': (lambda v, x: _cond(v, lambda: _add(v, tf.reduce_sum(x))),
+               2 * X.sum()),
+    'loop': (lambda v, x: _loop(lambda: _add(v, tf.reduce_sum(x))),
+             6 * X.sum()),
+    'call': (lambda v, x: _call(v, lambda: tf.reduce_sum(x)), 2 * X.sum()),
+}
+NOT_IN_TURNS = {
+    'count': lambda v, x: _loop(lambda: _add(v, 1.0)),
+    'mean': lambda v, x: _cond(v, lambda: _add(v, tf.reduce_mean(x))),
+    'assigned': lambda v, x: _cond(v, lambda: v.assign(tf.reduce_mean(x))),
+    'call': lambda v, x: _call(v, lambda: 1.0),
+    'condition': lambda v, x: tf.cond(
+        tf.reduce_max(x) > 5.0, lambda: tf.group(_add(v, tf.reduce_sum(x))),
+        tf.no_op),
+}
+
+
+@pytest.mark.parametrize('form', TOWERS)
+@pytest.mark.parametrize('name', IN_TURNS)
+def test_metrics_take_sums_in_turns_or_say_that_they_do_not(
+    behavior, form, name):
+  update, expected = IN_TURNS[name]
+
+  def train():
+    return forms._train(form, {'v': update}, {'metric': _metric}, X, False)
+
+  if behavior == 'v2' or name == 'call':
+    assert train() == {'metric/v': [expected]}
+  else:  # Nothing orders what is inside a branch of control flow v1.
+    with pytest.raises(RuntimeError, match='with sums over the rows'):
+      train()
+
+
+@pytest.mark.parametrize('form', TOWERS)
+@pytest.mark.parametrize('name', NOT_IN_TURNS)
+def test_metrics_of_batches_are_not_updated_inside(behavior, form, name):
+  with pytest.raises(RuntimeError, match=(
+      'a metric must be updated with sums over the rows.*`metric/v:0`. '
+      'Update it outside')):
+    forms._train(form, {'v': NOT_IN_TURNS[name]}, {'metric': _metric}, X, False)
+
+
+def _insert(x):
+  table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, 0.0)
+  return table.insert(tf.cast(x, tf.int64), x)
+
+
+def _enqueue(x):
+  return tf.queue.FIFOQueue(8, [tf.float32], [[]]).enqueue_many([x])
+
+
+@pytest.mark.parametrize('form', list(forms.FORMS)[1:])
+@pytest.mark.parametrize('fill', (_insert, _enqueue))
+def test_tables_and_queues_of_each_tower_are_refused(behavior, form, fill):
+  with pytest.raises(RuntimeError, match='must not fill tables or queues.*'
+                     'Keep the rows in a variable'):
+    forms._train(form, {'v': lambda v, x: fill(x)}, {'in': _metric}, X, False)

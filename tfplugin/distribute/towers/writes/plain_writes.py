@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import op_record
+from tfplugin.distribute.towers import part_kinds
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
@@ -62,6 +64,40 @@ class PlainWrites:
         for group in self._groups(op.outputs[0], order):
           self._settle(op.outputs[0], group)
 
+  def check_turns(self, variables: Iterable[tf.Variable],
+                  parts: Sequence[part_kinds.PartKinds]) -> None:
+    """Raises if the towers' turns at a metric are not what one device does.
+
+    Those are of sums, and of what is made of the variable itself, a maximum,
+    say. What is of a batch is weighed, but in a branch, a loop or a function,
+    where nothing can be changed any more.
+
+    Args:
+      variables: Those that towers write one after the other.
+      parts: The kinds of the tensors of each tower; none if they are not known.
+
+    Raises:
+      RuntimeError: They are not.
+    """
+    order = {op: i for i, op in enumerate(self.record.graph.get_operations())}
+    for variable in variables if parts else ():
+      for group in self._groups(variable.handle, order):
+        op, root = group[0]
+        values = [tensor for tensor in list(op.inputs)[1:]
+                  if parts[0].inside(tensor.graph).of(tensor).is_mean]
+        decided = [tensor for tensor in _tf_internals.conditions_of(op)
+                   if parts[0].inside(tensor.graph).of(tensor).is_number]
+        in_turns = root is not op and not (values or decided)
+        if (root is not op or _tf_internals.is_in_branch_or_loop(op)) and not (
+            in_turns or self._is_done_once(group)):
+          raise _refusal_of_turns(variable, op)
+
+  def _is_done_once(self, group: _Group) -> bool:
+    """Whether the first tower alone writes what is the same in all of them."""
+    ops = [write.op for write in group]
+    return self.first_alone and group[0].root is ops[0] and not any(
+        map(_tf_internals.is_in_loop, ops)) and _are_same(ops)
+
   def _groups(self, variable: tf.Tensor, order: dict) -> list[_Group]:
     writes = [write for write in _tf_internals.writes_through(variable)
               if not (self.record.has_passed(write.op) or
@@ -76,10 +112,7 @@ class PlainWrites:
 
   def _settle(self, variable: tf.Tensor, group: _Group) -> None:
     ops = [write.op for write in group]
-    is_same = not any(map(_tf_internals.is_in_loop, ops)) and (
-        same_values.are_same([
-            [*list(op.inputs)[1:], *_tf_internals.conditions_of(op)]
-            for op in ops]))
+    is_same = not any(map(_tf_internals.is_in_loop, ops)) and _are_same(ops)
     is_inside = any(write.root is not write.op or
                     _tf_internals.is_in_branch_or_loop(write.op)
                     for write in group)
@@ -105,9 +138,23 @@ def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
       _tf_internals.add_control_inputs(op, ops[:1])
 
 
+def _are_same(ops: Sequence[tf.Operation]) -> bool:
+  """Whether all towers write the same, on the same conditions."""
+  return same_values.are_same([
+      [*list(op.inputs)[1:], *_tf_internals.conditions_of(op)] for op in ops])
+
+
 def _is_global_step(variable: tf.Tensor) -> bool:
   step = tf1.train.get_global_step(variable.graph)
   return step is not None and step.name == variable.name
+
+
+def _refusal_of_turns(variable: tf.Variable, op: tf.Operation) -> RuntimeError:
+  return RuntimeError(
+      'In a branch, a loop or a function a metric must be updated with sums '
+      'over the rows, as towers take turns. Received: '
+      f'{op.name} ({op.type}) for `{variable.name}`. Update it outside, with a '
+      'value that a branch or a function returns.')
 
 
 def _refusal(variable: tf.Tensor, op: tf.Operation) -> RuntimeError:
