@@ -25,6 +25,7 @@ from tfplugin._tf_internals.arithmetic import static_size
 from tfplugin._tf_internals.arithmetic import takes_from_first_input
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
+from tfplugin._tf_internals.evaluations import evaluator_asks
 from tfplugin._tf_internals.gradients import gradient_factors
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_of
@@ -161,6 +162,7 @@ __all__ = (
     'create_optimizer_state',
     'device_functions',
     'distributed_apply',
+    'evaluator_asks',
     'gradient_factors',
     'graph_element',
     'graphs_between',

@@ -124,6 +124,7 @@ NAMES = {
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
     f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',
+    f'{_ESTIMATOR}.training': '_ContinuousEvalListener',
 }
 
 # The same for `tfplugin/compat/`, which TensorFlow 2.15 does without.
