@@ -15,13 +15,13 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.estimator import last_save_listener
 from tfplugin.hooks import checkpoint_guard_hook
-from tfplugin.hooks import chief_report
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import report_finished_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
+from tfplugin.hooks.endings import chief_report
 
 
 def train_and_evaluate(estimator: tf.estimator.Estimator,

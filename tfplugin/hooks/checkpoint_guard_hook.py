@@ -13,7 +13,7 @@ from tfplugin.checkpoints import guarded_graphs
 from tfplugin.checkpoints import training_guard
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
-from tfplugin.hooks import closing
+from tfplugin.hooks.endings import closing
 
 tf1 = tf.compat.v1
 

@@ -11,8 +11,8 @@ import tensorflow as tf
 from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
-from tfplugin.hooks import closing
 from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import closing
 
 tf1 = tf.compat.v1
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tfplugin.hooks import closing
+from tfplugin.hooks.endings import closing
 
 
 def test_a_closing_that_lasts_is_not_waited_for(caplog):

@@ -15,7 +15,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks import contact
+from tfplugin.hooks.endings import contact
 
 tf1 = tf.compat.v1
 

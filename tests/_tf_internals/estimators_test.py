@@ -1,14 +1,22 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's evaluator asks before each round."""
+"""What Estimators keep private is found where TensorFlow keeps it."""
+
+from __future__ import annotations
 
 import json
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin._tf_internals import estimators
 
-tf1 = tf.compat.v1
+
+def test_the_number_of_shards_is_that_of_the_context_around():
+  assert estimators.number_of_tpu_shards() is None
+  with estimators.tpu_function.tpu_shard_context(4):
+    assert estimators.number_of_tpu_shards() == 4
+  assert estimators.number_of_tpu_shards() is None
 
 
 def test_an_evaluator_asks_and_ends(monkeypatch, tmp_path):
