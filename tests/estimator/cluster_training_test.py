@@ -82,6 +82,18 @@ def test_a_worker_that_has_gone_makes_no_complete_training_an_error(
   del servers
 
 
+def test_a_synchronous_start_has_the_limit_of_starts(monkeypatch, tmp_path):
+  cluster = ports.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, 'ps', 0)
+  _set_task(monkeypatch, cluster, 'chief')
+  with futures.ThreadPoolExecutor(1) as pool, pytest.raises(
+      tf.errors.InvalidArgumentError,
+      match='task_index 0 waited 0.5 s for the start of'):
+    pool.submit(_run, tmp_path, distribute.ElasticAverageStrategy(
+        synchronous=True), start_limit_secs=0.5).result(60.0)
+  del server
+
+
 def test_an_evaluator_ends_when_the_chief_has_gone(
     monkeypatch, tmp_path, caplog):
   _run(tmp_path)  # Leaves a checkpoint of step 3.

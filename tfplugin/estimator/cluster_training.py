@@ -13,6 +13,7 @@ from tfplugin import _tf_internals
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
+from tfplugin.distribute.elastic import start_barrier
 from tfplugin.estimator import last_save_listener
 from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import finish_board
@@ -131,6 +132,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     train_spec = train_spec._replace(
         hooks=(*hooks, *train_spec.hooks, *last_hooks))
     stack.enter_context(placement.conditions_explained())
+    stack.enter_context(start_barrier.limited_to(start_limit_secs))
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
     if task.trains and not task.is_alone:
       _report(task, config, finish_limit_secs, report)
