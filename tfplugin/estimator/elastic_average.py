@@ -13,7 +13,6 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute import prompt_start
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
@@ -172,8 +171,6 @@ def _train(call: model_fn_lib.ModelFnCall,
                              elastic_exchange.AUDITED)
   scope.exchange.add(*scope.pairs)
   train_op = scope.exchange.finish([spec.train_op])
-  if not task.is_chief:
-    prompt_start.add_ready_op()
   return spec._replace(train_op=train_op, scaffold=spec.scaffold and (
       _scaffold(spec.scaffold, scope, interception.wrappers)))
 
