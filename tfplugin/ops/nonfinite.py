@@ -51,37 +51,3 @@ def are_finite(values: Sequence[Value]) -> tf.Tensor:
       tf.reduce_all(tf.math.is_finite(
           v.values if isinstance(v, tf.IndexedSlices) else v))
       for v in values])
-
-
-def accepted(on_nonfinite: str, values: Sequence[Value], names: Sequence[str],
-             who: str, step: tf.Tensor) -> tf.Tensor:
-  """Returns whether an update of `values` is made: a bool scalar.
-
-  Args:
-    on_nonfinite: `'drop'` or `'raise'`; with `'apply'` there is nothing to ask.
-    values: Gradients or differences, at least one.
-    names: What each belongs to, for the error.
-    who: The worker, for the error.
-    step: The global step, for the error.
-
-  Raises:
-    tf.errors.InvalidArgumentError: When it runs, under `'raise'`.
-
-  Example:
-    >>> values = [tf.constant([float('inf')]), tf.constant([1.0])]
-    >>> bool(accepted('drop', values, ['v', 'w'], 'worker:0', tf.constant(7)))
-    False
-  """
-  finite = are_finite(values)
-  result = tf.reduce_all(finite)
-  if on_nonfinite == DROP:
-    return result
-  check = tf.debugging.Assert(
-      result,
-      [f'{who}, at global step', step,
-       ': a NaN or an infinity in the update of',
-       tf.boolean_mask(tf.constant(list(names)), tf.logical_not(finite)),
-       "Lower the learning rate, clip the gradients, or pass "
-       "on_nonfinite='drop'."], summarize=20)
-  with tf.control_dependencies([] if check is None else [check]):
-    return tf.identity(result)

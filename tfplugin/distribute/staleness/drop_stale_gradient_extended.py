@@ -19,7 +19,7 @@ from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.staleness import staleness_gate
-from tfplugin.distribute.staleness import worker_counter
+from tfplugin.distribute.variables import worker_counter
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 

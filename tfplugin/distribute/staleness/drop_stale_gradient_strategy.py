@@ -49,7 +49,8 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
     on_nonfinite: What becomes of gradients with a NaN or an infinity:
       `'apply'` as without the strategy; `'drop'` as if they were stale, but
       counted apart, in `stale_gradients/num_nonfinite`, and shown as
-      `stale_gradients/nonfinite`; `'raise'` an error that names the worker, the step and the variables.
+      `stale_gradients/nonfinite`; `'raise'` an error that names the worker,
+      the step and the variables.
 
   Raises:
     TypeError: `staleness` is not an integer.

@@ -11,8 +11,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.staleness import worker_counter
 from tfplugin.distribute.variables import shared_variables
+from tfplugin.distribute.variables import worker_counter
 
 tf1 = tf.compat.v1
 

@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import cluster_task
 from tfplugin.distribute.staleness import step_order
 from tfplugin.distribute.staleness import step_reading
+from tfplugin.distribute.updates import finite_updates
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
@@ -99,9 +99,8 @@ class StalenessGate:
     if self._on_nonfinite == nonfinite.APPLY:
       return decision
     return decision._replace(accepted=tf.logical_and(
-        decision.accepted, nonfinite.accepted(
-            self._on_nonfinite, gradients, names,
-            cluster_task.from_environment().name, decision.reading)))
+        decision.accepted, finite_updates.accepted(
+            self._on_nonfinite, gradients, names, decision.reading)))
 
 
 class OneDecision(StalenessGate):
