@@ -23,6 +23,7 @@ from tfplugin.hooks import report_finished_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
 from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.endings import lost_peers
 
 
 def train_and_evaluate(estimator: tf.estimator.Estimator,
@@ -54,6 +55,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     chief and worker: say whom they wait for while a parameter server is away.
     ps: ends when the chief and every worker have reported, and with an error
       when the chief is gone for good.
+    chief and worker without a ps, whose steps need every worker: end with
+      `LostPeerError`, or with status 75 out of a step, when one is lost.
     evaluator: ends when the chief has reported or is gone for good, and the
       newest checkpoint is evaluated.
 
@@ -65,13 +68,15 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     train_spec: Input and length of the training.
     eval_spec: Input and rhythm of the evaluation.
     start_limit_secs: How long a worker waits for the chief to initialise the
-      variables, and for the others at a synchronous start, in seconds.
+      variables, and for the others at a synchronous start or, without a ps, in
+      the first step, in seconds.
     finish_limit_secs: How long the chief waits for the workers' last step, in
       seconds.
     contact_limit_secs: How long a task is waited for whose port is not open
       (the chief's, a parameter server's) until it is taken to be gone for good,
       in seconds: longer than a restart takes. None waits without end, for
-      networks in which tasks do not see the ports of each other.
+      networks in which tasks do not see the ports of each other. Without a ps:
+      how long a step may take.
 
   Returns:
     The result of `tf.estimator.train_and_evaluate`: metrics and exports of a
@@ -116,6 +121,9 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   hooks, last_hooks = [], []
   if task.trains and task.num_ps:
     hooks.append(keep_contact_hook.KeepContactHook(config, contact_limit_secs))
+  if task.trains and not task.is_alone and not task.num_ps:
+    hooks.append(lost_peers.LostPeersHook(
+        task, start_limit_secs, contact_limit_secs))
   if task.job == 'worker' and task.num_ps:
     hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
     last_hooks.append(report)
