@@ -22,6 +22,7 @@ from tfplugin.hooks import parameter_server
 from tfplugin.hooks import report_finished_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
+from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import lost_peers
 
@@ -52,6 +53,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       end, as one that has trained with `SyncReplicasOptimizer` may.
     chief: warns of a worker that has not reported in that time, and reports for
       it: the training is complete without it.
+    chief: warns where the default moving rate of elastic averaging counts
+      workers that are not there.
     chief and worker: say whom they wait for while a parameter server is away.
     ps: ends when the chief and every worker have reported, and with an error
       when the chief is gone for good.
@@ -120,7 +123,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   report = report_finished_hook.ReportFinishedHook(config)
   hooks, last_hooks = [], []
   if task.trains and task.num_ps:
-    hooks.append(keep_contact_hook.KeepContactHook(config, contact_limit_secs))
+    hooks += [keep_contact_hook.KeepContactHook(config, contact_limit_secs),
+              absent_workers.AbsentWorkersHook(task)]
   if task.trains and not task.is_alone and not task.num_ps:
     hooks.append(lost_peers.LostPeersHook(
         task, start_limit_secs, contact_limit_secs))

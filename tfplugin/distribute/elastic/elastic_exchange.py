@@ -14,6 +14,7 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.updates import finite_updates
@@ -25,6 +26,9 @@ tf1 = tf.compat.v1
 
 # What happens to an update, for messages.
 AUDITED = 'adds the penalty of `rho` to gradients'
+
+# How many workers the default moving rate of a graph counts.
+counted = per_graph.PerGraph()
 
 
 class Exchange:
@@ -67,6 +71,8 @@ class Exchange:
     self.local_step = local_step
     self._settings = settings
     self._rate = settings.rate(num_worker)
+    if settings.moving_rate is None:
+      counted.here(lambda: settings.num_worker or num_worker)
     self._use_locking = use_locking
     self._pairs = {}
     self.finite = finite_updates.FiniteUpdates(
