@@ -51,6 +51,8 @@ _TESTED_BY = {
         'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/distribute/prompt_start.py':
         'tests/distribute/elastic/elastic_average_strategy_test.py',
+    'tfplugin/optimizers/elastic_updates.py':
+        'tests/distribute/updates/on_nonfinite_test.py',
     'tfplugin/testing/contract_models.py':
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':

@@ -28,7 +28,7 @@ def _model_fn(features, labels, mode):
   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def _run(model_dir, strategy=None, listeners=(), **kwargs):
+def _run(model_dir, strategy=None, listeners=(), max_steps=3, **kwargs):
   def input_fn():
     return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
 
@@ -36,8 +36,10 @@ def _run(model_dir, strategy=None, listeners=(), **kwargs):
                                   experimental_max_worker_delay_secs=0)
   return cluster_training.train_and_evaluate(
       tf.estimator.Estimator(_model_fn, config=config),
-      tf.estimator.TrainSpec(input_fn, max_steps=3, saving_listeners=listeners),
-      tf.estimator.EvalSpec(input_fn, steps=1, throttle_secs=0), **kwargs)
+      tf.estimator.TrainSpec(
+          input_fn, max_steps=max_steps, saving_listeners=listeners),
+      tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
+                            throttle_secs=0), **kwargs)
 
 
 def _set_task(monkeypatch, cluster, task_type):
@@ -64,16 +66,41 @@ def test_a_ps_ends_when_all_have_reported(monkeypatch, tmp_path):
   reporter.join()
 
 
-def test_the_chief_names_the_worker_that_does_not_end(monkeypatch, tmp_path):
-  cluster = ports.make_cluster(1, 1)
-  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+def test_a_worker_that_has_gone_makes_no_complete_training_an_error(
+    monkeypatch, tmp_path, caplog):
+  cluster = ports.make_cluster(1, 2)
+  servers = [tf.distribute.Server(cluster, 'ps', index) for index in (0, 1)]
+  spec = tf.train.ClusterSpec(cluster)
   _set_task(monkeypatch, cluster, 'chief')
-  with pytest.raises(TimeoutError, match='chief:0 waited 0.2 s.*worker:0'):
-    _run(tmp_path, finish_limit_secs=0.2)
-  # All the same its work is done and saved.
+  _run(tmp_path, finish_limit_secs=0.2)
+  assert 'chief:0 waited 0.2 s for the last step of worker:0' in caplog.text
   reader = tf.train.load_checkpoint(str(tmp_path))
   assert reader.get_tensor('weight') == pytest.approx(0.5)
+  for index in (0, 1):  # Where each ps reads its end.
+    finish_board.wait_for_tasks(spec, ['chief:0', 'worker:0'], 'ps', 1.0, index)
+  assert (tmp_path / 'chief.finished').exists()
+  del servers
+
+
+def test_a_synchronous_start_has_the_limit_of_starts(monkeypatch, tmp_path):
+  cluster = ports.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, 'ps', 0)
+  _set_task(monkeypatch, cluster, 'chief')
+  with futures.ThreadPoolExecutor(1) as pool, pytest.raises(
+      tf.errors.InvalidArgumentError,
+      match='task_index 0 waited 0.5 s for the start of'):
+    pool.submit(_run, tmp_path, distribute.ElasticAverageStrategy(
+        synchronous=True), start_limit_secs=0.5).result(60.0)
   del server
+
+
+def test_an_evaluator_ends_when_the_chief_has_gone(
+    monkeypatch, tmp_path, caplog):
+  _run(tmp_path)  # Leaves a checkpoint of step 3.
+  _set_task(monkeypatch, ports.make_cluster(0, 1), 'evaluator')
+  assert _run(tmp_path, max_steps=4, contact_limit_secs=0.2) is None
+  assert 'evaluator:0 waited 0.2 s for a sign of chief:0' in caplog.text
+  assert list((tmp_path / 'eval').glob('events*'))
 
 
 class _Listener(tf1.train.CheckpointSaverListener):

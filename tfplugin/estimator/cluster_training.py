@@ -5,18 +5,26 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
+from tfplugin.distribute.elastic import start_barrier
 from tfplugin.estimator import last_save_listener
 from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import finish_board
+from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import parameter_server
+from tfplugin.hooks import report_finished_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
+from tfplugin.hooks.endings import absent_workers
+from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.endings import lost_peers
 
 
 def train_and_evaluate(estimator: tf.estimator.Estimator,
@@ -24,14 +32,17 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
                        eval_spec: tf.estimator.EvalSpec,
                        *,
                        start_limit_secs: float = 300.0,
-                       finish_limit_secs: float = 120.0):
+                       finish_limit_secs: float = 120.0,
+                       contact_limit_secs: Optional[float] = 600.0):
   """Runs this process's part of the work, as TensorFlow's function does.
 
   Called in every process with the same arguments. Beyond
   `tf.estimator.train_and_evaluate` each role does this:
 
     worker: begins as soon as the chief has initialised the variables, where it
-      would otherwise look every 30 s; reports its end to the parameter servers.
+      would otherwise look every 30 s, also after a parameter server has been
+      started again; reports its end to the parameter servers before its session
+      is closed; ends with an error when the chief is gone for good.
     chief, and a single process: keeps the newest checkpoint whole, finite and
       new, whatever happens (`tfplugin.hooks.CheckpointGuardHook`), and other
       runs out of the model_dir.
@@ -40,8 +51,17 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       workers' steps and no variable between its update and its clip; or after
       half of `finish_limit_secs`, if a worker waits for the chief's session to
       end, as one that has trained with `SyncReplicasOptimizer` may.
-    ps: ends when the chief and every worker have reported.
-    evaluator: nothing else.
+    chief: warns of a worker that has not reported in that time, and reports for
+      it: the training is complete without it.
+    chief: warns where the default moving rate of elastic averaging counts
+      workers that are not there.
+    chief and worker: say whom they wait for while a parameter server is away.
+    ps: ends when the chief and every worker have reported, and with an error
+      when the chief is gone for good.
+    chief and worker without a ps, whose steps need every worker: end with
+      `LostPeerError`, or with status 75 out of a step, when one is lost.
+    evaluator: ends when the chief has reported or is gone for good, and the
+      newest checkpoint is evaluated.
 
   Set `RunConfig(experimental_max_worker_delay_secs=0)` besides: by default
   TensorFlow delays worker k by 5 s * (k + 1).
@@ -50,9 +70,16 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     estimator: The Estimator; its configuration knows cluster and task.
     train_spec: Input and length of the training.
     eval_spec: Input and rhythm of the evaluation.
-    start_limit_secs: How long a worker waits for the chief, in seconds.
+    start_limit_secs: How long a worker waits for the chief to initialise the
+      variables, and for the others at a synchronous start or, without a ps, in
+      the first step, in seconds.
     finish_limit_secs: How long the chief waits for the workers' last step, in
       seconds.
+    contact_limit_secs: How long a task is waited for whose port is not open
+      (the chief's, a parameter server's) until it is taken to be gone for good,
+      in seconds: longer than a restart takes. None waits without end, for
+      networks in which tasks do not see the ports of each other. Without a ps:
+      how long a step may take.
 
   Returns:
     The result of `tf.estimator.train_and_evaluate`: metrics and exports of a
@@ -90,21 +117,49 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   config = estimator.config
   task = cluster_task.from_config(config)
   if task.job == 'ps':
-    parameter_server.run_parameter_server(config)
+    parameter_server.run_parameter_server(
+        config, contact_limit_secs=contact_limit_secs)
     return None
-  if task.job == 'worker':
-    hook = wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs)
-    train_spec = train_spec._replace(hooks=(hook, *train_spec.hooks))
+  report = report_finished_hook.ReportFinishedHook(config)
+  hooks, last_hooks = [], []
+  if task.trains and task.num_ps:
+    hooks += [keep_contact_hook.KeepContactHook(config, contact_limit_secs),
+              absent_workers.AbsentWorkersHook(task)]
+  if task.trains and not task.is_alone and not task.num_ps:
+    hooks.append(lost_peers.LostPeersHook(
+        task, start_limit_secs, contact_limit_secs))
+  if task.job == 'worker' and task.num_ps:
+    hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
+    last_hooks.append(report)
   with contextlib.ExitStack() as stack:
     if task.is_chief:
       stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))
+      chief_report.delete(config.model_dir)
       train_spec = _guarded(train_spec, config, task, finish_limit_secs / 2)
+    elif task.job == 'evaluator':
+      # Its RunConfig knows no cluster.
+      watch = chief_report.Watch(cluster_task.from_environment(),
+                                 config.model_dir, contact_limit_secs)
+      stack.enter_context(_tf_internals.evaluator_asks(watch.goes_on))
+    train_spec = train_spec._replace(
+        hooks=(*hooks, *train_spec.hooks, *last_hooks))
     stack.enter_context(placement.conditions_explained())
+    stack.enter_context(start_barrier.limited_to(start_limit_secs))
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
-  if task.job in ('chief', 'worker') and task.num_ps:
-    wait_for_workers_hook.wait_for_workers(task, finish_limit_secs)
-    finish_board.report_finished(task.cluster_spec, task.name)
+    if task.trains and not task.is_alone:
+      _report(task, config, finish_limit_secs, report)
   return result
+
+
+def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
+            finish_limit_secs: float,
+            hook: report_finished_hook.ReportFinishedHook) -> None:
+  """Reports the end of this task; the chief waits for the workers' before."""
+  wait_for_workers_hook.wait_or_report(task, finish_limit_secs)
+  if not hook.has_reported:
+    finish_board.report_finished(task.cluster_spec, task.name)
+  if task.is_chief:
+    chief_report.write(config.model_dir)
 
 
 def _guarded(train_spec: tf.estimator.TrainSpec,

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import tensorflow as tf
 
 from tfplugin.distribute.variables import worker_variables
@@ -36,9 +38,14 @@ class WorkerCounter:
     self.variable = worker_variables.create(
         lambda: tf.zeros([], tf.int64), name, device)
 
-  def increment(self) -> tf.Operation:
-    """Returns an op that adds 1."""
-    return self.variable.assign(self.value() + 1)
+  def increment(self, where: Optional[tf.Tensor] = None) -> tf.Operation:
+    """Returns an op that adds 1.
+
+    Args:
+      where: A bool scalar; adds nothing where it is false.
+    """
+    added = 1 if where is None else tf.cast(where, tf.int64)
+    return self.variable.assign(self.value() + added)
 
   def value(self) -> tf.Tensor:
     """Returns the count as an `int64` scalar."""

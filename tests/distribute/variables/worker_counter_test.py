@@ -4,7 +4,7 @@
 
 import tensorflow as tf
 
-from tfplugin.distribute.staleness import worker_counter
+from tfplugin.distribute.variables import worker_counter
 
 tf1 = tf.compat.v1
 
