@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfplugin import distribute
 from tfplugin.bin import ports
 from tfplugin.checkpoints import model_dir_lock
+from tfplugin.events import event_files
 from tfplugin.estimator import cluster_training
 from tfplugin.hooks import finish_board
 
@@ -225,4 +226,34 @@ def test_a_canned_linear_model_that_cannot_be_placed_is_explained(
   # The chief's server is there now.
   make(tf1.ConfigProto(allow_soft_placement=True)).train(input_fn, max_steps=1)
   assert tf.train.latest_checkpoint(str(tmp_path)).endswith('-1')
+  del server
+
+
+def _told(model_dir, task):
+  path = event_files.path_of(model_dir, task)
+  return [(e.name, e.kind) for e in event_files.read_file(path).events]
+
+
+def test_a_run_tells_what_it_did(tmp_path):
+  _run(tmp_path)
+  told = _told(tmp_path, 'chief:0')
+  assert [event for event in told if event[0] != 'saving'] == [
+      ('starting', 'begin'), ('starting', 'end'), ('training', 'begin'),
+      ('training', 'end'), ('ended', 'instant')]
+  assert told.count(('saving', 'begin')) == told.count(('saving', 'end')) > 0
+
+
+def test_a_task_that_waits_in_vain_tells_for_whom(monkeypatch, tmp_path):
+  cluster = ports.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  _set_task(monkeypatch, cluster, 'worker')
+  with pytest.raises(TimeoutError):
+    _run(tmp_path, start_limit_secs=0.2)
+  events = event_files.read_file(
+      event_files.path_of(tmp_path, 'worker:0')).events
+  assert [(e.name, e.kind) for e in events] == [
+      ('starting', 'begin'), ('waiting', 'begin'), ('waiting', 'end'),
+      ('dying', 'instant')]
+  assert events[1].details == {'on': ['chief:0']}
+  assert events[-1].details['error'] == 'TimeoutError'
   del server

@@ -12,7 +12,10 @@ from tfplugin.checkpoints import model_dir_lock
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.estimator import last_save_listener
+from tfplugin.events import event_log
+from tfplugin.events import record
 from tfplugin.hooks import checkpoint_guard_hook
+from tfplugin.hooks import events_hook
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import wait_for_chief_hook
@@ -42,6 +45,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       end, as one that has trained with `SyncReplicasOptimizer` may.
     ps: ends when the chief and every worker have reported.
     evaluator: nothing else.
+
+  Every role writes what it does to `model_dir/events` (docs/events.md).
 
   Set `RunConfig(experimental_max_worker_delay_secs=0)` besides: by default
   TensorFlow delays worker k by 5 s * (k + 1).
@@ -88,10 +93,23 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   workers, and a worker that lost the race for the start lost 30 s.
   """
   config = estimator.config
+  with event_log.recording(config.model_dir, events_hook.task_name(config)):
+    return _train_and_evaluate(estimator, train_spec, eval_spec,
+                               start_limit_secs, finish_limit_secs)
+
+
+def _train_and_evaluate(estimator: tf.estimator.Estimator,
+                        train_spec: tf.estimator.TrainSpec,
+                        eval_spec: tf.estimator.EvalSpec,
+                        start_limit_secs: float, finish_limit_secs: float):
+  """Runs this process's part; see `train_and_evaluate`."""
+  config = estimator.config
   task = cluster_task.from_config(config)
   if task.job == 'ps':
     parameter_server.run_parameter_server(config)
     return None
+  train_spec = train_spec._replace(
+      hooks=(*train_spec.hooks, events_hook.EventsHook(config)))
   if task.job == 'worker':
     hook = wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs)
     train_spec = train_spec._replace(hooks=(hook, *train_spec.hooks))
@@ -100,6 +118,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))
       train_spec = _guarded(train_spec, config, task, finish_limit_secs / 2)
     stack.enter_context(placement.conditions_explained())
+    if not task.trains:
+      event_log.write('starting', record.END)
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
   if task.job in ('chief', 'worker') and task.num_ps:
     wait_for_workers_hook.wait_for_workers(task, finish_limit_secs)

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
 
@@ -62,6 +63,10 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     if self._task.job != 'worker' or not self._task.num_ps:
       return
     missing_names = tf1.report_uninitialized_variables(tf1.global_variables())
+    with event_log.span('waiting', on=['chief:0']):
+      self._wait(missing_names)
+
+  def _wait(self, missing_names: tf.Tensor) -> None:
     start = time.monotonic()
     while True:
       missing = self._look(missing_names)

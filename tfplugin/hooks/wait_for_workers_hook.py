@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.events import event_log
 from tfplugin.hooks import finish_board
 
 tf1 = tf.compat.v1
@@ -69,5 +70,6 @@ def wait_for_workers(task: cluster_task.ClusterTask,
   if task.job != 'chief' or not task.num_ps:
     return
   workers = [name for name in task.training_tasks if name.startswith('worker:')]
-  finish_board.wait_for_tasks(task.cluster_spec, workers, task.name,
-                              time_limit_secs)
+  with event_log.span('waiting', on=workers):
+    finish_board.wait_for_tasks(task.cluster_spec, workers, task.name,
+                                time_limit_secs)

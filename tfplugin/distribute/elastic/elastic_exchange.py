@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -24,6 +25,19 @@ tf1 = tf.compat.v1
 
 # What happens to an update, for messages.
 AUDITED = 'adds the penalty of `rho` to gradients'
+
+# The communication period by the name of the counter of steps, of each graph.
+_periods: weakref.WeakKeyDictionary[tf.Graph, dict[str, int]] = (
+    weakref.WeakKeyDictionary())
+
+
+def num_communications() -> Optional[tf.Tensor]:
+  """Returns how often this worker has communicated; None if it never does."""
+  periods = _periods.get(tf1.get_default_graph(), {})
+  counts = [v.read_value() // periods[v.op.name]
+            for v in [*tf1.local_variables(), *tf1.global_variables()]
+            if v.op.name in periods]
+  return tf.add_n(counts) if counts else None
 
 
 class Exchange:
@@ -67,6 +81,9 @@ class Exchange:
     self._rate = settings.rate(num_worker)
     self._use_locking = use_locking
     self._pairs = {}
+    if not tf.executing_eagerly():
+      _periods.setdefault(local_step.graph, {})[local_step.op.name] = (
+          settings.communication_period)
     self.begin()
 
   def begin(self) -> None:

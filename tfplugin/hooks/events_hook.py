@@ -1,0 +1,130 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a training session's start, speed and counts into the run's events."""
+
+from __future__ import annotations
+
+import time
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import cluster_task
+from tfplugin.distribute import time_limit
+from tfplugin.distribute.elastic import elastic_exchange
+from tfplugin.distribute.staleness import staleness_counters
+from tfplugin.events import event_log
+from tfplugin.events import record
+
+tf1 = tf.compat.v1
+
+
+class EventsHook(tf1.train.SessionRunHook):
+  """Tells `model_dir/events/<task>.jsonl` how the training of a task goes.
+
+  `tfplugin.estimator.train_and_evaluate` brings it. In a program that calls
+  another function, give it to every task that trains. docs/events.md has the
+  events. It reads the global step and the counters once in `every_secs`; in
+  the other steps it looks at the clock.
+
+  Differences from tf.contrib: there was none.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> from tfplugin import hooks
+    >>> hook = hooks.EventsHook(tf.estimator.RunConfig(model_dir='a_model_dir'))
+  """
+
+  def __init__(self, config: tf.estimator.RunConfig, every_secs: float = 5.0):
+    """Opens nothing yet.
+
+    Args:
+      config: The Estimator's configuration, which knows task and model_dir.
+      every_secs: Seconds between two reports of a training that goes on.
+
+    Raises:
+      TypeError: `every_secs` is not a number.
+      ValueError: it is not positive, or not finite.
+    """
+    time_limit.check(every_secs)
+    self._config = config
+    self._every_secs = every_secs
+    self._log: Optional[event_log.EventLog] = None
+    self._fetches = {}
+    self._has_started = False
+    self._has_trained = False
+    self._num_steps = 0
+    self._reported = (0.0, 0)
+    self._due = float('-inf')
+
+  def begin(self) -> None:
+    """Finds the step and the counters of the graph."""
+    self._log = event_log.current()
+    if self._log is None:
+      self._log = event_log.EventLog(
+          self._config.model_dir, task_name(self._config))
+      self._log.write('starting', record.BEGIN)
+    self._fetches = {'step': tf1.train.get_global_step(), **_counters()}
+
+  def after_create_session(self, session: tf1.Session, coord) -> None:
+    """Tells that the session is there, for the first time or once more."""
+    del coord
+    step = int(session.run(self._fetches['step']))
+    if self._has_started:
+      self._log.write('coming_back', what='session', step=step)
+    else:
+      self._log.write('starting', record.END, step=step)
+    self._has_started = True
+
+  def after_run(self, run_context, run_values) -> None:
+    """Reports, if it is time."""
+    del run_values
+    self._num_steps += 1
+    now = time.monotonic()
+    if now >= self._due:
+      self._due = now + self._every_secs
+      self._report(run_context.session, now,
+                   record.INSTANT if self._has_trained else record.BEGIN)
+      self._has_trained = True
+
+  def end(self, session: tf1.Session) -> None:
+    """Reports for the last time."""
+    if self._has_trained:
+      self._report(session, time.monotonic(), record.END)
+    self._has_trained = False
+
+  def _report(self, session: tf1.Session, now: float, kind: str) -> None:
+    values = {name: int(value)
+              for name, value in session.run(self._fetches).items()}
+    step = values.pop('step')
+    then, num_steps = self._reported
+    self._reported = (now, self._num_steps)
+    rate = (self._num_steps - num_steps) / max(now - then, 1e-3)
+    self._log.write(
+        'training', kind, step=step, num_steps=self._num_steps,
+        **({} if kind == record.BEGIN else {'steps_per_sec': round(rate, 3)}))
+    if 'num_exchanges' in values:
+      self._log.write('exchanging', step=step,
+                      num_exchanges=values.pop('num_exchanges'))
+    if values:
+      self._log.write('dropping', step=step, **values)
+
+
+def task_name(config: tf.estimator.RunConfig) -> str:
+  """Returns the task of a process as events call it; `chief:0` if alone."""
+  task = cluster_task.from_config(config)
+  # An evaluator, too, has no cluster.
+  is_alone = task.is_alone and task.job == 'worker'
+  return 'chief:0' if is_alone else task.name
+
+
+def _counters() -> dict[str, tf.Tensor]:
+  """Returns what is counted in the graph, by the name of the detail."""
+  sums = {}
+  for name in staleness_counters.NAMES[1:]:
+    counts = [v.read_value() for v in tf1.local_variables()
+              if v.op.name.rpartition('/')[2] == name]
+    if counts:
+      sums[name] = tf.add_n(counts)
+  exchanges = elastic_exchange.num_communications()
+  return sums if exchanges is None else {**sums, 'num_exchanges': exchanges}
