@@ -3,6 +3,8 @@
 """Tests of the cluster's start and end, with servers in this process."""
 
 import json
+import os
+import signal
 import threading
 import time
 from concurrent import futures
@@ -13,8 +15,8 @@ import tensorflow as tf
 from tfplugin import distribute
 from tfplugin.bin import ports
 from tfplugin.checkpoints import model_dir_lock
-from tfplugin.events import event_files
 from tfplugin.estimator import cluster_training
+from tfplugin.events import event_files
 from tfplugin.hooks import finish_board
 
 tf1 = tf.compat.v1
@@ -29,7 +31,7 @@ def _model_fn(features, labels, mode):
   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def _run(model_dir, strategy=None, listeners=(), **kwargs):
+def _run(model_dir, strategy=None, listeners=(), hooks=(), **kwargs):
   def input_fn():
     return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
 
@@ -37,7 +39,8 @@ def _run(model_dir, strategy=None, listeners=(), **kwargs):
                                   experimental_max_worker_delay_secs=0)
   return cluster_training.train_and_evaluate(
       tf.estimator.Estimator(_model_fn, config=config),
-      tf.estimator.TrainSpec(input_fn, max_steps=3, saving_listeners=listeners),
+      tf.estimator.TrainSpec(input_fn, max_steps=3, hooks=hooks,
+                             saving_listeners=listeners),
       tf.estimator.EvalSpec(input_fn, steps=1, throttle_secs=0), **kwargs)
 
 
@@ -256,4 +259,47 @@ def test_a_task_that_waits_in_vain_tells_for_whom(monkeypatch, tmp_path):
       ('dying', 'instant')]
   assert events[1].details == {'on': ['chief:0']}
   assert events[-1].details['error'] == 'TimeoutError'
+  del server
+
+
+class _SignalAtStep(tf1.train.SessionRunHook):
+  """Sends this process a signal in its second step."""
+
+  def __init__(self, number):
+    self._number = number
+    self._num_steps = 0
+
+  def after_run(self, run_context, run_values):
+    self._num_steps += 1
+    if self._num_steps == 2:
+      os.kill(os.getpid(), self._number)
+
+
+@pytest.mark.parametrize('number, error, status', [
+    (signal.SIGTERM, SystemExit, 143),
+    (signal.SIGINT, KeyboardInterrupt, None)])
+def test_a_signal_ends_the_training_with_a_last_checkpoint(
+    tmp_path, number, error, status):
+  before = signal.getsignal(number)
+  with pytest.raises(error) as ended:
+    _run(tmp_path, hooks=[_SignalAtStep(number)])
+  assert getattr(ended.value, 'code', None) == status
+  assert signal.getsignal(number) is before
+  # Of three steps two were made: w = 4, 2, 1.
+  reader = tf.train.load_checkpoint(str(tmp_path))
+  assert reader.get_tensor('global_step') == 2
+  assert reader.get_tensor('weight') == pytest.approx(1.0)
+  told = _told(tmp_path, 'chief:0')
+  assert ('stopping', 'instant') in told and told[-1] == ('dying', 'instant')
+
+
+@pytest.mark.parametrize('task_type', ['ps', 'chief'])
+def test_an_occupied_port_is_named(monkeypatch, tmp_path, task_type):
+  cluster = ports.make_cluster(0, 1)
+  server = tf.distribute.Server(cluster, job_name=task_type, task_index=0)
+  _set_task(monkeypatch, cluster, task_type)
+  with pytest.raises(RuntimeError, match=(
+      f'The port of {task_type}:0 in `TF_CONFIG` must be free. Received: '
+      f"'{cluster[task_type][0]}', where")):
+    _run(tmp_path)
   del server

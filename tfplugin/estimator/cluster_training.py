@@ -14,10 +14,12 @@ from tfplugin.distribute import placement
 from tfplugin.estimator import last_save_listener
 from tfplugin.events import event_log
 from tfplugin.events import record
+from tfplugin.events import stacks
 from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import events_hook
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import parameter_server
+from tfplugin.hooks import stop_in_order_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
 
@@ -46,7 +48,9 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     ps: ends when the chief and every worker have reported.
     evaluator: nothing else.
 
-  Every role writes what it does to `model_dir/events` (docs/events.md).
+  Every role writes what it does to `model_dir/events` (docs/events.md), and its
+  stacks to the standard error at SIGUSR1. SIGTERM and Ctrl-C end the training
+  of chief and workers after the step that runs, with a last checkpoint.
 
   Set `RunConfig(experimental_max_worker_delay_secs=0)` besides: by default
   TensorFlow delays worker k by 5 s * (k + 1).
@@ -65,9 +69,11 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
 
   Raises:
     TimeoutError: a wait reached its limit; the message names who was awaited.
-    RuntimeError: another run is in the model_dir.
+    RuntimeError: another run is in the model_dir, or another process listens on
+      the task's port.
     ValueError: no checkpoint of the model_dir is whole and finite.
     OSError: the disk stayed full.
+    KeyboardInterrupt, SystemExit: a signal ended it; see StopInOrderHook.
     RuntimeError: TensorFlow cannot place a condition that reads a variable of a
       parameter server; the message has the remedies.
 
@@ -93,7 +99,9 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   workers, and a worker that lost the race for the start lost 30 s.
   """
   config = estimator.config
-  with event_log.recording(config.model_dir, events_hook.task_name(config)):
+  stacks.write_on_signal()
+  with event_log.recording(config.model_dir, events_hook.task_name(config)), \
+      cluster_task.occupied_port_named(cluster_task.from_config(config)):
     return _train_and_evaluate(estimator, train_spec, eval_spec,
                                start_limit_secs, finish_limit_secs)
 
@@ -108,8 +116,9 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
   if task.job == 'ps':
     parameter_server.run_parameter_server(config)
     return None
+  stop = stop_in_order_hook.StopInOrderHook()
   train_spec = train_spec._replace(
-      hooks=(*train_spec.hooks, events_hook.EventsHook(config)))
+      hooks=(*train_spec.hooks, events_hook.EventsHook(config), stop))
   if task.job == 'worker':
     hook = wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs)
     train_spec = train_spec._replace(hooks=(hook, *train_spec.hooks))
@@ -118,9 +127,11 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
       stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))
       train_spec = _guarded(train_spec, config, task, finish_limit_secs / 2)
     stack.enter_context(placement.conditions_explained())
+    stack.callback(stop.release)
     if not task.trains:
       event_log.write('starting', record.END)
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    stop.raise_if_stopped()
   if task.job in ('chief', 'worker') and task.num_ps:
     wait_for_workers_hook.wait_for_workers(task, finish_limit_secs)
     finish_board.report_finished(task.cluster_spec, task.name)

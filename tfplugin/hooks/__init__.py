@@ -11,6 +11,7 @@ from tfplugin.hooks.events_hook import EventsHook
 from tfplugin.hooks.parameter_server import run_parameter_server
 from tfplugin.hooks.report_finished_hook import ReportFinishedHook
 from tfplugin.hooks.staleness_summary_hook import StalenessSummaryHook
+from tfplugin.hooks.stop_in_order_hook import StopInOrderHook
 from tfplugin.hooks.wait_for_chief_hook import WaitForChiefHook
 from tfplugin.hooks.wait_for_workers_hook import WaitForWorkersHook
 
@@ -23,6 +24,7 @@ __all__ = (
     'EventsHook',
     'ReportFinishedHook',
     'StalenessSummaryHook',
+    'StopInOrderHook',
     'WaitForChiefHook',
     'WaitForWorkersHook',
     'run_parameter_server',
