@@ -50,6 +50,8 @@ _OPTIONS = (
                         'expression is found are shown.'),
     flags.DEFINE_enum('color', 'auto', ['auto', 'always', 'never'], 'Whether '
                       'the names of tasks before their lines are coloured.'),
+    flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
+                        '120; nan chief:0 at step 9"; see docs/faults.md.'),
     flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the TF_CONFIG '
                       'and the command of each task.'),
     flags.DEFINE_string('logs_dir', None, 'Where the log files go. '

@@ -22,6 +22,7 @@ from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
 from tfplugin.distribute import cluster_config
+from tfplugin.faults import environment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +50,7 @@ class LaunchOptions:
     show: Whose output is shown: tasks, jobs, or 'all'.
     grep: A regular expression; only lines in which it is found are shown.
     color: Whether the prefixes are coloured: 'auto', 'always' or 'never'.
+    inject: Faults that the tasks bring upon themselves; see docs/faults.md.
     dry_run: Whether only the TF_CONFIG of each task is shown.
   """
 
@@ -69,6 +71,7 @@ class LaunchOptions:
   show: tuple[str, ...] = (output.ALL,)
   grep: str = ''
   color: str = 'auto'
+  inject: str = ''
   dry_run: bool = False
 
   def __post_init__(self):
@@ -93,6 +96,7 @@ class LaunchOptions:
                        'in their model_dir. Received: no `model_dir`. Give '
                        'the one that the program uses.')
     self.policy()
+    environment.variables(self.inject)
     output.TaskOutput(print, pattern=self.grep)
     if not self.command:
       raise ValueError('A program to start must follow the flags. Received: '
@@ -151,8 +155,9 @@ def _run(options: LaunchOptions, run: supervision.SupervisedRun,
   shown = output.TaskOutput(
       say, options.show, options.grep, output.should_color(
           options.color, sys.stdout.isatty(), os.environ.get('NO_COLOR')))
+  variables = {'PYTHONUNBUFFERED': '1', **environment.variables(options.inject)}
   for task in tasks:
-    role = run.start(task, options.command, {'PYTHONUNBUFFERED': '1'})
+    role = run.start(task, options.command, variables)
     # The lines of an earlier run are not shown again.
     shown.follow(role)
   names = ', '.join(task.name for task in tasks)

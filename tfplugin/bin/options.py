@@ -15,6 +15,7 @@ from typing import Union
 from tfplugin.bin import models
 from tfplugin.bin import techniques
 from tfplugin.bin.processes import restarts
+from tfplugin.faults import environment
 
 FILE_NAME = 'train_options.json'
 
@@ -53,6 +54,7 @@ class TrainOptions:
     restart: Which tasks that fail start again; see `restarts.parse`.
     max_restarts: How often each does.
     stall_limit: How long no task may make a step, in seconds; 0: for ever.
+    inject: Faults that the tasks bring upon themselves; see docs/faults.md.
     grace_secs: How long a task that is to end has for its last checkpoint.
   """
 
@@ -80,6 +82,7 @@ class TrainOptions:
   restart: str = restarts.ON_FAILURE
   max_restarts: int = 3
   stall_limit: float = 0.0
+  inject: str = ''
   grace_secs: float = 30.0
 
   def __post_init__(self):
@@ -168,6 +171,7 @@ class TrainOptions:
                          f'Received: {value!r}')
     _check_at_least('max_restarts', self.max_restarts, 0)
     restarts.parse(self.restart)
+    environment.variables(self.inject)
     if self.moving_rate is not None and not 0 <= self.moving_rate <= 1:
       raise ValueError('`moving_rate` must be in [0, 1]. Received: '
                        f'{self.moving_rate!r}')

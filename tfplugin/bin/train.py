@@ -59,6 +59,8 @@ _OPTIONS = (
     _int('max_restarts', 3, 'How often each task does.'),
     _float('stall_limit', 0.0, 'After how many seconds without a step of any '
            'task the run counts as stalled; 0: never.'),
+    flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
+                        '120; nan chief:0 at step 9"; see docs/faults.md.'),
     _float('grace_secs', 30.0, 'How long tasks have for a last checkpoint '
            'after Ctrl-C or SIGTERM.'),
 )

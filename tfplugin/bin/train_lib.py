@@ -30,6 +30,7 @@ from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
 from tfplugin.distribute import cluster_config
+from tfplugin.faults import environment
 
 # Ample for a ps to see that all is done and leave.
 _PS_LIMIT_SECS = 15.0
@@ -93,9 +94,10 @@ def _run_cluster(options: options_lib.TrainOptions,
   command = [sys.executable, '-m', 'tfplugin.bin.role', settings]
   run = supervision.SupervisedRun(_supervision(options), cluster, tasks,
                                   progress.say)
+  variables = {**_environment(), **environment.variables(options.inject)}
   with run:
     for task in tasks:
-      run.start(task, command, _environment())
+      run.start(task, command, variables)
     run.wait(while_waiting=lambda: progress.update(_statuses(options, tasks)))
     if not run.cluster.wait_for_ps(_PS_LIMIT_SECS):
       progress.say('A parameter server did not end by itself in '

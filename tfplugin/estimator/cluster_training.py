@@ -15,6 +15,7 @@ from tfplugin.estimator import last_save_listener
 from tfplugin.events import event_log
 from tfplugin.events import record
 from tfplugin.events import stacks
+from tfplugin.faults import fault_hook
 from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import events_hook
 from tfplugin.hooks import finish_board
@@ -118,7 +119,8 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
     return None
   stop = stop_in_order_hook.StopInOrderHook()
   train_spec = train_spec._replace(
-      hooks=(*train_spec.hooks, events_hook.EventsHook(config), stop))
+      hooks=(*train_spec.hooks, events_hook.EventsHook(config), stop,
+             *(fault_hook.hooks() if task.trains else ())))
   if task.job == 'worker':
     hook = wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs)
     train_spec = train_spec._replace(hooks=(hook, *train_spec.hooks))

@@ -14,6 +14,7 @@ import contextvars
 import os
 import pathlib
 import time
+from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 from typing import Optional
@@ -34,6 +35,7 @@ class EventLog:
   Attributes:
     task: The task, e.g. `worker:0`.
     last_step: The newest global step among the events; None before.
+    observer: Called with each event once it is written; None: nobody.
   """
 
   def __init__(self, model_dir: Union[str, os.PathLike, None], task: str):
@@ -47,6 +49,7 @@ class EventLog:
     """
     self.task = task
     self.last_step: Optional[int] = None
+    self.observer: Optional[Callable[[record.Event], None]] = None
     self._model_dir = model_dir and os.fspath(model_dir)
     self._file: Optional[int] = None
     self._has_warned = False
@@ -71,15 +74,17 @@ class EventLog:
     """
     if details.get('step') is not None:
       self.last_step = details['step']
-    line = record.encode(record.Event(
-        time.time(), os.getpid(), self.task, name, kind, details))
+    event = record.Event(time.time(), os.getpid(), self.task, name, kind,
+                         details)
     if self.path is None:
       self._warn('it is no directory of this machine')
       return
     try:
-      self._append(line)
+      self._append(record.encode(event))
     except OSError as e:
       self._warn(e.strerror)
+    if self.observer is not None:
+      self.observer(event)
 
   @contextlib.contextmanager
   def span(self, name: str, **details: Any) -> Iterator[None]:

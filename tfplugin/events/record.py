@@ -20,7 +20,7 @@ KINDS = (BEGIN, END, INSTANT)
 
 # The names of the events; docs/events.md says what each means.
 NAMES = ('starting', 'coming_back', 'waiting', 'training', 'exchanging',
-         'dropping', 'saving', 'stopping', 'dying', 'ended')
+         'dropping', 'saving', 'stopping', 'injecting', 'dying', 'ended')
 # The keys of a line that belong to no event in particular.
 _COMMON = ('version', 'time', 'pid', 'task', 'name', 'kind')
 

@@ -33,11 +33,22 @@ _periods: weakref.WeakKeyDictionary[tf.Graph, dict[str, int]] = (
 
 def num_communications() -> Optional[tf.Tensor]:
   """Returns how often this worker has communicated; None if it never does."""
-  periods = _periods.get(tf1.get_default_graph(), {})
-  counts = [v.read_value() // periods[v.op.name]
-            for v in [*tf1.local_variables(), *tf1.global_variables()]
-            if v.op.name in periods]
+  counts = [step // period for step, period in _steps_and_periods()]
   return tf.add_n(counts) if counts else None
+
+
+def is_due() -> Optional[tf.Tensor]:
+  """Returns whether the next step communicates; None if none ever does."""
+  due = [elastic.is_communication(step, period)
+         for step, period in _steps_and_periods()]
+  return tf.reduce_any(tf.stack(due)) if due else None
+
+
+def _steps_and_periods() -> list[tuple[tf.Tensor, int]]:
+  periods = _periods.get(tf1.get_default_graph(), {})
+  return [(v.read_value(), periods[v.op.name])
+          for v in [*tf1.local_variables(), *tf1.global_variables()]
+          if v.op.name in periods]
 
 
 class Exchange:
