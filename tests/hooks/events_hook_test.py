@@ -12,6 +12,7 @@ from tfplugin import estimator
 from tfplugin.bin import ports
 from tfplugin.events import event_files
 from tfplugin.events import event_log
+from tfplugin.events import step_counts
 from tfplugin.hooks import events_hook
 
 tf1 = tf.compat.v1
@@ -94,6 +95,24 @@ def test_a_session_that_is_made_anew_comes_back(tmp_path):
         hook.after_create_session(session, None)
   assert _events(tmp_path, 'coming_back') == [
       ('instant', 0, {'what': 'session', 'step': 0})]
+
+
+def test_a_counter_that_has_no_value_yet_ends_no_training(tmp_path):
+  with tf.Graph().as_default() as graph:
+    step = tf1.train.create_global_step()
+    counter = tf1.get_variable('late', initializer=0, trainable=False)
+    step_counts.note(graph, 'late', step_counts.DROPPED)
+    advance = step.assign_add(0)
+    hook = events_hook.EventsHook(_config(tmp_path), every_secs=1e-9)
+    with tf1.train.MonitoredSession(
+        tf1.train.ChiefSessionCreator(tf1.train.Scaffold(
+            init_op=step.initializer, ready_op=tf.constant([], tf.string),
+            ready_for_local_init_op=tf.constant([], tf.string))),
+        hooks=[hook]) as session:
+      session.run(advance)
+      session.run(counter.initializer)
+  assert len(_events(tmp_path, 'training')) == 3
+  assert [e[2]['num_dropped'] for e in _events(tmp_path, 'dropping')] == [0, 0]
 
 
 def test_lines_are_no_more_than_the_clock_says(tmp_path):

@@ -14,10 +14,10 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.events import event_files
 from tfplugin.events import event_log
 from tfplugin.events import record
+from tfplugin.events import step_counts
 from tfplugin.faults import acts
 from tfplugin.faults import environment
 from tfplugin.faults import language
@@ -81,7 +81,7 @@ class FaultHook(tf1.train.SessionRunHook):
     self._step = tf1.train.get_global_step()
     self._log.observer = self._see
     if self._are_waiting(language.EXCHANGING):
-      self._exchanges = elastic_exchange.is_due()
+      self._exchanges = _next_step_exchanges()
     if any(f.kind == 'nan' for f in self._waiting):
       variable = next(v for v in tf1.trainable_variables()
                       if v.dtype.base_dtype.is_floating)
@@ -171,6 +171,16 @@ class FaultHook(tf1.train.SessionRunHook):
     else:
       acts.send(fault, os.getpid() if fault.task == self._log.task else
                 acts.process_of(fault.task, self._model_dir))
+
+
+def _next_step_exchanges() -> Optional[tf.Tensor]:
+  """Returns whether the next step exchanges; None where every step does."""
+  counts = step_counts.of(tf1.get_default_graph())
+  due = [tf.equal((v.read_value() + 1) % counts[v.op.name].every, 0)
+         for v in [*tf1.local_variables(), *tf1.global_variables()]
+         if v.op.name in counts and
+         counts[v.op.name].name == step_counts.EXCHANGES]
+  return tf.reduce_any(tf.stack(due)) if due else None
 
 
 def _later(bring: Callable[[], None], wait: Callable[..., None],

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections
 import time
 from typing import Optional
 
@@ -11,10 +12,9 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
-from tfplugin.distribute.elastic import elastic_exchange
-from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.events import event_log
 from tfplugin.events import record
+from tfplugin.events import step_counts
 
 tf1 = tf.compat.v1
 
@@ -94,8 +94,7 @@ class EventsHook(tf1.train.SessionRunHook):
     self._has_trained = False
 
   def _report(self, session: tf1.Session, now: float, kind: str) -> None:
-    values = {name: int(value)
-              for name, value in session.run(self._fetches).items()}
+    values = self._read(session)
     step = values.pop('step')
     then, num_steps = self._reported
     self._reported = (now, self._num_steps)
@@ -103,11 +102,19 @@ class EventsHook(tf1.train.SessionRunHook):
     self._log.write(
         'training', kind, step=step, num_steps=self._num_steps,
         **({} if kind == record.BEGIN else {'steps_per_sec': round(rate, 3)}))
-    if 'num_exchanges' in values:
-      self._log.write('exchanging', step=step,
-                      num_exchanges=values.pop('num_exchanges'))
+    exchanges = values.pop(step_counts.EXCHANGES, None)
+    if exchanges is not None:
+      self._log.write('exchanging', step=step, num_exchanges=exchanges)
     if values:
       self._log.write('dropping', step=step, **values)
+
+  def _read(self, session: tf1.Session) -> dict[str, int]:
+    try:
+      values = session.run(self._fetches)
+    except tf.errors.FailedPreconditionError:
+      # A counter that a program initialises later ends no training.
+      values = {'step': session.run(self._fetches['step'])}
+    return {name: int(value) for name, value in values.items()}
 
 
 def task_name(config: tf.estimator.RunConfig) -> str:
@@ -120,11 +127,10 @@ def task_name(config: tf.estimator.RunConfig) -> str:
 
 def _counters() -> dict[str, tf.Tensor]:
   """Returns what is counted in the graph, by the name of the detail."""
-  sums = {}
-  for name in staleness_counters.NAMES[1:]:
-    counts = [v.read_value() for v in tf1.local_variables()
-              if v.op.name.rpartition('/')[2] == name]
-    if counts:
-      sums[name] = tf.add_n(counts)
-  exchanges = elastic_exchange.num_communications()
-  return sums if exchanges is None else {**sums, 'num_exchanges': exchanges}
+  counts = step_counts.of(tf1.get_default_graph())
+  parts = collections.defaultdict(list)
+  for variable in [*tf1.local_variables(), *tf1.global_variables()]:
+    count = counts.get(variable.op.name)
+    if count is not None:
+      parts[count.name].append(variable.read_value() // count.every)
+  return {name: tf.add_n(values) for name, values in parts.items()}

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -19,36 +18,13 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
+from tfplugin.events import step_counts
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
 # What happens to an update, for messages.
 AUDITED = 'adds the penalty of `rho` to gradients'
-
-# The communication period by the name of the counter of steps, of each graph.
-_periods: weakref.WeakKeyDictionary[tf.Graph, dict[str, int]] = (
-    weakref.WeakKeyDictionary())
-
-
-def num_communications() -> Optional[tf.Tensor]:
-  """Returns how often this worker has communicated; None if it never does."""
-  counts = [step // period for step, period in _steps_and_periods()]
-  return tf.add_n(counts) if counts else None
-
-
-def is_due() -> Optional[tf.Tensor]:
-  """Returns whether the next step communicates; None if none ever does."""
-  due = [elastic.is_communication(step, period)
-         for step, period in _steps_and_periods()]
-  return tf.reduce_any(tf.stack(due)) if due else None
-
-
-def _steps_and_periods() -> list[tuple[tf.Tensor, int]]:
-  periods = _periods.get(tf1.get_default_graph(), {})
-  return [(v.read_value(), periods[v.op.name])
-          for v in [*tf1.local_variables(), *tf1.global_variables()]
-          if v.op.name in periods]
 
 
 class Exchange:
@@ -93,8 +69,8 @@ class Exchange:
     self._use_locking = use_locking
     self._pairs = {}
     if not tf.executing_eagerly():
-      _periods.setdefault(local_step.graph, {})[local_step.op.name] = (
-          settings.communication_period)
+      step_counts.note(local_step.graph, local_step.op.name,
+                       step_counts.EXCHANGES, settings.communication_period)
     self.begin()
 
   def begin(self) -> None:
