@@ -20,6 +20,7 @@ from tfplugin.distribute import cluster_config
     ({'ps_limit_secs': float('nan')}, '`ps_limit_secs` must be.*finite.*nan'),
     ({'grace_secs': -1.0}, '`grace_secs` must be at least 0'),
     ({'restart': 'perhaps'}, '`restart` must be one of'),
+    ({'inject': 'kill them'}, 'A fault must be like'),
     ({'max_restarts': -1}, '`max_restarts` must be'),
     ({'grep': '['}, '`grep` must be a regular expression'),
     ({'stall_limit': 5.0}, '`stall_limit` needs the events.*`model_dir`'),

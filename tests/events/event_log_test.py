@@ -55,17 +55,18 @@ def test_a_task_that_dies_and_comes_back_and_runs_again(tmp_path):
   with pytest.raises(ZeroDivisionError), \
       event_log.recording(tmp_path, 'worker:0'):
     event_log.write('training', step=8)
+    event_log.write('saving', 'end')
     raise ZeroDivisionError('too small')
   assert _events(tmp_path)[-1].details == {
       'error': 'ZeroDivisionError', 'message': 'too small', 'step': 8}
   for _ in range(2):
     with event_log.recording(tmp_path, 'worker:0'):
       pass
-  assert _told(tmp_path)[3:] == [
+  assert _told(tmp_path)[4:] == [
       ('coming_back', 'instant'), ('starting', 'begin'), ('ended', 'instant'),
       # Another run of the same task, whose work was done.
       ('starting', 'begin'), ('ended', 'instant')]
-  back = _events(tmp_path)[3].details
+  back = _events(tmp_path)[4].details
   assert back['what'] == 'process' and back['step'] == 8
   assert 0 <= back['away_secs'] < 300
 

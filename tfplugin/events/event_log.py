@@ -25,7 +25,7 @@ from absl import logging
 from tfplugin.events import event_files
 from tfplugin.events import record
 
-# The end of a file, in which the last event is looked for.
+# The end of a file, in which the last events are looked for.
 _TAIL_BYTES = 65536
 
 
@@ -103,14 +103,13 @@ class EventLog:
     finally:
       self.write(name, record.END)
 
-  def last_of_file(self) -> Optional[record.Event]:
-    """Returns the last event in the file, of whichever process."""
+  def last_events(self) -> tuple[record.Event, ...]:
+    """Returns the last events in the file, of whichever process."""
     try:
       size = os.path.getsize(self.path or '')
     except OSError:
-      return None
-    reading = event_files.read_file(self.path, max(size - _TAIL_BYTES, 0))
-    return reading.events[-1] if reading.events else None
+      return ()
+    return event_files.read_file(self.path, max(size - _TAIL_BYTES, 0)).events
 
   def close(self) -> None:
     """Closes the file; `write` opens it again."""
@@ -178,10 +177,12 @@ def recording(model_dir: Union[str, os.PathLike, None],
   log = EventLog(model_dir, task)
   token = _current.set(log)
   try:
-    last = log.last_of_file()
-    if last is not None and last.name != 'ended':
-      log.write('coming_back', what='process', step=last.step,
-                away_secs=round(time.time() - last.time, 3))
+    earlier = log.last_events()
+    if earlier and earlier[-1].name != 'ended':
+      steps = [e.step for e in earlier if e.step is not None]
+      log.write('coming_back', what='process',
+                step=steps[-1] if steps else None,
+                away_secs=round(time.time() - earlier[-1].time, 3))
     log.write('starting', record.BEGIN)
     yield log
     log.write('ended', step=log.last_step)
