@@ -15,32 +15,28 @@ from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import stalls
 from tfplugin.bin.processes import task_states
 from tfplugin.distribute import cluster_config
+from tfplugin.events import event_log
 from tfplugin.events import stacks
 
 _LIMIT = 60
 _CHIEF = cluster_config.Task('chief', 0)
 _WORKER = cluster_config.Task('worker', 0)
-# Writes that it waits, and waits; when it is started again it is done.
+# Waits, and writes its stacks if it is asked; once more it is done. It imports
+# nothing heavy: what it would tell is in its events already.
 _WAITS = textwrap.dedent('''
-    import os, pathlib, sys, time
-    from tfplugin.events import event_log, stacks
-    model_dir, task = sys.argv[1:]
-    stacks.write_on_signal()
-    came = pathlib.Path(model_dir, 'came-' + task)
-    with event_log.recording(model_dir, task):
-      if came.exists():
-        raise SystemExit
+    import faulthandler, pathlib, signal, sys, time
+    faulthandler.register(signal.SIGUSR1)
+    came = pathlib.Path(sys.argv[1])
+    if not came.exists():
       came.touch()
-      with event_log.span('waiting', on=['ps:0']):
-        time.sleep(120)
+      time.sleep(120)
     ''')
 
 
-def _wait_for_waits(states):
+def _wait_for(files):
   deadline = time.monotonic() + _LIMIT
-  while not all(state.waits_on for state in states.states.values()):
+  while not all(file.exists() for file in files):
     assert time.monotonic() < deadline
-    states.update()
     time.sleep(0.02)
 
 
@@ -50,10 +46,12 @@ def _run(tmp_path, policy, stop=None):
   states = task_states.TaskStates(tmp_path, ['chief:0', 'worker:0'])
   policy = restarts.RestartPolicy(restarts.parse(policy), delay_secs=0.0)
   with local_cluster.LocalCluster(tmp_path / 'logs', policy=policy) as cluster:
-    for task in (_CHIEF, _WORKER):
-      cluster.start(task, [sys.executable, '-c', _WAITS, str(tmp_path),
-                           task.name], {})
-    _wait_for_waits(states)
+    came = [tmp_path / task.type for task in (_CHIEF, _WORKER)]
+    for task, file in zip((_CHIEF, _WORKER), came):
+      event_log.EventLog(tmp_path, task.name).write(
+          'waiting', 'begin', on=['ps:0'])
+      cluster.start(task, [sys.executable, '-c', _WAITS, str(file)], {})
+    _wait_for(came)
     if stop is not None:
       os.kill(cluster.roles[stop].pid, signal.SIGSTOP)
     watch = stalls.StallWatch(states, 0.3, policy, said.append)

@@ -12,16 +12,19 @@ from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import stalls
 from tfplugin.bin.processes import supervision
 from tfplugin.distribute import cluster_config
+from tfplugin.events import record
 
 _LIMIT = 60
 # As a task that trains tells it: a step, and after it none.
 _TELLS = '''
-import sys, time
-from tfplugin.events import event_log
-log = event_log.EventLog(sys.argv[1], 'chief:0')
-log.write('training', 'begin', step=7)
-time.sleep(float(sys.argv[2]))
+import pathlib, sys, time
+events = pathlib.Path(sys.argv[1], 'events')
+events.mkdir()
+(events / 'chief-0.jsonl').write_text(sys.argv[2])
+time.sleep(float(sys.argv[3]))
 '''
+_STEP = record.encode(record.Event(
+    1.0, 1, 'chief:0', 'training', 'begin', {'step': 7})).decode()
 
 
 def _run(tmp_path, codes, **settings):
@@ -47,7 +50,8 @@ def _written(tmp_path):
 
 def test_a_run_that_goes_on_without_its_worker(tmp_path):
   run, said, error = _run(tmp_path, {
-      'chief': [_TELLS, str(tmp_path), '1'], 'worker': ['raise SystemExit(3)']})
+      'chief': [_TELLS, str(tmp_path), _STEP, '1'],
+      'worker': ['raise SystemExit(3)']})
   assert error is None
   assert said == ['worker:0 ended with status 3; the run goes on without it. '
                   f'Its log: {tmp_path}/logs/worker-0.log']
@@ -81,7 +85,8 @@ def test_a_restart_is_told(tmp_path):
 
 def test_a_stall_ends_the_run(tmp_path):
   run, said, error = _run(
-      tmp_path, {'chief': [_TELLS, str(tmp_path), '120']}, stall_limit=2.0)
+      tmp_path, {'chief': [_TELLS, str(tmp_path), _STEP, '120']},
+      stall_limit=2.0)
   assert isinstance(error, stalls.StallError)
   assert said[0] == 'No task has made a step for 2 s:'
   assert said[1].startswith('  chief:0 ')
