@@ -3,6 +3,8 @@
 """Tests of the cluster's start and end, with servers in this process."""
 
 import json
+import os
+import signal
 import threading
 import time
 from concurrent import futures
@@ -14,6 +16,7 @@ from tfplugin import distribute
 from tfplugin.bin import ports
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.estimator import cluster_training
+from tfplugin.events import event_files
 from tfplugin.hooks import finish_board
 
 tf1 = tf.compat.v1
@@ -28,7 +31,8 @@ def _model_fn(features, labels, mode):
   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def _run(model_dir, strategy=None, listeners=(), max_steps=3, **kwargs):
+def _run(model_dir, strategy=None, listeners=(), max_steps=3, hooks=(),
+         **kwargs):
   def input_fn():
     return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
 
@@ -37,7 +41,8 @@ def _run(model_dir, strategy=None, listeners=(), max_steps=3, **kwargs):
   return cluster_training.train_and_evaluate(
       tf.estimator.Estimator(_model_fn, config=config),
       tf.estimator.TrainSpec(
-          input_fn, max_steps=max_steps, saving_listeners=listeners),
+          input_fn, max_steps=max_steps, hooks=hooks,
+          saving_listeners=listeners),
       tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
                             throttle_secs=0), **kwargs)
 
@@ -252,4 +257,77 @@ def test_a_canned_linear_model_that_cannot_be_placed_is_explained(
   # The chief's server is there now.
   make(tf1.ConfigProto(allow_soft_placement=True)).train(input_fn, max_steps=1)
   assert tf.train.latest_checkpoint(str(tmp_path)).endswith('-1')
+  del server
+
+
+def _told(model_dir, task):
+  path = event_files.path_of(model_dir, task)
+  return [(e.name, e.kind) for e in event_files.read_file(path).events]
+
+
+def test_a_run_tells_what_it_did(tmp_path):
+  _run(tmp_path)
+  told = _told(tmp_path, 'chief:0')
+  assert [event for event in told if event[0] != 'saving'] == [
+      ('starting', 'begin'), ('starting', 'end'), ('training', 'begin'),
+      ('training', 'end'), ('ended', 'instant')]
+  assert told.count(('saving', 'begin')) == told.count(('saving', 'end')) > 0
+
+
+def test_a_task_that_waits_in_vain_tells_for_whom(monkeypatch, tmp_path):
+  cluster = ports.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  _set_task(monkeypatch, cluster, 'worker')
+  with pytest.raises(TimeoutError):
+    _run(tmp_path, start_limit_secs=0.2)
+  events = event_files.read_file(
+      event_files.path_of(tmp_path, 'worker:0')).events
+  assert [(e.name, e.kind) for e in events] == [
+      ('starting', 'begin'), ('waiting', 'begin'), ('waiting', 'end'),
+      ('dying', 'instant')]
+  assert events[1].details == {'on': ['chief:0']}
+  assert events[-1].details['error'] == 'TimeoutError'
+  del server
+
+
+class _SignalAtStep(tf1.train.SessionRunHook):
+  """Sends this process a signal in its second step."""
+
+  def __init__(self, number):
+    self._number = number
+    self._num_steps = 0
+
+  def after_run(self, run_context, run_values):
+    self._num_steps += 1
+    if self._num_steps == 2:
+      os.kill(os.getpid(), self._number)
+
+
+@pytest.mark.parametrize('number, error, status', [
+    (signal.SIGTERM, SystemExit, 143),
+    (signal.SIGINT, KeyboardInterrupt, None)])
+def test_a_signal_ends_the_training_with_a_last_checkpoint(
+    tmp_path, number, error, status):
+  before = signal.getsignal(number)
+  with pytest.raises(error) as ended:
+    _run(tmp_path, hooks=[_SignalAtStep(number)])
+  assert getattr(ended.value, 'code', None) == status
+  assert signal.getsignal(number) is before
+  # Of three steps two were made: w = 4, 2, 1.
+  reader = tf.train.load_checkpoint(str(tmp_path))
+  assert reader.get_tensor('global_step') == 2
+  assert reader.get_tensor('weight') == pytest.approx(1.0)
+  told = _told(tmp_path, 'chief:0')
+  assert ('stopping', 'instant') in told and told[-1] == ('dying', 'instant')
+
+
+@pytest.mark.parametrize('task_type', ['ps', 'chief'])
+def test_an_occupied_port_is_named(monkeypatch, tmp_path, task_type):
+  cluster = ports.make_cluster(0, 1)
+  server = tf.distribute.Server(cluster, job_name=task_type, task_index=0)
+  _set_task(monkeypatch, cluster, task_type)
+  with pytest.raises(RuntimeError, match=(
+      f'The port of {task_type}:0 in `TF_CONFIG` must be free. Received: '
+      f"'{cluster[task_type][0]}', where")):
+    _run(tmp_path)
   del server

@@ -26,6 +26,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import finite_state
+from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
 
@@ -73,7 +74,8 @@ class TrainingGuard:
     self._saved_step = self._step_of(session)
     for listener in self._listeners:
       listener.before_save(session, self._saved_step)
-    path = self._save(save, saver, session, arguments)
+    with event_log.span('saving', step=self._saved_step):
+      path = self._save(save, saver, session, arguments)
     if self._is_ending:
       self._tell_end(session, self._saved_step)
     return path

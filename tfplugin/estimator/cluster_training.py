@@ -15,11 +15,17 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import start_barrier
 from tfplugin.estimator import last_save_listener
+from tfplugin.events import event_log
+from tfplugin.events import record
+from tfplugin.events import stacks
+from tfplugin.faults import fault_hook
 from tfplugin.hooks import checkpoint_guard_hook
+from tfplugin.hooks import events_hook
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import report_finished_hook
+from tfplugin.hooks import stop_in_order_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
 from tfplugin.hooks.endings import absent_workers
@@ -63,6 +69,10 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     evaluator: ends when the chief has reported or is gone for good, and the
       newest checkpoint is evaluated.
 
+  Every role writes what it does to `model_dir/events` (docs/events.md), and its
+  stacks to the standard error at SIGUSR1. SIGTERM and Ctrl-C end the training
+  of chief and workers after the step that runs, with a last checkpoint.
+
   Set `RunConfig(experimental_max_worker_delay_secs=0)` besides: by default
   TensorFlow delays worker k by 5 s * (k + 1).
 
@@ -87,9 +97,11 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
 
   Raises:
     TimeoutError: a wait reached its limit; the message names who was awaited.
-    RuntimeError: another run is in the model_dir.
+    RuntimeError: another run is in the model_dir, or another process listens on
+      the task's port.
     ValueError: no checkpoint of the model_dir is whole and finite.
     OSError: the disk stayed full.
+    KeyboardInterrupt, SystemExit: a signal ended it; see StopInOrderHook.
     RuntimeError: TensorFlow cannot place a condition that reads a variable of a
       parameter server; the message has the remedies.
 
@@ -115,13 +127,32 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   workers, and a worker that lost the race for the start lost 30 s.
   """
   config = estimator.config
+  stacks.write_on_signal()
+  with event_log.recording(config.model_dir, events_hook.task_name(config)), \
+      cluster_task.occupied_port_named(cluster_task.from_config(config)):
+    return _train_and_evaluate(estimator, train_spec, eval_spec,
+                               start_limit_secs, finish_limit_secs,
+                               contact_limit_secs)
+
+
+def _train_and_evaluate(estimator: tf.estimator.Estimator,
+                        train_spec: tf.estimator.TrainSpec,
+                        eval_spec: tf.estimator.EvalSpec,
+                        start_limit_secs: float, finish_limit_secs: float,
+                        contact_limit_secs: Optional[float]):
+  """Runs this process's part; see `train_and_evaluate`."""
+  config = estimator.config
   task = cluster_task.from_config(config)
   if task.job == 'ps':
     parameter_server.run_parameter_server(
         config, contact_limit_secs=contact_limit_secs)
     return None
-  report = report_finished_hook.ReportFinishedHook(config)
-  hooks, last_hooks = [], []
+  stop = stop_in_order_hook.StopInOrderHook()
+  report = report_finished_hook.ReportFinishedHook(
+      config, unless=stop.has_stopped)
+  hooks, last_hooks = [], [events_hook.EventsHook(config), stop]
+  if task.trains:
+    last_hooks += fault_hook.hooks()
   if task.trains and task.num_ps:
     hooks += [keep_contact_hook.KeepContactHook(config, contact_limit_secs),
               absent_workers.AbsentWorkersHook(task)]
@@ -145,7 +176,11 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
         hooks=(*hooks, *train_spec.hooks, *last_hooks))
     stack.enter_context(placement.conditions_explained())
     stack.enter_context(start_barrier.limited_to(start_limit_secs))
+    stack.callback(stop.release)
+    if not task.trains:
+      event_log.write('starting', record.END)
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    stop.raise_if_stopped()
     if task.trains and not task.is_alone:
       _report(task, config, finish_limit_secs, report)
   return result

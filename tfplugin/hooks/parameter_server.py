@@ -9,6 +9,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
+from tfplugin.events import event_log
+from tfplugin.events import record
 from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import contact
 
@@ -57,10 +59,12 @@ def run_parameter_server(config: tf.estimator.RunConfig,
   tf1.logging.info('Serving at %s until the work is done.', server.target)
   chief = contact.Contact(task.cluster_spec, task.training_tasks[0], task.name,
                           contact_limit_secs)
-  finish_board.wait_for_tasks(
-      task.cluster_spec,
-      task.training_tasks,
-      task.name,
-      time_limit_secs,
-      ps_index=task.index,
-      while_waiting=chief.check)
+  event_log.write('starting', record.END)
+  with event_log.span('waiting', on=task.training_tasks):
+    finish_board.wait_for_tasks(
+        task.cluster_spec,
+        task.training_tasks,
+        task.name,
+        time_limit_secs,
+        ps_index=task.index,
+        while_waiting=chief.check)

@@ -42,12 +42,15 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
   """
 
   def __init__(self, config: tf.estimator.RunConfig,
-               time_limit_secs: float = 30.0):
+               time_limit_secs: float = 30.0,
+               unless: Callable[[], bool] = bool):
     """Prepares the report of the task that `config` describes.
 
     Args:
       config: The Estimator's configuration, which knows cluster and task.
       time_limit_secs: How long to try to reach each ps, in seconds.
+      unless: Says at the end whether the task was stopped before its last step,
+        and may come back.
 
     Raises:
       TypeError: the limit is not a number.
@@ -56,6 +59,7 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     time_limit.check(time_limit_secs)
     self._task = cluster_task.from_config(config)
     self._time_limit_secs = time_limit_secs
+    self._was_stopped = unless
     self._has_ended = self.has_reported = False
 
   def begin(self) -> None:
@@ -66,7 +70,7 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
   def end(self, session: tf1.Session) -> None:
     """Notes that it is no failure that closes the session."""
     del session
-    self._has_ended = True
+    self._has_ended = not self._was_stopped()
 
   def _close(self, close: Callable[[], None]) -> None:
     if self._has_ended and not self.has_reported:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
 
@@ -71,6 +72,10 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     guarded_graphs.before_start(self._wait)
 
   def _wait(self) -> None:
+    with event_log.span('waiting', on=['chief:0']):
+      self._wait_for_variables()
+
+  def _wait_for_variables(self) -> None:
     patience = time_limit.Patience(self._task.name, self._time_limit_secs)
     while True:
       missing = self._look()

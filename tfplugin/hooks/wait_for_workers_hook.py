@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.events import event_log
 from tfplugin.hooks import finish_board
 
 tf1 = tf.compat.v1
@@ -69,8 +70,10 @@ def wait_for_workers(task: cluster_task.ClusterTask,
   """
   if task.job != 'chief' or not task.num_ps:
     return
-  finish_board.wait_for_tasks(task.cluster_spec, _workers_of(task), task.name,
-                              time_limit_secs)
+  workers = _workers_of(task)
+  with event_log.span('waiting', on=workers):
+    finish_board.wait_for_tasks(task.cluster_spec, workers, task.name,
+                                time_limit_secs)
 
 
 def wait_or_report(task: cluster_task.ClusterTask,

@@ -20,6 +20,7 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
+from tfplugin.events import step_counts
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
@@ -78,6 +79,9 @@ class Exchange:
     self.finite = finite_updates.FiniteUpdates(
         settings.on_nonfinite, 'elastic_average/num_nonfinite',
         local_step.device)
+    if not tf.executing_eagerly():
+      step_counts.note(local_step.graph, local_step.op.name,
+                       step_counts.EXCHANGES, settings.communication_period)
     self.begin()
 
   def begin(self) -> None:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.variables import shared_variables
 from tfplugin.distribute.variables import worker_counter
+from tfplugin.events import step_counts
 
 tf1 = tf.compat.v1
 
@@ -87,7 +88,11 @@ class StalenessCounters:
       if tf.executing_eagerly():
         self._eager = counters
       else:
-        self._of_graph[tf1.get_default_graph()] = counters
+        graph = tf1.get_default_graph()
+        self._of_graph[graph] = counters
+        for counter, name in ((counters.num_dropped, step_counts.DROPPED),
+                              (counters.num_applied, step_counts.APPLIED)):
+          step_counts.note(graph, counter.variable.op.name, name)
 
   def exist_here(self) -> bool:
     """Whether the current graph has counters of this instance.

@@ -14,7 +14,8 @@ import pytest
 import tensorflow as tf
 
 from tests.compat import fresh_processes
-from tfplugin.bin import local_cluster
+from tfplugin.bin.processes import local_cluster
+from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
 
 _LIMIT = 60
@@ -102,8 +103,7 @@ def test_a_ps_is_not_waited_for_and_ends_with_the_context(tmp_path):
   assert ps.status == -signal.SIGTERM
 
 
-@pytest.mark.parametrize(
-    'task', [CHIEF, PS, cluster_config.Task('evaluator', 0)])
+@pytest.mark.parametrize('task', [CHIEF, PS])
 def test_a_dead_role_ends_the_run_with_its_last_lines(tmp_path, task):
   with local_cluster.LocalCluster(tmp_path) as cluster:
     other = _start(cluster, cluster_config.Task('chief', 1), _SLEEP)
@@ -132,6 +132,106 @@ def test_the_run_goes_on_without_a_worker(tmp_path):
     cluster.wait(timeout=_LIMIT)
   assert lost == cluster.lost == [worker]
   assert worker.describe_end() == 'was ended by SIGKILL'
+
+
+def test_the_end_of_an_evaluator_ends_no_run(tmp_path):
+  lost = []
+  with local_cluster.LocalCluster(tmp_path, on_lost=lost.append) as cluster:
+    evaluator = _start(cluster, cluster_config.Task('evaluator', 0),
+                       'raise SystemExit(1)')
+    _start(cluster, CHIEF, 'import time; time.sleep(.5)')
+    cluster.wait(timeout=_LIMIT)
+  assert lost == cluster.lost == [evaluator]
+  assert cluster.failed is None
+
+
+def _policy(**kwargs):
+  return restarts.RestartPolicy(restarts.parse('on_failure'), delay_secs=0.0,
+                                **kwargs)
+
+
+def test_a_killed_role_starts_again_until_it_may_no_more(tmp_path):
+  code = 'import os, signal; os.kill(os.getpid(), signal.SIGKILL)'
+  told = []
+  with local_cluster.LocalCluster(
+      tmp_path, policy=_policy(max_restarts=2),
+      on_restart=lambda *args: told.append(args)) as cluster:
+    chief = _start(cluster, CHIEF, code)
+    with pytest.raises(local_cluster.RoleError, match='ended by SIGKILL'):
+      cluster.wait(timeout=_LIMIT)
+  assert told == [(chief, 0.0)] * 2
+  assert chief.num_restarts == 2
+  assert chief.reasons == ['was ended by SIGKILL'] * 3
+  assert cluster.failed is chief
+
+
+def test_those_without_a_ps_start_again_together(tmp_path):
+  came = tmp_path / 'came'
+  worker_code = textwrap.dedent(f'''
+      import os, pathlib, signal
+      came = pathlib.Path({str(came)!r})
+      if not came.exists():
+        came.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+      ''')
+  # The first waits for the worker, who never comes.
+  chief_code = textwrap.dedent(f'''
+      import pathlib, time
+      time.sleep(0 if pathlib.Path({str(came)!r}).exists() else 120)
+      ''')
+  with local_cluster.LocalCluster(
+      tmp_path, policy=_policy(is_together=True)) as cluster:
+    chief = _start(cluster, CHIEF, 'import time; time.sleep(120)')
+    chief._command[-1] = chief_code
+    worker = _start(cluster, WORKER, worker_code)
+    cluster.wait(timeout=_LIMIT)
+  assert (chief.status, chief.num_restarts) == (0, 1)
+  assert (worker.status, worker.num_restarts) == (0, 1)
+  assert chief.reasons == ['was started again with worker:0']
+
+
+def test_the_first_failure_comes_first(tmp_path):
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    _start(cluster, CHIEF, 'import time; time.sleep(1); '
+                           'raise SystemExit("nobody answers")')
+    _start(cluster, WORKER, 'raise SystemExit("no space left")')
+    with pytest.raises(local_cluster.RoleError,
+                       match='^worker:0 ended(.|\n)*no space left\n\nLater '
+                             'chief:0 ended(.|\n)*nobody answers$'):
+      cluster.wait(timeout=_LIMIT)
+
+
+def test_of_two_that_end_at_once_the_one_that_wrote_first_comes_first(tmp_path):
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    roles = [_start(cluster, cluster_config.Task('chief', index), 'exit(1)')
+             for index in range(2)]
+    for role, time_ in zip(roles, (2000, 1000)):
+      os.waitid(os.P_PID, role.pid, os.WEXITED | os.WNOWAIT)
+      os.utime(role.log_path, (time_, time_))
+    with pytest.raises(local_cluster.RoleError, match='^chief:1 ended'):
+      cluster.check()
+
+
+def test_a_ps_lives_until_the_others_have_ended(tmp_path):
+  # As a chief that saves what the ps holds when it is told to end.
+  code = textwrap.dedent('''
+      import os, signal, sys, time
+      def end(*args):
+        time.sleep(.5)
+        os.kill(int(sys.argv[1]), 0)
+        print('the ps is there', flush=True)
+        sys.exit(0)
+      signal.signal(signal.SIGTERM, end)
+      print('ready', flush=True)
+      time.sleep(120)
+      ''')
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    ps = _start(cluster, PS, _SLEEP)
+    chief = cluster.start(CHIEF, [sys.executable, '-c', code, str(ps.pid)], {})
+    _wait_until(lambda: 'ready' in chief.log_path.read_text())
+  assert chief.status == 0
+  assert 'the ps is there' in chief.log_path.read_text()
+  assert ps.status == -signal.SIGTERM
 
 
 def test_waiting_has_a_limit_that_names_who_runs(tmp_path):
@@ -187,7 +287,7 @@ def _launcher(tmp_path):
   """Starts a launcher of two roles, one with a child in its own session."""
   code = textwrap.dedent(f'''
       import sys
-      from tfplugin.bin import local_cluster
+      from tfplugin.bin.processes import local_cluster
       from tfplugin.distribute import cluster_config
       with local_cluster.LocalCluster({str(tmp_path)!r}) as cluster:
         for task, code in ((cluster_config.Task('chief', 0), {_WITH_CHILD!r}),

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tfplugin.bin import interrupts
+from tfplugin.bin.processes import interrupts
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM,

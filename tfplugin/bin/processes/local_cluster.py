@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -24,107 +23,29 @@ from collections.abc import Sequence
 from typing import Optional
 from typing import Union
 
-from tfplugin.bin import guard
-from tfplugin.bin import interrupts
+from tfplugin.bin.processes import guard
+from tfplugin.bin.processes import interrupts
+from tfplugin.bin.processes import restarts
+from tfplugin.bin.processes import role as role_lib
 from tfplugin.distribute import cluster_config
 
 _GUARD = pathlib.Path(__file__).with_name('guard.py')
 _POLL_SECS = 0.1
-# Between SIGTERM and SIGKILL.
-_GRACE_SECS = 5.0
-_TAIL_LINES = 20
-
-# What TensorFlow, and Python, say of Estimator from TensorFlow 2.16 on.
-_NO_ESTIMATOR = re.compile(
-    r"(has no attribute|No module named|cannot import name) "
-    r"'[\w.]*\bestimator\b")
-_REMEDY = (
-    'TensorFlow has no Estimator since 2.16; tfplugin gives it back: add '
-    '`import tfplugin` below `import tensorflow as tf` in the program.')
+# Ample for the kernel to end a process.
+_KILL_LIMIT_SECS = 30.0
+_TRAINING = ('chief', 'worker')
+# What ends for good without ending the run.
+_SPARED = ('worker', 'evaluator')
 
 
 class RoleError(RuntimeError):
-  """A role has ended that the run cannot do without."""
-
-
-class Role:
-  """One process of the cluster.
+  """A role has ended that the run cannot do without.
 
   Attributes:
-    task: Which task of the cluster it is.
-    log_path: The file that takes its standard output and standard error.
-    status: Its exit status; None while it runs. Negative: ended by a signal.
+    exit_status: What the program's own exit status is to be.
   """
 
-  def __init__(self, task: cluster_config.Task, command: Sequence[str],
-               environment: Mapping[str, str], log_path: pathlib.Path):
-    """Starts the process.
-
-    Args:
-      task: Which task of the cluster it is.
-      command: The program and its arguments.
-      environment: Its whole environment.
-      log_path: The log file; an earlier run's lines in it are kept.
-    """
-    self.task = task
-    self.log_path = log_path
-    self.status: Optional[int] = None
-    with open(log_path, 'a') as log:
-      self._log_start = log.tell()
-      self._process = subprocess.Popen(
-          list(command),
-          env=dict(environment),
-          stdin=subprocess.DEVNULL,
-          stdout=log,
-          stderr=subprocess.STDOUT,
-          start_new_session=True)
-    self.pid = self._process.pid
-
-  def poll(self) -> Optional[int]:
-    """Returns the exit status, or None while the process runs.
-
-    When it has ended, the processes that it left in its group are ended too.
-    """
-    if self.status is not None:
-      return self.status
-    # WNOWAIT: until the process is reaped its id, which is the group's id too,
-    # cannot become another's.
-    ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    if ended is not None:
-      self.signal(signal.SIGKILL)
-      self.status = self._process.wait()
-    return self.status
-
-  def signal(self, number: int) -> None:
-    """Sends signal `number` to the process and its group while it has one."""
-    if self.status is None:
-      with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(self.pid, number)
-
-  def wait(self, timeout: float) -> bool:
-    """Waits at most `timeout` seconds; returns whether it has ended."""
-    deadline = time.monotonic() + timeout
-    while self.poll() is None and time.monotonic() < deadline:
-      time.sleep(_POLL_SECS / 2)
-    return self.status is not None
-
-  def describe_end(self) -> str:
-    """Returns a sentence that says how the process ended."""
-    if self.status is not None and self.status < 0:
-      return f'was ended by {signal.Signals(-self.status).name}'
-    return f'ended with status {self.status}'
-
-  def describe_failure(self) -> str:
-    """Returns how the process ended, the last lines of its log, a remedy."""
-    written = b''
-    with contextlib.suppress(FileNotFoundError):
-      written = self.log_path.read_bytes()[self._log_start:]
-    lines = written.decode(errors='replace').splitlines()
-    tail = '\n'.join(lines[-_TAIL_LINES:]) or '(It has written nothing.)'
-    if _NO_ESTIMATOR.search(tail):
-      tail += f'\n{_REMEDY}'
-    return (f'{self.task.name} {self.describe_end()}. The last lines of '
-            f'{self.log_path}:\n{tail}')
+  exit_status = 1
 
 
 class LocalCluster:
@@ -136,12 +57,14 @@ class LocalCluster:
 
   Attributes:
     roles: The roles in the order of their start.
-    lost: Workers that ended with an error while the run went on.
+    lost: Workers, and the evaluator, that ended with an error for good while
+      the run went on.
+    failed: The role whose end ended the run; None: there was none.
 
   Example:
     >>> import sys
     >>> import tempfile
-    >>> from tfplugin.bin import local_cluster
+    >>> from tfplugin.bin.processes import local_cluster
     >>> from tfplugin.distribute import cluster_config
     >>> command = [sys.executable, '-c', 'print("trained")']
     >>> with local_cluster.LocalCluster(tempfile.mkdtemp()) as cluster:
@@ -152,21 +75,34 @@ class LocalCluster:
   """
 
   def __init__(self, log_dir: Union[str, os.PathLike], *,
-               on_lost: Optional[Callable[[Role], None]] = None):
+               on_lost: Optional[Callable[[role_lib.Role], None]] = None,
+               policy: Optional[restarts.RestartPolicy] = None,
+               on_restart: Optional[Callable[[role_lib.Role, float],
+                                             None]] = None,
+               grace_secs: float = 5.0):
     """Prepares an empty cluster.
 
     Args:
       log_dir: The directory of the log files; made if it does not exist.
-      on_lost: Called once with each worker that ended early, while the run goes
-        on without it.
+      on_lost: Called once with each worker, or evaluator, that ended early,
+        while the run goes on without it.
+      policy: Who is started again; None: nobody.
+      on_restart: Called with each role that is to be started again, and the
+        seconds until then.
+      grace_secs: How long a process has from SIGTERM to SIGKILL.
     """
     self._log_dir = pathlib.Path(log_dir)
     self._on_lost = on_lost or (lambda role: None)
+    self._policy = policy or restarts.RestartPolicy()
+    self._on_restart = on_restart or (lambda role, delay: None)
+    self._grace_secs = grace_secs
+    self._first_failure: Optional[tuple[role_lib.Role, str]] = None
     self._mark = uuid.uuid4().hex
     self._guard: Optional[subprocess.Popen] = None
     self._interrupts = interrupts.Interrupts()
-    self.roles: list[Role] = []
-    self.lost: list[Role] = []
+    self.roles: list[role_lib.Role] = []
+    self.lost: list[role_lib.Role] = []
+    self.failed: Optional[role_lib.Role] = None
 
   def __enter__(self) -> LocalCluster:
     self._log_dir.mkdir(parents=True, exist_ok=True)
@@ -184,7 +120,7 @@ class LocalCluster:
 
   def start(self, task: cluster_config.Task, command: Sequence[str],
             cluster: Mapping[str, Sequence[str]],
-            environment: Optional[Mapping[str, str]] = None) -> Role:
+            environment: Optional[Mapping[str, str]] = None) -> role_lib.Role:
     """Starts one role.
 
     Args:
@@ -203,8 +139,11 @@ class LocalCluster:
       env['TF_CONFIG'] = cluster_config.encode(cluster, task)
     marks = [os.environ.get(guard.MARK_VARIABLE), self._mark]
     env[guard.MARK_VARIABLE] = ','.join(filter(None, marks))
-    role = Role(task, command, env,
-                self._log_dir / f'{task.type}-{task.index}.log')
+    # An evaluator is in no cluster.
+    address = (cluster[task.type][task.index] if task.type in cluster else '')
+    role = role_lib.Role(
+        task, command, env, self._log_dir / f'{task.type}-{task.index}.log',
+        address)
     self.roles.append(role)
     self._tell_guard('watch', role)
     return role
@@ -215,8 +154,9 @@ class LocalCluster:
            timeout: Optional[float] = None) -> None:
     """Waits until the roles have ended, but for those that serve others.
 
-    A worker that ends with an error is given up and the run goes on: training
-    is asynchronous, and the others take its share. Any other role that does
+    A role that ends with an error is started again as the policy says. Else a
+    worker is given up and the run goes on: training is asynchronous, and the
+    others take its share; and nobody waits for an evaluator. Any other role
     ends the wait with an error.
 
     Args:
@@ -235,7 +175,7 @@ class LocalCluster:
       self.check()
       while_waiting()
       running = [r.task.name for r in self.roles
-                 if r.task.type not in spare and r.status is None]
+                 if r.task.type not in spare and r.is_running]
       if not running:
         return
       if timeout is not None and time.monotonic() - start > timeout:
@@ -262,38 +202,89 @@ class LocalCluster:
     self._interrupts.raise_if_any()
     if self._guard.poll() is not None:
       self._start_guard()
+    ended = [role for role in self.roles
+             if role.status is None and role.poll() is not None]
+    # The one whose end was the cause of the others' comes first.
+    for role in sorted(ended, key=role_lib.Role.last_write):
+      self._handle_end(role)
     for role in self.roles:
-      if role.status is None and role.poll() is not None:
-        self._handle_end(role)
+      if role.restart_at is not None and role.restart_at <= time.monotonic():
+        role.restart()
+        self._tell_guard('watch', role)
 
-  def end(self, grace_secs: float = _GRACE_SECS) -> None:
+  def end(self, grace_secs: Optional[float] = None) -> None:
     """Ends every process that still runs, and its children.
 
+    The parameter servers come last: they hold what the chief saves when it is
+    told to end.
+
     Args:
-      grace_secs: How long a process has between SIGTERM and SIGKILL. A signal
-        to this process while it waits cuts the time short.
+      grace_secs: How long a process has between SIGTERM and SIGKILL; None: what
+        the cluster was made with. A signal to this process while it waits cuts
+        the time short.
     """
+    grace_secs = self._grace_secs if grace_secs is None else grace_secs
     seen = self._interrupts.count
-    for role in self.roles:
-      role.signal(signal.SIGTERM)
-    deadline = time.monotonic() + grace_secs
-    while (any([role.poll() is None for role in self.roles]) and
-           time.monotonic() < deadline and self._interrupts.count == seen):
-      time.sleep(_POLL_SECS / 2)
-    for role in self.roles:
-      role.signal(signal.SIGKILL)
-      role.wait(grace_secs)
+    for is_ps in (False, True):
+      roles = [r for r in self.roles if (r.task.type == 'ps') is is_ps]
+      for role in roles:
+        role.restart_at = None
+        role.signal(signal.SIGTERM)
+      deadline = time.monotonic() + grace_secs
+      while (any([role.poll() is None for role in roles]) and
+             time.monotonic() < deadline and self._interrupts.count == seen):
+        time.sleep(_POLL_SECS / 2)
+      for role in roles:
+        role.signal(signal.SIGKILL)
+        role.wait(grace_secs)
     guard.kill_marked(self._mark)
 
-  def _handle_end(self, role: Role) -> None:
+  def kill(self, role: role_lib.Role, why: str) -> None:
+    """Ends a role that is of no use, to be started again by the policy.
+
+    Args:
+      role: One that runs.
+      why: The reason, for the summary.
+    """
+    role.reasons.append(why)
+    role.signal(signal.SIGKILL)
+    role.wait(_KILL_LIMIT_SECS)
+    self._handle_end(role)
+
+  def _handle_end(self, role: role_lib.Role) -> None:
     self._tell_guard('forget', role)
     if role.status == 0:
       return
-    if role.task.type == 'worker':
+    role.reasons.append(role.describe_end())
+    delay = self._policy.delay(role.task.type, role.status, role.num_restarts)
+    if delay is not None:
+      self._restart(role, delay)
+      return
+    failure = role.describe_failure()
+    self._first_failure = self._first_failure or (role, failure)
+    if role.task.type in _SPARED:
       self.lost.append(role)
       self._on_lost(role)
       return
-    raise RoleError(role.describe_failure())
+    self.failed = role
+    first, first_failure = self._first_failure
+    if first is not role:
+      failure = f'{first_failure}\n\nLater {failure}'
+    raise RoleError(failure)
+
+  def _restart(self, role: role_lib.Role, delay: float) -> None:
+    group = [role]
+    if self._policy.is_together and role.task.type in _TRAINING:
+      group += [r for r in self.roles if r is not role and r.is_running and
+                r.task.type in _TRAINING]
+    for member in group:
+      if member.status is None:
+        member.signal(signal.SIGKILL)
+        member.wait(_KILL_LIMIT_SECS)
+        member.reasons.append(f'was started again with {role.task.name}')
+        self._tell_guard('forget', member)
+      member.restart_at = time.monotonic() + delay
+    self._on_restart(role, delay)
 
   def _start_guard(self) -> None:
     # -I: neither this directory nor PYTHONPATH is to shadow a standard module.
@@ -307,7 +298,7 @@ class LocalCluster:
       if role.status is None:
         self._tell_guard('watch', role)
 
-  def _tell_guard(self, command: str, role: Role) -> None:
+  def _tell_guard(self, command: str, role: role_lib.Role) -> None:
     with contextlib.suppress(BrokenPipeError):
       self._guard.stdin.write(f'{command} {role.pid}\n')
       self._guard.stdin.flush()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from tfplugin.bin import guard
+from tfplugin.bin.processes import guard
 
 _SLEEP = [sys.executable, '-c', 'import time; time.sleep(120)']
 
