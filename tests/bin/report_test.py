@@ -3,7 +3,7 @@
 """Tests of the table at the end of a run."""
 
 from tfplugin.bin import report
-from tfplugin.bin import status
+from tfplugin.bin.processes import status
 
 
 def _result(**kwargs):

@@ -15,8 +15,8 @@ from tfplugin.bin import datasets
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
-from tfplugin.bin import status
 from tfplugin.bin import techniques
+from tfplugin.bin.processes import status
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute.inputs import untuned_inputs

@@ -17,8 +17,8 @@ from tfplugin.bin import curves
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
-from tfplugin.bin import status
 from tfplugin.bin.processes import run_summary
+from tfplugin.bin.processes import status
 
 
 @dataclasses.dataclass(frozen=True)

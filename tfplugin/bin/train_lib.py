@@ -25,9 +25,9 @@ from tfplugin.bin import ports
 from tfplugin.bin import progress as progress_lib
 from tfplugin.bin import report
 from tfplugin.bin import run_files
-from tfplugin.bin import status
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
+from tfplugin.bin.processes import status
 from tfplugin.bin.processes import supervision
 from tfplugin.distribute import cluster_config
 from tfplugin.faults import environment

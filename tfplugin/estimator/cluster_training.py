@@ -25,12 +25,14 @@ from tfplugin.hooks import finish_board
 from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import report_finished_hook
-from tfplugin.hooks import stop_in_order_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
 from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.endings import stop_in_order_hook
+
+tf1 = tf.compat.v1
 
 
 def train_and_evaluate(estimator: tf.estimator.Estimator,
@@ -150,17 +152,11 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
   stop = stop_in_order_hook.StopInOrderHook()
   report = report_finished_hook.ReportFinishedHook(
       config, unless=stop.has_stopped)
-  hooks, last_hooks = [], [events_hook.EventsHook(config), stop]
+  hooks = _first_hooks(task, config, start_limit_secs, contact_limit_secs)
+  last_hooks = [events_hook.EventsHook(config), stop]
   if task.trains:
     last_hooks += fault_hook.hooks()
-  if task.trains and task.num_ps:
-    hooks += [keep_contact_hook.KeepContactHook(config, contact_limit_secs),
-              absent_workers.AbsentWorkersHook(task)]
-  if task.trains and not task.is_alone and not task.num_ps:
-    hooks.append(lost_peers.LostPeersHook(
-        task, start_limit_secs, contact_limit_secs))
   if task.job == 'worker' and task.num_ps:
-    hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
     last_hooks.append(report)
   with contextlib.ExitStack() as stack:
     if task.is_chief:
@@ -184,6 +180,23 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
     if task.trains and not task.is_alone:
       _report(task, config, finish_limit_secs, report)
   return result
+
+
+def _first_hooks(
+    task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
+    start_limit_secs: float,
+    contact_limit_secs: Optional[float]) -> list[tf1.train.SessionRunHook]:
+  """Returns the hooks that begin before the user's: who is waited for."""
+  if not task.trains or task.is_alone:
+    return []
+  if not task.num_ps:
+    return [lost_peers.LostPeersHook(
+        task, start_limit_secs, contact_limit_secs)]
+  hooks = [keep_contact_hook.KeepContactHook(config, contact_limit_secs),
+           absent_workers.AbsentWorkersHook(task)]
+  if task.job == 'worker':
+    hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
+  return hooks
 
 
 def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,

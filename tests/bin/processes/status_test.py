@@ -4,7 +4,7 @@
 
 import tensorflow as tf
 
-from tfplugin.bin import status
+from tfplugin.bin.processes import status
 
 tf1 = tf.compat.v1
 
