@@ -14,6 +14,8 @@ import signal
 from collections.abc import Mapping
 from typing import Optional
 
+from tfplugin.hooks.endings import lost_peers
+
 NEVER = 'never'
 ON_FAILURE = 'on_failure'
 ALWAYS = 'always'
@@ -24,7 +26,7 @@ JOBS = ('chief', 'worker', 'ps', 'evaluator')
 # the number to users, for what is worth another try.
 STALLED = 138
 # Beside those of signals. 130 and 143: as a shell says of SIGINT and SIGTERM.
-_WORTH_A_TRY = (130, 137, STALLED, 143)
+_WORTH_A_TRY = (lost_peers.EXIT_STATUS, 130, 137, STALLED, 143)
 _LONGEST_DELAY_SECS = 60.0
 
 

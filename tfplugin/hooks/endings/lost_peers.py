@@ -9,9 +9,13 @@ are to end, and to be started again together.
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 import threading
 import time
+from typing import Any
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -31,8 +35,10 @@ _REMEDY = ('All workers are to be started again together; they go on from the '
 class LostPeerError(RuntimeError):
   """A worker that the others cannot do without is lost.
 
+  A program that does not catch it ends with its status.
+
   Attributes:
-    exit_status: What a program that ends by it should end with.
+    exit_status: What the program ends with.
   """
 
   exit_status = EXIT_STATUS
@@ -92,6 +98,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
   def _start(self) -> None:
     if self._is_started:
       self._over.set()
+      sys.excepthook = functools.partial(_leave, sys.excepthook)
       raise LostPeerError(f'{self._task.name} lost {self._lost()}. {_REMEDY}')
     self._is_started = True
 
@@ -109,3 +116,16 @@ class LostPeersHook(tf1.train.SessionRunHook):
               if name != self._task.name]
     away = contact.unreachable(self._task.cluster_spec, others)
     return ', '.join(away) or f'one of {", ".join(others)}'
+
+
+def _leave(show: Callable[..., None], kind: type, error: BaseException,
+           trace: Any) -> None:
+  """Ends the process, in place of `sys.excepthook`.
+
+  The interpreter's own end would wait for threads that wait for the peer.
+  """
+  show(kind, error, trace)
+  if isinstance(error, LostPeerError):
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(EXIT_STATUS)
