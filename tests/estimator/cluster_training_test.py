@@ -18,6 +18,7 @@ from tfplugin.checkpoints import model_dir_lock
 from tfplugin.estimator import cluster_training
 from tfplugin.events import event_files
 from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import lost_peers
 
 tf1 = tf.compat.v1
 
@@ -211,6 +212,29 @@ def test_without_ps_there_is_no_listener(monkeypatch, tmp_path):
             'chief')
   _run(tmp_path)
   assert not specs[0].saving_listeners
+
+
+def test_a_training_that_fails_leaves_no_watch_that_ends_the_process(
+    monkeypatch, tmp_path):
+  def fail(estimator, train_spec, eval_spec):
+    del estimator, eval_spec
+    for hook in train_spec.hooks:
+      if isinstance(hook, lost_peers.LostPeersHook):
+        with tf.Graph().as_default():
+          hook.begin()
+    watches.extend(thread for thread in threading.enumerate()
+                   if thread.name == lost_peers.WATCH)
+    raise ValueError('no such file')
+
+  watches = []
+  monkeypatch.setattr(tf.estimator, 'train_and_evaluate', fail)
+  _set_task(monkeypatch, {'chief': ['localhost:1'], 'worker': ['localhost:2']},
+            'chief')
+  with pytest.raises(ValueError, match='no such file'):
+    _run(tmp_path)
+  watch, = watches
+  watch.join(60.0)
+  assert not watch.is_alive()
 
 
 def test_a_worker_names_the_chief_that_does_not_start(monkeypatch, tmp_path):

@@ -152,13 +152,14 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
   stop = stop_in_order_hook.StopInOrderHook()
   report = report_finished_hook.ReportFinishedHook(
       config, unless=stop.has_stopped)
-  hooks = _first_hooks(task, config, start_limit_secs, contact_limit_secs)
   last_hooks = [events_hook.EventsHook(config), stop]
   if task.trains:
     last_hooks += fault_hook.hooks()
   if task.job == 'worker' and task.num_ps:
     last_hooks.append(report)
   with contextlib.ExitStack() as stack:
+    hooks = _first_hooks(
+        task, config, start_limit_secs, contact_limit_secs, stack)
     if task.is_chief:
       stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))
       chief_report.delete(config.model_dir)
@@ -185,13 +186,15 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
 def _first_hooks(
     task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
     start_limit_secs: float,
-    contact_limit_secs: Optional[float]) -> list[tf1.train.SessionRunHook]:
+    contact_limit_secs: Optional[float],
+    stack: contextlib.ExitStack) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that begin before the user's: who is waited for."""
   if not task.trains or task.is_alone:
     return []
   if not task.num_ps:
-    return [lost_peers.LostPeersHook(
-        task, start_limit_secs, contact_limit_secs)]
+    hook = lost_peers.LostPeersHook(task, start_limit_secs, contact_limit_secs)
+    stack.callback(hook.release)
+    return [hook]
   hooks = [keep_contact_hook.KeepContactHook(config, contact_limit_secs),
            absent_workers.AbsentWorkersHook(task)]
   if task.job == 'worker':

@@ -28,6 +28,7 @@ tf1 = tf.compat.v1
 
 # That of sysexits.h for "try again later"; not one that Python ends with.
 EXIT_STATUS = 75
+WATCH = 'tfplugin watch of steps'
 _REMEDY = ('All workers are to be started again together; they go on from the '
            'newest checkpoint.')
 
@@ -77,7 +78,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
     self._over.clear()
     self._deadline = time.monotonic() + self._first_limit_secs
     guarded_graphs.before_start(self._start)
-    threading.Thread(target=self._watch, daemon=True).start()
+    threading.Thread(target=self._watch, name=WATCH, daemon=True).start()
 
   def before_run(self, run_context) -> None:
     """Gives a step its limit."""
@@ -93,6 +94,10 @@ class LostPeersHook(tf1.train.SessionRunHook):
   def end(self, session: tf1.Session) -> None:
     """Ends the watch."""
     del session
+    self.release()
+
+  def release(self) -> None:
+    """Ends the watch where no session has ended: its limit ends the process."""
     self._over.set()
 
   def _start(self) -> None:
