@@ -41,9 +41,7 @@ def _run(model_dir, strategy=None, listeners=(), max_steps=3, hooks=(),
                                   experimental_max_worker_delay_secs=0)
   return cluster_training.train_and_evaluate(
       tf.estimator.Estimator(_model_fn, config=config),
-      tf.estimator.TrainSpec(
-          input_fn, max_steps=max_steps, hooks=hooks,
-          saving_listeners=listeners),
+      tf.estimator.TrainSpec(input_fn, max_steps, hooks, listeners),
       tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
                             throttle_secs=0), **kwargs)
 
@@ -217,24 +215,21 @@ def test_without_ps_there_is_no_listener(monkeypatch, tmp_path):
 def test_a_training_that_fails_leaves_no_watch_that_ends_the_process(
     monkeypatch, tmp_path):
   def fail(estimator, train_spec, eval_spec):
-    del estimator, eval_spec
-    for hook in train_spec.hooks:
-      if isinstance(hook, lost_peers.LostPeersHook):
-        with tf.Graph().as_default():
-          hook.begin()
-    watches.extend(thread for thread in threading.enumerate()
-                   if thread.name == lost_peers.WATCH)
+    hook, = (hook for hook in train_spec.hooks
+             if isinstance(hook, lost_peers.LostPeersHook))
+    with tf.Graph().as_default():
+      hook.begin()
     raise ValueError('no such file')
 
-  watches = []
   monkeypatch.setattr(tf.estimator, 'train_and_evaluate', fail)
   _set_task(monkeypatch, {'chief': ['localhost:1'], 'worker': ['localhost:2']},
             'chief')
   with pytest.raises(ValueError, match='no such file'):
     _run(tmp_path)
-  watch, = watches
-  watch.join(60.0)
-  assert not watch.is_alive()
+  for watch in [thread for thread in threading.enumerate()
+                if thread.name == lost_peers.WATCH]:
+    watch.join(60.0)
+    assert not watch.is_alive()
 
 
 def test_a_worker_names_the_chief_that_does_not_start(monkeypatch, tmp_path):
@@ -318,20 +313,18 @@ class _SignalAtStep(tf1.train.SessionRunHook):
   """Sends this process a signal in its second step."""
 
   def __init__(self, number):
-    self._number = number
-    self._num_steps = 0
+    self._numbers = [0, number]  # 0 is no signal.
 
   def after_run(self, run_context, run_values):
-    self._num_steps += 1
-    if self._num_steps == 2:
-      os.kill(os.getpid(), self._number)
+    if self._numbers:
+      os.kill(os.getpid(), self._numbers.pop(0))
 
 
 @pytest.mark.parametrize('number, error, status', [
     (signal.SIGTERM, SystemExit, 143),
     (signal.SIGINT, KeyboardInterrupt, None)])
 def test_a_signal_ends_the_training_with_a_last_checkpoint(
-    tmp_path, number, error, status):
+    signal_handlers, tmp_path, number, error, status):
   before = signal.getsignal(number)
   with pytest.raises(error) as ended:
     _run(tmp_path, hooks=[_SignalAtStep(number)])

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import time
+from collections.abc import Iterator
 from typing import Optional
 
 import tensorflow as tf
@@ -14,6 +16,8 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 _SAY_EVERY_SECS = 20.0
+# Not of a thread: strategies build models in threads of their own.
+_start_limits = [600.0]
 
 
 def check(time_limit_secs: float) -> None:
@@ -77,3 +81,25 @@ class Patience:
           '%s has waited %.0f s for %s%s.', self._who, now - self._start, whom,
           '' if self._limit_secs is None else
           f', and waits {self._limit_secs:g} s at most')
+
+
+@contextlib.contextmanager
+def start_limited_to(time_limit_secs: float) -> Iterator[None]:
+  """Sets the limit of starts whose makers know of none, in this process.
+
+  Args:
+    time_limit_secs: The limit in seconds.
+
+  Yields:
+    Nothing.
+  """
+  _start_limits.append(time_limit_secs)
+  try:
+    yield
+  finally:
+    _start_limits.remove(time_limit_secs)
+
+
+def start_limit_secs() -> float:
+  """Returns the limit of a start whose maker knows of none."""
+  return _start_limits[-1]

@@ -13,7 +13,7 @@ from tfplugin import _tf_internals
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
-from tfplugin.distribute.elastic import start_barrier
+from tfplugin.distribute import time_limit
 from tfplugin.estimator import last_save_listener
 from tfplugin.events import event_log
 from tfplugin.events import record
@@ -172,7 +172,7 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
     train_spec = train_spec._replace(
         hooks=(*hooks, *train_spec.hooks, *last_hooks))
     stack.enter_context(placement.conditions_explained())
-    stack.enter_context(start_barrier.limited_to(start_limit_secs))
+    stack.enter_context(time_limit.start_limited_to(start_limit_secs))
     stack.callback(stop.release)
     if not task.trains:
       event_log.write('starting', record.END)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the end of a session that takes its time."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -20,3 +22,21 @@ def test_a_closing_that_lasts_is_not_waited_for(caplog):
 def test_an_error_is_that_of_the_caller():
   with pytest.raises(ZeroDivisionError):
     closing.close_in_time(lambda: 1 / 0)
+
+
+def test_a_session_that_is_left_is_closed_when_the_interpreter_ends():
+  # A thread that begins there waits for ever, or is refused.
+  program = """
+from tfplugin.hooks.endings import closing
+
+class Session:
+
+  def __del__(self):
+    closing.close_in_time(lambda: print('closed', flush=True))
+
+session = Session()
+session.itself = session
+"""
+  assert subprocess.run(
+      [sys.executable, '-c', program], check=True, timeout=120.0,
+      stdout=subprocess.PIPE, text=True).stdout == 'closed\n'

@@ -27,7 +27,8 @@ def _stops(hook):
 
 
 @pytest.fixture(name='hook')
-def fixture_hook():
+def fixture_hook(signal_handlers):
+  del signal_handlers
   hook = hooks.StopInOrderHook()
   yield hook
   hook.release()

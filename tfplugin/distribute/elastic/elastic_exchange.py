@@ -28,9 +28,6 @@ tf1 = tf.compat.v1
 # What happens to an update, for messages.
 AUDITED = 'adds the penalty of `rho` to gradients'
 
-# How many workers the default moving rate of a graph counts.
-counted = per_graph.PerGraph()
-
 
 class Exchange:
   """The averaged variables of one graph, and their communication in a step.
@@ -73,7 +70,7 @@ class Exchange:
     self._settings = settings
     self._rate = settings.rate(num_worker)
     if settings.moving_rate is None:
-      counted.here(lambda: settings.num_worker or num_worker)
+      per_graph.COUNTED_WORKERS.here(lambda: settings.num_worker or num_worker)
     self._use_locking = use_locking
     self._pairs = {}
     self.finite = finite_updates.FiniteUpdates(

@@ -78,7 +78,7 @@ def create_local_step(
   def start():
     barrier = settings and barrier_of(settings, task.num_workers, server)
     with tf1.control_dependencies(
-        [barrier.wait(task.training_index, start_barrier.limit_secs())]
+        [barrier.wait(task.training_index, time_limit.start_limit_secs())]
         if barrier else []):
       return tf.zeros([], tf.int64)
 

@@ -12,9 +12,7 @@ tasks start together once more.
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator
 from typing import Callable
 
 import tensorflow as tf
@@ -28,8 +26,6 @@ tf1 = tf.compat.v1
 # Old programs know the queues by this name.
 QUEUE_NAME = 'variable_init_sync_queue'
 POLL_SECS = 0.1
-# Not of a thread: strategies build models in threads of their own.
-_limits = [600.0]
 
 
 class StartBarrier:
@@ -127,28 +123,6 @@ def wait_until(look: Callable, task_index: int,
                    '`time_limit_secs`.')
     time.sleep(POLL_SECS)
     arrived = look()
-
-
-@contextlib.contextmanager
-def limited_to(time_limit_secs: float) -> Iterator[None]:
-  """Sets the limit of waits whose makers know of none, in this process.
-
-  Args:
-    time_limit_secs: The limit in seconds.
-
-  Yields:
-    Nothing.
-  """
-  _limits.append(time_limit_secs)
-  try:
-    yield
-  finally:
-    _limits.remove(time_limit_secs)
-
-
-def limit_secs() -> float:
-  """Returns the limit of a wait whose maker knows of none."""
-  return _limits[-1]
 
 
 def _missing(arrived) -> str:

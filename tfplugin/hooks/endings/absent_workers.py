@@ -9,7 +9,7 @@ import threading
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute.elastic import elastic_exchange
+from tfplugin.distribute import per_graph
 from tfplugin.hooks.endings import contact
 
 tf1 = tf.compat.v1
@@ -39,7 +39,7 @@ class AbsentWorkersHook(tf1.train.SessionRunHook):
                            coord: tf.train.Coordinator) -> None:
     """Begins to wait, in the background: some addresses take long to fail."""
     del session, coord
-    counted = elastic_exchange.counted.here()
+    counted = per_graph.COUNTED_WORKERS.here()
     if self._task.is_chief and self._task.num_ps and counted and (
         self._timer is None):
       self._timer = threading.Timer(self._after_secs, self._count, [counted])

@@ -9,6 +9,7 @@ sleeps on to the end of its period, which doubles from 10 ms up to 60 s.
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Callable
 
@@ -39,7 +40,9 @@ def close_in_time(close: Callable[[], None],
       failed.append(e)
 
   closing = threading.Thread(target=run, daemon=True)
-  closing.start()
+  if not _start(closing):
+    close()
+    return
   closing.join(time_limit_secs)
   if failed:
     raise failed[0]
@@ -48,3 +51,17 @@ def close_in_time(close: Callable[[], None],
         'The session is still being closed after %g s, which is not waited for.'
         ' Without `tf.data.AUTOTUNE`, set `options.autotune.enabled = False` '
         'on the input.', time_limit_secs)
+
+
+def _start(thread: threading.Thread) -> bool:
+  """Starts a thread; False while the interpreter ends, where none begins.
+
+  A failed training leaves a session that is closed then.
+  """
+  if sys.is_finalizing():
+    return False
+  try:
+    thread.start()
+  except RuntimeError:  # As Python says from 3.12 on.
+    return False
+  return True
