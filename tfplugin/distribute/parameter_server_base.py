@@ -21,8 +21,8 @@ from tfplugin.distribute.updates import met_updates
 tf1 = tf.compat.v1
 
 
-class ParameterServerExtended(untuned_inputs.UntunedInputs,
-                              met_updates.MetUpdates,
+class ParameterServerExtended(met_updates.MetUpdates,
+                              untuned_inputs.UntunedInputs,
                               _tf_internals.ParameterServerStrategyExtended):
   """Between-graph parameter servers, with a hook at the end of the step.
 

@@ -86,7 +86,7 @@ class ClippingState:
     return tuple(zip(*[components.pop(0) for components in updated]))
 
 
-class ClippingExtended(untuned_inputs.UntunedInputs, met_updates.MetUpdates):
+class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
   """Goes in front of the extended class of a strategy.
 
   Every update that an optimizer asks for comes through `_update` with a

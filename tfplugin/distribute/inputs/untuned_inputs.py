@@ -22,7 +22,10 @@ _OPAQUE = ('Interleave', 'FlatMap')
 
 
 class UntunedInputs:
-  """Goes in front of an extended class, whose strategy Estimator reads by."""
+  """Goes in front of an extended class, whose strategy Estimator reads by.
+
+  And behind all others that do: towers have it too, and must not come between.
+  """
 
   def _make_input_fn_iterator(
       self, input_fn,

@@ -18,7 +18,7 @@ from tfplugin.distribute.variables import variable_arguments
 tf1 = tf.compat.v1
 
 
-class MirroredInGraph(untuned_inputs.UntunedInputs, met_updates.MetUpdates):
+class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
   """Goes in front of an extended class that mirrors variables.
 
   In a graph a variable is made, saved and fetched as on one device:
