@@ -28,3 +28,14 @@ def test_no_faults_are_no_variables(monkeypatch):
 def test_a_bad_text_is_refused_before_anything_starts():
   with pytest.raises(ValueError, match='A fault must be like'):
     environment.variables('kill them')
+
+
+@pytest.mark.parametrize('task', ['worker:2', 'ps:1', 'evaluator:0', 'chief:1'])
+def test_a_task_that_the_run_does_not_have_is_refused(task):
+  environment.check('', 0, 0, False)
+  environment.check('kill chief:0 at step 1; kill worker:1 at step 1; '
+                    'kill ps:0 at step 1', 2, 1, False)
+  text = f'kill {task} at step 1'
+  with pytest.raises(ValueError, match=(
+      f'chief:0, worker:0, worker:1, ps:0. Received: "{text}"')):
+    environment.check(text, 2, 1, False)

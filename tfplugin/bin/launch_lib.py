@@ -96,7 +96,7 @@ class LaunchOptions:
                        'in their model_dir. Received: no `model_dir`. Give '
                        'the one that the program uses.')
     self.policy()
-    environment.variables(self.inject)
+    environment.check(self.inject, self.workers, self.ps, self.evaluator)
     output.TaskOutput(print, pattern=self.grep)
     if not self.command:
       raise ValueError('A program to start must follow the flags. Received: '

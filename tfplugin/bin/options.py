@@ -171,7 +171,7 @@ class TrainOptions:
                          f'Received: {value!r}')
     _check_at_least('max_restarts', self.max_restarts, 0)
     restarts.parse(self.restart)
-    environment.variables(self.inject)
+    environment.check(self.inject, self.workers, self.ps, self.evaluator)
     if self.moving_rate is not None and not 0 <= self.moving_rate <= 1:
       raise ValueError('`moving_rate` must be in [0, 1]. Received: '
                        f'{self.moving_rate!r}')
