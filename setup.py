@@ -38,7 +38,7 @@ _TRAIN = ['matplotlib>=3.7', 'rich>=13']
 _TEST = [*_TRAIN, 'psutil>=5.9', 'pytest>=8', 'pytest-timeout>=2.2',
          'pytest-xdist>=3']
 # A program is declared when it exists.
-_PROGRAMS = ('launch', 'train', 'train_tpu')
+_PROGRAMS = ('launch', 'migrate_checkpoint', 'train', 'train_tpu')
 
 
 def _version() -> str:

@@ -112,9 +112,12 @@ def make_input_fn(examples: datasets.Examples, batch_size: int, train: bool):
     noise = tf.data.Dataset.random(seed=1).map(
         lambda seed: tf.random.stateless_normal(
             [batch_size, _NOISE], tf.stack([seed, seed])))
+    options = tf.data.Options()
+    options.autotune.enabled = False  # Or the end takes up to a minute.
     return tf.data.Dataset.zip((data, noise)).map(
         lambda image, noise: {'image': image,
-                              'noise': noise[:tf.shape(image)[0]]})
+                              'noise': noise[:tf.shape(image)[0]]}
+    ).with_options(options)
 
   return input_fn
 

@@ -90,7 +90,9 @@ def make_input_fn(examples: datasets.Examples, batch_size: int, train: bool):
     data = tf.data.Dataset.from_tensor_slices(rows)
     if train:
       data = data.shuffle(len(examples.labels), seed=1).repeat()
-    return data.batch(batch_size)
+    options = tf.data.Options()
+    options.autotune.enabled = False  # Or the end takes up to a minute.
+    return data.batch(batch_size).with_options(options)
 
   return input_fn
 

@@ -117,7 +117,9 @@ def make_input_fn(batch_size: int, train: bool):
         ({k: v[chosen] for k, v in features.items()}, labels[chosen]))
     if train:
       data = data.shuffle(50_000).repeat()
-    return data.batch(batch_size).map(_sparse_context)
+    options = tf.data.Options()
+    options.autotune.enabled = False  # Or the end takes up to a minute.
+    return data.batch(batch_size).map(_sparse_context).with_options(options)
 
   return input_fn
 

@@ -5,6 +5,7 @@
 import functools
 import gc
 import os
+import signal
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 # Bit-for-bit comparisons need one order of summation.
@@ -63,6 +64,17 @@ def seeds():
   """Every test starts from the same random state."""
   np.random.seed(0)
   tf.random.set_seed(0)
+
+
+@pytest.fixture
+def signal_handlers():
+  """Python's own; what a shell starts in the background ignores SIGINT."""
+  before = {number: signal.signal(number, handler) for number, handler in (
+      (signal.SIGINT, signal.default_int_handler),
+      (signal.SIGTERM, signal.SIG_DFL))}
+  yield
+  for number, handler in before.items():
+    signal.signal(number, handler)
 
 
 @pytest.fixture(params=behaviors.BEHAVIORS)

@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the launcher's settings; tests/distributed has it launch."""
 
+import functools
+import shlex
+
 import pytest
 
 from tfplugin.bin import launch_lib
+from tfplugin.distribute import cluster_config
 
 
 @pytest.mark.parametrize('settings, message', [
@@ -14,6 +18,12 @@ from tfplugin.bin import launch_lib
     ({'ps': 0.5}, '`ps` must be an integer'),
     ({'evaluator_limit_secs': -1.0}, '`evaluator_limit_secs` must be at least'),
     ({'ps_limit_secs': float('nan')}, '`ps_limit_secs` must be.*finite.*nan'),
+    ({'grace_secs': -1.0}, '`grace_secs` must be at least 0'),
+    ({'restart': 'perhaps'}, '`restart` must be one of'),
+    ({'inject': 'kill them'}, 'A fault must be like'),
+    ({'max_restarts': -1}, '`max_restarts` must be'),
+    ({'grep': '['}, '`grep` must be a regular expression'),
+    ({'stall_limit': 5.0}, '`stall_limit` needs the events.*`model_dir`'),
 ])
 def test_a_bad_setting_is_refused(settings, message):
   with pytest.raises(ValueError, match=message):
@@ -33,4 +43,38 @@ def test_the_last_line_of_the_chief_is_shown_without_its_end(tmp_path):
   launch_lib.launch(
       launch_lib.LaunchOptions(
           ('printf', 'one\ntwo'), str(tmp_path), workers=0, ps=0), said.append)
-  assert said[1:] == ['chief:0| one', 'chief:0| two']
+  assert said[1:] == ['chief:0| one', 'chief:0| two',
+                      'task     status  restarts  last step  reasons',
+                      'chief:0  done    0']
+
+
+def test_a_dry_run_shows_a_command_for_each_task(tmp_path):
+  said = []
+  launch_lib.launch(
+      launch_lib.LaunchOptions(('printf', '%s', 'a b'), str(tmp_path / 'logs'),
+                               evaluator=True, dry_run=True), said.append)
+  assert not (tmp_path / 'logs').exists()
+  assert said[::2] == ['# ps:0', '# chief:0', '# worker:0', '# evaluator:0']
+  clusters = []
+  for task, command in zip(said[::2], said[1::2]):
+    config, *rest = shlex.split(command)
+    assert rest == ['printf', '%s', 'a b']
+    cluster, found = cluster_config.decode(config.partition('=')[2])
+    assert found.name == task[2:]
+    clusters.append(cluster)
+  assert clusters == [clusters[0]] * 4
+  assert {job: len(addresses) for job, addresses in clusters[0].items()} == {
+      'chief': 1, 'worker': 1, 'ps': 1}
+
+
+def test_tasks_without_a_ps_start_again_together():
+  options = functools.partial(launch_lib.LaunchOptions, ('printf',), 'logs')
+  assert options(ps=0).policy().is_together
+  assert not options(ps=0, workers=0).policy().is_together
+  assert not options().policy().is_together
+
+
+def test_a_task_that_is_not_there_cannot_be_shown():
+  with pytest.raises(ValueError, match="`show`.*Received: 'evaluator'"):
+    launch_lib.launch(launch_lib.LaunchOptions(
+        ('printf',), 'logs', show=('evaluator',)))

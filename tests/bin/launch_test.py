@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the launcher's command line."""
 
+# BUILD data: //:sources
+
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -31,3 +34,31 @@ def test_the_programs_own_flags_are_its_own(tmp_path, separator):
       '--workers=7')
   assert ended.returncode == 0
   assert "chief:0| got ['--workers=7']" in ended.stdout
+
+
+def test_the_page_has_the_flags_and_no_others():
+  section = (_ROOT / 'docs/launcher.md').read_text(encoding='utf-8')
+  rows = re.findall(r'^\| (`--.*?) \| (T?) ?\|', section, re.M)
+  told = {name: is_trains for row, is_trains in rows
+          for name in re.findall(r'--(\w+)', row.replace('=worker', ''))}
+  flags = {program: set(re.findall(
+      r"(?:flags\.DEFINE_\w+|_int|_float|_bool)\(\s*'(\w+)'",
+      (_ROOT / f'tfplugin/bin/{program}.py').read_text(encoding='utf-8')))
+      for program in ('launch', 'train')}
+  assert set(told) == flags['launch']
+  assert {name for name in told if told[name]} == (
+      flags['launch'] & flags['train'])
+
+
+def test_a_failure_has_its_status_and_its_summary(tmp_path):
+  ended = _run('--workers=0', '--ps=0', '--restart=always', '--max_restarts=1',
+               '--restart_delay_secs=0', '--color=always',
+               f'--logs_dir={tmp_path}', sys.executable, '-c',
+               'print("tried"); raise SystemExit("no space left")')
+  assert ended.returncode == 1
+  assert ended.stdout.count('chief:0| \033[0mtried') == 2
+  assert 'it starts again in 0 s (1 of 1)' in ended.stdout
+  assert re.search(r'chief:0  failed  1  .*status 1 \(2 times\)', ended.stdout)
+  assert ended.stderr.startswith('Error: chief:0 ended with status 1. The last')
+  assert 'no space left' in ended.stderr
+  assert '"status": "failed"' in (tmp_path / 'summary.json').read_text()

@@ -3,7 +3,7 @@
 """Tests of the progress line."""
 
 from tfplugin.bin import progress
-from tfplugin.bin import status
+from tfplugin.bin.processes import status
 
 
 def _status(time, step, loss, **kwargs):

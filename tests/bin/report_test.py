@@ -3,7 +3,7 @@
 """Tests of the table at the end of a run."""
 
 from tfplugin.bin import report
-from tfplugin.bin import status
+from tfplugin.bin.processes import status
 
 
 def _result(**kwargs):
@@ -14,6 +14,7 @@ def _result(**kwargs):
       'roles': {'chief:0': last, 'worker:0': last, 'worker:1': None},
       'start_secs': {'chief:0': 4.0, 'worker:0': 5.25},
       'lost': {'worker:0': 'was ended by SIGKILL'},
+      'restarts': {'chief:0': 1, 'worker:0': 0, 'worker:1': 0, 'ps:0': 2},
       'figures': {'dropped': 3.0}, 'files': {'logs': 'runs/a/logs'}, **kwargs})
 
 
@@ -22,10 +23,11 @@ def test_the_rows_of_a_run():
       ('accuracy', '97.21% of the held-out rows'),
       ('global step', '60'),
       ('wall time', '12.3 s'),
-      ('chief:0', '25 steps, the first after 4.0 s'),
+      ('chief:0', '25 steps, the first after 4.0 s; started again 1 time'),
       ('worker:0', '25 steps, the first after 5.2 s; '
        'lost: it was ended by SIGKILL'),
       ('worker:1', 'no step'),
+      ('ps:0', 'started again 2 times'),
       ('dropped', '3'),
   ]
 

@@ -10,8 +10,8 @@ from tfplugin.bin import experiment
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
-from tfplugin.bin import status
 from tfplugin.bin import techniques
+from tfplugin.bin.processes import status
 from tfplugin.distribute import cluster_config
 
 tf1 = tf.compat.v1

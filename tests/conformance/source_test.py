@@ -35,6 +35,8 @@ _NO_TEST = {
 # Parts of something that is tested as a whole: the test that reaches them. A
 # test of their own, at the mirrored path, is better.
 _TESTED_BY = {
+    'tfplugin/checkpoints/own_variables.py':
+        'tests/hooks/checkpoint_guard_hook_test.py',
     'tfplugin/checkpoints/training_guard.py':
         'tests/hooks/checkpoint_guard_hook_test.py',
     'tfplugin/distribute/clipping/clipping_extended.py':
@@ -51,6 +53,8 @@ _TESTED_BY = {
         'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/distribute/prompt_start.py':
         'tests/distribute/elastic/elastic_average_strategy_test.py',
+    'tfplugin/optimizers/elastic_updates.py':
+        'tests/distribute/updates/on_nonfinite_test.py',
     'tfplugin/testing/contract_models.py':
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':

@@ -30,7 +30,8 @@ DOCUMENT = pathlib.Path(__file__).parents[2] / 'docs' / 'versions.md'
 
 # Roundings that are allowed: ten or so in each step, of six at most. Where
 # layers compute in a shorter type than that of their variables, in roundings of
-# that type, four in each of four steps.
+# that type, four in each of four steps: the weights' cast, the product, the sum
+# and the activation round by a half at most, forth and back.
 _ROUNDINGS, _MIXED_ROUNDINGS = 64, 16
 _COMPUTED_IN = {'mixed_float16': 2.0**-10, 'mixed_bfloat16': 2.0**-7}
 _TRAINS = {

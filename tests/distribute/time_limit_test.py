@@ -24,3 +24,18 @@ def test_out_of_range(limit):
 def test_no_number(limit):
   with pytest.raises(TypeError, match='`time_limit_secs` must be a number'):
     time_limit.check(limit)
+
+
+def test_a_wait_says_now_and_then_for_whom_and_has_a_limit(monkeypatch, caplog):
+  now = [0.0]
+  monkeypatch.setattr(time_limit.time, 'monotonic', lambda: now[0])
+  patience = time_limit.Patience('worker:0', 60.0)
+  for now[0] in (10.0, 30.0, 40.0, 55.0):
+    patience.check('ps:0', 'Look.')
+  assert [record.getMessage() for record in caplog.records] == [
+      'worker:0 has waited 30 s for ps:0, and waits 60 s at most.',
+      'worker:0 has waited 55 s for ps:0, and waits 60 s at most.']
+  now[0] = 61.0
+  with pytest.raises(TimeoutError, match='worker:0 waited 60 s for ps:0. Look'):
+    patience.check('ps:0', 'Look.')
+  time_limit.Patience('ps:0', None).check('chief:0', 'Look.')

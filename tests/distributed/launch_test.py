@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import launch_lib
-from tfplugin.bin import local_cluster
+from tfplugin.bin.processes import local_cluster
 
 pytestmark = pytest.mark.distributed
 

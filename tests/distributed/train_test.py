@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job with real processes: it trains, resumes, and ends in order."""
 
+import json
 import os
 import pathlib
 import signal
@@ -14,12 +15,13 @@ import psutil
 import pytest
 import tensorflow as tf
 
+from tfplugin import events
+from tfplugin.bin import checkpoints
 from tfplugin.bin import curves
-from tfplugin.bin import local_cluster
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import train_lib
-from tfplugin.distribute import cluster_config
+from tfplugin.bin.processes import local_cluster
 
 pytestmark = pytest.mark.distributed
 _LIMIT = 120
@@ -98,7 +100,7 @@ def test_a_second_run_resumes_and_a_third_only_evaluates(elastic):
 
 def test_the_run_goes_on_without_a_killed_worker(tmp_path):
   options = _options(tmp_path, strategy='drop_stale', evaluator=False,
-                     steps=3000)
+                     steps=3000, restart='never')
   killer = subprocess.Popen([sys.executable, '-c', _KILL, str(tmp_path),
                              'worker-0', str(os.getpid())])
   try:
@@ -115,7 +117,7 @@ def test_the_run_goes_on_without_a_killed_worker(tmp_path):
 
 def test_a_dead_ps_ends_the_run_with_an_error(tmp_path):
   options = _options(tmp_path, wrapper='none', workers=0, ps=1,
-                     evaluator=False, steps=100000)
+                     evaluator=False, steps=100000, restart='never')
   killer = subprocess.Popen([sys.executable, '-c', _KILL, str(tmp_path), 'ps-0',
                              str(os.getpid())])
   try:
@@ -128,7 +130,7 @@ def test_a_dead_ps_ends_the_run_with_an_error(tmp_path):
   assert not _roles()
 
 
-def test_no_process_is_left_after_ctrl_c(tmp_path):
+def test_ctrl_c_saves_a_last_checkpoint_and_leaves_no_process(tmp_path):
   # local_cluster_test.py sends every signal, SIGKILL too, to small programs.
   program = subprocess.Popen(
       [sys.executable, '-m', 'tfplugin.bin.train', '--wrapper=none',
@@ -136,13 +138,26 @@ def test_no_process_is_left_after_ctrl_c(tmp_path):
        f'--model_dir={tmp_path}'],
       cwd=_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
   try:
-    _wait_until(run_files.status_path(
-        tmp_path, cluster_config.Task('chief', 0)).exists)
+    _wait_until(lambda: any(
+        e.name == 'training' for e in events.read_run(tmp_path).events))
     children = psutil.Process(program.pid).children(recursive=True)
     # ps, chief and the guard.
     assert len(children) >= 3
     program.send_signal(signal.SIGINT)
     assert program.wait(_LIMIT) == 130
+    # Not that of the start alone: the step at which the chief was told to end.
+    told = events.read_run(tmp_path).events
+    saves = [e for e in told if e.name == 'saving']
+    last = saves[-2].step
+    stop, = (e for e in told if e.name == 'stopping')
+    assert stop.task == 'chief:0' and stop.details == {'signal': 'SIGTERM'}
+    assert checkpoints.global_step(str(tmp_path)) == last > 0
+    assert saves[-1].kind == 'end' and saves[-1].time > stop.time
+    tasks = {t['task']: t for t in json.loads(
+        (tmp_path / 'summary.json').read_text())['tasks']}
+    assert tasks['chief:0']['exit_status'] == 143
+    assert tasks['chief:0']['last_step'] == last
+    assert tasks['ps:0']['exit_status'] == -signal.SIGTERM
   finally:
     program.kill()
   _, alive = psutil.wait_procs(children, timeout=30)

@@ -3,6 +3,8 @@
 """Tests of the cluster's start and end, with servers in this process."""
 
 import json
+import os
+import signal
 import threading
 import time
 from concurrent import futures
@@ -14,7 +16,9 @@ from tfplugin import distribute
 from tfplugin.bin import ports
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.estimator import cluster_training
+from tfplugin.events import event_files
 from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import lost_peers
 
 tf1 = tf.compat.v1
 
@@ -28,7 +32,8 @@ def _model_fn(features, labels, mode):
   return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def _run(model_dir, strategy=None, listeners=(), **kwargs):
+def _run(model_dir, strategy=None, listeners=(), max_steps=3, hooks=(),
+         **kwargs):
   def input_fn():
     return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
 
@@ -36,8 +41,9 @@ def _run(model_dir, strategy=None, listeners=(), **kwargs):
                                   experimental_max_worker_delay_secs=0)
   return cluster_training.train_and_evaluate(
       tf.estimator.Estimator(_model_fn, config=config),
-      tf.estimator.TrainSpec(input_fn, max_steps=3, saving_listeners=listeners),
-      tf.estimator.EvalSpec(input_fn, steps=1, throttle_secs=0), **kwargs)
+      tf.estimator.TrainSpec(input_fn, max_steps, hooks, listeners),
+      tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
+                            throttle_secs=0), **kwargs)
 
 
 def _set_task(monkeypatch, cluster, task_type):
@@ -64,16 +70,41 @@ def test_a_ps_ends_when_all_have_reported(monkeypatch, tmp_path):
   reporter.join()
 
 
-def test_the_chief_names_the_worker_that_does_not_end(monkeypatch, tmp_path):
-  cluster = ports.make_cluster(1, 1)
-  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+def test_a_worker_that_has_gone_makes_no_complete_training_an_error(
+    monkeypatch, tmp_path, caplog):
+  cluster = ports.make_cluster(1, 2)
+  servers = [tf.distribute.Server(cluster, 'ps', index) for index in (0, 1)]
+  spec = tf.train.ClusterSpec(cluster)
   _set_task(monkeypatch, cluster, 'chief')
-  with pytest.raises(TimeoutError, match='chief:0 waited 0.2 s.*worker:0'):
-    _run(tmp_path, finish_limit_secs=0.2)
-  # All the same its work is done and saved.
+  _run(tmp_path, finish_limit_secs=0.2)
+  assert 'chief:0 waited 0.2 s for the last step of worker:0' in caplog.text
   reader = tf.train.load_checkpoint(str(tmp_path))
   assert reader.get_tensor('weight') == pytest.approx(0.5)
+  for index in (0, 1):  # Where each ps reads its end.
+    finish_board.wait_for_tasks(spec, ['chief:0', 'worker:0'], 'ps', 1.0, index)
+  assert (tmp_path / 'chief.finished').exists()
+  del servers
+
+
+def test_a_synchronous_start_has_the_limit_of_starts(monkeypatch, tmp_path):
+  cluster = ports.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, 'ps', 0)
+  _set_task(monkeypatch, cluster, 'chief')
+  with futures.ThreadPoolExecutor(1) as pool, pytest.raises(
+      tf.errors.InvalidArgumentError,
+      match='task_index 0 waited 0.5 s for the start of'):
+    pool.submit(_run, tmp_path, distribute.ElasticAverageStrategy(
+        synchronous=True), start_limit_secs=0.5).result(60.0)
   del server
+
+
+def test_an_evaluator_ends_when_the_chief_has_gone(
+    monkeypatch, tmp_path, caplog):
+  _run(tmp_path)  # Leaves a checkpoint of step 3.
+  _set_task(monkeypatch, ports.make_cluster(0, 1), 'evaluator')
+  assert _run(tmp_path, max_steps=4, contact_limit_secs=0.2) is None
+  assert 'evaluator:0 waited 0.2 s for a sign of chief:0' in caplog.text
+  assert list((tmp_path / 'eval').glob('events*'))
 
 
 class _Listener(tf1.train.CheckpointSaverListener):
@@ -181,6 +212,26 @@ def test_without_ps_there_is_no_listener(monkeypatch, tmp_path):
   assert not specs[0].saving_listeners
 
 
+def test_a_training_that_fails_leaves_no_watch_that_ends_the_process(
+    monkeypatch, tmp_path):
+  def fail(estimator, train_spec, eval_spec):
+    hook, = (hook for hook in train_spec.hooks
+             if isinstance(hook, lost_peers.LostPeersHook))
+    with tf.Graph().as_default():
+      hook.begin()
+    raise ValueError('no such file')
+
+  monkeypatch.setattr(tf.estimator, 'train_and_evaluate', fail)
+  _set_task(monkeypatch, {'chief': ['localhost:1'], 'worker': ['localhost:2']},
+            'chief')
+  with pytest.raises(ValueError, match='no such file'):
+    _run(tmp_path)
+  for watch in [thread for thread in threading.enumerate()
+                if thread.name == lost_peers.WATCH]:
+    watch.join(60.0)
+    assert not watch.is_alive()
+
+
 def test_a_worker_names_the_chief_that_does_not_start(monkeypatch, tmp_path):
   cluster = ports.make_cluster(1, 1)
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
@@ -225,4 +276,75 @@ def test_a_canned_linear_model_that_cannot_be_placed_is_explained(
   # The chief's server is there now.
   make(tf1.ConfigProto(allow_soft_placement=True)).train(input_fn, max_steps=1)
   assert tf.train.latest_checkpoint(str(tmp_path)).endswith('-1')
+  del server
+
+
+def _told(model_dir, task):
+  path = event_files.path_of(model_dir, task)
+  return [(e.name, e.kind) for e in event_files.read_file(path).events]
+
+
+def test_a_run_tells_what_it_did(tmp_path):
+  _run(tmp_path)
+  told = _told(tmp_path, 'chief:0')
+  assert [event for event in told if event[0] != 'saving'] == [
+      ('starting', 'begin'), ('starting', 'end'), ('training', 'begin'),
+      ('training', 'end'), ('ended', 'instant')]
+  assert told.count(('saving', 'begin')) == told.count(('saving', 'end')) > 0
+
+
+def test_a_task_that_waits_in_vain_tells_for_whom(monkeypatch, tmp_path):
+  cluster = ports.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  _set_task(monkeypatch, cluster, 'worker')
+  with pytest.raises(TimeoutError):
+    _run(tmp_path, start_limit_secs=0.2)
+  events = event_files.read_file(
+      event_files.path_of(tmp_path, 'worker:0')).events
+  assert [(e.name, e.kind) for e in events] == [
+      ('starting', 'begin'), ('waiting', 'begin'), ('waiting', 'end'),
+      ('dying', 'instant')]
+  assert events[1].details == {'on': ['chief:0']}
+  assert events[-1].details['error'] == 'TimeoutError'
+  del server
+
+
+class _SignalAtStep(tf1.train.SessionRunHook):
+  """Sends this process a signal in its second step."""
+
+  def __init__(self, number):
+    self._numbers = [0, number]  # 0 is no signal.
+
+  def after_run(self, run_context, run_values):
+    if self._numbers:
+      os.kill(os.getpid(), self._numbers.pop(0))
+
+
+@pytest.mark.parametrize('number, error, status', [
+    (signal.SIGTERM, SystemExit, 143),
+    (signal.SIGINT, KeyboardInterrupt, None)])
+def test_a_signal_ends_the_training_with_a_last_checkpoint(
+    signal_handlers, tmp_path, number, error, status):
+  before = signal.getsignal(number)
+  with pytest.raises(error) as ended:
+    _run(tmp_path, hooks=[_SignalAtStep(number)])
+  assert getattr(ended.value, 'code', None) == status
+  assert signal.getsignal(number) is before
+  # Of three steps two were made: w = 4, 2, 1.
+  reader = tf.train.load_checkpoint(str(tmp_path))
+  assert reader.get_tensor('global_step') == 2
+  assert reader.get_tensor('weight') == pytest.approx(1.0)
+  told = _told(tmp_path, 'chief:0')
+  assert ('stopping', 'instant') in told and told[-1] == ('dying', 'instant')
+
+
+@pytest.mark.parametrize('task_type', ['ps', 'chief'])
+def test_an_occupied_port_is_named(monkeypatch, tmp_path, task_type):
+  cluster = ports.make_cluster(0, 1)
+  server = tf.distribute.Server(cluster, job_name=task_type, task_index=0)
+  _set_task(monkeypatch, cluster, task_type)
+  with pytest.raises(RuntimeError, match=(
+      f'The port of {task_type}:0 in `TF_CONFIG` must be free. Received: '
+      f"'{cluster[task_type][0]}', where")):
+    _run(tmp_path)
   del server

@@ -9,6 +9,7 @@ decorator changes that step by one line of numpy, see `_one_step`.
 from __future__ import annotations
 
 import functools
+import json
 
 import numpy as np
 import pytest
@@ -321,3 +322,21 @@ def test_users_hooks_scaffold_and_saver_are_kept(behavior, name):
   assert started == [5.0]
   # What the model_fn returned is as it was.
   assert tuple(specs[0]) == specs[1]
+
+
+@pytest.mark.parametrize('task_type, looks', [('worker', 1), ('chief', 0)])
+@pytest.mark.parametrize('name', [
+    'elastic_average', 'drop_stale_gradients', 'clip_variables'])
+def test_a_worker_looks_often_for_the_start_after_a_failure(
+    behavior, monkeypatch, name, task_type, looks):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {job: ['localhost:1'] for job in ('chief', 'ps', 'worker')},
+      'task': {'type': task_type, 'index': 0}}))
+  model_fn = DECORATE[name](decorated_models.regression('minimize'))
+  with tf.Graph().as_default() as graph:
+    tf1.train.get_or_create_global_step()
+    model_fn(tf.ones([1, 2]), tf.ones([1, 1]), ModeKeys.TRAIN,
+             config=tf.estimator.RunConfig())
+    # TensorFlow alone looks every 30 s.
+    assert len(graph.get_collection(
+        tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP)) == looks

@@ -146,18 +146,20 @@ def _set_task(monkeypatch, cluster, job):
 class _Chief:
   """A chief's part of a graph, and sessions that end as if it were killed."""
 
-  def __init__(self, model_dir):
+  def __init__(self, model_dir, save_checkpoint_steps=1000, beside=None):
     config = tf.estimator.RunConfig(str(model_dir))
     with tf1.device(tf1.train.replica_device_setter(
         worker_device='/job:chief', cluster=config.cluster_spec)):
       self._train_op = _model_fn(None, None, 'train', {}).train_op
+      if beside is not None:
+        self._train_op = tf.group(self._train_op, beside.assign_add(1.0))
       w, = [v for v in tf1.global_variables() if v.op.name == 'w']
       self._poison, self._w = w.assign(np.nan).op, w.read_value()
-    # Saves at its start, and every 1000 steps.
+    # Saves at its start, too.
     self._session = tf1.train.MonitoredTrainingSession(
         config.master, checkpoint_dir=config.model_dir,
         hooks=[checkpoint_guard_hook.CheckpointGuardHook(config)],
-        save_checkpoint_steps=1000, save_summaries_steps=None,
+        save_checkpoint_steps=save_checkpoint_steps, save_summaries_steps=None,
         log_step_count_steps=None, config=config.session_config)
 
   def run(self, times):
@@ -167,6 +169,9 @@ class _Chief:
 
   def poison(self):
     self._session.run(self._poison)
+
+  def read(self, variable):
+    return self._session.run(variable)
 
 
 @pytest.fixture
@@ -190,6 +195,23 @@ def test_a_chief_that_comes_back_keeps_what_the_ps_have_learnt(
   paths = tf1.train.get_checkpoint_state(
       str(tmp_path)).all_model_checkpoint_paths
   assert [path.rpartition('-')[2] for path in paths] == ['0', '76']
+
+
+def test_a_chief_that_comes_back_takes_its_own_from_the_checkpoint(
+    behavior, chief_server, cluster, tmp_path):
+  # As the slots of an elastic worker, which die with its process.
+  def run(times):
+    with tf.Graph().as_default() as graph:
+      with graph.container('own'), tf1.device('/job:chief/cpu:0'):
+        own = tf1.get_variable('own', initializer=100.0, trainable=False)
+      chief = _Chief(tmp_path, save_checkpoint_steps=10, beside=own)
+      return chief.run(times), chief.read(own)
+
+  assert run(16) == (16.0, 116.0)
+  tf1.Session.reset(f'grpc://{cluster["chief"][0]}', ['own'])
+  # Steps 0 and 10 were saved; the servers hold step 16.
+  assert run(1) == (17.0, 111.0)
+  assert run(1) == (18.0, 112.0)  # The process lives: nothing is restored.
 
 
 def test_a_chief_that_comes_back_to_a_nan_restores(

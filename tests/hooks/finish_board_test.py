@@ -64,3 +64,13 @@ def test_an_empty_list_is_no_report():
   with pytest.raises(TimeoutError, match='last step of worker:0'):
     finish_board.wait_for_tasks(cluster, ['worker:0'], 'chief:0', 0.3)
   del server
+
+
+def test_a_list_is_mended_from_another(servers):
+  board = finish_board._Board(servers, 0)
+  board.write(['worker:5'])
+  assert finish_board.Lists(servers, 1).keep() == (
+      finish_board.Lists(servers, 0).keep() - {'worker:5'})
+  finish_board.wait_for_tasks(servers, ['worker:5'], 'chief:0', 10.0)
+  assert 'worker:5' in finish_board.Lists(servers, 1).keep()
+  board.close()

@@ -42,6 +42,13 @@ def test_its_limit_names_who_has_not_reported(monkeypatch):
     parameter_server.run_parameter_server(config, 0.2)
 
 
+def test_it_ends_when_the_chief_has_gone(monkeypatch):
+  config = _config(monkeypatch, ports.make_cluster(1, 1), 'ps')
+  with pytest.raises(TimeoutError, match=(
+      'ps:0 waited 0.2 s for a sign of chief:0 at .*gone for good')):
+    parameter_server.run_parameter_server(config, contact_limit_secs=0.2)
+
+
 def test_another_task_is_refused(monkeypatch):
   config = _config(monkeypatch, ports.make_cluster(0, 1), 'chief')
   with pytest.raises(ValueError, match="of type `ps`. Received: 'chief'"):

@@ -29,3 +29,33 @@ def test_the_task_is_on_the_list_after_its_last_step_not_before(monkeypatch):
         finish_board.wait_for_tasks(spec, ['worker:0'], 'ps:0', 0.1)
   finish_board.wait_for_tasks(spec, ['worker:0'], 'ps:0', 10.0)
   del server
+
+
+def test_it_reports_after_all_hooks_and_not_of_a_failure(monkeypatch):
+  cluster = ports.make_cluster(1, 1)
+  spec = tf.train.ClusterSpec(cluster)
+  server = tf.distribute.Server(spec, job_name='ps', task_index=0)
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}}))
+  hook = report_finished_hook.ReportFinishedHook(tf.estimator.RunConfig())
+  seen = []
+
+  class Later(tf1.train.SessionRunHook):
+
+    def end(self, session):
+      seen.append(set(finish_board.Lists(spec).keep()))
+
+  def train(step):
+    with tf.Graph().as_default():
+      op = step()
+      with tf1.train.SingularMonitoredSession(hooks=[hook, Later()]) as session:
+        session.run(op)
+
+  with pytest.raises(tf.errors.InvalidArgumentError):
+    train(lambda: tf.debugging.Assert(tf.constant(False), ['failed']))
+  assert not finish_board.Lists(spec).keep() and not hook.has_reported
+  train(tf.no_op)
+  assert hook.has_reported
+  assert seen == [set()]
+  assert finish_board.Lists(spec).keep() == {'worker:0'}
+  del server

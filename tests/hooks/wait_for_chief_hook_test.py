@@ -71,6 +71,35 @@ def test_it_goes_on_when_the_chief_has_initialised(
   chief.join()
 
 
+def test_it_looks_often_before_a_later_session_too(
+    behavior, monkeypatch, cluster):
+  hook = _hook(monkeypatch, cluster, time_limit_secs=30.0)
+  ps, worker = (f'grpc://{cluster[job][0]}' for job in ('ps', 'worker'))
+  with tf.Graph().as_default() as graph:
+    with tf1.device('/job:ps/task:0'):
+      variable = tf1.get_variable('weight', initializer=3.0, use_resource=True)
+      forget = tf.raw_ops.DestroyResourceOp(resource=variable.handle)
+    config = tf1.ConfigProto(device_filters=['/job:ps'])
+
+    def run_on_server(op):
+      with tf1.Session(ps, graph, config) as session:
+        session.run(op)
+
+    run_on_server(variable.initializer)
+    hook.begin()
+    run_on_server(forget)  # As a ps does that is started again.
+    chief = threading.Timer(0.5, run_on_server, [variable.initializer])
+    chief.start()
+    # TensorFlow alone gives up: it would look again after 30 s.
+    manager = tf1.train.SessionManager(
+        ready_op=tf1.report_uninitialized_variables())
+    session = manager.wait_for_session(worker, tf1.ConfigProto(
+        device_filters=['/job:ps', '/job:worker']), max_wait_secs=20.0)
+    assert session.run(variable) == 3.0
+    session.close()
+  chief.join()
+
+
 @pytest.mark.parametrize('task_type', ['chief', 'ps'])
 def test_only_a_worker_waits(monkeypatch, task_type):
   # Nothing listens there.

@@ -23,13 +23,27 @@ def test_the_chief_stays_until_the_workers_have_reported(monkeypatch):
   cluster = ports.make_cluster(2, 1)
   spec = tf.train.ClusterSpec(cluster)
   server = tf.distribute.Server(spec, job_name='ps', task_index=0)
+  task = cluster_task.from_config(_config(monkeypatch, cluster))
+  finish_board.report_finished(spec, 'worker:0')
+  with pytest.raises(TimeoutError, match=r'chief:0.*last step of worker:1\.'):
+    wait_for_workers_hook.wait_for_workers(task, 0.3)
+  finish_board.report_finished(spec, 'worker:1')
+  wait_for_workers_hook.wait_for_workers(task, 30.0)
+  del server
+
+
+def test_the_chief_warns_of_a_worker_that_has_gone_and_reports_for_it(
+    monkeypatch, caplog):
+  cluster = ports.make_cluster(2, 1)
+  spec = tf.train.ClusterSpec(cluster)
+  server = tf.distribute.Server(spec, job_name='ps', task_index=0)
   hook = wait_for_workers_hook.WaitForWorkersHook(
       _config(monkeypatch, cluster), time_limit_secs=0.3)
   finish_board.report_finished(spec, 'worker:0')
-  with pytest.raises(TimeoutError, match=r'chief:0.*last step of worker:1\.'):
-    hook.end(None)
-  finish_board.report_finished(spec, 'worker:1')
   hook.end(None)
+  assert 'last step of worker:1.' in caplog.text
+  assert 'complete without' in caplog.text
+  finish_board.wait_for_tasks(spec, ['worker:0', 'worker:1'], 'ps:0', 10.0, 0)
   del server
 
 

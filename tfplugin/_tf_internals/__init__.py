@@ -29,6 +29,10 @@ from tfplugin._tf_internals.branches import conditions_of
 from tfplugin._tf_internals.branches import is_in_loop
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
+from tfplugin._tf_internals.estimators import evaluator_asks
+from tfplugin._tf_internals.estimators import number_of_tpu_shards
+from tfplugin._tf_internals.estimators import tpu_function
+from tfplugin._tf_internals.estimators import untuned_inputs
 from tfplugin._tf_internals.gradients import gradient_factors
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_of
@@ -121,8 +125,6 @@ from tfplugin._tf_internals.strategies import select_replica
 from tfplugin._tf_internals.strategies import strategy_with_mixins
 from tfplugin._tf_internals.strategies import SyncOnReadVariable
 from tfplugin._tf_internals.strategies import with_empty_batches
-from tfplugin._tf_internals.tpu import number_of_tpu_shards
-from tfplugin._tf_internals.tpu import tpu_function
 from tfplugin._tf_internals.variables import copy_of_variable_store
 from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
@@ -177,6 +179,7 @@ __all__ = (
     'create_optimizer_state',
     'device_functions',
     'distributed_apply',
+    'evaluator_asks',
     'fills_table_or_queue',
     'gradient_factors',
     'graph_element',
@@ -265,6 +268,7 @@ __all__ = (
     'takes_lock',
     'tpu_function',
     'variable_view',
+    'untuned_inputs',
     'watch_new_ops',
     'with_empty_batches',
     'wrapped_optimizer',

@@ -75,6 +75,8 @@ NAMES = {
     'tensorflow.python.autograph.impl.api': 'do_not_convert tf_convert',
     'tensorflow.python.checkpoint.checkpoint_management':
         'update_checkpoint_state_internal',
+    'tensorflow.python.data.ops.multi_device_iterator_ops':
+        '_create_device_dataset',
     'tensorflow.python.eager.polymorphic_function.polymorphic_function'
     '.Function': '_clone',
     'tensorflow.python.eager.record': 'could_possibly_record record_operation',
@@ -125,6 +127,7 @@ NAMES = {
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
     f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',
+    f'{_ESTIMATOR}.training': '_ContinuousEvalListener',
 }
 
 # The same for `tfplugin/compat/`, which TensorFlow 2.15 does without.
@@ -157,6 +160,7 @@ OVERRIDES = {
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
         {
             '_initialize_local_devices': 'self cluster_resolver worker_device',
+            '_make_input_fn_iterator': 'self input_fn replication_mode',
             '_reduce_to': 'self reduce_op value destinations options',
         },
     f'{_DISTRIBUTE}.distribute_lib.StrategyBase':
@@ -169,6 +173,7 @@ OVERRIDES = {
         '_batch_reduce_to': 'self reduce_op value_destination_pairs options',
         '_call_for_each_replica': 'self fn args kwargs',
         '_create_variable': 'self next_creator kwargs',
+        '_make_input_fn_iterator': 'self input_fn replication_mode',
         '_reduce_to': 'self reduce_op value destinations options',
         '_update': 'self var fn args kwargs group',
         '_update_non_slot': 'self colocate_with fn args kwargs group',

@@ -52,7 +52,8 @@ def shown() -> Iterator[None]:
     Nothing.
 
   Raises:
-    SystemExit: with 1 after an error, with 130 after Ctrl-C.
+    SystemExit: with 130 after Ctrl-C; after an error with its `exit_status`,
+      or with 1.
   """
   try:
     yield
@@ -61,7 +62,7 @@ def shown() -> Iterator[None]:
     sys.exit(_INTERRUPTED)
   except (ValueError, RuntimeError, OSError) as e:
     print(f'Error: {e}', file=sys.stderr)
-    sys.exit(1)
+    sys.exit(getattr(e, 'exit_status', 1))
 
 
 def check_installed() -> None:

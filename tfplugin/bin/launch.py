@@ -32,6 +32,28 @@ _OPTIONS = (
                        'may take after the others have ended.'),
     flags.DEFINE_float('ps_limit_secs', 2.0, 'How long a parameter server has '
                        'to end by itself after all the others.'),
+    flags.DEFINE_string('restart', 'never', 'Which tasks that fail start again:'
+                        ' never, on_failure or always; for some of them, e.g. '
+                        'worker=always,ps=on_failure.'),
+    flags.DEFINE_integer('max_restarts', 3, 'How often each task does.'),
+    flags.DEFINE_float('restart_delay_secs', 1.0, 'Before the first restart of '
+                       'a task; doubled for each further one.'),
+    flags.DEFINE_string('model_dir', None, "The program's model_dir, where its "
+                        'events are. Other launches are kept out of it.'),
+    flags.DEFINE_float('stall_limit', 0.0, 'After how many seconds without a '
+                       'step of any task the run counts as stalled; 0: never.'),
+    flags.DEFINE_float('grace_secs', 30.0, 'How long tasks have for a last '
+                       'checkpoint after Ctrl-C or SIGTERM.'),
+    flags.DEFINE_list('show', 'all', 'Whose output is shown: tasks (worker:0), '
+                      'jobs (worker), or all.'),
+    flags.DEFINE_string('grep', '', 'Only lines in which this regular '
+                        'expression is found are shown.'),
+    flags.DEFINE_enum('color', 'auto', ['auto', 'always', 'never'], 'Whether '
+                      'the names of tasks before their lines are coloured.'),
+    flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
+                        '120; nan chief:0 at step 9"; see docs/faults.md.'),
+    flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the TF_CONFIG '
+                      'and the command of each task.'),
     flags.DEFINE_string('logs_dir', None, 'Where the log files go. '
                         'Default: a new directory under runs/.'),
 )
@@ -40,6 +62,7 @@ _OPTIONS = (
 def main(argv: list[str]) -> None:
   """Launches as the flags say."""
   values = {flag.name: flag.value for flag in _OPTIONS}
+  values['show'] = tuple(values['show'])
   if not values['logs_dir']:
     values['logs_dir'] = time.strftime('runs/launch-%Y%m%d-%H%M%S/logs')
   launch_lib.launch(

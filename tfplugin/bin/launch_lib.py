@@ -4,20 +4,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-import pathlib
+import os
+import shlex
 import shutil
+import sys
 from collections.abc import Callable
 from collections.abc import Mapping
+from typing import Optional
 
-import tensorflow as tf
-
-from tfplugin.bin import local_cluster
 from tfplugin.bin import ports
 from tfplugin.bin import run_files
+from tfplugin.bin.processes import output
+from tfplugin.bin.processes import restarts
+from tfplugin.bin.processes import run_summary
+from tfplugin.bin.processes import supervision
 from tfplugin.distribute import cluster_config
-from tfplugin.hooks import finish_board
+from tfplugin.faults import environment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,15 +31,27 @@ class LaunchOptions:
 
   Attributes:
     command: The program and its arguments, the same for every task.
-    logs_dir: Where the log files go.
+    logs_dir: Where the log files and the summary go.
     workers: Workers besides the chief.
     ps: Parameter servers.
     evaluator: Whether an evaluator runs too.
-    keep_going: Whether the run goes on without a worker that dies.
+    keep_going: Whether the run goes on without a worker that is lost.
     evaluator_limit_secs: How long the evaluator may take after the others have
       ended, in seconds.
     ps_limit_secs: How long a parameter server has to end by itself after all
       the others, in seconds; most programs' never do.
+    restart: Which tasks start again; see `restarts.parse`.
+    max_restarts: How often each does.
+    restart_delay_secs: Before the first; doubled for each further one.
+    model_dir: The program's model_dir, where its events are and other runs are
+      kept out of; None: not known.
+    stall_limit: How long no task may make a step, in seconds; 0: for ever.
+    grace_secs: How long a task that is to end has for its last checkpoint.
+    show: Whose output is shown: tasks, jobs, or 'all'.
+    grep: A regular expression; only lines in which it is found are shown.
+    color: Whether the prefixes are coloured: 'auto', 'always' or 'never'.
+    inject: Faults that the tasks bring upon themselves; see docs/faults.md.
+    dry_run: Whether only the TF_CONFIG of each task is shown.
   """
 
   command: tuple[str, ...]
@@ -45,6 +62,17 @@ class LaunchOptions:
   keep_going: bool = True
   evaluator_limit_secs: float = 120.0
   ps_limit_secs: float = 2.0
+  restart: str = restarts.NEVER
+  max_restarts: int = 3
+  restart_delay_secs: float = 1.0
+  model_dir: Optional[str] = None
+  stall_limit: float = 0.0
+  grace_secs: float = 30.0
+  show: tuple[str, ...] = (output.ALL,)
+  grep: str = ''
+  color: str = 'auto'
+  inject: str = ''
+  dry_run: bool = False
 
   def __post_init__(self):
     """Checks the settings.
@@ -57,11 +85,19 @@ class LaunchOptions:
       if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f'`{name}` must be an integer of at least 0. '
                          f'Received: {value!r}')
-    for name in ('evaluator_limit_secs', 'ps_limit_secs'):
+    for name in ('evaluator_limit_secs', 'ps_limit_secs', 'stall_limit',
+                 'grace_secs'):
       value = getattr(self, name)
       if not 0 <= value < math.inf:
         raise ValueError(f'`{name}` must be at least 0 and finite. '
                          f'Received: {value!r}')
+    if self.stall_limit and not self.model_dir:
+      raise ValueError('`stall_limit` needs the events of the tasks, which are '
+                       'in their model_dir. Received: no `model_dir`. Give '
+                       'the one that the program uses.')
+    self.policy()
+    environment.check(self.inject, self.workers, self.ps, self.evaluator)
+    output.TaskOutput(print, pattern=self.grep)
     if not self.command:
       raise ValueError('A program to start must follow the flags. Received: '
                        'none. Call e.g. '
@@ -71,73 +107,100 @@ class LaunchOptions:
                        f'{self.command[0]!r}, which is not found, or not '
                        'executable. Give its path, or `python program.py`.')
 
+  def policy(self) -> restarts.RestartPolicy:
+    """Returns who is started again."""
+    return restarts.RestartPolicy(
+        restarts.parse(self.restart), self.max_restarts,
+        self.restart_delay_secs, is_together=not self.ps and self.workers > 0)
+
 
 def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
   """Runs the program in every task of the cluster until the work is done.
 
   The run is done when the chief and the workers have ended; the parameter
-  servers, which may never end by themselves, are ended then. The chief's
-  output is shown as it comes; all output is in the log files.
+  servers, which may never end by themselves, are ended then. Output is shown as
+  it comes; all of it is in the log files. The last lines say what became of
+  each task, and `summary.json` beside the logs does.
 
   Args:
     options: The settings.
     say: Shows a line.
 
   Raises:
-    ValueError: the logs cannot be written.
-    RuntimeError: a task died that cannot be spared; the message has the last
-      lines of its log.
+    ValueError: the logs cannot be written, or there is no task to show.
+    RuntimeError: a task died that cannot be spared, or none made a step; the
+      message has the last lines of the log of the first that died. Or another
+      run is in the model_dir.
     KeyboardInterrupt: the user ended it. No process is left in any case.
   """
   cluster = ports.make_cluster(options.workers, options.ps)
-
-  def handle_lost(role: local_cluster.Role) -> None:
-    if not options.keep_going:
-      raise local_cluster.RoleError(role.describe_failure())
-    say(f'{role.task.name} {role.describe_end()}; the run goes on without it. '
-        f'Its log: {role.log_path}')
-    # For a chief that waits for the last step of the workers.
-    finish_board.report_finished(tf.train.ClusterSpec(dict(cluster)),
-                                 role.task.name, time_limit_secs=5.0)
-
+  tasks = cluster_config.tasks_of(cluster, options.evaluator)
+  output.check_shown(options.show, [task.name for task in tasks])
+  if options.dry_run:
+    _describe(options, cluster, tasks, say)
+    return
   run_files.make_dir('logs_dir', options.logs_dir)
-  show = _Follower(pathlib.Path(options.logs_dir, 'chief-0.log'), say)
-  with local_cluster.LocalCluster(options.logs_dir,
-                                  on_lost=handle_lost) as processes:
-    _start(options, cluster, processes)
-    names = ', '.join(role.task.name for role in processes.roles)
-    say(f'Started {names}; their logs are in {options.logs_dir}')
-    processes.wait(spare=('ps', 'evaluator'), while_waiting=show)
-    show(is_all=True)
+  run = supervision.SupervisedRun(_settings(options), cluster, tasks, say)
+  with contextlib.ExitStack() as stack:
+    if options.model_dir:
+      stack.enter_context(run_files.reserved(options.model_dir))
+    # After the processes have ended, however they did.
+    stack.callback(lambda: _show_summary(run, say))
+    stack.enter_context(run)
+    _run(options, run, tasks, say)
+
+
+def _run(options: LaunchOptions, run: supervision.SupervisedRun,
+         tasks: list[cluster_config.Task], say: Callable[[str], None]) -> None:
+  shown = output.TaskOutput(
+      say, options.show, options.grep, output.should_color(
+          options.color, sys.stdout.isatty(), os.environ.get('NO_COLOR')))
+  variables = {'PYTHONUNBUFFERED': '1', **environment.variables(options.inject)}
+  for task in tasks:
+    role = run.start(task, options.command, variables)
+    # The lines of an earlier run are not shown again.
+    shown.follow(role)
+  names = ', '.join(task.name for task in tasks)
+  say(f'Started {names}; their logs are in {options.logs_dir}')
+  try:
+    run.wait(spare=('ps', 'evaluator'), while_waiting=shown.show)
     try:
-      processes.wait(timeout=options.evaluator_limit_secs)
+      run.wait(while_waiting=shown.show, timeout=options.evaluator_limit_secs)
     except TimeoutError:
       say('The evaluator did not end within '
           f'{options.evaluator_limit_secs:g} s of the others; it is ended now.')
-    processes.wait_for_ps(options.ps_limit_secs)
+    run.cluster.wait_for_ps(options.ps_limit_secs)
+  except KeyboardInterrupt:
+    say(f'Ending the tasks; each has {options.grace_secs:g} s for its last '
+        'checkpoint. Another signal ends them now.')
+    run.cluster.end()
+    raise
+  finally:
+    shown.show(is_all=True)
 
 
-def _start(options: LaunchOptions, cluster: Mapping[str, list[str]],
-           processes: local_cluster.LocalCluster) -> None:
-  for task in cluster_config.tasks_of(cluster, options.evaluator):
-    processes.start(task, options.command, cluster, {'PYTHONUNBUFFERED': '1'})
+def _settings(options: LaunchOptions) -> supervision.Settings:
+  return supervision.Settings(
+      log_dir=options.logs_dir,
+      summary_dir=options.logs_dir,
+      model_dir=options.model_dir,
+      policy=options.policy(),
+      keep_going=options.keep_going,
+      stall_limit=options.stall_limit,
+      grace_secs=options.grace_secs)
 
 
-class _Follower:
-  """Shows the lines that were added to a file since the last call."""
+def _show_summary(run: supervision.SupervisedRun,
+                  say: Callable[[str], None]) -> None:
+  for line in run_summary.table(run.summary):
+    say(line)
 
-  def __init__(self, path: pathlib.Path, say: Callable[[str], None]):
-    self._path = path
-    self._say = say
-    # The lines of an earlier run are not shown again.
-    self._position = path.stat().st_size if path.exists() else 0
 
-  def __call__(self, is_all: bool = False) -> None:
-    with open(self._path, 'rb') as log:
-      log.seek(self._position)
-      added = log.read()
-    if not is_all:  # The rest of the last line is to come.
-      added = added[:added.rfind(b'\n') + 1]
-    self._position += len(added)
-    for line in added.splitlines():
-      self._say(f'chief:0| {line.decode(errors="replace")}')
+def _describe(options: LaunchOptions, cluster: Mapping[str, list[str]],
+              tasks: list[cluster_config.Task],
+              say: Callable[[str], None]) -> None:
+  """Shows what would be started, as commands of a shell."""
+  for task in tasks:
+    config = shlex.quote(cluster_config.encode(cluster, task))
+    say(f'# {task.name}')
+    say(f'TF_CONFIG={config} {shlex.join(options.command)}')

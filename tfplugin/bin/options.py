@@ -14,6 +14,8 @@ from typing import Union
 
 from tfplugin.bin import models
 from tfplugin.bin import techniques
+from tfplugin.bin.processes import restarts
+from tfplugin.faults import environment
 
 FILE_NAME = 'train_options.json'
 
@@ -49,6 +51,11 @@ class TrainOptions:
     devices: Tower, cross shard: how many logical CPU devices.
     start_limit_secs: How long a worker waits for the chief's start, seconds.
     finish_limit_secs: How long the chief waits for the workers' end, seconds.
+    restart: Which tasks that fail start again; see `restarts.parse`.
+    max_restarts: How often each does.
+    stall_limit: How long no task may make a step, in seconds; 0: for ever.
+    inject: Faults that the tasks bring upon themselves; see docs/faults.md.
+    grace_secs: How long a task that is to end has for its last checkpoint.
   """
 
   model_dir: str
@@ -72,6 +79,11 @@ class TrainOptions:
   devices: int = 2
   start_limit_secs: float = 300.0
   finish_limit_secs: float = 120.0
+  restart: str = restarts.ON_FAILURE
+  max_restarts: int = 3
+  stall_limit: float = 0.0
+  inject: str = ''
+  grace_secs: float = 30.0
 
   def __post_init__(self):
     """Fills in the defaults that depend on other settings, and checks all.
@@ -152,6 +164,14 @@ class TrainOptions:
       if not 0 < value < math.inf:
         raise ValueError(f'`{name}` must be positive and finite. '
                          f'Received: {value!r}')
+    for name in ('stall_limit', 'grace_secs'):
+      value = getattr(self, name)
+      if not 0 <= value < math.inf:
+        raise ValueError(f'`{name}` must be at least 0 and finite. '
+                         f'Received: {value!r}')
+    _check_at_least('max_restarts', self.max_restarts, 0)
+    restarts.parse(self.restart)
+    environment.check(self.inject, self.workers, self.ps, self.evaluator)
     if self.moving_rate is not None and not 0 <= self.moving_rate <= 1:
       raise ValueError('`moving_rate` must be in [0, 1]. Received: '
                        f'{self.moving_rate!r}')

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Optional
 
-from tfplugin.bin import status
+from tfplugin.bin.processes import status
 
 # A log file or a pipe gets a line now and then instead of one that changes.
 _PLAIN_EVERY_SECS = 10.0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Optional
 
 import numpy as np
@@ -16,7 +17,8 @@ from tfplugin.bin import curves
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
-from tfplugin.bin import status
+from tfplugin.bin.processes import run_summary
+from tfplugin.bin.processes import status
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Result:
     roles: The last status of each role by name; None for a role that made no
       step.
     start_secs: How long each role took from the start to its first step.
-    lost: How each worker that was lost ended, by name.
+    lost: How each task that the run went on without ended, by name.
+    restarts: How often each task was started again, by name.
     figures: The figures of the technique, by name.
     files: The paths of the files, by their kind.
   """
@@ -45,20 +48,21 @@ class Result:
   roles: Mapping[str, Optional[status.Status]]
   start_secs: Mapping[str, float]
   lost: Mapping[str, str]
+  restarts: Mapping[str, int]
   figures: Mapping[str, float]
   files: Mapping[str, str]
 
 
 def read_result(options: options_lib.TrainOptions,
                 roles: Mapping[str, Optional[status.Status]],
-                lost: Mapping[str, str], start: float, wall_secs: float,
-                first_step: int) -> Result:
+                summary: Sequence[run_summary.TaskSummary], start: float,
+                wall_secs: float, first_step: int) -> Result:
   """Returns the result of a run that has ended; draws its curves.
 
   Args:
     options: The settings of the run.
     roles: See `Result`.
-    lost: See `Result`.
+    summary: What became of the tasks.
     start: When the run began, in seconds since the epoch.
     wall_secs: See `Result`.
     first_step: See `Result`.
@@ -74,12 +78,14 @@ def read_result(options: options_lib.TrainOptions,
       roles=roles,
       start_secs={name: s.first_step_time - start
                   for name, s in roles.items() if s is not None},
-      lost=lost,
+      lost={t.task: t.reasons[-1] for t in summary if t.status == 'lost'},
+      restarts={t.task: t.restarts for t in summary},
       figures={**status.combine(known), **_norms(options)},
       files={
           'checkpoint': tf.train.latest_checkpoint(options.model_dir),
           'TensorBoard': f'tensorboard --logdir {options.model_dir}',
           'logs': str(run_files.log_dir(options.model_dir)),
+          'summary': str(run_summary.path_in(options.model_dir)),
           'curves': str(curves.draw(options.model_dir, options.title)),
       })
 
@@ -95,6 +101,8 @@ def rows(result: Result) -> list[tuple[str, str]]:
            ('wall time', f'{result.wall_secs:.1f} s')]
   for name, last in result.roles.items():
     table.append((name, _role(name, last, result)))
+  table += [(name, _fate(name, result)) for name in result.restarts
+            if name not in result.roles and _fate(name, result)]
   table += [(name, f'{value:.6g}') for name, value in result.figures.items()]
   return table
 
@@ -122,9 +130,18 @@ def _role(name: str, last: Optional[status.Status], result: Result) -> str:
     text = f'{last.local_steps} step{"s" if last.local_steps != 1 else ""}'
   if name in result.start_secs:
     text += f', the first after {result.start_secs[name]:.1f} s'
+  return '; '.join(filter(None, [text, _fate(name, result)]))
+
+
+def _fate(name: str, result: Result) -> str:
+  """Returns what is to be said of how a task went; empty: nothing."""
+  parts = []
+  if result.restarts.get(name):
+    count = result.restarts[name]
+    parts.append(f'started again {count} time{"s" if count != 1 else ""}')
   if name in result.lost:
-    text += f'; lost: it {result.lost[name]}'
-  return text
+    parts.append(f'lost: it {result.lost[name]}')
+  return '; '.join(parts)
 
 
 def _accuracy(options: options_lib.TrainOptions, first_step: int,

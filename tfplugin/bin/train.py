@@ -53,6 +53,16 @@ _OPTIONS = (
     _int('devices', 2, 'tower, cross_shard: how many logical CPU devices.'),
     _float('start_limit_secs', 300.0, 'How long a worker waits for the chief.'),
     _float('finish_limit_secs', 120.0, 'How long the chief waits for workers.'),
+    flags.DEFINE_string('restart', 'on_failure', 'Which tasks that fail start '
+                        'again: never, on_failure or always; for some of them, '
+                        'e.g. worker=always,ps=on_failure.'),
+    _int('max_restarts', 3, 'How often each task does.'),
+    _float('stall_limit', 0.0, 'After how many seconds without a step of any '
+           'task the run counts as stalled; 0: never.'),
+    flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
+                        '120; nan chief:0 at step 9"; see docs/faults.md.'),
+    _float('grace_secs', 30.0, 'How long tasks have for a last checkpoint '
+           'after Ctrl-C or SIGTERM.'),
 )
 
 

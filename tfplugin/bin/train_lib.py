@@ -19,16 +19,18 @@ import tensorflow as tf
 from tfplugin.bin import checkpoints
 from tfplugin.bin import experiment
 from tfplugin.bin import failures
-from tfplugin.bin import local_cluster
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import ports
 from tfplugin.bin import progress as progress_lib
 from tfplugin.bin import report
 from tfplugin.bin import run_files
-from tfplugin.bin import status
+from tfplugin.bin.processes import restarts
+from tfplugin.bin.processes import run_summary
+from tfplugin.bin.processes import status
+from tfplugin.bin.processes import supervision
 from tfplugin.distribute import cluster_config
-from tfplugin.hooks import finish_board
+from tfplugin.faults import environment
 
 # Ample for a ps to see that all is done and leave.
 _PS_LIMIT_SECS = 15.0
@@ -62,10 +64,10 @@ def train(options: options_lib.TrainOptions) -> report.Result:
     options.save()
     start = time.time()
     with progress_lib.Progress(options.steps) as progress:
-      lost = _run_cluster(options, cluster, tasks, progress)
+      summary = _run_cluster(options, cluster, tasks, progress)
     wall_secs = time.time() - start
-    return report.read_result(options, _statuses(options, tasks), lost, start,
-                              wall_secs, first_step)
+    return report.read_result(options, _statuses(options, tasks), summary,
+                              start, wall_secs, first_step)
 
 
 def _tasks(options: options_lib.TrainOptions,
@@ -85,28 +87,33 @@ def _tasks(options: options_lib.TrainOptions,
 def _run_cluster(options: options_lib.TrainOptions,
                  cluster: Mapping[str, list[str]],
                  tasks: Sequence[cluster_config.Task],
-                 progress: progress_lib.Progress) -> dict[str, str]:
-  """Runs the processes to their end; returns how each lost one ended."""
-
-  def handle_lost(role):
-    progress.say(f'{role.task.name} {role.describe_end()}; the run goes on '
-                 f'without it. Its log: {role.log_path}')
-    # Or the chief would wait for its last step.
-    finish_board.report_finished(tf.train.ClusterSpec(dict(cluster)),
-                                 role.task.name, time_limit_secs=5.0)
-
+                 progress: progress_lib.Progress
+                ) -> list[run_summary.TaskSummary]:
+  """Runs the processes to their end; returns what became of each."""
   settings = str(pathlib.Path(options.model_dir) / options_lib.FILE_NAME)
   command = [sys.executable, '-m', 'tfplugin.bin.role', settings]
-  with local_cluster.LocalCluster(run_files.log_dir(options.model_dir),
-                                  on_lost=handle_lost) as processes:
+  run = supervision.SupervisedRun(_supervision(options), cluster, tasks,
+                                  progress.say)
+  variables = {**_environment(), **environment.variables(options.inject)}
+  with run:
     for task in tasks:
-      processes.start(task, command, cluster, _environment())
-    processes.wait(
-        while_waiting=lambda: progress.update(_statuses(options, tasks)))
-    if not processes.wait_for_ps(_PS_LIMIT_SECS):
+      run.start(task, command, variables)
+    run.wait(while_waiting=lambda: progress.update(_statuses(options, tasks)))
+    if not run.cluster.wait_for_ps(_PS_LIMIT_SECS):
       progress.say('A parameter server did not end by itself in '
                    f'{_PS_LIMIT_SECS:g} s; it is ended now.')
-    return {role.task.name: role.describe_end() for role in processes.lost}
+  return run.summary
+
+
+def _supervision(options: options_lib.TrainOptions) -> supervision.Settings:
+  return supervision.Settings(
+      log_dir=str(run_files.log_dir(options.model_dir)),
+      summary_dir=options.model_dir,
+      model_dir=options.model_dir,
+      policy=restarts.RestartPolicy(restarts.parse(options.restart),
+                                    options.max_restarts),
+      stall_limit=options.stall_limit,
+      grace_secs=options.grace_secs)
 
 
 def _environment() -> dict[str, str]:

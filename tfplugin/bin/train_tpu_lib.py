@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfplugin.bin import checkpoints
 from tfplugin.bin import datasets
 from tfplugin.bin import run_files
+from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.estimator import sharded_tpu_estimator
 from tfplugin.optimizers import cross_shard
 
@@ -151,6 +152,7 @@ def make_input_fn(examples: datasets.Examples, is_training: bool) -> Callable:
     if is_training:
       data = data.shuffle(_SHUFFLE_BUFFER, seed=1).repeat()
     # A TPU needs shapes that are known.
-    return data.batch(params['batch_size'], drop_remainder=True)
+    return untuned_inputs.untuned(
+        data.batch(params['batch_size'], drop_remainder=True))
 
   return input_fn

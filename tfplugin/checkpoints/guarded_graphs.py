@@ -1,11 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Meets every save of a graph's variables, and every start of its session.
+"""Meets every save of a graph's variables, each start and end of its session.
 
 A Scaffold, a hook or a strategy may bring the Saver, and TensorFlow makes a
-session anew after a failure. All of them come by here: `Saver.save` and
-`SessionManager.prepare_session` are met for the graphs that have a guard, and
-are as they were for all others.
+session anew after a failure. All of them come by here: `Saver.save`,
+`SessionManager.prepare_session` and `wait_for_session`, and `Session.close` are
+met for the graphs that have a guard, or something to do there, and are as they
+were for all others.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Guard(Protocol):
 
 _guards: weakref.WeakKeyDictionary[tf.Graph, Guard] = (
     weakref.WeakKeyDictionary())
+_before_start = weakref.WeakKeyDictionary()
+_closings = weakref.WeakKeyDictionary()
 
 
 def put(guard: Guard) -> None:
@@ -66,6 +69,27 @@ def put(guard: Guard) -> None:
   _meet_savers()
   _meet_session_managers()
   _guards[tf1.get_default_graph()] = guard
+
+
+def before_start(act: Callable[[], None]) -> None:
+  """Lets `act` be called before each session of the graph that is being built.
+
+  Args:
+    act: Called in the order of these calls, in the graph; may wait, or raise.
+  """
+  _meet_session_managers()
+  _before_start.setdefault(tf1.get_default_graph(), []).append(act)
+
+
+def in_place_of_close(close: Callable[[Callable[[], None]], None]) -> None:
+  """Lets `close` end the sessions of the graph that is being built.
+
+  Args:
+    close: Called with what closes the session; takes the place of an earlier
+      one.
+  """
+  _meet_sessions()
+  _closings[tf1.get_default_graph()] = close
 
 
 @functools.cache
@@ -88,16 +112,44 @@ def _meet_savers() -> None:
 
 @functools.cache
 def _meet_session_managers() -> None:
-  original = tf1.train.SessionManager.prepare_session
-  signature = inspect.signature(original)
+  manager = tf1.train.SessionManager
+  prepare, wait = manager.prepare_session, manager.wait_for_session
+  signature = inspect.signature(prepare)
 
-  @functools.wraps(original)
+  @functools.wraps(prepare)
   def prepare_session(*args: Any, **kwargs: Any):
-    guard = _guards.get(tf1.get_default_graph())
+    graph = tf1.get_default_graph()
+    for act in _before_start.get(graph, ()):
+      act()
+    guard = _guards.get(graph)
     if guard is None:
-      return original(*args, **kwargs)
+      return prepare(*args, **kwargs)
     bound = signature.bind(*args, **kwargs).arguments
     return guard.prepare_session(
-        functools.partial(original, bound.pop('self')), bound)
+        functools.partial(prepare, bound.pop('self')), bound)
 
-  tf1.train.SessionManager.prepare_session = prepare_session
+  @functools.wraps(wait)
+  def wait_for_session(*args: Any, **kwargs: Any):
+    for act in _before_start.get(tf1.get_default_graph(), ()):
+      act()
+    return wait(*args, **kwargs)
+
+  manager.prepare_session = prepare_session
+  manager.wait_for_session = wait_for_session
+
+
+@functools.cache
+def _meet_sessions() -> None:
+  # That of the base, which a Session has, too.
+  session_class = next(c for c in tf1.Session.__mro__ if 'close' in vars(c))
+  original = session_class.close
+
+  @functools.wraps(original)
+  def close(self: tf1.Session) -> None:
+    met = _closings.get(self.graph)
+    if met is None:
+      original(self)
+    else:
+      met(functools.partial(original, self))
+
+  session_class.close = close

@@ -10,6 +10,7 @@ The guard of the graph that the chief, or a process alone, trains:
 * A save that finds no space is tried again, up to a limit.
 * A chief that comes back, or whose session is made anew, restores no checkpoint
   over parameter servers that live: they hold more than the newest checkpoint.
+  It restores what died with it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import finite_state
+from tfplugin.checkpoints import own_variables
+from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
 
@@ -60,8 +63,10 @@ class TrainingGuard:
     variables = tf1.global_variables()
     self._num_variables = len(variables)
     self._finite = finite_state.FiniteState(variables)
-    self._missing = (tf1.report_uninitialized_variables(variables)
-                     if has_servers and variables else None)
+    of_servers, own = own_variables.split(variables if has_servers else [])
+    self._missing = (tf1.report_uninitialized_variables(of_servers)
+                     if of_servers else None)
+    self._own = own_variables.OwnVariables(own)
     self._step = tf1.train.get_global_step()
 
   def save(self, save: Callable[..., str], saver: tf1.train.Saver,
@@ -73,7 +78,8 @@ class TrainingGuard:
     self._saved_step = self._step_of(session)
     for listener in self._listeners:
       listener.before_save(session, self._saved_step)
-    path = self._save(save, saver, session, arguments)
+    with event_log.span('saving', step=self._saved_step):
+      path = self._save(save, saver, session, arguments)
     if self._is_ending:
       self._tell_end(session, self._saved_step)
     return path
@@ -155,6 +161,7 @@ class TrainingGuard:
                      config=arguments.get('config')) as session:
       if session.run(self._missing).size:
         return False
+      self._own.restore(self._who, session, arguments)
       names = self._finite.not_finite(session)
       step = self._step_of(session)
     if names:

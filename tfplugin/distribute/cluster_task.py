@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from typing import Optional
 
 import tensorflow as tf
@@ -13,6 +15,8 @@ from tfplugin.distribute import cluster_config
 
 # The jobs whose tasks train, in the order in which they are numbered.
 _TRAINING_JOBS = ('chief', 'master', 'worker')
+# What TensorFlow says of a port on which another process listens.
+_NO_SERVER = 'Could not start gRPC server'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +109,33 @@ def from_environment() -> ClusterTask:
   if task.type in cluster:
     master = f'grpc://{cluster[task.type][task.index]}'
   return ClusterTask(tf.train.ClusterSpec(cluster), *task, master)
+
+
+@contextlib.contextmanager
+def occupied_port_named(task: ClusterTask) -> Iterator[None]:
+  """Names the port, where the server of `task` cannot be started.
+
+  Args:
+    task: The task that runs in this process.
+
+  Yields:
+    Nothing.
+
+  Raises:
+    RuntimeError: another process listens there; TensorFlow says of it only that
+      it could not start a server.
+  """
+  try:
+    yield
+  except tf.errors.UnknownError as e:
+    if _NO_SERVER not in e.message or task.is_alone:
+      raise
+    address = task.cluster_spec.task_address(task.job, task.index)
+    raise RuntimeError(
+        f'The port of {task.name} in `TF_CONFIG` must be free. Received: '
+        f'{address!r}, where no server can be started. End the process that '
+        'listens there, or give the task another port in every `TF_CONFIG`.'
+    ) from e
 
 
 def from_config(config: Optional[tf.estimator.RunConfig]) -> ClusterTask:

@@ -15,12 +15,14 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import prompt_start
 from tfplugin.distribute import refusals
+from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.distribute.updates import met_updates
 
 tf1 = tf.compat.v1
 
 
 class ParameterServerExtended(met_updates.MetUpdates,
+                              untuned_inputs.UntunedInputs,
                               _tf_internals.ParameterServerStrategyExtended):
   """Between-graph parameter servers, with a hook at the end of the step.
 

@@ -42,3 +42,7 @@ class PerGraph(weakref.WeakKeyDictionary):
       if make is not None and key not in kept:
         kept[key] = make()
       return kept.get(key)
+
+
+# How many workers the default moving rate of a graph counts.
+COUNTED_WORKERS = PerGraph()

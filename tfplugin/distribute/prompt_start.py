@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 from typing import Callable
 
 import tensorflow as tf
+
+from tfplugin.distribute import time_limit
 
 tf1 = tf.compat.v1
 
@@ -33,30 +36,44 @@ def add_ready_op() -> None:
     with tf1.control_dependencies(None), tf1.name_scope('wait_for_chief'):
       tf1.add_to_collection(key, poll_while(
           lambda: tf1.report_uninitialized_variables(variables),
-          lambda missing: tf.size(missing) > 0, _LIMIT_SECONDS, [None]))
+          lambda missing: tf.size(missing) > 0, _LIMIT_SECONDS, [None],
+          who='This worker', whom=_variables))
 
 
 def poll_while(look: Callable[[], tf.Tensor],
                keep_waiting: Callable[[tf.Tensor], tf.Tensor],
-               time_limit_secs: float, shape=None) -> tf.Tensor:
+               time_limit_secs: float, shape=None, *, who: str,
+               whom: Callable[[Any], str]) -> tf.Tensor:
   """Looks ten times a second, in the graph, up to a limit.
+
+  It says now and then what it waits for.
 
   Args:
     look: Makes the ops that look, and returns the tensor that they see.
     keep_waiting: Maps that tensor to a bool scalar: whether to look again.
     time_limit_secs: After so many seconds it looks once more, and ends.
     shape: The tensor's, where it changes from look to look.
+    who: Waits, for the log.
+    whom: Returns from the tensor's value who or what is waited for.
 
   Returns:
     The tensor that was seen last.
   """
   deadline = tf.timestamp() + time_limit_secs
+  patience = []  # Begins with the first look.
+
+  def sleep(seen):
+    patience[:] = patience or [time_limit.Patience(who, None)]
+    patience[0].check(whom(seen), '')
+    time.sleep(_POLL_SECONDS)
+    return True
 
   def is_waiting(seen):
     return tf.logical_and(keep_waiting(seen), tf.timestamp() < deadline)
 
-  def wait(_):
-    with tf.control_dependencies([tf.numpy_function(_sleep, [], tf.bool)]):
+  def wait(before):
+    with tf.control_dependencies(
+        [tf.numpy_function(sleep, [before], tf.bool)]):
       seen = look()
     return [seen if shape is None else tf.ensure_shape(seen, shape)]
 
@@ -67,6 +84,6 @@ def poll_while(look: Callable[[], tf.Tensor],
       parallel_iterations=1)
 
 
-def _sleep() -> bool:
-  time.sleep(_POLL_SECONDS)
-  return True
+def _variables(names) -> str:
+  return ('the chief to initialise '
+          f'{", ".join(sorted(name.decode() for name in names))}')

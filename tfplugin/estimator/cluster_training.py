@@ -5,18 +5,34 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
+from tfplugin.distribute import time_limit
 from tfplugin.estimator import last_save_listener
+from tfplugin.events import event_log
+from tfplugin.events import record
+from tfplugin.events import stacks
+from tfplugin.faults import fault_hook
 from tfplugin.hooks import checkpoint_guard_hook
+from tfplugin.hooks import events_hook
 from tfplugin.hooks import finish_board
+from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import parameter_server
+from tfplugin.hooks import report_finished_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
+from tfplugin.hooks.endings import absent_workers
+from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.endings import stop_in_order_hook
+
+tf1 = tf.compat.v1
 
 
 def train_and_evaluate(estimator: tf.estimator.Estimator,
@@ -24,14 +40,17 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
                        eval_spec: tf.estimator.EvalSpec,
                        *,
                        start_limit_secs: float = 300.0,
-                       finish_limit_secs: float = 120.0):
+                       finish_limit_secs: float = 120.0,
+                       contact_limit_secs: Optional[float] = 600.0):
   """Runs this process's part of the work, as TensorFlow's function does.
 
   Called in every process with the same arguments. Beyond
   `tf.estimator.train_and_evaluate` each role does this:
 
     worker: begins as soon as the chief has initialised the variables, where it
-      would otherwise look every 30 s; reports its end to the parameter servers.
+      would otherwise look every 30 s, also after a parameter server has been
+      started again; reports its end to the parameter servers before its session
+      is closed; ends with an error when the chief is gone for good.
     chief, and a single process: keeps the newest checkpoint whole, finite and
       new, whatever happens (`tfplugin.hooks.CheckpointGuardHook`), and other
       runs out of the model_dir.
@@ -40,8 +59,21 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       workers' steps and no variable between its update and its clip; or after
       half of `finish_limit_secs`, if a worker waits for the chief's session to
       end, as one that has trained with `SyncReplicasOptimizer` may.
-    ps: ends when the chief and every worker have reported.
-    evaluator: nothing else.
+    chief: warns of a worker that has not reported in that time, and reports for
+      it: the training is complete without it.
+    chief: warns where the default moving rate of elastic averaging counts
+      workers that are not there.
+    chief and worker: say whom they wait for while a parameter server is away.
+    ps: ends when the chief and every worker have reported, and with an error
+      when the chief is gone for good.
+    chief and worker without a ps, whose steps need every worker: end with
+      `LostPeerError`, or with status 75 out of a step, when one is lost.
+    evaluator: ends when the chief has reported or is gone for good, and the
+      newest checkpoint is evaluated.
+
+  Every role writes what it does to `model_dir/events` (docs/events.md), and its
+  stacks to the standard error at SIGUSR1. SIGTERM and Ctrl-C end the training
+  of chief and workers after the step that runs, with a last checkpoint.
 
   Set `RunConfig(experimental_max_worker_delay_secs=0)` besides: by default
   TensorFlow delays worker k by 5 s * (k + 1).
@@ -50,9 +82,16 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     estimator: The Estimator; its configuration knows cluster and task.
     train_spec: Input and length of the training.
     eval_spec: Input and rhythm of the evaluation.
-    start_limit_secs: How long a worker waits for the chief, in seconds.
+    start_limit_secs: How long a worker waits for the chief to initialise the
+      variables, and for the others at a synchronous start or, without a ps, in
+      the first step, in seconds.
     finish_limit_secs: How long the chief waits for the workers' last step, in
       seconds.
+    contact_limit_secs: How long a task is waited for whose port is not open
+      (the chief's, a parameter server's) until it is taken to be gone for good,
+      in seconds: longer than a restart takes. None waits without end, for
+      networks in which tasks do not see the ports of each other. Without a ps:
+      how long a step may take.
 
   Returns:
     The result of `tf.estimator.train_and_evaluate`: metrics and exports of a
@@ -60,9 +99,11 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
 
   Raises:
     TimeoutError: a wait reached its limit; the message names who was awaited.
-    RuntimeError: another run is in the model_dir.
+    RuntimeError: another run is in the model_dir, or another process listens on
+      the task's port.
     ValueError: no checkpoint of the model_dir is whole and finite.
     OSError: the disk stayed full.
+    KeyboardInterrupt, SystemExit: a signal ended it; see StopInOrderHook.
     RuntimeError: TensorFlow cannot place a condition that reads a variable of a
       parameter server; the message has the remedies.
 
@@ -88,23 +129,88 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   workers, and a worker that lost the race for the start lost 30 s.
   """
   config = estimator.config
+  stacks.write_on_signal()
+  with event_log.recording(config.model_dir, events_hook.task_name(config)), \
+      cluster_task.occupied_port_named(cluster_task.from_config(config)):
+    return _train_and_evaluate(estimator, train_spec, eval_spec,
+                               start_limit_secs, finish_limit_secs,
+                               contact_limit_secs)
+
+
+def _train_and_evaluate(estimator: tf.estimator.Estimator,
+                        train_spec: tf.estimator.TrainSpec,
+                        eval_spec: tf.estimator.EvalSpec,
+                        start_limit_secs: float, finish_limit_secs: float,
+                        contact_limit_secs: Optional[float]):
+  """Runs this process's part; see `train_and_evaluate`."""
+  config = estimator.config
   task = cluster_task.from_config(config)
   if task.job == 'ps':
-    parameter_server.run_parameter_server(config)
+    parameter_server.run_parameter_server(
+        config, contact_limit_secs=contact_limit_secs)
     return None
-  if task.job == 'worker':
-    hook = wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs)
-    train_spec = train_spec._replace(hooks=(hook, *train_spec.hooks))
+  stop = stop_in_order_hook.StopInOrderHook()
+  report = report_finished_hook.ReportFinishedHook(
+      config, unless=stop.has_stopped)
+  last_hooks = [events_hook.EventsHook(config), stop]
+  if task.trains:
+    last_hooks += fault_hook.hooks()
+  if task.job == 'worker' and task.num_ps:
+    last_hooks.append(report)
   with contextlib.ExitStack() as stack:
+    hooks = _first_hooks(
+        task, config, start_limit_secs, contact_limit_secs, stack)
     if task.is_chief:
       stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))
+      chief_report.delete(config.model_dir)
       train_spec = _guarded(train_spec, config, task, finish_limit_secs / 2)
+    elif task.job == 'evaluator':
+      # Its RunConfig knows no cluster.
+      watch = chief_report.Watch(cluster_task.from_environment(),
+                                 config.model_dir, contact_limit_secs)
+      stack.enter_context(_tf_internals.evaluator_asks(watch.goes_on))
+    train_spec = train_spec._replace(
+        hooks=(*hooks, *train_spec.hooks, *last_hooks))
     stack.enter_context(placement.conditions_explained())
+    stack.enter_context(time_limit.start_limited_to(start_limit_secs))
+    stack.callback(stop.release)
+    if not task.trains:
+      event_log.write('starting', record.END)
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
-  if task.job in ('chief', 'worker') and task.num_ps:
-    wait_for_workers_hook.wait_for_workers(task, finish_limit_secs)
-    finish_board.report_finished(task.cluster_spec, task.name)
+    stop.raise_if_stopped()
+    if task.trains and not task.is_alone:
+      _report(task, config, finish_limit_secs, report)
   return result
+
+
+def _first_hooks(
+    task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
+    start_limit_secs: float,
+    contact_limit_secs: Optional[float],
+    stack: contextlib.ExitStack) -> list[tf1.train.SessionRunHook]:
+  """Returns the hooks that begin before the user's: who is waited for."""
+  if not task.trains or task.is_alone:
+    return []
+  if not task.num_ps:
+    hook = lost_peers.LostPeersHook(task, start_limit_secs, contact_limit_secs)
+    stack.callback(hook.release)
+    return [hook]
+  hooks = [keep_contact_hook.KeepContactHook(config, contact_limit_secs),
+           absent_workers.AbsentWorkersHook(task)]
+  if task.job == 'worker':
+    hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
+  return hooks
+
+
+def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
+            finish_limit_secs: float,
+            hook: report_finished_hook.ReportFinishedHook) -> None:
+  """Reports the end of this task; the chief waits for the workers' before."""
+  wait_for_workers_hook.wait_or_report(task, finish_limit_secs)
+  if not hook.has_reported:
+    finish_board.report_finished(task.cluster_spec, task.name)
+  if task.is_chief:
+    chief_report.write(config.model_dir)
 
 
 def _guarded(train_spec: tf.estimator.TrainSpec,

@@ -16,6 +16,7 @@ from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import stale_counter_saver
 from tfplugin.estimator import training_spec
+from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 from tfplugin.optimizers import drop_stale_gradient
 
@@ -29,6 +30,7 @@ def drop_stale_gradients(
     *,
     staleness: int,
     use_locking: bool = False,
+    on_nonfinite: str = nonfinite.APPLY,
 ) -> types.ModelFn:
   """Returns a model_fn that drops gradients that are too many steps late.
 
@@ -51,6 +53,8 @@ def drop_stale_gradients(
       returned, for `@drop_stale_gradients(staleness=4)`.
     staleness: The largest staleness that is applied, in global steps.
     use_locking: See `tfplugin.DropStaleGradientOptimizer`.
+    on_nonfinite: What becomes of gradients with a NaN or an infinity:
+      `'apply'`, `'drop'` or `'raise'`; see the optimizer.
 
   Returns:
     A model_fn with the same signature.
@@ -58,7 +62,8 @@ def drop_stale_gradients(
   Raises:
     TypeError: `model_fn` is not callable, `staleness` not an integer. When
       called: the model_fn returns no EstimatorSpec.
-    ValueError: `staleness` is negative; the model_fn does not take `features`;
+    ValueError: `staleness` is negative; `on_nonfinite` is another word; the
+      model_fn does not take `features`;
       a decorator below this one must be above it. When called: no loss, no
       train_op, or no v1 optimizer.
 
@@ -88,11 +93,13 @@ def drop_stale_gradients(
     1.0
   """
   staleness_ops.check_max_staleness(staleness)
+  nonfinite.check_policy(on_nonfinite)
 
   def train(call: model_fn_lib.ModelFnCall):
-    gate = staleness_gate.OneDecision(staleness)
+    gate = staleness_gate.OneDecision(staleness, on_nonfinite)
     interception = optimizer_interception.Interception(
-        lambda optimizer: _BehindGate(optimizer, staleness, use_locking, gate),
+        lambda optimizer: _BehindGate(
+            optimizer, staleness, use_locking, on_nonfinite, gate),
         _Optimizer)
     spec = training_spec.intercepted(
         call, interception, decorator_stack.DROP_STALE,
@@ -114,8 +121,9 @@ class _BehindGate(_Optimizer):
   """Drops gradients where the gate that all of a model share is closed."""
 
   def __init__(self, opt: tf1.train.Optimizer, staleness: int,
-               use_locking: bool, gate: staleness_gate.OneDecision):
-    super().__init__(opt, staleness, use_locking)
+               use_locking: bool, on_nonfinite: str,
+               gate: staleness_gate.OneDecision):
+    super().__init__(opt, staleness, use_locking, on_nonfinite=on_nonfinite)
     self._gate = gate
 
   def apply_gradients(self, *args, **kwargs):

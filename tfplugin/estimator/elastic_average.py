@@ -13,7 +13,6 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute import prompt_start
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
@@ -23,7 +22,7 @@ from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_average as elastic_average_lib
-from tfplugin.optimizers import wrapper
+from tfplugin.optimizers import elastic_updates
 
 tf1 = tf.compat.v1
 
@@ -40,6 +39,7 @@ def elastic_average(
     count_steps: str = 'communications',
     statistics: str = 'average',
     use_locking: bool = True,
+    on_nonfinite: str = 'apply',
 ) -> types.ModelFn:
   """Returns a model_fn that trains with elastic averaging.
 
@@ -96,6 +96,9 @@ def elastic_average(
       `'average'` or `'shared'`.
     use_locking: As for the optimizer. The centre, a resource variable, is
       updated under a lock in any case.
+    on_nonfinite: What becomes of gradients, and of what a communication would
+      move, with a NaN or an infinity: `'apply'`, `'drop'` or `'raise'`; see the
+      optimizer.
 
   Returns:
     A model_fn with the same signature.
@@ -141,7 +144,7 @@ def elastic_average(
   """
   settings = elastic_settings.ElasticSettings(
       num_worker, communication_period, moving_rate, rho, bool(synchronous),
-      update_order, count_steps, statistics)
+      update_order, count_steps, statistics, on_nonfinite=on_nonfinite)
   del use_locking  # A resource variable always is updated under one.
   return model_fn_lib.decorate_training(
       model_fn, functools.partial(_train, settings=settings),
@@ -157,7 +160,9 @@ def _train(call: model_fn_lib.ModelFnCall,
   task = _task_of(call.config, settings.num_worker)
   scope = elastic_scope.CopyScope(settings, task)
   interception = optimizer_interception.Interception(
-      lambda optimizer: _ElasticUpdates(optimizer, scope),
+      lambda optimizer: elastic_updates.ElasticUpdates(
+          optimizer, scope, scope.exchange,
+          settings.rho_for(optimizer, task.num_workers)),
       elastic_average_lib.ElasticAverageOptimizer)
   with scope.scope():
     spec = training_spec.intercepted(
@@ -172,8 +177,6 @@ def _train(call: model_fn_lib.ModelFnCall,
                              elastic_exchange.AUDITED)
   scope.exchange.add(*scope.pairs)
   train_op = scope.exchange.finish([spec.train_op])
-  if not task.is_chief:
-    prompt_start.add_ready_op()
   return spec._replace(train_op=train_op, scaffold=spec.scaffold and (
       _scaffold(spec.scaffold, scope, interception.wrappers)))
 
@@ -202,24 +205,6 @@ def _task_of(config: Any, num_worker: Optional[int],
         f'the chief included. Received: {num_worker} with {task.num_workers} '
         'in the cluster. Leave it out.')
   return task
-
-
-class _ElasticUpdates(wrapper.OptimizerWrapper):
-  """Applies gradients to the copies; the step ends with the exchange."""
-
-  def __init__(self, optimizer: tf1.train.Optimizer,
-               scope: elastic_scope.CopyScope):
-    super().__init__(optimizer, False, optimizer.get_name())
-    self._scope = scope
-    self._rho = scope.settings.rho_for(optimizer, scope.task.num_workers)
-
-  def apply_gradients(self, grads_and_vars, global_step=None, name=None,
-                      skip_gradients_aggregation=False):
-    """See the base class."""
-    return self._scope.apply(
-        self._scope.exchange, super().apply_gradients, grads_and_vars,
-        global_step, self._rho, name=name,
-        skip_gradients_aggregation=skip_gradients_aggregation)
 
 
 def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,

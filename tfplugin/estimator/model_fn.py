@@ -13,6 +13,8 @@ from typing import Callable
 from typing import Optional
 
 from tfplugin import types
+from tfplugin.distribute import cluster_task
+from tfplugin.distribute import prompt_start
 from tfplugin.estimator import decorator_stack
 
 _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
@@ -105,6 +107,9 @@ def decorate_training(model_fn: Optional[types.ModelFn],
                       name: str) -> types.ModelFn:
   """Like `decorate`, for a decorator that leaves EVAL and PREDICT alone.
 
+  A worker that trains begins, also after a failure, as soon as the chief has
+  initialised the variables.
+
   Args:
     model_fn: As for `decorate`; None: a decorator is returned.
     train: Gets the call in TRAIN and returns the spec.
@@ -112,7 +117,13 @@ def decorate_training(model_fn: Optional[types.ModelFn],
   """
 
   def run(call):
-    return train(call) if call.mode == 'train' else call()
+    if call.mode != 'train':
+      return call()
+    spec = train(call)
+    task = cluster_task.from_config(call.config)
+    if task.num_ps and not task.is_chief:
+      prompt_start.add_ready_op()
+    return spec
 
   decorator = functools.partial(decorate, run=run, name=name)
   return decorator if model_fn is None else decorator(model_fn)

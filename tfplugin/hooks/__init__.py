@@ -7,6 +7,9 @@ from tfplugin.hooks.clipping_summary_hook import ClippingSummaryHook
 from tfplugin.hooks.elastic_average_hook import ElasticAverageHook
 from tfplugin.hooks.elastic_checkpoint_hook import ElasticCheckpointHook
 from tfplugin.hooks.elastic_distance_hook import ElasticDistanceHook
+from tfplugin.hooks.endings.stop_in_order_hook import StopInOrderHook
+from tfplugin.hooks.events_hook import EventsHook
+from tfplugin.hooks.keep_contact_hook import KeepContactHook
 from tfplugin.hooks.parameter_server import run_parameter_server
 from tfplugin.hooks.report_finished_hook import ReportFinishedHook
 from tfplugin.hooks.staleness_summary_hook import StalenessSummaryHook
@@ -19,8 +22,11 @@ __all__ = (
     'ElasticAverageHook',
     'ElasticCheckpointHook',
     'ElasticDistanceHook',
+    'EventsHook',
+    'KeepContactHook',
     'ReportFinishedHook',
     'StalenessSummaryHook',
+    'StopInOrderHook',
     'WaitForChiefHook',
     'WaitForWorkersHook',
     'run_parameter_server',

@@ -13,6 +13,7 @@ from tfplugin.checkpoints import guarded_graphs
 from tfplugin.checkpoints import training_guard
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.hooks.endings import closing
 
 tf1 = tf.compat.v1
 
@@ -32,6 +33,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   * A save that finds a full disk is tried again, up to a limit.
   * A chief that comes back to living parameter servers restores nothing over
     what they have learnt meanwhile, and saves that at once.
+  * A session is given 5 seconds to close, which may take a minute otherwise.
   * Listeners hear of each save, whichever Saver writes it. TensorFlow's own
     train_and_evaluate drops them under a strategy in a cluster.
 
@@ -97,6 +99,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
         self._task.name, has_servers=bool(self._task.num_ps),
         space_limit_secs=self._space_limit_secs, listeners=self._listeners)
     guarded_graphs.put(self._guard)
+    guarded_graphs.in_place_of_close(closing.close_in_time)
 
   def after_run(self, run_context, run_values) -> None:
     """Ends the training if a listener has asked for it."""

@@ -9,13 +9,17 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
+from tfplugin.events import event_log
+from tfplugin.events import record
 from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import contact
 
 tf1 = tf.compat.v1
 
 
 def run_parameter_server(config: tf.estimator.RunConfig,
-                         time_limit_secs: Optional[float] = None) -> None:
+                         time_limit_secs: Optional[float] = None,
+                         contact_limit_secs: Optional[float] = 600.0) -> None:
   """Serves until the chief and every worker have reported their end.
 
   In the place of `tf.estimator.train_and_evaluate`, which never returns in a
@@ -26,10 +30,14 @@ def run_parameter_server(config: tf.estimator.RunConfig,
     config: The Estimator's configuration in a task of type `ps`.
     time_limit_secs: How long to serve at most, in seconds; None serves as long
       as it takes.
+    contact_limit_secs: How long to serve, in seconds, while the port of the
+      chief is not open: without it nobody saves, or says that all is done. None
+      serves on.
 
   Raises:
     ValueError: the task is not a `ps`.
-    TimeoutError: the limit is reached; the message names who has not reported.
+    TimeoutError: a limit is reached; the message names who has not reported, or
+      the chief.
 
   Differences from tf.contrib: there a parameter server never ended.
   """
@@ -49,9 +57,14 @@ def run_parameter_server(config: tf.estimator.RunConfig,
       config=tf1.ConfigProto(gpu_options=gpu_options),
       protocol=config.protocol)
   tf1.logging.info('Serving at %s until the work is done.', server.target)
-  finish_board.wait_for_tasks(
-      task.cluster_spec,
-      task.training_tasks,
-      task.name,
-      time_limit_secs,
-      ps_index=task.index)
+  chief = contact.Contact(task.cluster_spec, task.training_tasks[0], task.name,
+                          contact_limit_secs)
+  event_log.write('starting', record.END)
+  with event_log.span('waiting', on=task.training_tasks):
+    finish_board.wait_for_tasks(
+        task.cluster_spec,
+        task.training_tasks,
+        task.name,
+        time_limit_secs,
+        ps_index=task.index,
+        while_waiting=chief.check)

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 import tensorflow as tf
 
+from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import closing
 
 tf1 = tf.compat.v1
 
@@ -20,10 +24,13 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
   `run_parameter_server`, which ends when all of them have reported; the chief
   waits for the others by `WaitForWorkersHook`.
 
-  Give it as the last hook: once the chief and every worker have reported, the
-  parameter servers end, and a hook that is called later finds no variable.
-  A task that finds the work done makes no session and calls no hook. Where you
-  can, call `tfplugin.estimator.train_and_evaluate`, which has neither caveat.
+  It reports when every hook has ended, and before the session is closed, which
+  may take long; a session is given 5 seconds to close. A task that finds the
+  work done makes no session and calls no hook. Where you can, call
+  `tfplugin.estimator.train_and_evaluate`, which has no such caveat.
+
+  Attributes:
+    has_reported: Whether the task has.
 
   Differences from tf.contrib: there a parameter server never ended.
 
@@ -35,12 +42,15 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
   """
 
   def __init__(self, config: tf.estimator.RunConfig,
-               time_limit_secs: float = 30.0):
+               time_limit_secs: float = 30.0,
+               unless: Callable[[], bool] = bool):
     """Prepares the report of the task that `config` describes.
 
     Args:
       config: The Estimator's configuration, which knows cluster and task.
       time_limit_secs: How long to try to reach each ps, in seconds.
+      unless: Says at the end whether the task was stopped before its last step,
+        and may come back.
 
     Raises:
       TypeError: the limit is not a number.
@@ -49,9 +59,23 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     time_limit.check(time_limit_secs)
     self._task = cluster_task.from_config(config)
     self._time_limit_secs = time_limit_secs
+    self._was_stopped = unless
+    self._has_ended = self.has_reported = False
+
+  def begin(self) -> None:
+    """Meets the end of the session; see the class."""
+    self._has_ended = self.has_reported = False
+    guarded_graphs.in_place_of_close(self._close)
 
   def end(self, session: tf1.Session) -> None:
-    """Reports; see the class."""
+    """Notes that it is no failure that closes the session."""
     del session
-    finish_board.report_finished(self._task.cluster_spec, self._task.name,
-                                 self._time_limit_secs)
+    self._has_ended = not self._was_stopped()
+
+  def _close(self, close: Callable[[], None]) -> None:
+    if self._has_ended and not self.has_reported:
+      self.has_reported = True
+      finish_board.report_finished(
+          self._task.cluster_spec, self._task.name,
+          time_limit_secs=self._time_limit_secs)
+    closing.close_in_time(close)

@@ -9,12 +9,16 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
 
 _POLL_SECS = 0.1
+# Ample for a look; a server that has stopped is looked at again.
+_LOOK_SECS = 20.0
 
 
 class WaitForChiefHook(tf1.train.SessionRunHook):
@@ -23,12 +27,14 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
   TensorFlow's own wait looks every 30 s, with no way to say otherwise through
   an Estimator: a worker that loses the race against the chief by a moment
   begins half a minute late. This hook looks ten times a second and is done
-  before that wait begins. Only a worker of a cluster with parameter servers
-  waits.
+  before that wait begins; and so it does before each later session, after a
+  failure. It says now and then what it waits for. Only a worker of a cluster
+  with parameter servers waits.
 
   Raises:
-    TimeoutError: from `begin`, when the limit is reached; the message names the
-      chief and the variables that lack their initial value.
+    TimeoutError: from `begin`, or when a session is made anew, when the limit
+      is reached; the message names the chief and the variables that lack their
+      value.
 
   Differences from tf.contrib: there was none.
 
@@ -61,33 +67,41 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     """Waits; see the class."""
     if self._task.job != 'worker' or not self._task.num_ps:
       return
-    missing_names = tf1.report_uninitialized_variables(tf1.global_variables())
-    start = time.monotonic()
+    self._missing = tf1.report_uninitialized_variables(tf1.global_variables())
+    self._wait()
+    guarded_graphs.before_start(self._wait)
+
+  def _wait(self) -> None:
+    with event_log.span('waiting', on=['chief:0']):
+      self._wait_for_variables()
+
+  def _wait_for_variables(self) -> None:
+    patience = time_limit.Patience(self._task.name, self._time_limit_secs)
     while True:
-      missing = self._look(missing_names)
+      missing = self._look()
       if missing is not None and not missing.size:
         return
-      if time.monotonic() - start > self._time_limit_secs:
-        raise TimeoutError(self._message(missing))
+      patience.check(f'chief:0 to initialise the variables; {_what(missing)}',
+                     "Look into the chief's log.")
       time.sleep(_POLL_SECS)
 
-  def _look(self, missing_names: tf.Tensor):
+  def _look(self):
     """Returns the names of uninitialised variables; None without contact."""
     config = tf1.ConfigProto(
         allow_soft_placement=True,
         device_filters=['/job:ps', self._task.device],
-        operation_timeout_in_ms=int(self._time_limit_secs * 1000))
+        operation_timeout_in_ms=int(
+            min(self._time_limit_secs, _LOOK_SECS) * 1000))
     try:
       with tf1.Session(self._task.master, config=config) as session:
-        return session.run(missing_names)
+        return session.run(self._missing)
     except (tf.errors.UnavailableError, tf.errors.AbortedError,
             tf.errors.DeadlineExceededError):
       return None
 
-  def _message(self, missing: Optional[object]) -> str:
-    what = 'its session reached not every parameter server'
-    if missing is not None:
-      names = ', '.join(sorted(name.decode() for name in missing))
-      what = f'these variables have no value yet: {names}'
-    return (f'{self._task.name} waited {self._time_limit_secs:g} s for chief:0 '
-            f"to initialise the variables; {what}. Look into the chief's log.")
+
+def _what(missing: Optional[object]) -> str:
+  if missing is None:
+    return 'its session reached not every parameter server'
+  names = ', '.join(sorted(name.decode() for name in missing))
+  return f'these variables have no value yet: {names}'

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.events import event_log
 from tfplugin.hooks import finish_board
 
 tf1 = tf.compat.v1
@@ -20,8 +21,9 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
   that nobody still updates the variables. Another task does not wait, nor does
   a chief without workers or ps. Every worker needs a `ReportFinishedHook`.
 
-  Raises:
-    TimeoutError: from `end`, when the limit is reached; it names the workers.
+  A worker that has not reported when the limit is reached is taken to be gone
+  for good: the chief warns of it by name, and reports for it, so that the
+  parameter servers end.
 
   Differences from tf.contrib: there the chief left while workers still ran.
 
@@ -52,7 +54,7 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
   def end(self, session: tf1.Session) -> None:
     """Waits; see the class."""
     del session
-    wait_for_workers(self._task, self._time_limit_secs)
+    wait_or_report(self._task, self._time_limit_secs)
 
 
 def wait_for_workers(task: cluster_task.ClusterTask,
@@ -68,6 +70,28 @@ def wait_for_workers(task: cluster_task.ClusterTask,
   """
   if task.job != 'chief' or not task.num_ps:
     return
-  workers = [name for name in task.training_tasks if name.startswith('worker:')]
-  finish_board.wait_for_tasks(task.cluster_spec, workers, task.name,
-                              time_limit_secs)
+  workers = _workers_of(task)
+  with event_log.span('waiting', on=workers):
+    finish_board.wait_for_tasks(task.cluster_spec, workers, task.name,
+                                time_limit_secs)
+
+
+def wait_or_report(task: cluster_task.ClusterTask,
+                   time_limit_secs: float) -> None:
+  """As `wait_for_workers`; at the limit, reports for those that are missing.
+
+  Args:
+    task: This process; another than the chief does not wait.
+    time_limit_secs: The limit in seconds.
+  """
+  try:
+    wait_for_workers(task, time_limit_secs)
+  except TimeoutError as error:
+    tf1.logging.warning('%s The training is complete without them.', error)
+  if task.job == 'chief' and task.num_ps:
+    # Also for a ps that was started again, and knows of nobody.
+    finish_board.report_finished(task.cluster_spec, *_workers_of(task))
+
+
+def _workers_of(task: cluster_task.ClusterTask) -> list[str]:
+  return [name for name in task.training_tasks if name.startswith('worker:')]

@@ -15,6 +15,7 @@ from tfplugin.distribute import update_lock
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.distribute.staleness import step_reading
+from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 from tfplugin.optimizers import wrapper
 
@@ -23,6 +24,7 @@ tf1 = tf.compat.v1
 # Dashboards hold this tag.
 SUMMARY_TAG = 'Gradient staleness percentage'
 FRACTION_TAG = 'Gradients dropped fraction'
+NONFINITE_TAG = 'Gradients not finite'
 
 
 class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
@@ -71,6 +73,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
       `tfplugin.estimator.drop_stale_gradients` brings a Saver that does.
     <name>/num_dropped, <name>/num_applied: int64, [], local, on the worker.
       Exact, this worker's alone, not checkpointed.
+    <name>/num_nonfinite: likewise, with `on_nonfinite='drop'`.
 
   Supported: dense and sparse gradients, partitioned variables, any v1 optimizer
   inside; graphs, eager execution and tf.function; replicas of tf.distribute,
@@ -111,7 +114,9 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
                opt: tf1.train.Optimizer,
                staleness: int,
                use_locking: bool = False,
-               name: str = 'DropStaleGradient'):
+               name: str = 'DropStaleGradient',
+               *,
+               on_nonfinite: str = nonfinite.APPLY):
     """Wraps `opt`.
 
     Args:
@@ -121,15 +126,20 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
       use_locking: Whether a worker holds a mutex while it decides and applies,
         in a plain graph. Elsewhere one thread applies and no lock is needed.
       name: Names ops and the local counters.
+      on_nonfinite: What becomes of gradients with a NaN or an infinity:
+        `'apply'` as without the wrapper; `'drop'` as if they were stale, but
+        counted apart, and shown as `Gradients not finite`; `'raise'` an error
+        that names the worker, the step and the variables.
 
     Raises:
       TypeError: `opt` is no v1 optimizer or `staleness` no integer.
-      ValueError: `staleness` is negative.
+      ValueError: `staleness` is negative, or `on_nonfinite` another word.
     """
     super().__init__(opt, use_locking, name)
     self._gate = staleness_gate.StalenessGate(
-        staleness_ops.check_max_staleness(staleness))
-    self._counters = staleness_counters.StalenessCounters(name)
+        staleness_ops.check_max_staleness(staleness), on_nonfinite)
+    self._counters = staleness_counters.StalenessCounters(
+        name, on_nonfinite == nonfinite.DROP)
     self._eager_readings = {}  # One for each thread.
 
   @property
@@ -156,6 +166,15 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
   def num_applied(self) -> tf.Tensor:
     """How many gradients this worker applied: an `int64` scalar."""
     return self._counters.here().num_applied.value()
+
+  @property
+  def num_nonfinite(self) -> Optional[tf.Tensor]:
+    """How many gradients this worker dropped as they were not finite.
+
+    An `int64` scalar; None unless `on_nonfinite` is `'drop'`.
+    """
+    counter = self._counters.here().num_nonfinite
+    return counter and counter.value()
 
   @property
   def stale_counter(self) -> tf.Variable:
@@ -212,33 +231,34 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
       RuntimeError: Eager execution without a reading by `compute_gradients`.
     """
     grads_and_vars = list(grads_and_vars)
-    gradients = [g for g, _ in grads_and_vars if g is not None]
     step = _resolve_step(global_step)
     extra = ({'skip_gradients_aggregation': True}
              if skip_gradients_aggregation else {})
 
     def apply():
-      decision = self._decide(step, gradients)
+      decision = self._decide(step, grads_and_vars)
       return conditional_update.apply_gradients_if(
           decision.accepted, self._optimizer, grads_and_vars, global_step,
           name or self.get_name(),
           prepare=lambda: self._counters.create(
               step, decision.staleness.device),
           on_apply=self._counters.count_applied,
-          on_skip=self._counters.count_dropped, **extra)
+          on_skip=lambda: self._counters.count_dropped(decision.fresh),
+          **extra)
 
     lockable = not (tf.executing_eagerly() or tf.inside_function()
                     or tf.distribute.has_strategy())
     if self._use_locking and lockable:
       update = update_lock.run_locked(
-          step, gradients, apply, f'{self.get_name()}/mutex')
+          step, [g for g, _ in grads_and_vars], apply,
+          f'{self.get_name()}/mutex')
     else:
       update = apply()
     self._summarize(step)
     return update
 
   def _decide(self, step: tf.Variable,
-              gradients: list) -> staleness_gate.Decision:
+              grads_and_vars: list) -> staleness_gate.Decision:
     """Decides, in eager execution by the reading of this thread."""
     reading = self._eager_readings.get(
         threading.get_ident()) if tf.executing_eagerly() else None
@@ -247,7 +267,9 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
           f'{type(self).__name__}.apply_gradients() found no reading of the '
           'step in eager execution: call `minimize(loss, global_step)`, or '
           'create the global step and call compute_gradients() first.')
-    return self._gate.decide(step, gradients, reading)
+    gradients = [g for g, _ in grads_and_vars if g is not None]
+    return self._gate.decide(step, gradients, reading, [
+        v.name for g, v in grads_and_vars if g is not None])
 
   def _summarize(self, step: tf.Variable) -> None:
     """Adds the summaries to a plain graph."""
@@ -262,6 +284,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
           counters.num_dropped.value(), counters.num_applied.value())
       tf1.summary.scalar(SUMMARY_TAG, ratio)
       tf1.summary.scalar(FRACTION_TAG, fraction)
+      if counters.num_nonfinite is not None:
+        tf1.summary.scalar(NONFINITE_TAG, counters.num_nonfinite.value())
 
 
 def _resolve_step(global_step: Optional[tf.Variable]) -> tf.Variable:

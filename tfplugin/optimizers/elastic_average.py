@@ -19,6 +19,7 @@ from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.variables import saved_names
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_custom_getter
+from tfplugin.optimizers import elastic_updates
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
@@ -129,7 +130,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       name: str = 'ElasticAverageOptimizer',
       *,
       update_order: str = 'gradient_first',
-      count_steps: str = 'communications'):
+      count_steps: str = 'communications',
+      on_nonfinite: str = 'apply'):
     """Wraps `opt`.
 
     Args:
@@ -146,6 +148,10 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       name: Names ops.
       update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
       count_steps: What `global_step` counts: `'communications'` or `'local'`.
+      on_nonfinite: What becomes of gradients, and of what would be moved, with
+        a NaN: `'apply'` as ever; `'drop'` nothing changes or counts but the
+        local `elastic_average/num_nonfinite`; `'raise'` an error with worker,
+        step and variables. The two need `update_order='gradient_first'`.
 
     Raises:
       TypeError: an argument is of the wrong type.
@@ -162,7 +168,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     elastic_settings.check('num_worker', num_worker)
     self._settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, bool(synchronous),
-        update_order, count_steps)
+        update_order, count_steps, on_nonfinite=on_nonfinite)
     elastic_custom_getter.check_context()
     self._getter = ea_custom_getter
     self._rho = self._settings.rho_for(opt, num_worker)
@@ -233,10 +239,10 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     exchange = elastic_exchange.Exchange(
         self._settings, self.num_worker, self._local_steps[-1],
         self._use_locking)
-    update = self._getter.apply(
-        exchange, super().apply_gradients, grads_and_vars, global_step,
-        rho=0.0,  # The penalty is in the gradients already.
-        skip_gradients_aggregation=skip_gradients_aggregation)
+    # The penalty is in the gradients already.
+    update = elastic_updates.ElasticUpdates(
+        self._optimizer, self._getter, exchange, 0.0).apply_gradients(
+            grads_and_vars, global_step, None, skip_gradients_aggregation)
     exchange.add(*self._getter.statistics_of(self))
     return exchange.finish([update], name or self.get_name())
 

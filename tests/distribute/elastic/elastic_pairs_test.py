@@ -17,6 +17,11 @@ _PS = '/job:ps/task:0'
 _WORKER = '/job:worker/task:0'
 
 
+def _move(pair, moving_rate):
+  return elastic_pairs.move(
+      pair, elastic_pairs.differences_of(pair, moving_rate))
+
+
 def _pair(center=0.0, device='', use_resource=True, **kwargs):
   getter = elastic_custom_getter.ElasticAverageCustomGetter(device)
   with getter.scope():
@@ -41,7 +46,7 @@ def test_center_is_sent_once_and_difference_once():
     with tf1.device(_WORKER):
       pair.local_center = tf1.get_variable('kept', [], use_resource=True)
     before = set(graph.get_operations())
-    elastic_pairs.move(pair, 0.5)
+    _move(pair, 0.5)
     new = [op for op in graph.get_operations() if op not in before]
   crossing = {
       (source.op.device, op.device, source.name) for op in new
@@ -57,7 +62,7 @@ def test_whole_variable_moves_by_the_rule(behavior, use_resource):
   with tf.Graph().as_default(), tf1.Session() as session:
     pair = _pair([4.0, 0.0], use_resource=use_resource)
     # d = .25 * ([8, 2] - [4, 0])
-    assert _run(session, pair, [8.0, 2.0], elastic_pairs.move(pair, 0.25)) == [
+    assert _run(session, pair, [8.0, 2.0], _move(pair, 0.25)) == [
         [7.0, 1.5], [5.0, 0.5]]
 
 
@@ -68,7 +73,7 @@ def test_view_of_the_centre_is_of_before_the_move(behavior):
       pair = _pair([4.0], use_resource=use_resource)
       pair.local_center = tf1.get_variable(
           'view', [1], use_resource=use_resource)
-      assert _run(session, pair, [8.0], elastic_pairs.move(pair, 0.25)) == [
+      assert _run(session, pair, [8.0], _move(pair, 0.25)) == [
           [7.0], [5.0], [4.0]]
 
 
@@ -79,7 +84,7 @@ def test_only_touched_rows_move_and_are_forgotten(behavior):
     pair.touched = tf1.get_variable(
         'touched', initializer=[True, False, True], use_resource=True)
     assert _run(session, pair, [[4.0], [4.0], [8.0]],
-                elastic_pairs.move(pair, 0.5)) == [
+                _move(pair, 0.5)) == [
         [[2.0], [4.0], [4.0]], [[2.0], [0.0], [4.0]], [False] * 3]
 
 
@@ -89,7 +94,7 @@ def test_copies_of_several_devices_move_at_once(behavior):
     a, b, center = [tf1.get_variable(name, initializer=value,
                                      use_resource=True)
                     for name, value in (('a', 1.0), ('b', 5.0), ('c', 3.0))]
-    op = elastic_pairs.move(elastic_pairs.Pair((a, b), center, True), 0.25)
+    op = _move(elastic_pairs.Pair((a, b), center, True), 0.25)
     session.run(tf1.global_variables_initializer())
     session.run(op)
     # d = -.5 and .5, both of the centre before: it stays.

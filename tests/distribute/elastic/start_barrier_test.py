@@ -9,6 +9,7 @@ import threading
 import pytest
 import tensorflow as tf
 
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import start_barrier
 from tfplugin.testing import clusters
 
@@ -56,6 +57,16 @@ def test_limit_of_the_op_names_who_is_missing(behavior):
       session.run(barrier.wait(1, 0.1))
   assert 'task_index 0' in error.value.message
   assert 'task_index 2' in error.value.message
+
+
+def test_the_op_says_for_whom_it_waits(behavior, monkeypatch, caplog):
+  del behavior
+  monkeypatch.setattr(time_limit, '_SAY_EVERY_SECS', 0.1)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    barrier = start_barrier.StartBarrier(2, '')
+    with pytest.raises(tf.errors.InvalidArgumentError):
+      session.run(barrier.wait(1, 0.5))
+  assert 'for the start of the worker with task_index 0.' in caplog.text
 
 
 def test_limit_of_the_hook_names_who_is_missing():

@@ -13,6 +13,7 @@ from tfplugin.distribute import branching
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
+from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import mirrored_variables
@@ -85,7 +86,7 @@ class ClippingState:
     return tuple(zip(*[components.pop(0) for components in updated]))
 
 
-class ClippingExtended(met_updates.MetUpdates):
+class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
   """Goes in front of the extended class of a strategy.
 
   Every update that an optimizer asks for comes through `_update` with a

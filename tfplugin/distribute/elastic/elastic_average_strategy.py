@@ -75,7 +75,12 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
       that a worker does not touch stays as it was on that worker, also where
       the centre moves on, and catches up once touched. Rows that an optimizer
       moves without a gradient, as Adam does, count as not touched.
-
+    on_nonfinite: What becomes of gradients, and of what an exchange would move,
+      with a NaN or an infinity: `'apply'` as ever; `'drop'` neither copies nor
+      centre change, and the step does not count; `'raise'` an error that names
+      the worker, its step and the variables. The devices of a process decide
+      together. Drops are counted in the local `elastic_average/num_nonfinite`
+      and shown as `elastic_average/nonfinite`.
     devices: Without a cluster: the devices that each train a copy. None takes
       the GPUs of this process if there are two or more, else one device.
 
@@ -130,10 +135,11 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
       count_steps: str = 'communications',
       statistics: str = 'average',
       sparse_exchange: bool = False,
+      on_nonfinite: str = 'apply',
       devices: Optional[Sequence[str]] = None):
     settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, synchronous,
-        update_order, count_steps, statistics, sparse_exchange)
+        update_order, count_steps, statistics, sparse_exchange, on_nonfinite)
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
     devices = _local_devices(devices, resolver)
     settings.check_of_strategy(is_replicated=bool(devices))

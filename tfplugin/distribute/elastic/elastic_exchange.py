@@ -15,10 +15,13 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
+from tfplugin.events import step_counts
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
@@ -50,6 +53,7 @@ class Exchange:
     counters: What the communication of the step advances: counters, each with
       the function that does it.
     has_gradients: Whether gradients have been applied in this step.
+    finite: Looks at gradients, and at what is exchanged, if that is asked for.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
@@ -66,8 +70,16 @@ class Exchange:
     self.local_step = local_step
     self._settings = settings
     self._rate = settings.rate(num_worker)
+    if settings.moving_rate is None:
+      per_graph.COUNTED_WORKERS.here(lambda: settings.num_worker or num_worker)
     self._use_locking = use_locking
     self._pairs = {}
+    self.finite = finite_updates.FiniteUpdates(
+        settings.on_nonfinite, 'elastic_average/num_nonfinite',
+        local_step.device)
+    if not tf.executing_eagerly():
+      step_counts.note(local_step.graph, local_step.op.name,
+                       step_counts.EXCHANGES, settings.communication_period)
     self.begin()
 
   def begin(self) -> None:
@@ -79,6 +91,11 @@ class Exchange:
     self.has_gradients = self._is_certain = False
     self._moved = set()
     self._context = branching.here()
+
+  @property
+  def start(self) -> tf.Tensor:
+    """The steps of this worker when the step began."""
+    return self._start
 
   @property
   def trained(self) -> list[tf.Variable]:
@@ -215,6 +232,7 @@ class Exchange:
       is_counted = self._is_certain or not self.has_gradients or (
           tf.greater(self.local_step.read_value(), self._start))
       moved = self._communicate(self._pairs.values(), counters, is_counted)
+    self.finite.summarize('elastic_average/nonfinite')
     with tf1.control_dependencies([moved]):
       return tf.group(self._counted() if is_counted is True else moved,
                       name=name)
@@ -228,14 +246,28 @@ class Exchange:
     pairs = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
     self._moved.update(pairs)
 
-    def communicate():
+    written = [*(step for step, _ in counters),
+               *(v for pair in pairs for v in pair.variables())]
+
+    def move(differences):
       with update_audit.OF_RULES.passing(
           [v for pair in pairs for v in (*pair.copies, pair.center)]):
-        moves = [elastic_pairs.move(pair, self._rate, self._use_locking)
-                 for pair in pairs]
+        moves = [elastic_pairs.move(*each, self._use_locking)
+                 for each in zip(pairs, differences)]
       moves += tf.nest.flatten([advance() for _, advance in counters])
       with tf1.control_dependencies([m for m in moves if m is not None]):
         return tf.constant(True)
+
+    def communicate():
+      differences = [elastic_pairs.differences_of(pair, self._rate)
+                     for pair in pairs]
+      if not (self.finite.is_asked and pairs):
+        return move(differences)
+      is_finite = self.finite.accepted(
+          [d for each in differences for d in each.of_copies],
+          [copy.name for pair in pairs for copy in pair.copies], self.start)
+      return branching.cond(is_finite, lambda: move(differences),
+                            self._skip, written)
 
     if not (pairs or counters):
       return tf.no_op()
@@ -243,9 +275,12 @@ class Exchange:
       return communicate()
     due = tf.logical_and(self.due, is_counted)
     return branching.cond(
-        due, communicate, lambda: tf.constant(False),
-        [*(step for step, _ in counters),
-         *(v for pair in pairs for v in pair.variables())])
+        due, communicate, lambda: tf.constant(False), written)
+
+  def _skip(self) -> tf.Tensor:
+    """Counts a communication that is not made."""
+    with tf1.control_dependencies(self.finite.count()):
+      return tf.constant(True)
 
 
 def after(value: Any, operations: Sequence) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 from typing import Optional
 
 import tensorflow as tf
@@ -90,30 +91,59 @@ def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
   return pull if gradient is None else tf.convert_to_tensor(gradient) + pull
 
 
-def move(pair: Pair, moving_rate: elastic.Rate,
-         use_locking: bool = True) -> tf.Operation:
-  """Returns the op of one variable's communication.
+class Differences(NamedTuple):
+  """What a communication of one variable is going to move.
+
+  Attributes:
+    of_copies: The difference of each copy from the centre, times the rate.
+    center: The centre before it moves.
+    rows: The ids of the rows, or None for the whole variable.
+  """
+
+  of_copies: Sequence[tf.Tensor]
+  center: tf.Tensor
+  rows: Optional[tf.Tensor]
+
+
+def differences_of(pair: Pair, moving_rate: elastic.Rate) -> Differences:
+  """Returns what one communication of a variable moves.
 
     d[i] = moving_rate * (copy[i] - center),  of the values before any moves
-    copy[i] -= d[i];   center += sum{i} d[i];   local_center = center before
 
-  The centre crosses the network once, and the differences once. A smaller type
-  on the wire would begin and end here: with `center` and `total`.
+  The centre crosses the network once. A smaller type on the wire would begin
+  here.
 
   Args:
     pair: The variable.
     moving_rate: The share of the difference that moves.
-    use_locking: Whether the centre, if it is a reference variable, is updated
-      under a lock; a resource variable always is.
   """
   rows = _touched_rows(pair)
   center = _read(pair.center, rows)
-  moves, differences = [], []
+  differences = []
   for copy in pair.copies:
     with placement.only_on(copy.device):
       differences.append(
           elastic.elastic_difference(_read(copy, rows), center, moving_rate))
-    moves.append(write(copy, 'sub', differences[-1], rows))
+  return Differences(differences, center, rows)
+
+
+def move(pair: Pair, differences: Differences,
+         use_locking: bool = True) -> tf.Operation:
+  """Returns the op of one variable's communication.
+
+    copy[i] -= d[i];   center += sum{i} d[i];   local_center = center before
+
+  The sum crosses the network once; a smaller type on the wire would end here.
+
+  Args:
+    pair: The variable.
+    differences: Those of `differences_of`.
+    use_locking: Whether the centre, if it is a reference variable, is updated
+      under a lock; a resource variable always is.
+  """
+  rows, center = differences.rows, differences.center
+  moves = [write(copy, 'sub', difference, rows)
+           for copy, difference in zip(pair.copies, differences.of_copies)]
   kept = []
   if pair.local_center is not None:
     kept = [write(pair.local_center, 'update', center, rows)]
@@ -121,7 +151,7 @@ def move(pair: Pair, moving_rate: elastic.Rate,
   # changes. Else nothing to wait for, which would be a message of its own.
   first = kept if branching.is_reference(pair.center) else []
   with tf1.control_dependencies(first), placement.only_on(pair.center.device):
-    total = tf.add_n(differences)
+    total = tf.add_n(differences.of_copies)
     moves += [*kept, write(
         pair.center, 'add', total, rows, use_locking=use_locking)]
   if pair.touched is not None:

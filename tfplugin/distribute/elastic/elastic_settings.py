@@ -38,7 +38,8 @@ _RULES = {
        for argument, words in (
            ('update_order', ('gradient_first', 'elastic_first')),
            ('count_steps', ('communications', 'local')),
-           ('statistics', ('average', 'shared')))},
+           ('statistics', ('average', 'shared')),
+           ('on_nonfinite', ('apply', 'drop', 'raise')))},
 }
 
 def check(argument: str, value: Any) -> None:
@@ -76,6 +77,8 @@ class ElasticSettings:
     count_steps: `'communications'` or `'local'`.
     statistics: `'average'` or `'shared'`.
     sparse_exchange: Whether to exchange only touched embedding rows.
+    on_nonfinite: What becomes of gradients, and of differences from the centre,
+      with a NaN or an infinity: `'apply'`, `'drop'` or `'raise'`.
 
   Raises:
     TypeError: One is of the wrong type.
@@ -91,6 +94,7 @@ class ElasticSettings:
   count_steps: str = 'communications'
   statistics: str = 'average'
   sparse_exchange: bool = False
+  on_nonfinite: str = 'apply'
 
   def __post_init__(self):
     for field in dataclasses.fields(self):

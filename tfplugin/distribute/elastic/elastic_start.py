@@ -23,7 +23,7 @@ tf1 = tf.compat.v1
 
 # Old graphs hold this name.
 LOCAL_STEP = 'local_step'
-# Of the wait for the other workers; without a hook to set it, twice that.
+# Of the wait for the other workers, where a hook may set it.
 DEFAULT_TIME_LIMIT_SECS = 300.0
 
 
@@ -78,7 +78,7 @@ def create_local_step(
   def start():
     barrier = settings and barrier_of(settings, task.num_workers, server)
     with tf1.control_dependencies(
-        [barrier.wait(task.training_index, 2 * DEFAULT_TIME_LIMIT_SECS)]
+        [barrier.wait(task.training_index, time_limit.start_limit_secs())]
         if barrier else []):
       return tf.zeros([], tf.int64)
 

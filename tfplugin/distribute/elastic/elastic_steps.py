@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
@@ -19,6 +20,7 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
+from tfplugin.ops import nonfinite
 
 tf1 = tf.compat.v1
 
@@ -93,6 +95,8 @@ class ElasticSteps(met_updates.MetUpdates):
       return super()._call_for_each_replica(fn, args, kwargs)
     if self._exchanges.here() is not None:
       self._exchange().begin()
+    if self._settings.on_nonfinite != nonfinite.APPLY:
+      fn = self._looking_at_gradients(fn)
     fn = branching.with_merges_in_branches(
         self._container_strategy(), fn, self._alone)
     result = super()._call_for_each_replica(fn, args, kwargs)
@@ -104,6 +108,17 @@ class ElasticSteps(met_updates.MetUpdates):
     if not exchange.has_gradients:
       self._settings.check_without_gradients()
     return self._end_step(exchange, result)
+
+  def _looking_at_gradients(self, fn):
+    """Returns `fn`, whose optimizers apply gradients that are finite."""
+
+    def looking(*args, **kwargs):
+      with optimizer_interception.Interception(
+          lambda optimizer: _Looking(optimizer, self._exchange),
+          _Looking).active():
+        return fn(*args, **kwargs)
+
+    return looking
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
     if not parameter_server_base.updates_variables(value_destination_pairs):
@@ -183,3 +198,18 @@ class ElasticSteps(met_updates.MetUpdates):
             self._local_results(step)[0], tf.no_op())
         return result if group else (result,)
     return update(var, fn, args, kwargs, group)
+
+
+class _Looking:
+  """An optimizer of a replica, with the look at its gradients in front."""
+
+  def __init__(self, optimizer, exchange):
+    self._optimizer = optimizer
+    self._exchange = exchange
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None,
+                      **kwargs):
+    """Applies the gradients if they are finite."""
+    exchange = self._exchange()
+    return exchange.finite.apply(self._optimizer, grads_and_vars, global_step,
+                                 name, exchange.start, **kwargs)

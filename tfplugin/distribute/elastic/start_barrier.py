@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import placement
 from tfplugin.distribute import prompt_start
+from tfplugin.distribute import time_limit
 
 tf1 = tf.compat.v1
 
@@ -92,7 +93,8 @@ class StartBarrier:
     with tf1.control_dependencies([self.announce(task_index)]):
       arrived = prompt_start.poll_while(
           self.arrived, lambda a: tf.logical_not(tf.reduce_all(a)),
-          time_limit_secs)
+          time_limit_secs, who=_name(task_index),
+          whom=lambda arrived: f'the start of {_missing(arrived)}')
     names = tf.constant([_name(i) for i in range(len(self._queues))])
     missing = tf.boolean_mask(names, tf.logical_not(arrived))
     return tf.debugging.Assert(
@@ -113,19 +115,19 @@ def wait_until(look: Callable, task_index: int,
   Raises:
     TimeoutError: the limit is reached; the message names the missing tasks.
   """
-  deadline = time.monotonic() + time_limit_secs
+  patience = time_limit.Patience(_name(task_index), time_limit_secs)
   arrived = look()
   while not all(arrived):
-    if time.monotonic() > deadline:
-      missing = ', '.join(
-          _name(index) for index, is_there in enumerate(arrived)
-          if not is_there)
-      raise TimeoutError(
-          f'{_name(task_index)} waited {time_limit_secs:g} s for the start of '
-          f'{missing}. Look into their logs; if they need that long, raise '
-          '`time_limit_secs`.')
+    patience.check(f'the start of {_missing(arrived)}',
+                   'Look into their logs; if they need that long, raise '
+                   '`time_limit_secs`.')
     time.sleep(POLL_SECS)
     arrived = look()
+
+
+def _missing(arrived) -> str:
+  return ', '.join(_name(index) for index, is_there in enumerate(arrived)
+                   if not is_there)
 
 
 def _name(task_index: int) -> str:

@@ -19,7 +19,8 @@ from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.staleness import staleness_gate
-from tfplugin.distribute.staleness import worker_counter
+from tfplugin.distribute.variables import worker_counter
+from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
@@ -28,11 +29,22 @@ tf1 = tf.compat.v1
 class _Counters:
   """How many steps of this worker were applied, and how many dropped."""
 
-  def __init__(self):
+  def __init__(self, counts_nonfinite: bool):
     self.num_applied = worker_counter.WorkerCounter(
         'stale_gradients/num_applied')
     self.num_dropped = worker_counter.WorkerCounter(
         'stale_gradients/num_dropped')
+    self.num_nonfinite = None
+    if counts_nonfinite:
+      self.num_nonfinite = worker_counter.WorkerCounter(
+          'stale_gradients/num_nonfinite')
+
+  def count_dropped(self, fresh: tf.Tensor, is_first: bool) -> list:
+    """The ops that count a drop, for the first optimizer as that of a step."""
+    if self.num_nonfinite is None:
+      return [self.num_dropped.increment()] if is_first else []
+    stale = [self.num_dropped.increment(tf.logical_not(fresh))]
+    return [*stale * is_first, self.num_nonfinite.increment(fresh)]
 
 
 @dataclasses.dataclass
@@ -42,17 +54,19 @@ class _Gates:
   Attributes:
     by_replica: The gate of each replica, for all of its optimizers.
     is_passing: Whether an optimizer is being applied behind a gate.
+    counts_nonfinite: Whether gradients that are not finite are dropped.
     counters: None before the first update.
   """
 
   by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
       default_factory=dict)
   is_passing: bool = False
+  counts_nonfinite: bool = False
   counters: Optional[_Counters] = None
 
   def count(self) -> None:
     """Makes the counters of the graph."""
-    self.counters = self.counters or _Counters()
+    self.counters = self.counters or _Counters(self.counts_nonfinite)
 
   @contextlib.contextmanager
   def passing(self) -> Iterator[None]:
@@ -79,20 +93,24 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
   by `_update`, and wait for the same decision.
   """
 
-  def __init__(self, container_strategy, cluster_resolver, max_staleness: int):
+  def __init__(self, container_strategy, cluster_resolver, max_staleness: int,
+               on_nonfinite: str):
     """Reads the cluster; see the base class.
 
     Args:
       container_strategy: The strategy that this implements.
       cluster_resolver: Describes the cluster; an empty one is one process.
       max_staleness: The largest staleness that is applied.
+      on_nonfinite: What becomes of gradients with a NaN or an infinity.
     """
     super().__init__(container_strategy, cluster_resolver=cluster_resolver)
     self._max_staleness = max_staleness
+    self._on_nonfinite = on_nonfinite
     self._gates_of_graph = per_graph.PerGraph()
 
   def _gates(self) -> _Gates:
-    return self._gates_of_graph.here(_Gates)
+    return self._gates_of_graph.here(lambda: _Gates(
+        counts_nonfinite=self._on_nonfinite == nonfinite.DROP))
 
   def _call_for_each_replica(self, fn, args, kwargs):
     gates = self._gates()
@@ -103,7 +121,8 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
       replica = tf.get_static_value(
           tf.distribute.get_replica_context().replica_id_in_sync_group)
       gate = gates.by_replica.setdefault(
-          int(replica), staleness_gate.OneDecision(self._max_staleness))
+          int(replica), staleness_gate.OneDecision(
+              self._max_staleness, self._on_nonfinite))
       with optimizer_interception.Interception(
           lambda optimizer: _Gated(optimizer, gate, gates), _Gated).active():
         return fn(*args, **kwargs)
@@ -144,6 +163,9 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
             'stale_gradients/dropped_fraction',
             staleness_ops.dropped_fraction(counters.num_dropped.value(),
                                            counters.num_applied.value()))
+        if counters.num_nonfinite is not None:
+          tf1.summary.scalar('stale_gradients/nonfinite',
+                             counters.num_nonfinite.value())
     return spec
 
 
@@ -168,13 +190,16 @@ class _Gated:
           'this graph has no global step. Call '
           '`tf.compat.v1.train.get_or_create_global_step()` in the scope of '
           'the strategy before the model is built.')
-    if self._gate.accepted_here is None:  # One count for each decision.
+    is_first = self._gate.accepted_here is None
+    if is_first:  # One count for each decision.
       kwargs.update(
           prepare=self._gates.count,
-          on_apply=lambda: [self._gates.counters.num_applied.increment()],
-          on_skip=lambda: [self._gates.counters.num_dropped.increment()])
+          on_apply=lambda: [self._gates.counters.num_applied.increment()])
     decision = self._gate.decide(
-        step, [g for g, _ in grads_and_vars if g is not None])
+        step, [g for g, _ in grads_and_vars if g is not None],
+        names=[v.name for g, v in grads_and_vars if g is not None])
+    kwargs.update(on_skip=lambda: self._gates.counters.count_dropped(
+        decision.fresh, is_first))
     with self._gates.passing():
       return conditional_update.apply_gradients_if(
           decision.accepted, self._optimizer, grads_and_vars, global_step,

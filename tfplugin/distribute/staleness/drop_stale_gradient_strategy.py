@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.staleness import drop_stale_gradient_extended
+from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
 
@@ -45,10 +46,16 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
     cluster_resolver: A `tf.distribute.cluster_resolver.ClusterResolver`; None
       reads `TF_CONFIG`. Without a cluster nothing is ever stale.
     staleness: The largest staleness that is applied, in global steps.
+    on_nonfinite: What becomes of gradients with a NaN or an infinity:
+      `'apply'` as without the strategy; `'drop'` as if they were stale, but
+      counted apart, in `stale_gradients/num_nonfinite`, and shown as
+      `stale_gradients/nonfinite`; `'raise'` an error that names the worker,
+      the step and the variables.
 
   Raises:
     TypeError: `staleness` is not an integer.
-    ValueError: `staleness` is negative, or the cluster has no `ps`.
+    ValueError: `staleness` is negative, `on_nonfinite` another word, or the
+      cluster has no `ps`.
 
   Example:
   >>> strategy = tfplugin.distribute.DropStaleGradientStrategy(staleness=4)
@@ -64,12 +71,13 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
       cluster_resolver: Optional[
           tf.distribute.cluster_resolver.ClusterResolver] = None,
       *,
-      staleness: int):
+      staleness: int,
+      on_nonfinite: str = nonfinite.APPLY):
     self._staleness = staleness_ops.check_max_staleness(staleness)
     super().__init__(
         drop_stale_gradient_extended.DropStaleGradientExtended(
             self, parameter_server_base.resolver_or_default(cluster_resolver),
-            self._staleness))
+            self._staleness, nonfinite.check_policy(on_nonfinite)))
 
   @property
   def staleness(self) -> int:

@@ -11,8 +11,9 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.staleness import worker_counter
 from tfplugin.distribute.variables import shared_variables
+from tfplugin.distribute.variables import worker_counter
+from tfplugin.events import step_counts
 
 tf1 = tf.compat.v1
 
@@ -30,11 +31,14 @@ class Counters:
     stale_counter: `float32`, [], global: the drops of all workers.
     num_dropped: This worker's drops.
     num_applied: This worker's applied gradients.
+    num_nonfinite: This worker's drops of what was not finite; None where such
+      gradients are not dropped.
   """
 
   stale_counter: tf.Variable
   num_dropped: worker_counter.WorkerCounter
   num_applied: worker_counter.WorkerCounter
+  num_nonfinite: Optional[worker_counter.WorkerCounter] = None
 
 
 class StalenessCounters:
@@ -44,14 +48,17 @@ class StalenessCounters:
     stale_counter: see `Counters`; beside the global step. A second instance in
       one graph names it <prefix>/stale_counter.
     <prefix>/num_dropped, <prefix>/num_applied: int64, [], local, on the worker.
+    <prefix>/num_nonfinite: likewise, where gradients are dropped for that.
   """
 
-  def __init__(self, name: str):
+  def __init__(self, name: str, counts_nonfinite: bool = False):
     """Creates nothing yet.
 
     Args:
       name: The prefix, made unique in each graph.
+      counts_nonfinite: Whether gradients that are not finite are dropped.
     """
+    self._counts_nonfinite = counts_nonfinite
     self._name = name
     self._of_graph = weakref.WeakKeyDictionary()
     self._eager = None
@@ -75,11 +82,17 @@ class StalenessCounters:
       counters = Counters(
           stale_counter,
           worker_counter.WorkerCounter(f'{prefix}/num_dropped', device),
-          worker_counter.WorkerCounter(f'{prefix}/num_applied', device))
+          worker_counter.WorkerCounter(f'{prefix}/num_applied', device),
+          worker_counter.WorkerCounter(f'{prefix}/num_nonfinite', device)
+          if self._counts_nonfinite else None)
       if tf.executing_eagerly():
         self._eager = counters
       else:
-        self._of_graph[tf1.get_default_graph()] = counters
+        graph = tf1.get_default_graph()
+        self._of_graph[graph] = counters
+        for counter, name in ((counters.num_dropped, step_counts.DROPPED),
+                              (counters.num_applied, step_counts.APPLIED)):
+          step_counts.note(graph, counter.variable.op.name, name)
 
   def exist_here(self) -> bool:
     """Whether the current graph has counters of this instance.
@@ -106,16 +119,26 @@ class StalenessCounters:
     counters = self._find()
     if counters is None:
       return []
-    return [counters.stale_counter, counters.num_dropped.variable,
-            counters.num_applied.variable]
+    local = (counters.num_dropped, counters.num_applied, counters.num_nonfinite)
+    return [counters.stale_counter,
+            *(counter.variable for counter in local if counter is not None)]
 
   def count_applied(self) -> list:
     """Returns the ops that count an applied gradient."""
     return [self.here().num_applied.increment()]
 
-  def count_dropped(self) -> list:
-    """Returns the ops that count a dropped gradient."""
+  def count_dropped(self, fresh: tf.Tensor) -> list:
+    """Returns the ops that count a dropped gradient.
+
+    Args:
+      fresh: Whether it was not stale, and hence not finite.
+    """
     counters = self.here()
+    if counters.num_nonfinite is not None:
+      stale = tf.logical_not(fresh)
+      return [counters.stale_counter.assign_add(tf.cast(stale, tf.float32)),
+              counters.num_dropped.increment(stale),
+              counters.num_nonfinite.increment(fresh)]
     return [counters.stale_counter.assign_add(1.0),
             counters.num_dropped.increment()]
 

@@ -14,6 +14,8 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute.staleness import step_order
 from tfplugin.distribute.staleness import step_reading
+from tfplugin.distribute.updates import finite_updates
+from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
@@ -29,11 +31,14 @@ class Decision(NamedTuple):
     reading: The global step when the step began.
     staleness: The staleness of the gradients, an `int64` scalar.
     accepted: Whether the gradients are applied, a bool scalar.
+    fresh: Whether they are not stale, which is the same unless gradients that
+      are not finite are dropped, too.
   """
 
   reading: tf.Tensor
   staleness: tf.Tensor
   accepted: tf.Tensor
+  fresh: tf.Tensor
 
 
 class StalenessGate:
@@ -43,17 +48,21 @@ class StalenessGate:
     decision: The last one; None before it.
   """
 
-  def __init__(self, max_staleness: int):
+  def __init__(self, max_staleness: int,
+               on_nonfinite: str = nonfinite.APPLY):
     """Decides nothing yet.
 
     Args:
       max_staleness: The largest staleness that is still applied.
+      on_nonfinite: What becomes of gradients with a NaN or an infinity.
     """
     self._max_staleness = max_staleness
+    self._on_nonfinite = nonfinite.check_policy(on_nonfinite)
     self.decision: Optional[Decision] = None
 
   def decide(self, step: tf.Variable, gradients: Sequence[types.Gradient],
-             reading: Optional[tf.Tensor] = None) -> Decision:
+             reading: Optional[tf.Tensor] = None,
+             names: Sequence[str] = ()) -> Decision:
     """Returns a decision, and keeps it.
 
     Args:
@@ -62,6 +71,7 @@ class StalenessGate:
       reading: The step when the training step began; None puts the reading
         before the model's work, in a graph, and keeps this worker's own writes
         of the step from being counted.
+      names: Of the variables of the gradients, for the error.
 
     Raises:
       ValueError: There is no gradient.
@@ -76,11 +86,21 @@ class StalenessGate:
     if orders:
       step_order.keep_own_writes_out(reading, second)
     staleness = staleness_ops.staleness_of(reading, second)
+    fresh = staleness_ops.is_fresh(staleness, self._max_staleness)
     # Another thread may replace the one that is kept.
-    decision = Decision(reading, staleness, staleness_ops.is_fresh(
-        staleness, self._max_staleness))
+    decision = self._judged(
+        Decision(reading, staleness, fresh, fresh), gradients, names)
     self.decision = decision
     return decision
+
+  def _judged(self, decision: Decision, gradients: Sequence[types.Gradient],
+              names: Sequence[str]) -> Decision:
+    """Returns `decision`, which accepts what is finite if only that counts."""
+    if self._on_nonfinite == nonfinite.APPLY:
+      return decision
+    return decision._replace(accepted=tf.logical_and(
+        decision.accepted, finite_updates.accepted(
+            self._on_nonfinite, gradients, names, decision.reading)))
 
 
 class OneDecision(StalenessGate):
@@ -90,12 +110,13 @@ class OneDecision(StalenessGate):
   """
 
   def decide(self, step: tf.Variable, gradients: Sequence[types.Gradient],
-             reading: Optional[tf.Tensor] = None) -> Decision:
+             reading: Optional[tf.Tensor] = None,
+             names: Sequence[str] = ()) -> Decision:
     """See the base class."""
     if self.accepted_here is None:
-      return super().decide(step, gradients, reading)
+      return super().decide(step, gradients, reading, names)
     step_reading.order_before_forward(self.decision.reading, gradients)
-    return self.decision
+    return self._judged(self.decision, gradients, names)
 
   @property
   def accepted_here(self) -> Optional[tf.Tensor]:

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.distribute.towers import batch_loss
 from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_variables
@@ -29,7 +30,8 @@ _NO_AGGREGATION = (None, tf.VariableAggregation.NONE)
 _ON_READ = tf.VariableSynchronization.ON_READ
 
 
-class TowerExtended(_tf_internals.ParameterServerStrategyExtended):
+class TowerExtended(untuned_inputs.UntunedInputs,
+                    _tf_internals.ParameterServerStrategyExtended):
   """One copy of each variable, updated once with the sum over the towers.
 
   In a graph it builds towers with a `TowerRun`; in eager execution and in a

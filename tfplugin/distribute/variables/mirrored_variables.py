@@ -11,13 +11,14 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
 
-class MirroredInGraph(met_updates.MetUpdates):
+class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
   """Goes in front of an extended class that mirrors variables.
 
   In a graph a variable is made, saved and fetched as on one device:

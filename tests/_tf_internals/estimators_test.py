@@ -1,0 +1,34 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What Estimators keep private is found where TensorFlow keeps it."""
+
+from __future__ import annotations
+
+import json
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin._tf_internals import estimators
+
+
+def test_the_number_of_shards_is_that_of_the_context_around():
+  assert estimators.number_of_tpu_shards() is None
+  with estimators.tpu_function.tpu_shard_context(4):
+    assert estimators.number_of_tpu_shards() == 4
+  assert estimators.number_of_tpu_shards() is None
+
+
+def test_an_evaluator_asks_and_ends(monkeypatch, tmp_path):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': {'chief': ['localhost:1'], 'ps': ['localhost:2']},
+       'task': {'type': 'evaluator', 'index': 0}}))
+  answers = [True, True, False]
+  estimator = tf.estimator.Estimator(lambda features: None, str(tmp_path))
+  with _tf_internals.evaluator_asks(lambda: answers.pop(0)):
+    # There is no checkpoint: it looks again.
+    tf.estimator.train_and_evaluate(
+        estimator, tf.estimator.TrainSpec(lambda: None, max_steps=1),
+        tf.estimator.EvalSpec(lambda: None, start_delay_secs=0,
+                              throttle_secs=0))
+  assert not answers

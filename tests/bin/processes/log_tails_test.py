@@ -1,0 +1,33 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what is shown of a log."""
+
+import pytest
+
+from tfplugin.bin.processes import log_tails
+
+
+def test_the_last_twenty_lines():
+  text = '\n'.join(f'line {number}' for number in range(30))
+  shown = log_tails.tail(text, 'chief:0', '')
+  assert shown.splitlines()[0] == 'line 10'
+  assert shown.splitlines()[-1] == 'line 29'
+
+
+def test_deprecation_takes_no_place_of_the_error():
+  noise = ('WARNING:tensorflow:From a.py:3: f (from b) is deprecated and will '
+           'be removed in a future version.\nInstructions for updating:\n'
+           'Use g instead.\n') * 30
+  shown = log_tails.tail(f'{noise}Traceback\nno space left\n{noise}', 'ps:0',
+                         '')
+  assert shown == 'Traceback\nno space left'
+
+
+@pytest.mark.parametrize('error', [
+    'tensorflow...UnknownError: Could not start gRPC server',
+    'OSError: [Errno 98] Address already in use'])
+def test_an_occupied_port_is_named(error):
+  shown = log_tails.tail(error, 'ps:0', '127.0.0.1:2345')
+  assert 'The port of ps:0, 127.0.0.1:2345, is not free' in shown
+  assert 'not free' not in log_tails.tail(error, 'evaluator:0', '')
+  assert 'not free' not in log_tails.tail('other', 'ps:0', '127.0.0.1:2345')

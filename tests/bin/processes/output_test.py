@@ -1,0 +1,91 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of showing what tasks write."""
+
+import pytest
+
+from tfplugin.bin.processes import output
+from tfplugin.distribute import cluster_config
+
+
+class _Role:
+  """As much of a role as is followed."""
+
+  def __init__(self, path, task, written=b''):
+    self.task = cluster_config.Task(*task)
+    self.log_path = path / f'{self.task.name}.log'
+    self.log_path.write_bytes(written)
+    self.log_start = len(written)
+
+  def write(self, text):
+    with open(self.log_path, 'ab') as log:
+      log.write(text)
+
+
+def _follow(tmp_path, **kwargs):
+  said = []
+  shown = output.TaskOutput(said.append, **kwargs)
+  roles = [_Role(tmp_path, task, b'of an earlier run\n')
+           for task in (('chief', 0), ('worker', 0), ('worker', 1))]
+  for role in roles:
+    shown.follow(role)
+  return said, shown, roles
+
+
+def test_lines_come_once_and_whole(tmp_path):
+  said, shown, (chief, worker, _) = _follow(tmp_path)
+  chief.write(b'one\ntw')
+  worker.write(b'other \xff\n')
+  shown.show()
+  shown.show()
+  chief.write(b'o')
+  shown.show()
+  assert said == ['chief:0| one', 'worker:0| other \ufffd']
+  shown.show(is_all=True)
+  assert said[2:] == ['chief:0| two']
+
+
+@pytest.mark.parametrize('shown, tasks', [
+    (('worker',), ['worker:0', 'worker:1']), (('worker:1',), ['worker:1']),
+    (('chief', 'worker:0'), ['chief:0', 'worker:0']),
+    (('all',), ['chief:0', 'worker:0', 'worker:1'])])
+def test_tasks_and_jobs_are_chosen(tmp_path, shown, tasks):
+  said, follower, roles = _follow(tmp_path, shown=shown)
+  for role in roles:
+    role.write(b'here\n')
+  follower.show()
+  assert said == [f'{task}| here' for task in tasks]
+
+
+def test_lines_are_chosen(tmp_path):
+  said, follower, roles = _follow(tmp_path, pattern='loss = 0[.]')
+  roles[0].write(b'loss = 1.5\nthe loss = 0.5\n')
+  follower.show()
+  assert said == ['chief:0| the loss = 0.5']
+
+
+def test_each_task_has_a_colour(tmp_path):
+  said, follower, roles = _follow(tmp_path, is_colored=True)
+  for role in roles[:2]:
+    role.write(b'a\n')
+  follower.show()
+  assert said == ['\033[36mchief:0| \033[0ma', '\033[32mworker:0| \033[0ma']
+
+
+@pytest.mark.parametrize('choice, is_terminal, no_color, is_colored', [
+    ('always', False, '1', True), ('never', True, None, False),
+    ('auto', True, None, True), ('auto', True, '', True),
+    ('auto', True, '1', False), ('auto', False, None, False)])
+def test_when_colours_are_used(choice, is_terminal, no_color, is_colored):
+  assert output.should_color(choice, is_terminal, no_color) is is_colored
+
+
+def test_who_is_not_there_cannot_be_shown():
+  output.check_shown(('all', 'ps', 'chief:0'), ['chief:0', 'ps:0'])
+  with pytest.raises(ValueError, match=r"`show`.*ps:0.*Received: 'worker'"):
+    output.check_shown(('worker',), ['chief:0', 'ps:0'])
+
+
+def test_a_bad_pattern_is_refused():
+  with pytest.raises(ValueError, match=r"`grep` must be.*Received: '\('"):
+    output.TaskOutput(print, pattern='(')

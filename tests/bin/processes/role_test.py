@@ -1,0 +1,50 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of one process that starts, ends and starts again."""
+
+import os
+import signal
+import sys
+
+from tfplugin.bin.processes import role as role_lib
+from tfplugin.distribute import cluster_config
+
+_LIMIT = 60
+_TASK = cluster_config.Task('worker', 1)
+
+
+def _role(tmp_path, code):
+  return role_lib.Role(_TASK, [sys.executable, '-c', code], os.environ,
+                       tmp_path / 'log')
+
+
+def test_it_starts_again_and_tells_of_its_last_process(tmp_path):
+  code = ('import os, sys; first = not os.path.exists("came"); '
+          'open("came", "w"); print("first" if first else "second"); '
+          'sys.exit(2 * first)')
+  in_its_folder = f"cd {tmp_path}; exec {sys.executable} -c '{code}'"
+  role = role_lib.Role(_TASK, ['sh', '-c', in_its_folder], os.environ,
+                       tmp_path / 'log')
+  assert role.wait(_LIMIT) and not role.is_running
+  assert role.describe_end() == 'ended with status 2'
+  assert role.describe_failure().endswith('log:\nfirst')
+  pid, role.restart_at = role.pid, 0.0
+  assert role.is_running
+  role.restart()
+  assert role.is_running and role.pid != pid
+  assert role.wait(_LIMIT) and role.status == 0
+  assert role.num_restarts == 1 and role.restart_at is None
+  assert role.describe_failure().endswith('log:\nsecond')
+  assert role.log_path.read_text() == 'first\nsecond\n'
+  assert role.last_write() == role.log_path.stat().st_mtime
+
+
+def test_a_log_that_is_gone_is_no_error(tmp_path):
+  role = _role(tmp_path, 'import time; time.sleep(120)')
+  role.log_path.unlink()
+  role.signal(signal.SIGKILL)
+  assert role.wait(_LIMIT)
+  assert role.last_write() == 0.0
+  assert role.describe_failure() == (
+      f'worker:1 was ended by SIGKILL. The last lines of {role.log_path}:\n'
+      '(It has written nothing.)')

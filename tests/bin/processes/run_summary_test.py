@@ -1,0 +1,51 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what is said of a run that has ended."""
+
+import json
+import sys
+
+from tfplugin.bin.processes import local_cluster
+from tfplugin.bin.processes import run_summary
+from tfplugin.bin.processes import task_states
+from tfplugin.distribute import cluster_config
+
+_TASKS = [
+    run_summary.TaskSummary('chief:0', 'done', 0, 0, 120, ()),
+    run_summary.TaskSummary('worker:0', 'lost', 1, 2, None, (
+        'was ended by SIGKILL', 'was ended by SIGKILL', 'ended with status 1')),
+]
+
+
+def test_the_table():
+  assert run_summary.table(_TASKS) == [
+      'task      status  restarts  last step  reasons',
+      'chief:0   done    0         120',
+      'worker:0  lost    2                    was ended by SIGKILL (2 times); '
+      'ended with status 1']
+
+
+def test_the_file(tmp_path):
+  path = run_summary.write(tmp_path, _TASKS, error='ps:0 ended')
+  assert path == run_summary.path_in(tmp_path)
+  read = json.loads(path.read_text())
+  assert (read['version'], read['error']) == (1, 'ps:0 ended')
+  assert read['tasks'][0] == {
+      'task': 'chief:0', 'status': 'done', 'exit_status': 0, 'restarts': 0,
+      'last_step': 120, 'reasons': []}
+
+
+def test_what_became_of_each_task(tmp_path):
+  codes = {'chief': 'pass', 'worker': 'raise SystemExit(3)',
+           'ps': 'import time; time.sleep(120)'}
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    for job, code in codes.items():
+      cluster.start(cluster_config.Task(job, 0),
+                    [sys.executable, '-c', code], {})
+    cluster.wait(timeout=60)
+  states = {f'{job}:0': task_states.State() for job in codes}
+  states['chief:0'].step = 7
+  assert run_summary.summarize(cluster, states) == [
+      ('chief:0', 'done', 0, 0, 7, ()),
+      ('worker:0', 'lost', 3, 0, None, ('ended with status 3',)),
+      ('ps:0', 'ended', -15, 0, None, ())]

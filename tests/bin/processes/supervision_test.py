@@ -1,0 +1,109 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of looking after a run, with small programs."""
+
+import json
+import sys
+
+import pytest
+
+from tfplugin.bin.processes import local_cluster
+from tfplugin.bin.processes import restarts
+from tfplugin.bin.processes import stalls
+from tfplugin.bin.processes import supervision
+from tfplugin.distribute import cluster_config
+from tfplugin.events import record
+
+_LIMIT = 60
+# As a task that trains tells it: a step, and after it none.
+_TELLS = '''
+import pathlib, sys, time
+events = pathlib.Path(sys.argv[1], 'events')
+events.mkdir()
+(events / 'chief-0.jsonl').write_text(sys.argv[2])
+time.sleep(float(sys.argv[3]))
+'''
+_STEP = record.encode(record.Event(
+    1.0, 1, 'chief:0', 'training', 'begin', {'step': 7})).decode()
+
+
+def _run(tmp_path, codes, **settings):
+  """Runs a program for each task; returns the run, what it said, its error."""
+  said = []
+  tasks = [cluster_config.Task(job, 0) for job in codes]
+  run = supervision.SupervisedRun(
+      supervision.Settings(str(tmp_path / 'logs'), str(tmp_path),
+                           str(tmp_path), **settings), {}, tasks, said.append)
+  try:
+    with run:
+      for task, code in zip(tasks, codes.values()):
+        run.start(task, [sys.executable, '-c', *code], {})
+      run.wait(timeout=_LIMIT)
+  except local_cluster.RoleError as e:
+    return run, said, e
+  return run, said, None
+
+
+def _written(tmp_path):
+  return json.loads((tmp_path / 'summary.json').read_text())
+
+
+def test_a_run_that_goes_on_without_its_worker(tmp_path):
+  run, said, error = _run(tmp_path, {
+      'chief': [_TELLS, str(tmp_path), _STEP, '1'],
+      'worker': ['raise SystemExit(3)']})
+  assert error is None
+  assert said == ['worker:0 ended with status 3; the run goes on without it. '
+                  f'Its log: {tmp_path}/logs/worker-0.log']
+  assert [(t.task, t.status, t.last_step) for t in run.summary] == [
+      ('chief:0', 'done', 7), ('worker:0', 'lost', None)]
+  assert _written(tmp_path)['error'] is None
+
+
+def test_a_run_that_does_not_go_on_without_its_worker(tmp_path):
+  run, said, error = _run(
+      tmp_path, {'chief': ['import time; time.sleep(120)'],
+                 'worker': ['raise SystemExit("no space left")']},
+      keep_going=False)
+  assert 'no space left' in str(error) and not said
+  assert [t.status for t in run.summary] == ['ended', 'failed']
+  assert _written(tmp_path)['error'] == str(error)
+
+
+def test_a_restart_is_told(tmp_path):
+  code = ('import os, pathlib, signal; came = pathlib.Path('
+          f'{str(tmp_path / "came")!r}); is_second = came.exists(); '
+          'came.touch(); is_second or os.kill(os.getpid(), signal.SIGKILL)')
+  run, said, error = _run(
+      tmp_path, {'chief': [code]}, policy=restarts.RestartPolicy(
+          restarts.parse('on_failure'), delay_secs=0.1))
+  assert error is None
+  assert said == ['chief:0 was ended by SIGKILL; it starts again in 0.1 s (1 of'
+                  f' 3). Its log: {tmp_path}/logs/chief-0.log']
+  assert (run.summary[0].status, run.summary[0].restarts) == ('done', 1)
+
+
+def test_a_stall_ends_the_run(tmp_path):
+  run, said, error = _run(
+      tmp_path, {'chief': [_TELLS, str(tmp_path), _STEP, '120']},
+      stall_limit=2.0)
+  assert isinstance(error, stalls.StallError)
+  assert said[0] == 'No task has made a step for 2 s:'
+  assert said[1].startswith('  chief:0 ')
+  assert run.summary[0].status == 'ended'
+
+
+def test_a_summary_that_cannot_be_written_is_no_error(tmp_path):
+  (tmp_path / 'summary.json').mkdir()
+  _, said, error = _run(tmp_path, {'chief': ['pass']})
+  assert error is None
+  assert said == ['The summary is not written: Is a directory.']
+
+
+def test_the_cause_of_another_error_is_written(tmp_path):
+  run = supervision.SupervisedRun(
+      supervision.Settings(str(tmp_path / 'logs'), str(tmp_path)), {}, [],
+      print)
+  with pytest.raises(KeyboardInterrupt), run:
+    raise KeyboardInterrupt
+  assert _written(tmp_path)['error'] == 'KeyboardInterrupt'

@@ -1,0 +1,65 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of following what tasks do."""
+
+import os
+
+from tfplugin.bin.processes import task_states
+from tfplugin.events import event_files
+from tfplugin.events import event_log
+from tfplugin.events import record
+
+
+def test_states_follow_the_events_from_now_on(tmp_path):
+  log = event_log.EventLog(tmp_path, 'worker:0')
+  log.write('training', 'begin', step=500)  # Of an earlier run.
+  states = task_states.TaskStates(tmp_path, ['worker:0', 'ps:0'])
+  states.update()
+  worker, ps = states.states['worker:0'], states.states['ps:0']
+  assert (worker.last, worker.step, worker.waits_on) == (None, None, [])
+  moved = states.moved
+  log.write('starting', 'begin')
+  log.write('waiting', 'begin', on=['chief:0', 'ps:0'])
+  states.update()
+  assert worker.waits_on == ['chief:0', 'ps:0']
+  assert worker.describe(worker.last.time + 12) == (
+      'waits for chief:0, ps:0 (12 s)')
+  assert states.moved == moved
+  log.write('waiting', 'end')
+  log.write('starting', 'end', step=7)
+  log.write('training', 'begin', step=8)
+  log.write('exchanging', step=8)
+  states.update()
+  assert states.moved > moved
+  assert worker.step == 8
+  assert worker.describe(worker.last.time + 3) == (
+      'is training, step 8; its last word came 3 s ago')
+  assert ps.describe(0.0) == 'has told nothing'
+
+
+def test_a_new_process_has_begun_nothing(tmp_path):
+  state = task_states.State()
+  for pid, name, kind in ((1, 'saving', 'begin'), (2, 'starting', 'begin')):
+    state.take(record.Event(1.0, pid, 'chief:0', name, kind, {}))
+  assert list(state.open) == ['starting']
+
+
+def test_a_line_in_pieces_is_read_once_it_is_whole(tmp_path):
+  path = event_files.path_of(tmp_path, 'ps:0')
+  path.parent.mkdir()
+  states = task_states.TaskStates(tmp_path, ['ps:0'])
+  line = record.encode(record.Event(1.0, os.getpid(), 'ps:0', 'saving',
+                                    'instant', {'step': 5}))
+  for end in range(0, len(line), 10):
+    path.write_bytes(b'torn\n' + line[:end])
+    states.update()
+    assert states.states['ps:0'].step is None
+  path.write_bytes(b'torn\n' + line)
+  states.update()
+  assert states.states['ps:0'].step == 5
+
+
+def test_without_a_model_dir_nothing_is_known():
+  states = task_states.TaskStates(None, ['ps:0'])
+  states.update()
+  assert states.states['ps:0'].last is None

@@ -1,0 +1,77 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of which data pipelines are tuned."""
+
+import pytest
+import tensorflow as tf
+
+from tfplugin import distribute
+from tfplugin.distribute.inputs import untuned_inputs
+
+tf1 = tf.compat.v1
+
+_AUTOTUNE = tf.data.AUTOTUNE
+# As bytes: field 7 of the options is `autotune_options`, field 1 of those, with
+# the value 0, is `enabled`.
+_NOT_TUNED = b'\x3a\x02\x08\x00'
+
+
+def _enabled(make):
+  with tf.Graph().as_default():
+    return untuned_inputs.untuned(make(
+        tf.data.Dataset.from_tensor_slices([1, -1]))).options().autotune.enabled
+
+
+@pytest.mark.parametrize('make', [
+    lambda data: data.repeat(-1).shuffle(10).take(-1).batch(2),
+    lambda data: data.map(lambda x: x + 1, num_parallel_calls=2).prefetch(2),
+    lambda data: data.zip(data.skip(1)).cache(),
+], ids=['plain', 'numbers', 'two'])
+def test_one_that_does_not_ask_is_not_tuned(behavior, make):
+  assert _enabled(make) is False
+
+
+@pytest.mark.parametrize('make', [
+    lambda data: data.prefetch(_AUTOTUNE).repeat(),
+    lambda data: data.map(lambda x: x + 1, num_parallel_calls=_AUTOTUNE),
+    lambda data: data.zip(data.batch(1, num_parallel_calls=_AUTOTUNE)),
+    lambda data: data.flat_map(
+        lambda x: tf.data.Dataset.range(3).prefetch(_AUTOTUNE)),
+], ids=['prefetch', 'map', 'one of two', 'inside'])
+def test_one_that_asks_is(behavior, make):
+  assert _enabled(make) is None
+
+
+def test_options_are_kept_and_what_is_no_dataset():
+  def tuned(data):
+    options = tf.data.Options()
+    options.autotune.enabled = True
+    return data.with_options(options)
+
+  assert _enabled(tuned) is True
+  assert untuned_inputs.untuned((1, 2)) == (1, 2)
+
+
+@pytest.mark.parametrize('make_strategy', [
+    lambda: distribute.DropStaleGradientStrategy(staleness=1),
+    lambda: distribute.TowerStrategy(devices=['/cpu:0']),
+    lambda: distribute.ElasticAverageStrategy(devices=['/cpu:0', '/cpu:1']),
+    lambda: distribute.CrossShardStrategy(devices=['/cpu:0', '/cpu:1']),
+], ids=['drop_stale', 'towers', 'elastic', 'cross_shard'])
+def test_no_iterator_of_a_strategy_is_tuned(behavior, make_strategy):
+  strategy = make_strategy()
+  with tf.Graph().as_default() as graph, strategy.scope():
+    strategy.make_input_fn_iterator(
+        lambda context: tf.data.Dataset.range(4).batch(2))
+    makers = [op for op in graph.get_operations()
+              if op.type in ('MakeIterator', 'MultiDeviceIteratorInit')]
+  assert len(makers) >= 2
+  for maker in makers:
+    (variant,) = [t for t in maker.inputs if t.dtype == tf.variant]
+    assert any(_NOT_TUNED in op.get_attr('serialized_options')
+               for op in _upstream(variant.op) if op.type == 'OptionsDataset')
+
+
+def _upstream(op):
+  return [op, *(o for tensor in op.inputs if tensor.dtype == tf.variant
+                for o in _upstream(tensor.op))]

@@ -1,0 +1,80 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what is done to a process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tfplugin.events import event_log
+from tfplugin.faults import acts
+from tfplugin.faults import language
+
+_LIMIT = 60
+
+
+@pytest.fixture(name='ps')
+def fixture_ps():
+  """A process that is ps:0 by its environment."""
+  config = {'cluster': {'ps': ['127.0.0.1:1']},
+            'task': {'type': 'ps', 'index': 0}}
+  code = 'import time; print(1, flush=True); time.sleep(99)'
+  process = subprocess.Popen(
+      [sys.executable, '-c', code],
+      env={**os.environ, 'TF_CONFIG': json.dumps(config)},
+      stdout=subprocess.PIPE)
+  process.stdout.readline()
+  yield process
+  process.kill()
+  process.wait()
+
+
+def _send(text, pid):
+  acts.send(*language.parse(text), pid)
+
+
+@pytest.mark.parametrize('kind, number', [
+    ('kill', signal.SIGKILL), ('terminate', signal.SIGTERM)])
+def test_signals_that_end(ps, kind, number):
+  _send(f'{kind} ps:0 at step 1', ps.pid)
+  assert ps.wait(_LIMIT) == -number
+
+
+def test_a_stopped_process_wakes_up(ps):
+  def wait_until(is_stopped):
+    deadline = time.monotonic() + _LIMIT
+    while (psutil.Process(ps.pid).status() ==
+           psutil.STATUS_STOPPED) is not is_stopped:
+      assert time.monotonic() < deadline
+      time.sleep(0.01)
+
+  _send('stop ps:0 for 1 s at step 1', ps.pid)
+  wait_until(True)
+  wait_until(False)
+  assert ps.poll() is None
+
+
+def _tell(tmp_path, task, pid, monkeypatch):
+  monkeypatch.setattr(os, 'getpid', lambda: pid)
+  event_log.EventLog(tmp_path, task).write('starting', 'begin')
+
+
+def test_a_task_is_found_by_its_events(tmp_path, ps, monkeypatch):
+  _tell(tmp_path, 'ps:0', ps.pid, monkeypatch)
+  assert acts.process_of('ps:0', str(tmp_path)) == ps.pid
+
+
+@pytest.mark.parametrize('pid', [None, 2**22 + 1])
+def test_another_process_is_not_met(tmp_path, ps, monkeypatch, pid):
+  # A task that never told anything; a number that another process has now.
+  if pid is not None:
+    _tell(tmp_path, 'ps:1', pid, monkeypatch)
+    _tell(tmp_path, 'ps:1', ps.pid, monkeypatch)
+  with pytest.raises(RuntimeError, match='runs on this machine.*ps:1'):
+    acts.process_of('ps:1', str(tmp_path))

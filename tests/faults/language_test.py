@@ -1,0 +1,96 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the little language of faults, and of its page."""
+# BUILD data: //:sources
+
+import pathlib
+import re
+
+import pytest
+
+from tfplugin.faults import language
+
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
+
+
+@pytest.mark.parametrize('text, fault', [
+    ('kill worker:0 at step 120', ('kill', 'worker:0', 'at step', 120, None)),
+    ('terminate chief:0 before the first step',
+     ('terminate', 'chief:0', 'before the first step', None, None)),
+    ('stop ps:1 for 2.5 s at the end',
+     ('stop', 'ps:1', 'at the end', None, 2.5)),
+    ('raise worker:12 while saving',
+     ('raise', 'worker:12', 'while saving', None, None)),
+    ('slow chief:0 by 0.2 s at step 0', ('slow', 'chief:0', 'at step', 0, 0.2)),
+    ('nan worker:0 at step 5', ('nan', 'worker:0', 'at step', 5, None)),
+    ('kill chief:0 while saving after step 30',
+     ('kill', 'chief:0', 'while saving', 30, None)),
+    ('kill evaluator:0 while exchanging',
+     ('kill', 'evaluator:0', 'while exchanging', None, None)),
+])
+def test_a_fault_comes_and_goes(text, fault):
+  parsed, = language.parse(text)
+  assert parsed == language.Fault(*fault)
+  assert str(parsed) == text
+  assert language.parse(f'  {text.replace(" ", "   ")} ') == (parsed,)
+
+
+def test_several_faults():
+  faults = language.parse(
+      'kill worker:0 at step 1; kill worker:1 at step 2 ;'
+      'raise chief:0 at the end')
+  assert [str(fault) for fault in faults] == [
+      'kill worker:0 at step 1', 'kill worker:1 at step 2',
+      'raise chief:0 at the end']
+
+
+# ^ is below the first letter that is wrong.
+@pytest.mark.parametrize('text, place, expected', [
+    ('hurt worker:0 at step 1',
+     '^', 'kill, terminate, stop, raise, slow or nan'),
+    ('', '^', 'kill, terminate'),
+    ('kill', '     ^', 'a task: one of chief, worker, ps or evaluator'),
+    ('kill boss:0 at step 1', '     ^', 'a task'),
+    ('kill worker at step 1', '     ^', 'a task'),
+    ('kill worker:0', '              ^', '"before the first step", "at step"'),
+    ('kill worker:0 at stp 120', '              ^', '"at step"'),
+    ('kill worker:0 at step', '                      ^', 'a number'),
+    ('kill worker:0 at step -1', '                      ^', 'a number'),
+    ('kill worker:0 at step 1 kill ps:0 at step 2',
+     '                        ^', '";" or the end'),
+    ('kill worker:0 while saving after step x',
+     '                                      ^', 'a number'),
+    ('stop worker:0 at step 1', '              ^', '"for" and seconds'),
+    ('stop worker:0 for ever s at step 1',
+     '                  ^', 'a number of seconds'),
+    ('stop worker:0 for 5 at step 1', '                    ^', '"s"'),
+    ('raise worker:0 while exchanging',
+     '               ^', '"at the end", "while saving"'),
+    ('nan chief:0 while saving', '            ^', '"at step"'),
+    ('raise ps:0 at step 1', '      ^', 'a task that trains'),
+    ('kill worker:0 at the end; kill ps:0 at',
+     '                                    ^', '"at step"'),
+    ('kill worker:0 at the end; ', '                          ^', 'kill'),
+])
+def test_an_error_shows_the_place(text, place, expected):
+  with pytest.raises(ValueError) as refused:
+    language.parse(text)
+  first, shown, below = str(refused.value).splitlines()
+  assert first == (
+      'A fault must be like "kill worker:0 at step 120". Received:')
+  assert shown == f'  {text}'
+  assert below.startswith(f'  {place} here must be ')
+  assert expected in below
+
+
+def test_the_page_has_the_kinds_and_phases():
+  page = (_ROOT / 'docs/faults.md').read_text(encoding='utf-8')
+  kinds, phases = (
+      re.findall(r'^\| `([^|]*)`', table, re.M) for table in (
+          page.partition('| kind')[2].partition('\n\n')[0],
+          page.partition('| phase')[2].partition('\n\n')[0]))
+  assert [kind.split('`')[0] for kind in kinds] == list(language.KINDS)
+  assert tuple(phase.replace(' 120', '') for phase in phases) == language.PHASES
+  # Each example is of the language.
+  for text in re.findall(r"--inject='([^']*)'", page):
+    language.parse(text)

@@ -1,0 +1,58 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what ends an evaluator."""
+
+import pathlib
+
+import tensorflow as tf
+
+from tfplugin.bin import ports
+from tfplugin.distribute import cluster_task
+from tfplugin.hooks.endings import chief_report
+
+tf1 = tf.compat.v1
+
+
+def _watch(model_dir, time_limit_secs=600.0):
+  task = cluster_task.ClusterTask(
+      tf.train.ClusterSpec(ports.make_cluster(0, 1)), 'evaluator')
+  return chief_report.Watch(task, str(model_dir), time_limit_secs)
+
+
+def _save(model_dir, step):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    variable = tf1.get_variable('v', initializer=1.0)
+    session.run(variable.initializer)
+    tf1.train.Saver().save(session, f'{model_dir}/model.ckpt', step)
+
+
+def test_after_the_report_the_last_checkpoint_is_still_evaluated(tmp_path):
+  watch = _watch(tmp_path)
+  _save(tmp_path, 1)
+  assert watch.goes_on()
+  _save(tmp_path, 2)
+  chief_report.write(str(tmp_path))
+  assert watch.goes_on()  # Evaluates 2.
+  assert not watch.goes_on()
+
+
+def test_the_report_of_an_earlier_run_says_nothing(tmp_path):
+  chief_report.write(str(tmp_path))
+  watch = _watch(tmp_path)
+  assert watch.goes_on() and watch.goes_on()
+  chief_report.delete(str(tmp_path))
+  assert watch.goes_on()
+  chief_report.write(str(tmp_path))
+  assert watch.goes_on()
+  assert not watch.goes_on()
+  chief_report.delete(str(tmp_path))
+  chief_report.delete(str(tmp_path))
+  assert not list(pathlib.Path(tmp_path).iterdir())
+
+
+def test_a_chief_that_has_gone_is_no_more_waited_for(tmp_path, caplog):
+  watch = _watch(tmp_path, 0.1)
+  _save(tmp_path, 1)
+  while watch.goes_on():
+    pass
+  assert 'evaluator:0 waited 0.1 s for a sign of chief:0' in caplog.text

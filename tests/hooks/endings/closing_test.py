@@ -1,0 +1,42 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the end of a session that takes its time."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tfplugin.hooks.endings import closing
+
+
+def test_a_closing_that_lasts_is_not_waited_for(caplog):
+  is_closed = threading.Event()
+  with caplog.at_level('INFO', 'tensorflow'):
+    closing.close_in_time(is_closed.wait, 0.1)
+  is_closed.set()
+  assert 'still being closed after 0.1 s' in caplog.text
+
+
+def test_an_error_is_that_of_the_caller():
+  with pytest.raises(ZeroDivisionError):
+    closing.close_in_time(lambda: 1 / 0)
+
+
+def test_a_session_that_is_left_is_closed_when_the_interpreter_ends():
+  # A thread that begins there waits for ever, or is refused.
+  program = """
+from tfplugin.hooks.endings import closing
+
+class Session:
+
+  def __del__(self):
+    closing.close_in_time(lambda: print('closed', flush=True))
+
+session = Session()
+session.itself = session
+"""
+  assert subprocess.run(
+      [sys.executable, '-c', program], check=True, timeout=120.0,
+      stdout=subprocess.PIPE, text=True).stdout == 'closed\n'

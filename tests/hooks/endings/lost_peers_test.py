@@ -1,0 +1,74 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what ends a worker of a group that has lost another one."""
+
+import threading
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import ports
+from tfplugin.distribute import cluster_task
+from tfplugin.hooks.endings import lost_peers
+
+tf1 = tf.compat.v1
+
+
+@pytest.fixture
+def task():
+  (chief,), workers = (ports.make_cluster(2, 0)[job]
+                       for job in ('chief', 'worker'))
+  return cluster_task.ClusterTask(
+      tf.train.ClusterSpec({'worker': [chief, *workers]}), 'worker', 1)
+
+
+def test_a_session_that_fails_is_not_made_anew(behavior, task):
+  calls = []
+
+  def step():
+    calls.append(None)
+    raise tf.errors.UnavailableError(None, None, 'Connection reset by peer')
+
+  with tf.Graph().as_default():
+    hook = lost_peers.LostPeersHook(task, 60.0, 60.0)
+    with pytest.raises(lost_peers.LostPeerError, match=(
+        r'worker:1 lost worker:0 at \S+, worker:2 at .*again')) as error:
+      with tf1.train.MonitoredSession(
+          tf1.train.ChiefSessionCreator(), hooks=[hook]) as session:
+        session.run_step_fn(lambda step_context: step())
+  assert error.value.exit_status == 75
+  assert len(calls) == 1
+
+
+@pytest.mark.parametrize('limits, what', [
+    ((0.1, 60.0), 'the first step'), ((60.0, 0.1), 'a step')])
+def test_a_step_that_waits_ends_the_process(monkeypatch, task, caplog, limits,
+                                            what):
+  ends, is_over = [], threading.Event()
+
+  def end(status):
+    ends.append(status)
+    is_over.set()
+    hook.end(None)
+
+  monkeypatch.setattr(lost_peers.os, '_exit', end)
+  with tf.Graph().as_default():
+    hook = lost_peers.LostPeersHook(task, *limits)
+    hook.begin()
+    hook.before_run(None)
+    if what == 'a step':
+      hook.after_run(None, None)
+      hook.before_run(None)
+    assert is_over.wait(30.0)
+  assert set(ends) == {75}
+  assert f'worker:1 waited in {what} up to its limit for wor' in caplog.text
+
+
+def test_steps_and_an_end_in_time_are_left_alone(monkeypatch, task):
+  monkeypatch.setattr(lost_peers.os, '_exit', lambda status: 1 / 0)
+  with tf.Graph().as_default():
+    hook = lost_peers.LostPeersHook(task, 60.0, None)
+    step = tf.constant(1)
+    with tf1.train.MonitoredSession(hooks=[hook]) as session:
+      for _ in range(3):
+        session.run(step)

@@ -1,0 +1,99 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the hook that misses tasks, with servers in this process."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.bin import ports
+from tfplugin.hooks import finish_board
+from tfplugin.hooks import keep_contact_hook
+
+tf1 = tf.compat.v1
+
+
+def _hook(monkeypatch, cluster, task_type, time_limit_secs=0.2):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': task_type, 'index': 0}}))
+  return keep_contact_hook.KeepContactHook(
+      tf.estimator.RunConfig(), time_limit_secs)
+
+
+def _train(hook):
+  with tf.Graph().as_default():
+    step = tf.constant(1)
+    with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
+      while not session.should_stop():
+        session.run(step)
+
+
+def test_a_worker_ends_when_its_chief_has_gone(behavior, monkeypatch):
+  cluster = ports.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, 'ps', 0)
+  with pytest.raises(TimeoutError, match=(
+      'worker:0 waited 0.2 s for a sign of chief:0 at .*gone for good')):
+    _train(_hook(monkeypatch, cluster, 'worker'))
+  del server
+
+
+@pytest.mark.parametrize('task_type', ['chief', 'worker'])
+def test_a_ps_that_stays_away_is_named(monkeypatch, task_type):
+  cluster = ports.make_cluster(1, 2)
+  server = tf.distribute.Server(cluster, 'ps', 0)
+  with pytest.raises(TimeoutError, match=f'{task_type}:0 waited .* for ps:1'):
+    _train(_hook(monkeypatch, cluster, task_type))
+  del server
+
+
+def test_it_waits_before_each_session_of_the_graph(monkeypatch):
+  cluster = ports.make_cluster(1, 1)
+  server = tf.distribute.Server(cluster, 'ps', 0)
+  waits = []
+  monkeypatch.setattr(keep_contact_hook.contact, 'wait_for_servers',
+                      lambda *args: waits.append(args[1:]))
+  with tf.Graph().as_default():
+    _hook(monkeypatch, cluster, 'worker', 7.0).begin()
+    manager = tf1.train.SessionManager()
+    manager.prepare_session('', init_op=tf.no_op()).close()
+    manager.wait_for_session('').close()
+  assert waits == [('worker:0', 7.0)] * 3
+  del server
+
+
+def test_the_chief_keeps_the_reports_for_a_ps_that_forgets(monkeypatch):
+  cluster = ports.make_cluster(1, 1)
+  spec = tf.train.ClusterSpec(cluster)
+  server = tf.distribute.Server(cluster, 'ps', 0)
+  hook = _hook(monkeypatch, cluster, 'chief')
+  monkeypatch.setattr(keep_contact_hook, '_LOOK_SECS', 0.0)
+  with tf.Graph().as_default():
+    hook.begin()
+    finish_board.report_finished(spec, 'worker:0')
+    hook.before_run(None)
+    # As a ps that is started again.
+    config = tf1.ConfigProto(device_filters=['/job:ps'])
+    with tf1.Session(server.target, config=config) as session, (
+        tf1.device('/job:ps')):
+      session.run(tf.raw_ops.LookupTableRemoveV2(
+          table_handle=tf.raw_ops.MutableHashTableV2(
+              key_dtype=tf.string, value_dtype=tf.int64,
+              shared_name=finish_board._SHARED_NAME), keys=['worker:0']))
+    assert not finish_board.Lists(spec).keep()
+    hook.before_run(None)
+    assert finish_board.Lists(spec).keep() == {'worker:0'}
+    hook.end(None)
+
+
+@pytest.mark.parametrize('task_type, num_ps', [('ps', 1), ('worker', 0)])
+def test_others_need_nobody(monkeypatch, task_type, num_ps):
+  hook = _hook(monkeypatch, ports.make_cluster(1, num_ps), task_type)
+  with tf.Graph().as_default():
+    hook.begin()
+    hook.before_run(None)
+
+
+def test_a_limit_has_to_be_positive():
+  with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
+    keep_contact_hook.KeepContactHook(tf.estimator.RunConfig(), 0.0)

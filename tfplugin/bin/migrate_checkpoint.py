@@ -1,0 +1,64 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""tfplugin-migrate-checkpoint: renames what tf.contrib's wrappers saved.
+
+    tfplugin-migrate-checkpoint old_model_dir new_model_dir
+    tfplugin-migrate-checkpoint old/model.ckpt-100 new/model.ckpt-100
+    tfplugin-migrate-checkpoint --to=contrib --wrapper=drop_stale new old
+
+The old checkpoint is left as it is, and nothing is overwritten. Optimizers'
+slots, steps and the types of all values stay.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from absl import app
+from absl import flags
+
+from tfplugin.bin import failures
+from tfplugin.checkpoints import checkpoint_migration
+from tfplugin.checkpoints import old_checkpoints
+
+_OPTIONS = (
+    flags.DEFINE_enum('to', 'tfplugin', checkpoint_migration.DESTINATIONS,
+                      'Whose names the new checkpoint has.'),
+    flags.DEFINE_enum('wrapper', None, old_checkpoints.WRAPPERS,
+                      'For --to=contrib: what restores it there.'),
+    flags.DEFINE_string('trained', None, 'For --to=contrib '
+                        '--wrapper=elastic_average: a regular expression for '
+                        'the names of the trained variables.'),
+)
+
+
+def main(argv: list[str]) -> None:
+  """Migrates as the arguments say."""
+  if len(argv) != 3:
+    raise app.UsageError(
+        'Takes two paths, OLD and NEW: checkpoints, or directories. Received: '
+        f'{" ".join(argv[1:]) or "none"}')
+  changes = checkpoint_migration.migrate(
+      *argv[1:], **{flag.name: flag.value for flag in _OPTIONS})
+  for change in changes:
+    print(describe(change), file=sys.stdout)
+
+
+def describe(change: old_checkpoints.Change) -> str:
+  """Returns a line about a variable."""
+  if change.old == change.new:
+    return f'kept      {change.old}'
+  if change.new is None:
+    return f'left out  {change.old}: {change.reason}'
+  if change.old is None:
+    return f'added     {change.new}: {change.reason}'
+  return f'renamed   {change.old} to {change.new}: {change.reason}'
+
+
+def run() -> None:
+  """The console script."""
+  failures.run_program(main, _OPTIONS)
+
+
+if __name__ == '__main__':
+  run()

@@ -1,0 +1,304 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Starts, supervises and ends the processes of a cluster on this machine.
+
+Each role runs in a session, thus a process group, of its own with TF_CONFIG in
+its environment and its output in a log file. The launcher ends the groups when
+it ends; if it cannot, because it was killed, `guard.py` does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Optional
+from typing import Union
+
+from tfplugin.bin.processes import guard
+from tfplugin.bin.processes import interrupts
+from tfplugin.bin.processes import restarts
+from tfplugin.bin.processes import role as role_lib
+from tfplugin.distribute import cluster_config
+
+_GUARD = pathlib.Path(__file__).with_name('guard.py')
+_POLL_SECS = 0.1
+# Ample for the kernel to end a process.
+_KILL_LIMIT_SECS = 30.0
+_TRAINING = ('chief', 'worker')
+# What ends for good without ending the run.
+_SPARED = ('worker', 'evaluator')
+
+
+class RoleError(RuntimeError):
+  """A role has ended that the run cannot do without.
+
+  Attributes:
+    exit_status: What the program's own exit status is to be.
+  """
+
+  exit_status = 1
+
+
+class LocalCluster:
+  """The processes of one cluster; a context manager that leaves none behind.
+
+  Inside the context SIGINT (Ctrl-C), SIGTERM and SIGHUP are noted, and raised
+  as `KeyboardInterrupt` by the next `check` or `wait`: never between the start
+  of a process and its entry in the books.
+
+  Attributes:
+    roles: The roles in the order of their start.
+    lost: Workers, and the evaluator, that ended with an error for good while
+      the run went on.
+    failed: The role whose end ended the run; None: there was none.
+
+  Example:
+    >>> import sys
+    >>> import tempfile
+    >>> from tfplugin.bin.processes import local_cluster
+    >>> from tfplugin.distribute import cluster_config
+    >>> command = [sys.executable, '-c', 'print("trained")']
+    >>> with local_cluster.LocalCluster(tempfile.mkdtemp()) as cluster:
+    ...   role = cluster.start(cluster_config.Task('chief', 0), command, {})
+    ...   cluster.wait(timeout=30)
+    >>> role.status, role.log_path.read_text().split()
+    (0, ['trained'])
+  """
+
+  def __init__(self, log_dir: Union[str, os.PathLike], *,
+               on_lost: Optional[Callable[[role_lib.Role], None]] = None,
+               policy: Optional[restarts.RestartPolicy] = None,
+               on_restart: Optional[Callable[[role_lib.Role, float],
+                                             None]] = None,
+               grace_secs: float = 5.0):
+    """Prepares an empty cluster.
+
+    Args:
+      log_dir: The directory of the log files; made if it does not exist.
+      on_lost: Called once with each worker, or evaluator, that ended early,
+        while the run goes on without it.
+      policy: Who is started again; None: nobody.
+      on_restart: Called with each role that is to be started again, and the
+        seconds until then.
+      grace_secs: How long a process has from SIGTERM to SIGKILL.
+    """
+    self._log_dir = pathlib.Path(log_dir)
+    self._on_lost = on_lost or (lambda role: None)
+    self._policy = policy or restarts.RestartPolicy()
+    self._on_restart = on_restart or (lambda role, delay: None)
+    self._grace_secs = grace_secs
+    self._first_failure: Optional[tuple[role_lib.Role, str]] = None
+    self._mark = uuid.uuid4().hex
+    self._guard: Optional[subprocess.Popen] = None
+    self._interrupts = interrupts.Interrupts()
+    self.roles: list[role_lib.Role] = []
+    self.lost: list[role_lib.Role] = []
+    self.failed: Optional[role_lib.Role] = None
+
+  def __enter__(self) -> LocalCluster:
+    self._log_dir.mkdir(parents=True, exist_ok=True)
+    self._interrupts.__enter__()
+    self._start_guard()
+    return self
+
+  def __exit__(self, *unused_error) -> None:
+    try:
+      self.end()
+    finally:
+      self._interrupts.__exit__()
+      self._guard.stdin.close()
+      self._guard.wait()
+
+  def start(self, task: cluster_config.Task, command: Sequence[str],
+            cluster: Mapping[str, Sequence[str]],
+            environment: Optional[Mapping[str, str]] = None) -> role_lib.Role:
+    """Starts one role.
+
+    Args:
+      task: The task that the process is to be.
+      command: The program and its arguments.
+      cluster: The cluster that TF_CONFIG describes; empty for a process that is
+        to train alone, without TF_CONFIG.
+      environment: Further variables.
+
+    Returns:
+      The role.
+    """
+    env = {**os.environ, **(environment or {})}
+    env.pop('TF_CONFIG', None)
+    if cluster:
+      env['TF_CONFIG'] = cluster_config.encode(cluster, task)
+    marks = [os.environ.get(guard.MARK_VARIABLE), self._mark]
+    env[guard.MARK_VARIABLE] = ','.join(filter(None, marks))
+    # An evaluator is in no cluster.
+    address = (cluster[task.type][task.index] if task.type in cluster else '')
+    role = role_lib.Role(
+        task, command, env, self._log_dir / f'{task.type}-{task.index}.log',
+        address)
+    self.roles.append(role)
+    self._tell_guard('watch', role)
+    return role
+
+  def wait(self, *,
+           spare: Sequence[str] = ('ps',),
+           while_waiting: Callable[[], None] = lambda: None,
+           timeout: Optional[float] = None) -> None:
+    """Waits until the roles have ended, but for those that serve others.
+
+    A role that ends with an error is started again as the policy says. Else a
+    worker is given up and the run goes on: training is asynchronous, and the
+    others take its share; and nobody waits for an evaluator. Any other role
+    ends the wait with an error.
+
+    Args:
+      spare: The types of the tasks that are not waited for.
+      while_waiting: Called ten times a second.
+      timeout: The time limit in seconds; None waits as long as it takes.
+
+    Raises:
+      RoleError: a role ended that cannot be spared; the message has the last
+        lines of its log.
+      TimeoutError: time is up; the message names the roles still running.
+      KeyboardInterrupt: a signal asked for the end.
+    """
+    start = time.monotonic()
+    while True:
+      self.check()
+      while_waiting()
+      running = [r.task.name for r in self.roles
+                 if r.task.type not in spare and r.is_running]
+      if not running:
+        return
+      if timeout is not None and time.monotonic() - start > timeout:
+        raise TimeoutError(
+            f'The cluster must be done in {timeout:g} s. Still running: '
+            f'{", ".join(running)}. Their logs are in {self._log_dir}.')
+      time.sleep(_POLL_SECS)
+
+  def wait_for_ps(self, timeout: float) -> bool:
+    """Waits for the parameter servers to end by themselves.
+
+    Args:
+      timeout: The time limit in seconds.
+
+    Returns:
+      Whether all have ended.
+    """
+    deadline = time.monotonic() + timeout
+    return all([role.wait(deadline - time.monotonic()) for role in self.roles
+                if role.task.type == 'ps'])
+
+  def check(self) -> None:
+    """Looks after each process once; raises as `wait` does."""
+    self._interrupts.raise_if_any()
+    if self._guard.poll() is not None:
+      self._start_guard()
+    ended = [role for role in self.roles
+             if role.status is None and role.poll() is not None]
+    # The one whose end was the cause of the others' comes first.
+    for role in sorted(ended, key=role_lib.Role.last_write):
+      self._handle_end(role)
+    for role in self.roles:
+      if role.restart_at is not None and role.restart_at <= time.monotonic():
+        role.restart()
+        self._tell_guard('watch', role)
+
+  def end(self, grace_secs: Optional[float] = None) -> None:
+    """Ends every process that still runs, and its children.
+
+    The parameter servers come last: they hold what the chief saves when it is
+    told to end.
+
+    Args:
+      grace_secs: How long a process has between SIGTERM and SIGKILL; None: what
+        the cluster was made with. A signal to this process while it waits cuts
+        the time short.
+    """
+    grace_secs = self._grace_secs if grace_secs is None else grace_secs
+    seen = self._interrupts.count
+    for is_ps in (False, True):
+      roles = [r for r in self.roles if (r.task.type == 'ps') is is_ps]
+      for role in roles:
+        role.restart_at = None
+        role.signal(signal.SIGTERM)
+      deadline = time.monotonic() + grace_secs
+      while (any([role.poll() is None for role in roles]) and
+             time.monotonic() < deadline and self._interrupts.count == seen):
+        time.sleep(_POLL_SECS / 2)
+      for role in roles:
+        role.signal(signal.SIGKILL)
+        role.wait(grace_secs)
+    guard.kill_marked(self._mark)
+
+  def kill(self, role: role_lib.Role, why: str) -> None:
+    """Ends a role that is of no use, to be started again by the policy.
+
+    Args:
+      role: One that runs.
+      why: The reason, for the summary.
+    """
+    role.reasons.append(why)
+    role.signal(signal.SIGKILL)
+    role.wait(_KILL_LIMIT_SECS)
+    self._handle_end(role)
+
+  def _handle_end(self, role: role_lib.Role) -> None:
+    self._tell_guard('forget', role)
+    if role.status == 0:
+      return
+    role.reasons.append(role.describe_end())
+    delay = self._policy.delay(role.task.type, role.status, role.num_restarts)
+    if delay is not None:
+      self._restart(role, delay)
+      return
+    failure = role.describe_failure()
+    self._first_failure = self._first_failure or (role, failure)
+    if role.task.type in _SPARED:
+      self.lost.append(role)
+      self._on_lost(role)
+      return
+    self.failed = role
+    first, first_failure = self._first_failure
+    if first is not role:
+      failure = f'{first_failure}\n\nLater {failure}'
+    raise RoleError(failure)
+
+  def _restart(self, role: role_lib.Role, delay: float) -> None:
+    group = [role]
+    if self._policy.is_together and role.task.type in _TRAINING:
+      group += [r for r in self.roles if r is not role and r.is_running and
+                r.task.type in _TRAINING]
+    for member in group:
+      if member.status is None:
+        member.signal(signal.SIGKILL)
+        member.wait(_KILL_LIMIT_SECS)
+        member.reasons.append(f'was started again with {role.task.name}')
+        self._tell_guard('forget', member)
+      member.restart_at = time.monotonic() + delay
+    self._on_restart(role, delay)
+
+  def _start_guard(self) -> None:
+    # -I: neither this directory nor PYTHONPATH is to shadow a standard module.
+    self._guard = subprocess.Popen(
+        [sys.executable, '-I', '-S', str(_GUARD), self._mark],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True)
+    for role in self.roles:
+      if role.status is None:
+        self._tell_guard('watch', role)
+
+  def _tell_guard(self, command: str, role: role_lib.Role) -> None:
+    with contextlib.suppress(BrokenPipeError):
+      self._guard.stdin.write(f'{command} {role.pid}\n')
+      self._guard.stdin.flush()

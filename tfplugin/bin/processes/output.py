@@ -1,0 +1,102 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Shows what the tasks write, a line each behind the name of its task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Optional
+
+from tfplugin.bin.processes import role as role_lib
+
+ALL = 'all'
+# Of a terminal: cyan, green, yellow, magenta, blue, and their light ones.
+_COLORS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
+
+
+def check_shown(shown: Sequence[str], tasks: Iterable[str]) -> None:
+  """Raises unless each of `shown` is a task, a job of one, or 'all'.
+
+  Args:
+    shown: As the user gave it.
+    tasks: The names of the run's tasks.
+
+  Raises:
+    ValueError: one is none of them.
+  """
+  known = {ALL, *tasks, *(task.partition(':')[0] for task in tasks)}
+  for name in shown:
+    if name not in known:
+      raise ValueError(f'`show` must name tasks or jobs of the run '
+                       f'({", ".join(sorted(known))}). Received: {name!r}')
+
+
+class TaskOutput:
+  """Follows the logs of roles."""
+
+  def __init__(self, say: Callable[[str], None], shown: Sequence[str] = (ALL,),
+               pattern: str = '', is_colored: bool = False):
+    """Follows nobody yet.
+
+    Args:
+      say: Shows a line.
+      shown: Of whom: tasks, jobs, or 'all'.
+      pattern: A regular expression: only lines in which it is found are shown.
+      is_colored: Whether the prefix of each task has a colour of its own.
+
+    Raises:
+      ValueError: the pattern is no regular expression.
+    """
+    self._say = say
+    self._shown = frozenset(shown)
+    self._is_colored = is_colored
+    self._positions: dict[role_lib.Role, int] = {}
+    try:
+      self._pattern = re.compile(pattern)
+    except re.error as e:
+      raise ValueError(f'`grep` must be a regular expression ({e}). '
+                       f'Received: {pattern!r}') from e
+
+  def follow(self, role: role_lib.Role) -> None:
+    """Follows the log of a role that has just begun, if it is shown."""
+    if self._shown & {ALL, role.task.type, role.task.name}:
+      self._positions[role] = role.log_start
+
+  def show(self, is_all: bool = False) -> None:
+    """Shows the lines that came since the last call.
+
+    Args:
+      is_all: Whether a line without its end is shown, too.
+    """
+    for number, (role, position) in enumerate(self._positions.items()):
+      with open(role.log_path, 'rb') as log:
+        log.seek(position)
+        added = log.read()
+      if not is_all:  # The rest of the last line is to come.
+        added = added[:added.rfind(b'\n') + 1]
+      self._positions[role] = position + len(added)
+      for line in added.decode(errors='replace').splitlines():
+        if self._pattern.search(line):
+          self._say(self._prefix(role, number) + line)
+
+  def _prefix(self, role: role_lib.Role, number: int) -> str:
+    prefix = f'{role.task.name}| '
+    if not self._is_colored:
+      return prefix
+    return f'\033[{_COLORS[number % len(_COLORS)]}m{prefix}\033[0m'
+
+
+def should_color(choice: str, is_terminal: bool,
+                 no_color: Optional[str]) -> bool:
+  """Whether output is coloured.
+
+  Args:
+    choice: 'always', 'never' or 'auto'.
+    is_terminal: Whether it goes to one.
+    no_color: The environment's NO_COLOR, by which users refuse colours.
+  """
+  return choice == 'always' or (
+      choice == 'auto' and is_terminal and not no_color)

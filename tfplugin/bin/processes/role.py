@@ -1,0 +1,130 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""One process of a cluster: how it starts, ends, and starts again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Optional
+
+from tfplugin.bin.processes import log_tails
+from tfplugin.distribute import cluster_config
+
+_POLL_SECS = 0.05
+
+
+class Role:
+  """One process of the cluster.
+
+  Attributes:
+    task: Which task of the cluster it is.
+    log_path: The file that takes its standard output and standard error.
+    log_start: The byte at which what this process writes begins.
+    status: Its exit status; None while it runs. Negative: ended by a signal.
+    pid: The process that runs, or ran last.
+    num_restarts: How often it was started again.
+    restart_at: When it is to be, by `time.monotonic`; None: it is not.
+    reasons: How each of its processes ended that did not do its work.
+  """
+
+  def __init__(self, task: cluster_config.Task, command: Sequence[str],
+               environment: Mapping[str, str], log_path: pathlib.Path,
+               address: str = ''):
+    """Starts the process.
+
+    Args:
+      task: Which task of the cluster it is.
+      command: The program and its arguments.
+      environment: Its whole environment.
+      log_path: The log file; an earlier run's lines in it are kept.
+      address: Where its server listens; empty without one.
+    """
+    self.task = task
+    self.log_path = log_path
+    self.num_restarts = 0
+    self.reasons: list[str] = []
+    self._command = list(command)
+    self._environment = dict(environment)
+    self._address = address
+    self._start()
+
+  def _start(self) -> None:
+    self.status: Optional[int] = None
+    self.restart_at: Optional[float] = None
+    with open(self.log_path, 'a') as log:
+      self.log_start = log.tell()
+      self._process = subprocess.Popen(
+          self._command,
+          env=self._environment,
+          stdin=subprocess.DEVNULL,
+          stdout=log,
+          stderr=subprocess.STDOUT,
+          start_new_session=True)
+    self.pid = self._process.pid
+
+  @property
+  def is_running(self) -> bool:
+    """Whether it runs, or is to be started again."""
+    return self.status is None or self.restart_at is not None
+
+  def restart(self) -> None:
+    """Starts the process again."""
+    self.num_restarts += 1
+    self._start()
+
+  def poll(self) -> Optional[int]:
+    """Returns the exit status, or None while the process runs.
+
+    When it has ended, the processes that it left in its group are ended too.
+    """
+    if self.status is not None:
+      return self.status
+    # WNOWAIT: until the process is reaped its id, which is the group's id too,
+    # cannot become another's.
+    ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if ended is not None:
+      self.signal(signal.SIGKILL)
+      self.status = self._process.wait()
+    return self.status
+
+  def signal(self, number: int) -> None:
+    """Sends signal `number` to the process and its group while it has one."""
+    if self.status is None:
+      with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(self.pid, number)
+
+  def wait(self, timeout: float) -> bool:
+    """Waits at most `timeout` seconds; returns whether it has ended."""
+    deadline = time.monotonic() + timeout
+    while self.poll() is None and time.monotonic() < deadline:
+      time.sleep(_POLL_SECS)
+    return self.status is not None
+
+  def last_write(self) -> float:
+    """Returns when its log was written to for the last time."""
+    with contextlib.suppress(FileNotFoundError):
+      return self.log_path.stat().st_mtime
+    return 0.0
+
+  def describe_end(self) -> str:
+    """Returns a sentence that says how the process ended."""
+    if self.status is not None and self.status < 0:
+      return f'was ended by {signal.Signals(-self.status).name}'
+    return f'ended with status {self.status}'
+
+  def describe_failure(self) -> str:
+    """Returns how the process ended, the last lines of its log, a remedy."""
+    written = b''
+    with contextlib.suppress(FileNotFoundError):
+      written = self.log_path.read_bytes()[self.log_start:]
+    tail = log_tails.tail(written.decode(errors='replace'), self.task.name,
+                          self._address)
+    return (f'{self.task.name} {self.describe_end()}. The last lines of '
+            f'{self.log_path}:\n{tail}')

@@ -1,0 +1,138 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Looks after a run: restarts, losses, stalls, and what is said of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.bin.processes import local_cluster
+from tfplugin.bin.processes import restarts
+from tfplugin.bin.processes import role as role_lib
+from tfplugin.bin.processes import run_summary
+from tfplugin.bin.processes import stalls
+from tfplugin.bin.processes import task_states
+from tfplugin.distribute import cluster_config
+from tfplugin.hooks import finish_board
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """How a run is looked after.
+
+  Attributes:
+    log_dir: Where the log files go.
+    summary_dir: Where the summary goes.
+    model_dir: Where the tasks write their events; None: not known.
+    policy: Who is started again.
+    keep_going: Whether the run goes on without a worker that is lost.
+    stall_limit: How long nobody may make a step, in seconds; 0: for ever.
+    grace_secs: How long a process has from SIGTERM to SIGKILL.
+  """
+
+  log_dir: str
+  summary_dir: str
+  model_dir: Optional[str] = None
+  policy: restarts.RestartPolicy = dataclasses.field(
+      default_factory=restarts.RestartPolicy)
+  keep_going: bool = True
+  stall_limit: float = 0.0
+  grace_secs: float = 30.0
+
+
+class SupervisedRun:
+  """The processes of a run, looked after; a context manager.
+
+  Attributes:
+    cluster: The processes.
+    summary: What became of the tasks, once the context is left; it is in a file
+      then, too.
+  """
+
+  def __init__(self, settings: Settings, addresses: Mapping[str, list[str]],
+               tasks: Sequence[cluster_config.Task],
+               say: Callable[[str], None]):
+    """Starts nothing yet.
+
+    Args:
+      settings: The settings.
+      addresses: The cluster of the tasks; empty for a process alone.
+      tasks: The tasks that there will be.
+      say: Shows a line.
+    """
+    self.summary: list[run_summary.TaskSummary] = []
+    self._settings = settings
+    self._addresses = addresses
+    self._say = say
+    self._states = task_states.TaskStates(settings.model_dir,
+                                          [task.name for task in tasks])
+    self._stalls = stalls.StallWatch(self._states, settings.stall_limit,
+                                     settings.policy, say)
+    self.cluster = local_cluster.LocalCluster(
+        settings.log_dir,
+        on_lost=self._handle_lost,
+        policy=settings.policy,
+        on_restart=self._handle_restart,
+        grace_secs=settings.grace_secs)
+
+  def __enter__(self) -> SupervisedRun:
+    self.cluster.__enter__()
+    return self
+
+  def __exit__(self, unused_type, error, traceback) -> None:
+    self.cluster.__exit__(unused_type, error, traceback)
+    self._states.update()
+    self.summary = run_summary.summarize(self.cluster, self._states.states)
+    why = None if error is None else str(error) or type(error).__name__
+    try:
+      run_summary.write(self._settings.summary_dir, self.summary, why)
+    except OSError as e:  # A full disk changes nothing of what became of it.
+      self._say(f'The summary is not written: {e.strerror}.')
+
+  def start(self, task: cluster_config.Task, command: Sequence[str],
+            environment: Mapping[str, str]) -> role_lib.Role:
+    """Starts a task; see `LocalCluster.start`."""
+    return self.cluster.start(task, command, self._addresses, environment)
+
+  def wait(self, *, while_waiting: Callable[[], None] = lambda: None,
+           **kwargs) -> None:
+    """Waits; see `LocalCluster.wait`.
+
+    Args:
+      while_waiting: Called ten times a second.
+      **kwargs: Of `LocalCluster.wait`.
+
+    Raises:
+      StallError: see `StallWatch.look`; and what `LocalCluster.wait` raises.
+    """
+
+    def look():
+      while_waiting()
+      self._states.update()
+      self._stalls.look(self.cluster)
+
+    self.cluster.wait(while_waiting=look, **kwargs)
+
+  def _handle_restart(self, role: role_lib.Role, delay: float) -> None:
+    self._say(f'{role.task.name} {role.reasons[-1]}; it starts again in '
+              f'{delay:g} s ({role.num_restarts + 1} of '
+              f'{self._settings.policy.max_restarts}). Its log: '
+              f'{role.log_path}')
+
+  def _handle_lost(self, role: role_lib.Role) -> None:
+    is_worker = role.task.type == 'worker'
+    if is_worker and not self._settings.keep_going:
+      self.cluster.failed = role
+      raise local_cluster.RoleError(role.describe_failure())
+    self._say(f'{role.task.name} {role.describe_end()}; the run goes on without'
+              f' it. Its log: {role.log_path}')
+    if is_worker:
+      # Or the chief would wait for its last step.
+      finish_board.report_finished(tf.train.ClusterSpec(dict(self._addresses)),
+                                   role.task.name, time_limit_secs=5.0)

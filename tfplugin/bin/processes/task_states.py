@@ -1,0 +1,117 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What each task of a run is doing, followed in the run's events."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Iterable
+from typing import Optional
+from typing import Union
+
+from tfplugin.events import event_files
+from tfplugin.events import record
+
+
+@dataclasses.dataclass
+class State:
+  """What is known of a task.
+
+  Attributes:
+    last: Its last event; None before the first.
+    step: The newest global step that it has told of; None before.
+    open: The begins without their ends, by name.
+  """
+
+  last: Optional[record.Event] = None
+  step: Optional[int] = None
+  open: dict[str, record.Event] = dataclasses.field(default_factory=dict)
+
+  def take(self, event: record.Event) -> None:
+    """Takes the next event of the task."""
+    if self.last is not None and self.last.pid != event.pid:
+      self.open.clear()
+    self.last = event
+    self.step = self.step if event.step is None else event.step
+    if event.kind == record.BEGIN:
+      self.open[event.name] = event
+    elif event.kind == record.END:
+      self.open.pop(event.name, None)
+
+  @property
+  def waits_on(self) -> list[str]:
+    """The tasks that it waits for."""
+    event = self.open.get('waiting')
+    return list(event.details.get('on', ())) if event else []
+
+  def describe(self, now: float) -> str:
+    """Returns what the task does, e.g. 'waits for chief:0 (12 s)'.
+
+    Args:
+      now: The time, in seconds since the epoch.
+    """
+    if self.last is None:
+      return 'has told nothing'
+    if self.waits_on:
+      secs = now - self.open['waiting'].time
+      return f'waits for {", ".join(self.waits_on)} ({secs:.0f} s)'
+    doing = next(reversed(list(self.open)), self.last.name)
+    step = '' if self.step is None else f', step {self.step}'
+    return (f'is {doing.replace("_", " ")}{step}; its last word came '
+            f'{now - self.last.time:.0f} s ago')
+
+
+class TaskStates:
+  """The states of a run's tasks, from now on.
+
+  Attributes:
+    states: By the task's name.
+    moved: When a step was last told of, by `time.monotonic`.
+  """
+
+  def __init__(self, model_dir: Union[str, os.PathLike, None],
+               tasks: Iterable[str]):
+    """Passes over what earlier runs have written.
+
+    Args:
+      model_dir: The run's directory; None: nothing will be known.
+      tasks: Their names.
+    """
+    self.states = {task: State() for task in tasks}
+    self.moved = time.monotonic()
+    self._paths = {} if model_dir is None else {
+        task: event_files.path_of(model_dir, task) for task in self.states}
+    self._read = {task: _size(path) for task, path in self._paths.items()}
+
+  def update(self) -> None:
+    """Reads what was written since the last call."""
+    for task, path in self._paths.items():
+      start, size = self._read[task], _size(path)
+      if size <= start:
+        continue
+      with open(path, 'rb') as file:
+        file.seek(start)
+        # What comes after the last newline is being written.
+        text = file.read(size - start).rpartition(b'\n')[0]
+      self._read[task] += len(text) + bool(text)
+      for line in filter(None, text.split(b'\n')):
+        self._take(task, line)
+
+  def _take(self, task: str, line: bytes) -> None:
+    try:
+      event = record.decode(line)
+    except ValueError:  # Torn by a process that was killed.
+      return
+    if event is not None:
+      self.states[task].take(event)
+      if event.name == 'training':
+        self.moved = time.monotonic()
+
+
+def _size(path: os.PathLike) -> int:
+  try:
+    return os.path.getsize(path)
+  except OSError:
+    return 0

@@ -1,0 +1,95 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs that end at once: without tf.data's autotune where nobody asks for it.
+
+A session that is closed waits for the thread that tunes each of its iterators,
+and that may sleep on for up to a minute. A strategy has two of them: the user's
+and that of a device. One that is tuned is enough.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+
+tf1 = tf.compat.v1
+
+# Datasets inside of these ask for themselves, in functions.
+_OPAQUE = ('Interleave', 'FlatMap')
+
+
+class UntunedInputs:
+  """Goes in front of an extended class, whose strategy Estimator reads by.
+
+  And behind all others that do: towers have it too, and must not come between.
+  """
+
+  def _make_input_fn_iterator(
+      self, input_fn,
+      replication_mode=tf.distribute.InputReplicationMode.PER_WORKER):
+
+    @functools.wraps(input_fn)
+    def make_input(*args, **kwargs):
+      return untuned(input_fn(*args, **kwargs))
+
+    with _tf_internals.untuned_inputs():
+      return super()._make_input_fn_iterator(make_input, replication_mode)
+
+
+def untuned(data):
+  """Returns a dataset without autotune, unless it asks for that.
+
+  It asks by `tf.data.AUTOTUNE` in one of its steps, or by its options. What
+  else an input_fn may return is returned as it is.
+
+  Args:
+    data: What an input_fn has returned.
+
+  Example:
+    >>> with tf.Graph().as_default():
+    ...   untuned(tf.data.Dataset.range(3)).options().autotune.enabled
+    False
+  """
+  if not isinstance(data, tf.data.Dataset) or (
+      data.options().autotune.enabled is not None) or _asks(data):
+    return data
+  options = tf.data.Options()
+  options.autotune.enabled = False
+  return data.with_options(options)
+
+
+def _asks(data: tf.data.Dataset) -> bool:
+  """Whether a step of a dataset asks for autotune, or may do so."""
+  if tf.executing_eagerly():
+    return True  # Nothing can be seen of it.
+  pending, seen = [tf.data.experimental.to_variant(data).op], set()
+  while pending:
+    op = pending.pop()
+    if op in seen:
+      continue
+    seen.add(op)
+    if any(word in op.type for word in _OPAQUE) or any(
+        tf.get_static_value(tensor) == tf.data.AUTOTUNE
+        for name, tensor in _arguments(op)
+        if 'parallel' in name or name == 'buffer_size'):
+      return True
+    pending += [tensor.op for tensor in op.inputs
+                if tensor.dtype == tf.variant]
+  return False
+
+
+def _arguments(op: tf.Operation) -> list[tuple[str, tf.Tensor]]:
+  """Returns the inputs of an op, those of a list included, by their names."""
+  tensors, named = list(op.inputs), []
+  for argument in op.op_def.input_arg:
+    size = 1
+    if argument.number_attr:
+      size = op.get_attr(argument.number_attr)
+    elif argument.type_list_attr:
+      size = len(op.get_attr(argument.type_list_attr))
+    named += [(argument.name, tensor) for tensor in tensors[:size]]
+    del tensors[:size]
+  return named

@@ -1,0 +1,97 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Where the events of a run are, and how they are read.
+
+A process that is killed while it writes leaves a torn line: readers skip it,
+and say how many they skipped. A file is read while others write to it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import pathlib
+from typing import NamedTuple
+from typing import Union
+
+from tfplugin.events import record
+
+PathLike = Union[str, os.PathLike]
+
+
+class Reading(NamedTuple):
+  """What was read.
+
+  Attributes:
+    events: In the order of their times; those of one task as it wrote them.
+    num_torn: How many lines are torn, or no events.
+    num_other: How many are of another version of the format.
+  """
+
+  events: tuple[record.Event, ...]
+  num_torn: int = 0
+  num_other: int = 0
+
+
+def events_dir(model_dir: PathLike) -> pathlib.Path:
+  """Returns the directory of a run's events."""
+  return pathlib.Path(model_dir) / 'events'
+
+
+def path_of(model_dir: PathLike, task: str) -> pathlib.Path:
+  """Returns the file of a task, e.g. `worker:0`."""
+  return events_dir(model_dir) / f'{task.replace(":", "-")}.jsonl'
+
+
+def read_file(path: PathLike, start: int = 0) -> Reading:
+  """Reads the events of one task.
+
+  Args:
+    path: The file; one that is not there has no events.
+    start: The byte at which to begin; the rest of a line there is skipped.
+
+  Returns:
+    Its events, as the task wrote them.
+
+  Example:
+    >>> import tempfile
+    >>> from tfplugin import events
+    >>> model_dir = tempfile.mkdtemp()
+    >>> events.EventLog(model_dir, 'worker:0').write('training', step=7)
+    >>> reading = events.read_file(f'{model_dir}/events/worker-0.jsonl')
+    >>> [(e.task, e.name, e.kind, e.step) for e in reading.events]
+    [('worker:0', 'training', 'instant', 7)]
+  """
+  try:
+    with open(path, 'rb') as file:
+      file.seek(max(start - 1, 0))
+      text = file.read()
+  except FileNotFoundError:
+    return Reading(())
+  if start > 0:
+    text = text.partition(b'\n')[2]
+  events, num_torn, num_other = [], 0, 0
+  for line in filter(None, text.split(b'\n')):
+    try:
+      event = record.decode(line)
+    except ValueError:
+      num_torn += 1
+      continue
+    if event is None:
+      num_other += 1
+    else:
+      events.append(event)
+  return Reading(tuple(events), num_torn, num_other)
+
+
+def read_run(model_dir: PathLike) -> Reading:
+  """Reads the events of all the tasks of a run.
+
+  Args:
+    model_dir: The run's directory; without events there are none.
+  """
+  readings = [read_file(path)
+              for path in sorted(events_dir(model_dir).glob('*.jsonl'))]
+  return Reading(
+      tuple(heapq.merge(*(r.events for r in readings), key=lambda e: e.time)),
+      sum(r.num_torn for r in readings), sum(r.num_other for r in readings))

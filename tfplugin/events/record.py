@@ -1,0 +1,89 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""One event of a task: a line of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from typing import NamedTuple
+from typing import Optional
+
+# Of the format. A reader passes over the lines of another one.
+VERSION = 1
+
+BEGIN = 'begin'
+END = 'end'
+INSTANT = 'instant'
+KINDS = (BEGIN, END, INSTANT)
+
+# The names of the events; docs/events.md says what each means.
+NAMES = ('starting', 'coming_back', 'waiting', 'training', 'exchanging',
+         'dropping', 'saving', 'stopping', 'injecting', 'dying', 'ended')
+# The keys of a line that belong to no event in particular.
+_COMMON = ('version', 'time', 'pid', 'task', 'name', 'kind')
+
+
+class Event(NamedTuple):
+  """Something that a task did.
+
+  Attributes:
+    time: Seconds since the epoch, by the clock of the task's machine.
+    pid: The process.
+    task: The task, e.g. `worker:0`.
+    name: One of `NAMES`.
+    kind: One of `KINDS`.
+    details: What else is known of it, by name.
+  """
+
+  time: float
+  pid: int
+  task: str
+  name: str
+  kind: str
+  details: Mapping[str, Any]
+
+  @property
+  def step(self) -> Optional[int]:
+    """The global step, where it is known."""
+    return self.details.get('step')
+
+
+def encode(event: Event) -> bytes:
+  """Returns the line of `event`, its newline included.
+
+  Raises:
+    ValueError: the event has a name, a kind or a detail that it must not have.
+  """
+  if event.name not in NAMES or event.kind not in KINDS:
+    raise ValueError(f'An event must have one of the names {NAMES} and of the '
+                     f'kinds {KINDS}. Received: {event.name!r}, '
+                     f'{event.kind!r}. Write another name into the table.')
+  taken = set(_COMMON) & set(event.details)
+  if taken:
+    raise ValueError('A detail must not have the name of what every event has. '
+                     f'Received: {sorted(taken)}. Take another name.')
+  fields = {'version': VERSION, **event._asdict()}
+  fields.update(fields.pop('details'))
+  return json.dumps(fields, default=str).encode() + b'\n'
+
+
+def decode(line: bytes) -> Optional[Event]:
+  """Returns the event of a line; None of another version of the format.
+
+  Raises:
+    ValueError: the line is torn, or something else.
+  """
+  fields = json.loads(line)
+  if not isinstance(fields, dict) or 'version' not in fields:
+    raise ValueError('A line must be an object with a `version`. Received: '
+                     f'{line[:80]!r}')
+  if fields['version'] != VERSION:
+    return None
+  try:
+    common = {key: fields.pop(key) for key in _COMMON}
+  except KeyError as e:
+    raise ValueError(f'A line must have {e}. Received: {line[:80]!r}') from e
+  common.pop('version')
+  return Event(**common, details=fields)

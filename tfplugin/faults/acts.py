@@ -1,0 +1,68 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What is done to a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+from tfplugin.events import event_files
+from tfplugin.faults import language
+
+
+class InjectedError(RuntimeError):
+  """The exception of the fault `raise`."""
+
+
+def send(fault: language.Fault, pid: int) -> None:
+  """Does to a process what a signal can.
+
+  Args:
+    fault: `kill`, `terminate` or `stop`.
+    pid: The process; it may be this one.
+  """
+  if fault.kind == 'stop':
+    # Whoever is stopped cannot wake up by itself.
+    subprocess.Popen(
+        ['sh', '-c', f'sleep {fault.secs:g}; kill -CONT {pid}'],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True)
+  os.kill(pid, {'kill': signal.SIGKILL, 'terminate': signal.SIGTERM,
+                'stop': signal.SIGSTOP}[fault.kind])
+
+
+def process_of(task: str, model_dir: str) -> int:
+  """Returns the process that runs another task of the run on this machine.
+
+  Args:
+    task: Its name, e.g. `ps:0`.
+    model_dir: The run's directory, where its events are.
+
+  Raises:
+    RuntimeError: there is none, or the process is not that task.
+  """
+  told = event_files.read_file(event_files.path_of(model_dir, task)).events
+  if told and _task_of(told[-1].pid) == task:
+    return told[-1].pid
+  raise RuntimeError(
+      'A fault must meet a task that runs on this machine and writes events '
+      f'to the same model_dir. Received: {task}. Let it run '
+      '`tfplugin.estimator.train_and_evaluate`.')
+
+
+def _task_of(pid: int) -> str:
+  """Returns the task in the environment of a process; empty without one."""
+  try:
+    variables = pathlib.Path(f'/proc/{pid}/environ').read_bytes().split(b'\0')
+  except OSError:
+    return ''
+  for variable in variables:
+    name, _, value = variable.partition(b'=')
+    if name == b'TF_CONFIG':
+      task = json.loads(value).get('task', {})
+      return f'{task.get("type")}:{task.get("index", 0)}'
+  return ''

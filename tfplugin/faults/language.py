@@ -1,0 +1,190 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The little language of faults: 'kill worker:0 at step 120'.
+
+    faults  = fault { ";" fault }
+    fault   = kind task [ amount ] phase
+    kind    = "kill" | "terminate" | "stop" | "raise" | "slow" | "nan"
+    task    = job ":" number
+    amount  = ( "for" | "by" ) seconds "s"
+    phase   = "before the first step" | "at step" number | "at the end"
+            | ( "while saving" | "while exchanging" ) [ "after step" number ]
+
+docs/faults.md says what each means.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Optional
+
+START = 'before the first step'
+STEP = 'at step'
+SAVING = 'while saving'
+EXCHANGING = 'while exchanging'
+END = 'at the end'
+AFTER = 'after step'
+PHASES = (START, STEP, SAVING, EXCHANGING, END)
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+  """What one kind of fault needs.
+
+  Attributes:
+    phases: When it can come.
+    amount: The word before its seconds; empty: it has none.
+    is_signal: Whether it comes from outside of the process, and so can meet a
+      task that makes no steps.
+  """
+
+  phases: tuple[str, ...] = PHASES
+  amount: str = ''
+  is_signal: bool = False
+
+
+# A thread cannot raise in another one: not in the middle of a step.
+_BETWEEN_STEPS = (START, STEP, END)
+KINDS = {
+    'kill': Kind(is_signal=True),
+    'terminate': Kind(is_signal=True),
+    'stop': Kind(amount='for', is_signal=True),
+    'raise': Kind((*_BETWEEN_STEPS, SAVING)),
+    'slow': Kind((START, STEP), amount='by'),
+    'nan': Kind(_BETWEEN_STEPS),
+}
+JOBS = ('chief', 'worker', 'ps', 'evaluator')
+# They train, and so know of steps; the chief acts for the others.
+TRAINING_JOBS = ('chief', 'worker')
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+  """One fault.
+
+  Attributes:
+    kind: One of `KINDS`.
+    task: Whom it meets, e.g. `worker:0`.
+    phase: One of `PHASES`.
+    step: With `STEP`: the global step at which it comes. With `SAVING` and
+      `EXCHANGING`: that after which it may come, or None.
+    secs: How long, where the kind has an amount.
+  """
+
+  kind: str
+  task: str
+  phase: str
+  step: Optional[int] = None
+  secs: Optional[float] = None
+
+  def __str__(self) -> str:
+    amount = KINDS[self.kind].amount
+    parts = [self.kind, self.task]
+    if amount:
+      parts.append(f'{amount} {self.secs:g} s')
+    parts.append(self.phase)
+    if self.step is not None:
+      parts.append(f'{self.step}' if self.phase == STEP else
+                   f'{AFTER} {self.step}')
+    return ' '.join(parts)
+
+
+def parse(text: str) -> tuple[Fault, ...]:
+  """Reads faults.
+
+  Args:
+    text: See the module.
+
+  Returns:
+    The faults, as they were written.
+
+  Raises:
+    ValueError: the text is not of the language; the message shows the place.
+
+  Example:
+    >>> from tfplugin.testing import faults
+    >>> fault, = faults.parse('stop worker:1 for 2.5 s at step 120')
+    >>> fault.kind, fault.task, fault.secs, fault.phase, fault.step
+    ('stop', 'worker:1', 2.5, 'at step', 120)
+  """
+  faults, start = [], 0
+  for part in text.split(';'):
+    faults.append(_parse_fault(_Words(text, start, start + len(part))))
+    start += len(part) + 1
+  return tuple(faults)
+
+
+class _Words:
+  """The words of one fault, taken one by one."""
+
+  def __init__(self, text: str, start: int, end: int):
+    self._text = text
+    self._found = list(re.compile(r'\S+').finditer(text, start, end))
+    self._end = end
+    self._next = 0
+
+  def take(self, what: str, pattern: str) -> str:
+    """Returns the next word, which must match `pattern`."""
+    if self._next < len(self._found):
+      word = self._found[self._next].group()
+      if re.fullmatch(pattern, word):
+        self._next += 1
+        return word
+    raise self.error(what)
+
+  def take_phase(self, phases: tuple[str, ...]) -> str:
+    """Returns the phase that comes next."""
+    for phase in phases:
+      if self.has(phase):
+        return phase
+    raise self.error(', '.join(f'"{phase}"' for phase in phases))
+
+  def has(self, phrase: str) -> bool:
+    """Takes the words of `phrase`, if they come next; returns whether."""
+    words = phrase.split()
+    following = self._found[self._next:self._next + len(words)]
+    is_next = [match.group() for match in following] == words
+    self._next += len(words) * is_next
+    return is_next
+
+  def check_end(self) -> None:
+    """Raises if words are left."""
+    if self._next < len(self._found):
+      raise self.error('";" or the end')
+
+  def error(self, what: str, back: int = 0) -> ValueError:
+    """Returns the error that `what` was expected here, or `back` words ago."""
+    index = self._next - back
+    place = (self._found[index].start() if index < len(self._found) else
+             self._found[-1].end() + 1 if self._found else self._end)
+    return ValueError(
+        f'A fault must be like "kill worker:0 at step 120". Received:\n'
+        f'  {self._text}\n  {" " * place}^ here must be {what}')
+
+
+def _parse_fault(words: _Words) -> Fault:
+  kind = words.take(_listed(KINDS), '|'.join(KINDS))
+  task = words.take(f'a task: one of {_listed(JOBS)}, ":" and its number',
+                    rf'({"|".join(JOBS)}):\d+')
+  rules = KINDS[kind]
+  if task.partition(':')[0] not in TRAINING_JOBS and not rules.is_signal:
+    raise words.error('a task that trains, for this kind: a chief or a worker',
+                      back=1)
+  secs = None
+  if rules.amount:
+    words.take(f'"{rules.amount}" and seconds, as "{rules.amount} 5 s"',
+               rules.amount)
+    secs = float(words.take('a number of seconds', r'\d+(\.\d+)?'))
+    words.take('"s"', 's')
+  phase = words.take_phase(rules.phases)
+  step = None
+  if phase == STEP or phase in (SAVING, EXCHANGING) and words.has(AFTER):
+    step = int(words.take('a number', r'\d+'))
+  words.check_end()
+  return Fault(kind, task, phase, step, secs)
+
+
+def _listed(names) -> str:
+  *most, last = names
+  return f'{", ".join(most)} or {last}'

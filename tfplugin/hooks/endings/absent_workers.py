@@ -1,0 +1,66 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A default moving rate that counts workers who are not there."""
+
+from __future__ import annotations
+
+import threading
+
+import tensorflow as tf
+
+from tfplugin.distribute import cluster_task
+from tfplugin.distribute import per_graph
+from tfplugin.hooks.endings import contact
+
+tf1 = tf.compat.v1
+
+
+class AbsentWorkersHook(tf1.train.SessionRunHook):
+  """Warns, in the chief, of a default that absent workers make too small.
+
+  The default moving rate of elastic averaging is 0.9 / period / workers, and
+  counts those that the cluster lists. With few of them at work the centre
+  hardly follows any. The numbers stay as they are: the chief says so, once.
+  """
+
+  def __init__(self, task: cluster_task.ClusterTask, after_secs: float = 60.0):
+    """Prepares to count.
+
+    Args:
+      task: This process; another than the chief counts nobody.
+      after_secs: When to count, in seconds from the first session: workers may
+        come a little later than the chief.
+    """
+    self._task = task
+    self._after_secs = after_secs
+    self._timer = None
+
+  def after_create_session(self, session: tf1.Session,
+                           coord: tf.train.Coordinator) -> None:
+    """Begins to wait, in the background: some addresses take long to fail."""
+    del session, coord
+    counted = per_graph.COUNTED_WORKERS.here()
+    if self._task.is_chief and self._task.num_ps and counted and (
+        self._timer is None):
+      self._timer = threading.Timer(self._after_secs, self._count, [counted])
+      self._timer.daemon = True
+      self._timer.start()
+
+  def end(self, session: tf1.Session) -> None:
+    """Counts no more."""
+    del session
+    if self._timer is not None:
+      self._timer.cancel()
+
+  def _count(self, counted: int) -> None:
+    others = [name for name in self._task.training_tasks
+              if name != self._task.name]
+    away = contact.unreachable(self._task.cluster_spec, others)
+    here = len(others) + 1 - len(away)
+    if away and here < counted:
+      tf1.logging.warning(
+          'The default moving rate of elastic averaging counts %d workers, and '
+          '%d are here: the centre follows them %.3g times more slowly than '
+          'theirs would. Pass `num_worker=%d` or a `moving_rate` where the '
+          'others do not come. Away: %s.', counted, here, counted / here, here,
+          ', '.join(away[:5]) + ', ...' * bool(away[5:]))

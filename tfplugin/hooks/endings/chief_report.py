@@ -1,0 +1,93 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The chief's report for the evaluator, which no parameter server waits for.
+
+A file of the model_dir, which both of them have. The chief of a new run deletes
+it; an evaluator that was there before may still see that of the run before.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import uuid
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import cluster_task
+from tfplugin.hooks.endings import contact
+
+tf1 = tf.compat.v1
+
+FILE_NAME = 'chief.finished'
+
+
+def write(model_dir: str) -> None:
+  """Says, in the chief, that this run's last checkpoint is there.
+
+  Args:
+    model_dir: The directory of the run.
+  """
+  with tf.io.gfile.GFile(posixpath.join(model_dir, FILE_NAME), 'w') as file:
+    # No two runs write the same.
+    file.write(f'{uuid.uuid4().hex}\n')
+
+
+def delete(model_dir: str) -> None:
+  """Deletes, in the chief, the report of an earlier run.
+
+  Args:
+    model_dir: The directory of the run, which need not exist.
+  """
+  path = posixpath.join(model_dir, FILE_NAME)
+  if tf.io.gfile.exists(path):
+    tf.io.gfile.remove(path)
+
+
+class Watch:
+  """Tells an evaluator when there is nothing more to wait for."""
+
+  def __init__(self, task: cluster_task.ClusterTask, model_dir: str,
+               time_limit_secs: Optional[float]):
+    """Begins to watch.
+
+    Args:
+      task: This process.
+      model_dir: The directory of the run.
+      time_limit_secs: How long to wait, in seconds, while the chief is out of
+        reach; None waits for its report alone.
+    """
+    self._model_dir = model_dir
+    self._at_start = self._report()
+    self._contact = contact.Contact(
+        task.cluster_spec, task.training_tasks[0], task.name, time_limit_secs)
+    self._last_seen = None
+    self._is_over = False
+
+  def goes_on(self) -> bool:
+    """Whether to evaluate again: false once all is evaluated, and over.
+
+    To be called before each evaluation of the newest checkpoint.
+    """
+    newest = tf1.train.latest_checkpoint(self._model_dir)
+    goes_on = not (self._is_over and newest == self._last_seen)
+    # In this order: the last checkpoint comes before the report.
+    self._is_over, self._last_seen = self._is_over or self._looks_over(), newest
+    return goes_on
+
+  def _looks_over(self) -> bool:
+    if self._report() not in (None, self._at_start):
+      return True
+    try:
+      self._contact.check()
+    except TimeoutError as error:
+      tf1.logging.warning('%s The newest checkpoint is evaluated.', error)
+      return True
+    return False
+
+  def _report(self) -> Optional[str]:
+    path = posixpath.join(self._model_dir, FILE_NAME)
+    if not tf.io.gfile.exists(path):
+      return None
+    with tf.io.gfile.GFile(path) as file:
+      return file.read()

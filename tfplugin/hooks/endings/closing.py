@@ -1,0 +1,67 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a session, which waits for no thread of tf.data without limit.
+
+A session that is closed waits for the thread that tunes each of its data
+pipelines. TensorFlow wakes that thread a moment too early, now and then, and it
+sleeps on to the end of its period, which doubles from 10 ms up to 60 s.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Callable
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+LIMIT_SECS = 5.0
+
+
+def close_in_time(close: Callable[[], None],
+                  time_limit_secs: float = LIMIT_SECS) -> None:
+  """Closes; goes on after a limit, while the closing does in the background.
+
+  Args:
+    close: Closes a session.
+    time_limit_secs: The limit in seconds.
+
+  Raises:
+    Exception: What `close` raises within the limit.
+  """
+  failed = []
+
+  def run():
+    try:
+      close()
+    except Exception as e:  # noqa: BLE001 (raised below, or told to nobody)
+      failed.append(e)
+
+  closing = threading.Thread(target=run, daemon=True)
+  if not _start(closing):
+    close()
+    return
+  closing.join(time_limit_secs)
+  if failed:
+    raise failed[0]
+  if closing.is_alive():
+    tf1.logging.info(
+        'The session is still being closed after %g s, which is not waited for.'
+        ' Without `tf.data.AUTOTUNE`, set `options.autotune.enabled = False` '
+        'on the input.', time_limit_secs)
+
+
+def _start(thread: threading.Thread) -> bool:
+  """Starts a thread; False while the interpreter ends, where none begins.
+
+  A failed training leaves a session that is closed then.
+  """
+  if sys.is_finalizing():
+    return False
+  try:
+    thread.start()
+  except RuntimeError:  # As Python says from 3.12 on.
+    return False
+  return True

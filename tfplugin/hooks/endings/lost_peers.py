@@ -1,0 +1,136 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that train in step, and cannot go on when one of them is lost.
+
+Their sums need every worker, and TensorFlow lets none come back to a run: the
+others would make a new session each second, or wait in a step, for ever. All
+are to end, and to be started again together.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import time
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute import cluster_task
+from tfplugin.hooks.endings import contact
+
+tf1 = tf.compat.v1
+
+# That of sysexits.h for "try again later"; not one that Python ends with.
+EXIT_STATUS = 75
+WATCH = 'tfplugin watch of steps'
+_REMEDY = ('All workers are to be started again together; they go on from the '
+           'newest checkpoint.')
+
+
+class LostPeerError(RuntimeError):
+  """A worker that the others cannot do without is lost.
+
+  A program that does not catch it ends with its status.
+
+  Attributes:
+    exit_status: What the program ends with.
+  """
+
+  exit_status = EXIT_STATUS
+
+
+class LostPeersHook(tf1.train.SessionRunHook):
+  """Ends this process when a worker of its group is lost.
+
+  Raises:
+    LostPeerError: when the session fails and would be made anew.
+  """
+
+  def __init__(self, task: cluster_task.ClusterTask,
+               first_step_limit_secs: float,
+               step_limit_secs: Optional[float]):
+    """Prepares the limits.
+
+    Args:
+      task: This process.
+      first_step_limit_secs: How long the first step may take with the making of
+        the session. At the limit the process ends with `EXIT_STATUS`: nothing
+        else ends a step that waits for a worker.
+      step_limit_secs: The same for each later step; None is no limit.
+    """
+    self._task = task
+    self._first_limit_secs = first_step_limit_secs
+    self._limit_secs = step_limit_secs
+    self._is_started = False
+    self._deadline = None
+    self._what = 'the first step'
+    self._over = threading.Event()
+
+  def begin(self) -> None:
+    """Begins to watch; see the class."""
+    self._is_started = False
+    self._over.clear()
+    self._deadline = time.monotonic() + self._first_limit_secs
+    guarded_graphs.before_start(self._start)
+    threading.Thread(target=self._watch, name=WATCH, daemon=True).start()
+
+  def before_run(self, run_context) -> None:
+    """Gives a step its limit."""
+    del run_context
+    if self._deadline is None and self._limit_secs is not None:
+      self._deadline = time.monotonic() + self._limit_secs
+
+  def after_run(self, run_context, run_values) -> None:
+    """Ends the limit of a step."""
+    del run_context, run_values
+    self._deadline, self._what = None, 'a step'
+
+  def end(self, session: tf1.Session) -> None:
+    """Ends the watch."""
+    del session
+    self.release()
+
+  def release(self) -> None:
+    """Ends the watch where no session has ended: its limit ends the process."""
+    self._over.set()
+
+  def _start(self) -> None:
+    if self._is_started:
+      self._over.set()
+      sys.excepthook = functools.partial(_leave, sys.excepthook)
+      raise LostPeerError(f'{self._task.name} lost {self._lost()}. {_REMEDY}')
+    self._is_started = True
+
+  def _watch(self) -> None:
+    while not self._over.wait(0.2):
+      deadline = self._deadline
+      if deadline is not None and time.monotonic() > deadline:
+        tf1.logging.error(
+            '%s waited in %s up to its limit for %s. %s', self._task.name,
+            self._what, self._lost(), _REMEDY)
+        os._exit(EXIT_STATUS)
+
+  def _lost(self) -> str:
+    others = [name for name in self._task.training_tasks
+              if name != self._task.name]
+    away = contact.unreachable(self._task.cluster_spec, others)
+    return ', '.join(away) or f'one of {", ".join(others)}'
+
+
+def _leave(show: Callable[..., None], kind: type, error: BaseException,
+           trace: Any) -> None:
+  """Ends the process, in place of `sys.excepthook`.
+
+  The interpreter's own end would wait for threads that wait for the peer.
+  """
+  show(kind, error, trace)
+  if isinstance(error, LostPeerError):
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(EXIT_STATUS)

@@ -1,0 +1,136 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a training session's start, speed and counts into the run's events."""
+
+from __future__ import annotations
+
+import collections
+import time
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import cluster_task
+from tfplugin.distribute import time_limit
+from tfplugin.events import event_log
+from tfplugin.events import record
+from tfplugin.events import step_counts
+
+tf1 = tf.compat.v1
+
+
+class EventsHook(tf1.train.SessionRunHook):
+  """Tells `model_dir/events/<task>.jsonl` how the training of a task goes.
+
+  `tfplugin.estimator.train_and_evaluate` brings it. In a program that calls
+  another function, give it to every task that trains. docs/events.md has the
+  events. It reads the global step and the counters once in `every_secs`; in
+  the other steps it looks at the clock.
+
+  Differences from tf.contrib: there was none.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> from tfplugin import hooks
+    >>> hook = hooks.EventsHook(tf.estimator.RunConfig(model_dir='a_model_dir'))
+  """
+
+  def __init__(self, config: tf.estimator.RunConfig, every_secs: float = 5.0):
+    """Opens nothing yet.
+
+    Args:
+      config: The Estimator's configuration, which knows task and model_dir.
+      every_secs: Seconds between two reports of a training that goes on.
+
+    Raises:
+      TypeError: `every_secs` is not a number.
+      ValueError: it is not positive, or not finite.
+    """
+    time_limit.check(every_secs)
+    self._config = config
+    self._every_secs = every_secs
+    self._log: Optional[event_log.EventLog] = None
+    self._fetches = {}
+    self._has_started = False
+    self._has_trained = False
+    self._num_steps = 0
+    self._reported = (0.0, 0)
+    self._due = float('-inf')
+
+  def begin(self) -> None:
+    """Finds the step and the counters of the graph."""
+    self._log = event_log.current()
+    if self._log is None:
+      self._log = event_log.EventLog(
+          self._config.model_dir, task_name(self._config))
+      self._log.write('starting', record.BEGIN)
+    self._fetches = {'step': tf1.train.get_global_step(), **_counters()}
+
+  def after_create_session(self, session: tf1.Session, coord) -> None:
+    """Tells that the session is there, for the first time or once more."""
+    del coord
+    step = int(session.run(self._fetches['step']))
+    if self._has_started:
+      self._log.write('coming_back', what='session', step=step)
+    else:
+      self._log.write('starting', record.END, step=step)
+    self._has_started = True
+
+  def after_run(self, run_context, run_values) -> None:
+    """Reports, if it is time."""
+    del run_values
+    self._num_steps += 1
+    now = time.monotonic()
+    if now >= self._due:
+      self._due = now + self._every_secs
+      self._report(run_context.session, now,
+                   record.INSTANT if self._has_trained else record.BEGIN)
+      self._has_trained = True
+
+  def end(self, session: tf1.Session) -> None:
+    """Reports for the last time."""
+    if self._has_trained:
+      self._report(session, time.monotonic(), record.END)
+    self._has_trained = False
+
+  def _report(self, session: tf1.Session, now: float, kind: str) -> None:
+    values = self._read(session)
+    step = values.pop('step')
+    then, num_steps = self._reported
+    self._reported = (now, self._num_steps)
+    rate = (self._num_steps - num_steps) / max(now - then, 1e-3)
+    self._log.write(
+        'training', kind, step=step, num_steps=self._num_steps,
+        **({} if kind == record.BEGIN else {'steps_per_sec': round(rate, 3)}))
+    exchanges = values.pop(step_counts.EXCHANGES, None)
+    if exchanges is not None:
+      self._log.write('exchanging', step=step, num_exchanges=exchanges)
+    if values:
+      self._log.write('dropping', step=step, **values)
+
+  def _read(self, session: tf1.Session) -> dict[str, int]:
+    try:
+      values = session.run(self._fetches)
+    except tf.errors.FailedPreconditionError:
+      # A counter that a program initialises later ends no training.
+      values = {'step': session.run(self._fetches['step'])}
+    return {name: int(value) for name, value in values.items()}
+
+
+def task_name(config: tf.estimator.RunConfig) -> str:
+  """Returns the task of a process as events call it; `chief:0` if alone."""
+  task = cluster_task.from_config(config)
+  # An evaluator, too, has no cluster.
+  is_alone = task.is_alone and task.job == 'worker'
+  return 'chief:0' if is_alone else task.name
+
+
+def _counters() -> dict[str, tf.Tensor]:
+  """Returns what is counted in the graph, by the name of the detail."""
+  counts = step_counts.of(tf1.get_default_graph())
+  parts = collections.defaultdict(list)
+  for variable in [*tf1.local_variables(), *tf1.global_variables()]:
+    count = counts.get(variable.op.name)
+    if count is not None:
+      parts[count.name].append(variable.read_value() // count.every)
+  return {name: tf.add_n(values) for name, values in parts.items()}

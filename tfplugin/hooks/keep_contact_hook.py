@@ -1,0 +1,103 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""No task waits without end, or in silence, for another that has gone."""
+
+from __future__ import annotations
+
+import time
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute import cluster_task
+from tfplugin.distribute import time_limit
+from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import contact
+
+tf1 = tf.compat.v1
+
+_LOOK_SECS = 5.0
+
+
+class KeepContactHook(tf1.train.SessionRunHook):
+  """Waits for parameter servers, and ends a worker whose chief has gone.
+
+  For the chief and the workers of a cluster with parameter servers;
+  `tfplugin.estimator.train_and_evaluate` brings it. Give it as the first hook.
+
+  * Before each session, the first one and those after a failure, it waits until
+    the port of every parameter server is open, says now and then for whom, and
+    gives up at the limit. TensorFlow waits in silence.
+  * A worker whose chief is out of reach up to the limit ends with an error: it
+    would train on, and nobody would save.
+  * The chief keeps the reports of workers that have ended, for a parameter
+    server that is started again.
+
+  Raises:
+    TimeoutError: from the making of a session or from a step; the message names
+      the task that was awaited.
+
+  Differences from tf.contrib: there was none.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> from tfplugin import hooks
+    >>> config = tf.estimator.RunConfig()
+    >>> hook = hooks.KeepContactHook(config, time_limit_secs=120.0)
+  """
+
+  def __init__(self, config: tf.estimator.RunConfig,
+               time_limit_secs: Optional[float] = 600.0):
+    """Prepares the task that `config` describes.
+
+    Args:
+      config: The Estimator's configuration, which knows cluster and task.
+      time_limit_secs: How long to wait for a task that is out of reach, in
+        seconds: longer than a restart takes, wherever it is started again. None
+        waits without end, where ports of tasks cannot be looked at.
+
+    Raises:
+      TypeError: the limit is not a number.
+      ValueError: it is not positive, or not finite.
+    """
+    if time_limit_secs is not None:
+      time_limit.check(time_limit_secs)
+    self._task = cluster_task.from_config(config)
+    self._time_limit_secs = time_limit_secs
+    self._lists = self._chief = None
+    self._next_look = float('-inf')
+
+  def begin(self) -> None:
+    """Meets the sessions of the graph; see the class."""
+    task = self._task
+    if not (task.trains and task.num_ps):
+      return
+    if self._time_limit_secs is not None:
+      self._wait()
+      guarded_graphs.before_start(self._wait)
+    if task.is_chief:
+      self._lists = finish_board.Lists(task.cluster_spec)
+    else:
+      self._chief = contact.Contact(
+          task.cluster_spec, task.training_tasks[0], task.name,
+          self._time_limit_secs)
+
+  def before_run(self, run_context) -> None:
+    """Looks now and then; see the class."""
+    del run_context
+    if self._chief is not None:
+      self._chief.check()
+    if self._lists is not None and time.monotonic() >= self._next_look:
+      self._lists.keep()
+      self._next_look = time.monotonic() + _LOOK_SECS
+
+  def _wait(self) -> None:
+    contact.wait_for_servers(self._task.cluster_spec, self._task.name,
+                             self._time_limit_secs)
+
+  def end(self, session: tf1.Session) -> None:
+    """Ends the looks."""
+    del session
+    if self._lists is not None:
+      self._lists.close()
