@@ -79,8 +79,10 @@ def call_of(graph: tf.Graph) -> Optional[tf.Operation]:
   No public API finds it.
 
   Args:
-    graph: Of the function.
+    graph: Of the function; another graph is run by no op.
   """
+  if not isinstance(graph, FuncGraph):
+    return None
   return next((op for op in graph.outer_graph.get_operations()
                if graph in op_types.functions_of(op)), None)
 

@@ -103,11 +103,12 @@ def test_static_sizes_are_counts_by_their_name():
     assert kinds.of(tf.reduce_sum(x) / 16.0).is_sum
 
 
-def test_a_sum_over_1_stays_a_sum():
-  # 1 is the number of rows, and it divides nothing.
+@pytest.mark.parametrize('rows', [1, 3])
+def test_a_sum_over_1_is_one_unless_1_may_be_the_number_of_rows(rows):
   with tf.Graph().as_default():
-    x = tf1.placeholder(tf.float32, [1, 2])
+    x = tf1.placeholder(tf.float32, [rows, 2])
     kinds = loss_kinds.Kinds(
-        {x.ref(): loss_kinds.ROWS}, lambda op: True, num_rows=1)
-    assert kinds.of(tf.reduce_sum(x) / 1.0).is_sum
-    assert not kinds.of(tf.reduce_sum(x) / 2.0).is_sum
+        {x.ref(): loss_kinds.ROWS}, lambda op: True, num_rows=rows)
+    quotient = kinds.of(tf.reduce_sum(x) / 1.0)
+    assert quotient.is_sum == (rows > 1) and not quotient.is_mean
+    assert kinds.of(tf.reduce_sum(x) / 5.0).is_sum

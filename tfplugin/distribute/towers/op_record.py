@@ -50,8 +50,10 @@ class OpRecord:
       self._in_branches.update(graph.get_operations()[before:])
 
   def has_passed(self, op: tf.Operation) -> bool:
-    """Whether `op` of the graph of a branch was made for all towers."""
-    return op in self._in_branches
+    """Whether `op`, in a branch or deeper, was made for all towers."""
+    while op is not None and op not in self._in_branches:
+      op = _tf_internals.call_of(op.graph)
+    return op is not None
 
   def built_in(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower` itself."""
