@@ -61,6 +61,7 @@ SOURCES = [
     "//tests/events:sources",
     "//tests/examples:sources",
     "//tests/faults:sources",
+    "//tests/forks:sources",
     "//tests/hooks:sources",
     "//tests/hooks/endings:sources",
     "//tests/living:sources",

@@ -16,6 +16,7 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
+from tests.forks import forked_programs
 from tfplugin.testing import behaviors
 
 tf1 = tf.compat.v1
@@ -64,6 +65,13 @@ def seeds():
   """Every test starts from the same random state."""
   np.random.seed(0)
   tf.random.set_seed(0)
+
+
+@pytest.fixture(scope='module')
+def forking():
+  """Programs that a test starts have imported TensorFlow already."""
+  with forked_programs.forking():
+    yield
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ tests/distributed has it train.
 import hashlib
 import pathlib
 
-import psutil
 import pytest
 import tensorflow as tf
 
+from tests.forks import forked_programs
 from tfplugin.bin import experiment
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
@@ -32,7 +32,7 @@ def _refused(options, message):
   with pytest.raises(ValueError, match=message):
     train_lib.train(options)
   assert {p: p.read_bytes() for p in model_dir.glob('*')} == before
-  assert not psutil.Process().children()
+  assert not forked_programs.left()
 
 
 def _save(model_dir, names):

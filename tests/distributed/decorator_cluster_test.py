@@ -17,6 +17,8 @@ import tensorflow as tf
 
 from tfplugin.bin import launch_lib
 
+pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
+
 PROGRAM = pathlib.Path(__file__).with_name('decorator_program.py')
 RATE = 0.5
 MOVING_RATE = 0.25
@@ -43,12 +45,12 @@ def run(decorators, directory):
 
 
 @pytest.fixture(scope='module', name='elastic')
-def _elastic(tmp_path_factory):
+def _elastic(tmp_path_factory, forking):
   return run('elastic', tmp_path_factory.mktemp('elastic'))
 
 
 @pytest.fixture(scope='module', name='dropping')
-def _dropping(tmp_path_factory):
+def _dropping(tmp_path_factory, forking):
   return run('drop_stale_and_clip', tmp_path_factory.mktemp('dropping'))
 
 
@@ -79,7 +81,6 @@ def _check_evaluation_and_export(directory):
   np.testing.assert_array_equal(served['w'], values['w'])
 
 
-@pytest.mark.distributed
 def test_elastic_centre_is_start_plus_all_differences(elastic):
   directory, records = elastic
   center, communications = np.ones(2), 0
@@ -96,7 +97,6 @@ def test_elastic_centre_is_start_plus_all_differences(elastic):
   assert values['global_step'] == communications >= MAX_STEPS
 
 
-@pytest.mark.distributed
 def test_first_communication_of_the_first_worker_is_the_formula(elastic):
   """Whoever communicates first has begun where the centre is then."""
   _, records = elastic
@@ -107,7 +107,6 @@ def test_first_communication_of_the_first_worker_is_the_formula(elastic):
   assert any(np.allclose(copy, expected) for copy in moved)
 
 
-@pytest.mark.distributed
 def test_copies_are_on_workers_and_the_centre_on_a_server(elastic):
   _, records = elastic
   jobs = ('/job:chief', '/job:worker', '/job:worker')
@@ -117,7 +116,6 @@ def test_copies_are_on_workers_and_the_centre_on_a_server(elastic):
     assert center.startswith('/job:ps/')
 
 
-@pytest.mark.distributed
 def test_elastic_checkpoint_evaluation_and_export_are_of_the_centre(elastic):
   directory, records = elastic
   _check_start(records)
@@ -129,7 +127,6 @@ def test_elastic_checkpoint_evaluation_and_export_are_of_the_centre(elastic):
   _check_evaluation_and_export(directory)
 
 
-@pytest.mark.distributed
 def test_a_step_that_others_have_overtaken_is_dropped(dropping):
   """While it was under way the others made 6 steps; 4 are allowed."""
   _, records = dropping
@@ -138,7 +135,6 @@ def test_a_step_that_others_have_overtaken_is_dropped(dropping):
       (0, 0), (0, 1)]
 
 
-@pytest.mark.distributed
 def test_values_are_those_of_the_applied_steps_and_within_the_bound(dropping):
   directory, records = dropping
   applied, dropped = (
@@ -156,7 +152,6 @@ def test_values_are_those_of_the_applied_steps_and_within_the_bound(dropping):
       'w/Momentum']
 
 
-@pytest.mark.distributed
 def test_variables_are_on_servers_and_counters_on_their_worker(dropping):
   directory, records = dropping
   _check_start(records)

@@ -4,17 +4,17 @@
 
 import json
 
-import psutil
 import pytest
 import tensorflow as tf
 
+from tests.forks import forked_programs
 from tfplugin import events
 from tfplugin.bin import checkpoints
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import train_lib
 from tfplugin.bin.processes import local_cluster
 
-pytestmark = pytest.mark.distributed
+pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 
 
 def _options(model_dir, inject, **kwargs):
@@ -32,11 +32,6 @@ def _events(model_dir, name, task=None):
 def _summary(model_dir):
   tasks = json.loads((model_dir / 'summary.json').read_text())['tasks']
   return {task['task']: task for task in tasks}
-
-
-def _no_role_is_left():
-  return not [p for p in psutil.Process().children(recursive=True)
-              if 'tfplugin.bin.role' in ' '.join(p.cmdline())]
 
 
 def test_tasks_that_fail_come_back_and_the_run_ends_well(tmp_path):
@@ -57,7 +52,7 @@ def test_tasks_that_fail_come_back_and_the_run_ends_well(tmp_path):
                                           'ended with status 143']
   assert {task['status'] for task in tasks.values()} == {'done'}
   assert tasks['chief:0']['last_step'] >= 1500
-  assert _no_role_is_left()
+  assert not forked_programs.left()
 
 
 def test_a_chief_that_is_killed_while_it_saves(tmp_path):
@@ -83,4 +78,4 @@ def test_an_exception_of_the_chief_is_the_end_and_named(tmp_path):
   assert dying.details['error'] == 'InjectedError'
   assert _summary(tmp_path)['chief:0']['status'] == 'failed'
   assert checkpoints.global_step(str(tmp_path)) >= 0
-  assert _no_role_is_left()
+  assert not forked_programs.left()

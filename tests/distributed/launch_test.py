@@ -7,14 +7,14 @@ import pathlib
 import sys
 import textwrap
 
-import psutil
 import pytest
 import tensorflow as tf
 
+from tests.forks import forked_programs
 from tfplugin.bin import launch_lib
 from tfplugin.bin.processes import local_cluster
 
-pytestmark = pytest.mark.distributed
+pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 # As a user has it: only the import, which gives Estimator to TensorFlow since
@@ -54,10 +54,6 @@ def _options(tmp_path, program, *arguments, **kwargs):
       logs_dir=str(tmp_path / 'logs'), **kwargs)
 
 
-def _no_child_is_left():
-  return not psutil.Process().children(recursive=True)
-
-
 def test_a_users_program_runs_as_a_cluster(tmp_path, monkeypatch):
   # Python finds what lies beside a program, not in the working directory.
   monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
@@ -75,7 +71,7 @@ def test_a_users_program_runs_as_a_cluster(tmp_path, monkeypatch):
     log = (tmp_path / 'logs' / f'{task}-0.log').read_text()
     assert f'done as {task}' in log
   assert (tmp_path / 'logs' / 'ps-0.log').exists()
-  assert _no_child_is_left()
+  assert not forked_programs.left()
 
 
 _BY_TASK = textwrap.dedent('''
@@ -93,14 +89,14 @@ def test_a_dead_chief_ends_the_run(tmp_path):
   with pytest.raises(local_cluster.RoleError,
                      match='chief:0 ended with status 1(.|\n)*no space left'):
     launch_lib.launch(_options(tmp_path, _BY_TASK, 'chief:0', workers=1))
-  assert _no_child_is_left()
+  assert not forked_programs.left()
 
 
 def test_a_dead_worker_ends_the_run_if_asked(tmp_path):
   with pytest.raises(local_cluster.RoleError, match='worker:1 ended'):
     launch_lib.launch(_options(tmp_path, _BY_TASK, 'worker:1', workers=2, ps=0,
                                keep_going=False))
-  assert _no_child_is_left()
+  assert not forked_programs.left()
 
 
 def test_the_run_goes_on_without_a_worker(tmp_path):
@@ -109,7 +105,7 @@ def test_the_run_goes_on_without_a_worker(tmp_path):
       _options(tmp_path, _BY_TASK, 'worker:1', workers=2, ps=0), lines.append)
   assert any('worker:1 ended with status 1; the run goes on' in line
              for line in lines)
-  assert _no_child_is_left()
+  assert not forked_programs.left()
 
 
 def test_an_evaluator_that_does_not_end_is_ended(tmp_path):
@@ -122,4 +118,4 @@ def test_an_evaluator_that_does_not_end_is_ended(tmp_path):
       _options(tmp_path, program, workers=0, ps=0, evaluator=True,
                evaluator_limit_secs=0.5), lines.append)
   assert any('evaluator did not end within 0.5 s' in line for line in lines)
-  assert _no_child_is_left()
+  assert not forked_programs.left()

@@ -23,6 +23,7 @@ LIMIT_SECS = 120.0
 
 
 @pytest.mark.distributed
+@pytest.mark.usefixtures('forking')
 def test_the_survivor_ends_with_the_name_and_a_status_of_its_own(tmp_path):
   cluster = {'worker': ports.make_cluster(2, 0)['worker']}
   root = os.pathsep.join([str(PROGRAM.parents[2]),

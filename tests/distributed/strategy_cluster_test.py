@@ -17,6 +17,8 @@ import tensorflow as tf
 
 from tfplugin.bin import launch_lib
 
+pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
+
 PROGRAM = pathlib.Path(__file__).with_name('strategy_program.py')
 RATE = 0.5
 WORKERS = ('chief-0', 'worker-0', 'worker-1')
@@ -63,7 +65,6 @@ def check_evaluator(directory, values):
   assert seen[int(values['global_step'])] == pytest.approx(values['w'][0])
 
 
-@pytest.mark.distributed
 def test_elastic_centre_is_start_plus_all_differences(tmp_path, monkeypatch):
   records, values = run('elastic', tmp_path, monkeypatch)
   center, communications = np.ones(2), 0
@@ -80,7 +81,6 @@ def test_elastic_centre_is_start_plus_all_differences(tmp_path, monkeypatch):
   assert values['global_step'] == communications >= MAX_STEPS
 
 
-@pytest.mark.distributed
 def test_drop_stale_applies_as_often_as_it_counts_and_clips(
     tmp_path, monkeypatch):
   records, values = run('drop_stale_and_clip', tmp_path, monkeypatch)

@@ -3,7 +3,6 @@
 """The main job with real processes: it trains, resumes, and ends in order."""
 
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import psutil
 import pytest
 import tensorflow as tf
 
+from tests.forks import forked_programs
 from tfplugin import events
 from tfplugin.bin import checkpoints
 from tfplugin.bin import curves
@@ -23,7 +23,7 @@ from tfplugin.bin import run_files
 from tfplugin.bin import train_lib
 from tfplugin.bin.processes import local_cluster
 
-pytestmark = pytest.mark.distributed
+pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 _LIMIT = 120
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 
@@ -34,14 +34,8 @@ def _options(model_dir, **kwargs):
       **{'steps': 400, **kwargs})
 
 
-def _roles():
-  """Returns the processes of roles that this process has started."""
-  return [p for p in psutil.Process().children(recursive=True)
-          if 'tfplugin.bin.role' in ' '.join(p.cmdline())]
-
-
 @pytest.fixture(scope='module')
-def elastic(tmp_path_factory):
+def elastic(tmp_path_factory, forking):
   """A run of the default job, shortened, and its options."""
   options = _options(tmp_path_factory.mktemp('elastic'))
   return options, train_lib.train(options)
@@ -49,7 +43,7 @@ def elastic(tmp_path_factory):
 
 def test_the_default_job_learns(elastic):
   _, result = elastic
-  assert not _roles()
+  assert not forked_programs.left()
   # Guessing gets 10%. The full job is longer and gets more than 96%.
   assert result.accuracy > 0.8
   assert result.last_step >= 400
@@ -102,7 +96,7 @@ def test_the_run_goes_on_without_a_killed_worker(tmp_path):
   options = _options(tmp_path, strategy='drop_stale', evaluator=False,
                      steps=3000, restart='never')
   killer = subprocess.Popen([sys.executable, '-c', _KILL, str(tmp_path),
-                             'worker-0', str(os.getpid())])
+                             'worker-0'])
   try:
     result = train_lib.train(options)
   finally:
@@ -112,14 +106,14 @@ def test_the_run_goes_on_without_a_killed_worker(tmp_path):
   assert result.last_step >= 3000
   # Without a lost update the counts are the run's, but for the lost worker's.
   assert 0 < result.figures['applied'] <= result.last_step
-  assert not _roles()
+  assert not forked_programs.left()
 
 
 def test_a_dead_ps_ends_the_run_with_an_error(tmp_path):
   options = _options(tmp_path, wrapper='none', workers=0, ps=1,
                      evaluator=False, steps=100000, restart='never')
-  killer = subprocess.Popen([sys.executable, '-c', _KILL, str(tmp_path), 'ps-0',
-                             str(os.getpid())])
+  killer = subprocess.Popen(
+      [sys.executable, '-c', _KILL, str(tmp_path), 'ps-0'])
   try:
     with pytest.raises(local_cluster.RoleError,
                        match=r'ps:0 was ended by SIGKILL. The last lines of'):
@@ -127,7 +121,7 @@ def test_a_dead_ps_ends_the_run_with_an_error(tmp_path):
   finally:
     killer.kill()
     killer.wait()
-  assert not _roles()
+  assert not forked_programs.left()
 
 
 def test_ctrl_c_saves_a_last_checkpoint_and_leaves_no_process(tmp_path):
@@ -174,18 +168,15 @@ def test_clipped_embeddings_are_within_the_bound(tmp_path):
   assert 0.4 < norms.max() <= 0.5 * (1 + 1e-6)
 
 
-# Ends a role of its parent process once the chief has made a step.
+# Ends a task of a run once the chief has made a step.
 _KILL = '''
-import pathlib, sys, time
-import psutil
-status = pathlib.Path(sys.argv[1], 'status', 'chief-0.jsonl')
-kind, index = sys.argv[2].split('-')
+import json, os, pathlib, signal, sys, time
+run = pathlib.Path(sys.argv[1])
+status = run / 'status' / 'chief-0.jsonl'
 while not (status.exists() and status.read_text()):
   time.sleep(.05)
-wanted = f'"type": "{kind}", "index": {index}'
-for process in psutil.Process(int(sys.argv[3])).children():
-  if wanted in process.environ().get('TF_CONFIG', ''):
-    process.kill()
+last = (run / 'events' / f'{sys.argv[2]}.jsonl').read_text().splitlines()[-1]
+os.kill(json.loads(last)['pid'], signal.SIGKILL)
 '''
 
 

@@ -18,7 +18,7 @@ _PROGRAM = pathlib.Path(__file__).with_name('cross_shard_program.py')
 _ROOT = str(_PROGRAM.parents[3])
 _TIME_LIMIT_SECS = 120
 
-pytestmark = pytest.mark.distributed
+pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 
 
 def _run_cluster(*arguments, workers=1, evaluator=False):
