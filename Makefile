@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train test lint living mutants wheel bench build-files requirements \
+.PHONY: help venv train test lint living chaos mutants wheel bench build-files requirements \
   clean
 
 VENV := .venv$(if $(TF),-$(TF))
@@ -34,6 +34,9 @@ lint: venv  ## Checks the rules of the house
 
 living: venv  ## Runs libraries built on Estimator; writes docs/estimator.md
 	$(PY) -m tests.living.record $(ARGS)
+
+chaos: venv  ## Plays 300 faults in clusters; writes docs/chaos.md
+	$(PY) -m tests.chaos.record $(ARGS)
 
 mutants: venv  ## Changes lines, runs their tests; writes docs/mutants.md
 	$(PY) build_defs/mutation_testing.py $(ARGS)

@@ -41,6 +41,7 @@ SOURCES = [
     "//tests/_tf_internals:sources",
     "//tests/bin:sources",
     "//tests/bin/processes:sources",
+    "//tests/chaos:sources",
     "//tests/checkpoints:sources",
     "//tests/compat:sources",
     "//tests/conformance:sources",

@@ -7,6 +7,7 @@ The guard of the graph that the chief, or a process alone, trains:
 * A state that holds a NaN or an infinity is not saved. It is looked at before
   the save, and again after it, as others train on meanwhile: a file comes into
   the list of checkpoints only then.
+  A training whose last state is such a one ends with an error: it is lost.
 * A save that finds no space is tried again, up to a limit.
 * A chief that comes back, or whose session is made anew, restores no checkpoint
   over parameter servers that live: they hold more than the newest checkpoint.
@@ -60,6 +61,7 @@ class TrainingGuard:
     self._listeners = listeners
     self._saved_step = None
     self._is_ending = False
+    self._refusal = ''
     variables = tf1.global_variables()
     self._num_variables = len(variables)
     self._finite = finite_state.FiniteState(variables)
@@ -126,6 +128,10 @@ class TrainingGuard:
 
     Args:
       session: The session in which it ends.
+
+    Raises:
+      RuntimeError: That step is not saved. Where it is yet to be saved, the
+        save raises it.
     """
     step = self._step_of(session)
     self._is_ending = step != self._saved_step
@@ -133,6 +139,12 @@ class TrainingGuard:
       self._tell_end(session, step)
 
   def _tell_end(self, session: tf1.Session, step: int) -> None:
+    if self._refusal:
+      raise RuntimeError(
+          f'The last step must be one that can be saved. {self._refusal} Start '
+          'again from there with a smaller learning rate, clipped gradients, '
+          'or `on_nonfinite`; or find the NaN by '
+          '`tf.debugging.enable_check_numerics()`.')
     for listener in self._listeners:
       listener.end(session, step)
 
@@ -141,12 +153,13 @@ class TrainingGuard:
 
   def _is_refused(self, session: tf1.Session, newest: Optional[str]) -> bool:
     names = self._finite.not_finite(session)
+    self._refusal = ''
     if names:
-      tf1.logging.error(
-          '%s does not save step %s: %s %s a NaN or an infinity. The newest '
-          'checkpoint is %s.', self._who, self._step_of(session),
-          _listed(names), 'hold' if names[1:] else 'holds',
-          newest or 'none as yet')
+      self._refusal = (
+          f'{self._who} does not save step {self._step_of(session)}: '
+          f'{_listed(names)} {"hold" if names[1:] else "holds"} a NaN or an '
+          f'infinity. The newest checkpoint is {newest or "none as yet"}.')
+      tf1.logging.error('%s', self._refusal)
     return bool(names)
 
   def _is_alive(self, arguments: dict[str, Any]) -> bool:

@@ -29,7 +29,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     newest whole and finite one is restored, with a warning that names both.
     What a save left that was killed is deleted.
   * A state with a NaN or an infinity is not saved; an error names the variables
-    and the step.
+    and the step. A training whose last state is such a one ends with an error.
   * A save that finds a full disk is tried again, up to a limit.
   * A chief that comes back to living parameter servers restores nothing over
     what they have learnt meanwhile, and saves that at once.
@@ -42,6 +42,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
 
   Raises:
     ValueError: from `begin`, when there are checkpoints and none is fit.
+    RuntimeError: from `end` or the last save, when the last state has a NaN.
     tf.errors.ResourceExhaustedError: from a save, when the disk stays full.
 
   Differences from tf.contrib: there was none.

@@ -1,0 +1,148 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The matrix of faults: what comes, to whom, when, and what trains then.
+
+The matrix is data. A cell is one run with one fault.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+
+from tfplugin.faults import language
+
+# The forms that `program.py` trains, and whether their tasks share a ps.
+FORMS = {
+    'plain': True,
+    'elastic_average': True,
+    'elastic_average, synchronous': True,
+    'ElasticAverageStrategy': True,
+    'drop_stale_gradients': True,
+    'DropStaleGradientStrategy': True,
+    'clip_variables': True,
+    'VariableClippingStrategy': True,
+    'CrossShardStrategy': False,
+}
+ELASTIC = tuple(form for form in FORMS if 'lastic' in form)
+
+STEPS = 120
+FAULT_STEP = 40
+STOP_SECS = 2.0
+SLOW_SECS = 0.05
+_NUM_CELLS, _NUM_TESTED = 300, 64
+_ROLES = ('chief', 'worker', 'ps', 'evaluator')
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+  """One run.
+
+  Attributes:
+    form: One of `FORMS`.
+    kind: Of the fault; one of `language.KINDS`.
+    role: The job whose first task it meets.
+    phase: One of `language.PHASES`.
+    num_ps: How many parameter servers there are.
+  """
+
+  form: str
+  kind: str
+  role: str
+  phase: str
+  num_ps: int
+
+  @property
+  def name(self) -> str:
+    """The cell in words."""
+    return (f'{self.form}: {self.kind} {self.role} {self.phase}, '
+            f'{self.num_ps} ps')
+
+  @property
+  def fault(self) -> str:
+    """The fault in the language of docs/faults.md."""
+    amounts = {'stop': f' for {STOP_SECS:g} s', 'slow': f' by {SLOW_SECS:g} s'}
+    text = f'{self.kind} {self.role}:0{amounts.get(self.kind, "")} {self.phase}'
+    if self.phase == language.STEP:
+      return f'{text} {FAULT_STEP}'
+    if self.phase in (language.SAVING, language.EXCHANGING):
+      return f'{text} {language.AFTER} {FAULT_STEP}'
+    return text
+
+  @property
+  def loses_the_state(self) -> bool:
+    """Whether a NaN comes into variables that all tasks share.
+
+    It is in every update that follows: the run ends with an error. A copy of
+    elastic averaging is its worker's own, and that one starts again.
+    """
+    return (self.kind == 'nan' and self.phase != language.END and
+            self.form not in ELASTIC)
+
+  @property
+  def may_lose_the_state(self) -> bool:
+    """Whether it depends on who ends first whether the NaN is saved."""
+    return self.loses_the_state or (
+        self.kind == 'nan' and self.role == 'worker' and
+        self.form not in ELASTIC)
+
+
+def _can_be(form: str, kind: str, role: str, phase: str) -> bool:
+  trains = role in language.TRAINING_JOBS
+  rule = language.KINDS[kind]
+  if phase not in rule.phases or not (trains or rule.is_signal):
+    return False
+  if role == 'ps' and not FORMS[form]:
+    return False
+  if role == 'evaluator':
+    return phase == language.STEP
+  if phase == language.EXCHANGING and not FORMS[form]:
+    return trains
+  # The chief alone saves.
+  return not (role == 'worker' and phase == language.SAVING)
+
+
+def matrix() -> list[Cell]:
+  """Returns the cells that `make chaos` plays."""
+  return _chosen(_NUM_CELLS)
+
+
+def sample() -> list[Cell]:
+  """Returns the cells among the tests: each two values meet that can."""
+  return _chosen(_NUM_TESTED)
+
+
+@functools.lru_cache
+def possible() -> tuple[Cell, ...]:
+  """Returns all that can be: with one ps or with two, by the cell's text."""
+  cells = []
+  for form, kind, role, phase in itertools.product(
+      FORMS, language.KINDS, _ROLES, language.PHASES):
+    if _can_be(form, kind, role, phase):
+      text = f'{form} {kind} {role} {phase}'
+      num_ps = 1 + _number(text) % 2 if FORMS[form] else 0
+      cells.append(Cell(form, kind, role, phase, num_ps))
+  return tuple(cells)
+
+
+@functools.lru_cache
+def _chosen(size: int) -> list[Cell]:
+  """Takes the cells with most pairs of values that none before has had."""
+  pool = sorted(possible(), key=lambda cell: _number(cell.name))
+  seen, chosen = set(), []
+  while len(chosen) < size:
+    best = max(pool, key=lambda cell: len(set(_pairs(cell)) - seen))
+    pool.remove(best)
+    chosen.append(best)
+    seen.update(_pairs(best))
+  return sorted(chosen, key=lambda cell: cell.name)
+
+
+def _pairs(cell: Cell) -> itertools.combinations:
+  return itertools.combinations(dataclasses.astuple(cell), 2)
+
+
+def _number(text: str) -> int:
+  return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)

@@ -1,0 +1,100 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""docs/chaos.md: what became of each cell of the matrix."""
+
+from __future__ import annotations
+
+import pathlib
+import statistics
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Optional
+
+from tests.chaos import cells
+from tests.chaos import play
+from tests.chaos import program
+
+PATH = pathlib.Path(__file__).parents[2] / 'docs' / 'chaos.md'
+
+_TEXT = """\
+# Faults on purpose: the whole matrix
+
+Written by `make chaos`, which plays {number} runs on one machine: a chief, a
+worker, one parameter server or two (an evaluator, where it is the victim), and
+one [fault](faults.md) each. A run has {steps} steps of {step_ms:.0f} ms, saves
+every {save_steps}, and starts failed tasks again after 0.1 s. A part of it, in
+which each two values of two columns meet where they can, is among the tests.
+
+After every fault: the run ends by itself with its steps made, or, where a NaN
+came into what all tasks share, with an error that says so; the global step has
+not fallen by more than one save's; the newest checkpoint is whole and finite,
+and its weights are where that many steps lead; no process, temporary file or
+lock is left.
+
+| fault | runs | held | others step on, s | victim is back, s | steps lost |
+| --- | --- | --- | --- | --- | --- |
+{kinds}
+
+Times are medians and, behind the dash, the longest. Of what makes no steps, a
+parameter server and an evaluator, `back` is when the chief makes one. A start
+takes {start} here, as TensorFlow is imported already.
+
+## Every run
+
+| form | fault | ps | held | others, s | back, s | lost |
+| --- | --- | --- | --- | --- | --- | --- |
+{rows}
+"""
+
+_Outcomes = Mapping[cells.Cell, Optional[play.Outcome]]
+
+
+def summary(outcome: play.Outcome) -> str:
+  """Returns an outcome in a line."""
+  end = 'ended with an error' if outcome.error else 'ended well'
+  return (f'others {_secs(outcome.resume_secs)} s, back '
+          f'{_secs(outcome.back_secs)} s, {outcome.lost_steps} steps lost, '
+          f'{end} at step {outcome.last_step}')
+
+
+def render(outcomes: _Outcomes) -> str:
+  """Returns the page."""
+  names = sorted({(cell.kind, cell.role) for cell in outcomes})
+  return _TEXT.format(
+      number=len(outcomes), steps=cells.STEPS,
+      step_ms=1000 * program.STEP_SECS, save_steps=program.SAVE_STEPS,
+      start='half a second',
+      kinds='\n'.join(_row_of_kind(kind, role, outcomes)
+                      for kind, role in names),
+      rows='\n'.join(_row(cell, outcomes[cell])
+                     for cell in sorted(outcomes, key=lambda c: c.name)))
+
+
+def _row_of_kind(kind: str, role: str, outcomes: _Outcomes) -> str:
+  of_kind = [outcome for cell, outcome in outcomes.items()
+             if (cell.kind, cell.role) == (kind, role)]
+  held = [outcome for outcome in of_kind if outcome]
+  return (f'| {kind} {role} | {len(of_kind)} | {len(held)} | '
+          f'{_spread(o.resume_secs for o in held)} | '
+          f'{_spread(o.back_secs for o in held)} | '
+          f'{max([o.lost_steps for o in held], default=0)} |')
+
+
+def _row(cell: cells.Cell, outcome: Optional[play.Outcome]) -> str:
+  if outcome is None:
+    return f'| {cell.form} | {cell.fault} | {cell.num_ps} | **no** | | | |'
+  return (f'| {cell.form} | {cell.fault} | {cell.num_ps} | '
+          f'{"the error is named" if outcome.error else "yes"} | '
+          f'{_secs(outcome.resume_secs)} | {_secs(outcome.back_secs)} | '
+          f'{outcome.lost_steps} |')
+
+
+def _spread(values: Iterable[Optional[float]]) -> str:
+  known = [value for value in values if value is not None]
+  if not known:
+    return ''
+  return f'{statistics.median(known):.2f} - {max(known):.2f}'
+
+
+def _secs(value: Optional[float]) -> str:
+  return '-' if value is None else f'{value:.2f}'

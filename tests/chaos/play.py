@@ -1,0 +1,166 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Plays one cell of the matrix, and checks what must hold after every fault."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import sys
+from typing import Optional
+
+import numpy as np
+import tensorflow as tf
+
+from tests.chaos import cells
+from tests.chaos import program
+from tests.forks import forked_programs
+from tfplugin import events
+from tfplugin.bin import launch_lib
+from tfplugin.bin.processes import local_cluster
+from tfplugin.checkpoints import model_dir_lock
+
+PROGRAM = pathlib.Path(program.__file__)
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+  """What a fault did to a run.
+
+  Attributes:
+    resume_secs: From the fault until another task that trains made a step;
+      None: none did any more.
+    back_secs: From the fault until its victim made a step, in a new process if
+      there is one; where the victim makes none, until the chief did; None: it
+      did not any more.
+    lost_steps: How far the global step fell.
+    last_step: That of the last checkpoint.
+    error: With what the run ended; empty: well.
+  """
+
+  resume_secs: Optional[float]
+  back_secs: Optional[float]
+  lost_steps: int
+  last_step: int
+  error: str
+
+
+def play(cell: cells.Cell, directory: pathlib.Path) -> Outcome:
+  """Plays a cell.
+
+  Args:
+    cell: The cell.
+    directory: An empty directory.
+
+  Raises:
+    AssertionError: An invariant does not hold.
+  """
+  model_dir = directory / 'model'
+  error = ''
+  said = []
+  try:
+    with _environment():
+      launch_lib.launch(_options(cell, directory), said.append)
+  except local_cluster.RoleError as e:
+    error = str(e)
+  outcome = _outcome(cell, directory, error)
+  _check_what_remains(model_dir)
+  assert outcome.lost_steps <= program.SAVE_STEPS
+  if error:
+    assert cell.may_lose_the_state and 'NaN' in error, error
+  else:
+    assert not cell.loses_the_state
+    assert cells.STEPS <= outcome.last_step
+    _check_weights(cell, model_dir)
+  return outcome
+
+
+def _options(cell: cells.Cell,
+             directory: pathlib.Path) -> launch_lib.LaunchOptions:
+  return launch_lib.LaunchOptions(
+      command=(sys.executable, str(PROGRAM), cell.form, str(directory),
+               str(cells.STEPS), '2'),
+      logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),
+      workers=1, ps=cell.num_ps, evaluator=cell.role == 'evaluator',
+      restart='on_failure' if cell.may_lose_the_state else 'always',
+      max_restarts=2,
+      restart_delay_secs=0.1, inject=cell.fault)
+
+
+@contextlib.contextmanager
+def _environment():
+  before = os.environ.get('PYTHONPATH')
+  os.environ['PYTHONPATH'] = os.pathsep.join(filter(None, sys.path))
+  try:
+    yield
+  finally:
+    if before is None:
+      del os.environ['PYTHONPATH']
+    else:
+      os.environ['PYTHONPATH'] = before
+
+
+def _outcome(cell: cells.Cell, directory: pathlib.Path,
+             error: str) -> Outcome:
+  told = events.read_run(directory / 'model').events
+  fault, = [e for e in told if e.name == 'injecting']
+  steps = {path.stem: [json.loads(line) for line in path.open()]
+           for path in directory.glob('*.steps')}
+  victim = f'{cell.role}-0'
+  after = {task: [made for made in of_task if made[0] > fault.time]
+           for task, of_task in steps.items()}
+  others = [made for task, of_task in after.items() if task != victim
+            for made in of_task]
+  back = after.get(victim, after['chief-0'])
+  new = [made for made in back if made[1] != fault.pid]
+  return Outcome(
+      _time_of_first(others, fault), _time_of_first(new or back, fault),
+      _fall(steps['chief-0']), _global_step(directory / 'model'), error)
+
+
+def _time_of_first(steps: list, fault: events.Event) -> Optional[float]:
+  return min((time - fault.time for time, _, _ in steps), default=None)
+
+
+def _fall(steps: list) -> int:
+  """Returns how far the step that one task saw has fallen at most."""
+  highest = fall = 0
+  for _, _, step in steps:
+    highest = max(highest, step)
+    fall = max(fall, highest - step)
+  return fall
+
+
+def _global_step(model_dir: pathlib.Path) -> int:
+  return int(_newest(model_dir)['global_step'])
+
+
+def _newest(model_dir: pathlib.Path) -> dict[str, np.ndarray]:
+  checkpoint = tf.train.load_checkpoint(str(model_dir))
+  return {name: checkpoint.get_tensor(name)
+          for name in checkpoint.get_variable_to_shape_map()}
+
+
+def _check_what_remains(model_dir: pathlib.Path) -> None:
+  """No process, temporary file or lock; a whole and finite checkpoint."""
+  assert not forked_programs.left()
+  assert not list(model_dir.glob('*temp*'))
+  with model_dir_lock.locked(str(model_dir), 'a test'):
+    pass
+  assert all(np.isfinite(value).all() for value in _newest(model_dir).values())
+
+
+def _check_weights(cell: cells.Cell, model_dir: pathlib.Path) -> None:
+  """From 0 on each step takes 5 % of the way to 3, over 2 after 22 steps.
+
+  One that began anew, or with a save of long before, would not get so far. A
+  vector of four 2 has the largest norm that clipping allows.
+  """
+  values = _newest(model_dir)
+  weights = np.stack([values['weight_0'], values['weight_1']])
+  if 'lip' in cell.form:
+    np.testing.assert_allclose(weights, program.MAX_NORM / 2, rtol=1e-5)
+  else:
+    assert ((weights > 2.0) & (weights <= program.TARGET)).all(), weights

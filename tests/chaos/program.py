@@ -1,0 +1,111 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A user's program for the matrix of faults: weights that go to 3.
+
+A step sleeps, as one that computes would keep an accelerator busy: runs beside
+each other do not disturb each other. Each step is told of in a file.
+
+  python program.py FORM DIRECTORY STEPS NUM_WORKERS
+"""
+
+import json
+import os
+import pathlib
+import sys
+import time
+
+import tensorflow as tf
+
+import tfplugin
+from tfplugin import distribute
+from tfplugin import estimator as estimator_lib
+
+tf1 = tf.compat.v1
+
+STEP_SECS = 0.02
+SAVE_STEPS = 20
+TARGET = 3.0
+RATE = 0.05
+MAX_NORM = 4.0
+_ELASTIC = dict(communication_period=2, moving_rate=0.25, count_steps='local')
+_CLIP = dict(rules={'weight_0': 0, 'weight_1': 0}, max_norm=MAX_NORM)
+
+
+def decorators(num_workers):
+  elastic = dict(_ELASTIC, num_worker=num_workers)
+  return {
+      'elastic_average': estimator_lib.elastic_average(**elastic),
+      'elastic_average, synchronous': estimator_lib.elastic_average(
+          **elastic, synchronous=True),
+      'drop_stale_gradients': estimator_lib.drop_stale_gradients(staleness=5),
+      'clip_variables': estimator_lib.clip_variables(**_CLIP),
+  }
+
+
+def strategy(form, num_workers):
+  if form == 'ElasticAverageStrategy':
+    return distribute.ElasticAverageStrategy(**_ELASTIC, num_worker=num_workers)
+  if form == 'DropStaleGradientStrategy':
+    return distribute.DropStaleGradientStrategy(staleness=5)
+  if form == 'VariableClippingStrategy':
+    return distribute.VariableClippingStrategy(
+        tf1.distribute.experimental.ParameterServerStrategy(), **_CLIP)
+  if form == 'CrossShardStrategy':
+    return distribute.CrossShardStrategy()
+  return None
+
+
+def model_fn(features, labels, mode):
+  """loss = sum of (w - 3) ** 2 / 2, so that each step goes on by RATE."""
+  del labels
+  weights = [tf1.get_variable(f'weight_{i}', [4],
+                              initializer=tf1.zeros_initializer())
+             for i in range(2)]
+  loss = tf.reduce_mean(features) * tf.add_n(
+      [tf.reduce_sum((w - TARGET) ** 2) / 2 for w in weights])
+  train_op = None
+  if mode == tf.estimator.ModeKeys.TRAIN:
+    train_op = tf1.train.GradientDescentOptimizer(RATE).minimize(
+        loss, tf1.train.get_global_step())
+  return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn():
+  return tf.data.Dataset.from_tensors([1.0]).repeat()
+
+
+class StepsHook(tf1.train.SessionRunHook):
+  """Makes steps as long as those of a model, and tells of each."""
+
+  def __init__(self, path):
+    self._file = open(path, 'a', buffering=1)
+
+  def before_run(self, run_context):
+    return tf1.train.SessionRunArgs(tf1.train.get_global_step())
+
+  def after_run(self, run_context, run_values):
+    self._file.write(json.dumps(
+        [time.time(), os.getpid(), int(run_values.results)]) + '\n')
+    time.sleep(STEP_SECS)
+
+
+def main(form, directory, steps, num_workers):
+  root = pathlib.Path(directory)
+  task = json.loads(os.environ['TF_CONFIG'])['task']
+  config = tf.estimator.RunConfig(
+      str(root / 'model'), save_checkpoints_steps=SAVE_STEPS,
+      train_distribute=strategy(form, int(num_workers)),
+      experimental_max_worker_delay_secs=0)
+  decorated = decorators(int(num_workers)).get(form, lambda fn: fn)(model_fn)
+  hook = StepsHook(root / f'{task["type"]}-{task["index"]}.steps')
+  estimator_lib.train_and_evaluate(
+      tf.estimator.Estimator(decorated, config=config),
+      tf.estimator.TrainSpec(input_fn, max_steps=int(steps), hooks=[hook]),
+      tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
+                            throttle_secs=1),
+      start_limit_secs=60.0, finish_limit_secs=30.0, contact_limit_secs=60.0)
+
+
+if __name__ == '__main__':
+  assert tfplugin
+  main(*sys.argv[1:])
