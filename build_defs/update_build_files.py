@@ -171,7 +171,7 @@ def _test_target(tree: Tree, file: str, manual: bool) -> str:
   distributed = _is_distributed(tree, file)
   shards = [int(value) for value in _directives(tree, file, 'shard_count')]
   # Several processes: Bazel starts nothing beside them on two cores.
-  tags = ['cpu:2', 'distributed'] if distributed else []
+  tags = ['distributed'] if distributed else []
   return _rule(
       'pytest_test', name=tree.name(file),
       size='medium' if distributed else 'small',
