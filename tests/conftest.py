@@ -10,6 +10,9 @@ import signal
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 # Bit-for-bit comparisons need one order of summation.
 os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '0')
+# A server has a thread for each, 64 of them, and the servers of a test that are
+# in this process end with it: a machine has room for 32,768 threads.
+os.environ.setdefault('TF_GRPC_WORKER_CACHE_QUEUES', '4')
 
 import numpy as np
 import pytest

@@ -74,6 +74,7 @@ def fit(strategy):
 
 def main():
   """See the module."""
+  assert tf.estimator.Estimator  # Which chooses Keras: see tests/conftest.py.
   resolver = cluster_resolver()
   halves = tf.distribute.experimental.partitioners.FixedShardsPartitioner(2)
   results = {}

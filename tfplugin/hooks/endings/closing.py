@@ -20,17 +20,24 @@ tf1 = tf.compat.v1
 LIMIT_SECS = 5.0
 
 
+# Of a module that is taken apart, functions keep their defaults alone.
 def close_in_time(close: Callable[[], None],
-                  time_limit_secs: float = LIMIT_SECS) -> None:
+                  time_limit_secs: float = LIMIT_SECS,
+                  is_the_end: Callable[[], bool] = sys.is_finalizing) -> None:
   """Closes; goes on after a limit, while the closing does in the background.
 
   Args:
     close: Closes a session.
     time_limit_secs: The limit in seconds.
+    is_the_end: Whether the interpreter ends, where no thread begins: a failed
+      training leaves a session that is closed then.
 
   Raises:
     Exception: What `close` raises within the limit.
   """
+  if is_the_end():
+    close()
+    return
   failed = []
 
   def run():
@@ -54,12 +61,7 @@ def close_in_time(close: Callable[[], None],
 
 
 def _start(thread: threading.Thread) -> bool:
-  """Starts a thread; False while the interpreter ends, where none begins.
-
-  A failed training leaves a session that is closed then.
-  """
-  if sys.is_finalizing():
-    return False
+  """Starts a thread; False when the interpreter has begun to end."""
   try:
     thread.start()
   except RuntimeError:  # As Python says from 3.12 on.
