@@ -59,7 +59,7 @@ def test_a_failure_has_its_status_and_its_summary(tmp_path):
   assert ended.stdout.count('chief:0| \033[0mtried') == 2
   assert 'it starts again in 0 s (1 of 1)' in ended.stdout
   assert re.search(r'chief:0  failed  1  .*status 1 \(2 times\)', ended.stdout)
-  assert re.search('^Error: chief:0 ended with status 1. The last', ended.stderr,
-                   re.MULTILINE)
+  assert re.search('(?m)^Error: chief:0 ended with status 1. The last',
+                   ended.stderr)
   assert 'no space left' in ended.stderr
   assert '"status": "failed"' in (tmp_path / 'summary.json').read_text()
