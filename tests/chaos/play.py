@@ -22,6 +22,7 @@ from tfplugin import events
 from tfplugin.bin import launch_lib
 from tfplugin.bin.processes import local_cluster
 from tfplugin.checkpoints import model_dir_lock
+from tfplugin.faults import language
 
 PROGRAM = pathlib.Path(program.__file__)
 
@@ -36,7 +37,7 @@ class Outcome:
       there is one; where the victim makes none, until the chief did; None: it
       did not any more.
     lost_steps: How far the global step fell.
-    last_step: That of the last checkpoint.
+    last_step: That of the last checkpoint; 0 where a NaN came before it.
     error: With what the run ended; empty: well.
   """
 
@@ -66,6 +67,7 @@ def play(cell: cells.Cell, directory: pathlib.Path) -> Outcome:
   except local_cluster.RoleError as e:
     error = str(e)
   outcome = _outcome(cell, directory, error)
+  _check_that_it_came(cell, directory)
   _check_what_remains(model_dir)
   assert outcome.lost_steps <= program.SAVE_STEPS
   if error:
@@ -113,7 +115,8 @@ def _outcome(cell: cells.Cell, directory: pathlib.Path,
            for task, of_task in steps.items()}
   others = [made for task, of_task in after.items() if task != victim
             for made in of_task]
-  back = after.get(victim, after['chief-0'])
+  trains = cell.role in language.TRAINING_JOBS
+  back = after.get(victim if trains else 'chief-0', [])
   new = [made for made in back if made[1] != fault.pid]
   return Outcome(
       _time_of_first(others, fault), _time_of_first(new or back, fault),
@@ -134,13 +137,25 @@ def _fall(steps: list) -> int:
 
 
 def _global_step(model_dir: pathlib.Path) -> int:
-  return int(_newest(model_dir)['global_step'])
+  return int(_newest(model_dir).get('global_step', 0))
 
 
 def _newest(model_dir: pathlib.Path) -> dict[str, np.ndarray]:
+  if tf.train.latest_checkpoint(str(model_dir)) is None:
+    return {}
   checkpoint = tf.train.load_checkpoint(str(model_dir))
   return {name: checkpoint.get_tensor(name)
           for name in checkpoint.get_variable_to_shape_map()}
+
+
+def _check_that_it_came(cell: cells.Cell, directory: pathlib.Path) -> None:
+  """A victim that is to end has been started again."""
+  summary = json.loads((directory / 'logs' / 'summary.json').read_text())
+  restarts, = (task['restarts'] for task in summary['tasks']
+               if task['task'] == f'{cell.role}:0')
+  if cell.kind in ('kill', 'terminate', 'raise') and (
+      cell.phase != language.END):
+    assert restarts, summary
 
 
 def _check_what_remains(model_dir: pathlib.Path) -> None:

@@ -70,6 +70,40 @@ def test_a_task_is_found_by_its_events(tmp_path, ps, monkeypatch):
   assert acts.process_of('ps:0', str(tmp_path)) == ps.pid
 
 
+@pytest.fixture(name='unnamed')
+def fixture_unnamed():
+  """A process without TF_CONFIG in the environment that it began with."""
+  with subprocess.Popen(['sleep', '99']) as process:
+    yield process
+    process.kill()
+
+
+def test_a_task_that_names_itself_is_found(tmp_path, unnamed, monkeypatch):
+  _tell(tmp_path, 'ps:0', unnamed.pid, monkeypatch)
+  assert acts.process_of('ps:0', str(tmp_path)) == unnamed.pid
+
+
+@pytest.mark.parametrize('secs', [-3600, 30])
+def test_a_process_that_began_at_another_time_is_not_met(
+    tmp_path, unnamed, monkeypatch, secs):
+  # Long before the event, or after it: the number was another one's.
+  now = time.time()
+  with monkeypatch.context() as patch:
+    patch.setattr(time, 'time', lambda: now - secs)
+    _tell(tmp_path, 'ps:0', unnamed.pid, patch)
+  with pytest.raises(RuntimeError, match='runs on this machine.*ps:0'):
+    acts.process_of('ps:0', str(tmp_path))
+
+
+def test_a_process_that_has_ended_is_not_met(tmp_path, unnamed, monkeypatch):
+  _tell(tmp_path, 'ps:0', unnamed.pid, monkeypatch)
+  unnamed.kill()
+  with pytest.raises(RuntimeError, match='runs on this machine.*ps:0'):
+    deadline = time.monotonic() + _LIMIT
+    while time.monotonic() < deadline:
+      acts.process_of('ps:0', str(tmp_path))
+
+
 @pytest.mark.parametrize('pid', [None, 2**22 + 1])
 def test_another_process_is_not_met(tmp_path, ps, monkeypatch, pid):
   # A task that never told anything; a number that another process has now.

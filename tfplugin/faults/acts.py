@@ -13,6 +13,9 @@ import subprocess
 from tfplugin.events import event_files
 from tfplugin.faults import language
 
+# From the start of a program until its first event: it imports TensorFlow.
+_START_LIMIT_SECS = 600.0
+
 
 class InjectedError(RuntimeError):
   """The exception of the fault `raise`."""
@@ -46,12 +49,35 @@ def process_of(task: str, model_dir: str) -> int:
     RuntimeError: there is none, or the process is not that task.
   """
   told = event_files.read_file(event_files.path_of(model_dir, task)).events
-  if told and _task_of(told[-1].pid) == task:
-    return told[-1].pid
+  if told:
+    pid = told[-1].pid
+    named = _task_of(pid)
+    first = min(event.time for event in told if event.pid == pid)
+    if named == task or not named and _began_before(pid, first):
+      return pid
   raise RuntimeError(
       'A fault must meet a task that runs on this machine and writes events '
       f'to the same model_dir. Received: {task}. Let it run '
       '`tfplugin.estimator.train_and_evaluate`.')
+
+
+def _began_before(pid: int, moment: float) -> bool:
+  """Whether a process was made in the minutes before its first event.
+
+  One whose program sets TF_CONFIG by itself does not show it to others.
+  """
+  try:
+    # Behind the name, which may hold anything: the state, then 18 numbers.
+    state, *numbers = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(
+        ')')[2].split()
+    boot = next(line for line in pathlib.Path('/proc/stat').read_text(
+        ).splitlines() if line.startswith('btime '))
+  except (OSError, StopIteration):
+    return False
+  began = float(boot.split()[1]) + (
+      int(numbers[18]) / os.sysconf('SC_CLK_TCK'))
+  # The time of the boot is in whole seconds.
+  return state != 'Z' and 0.0 <= moment + 1.0 - began < _START_LIMIT_SECS
 
 
 def _task_of(pid: int) -> str:
