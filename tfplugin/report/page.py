@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +50,9 @@ section{border-top:1px solid #ddd;margin-top:26px;padding-top:14px}
 padding:4px 12px;margin:8px 0;max-width:95ch}
 table{border-collapse:collapse;margin:12px 0;font-size:14px}
 th,td{text-align:left;padding:3px 14px 3px 0;border-bottom:1px solid #eee;
-vertical-align:top;overflow-wrap:anywhere}th{color:#555;font-weight:600}
+vertical-align:top;white-space:nowrap}th{color:#555;font-weight:600}
+td:last-child{white-space:normal;overflow-wrap:anywhere}
+.plot{min-width:0}
 '''
 _CONFIG = {'responsive': True, 'displaylogo': False}
 
@@ -63,6 +66,7 @@ def render(report: Mapping[str, Any]) -> str:
   # The library that draws: 4.8 MB, so that no network is needed.
   from plotly import offline
   panels = {name: draw(report[name]) for name, draw in PANELS.items()}
+  _align(panels.values(), report['timeline']['wall_secs'])
   links = ''.join(f'<a href="#{name}">{_text(p.title)}</a>'
                   for name, p in panels.items())
   sections = '\n'.join(_section(name, p) for name, p in panels.items())
@@ -75,6 +79,14 @@ def render(report: Mapping[str, Any]) -> str:
       f'<h1>The picture of a run</h1><div class="dir">'
       f'{_text(report["run_dir"])}</div><nav>{links}</nav>\n'
       f'{sections}\n</body></html>\n')
+
+
+def _align(panels: Iterable[panel_lib.Panel], wall_secs: float) -> None:
+  """Gives all plots over time the same time."""
+  for panel in panels:
+    for plot in panel.figures:
+      if plot.layout.xaxis.title.text == panel_lib.SECS:
+        plot.update_xaxes(range=[0, wall_secs])
 
 
 def _section(name: str, panel: panel_lib.Panel) -> str:

@@ -78,7 +78,8 @@ def figure(title: str, x_title: str, y_title: str, height: int = _HEIGHT,
     **layout: What else plotly's layout is to have.
   """
   return go.Figure(layout={
-      'title': {'text': title, 'font': {'size': 15}}, 'template': 'plotly_white',
+      'title': {'text': title, 'font': {'size': 15}},
+      'template': 'plotly_white',
       'height': height, 'margin': {'l': 70, 'r': 20, 't': 48, 'b': 48},
       'xaxis': {'title': {'text': x_title}},
       'yaxis': {'title': {'text': y_title}},

@@ -14,8 +14,9 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   """Draws the section `settings` of report.json."""
   tables = [
       panel.Table(('task', 'status', 'restarts', 'why'), [
-          (task, end['status'], end['restarts'], '; '.join(end['reasons'] or ()))
-          for task, end in section['ends'].items()]),
+          (task, told['status'], told['restarts'],
+           '; '.join(told['reasons'] or ()))
+          for task, told in section['ends'].items()]),
       panel.Table(('task', 'died at, s', 'of'), [
           (d['task'], f'{d["time"]:.1f}', f'{d["error"]}: {d["message"]}')
           for d in section['deaths']]),
@@ -28,7 +29,8 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
           for name, found in section['versions'].items()]),
       panel.Table(('job', 'tasks'), list(section['cluster'].items())),
       panel.Table(('host', 'tasks'), [
-          (host, ', '.join(tasks)) for host, tasks in section['hosts'].items()]),
+          (host, ', '.join(tasks))
+          for host, tasks in section['hosts'].items()]),
       panel.Table(('setting', 'value'), list(section['settings'].items())),
   ]
   notes = list(section['missing'])

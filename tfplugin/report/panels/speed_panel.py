@@ -23,8 +23,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   panel.lines(step, {t: w['step'] for t, w in workers.items()},
               mode='lines+markers')
   rate = panel.figure('Steps/s of each worker', panel.SECS, 'steps/s')
-  panel.lines(rate, {t: w['rate'] for t, w in workers.items()},
-              mode='lines+markers')
+  panel.lines(rate, {t: w['rate'] for t, w in workers.items()})
   figures = [step, rate]
   if rate_of_all['x']:
     both = panel.figure(f'{unit.capitalize()} of all workers', panel.SECS, unit,

@@ -11,6 +11,8 @@ from plotly import graph_objects as go
 
 from tfplugin.report.panels import panel
 
+_FRACTIONS = ('dropped_fraction', 'share_of_made', 'share_of_applied')
+
 
 def draw(section: Mapping[str, Any]) -> panel.Panel:
   """Draws the section `staleness` of report.json."""
@@ -18,19 +20,18 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   if section['over_time']:
     figures += [_by_worker(section), _over_time(section)]
   if workers:
-    dropped = panel.figure('Dropped fraction of each worker, so far',
-                           panel.SECS, 'fraction', yaxis={
-                               'title': {'text': 'fraction'},
-                               'tickformat': '.1%', 'rangemode': 'tozero'})
+    dropped = panel.figure('Dropped fraction of each worker', panel.SECS,
+                           'of the gradients since the point before')
+    dropped.update_yaxes(tickformat='.1%', rangemode='tozero')
     panel.lines(dropped, {t: w['fraction'] for t, w in workers.items()},
                 mode='lines+markers')
     figures.append(dropped)
     tables.append(panel.Table(
         ('task', 'dropped', 'applied', 'dropped fraction',
          'share of gradients made', 'share of gradients applied'),
-        [(t, f'{w["num_dropped"]:,}', f'{w["num_applied"]:,}',
-          f'{w["dropped_fraction"]:.2%}', f'{w["share_of_made"]:.2%}',
-          f'{w["share_of_applied"] or 0:.2%}') for t, w in workers.items()]))
+        [(task, f'{told["num_dropped"]:,}', f'{told["num_applied"]:,}',
+          *(f'{told[key] or 0:.2%}' for key in _FRACTIONS))
+         for task, told in workers.items()]))
   return panel.Panel(
       'Staleness',
       'How many updates of others came between the reading of the variables '

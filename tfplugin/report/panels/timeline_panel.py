@@ -22,7 +22,8 @@ _COLORS = {
 # Symbol, colour.
 _MARKS = {'checkpoint': ('triangle-up', '#1f4e79'), 'fault': ('x', '#c0392b'),
           'error': ('star', '#c0392b'), 'back': ('circle-open', '#000000'),
-          'stop': ('square-open', '#000000'), 'end': ('line-ns-open', '#000000')}
+          'stop': ('square-open', '#000000'),
+          'end': ('line-ns-open', '#000000')}
 _ROW = 30
 # Of the width of the plot; what is narrower cannot be seen.
 _NUM_PIXELS = 1500
@@ -32,15 +33,18 @@ _SHOWN_ALWAYS = (timeline.DEAD, timeline.AWAY, timeline.UNKNOWN)
 def draw(section: Mapping[str, Any]) -> panel.Panel:
   """Draws the section `timeline` of report.json."""
   tasks = section['tasks']
-  plot = panel.figure('', panel.SECS, '', height=150 + _ROW * len(tasks),
+  plot = panel.figure('', panel.SECS, '', height=170 + _ROW * len(tasks),
                       barmode='overlay', bargap=0.35)
+  plot.update_layout(legend={'orientation': 'h', 'y': 1.02,
+                             'yanchor': 'bottom', 'x': 0})
   plot.update_yaxes(autorange='reversed', categoryorder='array',
                     categoryarray=list(tasks))
   pixel = section['wall_secs'] / _NUM_PIXELS
   drawn = [(task, span) for task, told in tasks.items()
            for span in _visible(told['spans'], pixel)]
   for state in section['states']:
-    _add_bars(plot, state, [pair for pair in drawn if pair[1]['state'] == state])
+    _add_bars(plot, state,
+              [(task, span) for task, span in drawn if span['state'] == state])
   for kind in _MARKS:
     _add_marks(plot, kind, [
         (task, mark) for task, told in tasks.items()

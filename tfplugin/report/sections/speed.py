@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -70,8 +72,7 @@ def _worker(events: Sequence[record.Event], start: float,
       'steps_per_sec': sum((end - begin) * rate for begin, end, rate in rates)
                        / secs if secs else None,
       'step': series.thin(*_columns(steps), limit),
-      'rate': series.thin(*_columns([(end, rate) for _, end, rate in rates]),
-                          limit),
+      'rate': series.thin(*_columns(list(_stairs(rates))), limit),
   }
 
 
@@ -91,6 +92,18 @@ def _rates(events: Sequence[record.Event],
       rates.append((before.time - start, event.time - start, rate))
     before = event
   return rates
+
+
+def _stairs(
+    rates: Sequence[tuple[float, float, float]]) -> Iterator[tuple]:
+  """Yields the corners of stairs, NaN where a task told of no rate."""
+  latest = None
+  for begin, end, rate in rates:
+    if latest is not None and begin > latest:
+      yield latest, math.nan
+    yield begin, rate
+    yield end, rate
+    latest = end
 
 
 def _sum(rates, unit: int, limit: int) -> dict[str, Any]:

@@ -21,6 +21,8 @@ _TAG = 'staleness/staleness'
 # Of the histogram over time; more cannot be told apart.
 _TIME_BINS = 60
 _VALUE_BINS = 40
+# Of a stretch whose dropped fraction is shown.
+_LEAST_GRADIENTS = 20
 
 _NO_STALENESS = (
     'The staleness of each gradient: write it with '
@@ -84,14 +86,32 @@ def _dropped(run: run_data.RunData, limit: int) -> dict[str, dict[str, Any]]:
       continue
     dropped = totals.running(events, 'num_dropped')
     applied = [count for _, count in totals.running(events, 'num_applied')]
-    made = [d + a for (_, d), a in zip(dropped, applied)]
-    fractions = [d / m if m else 0.0 for (_, d), m in zip(dropped, made)]
+    made = dropped[-1][1] + applied[-1]
     workers[task] = {
         'num_dropped': dropped[-1][1], 'num_applied': applied[-1],
-        'dropped_fraction': fractions[-1],
-        'fraction': series.thin([time - run.start for time, _ in dropped],
-                                fractions, limit)}
+        'dropped_fraction': dropped[-1][1] / made if made else None,
+        'fraction': series.thin(*_stretches(
+            [(time - run.start, d, a) for (time, d), a
+             in zip(dropped, applied)]), limit)}
   return _with_shares(workers)
+
+
+def _stretches(counts: Sequence[tuple[float, int, int]]
+               ) -> tuple[list[float], list[float]]:
+  """Returns the ends of stretches, and the dropped fraction in each.
+
+  Args:
+    counts: Time, dropped and applied so far. Stretches of few gradients are
+      joined to the next: one dropped gradient of one is not 100 %.
+  """
+  times, fractions, before = [], [], (0, 0)
+  for time, dropped, applied in counts:
+    new_dropped, new_applied = dropped - before[0], applied - before[1]
+    if new_dropped + new_applied >= _LEAST_GRADIENTS:
+      times.append(time)
+      fractions.append(new_dropped / (new_dropped + new_applied))
+      before = (dropped, applied)
+  return times, fractions
 
 
 def _with_shares(workers: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from tfplugin.events import record
 
 
-def running(events: Iterable[record.Event], key: str) -> list[tuple[float, int]]:
+def running(events: Iterable[record.Event],
+            key: str) -> list[tuple[float, int]]:
   """Returns the sum over all processes at the time of each event.
 
   Args:

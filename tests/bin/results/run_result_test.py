@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the table at the end of a run."""
 
-from tfplugin.bin import report
 from tfplugin.bin.processes import status
+from tfplugin.bin.results import run_result
 
 
 def _result(**kwargs):
   last = status.Status(9.0, 4.0, 60, 25, 0.1, {}, {})
-  return report.Result(**{
+  return run_result.Result(**{
       'title': 'mlp with drop_stale', 'accuracy': 0.9721, 'first_step': 0,
       'last_step': 60, 'wall_secs': 12.34,
       'roles': {'chief:0': last, 'worker:0': last, 'worker:1': None},
@@ -19,7 +19,7 @@ def _result(**kwargs):
 
 
 def test_the_rows_of_a_run():
-  assert report.rows(_result()) == [
+  assert run_result.rows(_result()) == [
       ('accuracy', '97.21% of the held-out rows'),
       ('global step', '60'),
       ('wall time', '12.3 s'),
@@ -33,13 +33,13 @@ def test_the_rows_of_a_run():
 
 
 def test_a_run_that_was_resumed_and_not_evaluated():
-  rows = dict(report.rows(_result(accuracy=None, first_step=40)))
+  rows = dict(run_result.rows(_result(accuracy=None, first_step=40)))
   assert rows['accuracy'] == 'not evaluated'
   assert rows['global step'] == '60 (resumed at 40)'
 
 
 def test_what_is_printed_has_the_table_and_the_files(capsys):
-  report.show(_result())
+  run_result.show(_result())
   printed = capsys.readouterr().out
   for text in ('mlp with drop_stale', '97.21%', 'logs: runs/a/logs'):
     assert text in printed
