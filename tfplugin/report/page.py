@@ -70,6 +70,7 @@ def render(report: Mapping[str, Any]) -> str:
   links = ''.join(f'<a href="#{name}">{_text(p.title)}</a>'
                   for name, p in panels.items())
   sections = '\n'.join(_section(name, p) for name, p in panels.items())
+  scripts = '\n'.join(_script(name, p) for name, p in panels.items())
   title = f'Run {report["run_dir"]}'
   return (
       '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -78,7 +79,7 @@ def render(report: Mapping[str, Any]) -> str:
       f'<script>{offline.get_plotlyjs()}</script></head><body>\n'
       f'<h1>The picture of a run</h1><div class="dir">'
       f'{_text(report["run_dir"])}</div><nav>{links}</nav>\n'
-      f'{sections}\n</body></html>\n')
+      f'{sections}\n<script>{scripts}</script></body></html>\n')
 
 
 def _align(panels: Iterable[panel_lib.Panel], wall_secs: float) -> None:
@@ -96,8 +97,8 @@ def _section(name: str, panel: panel_lib.Panel) -> str:
   parts += [f'<p class="missing">{_text(text)}</p>' for text in panel.missing]
   wide = ' wide' if len(panel.figures) == 1 else ''
   parts.append(f'<div class="figures{wide}">')
-  parts += [_figure(f'{name}-{index}', plot)
-            for index, plot in enumerate(panel.figures)]
+  parts += [f'<div id="{name}-{index}" class="plot"></div>'
+            for index in range(len(panel.figures))]
   parts.append('</div>')
   parts += [_table(table) for table in panel.tables]
   return '\n'.join([*parts, '</section>'])
@@ -112,12 +113,15 @@ def _numbers(numbers: Sequence[panel_lib.Number]) -> str:
   return f'<div class="numbers">{"".join(shown)}</div>' if shown else ''
 
 
-def _figure(div_id: str, plot) -> str:
-  # A text must not end the script that it stands in.
-  spec = plot.to_json().replace('</', '<\\/')
-  return (f'<div id="{div_id}" class="plot"></div><script>(function(){{'
-          f'var f={spec};Plotly.newPlot("{div_id}",f.data,f.layout,'
-          f'{json.dumps(_CONFIG)});}})();</script>')
+def _script(name: str, panel: panel_lib.Panel) -> str:
+  """Returns what draws a panel; it stands after all that gives the widths."""
+  calls = []
+  for index, plot in enumerate(panel.figures):
+    # A text must not end the script that it stands in.
+    spec = plot.to_json().replace('</', '<\\/')
+    calls.append(f'(function(f){{Plotly.newPlot("{name}-{index}",f.data,'
+                 f'f.layout,{json.dumps(_CONFIG)});}})({spec});')
+  return '\n'.join(calls)
 
 
 def _table(table: panel_lib.Table) -> str:

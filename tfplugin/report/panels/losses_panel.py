@@ -20,7 +20,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       plot = panel.figure(f'Loss over {key[5:]}', x_title, 'loss')
       curves = {task: told[key] for task, told in workers.items()}
       panel.lines(plot, curves)
-      panel.lines(plot, {f'centre ({name})': told[key]
+      panel.lines(plot, {f'evaluation ({name})': told[key]
                          for name, told in evaluations.items()},
                   mode='lines+markers', dash='dash', first=len(workers))
       if _is_positive(workers, key) and _is_positive(evaluations, key):

@@ -24,6 +24,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
               mode='lines+markers')
   rate = panel.figure('Steps/s of each worker', panel.SECS, 'steps/s')
   panel.lines(rate, {t: w['rate'] for t, w in workers.items()})
+  rate.update_yaxes(rangemode='tozero')
   figures = [step, rate]
   if rate_of_all['x']:
     both = panel.figure(f'{unit.capitalize()} of all workers', panel.SECS, unit,

@@ -121,12 +121,12 @@ def _sum(rates, unit: int, limit: int) -> dict[str, Any]:
 def _steps(run: run_data.RunData) -> dict[str, Optional[int]]:
   """Returns first and last global step, and how many were made twice."""
   first, top, redone = None, None, 0
+  # It restores for all; another one's reading of the step may be late.
+  restorer = (run.training_tasks or [None])[0]
   for event in run.reading.events:
     if event.step is None:
       continue
-    restores = (event.name == 'starting' or event.name == 'coming_back' and
-                event.details.get('what') == 'session')
-    if restores:
+    if event.task == restorer and _restores(event):
       first = event.step if first is None else first
       redone += max((top or 0) - event.step, 0)
       top = event.step
@@ -134,6 +134,12 @@ def _steps(run: run_data.RunData) -> dict[str, Optional[int]]:
       first = event.step if first is None else first
       top = max(top or 0, event.step)
   return {'first_step': first, 'last_step': top, 'redone_steps': redone}
+
+
+def _restores(event: record.Event) -> bool:
+  """Whether a session has just been made, from a checkpoint or from a ps."""
+  return (event.name == 'starting' or event.name == 'coming_back' and
+          event.details.get('what') == 'session')
 
 
 def _lost(run: run_data.RunData) -> dict[str, Any]:
