@@ -71,7 +71,8 @@ def _over_time(section: Mapping[str, Any]) -> go.Figure:
   plot = panel.figure('Staleness over time, all workers', panel.SECS,
                       'staleness, global steps', showlegend=False)
   plot.add_trace(go.Heatmap(
-      x=middles, y=told['at_least'], colorscale='Blues',
+      x=middles, y=told['at_least'], zmin=0,
+      colorscale=[[0, '#deebf7'], [1, '#08306b']],
       z=[[count or None for count in row] for row in zip(*told['counts'])],
       colorbar={'title': {'text': 'samples'}},
       hovertemplate='%{z} samples of %{y} at %{x:.1f} s<extra></extra>'))
