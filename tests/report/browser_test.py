@@ -45,6 +45,8 @@ def test_every_plot_is_drawn_without_an_error(tmp_path):
   path.write_text(text.replace('</body>', _ANSWER + '</body>'))
   result = subprocess.run(
       [_CHROMIUM, '--headless', '--no-sandbox', '--disable-gpu',
+       # So high that all plots come into view.
+       '--window-size=1300,9000',
        f'--user-data-dir={tmp_path / "profile"}', '--dump-dom',
        '--virtual-time-budget=20000', path.as_uri()],
       capture_output=True, text=True, timeout=240, check=True)

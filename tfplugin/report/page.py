@@ -52,9 +52,29 @@ table{border-collapse:collapse;margin:12px 0;font-size:14px}
 th,td{text-align:left;padding:3px 14px 3px 0;border-bottom:1px solid #eee;
 vertical-align:top;white-space:nowrap}th{color:#555;font-weight:600}
 td:last-child{white-space:normal;overflow-wrap:anywhere}
-.plot{min-width:0}
+.plot{min-width:0;min-height:340px}
 '''
-_CONFIG = {'responsive': True, 'displaylogo': False}
+# A plot is drawn when it comes near the window, or to a printer: the page is
+# there at once, however much it holds.
+_DRAW = '''
+(function() {
+  function draw(div) {
+    var data = document.getElementById('data-' + div.id);
+    if (!data || div.dataset.drawn) return;
+    div.dataset.drawn = 1;
+    var plot = JSON.parse(data.textContent);
+    Plotly.newPlot(div, plot.data, plot.layout,
+                   {responsive: true, displaylogo: false});
+  }
+  var plots = Array.from(document.querySelectorAll('.plot'));
+  window.addEventListener('beforeprint', function() { plots.forEach(draw); });
+  if (!('IntersectionObserver' in window)) return plots.forEach(draw);
+  var seen = new IntersectionObserver(function(entries) {
+    entries.forEach(function(e) { if (e.isIntersecting) draw(e.target); });
+  }, {rootMargin: '400px'});
+  plots.forEach(function(div) { seen.observe(div); });
+})();
+'''
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -70,7 +90,7 @@ def render(report: Mapping[str, Any]) -> str:
   links = ''.join(f'<a href="#{name}">{_text(p.title)}</a>'
                   for name, p in panels.items())
   sections = '\n'.join(_section(name, p) for name, p in panels.items())
-  scripts = '\n'.join(_script(name, p) for name, p in panels.items())
+  data = '\n'.join(_data(name, p) for name, p in panels.items())
   title = f'Run {report["run_dir"]}'
   return (
       '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -79,7 +99,7 @@ def render(report: Mapping[str, Any]) -> str:
       f'<script>{offline.get_plotlyjs()}</script></head><body>\n'
       f'<h1>The picture of a run</h1><div class="dir">'
       f'{_text(report["run_dir"])}</div><nav>{links}</nav>\n'
-      f'{sections}\n<script>{scripts}</script></body></html>\n')
+      f'{sections}\n{data}\n<script>{_DRAW}</script></body></html>\n')
 
 
 def _align(panels: Iterable[panel_lib.Panel], wall_secs: float) -> None:
@@ -113,15 +133,13 @@ def _numbers(numbers: Sequence[panel_lib.Number]) -> str:
   return f'<div class="numbers">{"".join(shown)}</div>' if shown else ''
 
 
-def _script(name: str, panel: panel_lib.Panel) -> str:
-  """Returns what draws a panel; it stands after all that gives the widths."""
-  calls = []
-  for index, plot in enumerate(panel.figures):
-    # A text must not end the script that it stands in.
-    spec = plot.to_json().replace('</', '<\\/')
-    calls.append(f'(function(f){{Plotly.newPlot("{name}-{index}",f.data,'
-                 f'f.layout,{json.dumps(_CONFIG)});}})({spec});')
-  return '\n'.join(calls)
+def _data(name: str, panel: panel_lib.Panel) -> str:
+  """Returns what the plots of a panel show, as data of the page."""
+  # A text must not end the script that it stands in.
+  return '\n'.join(
+      f'<script type="application/json" id="data-{name}-{index}">'
+      + plot.to_json().replace('</', '<\\/') + '</script>'
+      for index, plot in enumerate(panel.figures))
 
 
 def _table(table: panel_lib.Table) -> str:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings are found in logs of absl, of tf.logging and of TensorFlow's core."""
+"""Warnings are found in logs of absl, tf.logging and TensorFlow's core."""
 
 from tfplugin.report.reading import logs
 
