@@ -35,10 +35,13 @@ _BEST = _newer("; python_version >= '3.12'")
 _OLDER_PYTHON = "; python_version < '3.12'"
 # What the programs import besides the package's own requirements.
 _TRAIN = ['matplotlib>=3.7', 'rich>=13']
-_TEST = [*_TRAIN, 'psutil>=5.9', 'pytest>=8', 'pytest-timeout>=2.2',
+# What draws the page of tfplugin-report; TensorFlow 2.15 brings TensorBoard.
+_REPORT = ['plotly>=5.24,<8', 'tensorboard>=2.15']
+_TEST = [*_TRAIN, *_REPORT, 'psutil>=5.9', 'pytest>=8', 'pytest-timeout>=2.2',
          'pytest-xdist>=3']
 # A program is declared when it exists.
-_PROGRAMS = ('launch', 'migrate_checkpoint', 'train', 'train_tpu')
+_PROGRAMS = ('launch', 'migrate_checkpoint', 'report', 'train', 'train_tpu',
+             'watch')
 
 
 def _version() -> str:
@@ -84,6 +87,7 @@ setuptools.setup(
         'cpu': [f'tensorflow-cpu{_WITH_ESTIMATOR}{_OLDER_PYTHON}', *_BEST],
         'gpu': [f'tensorflow{_WITH_ESTIMATOR}{_OLDER_PYTHON}', *_BEST],
         'newest': _newer(),
+        'report': _REPORT,
         'train': _TRAIN,
         'test': _TEST,
         'dev': [*_TEST, 'import-linter==2.5.2', 'ruff==0.17.5',

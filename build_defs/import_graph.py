@@ -24,9 +24,11 @@ _DISTRIBUTIONS = {
     'absl': 'absl-py',
     'matplotlib': 'matplotlib',
     'numpy': 'numpy',
+    'plotly': 'plotly',
     'psutil': 'psutil',
     'pytest': 'pytest',
     'rich': 'rich',
+    'tensorboard': 'tensorboard',
     'tensorflow': 'tensorflow',
     'tensorflow_estimator': 'tensorflow-estimator',
 }

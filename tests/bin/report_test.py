@@ -1,45 +1,40 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the table at the end of a run."""
+"""The program writes the report and names its files."""
 
+from __future__ import annotations
+
+import pytest
+from absl import app
+from absl.testing import flagsaver
+
+from tests.report import hand_written
 from tfplugin.bin import report
-from tfplugin.bin.processes import status
 
 
-def _result(**kwargs):
-  last = status.Status(9.0, 4.0, 60, 25, 0.1, {}, {})
-  return report.Result(**{
-      'title': 'mlp with drop_stale', 'accuracy': 0.9721, 'first_step': 0,
-      'last_step': 60, 'wall_secs': 12.34,
-      'roles': {'chief:0': last, 'worker:0': last, 'worker:1': None},
-      'start_secs': {'chief:0': 4.0, 'worker:0': 5.25},
-      'lost': {'worker:0': 'was ended by SIGKILL'},
-      'restarts': {'chief:0': 1, 'worker:0': 0, 'worker:1': 0, 'ps:0': 2},
-      'figures': {'dropped': 3.0}, 'files': {'logs': 'runs/a/logs'}, **kwargs})
+def test_files_are_named(tmp_path, capsys):
+  hand_written.write_chaos_run(tmp_path)
+  report.main(['program', str(tmp_path)])
+  assert capsys.readouterr().out.splitlines() == [
+      f'{tmp_path}/report/{name}'
+      for name in ('report.json', 'trace.json', 'report.html')]
 
 
-def test_the_rows_of_a_run():
-  assert report.rows(_result()) == [
-      ('accuracy', '97.21% of the held-out rows'),
-      ('global step', '60'),
-      ('wall time', '12.3 s'),
-      ('chief:0', '25 steps, the first after 4.0 s; started again 1 time'),
-      ('worker:0', '25 steps, the first after 5.2 s; '
-       'lost: it was ended by SIGKILL'),
-      ('worker:1', 'no step'),
-      ('ps:0', 'started again 2 times'),
-      ('dropped', '3'),
-  ]
+def test_another_directory_and_no_page(tmp_path, capsys):
+  hand_written.write_chaos_run(tmp_path)
+  with flagsaver.flagsaver(output_dir=str(tmp_path / 'out'), page=False):
+    report.main(['program', str(tmp_path)])
+  assert capsys.readouterr().out.splitlines() == [
+      f'{tmp_path}/out/report.json', f'{tmp_path}/out/trace.json']
+  assert not (tmp_path / 'report').exists()
 
 
-def test_a_run_that_was_resumed_and_not_evaluated():
-  rows = dict(report.rows(_result(accuracy=None, first_step=40)))
-  assert rows['accuracy'] == 'not evaluated'
-  assert rows['global step'] == '60 (resumed at 40)'
+@pytest.mark.parametrize('paths', [(), ('a', 'b')])
+def test_one_path_is_needed(paths):
+  with pytest.raises(app.UsageError, match='one path, RUN_DIR'):
+    report.main(['program', *paths])
 
 
-def test_what_is_printed_has_the_table_and_the_files(capsys):
-  report.show(_result())
-  printed = capsys.readouterr().out
-  for text in ('mlp with drop_stale', '97.21%', 'logs: runs/a/logs'):
-    assert text in printed
+def test_a_directory_without_a_run_is_refused(tmp_path):
+  with pytest.raises(ValueError, match='`run_dir` must be'):
+    report.main(['program', str(tmp_path)])

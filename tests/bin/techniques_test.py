@@ -65,7 +65,7 @@ def test_a_strategy_trains_the_plain_model(
 @pytest.mark.parametrize('wrapper, figures, counts', [
     ('none', set(), {}),
     ('elastic_average', {'elastic distance'}, {}),
-    ('drop_stale', set(), _COUNTS),
+    ('drop_stale', {'staleness'}, _COUNTS),
     ('variable_clipping', {'fraction of rows clipped'}, {}),
     ('tower', set(), {}),
     ('cross_shard', set(), {}),

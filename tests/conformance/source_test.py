@@ -55,6 +55,15 @@ _TESTED_BY = {
         'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/optimizers/elastic_updates.py':
         'tests/distribute/updates/on_nonfinite_test.py',
+    'tfplugin/report/panels/clipping_panel.py': 'tests/report/page_test.py',
+    'tfplugin/report/panels/elastic_panel.py': 'tests/report/page_test.py',
+    'tfplugin/report/panels/losses_panel.py': 'tests/report/page_test.py',
+    'tfplugin/report/panels/panel.py': 'tests/report/page_test.py',
+    'tfplugin/report/panels/settings_panel.py': 'tests/report/page_test.py',
+    'tfplugin/report/panels/speed_panel.py': 'tests/report/page_test.py',
+    'tfplugin/report/panels/staleness_panel.py': 'tests/report/page_test.py',
+    'tfplugin/report/panels/timeline_panel.py': 'tests/report/page_test.py',
+    'tfplugin/report/panels/traffic_panel.py': 'tests/report/page_test.py',
     'tfplugin/testing/contract_models.py':
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':
@@ -252,15 +261,15 @@ def test_keras_is_of_the_tensorflow():
 
 def test_the_extras_bring_what_is_imported():
   setup = _text('setup.py')
-  required, train, test = (
+  required, train, report, test = (
       set(re.findall(r"'([a-z-]+)[>=<{]", re.search(
           rf'{name}=? ?= ?\[(.*?)\]', setup, re.S).group(1)))
-      for name in ('install_requires', '_TRAIN', '_TEST'))
+      for name in ('install_requires', '_TRAIN', '_REPORT', '_TEST'))
   imported = {top: set().union(*(
       import_graph.needs(_ROOT, file).distributions for file in _FILES
       if file.startswith(f'{top}/'))) for top in ('tfplugin', 'tests')}
   # tensorflow comes by an extra of its own.
-  assert imported['tfplugin'] - required - {'tensorflow'} == train
+  assert imported['tfplugin'] - required - {'tensorflow'} == train | report
   assert imported['tests'] - required - {'tensorflow'} - train <= test
 
 

@@ -17,11 +17,11 @@ import tensorflow as tf
 from tests.forks import forked_programs
 from tfplugin import events
 from tfplugin.bin import checkpoints
-from tfplugin.bin import curves
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import train_lib
 from tfplugin.bin.processes import local_cluster
+from tfplugin.bin.results import curves
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 _LIMIT = 120

@@ -186,8 +186,9 @@ TECHNIQUES = {
         strategy=distribute.DropStaleGradientStrategy,
         optimizer=drop_stale_gradient.DropStaleGradientOptimizer,
         report_of_optimizer=lambda optimizer: Report(
-            counts={'dropped': optimizer.num_dropped,
-                    'applied': optimizer.num_applied}),
+            {'staleness': optimizer.staleness},
+            {'dropped': optimizer.num_dropped,
+             'applied': optimizer.num_applied}),
         report_of_graph=_stale_counts,
         needs_ps=True),
     'variable_clipping': Technique(

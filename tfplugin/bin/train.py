@@ -13,9 +13,9 @@ from absl import flags
 from tfplugin.bin import failures
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
-from tfplugin.bin import report
 from tfplugin.bin import techniques
 from tfplugin.bin import train_lib
+from tfplugin.bin.results import run_result
 
 _int, _float, _bool = (flags.DEFINE_integer, flags.DEFINE_float,
                        flags.DEFINE_bool)
@@ -75,7 +75,7 @@ def main(argv: list[str]) -> None:
     values['model_dir'] = _new_model_dir(**values)
   # The roles' logs have TensorFlow's messages; here they would break the line.
   tf.get_logger().setLevel('ERROR')
-  report.show(train_lib.train(options_lib.TrainOptions(**values)))
+  run_result.show(train_lib.train(options_lib.TrainOptions(**values)))
 
 
 def _new_model_dir(wrapper: str, strategy: str, model: str,

@@ -23,12 +23,12 @@ from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import ports
 from tfplugin.bin import progress as progress_lib
-from tfplugin.bin import report
 from tfplugin.bin import run_files
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import status
 from tfplugin.bin.processes import supervision
+from tfplugin.bin.results import run_result
 from tfplugin.distribute import cluster_config
 from tfplugin.faults import environment
 
@@ -36,7 +36,7 @@ from tfplugin.faults import environment
 _PS_LIMIT_SECS = 15.0
 
 
-def train(options: options_lib.TrainOptions) -> report.Result:
+def train(options: options_lib.TrainOptions) -> run_result.Result:
   """Trains, showing progress, and returns the result.
 
   A checkpoint in `model_dir` that has the steps already is only evaluated.
@@ -66,8 +66,8 @@ def train(options: options_lib.TrainOptions) -> report.Result:
     with progress_lib.Progress(options.steps) as progress:
       summary = _run_cluster(options, cluster, tasks, progress)
     wall_secs = time.time() - start
-    return report.read_result(options, _statuses(options, tasks), summary,
-                              start, wall_secs, first_step)
+    return run_result.read_result(options, _statuses(options, tasks),
+                                  summary, start, wall_secs, first_step)
 
 
 def _tasks(options: options_lib.TrainOptions,

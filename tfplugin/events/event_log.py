@@ -23,6 +23,7 @@ from typing import Union
 from absl import logging
 
 from tfplugin.events import event_files
+from tfplugin.events import process
 from tfplugin.events import record
 
 # The end of a file, in which the last events are looked for.
@@ -183,7 +184,7 @@ def recording(model_dir: Union[str, os.PathLike, None],
       log.write('coming_back', what='process',
                 step=steps[-1] if steps else None,
                 away_secs=round(time.time() - earlier[-1].time, 3))
-    log.write('starting', record.BEGIN)
+    log.write('starting', record.BEGIN, **process.describe())
     yield log
     log.write('ended', step=log.last_step)
   except BaseException as e:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.events import event_log
+from tfplugin.events import process
 from tfplugin.events import record
 from tfplugin.events import step_counts
 
@@ -63,7 +64,7 @@ class EventsHook(tf1.train.SessionRunHook):
     if self._log is None:
       self._log = event_log.EventLog(
           self._config.model_dir, task_name(self._config))
-      self._log.write('starting', record.BEGIN)
+      self._log.write('starting', record.BEGIN, **process.describe())
     self._fetches = {'step': tf1.train.get_global_step(), **_counters()}
 
   def after_create_session(self, session: tf1.Session, coord) -> None:

@@ -14,6 +14,8 @@ from typing import Union
 from tfplugin.events import event_files
 from tfplugin.events import record
 
+_TELL_FIGURES = ('training', 'exchanging', 'dropping')
+
 
 @dataclasses.dataclass
 class State:
@@ -22,18 +24,23 @@ class State:
   Attributes:
     last: Its last event; None before the first.
     step: The newest global step that it has told of; None before.
+    details: The newest of its figures, e.g. `steps_per_sec`, by name.
     open: The begins without their ends, by name.
   """
 
   last: Optional[record.Event] = None
   step: Optional[int] = None
   open: dict[str, record.Event] = dataclasses.field(default_factory=dict)
+  details: dict[str, float] = dataclasses.field(default_factory=dict)
 
   def take(self, event: record.Event) -> None:
     """Takes the next event of the task."""
     if self.last is not None and self.last.pid != event.pid:
       self.open.clear()
+      self.details.clear()
     self.last = event
+    if event.name in _TELL_FIGURES:
+      self.details.update(event.details)
     self.step = self.step if event.step is None else event.step
     if event.kind == record.BEGIN:
       self.open[event.name] = event
@@ -72,18 +79,20 @@ class TaskStates:
   """
 
   def __init__(self, model_dir: Union[str, os.PathLike, None],
-               tasks: Iterable[str]):
-    """Passes over what earlier runs have written.
+               tasks: Iterable[str], from_start: bool = False):
+    """Passes over what earlier runs have written, unless told otherwise.
 
     Args:
       model_dir: The run's directory; None: nothing will be known.
       tasks: Their names.
+      from_start: Whether what was written before is read, too.
     """
     self.states = {task: State() for task in tasks}
     self.moved = time.monotonic()
     self._paths = {} if model_dir is None else {
         task: event_files.path_of(model_dir, task) for task in self.states}
-    self._read = {task: _size(path) for task, path in self._paths.items()}
+    self._read = {task: 0 if from_start else _size(path)
+                  for task, path in self._paths.items()}
 
   def update(self) -> None:
     """Reads what was written since the last call."""

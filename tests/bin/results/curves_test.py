@@ -4,7 +4,7 @@
 
 import tensorflow as tf
 
-from tfplugin.bin import curves
+from tfplugin.bin.results import curves
 
 tf1 = tf.compat.v1
 

@@ -1,0 +1,45 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the table at the end of a run."""
+
+from tfplugin.bin.processes import status
+from tfplugin.bin.results import run_result
+
+
+def _result(**kwargs):
+  last = status.Status(9.0, 4.0, 60, 25, 0.1, {}, {})
+  return run_result.Result(**{
+      'title': 'mlp with drop_stale', 'accuracy': 0.9721, 'first_step': 0,
+      'last_step': 60, 'wall_secs': 12.34,
+      'roles': {'chief:0': last, 'worker:0': last, 'worker:1': None},
+      'start_secs': {'chief:0': 4.0, 'worker:0': 5.25},
+      'lost': {'worker:0': 'was ended by SIGKILL'},
+      'restarts': {'chief:0': 1, 'worker:0': 0, 'worker:1': 0, 'ps:0': 2},
+      'figures': {'dropped': 3.0}, 'files': {'logs': 'runs/a/logs'}, **kwargs})
+
+
+def test_the_rows_of_a_run():
+  assert run_result.rows(_result()) == [
+      ('accuracy', '97.21% of the held-out rows'),
+      ('global step', '60'),
+      ('wall time', '12.3 s'),
+      ('chief:0', '25 steps, the first after 4.0 s; started again 1 time'),
+      ('worker:0', '25 steps, the first after 5.2 s; '
+       'lost: it was ended by SIGKILL'),
+      ('worker:1', 'no step'),
+      ('ps:0', 'started again 2 times'),
+      ('dropped', '3'),
+  ]
+
+
+def test_a_run_that_was_resumed_and_not_evaluated():
+  rows = dict(run_result.rows(_result(accuracy=None, first_step=40)))
+  assert rows['accuracy'] == 'not evaluated'
+  assert rows['global step'] == '60 (resumed at 40)'
+
+
+def test_what_is_printed_has_the_table_and_the_files(capsys):
+  run_result.show(_result())
+  printed = capsys.readouterr().out
+  for text in ('mlp with drop_stale', '97.21%', 'logs: runs/a/logs'):
+    assert text in printed

@@ -1,0 +1,112 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The page has all panels and the numbers of report.json, and no network."""
+
+import html.parser
+import json
+
+import pytest
+
+from tests.report import hand_written
+from tfplugin.report import contents
+from tfplugin.report import page
+from tfplugin.report.panels import timeline_panel
+from tfplugin.report.reading import run_data
+
+
+class _Parser(html.parser.HTMLParser):
+  """Collects the sections, the numbers, and what would be loaded."""
+
+  def __init__(self, text):
+    super().__init__()
+    self.sections, self.numbers, self.loaded, self.plots = [], {}, [], []
+    self.feed(text)
+
+  def handle_starttag(self, tag, attrs):
+    attributes = dict(attrs)
+    if tag == 'section':
+      self.sections.append(attributes['id'])
+    if attributes.get('class') == 'plot':
+      self.plots.append(attributes['id'])
+    if 'data-path' in attributes:
+      self.numbers[attributes['data-path']] = json.loads(
+          attributes['data-value'])
+    self.loaded += [attributes[key] for key in ('src', 'data', 'poster')
+                    if key in attributes]
+    if tag == 'link':
+      self.loaded.append(attributes['href'])
+
+
+def _report(tmp_path):
+  return json.loads(json.dumps(contents.measure(run_data.read(tmp_path))))
+
+
+@pytest.fixture
+def chaos(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  hand_written.write_scalars(tmp_path / 'eval', 'loss', (9, 100, 0.5))
+  hand_written.write_scalars(tmp_path, 'elastic_distance', (9, 100, 0.5))
+  hand_written.write_scalars(tmp_path, 'clipping/fraction_clipped', (1, 1, 0.5))
+  hand_written.write_events(tmp_path, hand_written.event(
+      41, 'chief:0', 'exchanging', num_exchanges=3))
+  return _report(tmp_path)
+
+
+def test_all_panels_and_their_numbers(chaos):
+  parser = _Parser(page.render(chaos))
+  assert parser.sections == list(page.PANELS)
+  assert {plot.rpartition('-')[0] for plot in parser.plots} == (
+      set(page.PANELS) - {'settings'})
+  assert parser.numbers['speed/goodput'] == pytest.approx((29 + 32 / 3) / 76)
+  for path, value in parser.numbers.items():
+    told = chaos
+    for key in path.split('/'):
+      told = told[key]
+    assert told == value, path
+  assert len(parser.numbers) > 10
+
+
+def test_nothing_is_loaded_from_elsewhere(chaos):
+  assert _Parser(page.render(chaos)).loaded == []
+
+
+def test_a_text_of_the_run_is_no_part_of_the_page(tmp_path):
+  evil = '</script><script>alert(1)</script>'
+  hand_written.write_events(
+      tmp_path, hand_written.event(0, 'chief:0', 'dying', error='E',
+                                   message=evil))
+  text = page.render(_report(tmp_path))
+  assert evil not in text and '&lt;script&gt;alert' in text
+
+
+def test_a_run_of_one_event_has_all_panels_and_says_what_is_missing(tmp_path):
+  hand_written.write_events(
+      tmp_path, hand_written.event(0, 'chief:0', 'starting', 'begin'))
+  report = _report(tmp_path)
+  text = page.render(report)
+  assert _Parser(text).sections == list(page.PANELS)
+  for name in page.PANELS:
+    for missing in report[name]['missing']:
+      assert missing.split(':')[0] in text
+
+
+def test_bars_are_where_the_states_were(chaos):
+  plot, = timeline_panel.draw(chaos['timeline']).figures
+  dead, = (trace for trace in plot.data if trace.name == 'dead')
+  assert (dead.y, dead.base, dead.x) == (('worker:0',), (13,), (7,))
+  fault, = (trace for trace in plot.data if trace.name == 'fault')
+  assert (fault.y, fault.x) == (('worker:0',), (13,))
+
+
+def test_many_short_saves_become_one_bar_and_deaths_stay(tmp_path):
+  hand_written.write_events(tmp_path, *(
+      hand_written.event(secs, 'chief:0', 'saving', kind) for i in range(9999)
+      for secs, kind in ((i, 'begin'), (i + 0.01, 'end'))))
+  hand_written.write_events(
+      tmp_path, hand_written.event(9998.5, 'chief:0', 'dying'),
+      hand_written.event(9998.6, 'chief:0', 'starting', 'begin', pid=2),
+      hand_written.event(10000, 'chief:0', 'ended', pid=2))
+  plot, = timeline_panel.draw(_report(tmp_path)['timeline']).figures
+  shown = {trace.name: len(trace.x) for trace in plot.data}
+  assert shown['dead'] == 1
+  assert sum(shown.values()) < 3000

@@ -1,0 +1,45 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""All the files of a run are read once."""
+
+import pytest
+
+from tests.report import hand_written
+from tfplugin.report.reading import run_data
+
+event = hand_written.event
+
+
+def test_tasks_are_in_their_order(tmp_path):
+  names = ['worker:10', 'evaluator:0', 'ps:0', 'worker:2', 'chief:0']
+  hand_written.write_events(tmp_path, *(
+      event(secs, task, 'ended') for secs, task in enumerate(names)))
+  run = run_data.read(tmp_path)
+  assert list(run.events_of) == ['chief:0', 'worker:2', 'worker:10', 'ps:0',
+                                 'evaluator:0']
+  assert run.training_tasks == ['chief:0', 'worker:2', 'worker:10']
+  assert (run.start, run.end - run.start) == (hand_written.START, 4.0)
+
+
+@pytest.mark.parametrize('options, technique', [
+    ({}, None),
+    ({'wrapper': 'tower', 'strategy': 'none'}, 'tower'),
+    ({'wrapper': 'none', 'strategy': 'drop_stale'}, 'drop_stale')])
+def test_the_technique_is_wrapper_or_strategy(tmp_path, options, technique):
+  hand_written.write_events(tmp_path, event(0, 'chief:0', 'ended'))
+  hand_written.write_options(tmp_path, **options)
+  assert run_data.read(tmp_path).technique == technique
+
+
+def test_settings_that_are_being_written_are_none(tmp_path):
+  hand_written.write_events(tmp_path, event(0, 'chief:0', 'ended'))
+  (tmp_path / 'train_options.json').write_text('{"wrapper": "to')
+  (tmp_path / 'summary.json').write_text('[]')
+  run = run_data.read(tmp_path)
+  assert (run.options, run.summary) == ({}, {})
+
+
+def test_a_directory_without_events_is_refused(tmp_path):
+  with pytest.raises(ValueError, match=(
+      rf'`run_dir` must be .*Received: {tmp_path}.*EventsHook')):
+    run_data.read(tmp_path)

@@ -1,0 +1,40 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a run was told, on what it ran, and what went wrong."""
+
+import json
+
+from tests.report import hand_written
+from tfplugin.report.reading import run_data
+from tfplugin.report.sections import settings
+
+event = hand_written.event
+
+
+def test_all_that_is_told(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  hand_written.write_events(tmp_path, event(
+      41, 'ps:0', 'dying', error='ValueError', message='why'))
+  (tmp_path / 'summary.json').write_text(json.dumps({
+      'error': 'ps:0 failed', 'tasks': [{
+          'task': 'ps:0', 'status': 'failed', 'restarts': 1,
+          'reasons': ['ended with status 1']}]}))
+  with open(tmp_path / 'events/ps-0.jsonl', 'a') as file:
+    file.write('{"version": 1, "ti')
+  section = settings.measure(run_data.read(tmp_path))
+  assert section['cluster'] == {'chief': 1, 'worker': 1, 'ps': 1}
+  assert section['versions'] == {'tfplugin': ['0.0']}
+  assert section['hosts'] == {'here': ['chief:0']}
+  assert section['faults'] == ['kill worker:0 at step 66']
+  assert section['deaths'] == [{'task': 'ps:0', 'time': 41.0,
+                                'error': 'ValueError', 'message': 'why'}]
+  assert section['error'] == 'ps:0 failed'
+  assert section['ends']['ps:0']['restarts'] == 1
+  assert section['settings']['staleness'] == 2
+  assert section['num_torn_lines'] == 1 and section['missing'] == []
+
+
+def test_what_is_missing_is_said(tmp_path):
+  hand_written.write_events(tmp_path, event(0, 'chief:0', 'ended'))
+  section = settings.measure(run_data.read(tmp_path))
+  assert len(section['missing']) == 2

@@ -1,0 +1,89 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Rates, lost time and goodput of runs whose times are known."""
+
+import pytest
+
+from tests.report import hand_written
+from tfplugin.report.reading import run_data
+from tfplugin.report.sections import speed
+
+event = hand_written.event
+
+
+def test_time_lost_by_cause_and_goodput(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  section = speed.measure(run_data.read(tmp_path))
+  # chief: 5 starting, 10 + 19 training, 1 saving, 5 ending. worker: 2 + 2 + 5
+  # starting, 3 waiting, 6 + 10 training, of whose gradients 10 of 30 were
+  # dropped, 7 dead, 1 ending.
+  assert section['lost_secs'] == pytest.approx({
+      'starting': 14, 'waiting': 3, 'saving': 1, 'ending': 6, 'dead': 7,
+      'dropped gradients': 16 / 3})
+  assert section['task_secs'] == 40 + 36
+  assert section['useful_secs'] == pytest.approx(29 + 16 * 2 / 3)
+  assert section['goodput'] == pytest.approx((29 + 32 / 3) / 76)
+  assert list(section['lost_secs'])[0] == 'starting'
+
+
+def test_steps_and_rates(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  section = speed.measure(run_data.read(tmp_path))
+  worker = section['workers']['worker:0']
+  # Two processes: 11 and 21 steps; 5 s and 10 s at 2 steps/s.
+  assert (worker['num_steps'], worker['steps_per_sec']) == (32, 2.0)
+  assert worker['step']['x'] == [7, 12, 25, 35]
+  assert worker['step']['y'] == [9, 60, 160, 200]
+  assert worker['rate']['x'] == [7, 12, 12, 25, 35]
+  assert worker['rate']['y'] == [2, 2, None, 2, 2]
+  assert section['num_examples'] == (32 + 181) * 32
+  # chief: 6 steps/s from 5 s to 35 s; 32 rows a step.
+  assert section['rate_of_all']['x'] == [5, 7, 12, 25, 35]
+  assert section['rate_of_all']['y'] == [192, 256, 192, 256, 0]
+  assert (section['first_step'], section['last_step']) == (0, 200)
+  assert section['missing'] == []
+
+
+def test_steps_that_were_made_twice(tmp_path):
+  hand_written.write_events(
+      tmp_path,
+      event(0, 'chief:0', 'starting', 'begin'),
+      event(0, 'chief:0', 'starting', 'end', step=100),
+      event(0, 'chief:0', 'training', 'begin', step=100, num_steps=1),
+      event(20, 'chief:0', 'training', step=400, num_steps=300),
+      event(25, 'chief:0', 'coming_back', what='session', step=300),
+      event(45, 'chief:0', 'training', 'end', step=500, num_steps=500),
+      event(45, 'chief:0', 'ended', step=500))
+  section = speed.measure(run_data.read(tmp_path))
+  # 400 steps were kept and 100 lost: a fifth of the 40 s of training.
+  assert section['redone_steps'] == 100
+  assert section['lost_secs'] == pytest.approx({
+      'steps made twice': 8, 'session lost': 5})
+  assert section['goodput'] == pytest.approx(32 / 45)
+
+
+def test_what_a_dying_task_knew_last_is_no_step_of_the_run(tmp_path):
+  hand_written.write_events(
+      tmp_path, event(0, 'chief:0', 'training', 'begin', step=50),
+      event(1, 'worker:0', 'coming_back', what='session', step=20),
+      event(2, 'worker:0', 'dying', step=50),
+      event(3, 'chief:0', 'coming_back', what='session', step=20),
+      event(4, 'chief:0', 'training', step=30))
+  section = speed.measure(run_data.read(tmp_path))
+  assert (section['redone_steps'], section['last_step']) == (30, 30)
+
+
+def test_without_a_batch_size_steps_are_shown(tmp_path):
+  hand_written.write_events(
+      tmp_path, event(0, 'chief:0', 'training', 'begin', num_steps=1),
+      event(5, 'chief:0', 'training', num_steps=11, steps_per_sec=2.0))
+  section = speed.measure(run_data.read(tmp_path))
+  assert (section['rate_unit'], section['num_examples']) == ('steps/s', None)
+  assert section['rate_of_all']['y'] == [2, 0]
+  assert 'train_options.json' in section['missing'][0]
+
+
+def test_a_run_in_which_nobody_trains_has_no_goodput(tmp_path):
+  hand_written.write_events(tmp_path, event(0, 'ps:0', 'starting', 'begin'))
+  section = speed.measure(run_data.read(tmp_path))
+  assert section['goodput'] is None and section['workers'] == {}

@@ -1,0 +1,170 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The result of a run, read from its files, and the table that shows it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Optional
+
+import numpy as np
+import tensorflow as tf
+
+from tfplugin.bin import checkpoints
+from tfplugin.bin import models
+from tfplugin.bin import options as options_lib
+from tfplugin.bin import run_files
+from tfplugin.bin.processes import run_summary
+from tfplugin.bin.processes import status
+from tfplugin.bin.results import curves
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """The result of a run.
+
+  Attributes:
+    title: The run as people call it.
+    accuracy: On the held-out rows at the end; None without an evaluation.
+    first_step: The global step at which the run began.
+    last_step: The global step at which it ended.
+    wall_secs: How long it took, the start of the processes included.
+    roles: The last status of each role by name; None for a role that made no
+      step.
+    start_secs: How long each role took from the start to its first step.
+    lost: How each task that the run went on without ended, by name.
+    restarts: How often each task was started again, by name.
+    figures: The figures of the technique, by name.
+    files: The paths of the files, by their kind.
+  """
+
+  title: str
+  accuracy: Optional[float]
+  first_step: int
+  last_step: int
+  wall_secs: float
+  roles: Mapping[str, Optional[status.Status]]
+  start_secs: Mapping[str, float]
+  lost: Mapping[str, str]
+  restarts: Mapping[str, int]
+  figures: Mapping[str, float]
+  files: Mapping[str, str]
+
+
+def read_result(options: options_lib.TrainOptions,
+                roles: Mapping[str, Optional[status.Status]],
+                summary: Sequence[run_summary.TaskSummary], start: float,
+                wall_secs: float, first_step: int) -> Result:
+  """Returns the result of a run that has ended; draws its curves.
+
+  Args:
+    options: The settings of the run.
+    roles: See `Result`.
+    summary: What became of the tasks.
+    start: When the run began, in seconds since the epoch.
+    wall_secs: See `Result`.
+    first_step: See `Result`.
+  """
+  known = [s for s in roles.values() if s is not None]
+  last_step = checkpoints.global_step(options.model_dir)
+  return Result(
+      title=options.title,
+      accuracy=_accuracy(options, first_step, last_step),
+      first_step=first_step,
+      last_step=last_step,
+      wall_secs=wall_secs,
+      roles=roles,
+      start_secs={name: s.first_step_time - start
+                  for name, s in roles.items() if s is not None},
+      lost={t.task: t.reasons[-1] for t in summary if t.status == 'lost'},
+      restarts={t.task: t.restarts for t in summary},
+      figures={**status.combine(known), **_norms(options)},
+      files={
+          'checkpoint': tf.train.latest_checkpoint(options.model_dir),
+          'TensorBoard': f'tensorboard --logdir {options.model_dir}',
+          'logs': str(run_files.log_dir(options.model_dir)),
+          'summary': str(run_summary.path_in(options.model_dir)),
+          'curves': str(curves.draw(options.model_dir, options.title)),
+      })
+
+
+def rows(result: Result) -> list[tuple[str, str]]:
+  """Returns the table's rows, each a name and a value."""
+  accuracy = ('not evaluated' if result.accuracy is None
+              else f'{result.accuracy:.2%} of the held-out rows')
+  steps = f'{result.last_step}'
+  if result.first_step:
+    steps += f' (resumed at {result.first_step})'
+  table = [('accuracy', accuracy), ('global step', steps),
+           ('wall time', f'{result.wall_secs:.1f} s')]
+  for name, last in result.roles.items():
+    table.append((name, _role(name, last, result)))
+  table += [(name, _fate(name, result)) for name in result.restarts
+            if name not in result.roles and _fate(name, result)]
+  table += [(name, f'{value:.6g}') for name, value in result.figures.items()]
+  return table
+
+
+def show(result: Result) -> None:
+  """Prints the table and where the files are."""
+  # Imported here: it is an extra.
+  from rich import console
+  from rich import table as table_lib
+  table = table_lib.Table(title=result.title, show_header=False,
+                          title_justify='left')
+  for row in rows(result):
+    table.add_row(*row)
+  terminal = console.Console()
+  terminal.print(table)
+  for name, path in result.files.items():
+    # Paths are not broken into lines: they are there to be copied.
+    terminal.print(f'{name}: {path}', soft_wrap=True, markup=False,
+                   highlight=False)
+
+
+def _role(name: str, last: Optional[status.Status], result: Result) -> str:
+  text = 'no step'
+  if last is not None:
+    text = f'{last.local_steps} step{"s" if last.local_steps != 1 else ""}'
+  if name in result.start_secs:
+    text += f', the first after {result.start_secs[name]:.1f} s'
+  return '; '.join(filter(None, [text, _fate(name, result)]))
+
+
+def _fate(name: str, result: Result) -> str:
+  """Returns what is to be said of how a task went; empty: nothing."""
+  parts = []
+  if result.restarts.get(name):
+    count = result.restarts[name]
+    parts.append(f'started again {count} time{"s" if count != 1 else ""}')
+  if name in result.lost:
+    parts.append(f'lost: it {result.lost[name]}')
+  return '; '.join(parts)
+
+
+def _accuracy(options: options_lib.TrainOptions, first_step: int,
+              last_step: int) -> Optional[float]:
+  """Returns the accuracy at the end of this run, if that was evaluated.
+
+  Without an evaluator there may be one of an earlier run.
+  """
+  curve = curves.read(run_files.eval_dir(options.model_dir), 'accuracy')
+  end_steps = range(max(options.steps, first_step), last_step + 1)
+  accuracies = [value for step, value in zip(*curve) if step in end_steps]
+  return accuracies[-1] if accuracies else None
+
+
+def _norms(options: options_lib.TrainOptions) -> dict[str, float]:
+  """Returns the largest row norm of each embedding table, if there are any."""
+  if options.model != 'embedding':
+    return {}
+  reader = tf.train.load_checkpoint(options.model_dir)
+  return {
+      f'largest row norm of {name} (bound {options.max_norm:g})'
+      if options.technique == 'variable_clipping' else
+      f'largest row norm of {name}':
+          float(np.linalg.norm(reader.get_tensor(name), axis=1).max())
+      for name in models.EMBEDDING_TABLES
+  }

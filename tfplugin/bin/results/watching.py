@@ -1,0 +1,162 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A line for each task of a run that goes on, from its events alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from tfplugin.bin.processes import task_states
+from tfplugin.events import event_files
+from tfplugin.events import record
+
+HEADINGS = ('task', 'step', 'steps/s', 'told', 'does')
+# A log file or a pipe gets lines now and then.
+_PLAIN_EVERY_SECS = 10.0
+_LIVE_EVERY_SECS = 0.5
+_LAST_WORDS = ('ended', 'dying')
+_SERVING = ('ps', 'evaluator')
+
+
+class Watch:
+  """Follows the events of a run, wherever its processes are."""
+
+  def __init__(self, run_dir: str):
+    """Finds the tasks.
+
+    Args:
+      run_dir: The `model_dir` of the run.
+
+    Raises:
+      ValueError: no task has told anything.
+    """
+    self._run_dir = run_dir
+    self._followed: dict[str, task_states.TaskStates] = {}
+    self.update()
+    if not self._followed:
+      raise ValueError(
+          '`run_dir` must be the model_dir of a run, with its events. Received:'
+          f' {run_dir}, where {event_files.events_dir(run_dir)} has no file. '
+          'tfplugin-train and tfplugin.estimator.train_and_evaluate write '
+          'them from their first second on.')
+
+  def update(self) -> None:
+    """Reads what was written since; finds tasks that are new."""
+    for path in sorted(event_files.events_dir(self._run_dir).glob('*.jsonl')):
+      task = '{0}:{2}'.format(*path.stem.rpartition('-'))
+      if task not in self._followed:
+        self._followed[task] = task_states.TaskStates(
+            self._run_dir, [task], from_start=True)
+    for followed in self._followed.values():
+      followed.update()
+
+  @property
+  def states(self) -> dict[str, task_states.State]:
+    """What is known of each task."""
+    return {task: followed.states[task]
+            for task, followed in self._followed.items()}
+
+
+def rows(states: Mapping[str, task_states.State],
+         now: float) -> list[tuple[str, ...]]:
+  """Returns the lines of the table, without the headings.
+
+  Args:
+    states: By task.
+    now: The time, in seconds since the epoch.
+  """
+  return [(task, '' if state.step is None else str(state.step),
+           _rate(state), _told(state), _does(state, now))
+          for task, state in states.items()]
+
+
+def is_over(states: Mapping[str, task_states.State]) -> bool:
+  """Whether every task that trains has done its work."""
+  return all(state.last is not None and state.last.name == 'ended'
+             for task, state in states.items()
+             if task.partition(':')[0] not in _SERVING)
+
+
+def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
+  """Says a line for each task, now and then, until the run is over.
+
+  Args:
+    watch: Follows the run.
+    say: Shows a line.
+    once: Whether once is enough.
+  """
+  while True:
+    watch.update()
+    for line in plain(rows(watch.states, time.time())):
+      say(line)
+    if once or is_over(watch.states):
+      return
+    time.sleep(_PLAIN_EVERY_SECS)
+
+
+def follow_live(watch: Watch, console) -> None:
+  """Shows a table that changes, on a terminal, until the run is over.
+
+  Args:
+    watch: Follows the run.
+    console: Of `rich`.
+  """
+  from rich import live
+  with live.Live(console=console, refresh_per_second=2) as shown:
+    while True:
+      watch.update()
+      shown.update(_table(rows(watch.states, time.time())), refresh=True)
+      if is_over(watch.states):
+        return
+      time.sleep(_LIVE_EVERY_SECS)
+
+
+def plain(lines: Sequence[Sequence[str]]) -> list[str]:
+  """Returns the table as lines of text."""
+  widths = [max(map(len, column)) for column in zip(HEADINGS, *lines)]
+  return ['  '.join(cell.ljust(width) for cell, width in zip(line, widths))
+          .rstrip() for line in (HEADINGS, *lines)]
+
+
+def _table(lines: Sequence[Sequence[str]]):
+  from rich import table as table_lib
+  from rich import text
+  table = table_lib.Table(box=None, pad_edge=False)
+  for heading in HEADINGS:
+    # A narrow terminal cuts what is least needed: the last columns.
+    table.add_column(heading, no_wrap=True, overflow='ellipsis',
+                     min_width=len('worker:0') if heading == 'task' else None)
+  for line in lines:
+    table.add_row(*map(text.Text, line))
+  return table
+
+
+def _rate(state: task_states.State) -> str:
+  rate = state.details.get('steps_per_sec')
+  return '' if rate is None else f'{rate:.1f}'
+
+
+def _told(state: task_states.State) -> str:
+  """Returns what a wrapper counts."""
+  dropped = state.details.get('num_dropped')
+  if dropped is not None:
+    made = dropped + state.details.get('num_applied', 0)
+    return f'{dropped / made:.1%} dropped' if made else ''
+  exchanges = state.details.get('num_exchanges')
+  return '' if exchanges is None else f'{exchanges} exchanges'
+
+
+def _does(state: task_states.State, now: float) -> str:
+  if state.last is None or state.last.name not in _LAST_WORDS:
+    return state.describe(now)
+  if state.last.name == 'ended':
+    return 'has done its work'
+  return f'died: {_cause(state.last)}'
+
+
+def _cause(event: record.Event) -> str:
+  message = str(event.details.get('message', '')).split('\n')[0]
+  return f'{event.details.get("error")}: {message}'

@@ -1,0 +1,53 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""tfplugin-watch: what each task of a run does now.
+
+    tfplugin-watch RUN_DIR
+
+RUN_DIR is the model_dir of the run; its processes may be on other machines that
+share the directory. On a terminal a table changes; elsewhere lines come once in
+10 s. It ends when every task that trains has done its work, or by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+from absl import app
+from absl import flags
+
+from tfplugin.bin import failures
+from tfplugin.bin.results import watching
+
+_OPTIONS = (
+    flags.DEFINE_bool('once', False, 'Whether it shows the run once and ends.'),
+    flags.DEFINE_bool('live', True, 'Whether a terminal gets a table that '
+                      'changes, which needs rich.'),
+)
+
+
+def main(argv: list[str]) -> None:
+  """Watches the run that the argument names."""
+  if len(argv) != 2:
+    raise app.UsageError('Takes one path, RUN_DIR: the model_dir of a run. '
+                         f'Received: {" ".join(argv[1:]) or "none"}')
+  values = {flag.name: flag.value for flag in _OPTIONS}
+  watch = watching.Watch(argv[1])
+  if (values['live'] and not values['once'] and sys.stdout.isatty()
+      and importlib.util.find_spec('rich') is not None):
+    # Imported here: it is an extra.
+    from rich import console
+    watching.follow_live(watch, console.Console())
+    return
+  watching.follow(watch, lambda line: print(line, file=sys.stdout, flush=True),
+                  values['once'])
+
+
+def run() -> None:
+  """The console script."""
+  failures.run_program(main, _OPTIONS)
+
+
+if __name__ == '__main__':
+  run()

@@ -1,0 +1,27 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""On what a process runs: its machine, and the versions of what it imported."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from typing import Any
+
+_MODULES = ('tensorflow', 'tensorflow_estimator', 'tf_keras', 'numpy')
+
+
+def describe() -> dict[str, Any]:
+  """Returns `host` and `versions`, the details of the event `starting`.
+
+  Nothing is imported for it: what the process has not imported has no version.
+  """
+  modules = {name: sys.modules.get(name) for name in _MODULES}
+  found = {name: getattr(module, '__version__', None)
+           for name, module in modules.items()}
+  version = sys.modules.get('tfplugin.version')
+  found = {'tfplugin': getattr(version, '__version__', None),
+           'python': platform.python_version(), **found}
+  return {'host': platform.node(),
+          'versions': {name: str(value) for name, value in found.items()
+                       if value is not None}}

@@ -1,0 +1,154 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The page: all panels in one file that needs no server and no network."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from tfplugin.report.panels import clipping_panel
+from tfplugin.report.panels import elastic_panel
+from tfplugin.report.panels import losses_panel
+from tfplugin.report.panels import panel as panel_lib
+from tfplugin.report.panels import settings_panel
+from tfplugin.report.panels import speed_panel
+from tfplugin.report.panels import staleness_panel
+from tfplugin.report.panels import timeline_panel
+from tfplugin.report.panels import traffic_panel
+
+# By the section that each draws, in the order of the page.
+PANELS = {
+    'timeline': timeline_panel.draw,
+    'speed': speed_panel.draw,
+    'staleness': staleness_panel.draw,
+    'elastic': elastic_panel.draw,
+    'losses': losses_panel.draw,
+    'traffic': traffic_panel.draw,
+    'clipping': clipping_panel.draw,
+    'settings': settings_panel.draw,
+}
+
+_STYLE = '''
+body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:1280px;
+padding:0 20px 60px;color:#222;background:#fff}
+h1{font-size:22px;margin:22px 0 2px}h2{font-size:18px;margin:0}
+nav a{margin-right:14px;color:#1f4e79}.dir{color:#666;word-break:break-all}
+section{border-top:1px solid #ddd;margin-top:26px;padding-top:14px}
+.reading{color:#555;max-width:80ch;margin:4px 0 10px}
+.numbers{display:flex;flex-wrap:wrap;gap:12px;margin:10px 0}
+.number{background:#f5f6f8;border-radius:6px;padding:8px 14px}
+.number b{display:block;font-size:21px}.number span{color:#555;font-size:13px}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(540px,1fr))}
+@media(max-width:600px){.figures{grid-template-columns:1fr}}
+.wide{grid-template-columns:1fr}
+.missing{color:#7a5b00;background:#fff8e1;border-left:3px solid #eeca3b;
+padding:4px 12px;margin:8px 0;max-width:95ch}
+table{border-collapse:collapse;margin:12px 0;font-size:14px}
+th,td{text-align:left;padding:3px 14px 3px 0;border-bottom:1px solid #eee;
+vertical-align:top;white-space:nowrap}th{color:#555;font-weight:600}
+td:last-child{white-space:normal;overflow-wrap:anywhere}
+.plot{min-width:0;min-height:340px}
+'''
+# A plot is drawn when it comes near the window, or to a printer: the page is
+# there at once, however much it holds.
+_DRAW = '''
+(function() {
+  function draw(div) {
+    var data = document.getElementById('data-' + div.id);
+    if (!data || div.dataset.drawn) return;
+    div.dataset.drawn = 1;
+    var plot = JSON.parse(data.textContent);
+    Plotly.newPlot(div, plot.data, plot.layout,
+                   {responsive: true, displaylogo: false});
+  }
+  var plots = Array.from(document.querySelectorAll('.plot'));
+  window.addEventListener('beforeprint', function() { plots.forEach(draw); });
+  if (!('IntersectionObserver' in window)) return plots.forEach(draw);
+  var seen = new IntersectionObserver(function(entries) {
+    entries.forEach(function(e) { if (e.isIntersecting) draw(e.target); });
+  }, {rootMargin: '400px'});
+  plots.forEach(function(div) { seen.observe(div); });
+})();
+'''
+
+
+def render(report: Mapping[str, Any]) -> str:
+  """Returns the page.
+
+  Args:
+    report: What `contents.measure` returns.
+  """
+  # The library that draws: 4.8 MB, so that no network is needed.
+  from plotly import offline
+  panels = {name: draw(report[name]) for name, draw in PANELS.items()}
+  _align(panels.values(), report['timeline']['wall_secs'])
+  links = ''.join(f'<a href="#{name}">{_text(p.title)}</a>'
+                  for name, p in panels.items())
+  sections = '\n'.join(_section(name, p) for name, p in panels.items())
+  data = '\n'.join(_data(name, p) for name, p in panels.items())
+  title = f'Run {report["run_dir"]}'
+  return (
+      '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+      '<meta name="viewport" content="width=device-width,initial-scale=1">'
+      f'<title>{_text(title)}</title><style>{_STYLE}</style>\n'
+      f'<script>{offline.get_plotlyjs()}</script></head><body>\n'
+      f'<h1>The picture of a run</h1><div class="dir">'
+      f'{_text(report["run_dir"])}</div><nav>{links}</nav>\n'
+      f'{sections}\n{data}\n<script>{_DRAW}</script></body></html>\n')
+
+
+def _align(panels: Iterable[panel_lib.Panel], wall_secs: float) -> None:
+  """Gives all plots over time the same time."""
+  for panel in panels:
+    for plot in panel.figures:
+      if plot.layout.xaxis.title.text == panel_lib.SECS:
+        plot.update_xaxes(range=[0, wall_secs])
+
+
+def _section(name: str, panel: panel_lib.Panel) -> str:
+  parts = [f'<section id="{name}"><h2>{_text(panel.title)}</h2>',
+           f'<p class="reading">{_text(panel.reading)}</p>',
+           _numbers(panel.numbers)]
+  parts += [f'<p class="missing">{_text(text)}</p>' for text in panel.missing]
+  wide = ' wide' if len(panel.figures) == 1 else ''
+  parts.append(f'<div class="figures{wide}">')
+  parts += [f'<div id="{name}-{index}" class="plot"></div>'
+            for index in range(len(panel.figures))]
+  parts.append('</div>')
+  parts += [_table(table) for table in panel.tables]
+  return '\n'.join([*parts, '</section>'])
+
+
+def _numbers(numbers: Sequence[panel_lib.Number]) -> str:
+  shown = [
+      f'<div class="number" data-path="{_text(n.path)}" '
+      f'data-value="{_text(json.dumps(n.value))}"><b>'
+      f'{_text(format(n.value, n.form))}</b><span>{_text(n.label)}</span></div>'
+      for n in numbers if n.value is not None]
+  return f'<div class="numbers">{"".join(shown)}</div>' if shown else ''
+
+
+def _data(name: str, panel: panel_lib.Panel) -> str:
+  """Returns what the plots of a panel show, as data of the page."""
+  # A text must not end the script that it stands in.
+  return '\n'.join(
+      f'<script type="application/json" id="data-{name}-{index}">'
+      + plot.to_json().replace('</', '<\\/') + '</script>'
+      for index, plot in enumerate(panel.figures))
+
+
+def _table(table: panel_lib.Table) -> str:
+  head = ''.join(f'<th>{_text(text)}</th>' for text in table.headings)
+  rows = ''.join(
+      '<tr>' + ''.join(f'<td>{_text(cell)}</td>' for cell in row) + '</tr>'
+      for row in table.rows)
+  return f'<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def _text(value: Any) -> str:
+  return html.escape(str(value))

@@ -1,0 +1,122 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""All that the files of a run tell, read once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+from typing import Union
+
+from tfplugin.events import event_files
+from tfplugin.events import record
+from tfplugin.report.reading import logs
+from tfplugin.report.reading import samples as samples_lib
+from tfplugin.report.reading import scalars as scalars_lib
+
+_TRAINING_JOBS = ('chief', 'worker', 'master')
+
+
+@dataclasses.dataclass(frozen=True)
+class RunData:
+  """What the files of a run tell.
+
+  Attributes:
+    run_dir: The directory.
+    reading: The events of all tasks.
+    samples: What each task of `tfplugin-train` told, by task.
+    scalars: The curves of TensorBoard by tag, by directory.
+    options: The settings of `tfplugin-train`; empty: of another program.
+    summary: What `tfplugin-train` and `tfplugin-launch` found at the end.
+    warnings: Of the logs.
+  """
+
+  run_dir: str
+  reading: event_files.Reading
+  samples: Mapping[str, list[samples_lib.Sample]] = dataclasses.field(
+      default_factory=dict)
+  scalars: Mapping[str, Mapping[str, scalars_lib.Curve]] = dataclasses.field(
+      default_factory=dict)
+  options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  warnings: Sequence[logs.Warning] = ()
+
+  @property
+  def start(self) -> float:
+    """When the first event came, in seconds since the epoch."""
+    return self.reading.events[0].time
+
+  @property
+  def end(self) -> float:
+    """When the last one came."""
+    return self.reading.events[-1].time
+
+  @functools.cached_property
+  def events_of(self) -> dict[str, list[record.Event]]:
+    """The events of each task, as it wrote them; tasks in their order."""
+    found = {}
+    for event in self.reading.events:
+      found.setdefault(event.task, []).append(event)
+    return {task: found[task] for task in sorted(found, key=_order)}
+
+  @property
+  def training_tasks(self) -> list[str]:
+    """The tasks that train."""
+    return [task for task in self.events_of
+            if task.partition(':')[0] in _TRAINING_JOBS]
+
+  @property
+  def technique(self) -> Optional[str]:
+    """The wrapper or strategy of `tfplugin-train`; None: not known."""
+    strategy = self.options.get('strategy', 'none')
+    return self.options.get('wrapper') if strategy == 'none' else strategy
+
+
+def read(run_dir: Union[str, os.PathLike]) -> RunData:
+  """Reads the files of a run, which may be going on.
+
+  Args:
+    run_dir: The `model_dir` of the run.
+
+  Returns:
+    What they tell.
+
+  Raises:
+    ValueError: there are no events in it.
+  """
+  path = pathlib.Path(run_dir)
+  reading = event_files.read_run(path)
+  if not reading.events:
+    raise ValueError(
+        '`run_dir` must be the model_dir of a run, with its events. Received: '
+        f'{path}, where no line of {event_files.events_dir(path)}/*.jsonl is '
+        'an event. tfplugin-train and '
+        'tfplugin.estimator.train_and_evaluate write them; a program that '
+        'calls another function gives tfplugin.hooks.EventsHook to each task.')
+  return RunData(
+      str(path), reading, samples_lib.read_all(path),
+      scalars_lib.read_tree(path), _json(path / 'train_options.json'),
+      _json(path / 'summary.json'), logs.read_warnings(path))
+
+
+def _order(task: str) -> tuple[int, str, int]:
+  job, _, index = task.partition(':')
+  jobs = ('chief', 'master', 'worker', 'ps', 'evaluator')
+  rank = jobs.index(job) if job in jobs else len(jobs)
+  return rank, job, int(index) if index.isdigit() else 0
+
+
+def _json(path: pathlib.Path) -> dict[str, Any]:
+  """Returns the object in a file; empty: there is none, or it is torn."""
+  try:
+    value = json.loads(path.read_text())
+  except (OSError, ValueError):
+    return {}
+  return value if isinstance(value, dict) else {}

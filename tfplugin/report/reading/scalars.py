@@ -1,0 +1,128 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Scalar summaries of a run's event files, read without TensorFlow."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import struct
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import NamedTuple
+from typing import Optional
+from typing import Union
+
+PathLike = Union[str, os.PathLike]
+
+# A record: its length and that number's checksum, the data and theirs.
+_HEADER = struct.Struct('<QI')
+_FOOTER_BYTES = 4
+# Of the directory of evaluations, or of one that has a name.
+_EVALUATION = 'eval'
+
+
+class Curve(NamedTuple):
+  """A scalar over the steps, in their order.
+
+  Attributes:
+    steps: The global steps.
+    times: When each was written, in seconds since the epoch.
+    values: The scalars.
+  """
+
+  steps: list[int]
+  times: list[float]
+  values: list[float]
+
+
+def read_tree(run_dir: PathLike) -> dict[str, dict[str, Curve]]:
+  """Reads the scalars of a run's directory and of those in it.
+
+  Args:
+    run_dir: The directory of the run.
+
+  Returns:
+    The curves by tag, by the directory below `run_dir`; '' is itself.
+  """
+  root = pathlib.Path(run_dir)
+  found = {}
+  for path in sorted(root.rglob('events.out.tfevents.*')):
+    name = path.parent.relative_to(root).as_posix()
+    found.setdefault('' if name == '.' else name, []).append(path)
+  return {name: _read(paths) for name, paths in found.items()}
+
+
+def is_evaluation(directory: str) -> bool:
+  """Whether an evaluation writes to the directory: `eval`, or `eval_NAME`."""
+  return directory.split('_')[0] == _EVALUATION
+
+
+def task_of(directory: str) -> Optional[str]:
+  """Returns the task that writes to a directory; None: of no task.
+
+  Args:
+    directory: As `read_tree` names it: the run's own is the chief's, and
+      `worker-1` is that of `worker:1`.
+  """
+  if not directory:
+    return 'chief:0'
+  job, _, index = directory.partition('-')
+  return f'{job}:{index}' if index.isdigit() else None
+
+
+def by_task(tree: Mapping[str, Mapping[str, Curve]],
+            tag: str) -> dict[str, Curve]:
+  """Returns the curves of a tag by the task that wrote them."""
+  return {task_of(directory): curves[tag] for directory, curves in tree.items()
+          if tag in curves and task_of(directory) is not None}
+
+
+def _read(paths: list[pathlib.Path]) -> dict[str, Curve]:
+  """Reads the files of one directory; of two values of a step the later."""
+  found = {}
+  for path in paths:
+    for time, step, tag, value in _scalars(path):
+      found.setdefault(tag, {})[step] = (time, value)
+  curves = {}
+  for tag, points in found.items():
+    steps = sorted(points)
+    curves[tag] = Curve(steps, [points[s][0] for s in steps],
+                        [points[s][1] for s in steps])
+  return curves
+
+
+def _scalars(path: pathlib.Path) -> Iterator[tuple[float, int, str, float]]:
+  # Imported here: a run without summaries needs none.
+  from tensorboard.compat.proto import event_pb2
+  for record in _records(path):
+    event = event_pb2.Event.FromString(record)
+    for value in event.summary.value:
+      scalar = _scalar(value)
+      if scalar is not None:
+        yield event.wall_time, event.step, value.tag, scalar
+
+
+def _scalar(value) -> Optional[float]:
+  """Returns the scalar of a summary of TensorFlow 1 or 2; None: it is none."""
+  if value.HasField('simple_value'):
+    return value.simple_value
+  if (value.metadata.plugin_data.plugin_name == 'scalars' and
+      value.HasField('tensor')):
+    from tensorboard.util import tensor_util
+    return float(tensor_util.make_ndarray(value.tensor))
+  return None
+
+
+def _records(path: pathlib.Path) -> Iterator[bytes]:
+  """Yields the whole records; one that is cut off, of a killed writer, ends."""
+  with open(path, 'rb') as file:
+    while True:
+      header = file.read(_HEADER.size)
+      if len(header) < _HEADER.size:
+        return
+      length, _ = _HEADER.unpack(header)
+      data = file.read(length)
+      if len(data) < length or len(file.read(_FOOTER_BYTES)) < _FOOTER_BYTES:
+        return
+      yield data

@@ -1,0 +1,60 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How much is clipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfplugin.report.reading import run_data
+from tfplugin.report.reading import samples
+from tfplugin.report.reading import scalars
+from tfplugin.report.sections import series
+
+CLIPPED = 'fraction of rows clipped'
+AT_BOUND = 'fraction of rows at the bound'
+# In TensorBoard: those of the hook, and of tfplugin-train.
+_TAGS = {CLIPPED: ('clipping/fraction_clipped', 'fraction_of_rows_clipped'),
+         AT_BOUND: ('fraction_of_rows_at_the_bound',)}
+
+_NO_FRACTION = (
+    'Clipped rows: nothing here tells of any. '
+    'tfplugin.hooks.ClippingSummaryHook(optimizer, model_dir) writes their '
+    'fraction, and so does tfplugin-train --wrapper=variable_clipping.')
+_NO_NORMS = (
+    'The largest norm and the rows touched: no hook writes them. '
+    'tfplugin-train shows the largest norms at its end.')
+
+
+def measure(run: run_data.RunData) -> dict[str, Any]:
+  """Returns the fractions over time, by worker.
+
+  Args:
+    run: What the files tell.
+  """
+  found = {name: _points(run, name) for name in _TAGS}
+  num_lines = sum(map(len, found.values()))
+  limit = series.budget(num_lines)
+  return {
+      'max_norm': (run.options.get('max_norm')
+                   if run.technique == 'variable_clipping' else None),
+      'fractions': {name: {
+          task: {'fraction': series.thin(*zip(*pairs), limit),
+                 'mean': sum(v for _, v in pairs) / len(pairs),
+                 'largest': max(v for _, v in pairs)}
+          for task, pairs in tasks.items()}
+          for name, tasks in found.items() if tasks},
+      'missing': ([] if num_lines else [_NO_FRACTION]) + [_NO_NORMS],
+  }
+
+
+def _points(run: run_data.RunData,
+            name: str) -> dict[str, list[tuple[float, float]]]:
+  points = {}
+  for tag in _TAGS[name]:
+    for task, curve in scalars.by_task(run.scalars, tag).items():
+      points.setdefault(task, list(zip(curve.times, curve.values)))
+  for task, pairs in samples.figure(run.samples, name).items():
+    points[task] = [(sample.time, value) for sample, value in pairs]
+  return {task: [(time - run.start, value) for time, value in points[task]]
+          for task in sorted(points)}

@@ -1,0 +1,115 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How far the workers' copies are from the centre, and how they move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from typing import Optional
+
+import numpy as np
+
+from tfplugin.report.reading import run_data
+from tfplugin.report.reading import samples
+from tfplugin.report.reading import scalars
+from tfplugin.report.sections import series
+from tfplugin.report.sections import totals
+
+_TAGS = ('elastic_distance', 'elastic_distance_1')
+_GROUP = 'elastic_distance/'
+# The default of the paper's experiments, as the wrapper takes it.
+_BETA = 0.9
+
+_NO_DISTANCE = (
+    'The distance: write it with tfplugin.hooks.ElasticDistanceHook, which '
+    'each worker gives a directory of its own, model_dir/worker-0 and so on; '
+    'tfplugin-train --wrapper=elastic_average writes it by itself.')
+_NO_GROUPS = (
+    'The distance of each group of variables: no hook writes it. A scalar '
+    'summary elastic_distance/NAME of your model_fn is shown as that of NAME.')
+_NO_EXCHANGES = (
+    'Exchanges: nothing here averages. tfplugin.estimator.elastic_average, or '
+    'tfplugin.distribute.ElasticAverageStrategy, counts them into the events.')
+
+
+def measure(run: run_data.RunData) -> dict[str, Any]:
+  """Returns distances by worker and group, their spread, and the moves.
+
+  The spread is the largest distance of a worker less the smallest, at a time
+  at which all have told theirs. A move takes `moving_rate` of the difference.
+
+  Args:
+    run: What the files tell.
+  """
+  points = _points(run)
+  groups = _groups(run)
+  limit = series.budget(len(points) + len(groups) + 1)
+  exchanges = {task: totals.total(run.events_of[task], 'num_exchanges')
+               for task in run.training_tasks
+               if any(e.name == 'exchanging' for e in run.events_of[task])}
+  missing = [] if points else [_NO_DISTANCE]
+  missing += [] if groups else [_NO_GROUPS]
+  missing += [] if exchanges else [_NO_EXCHANGES]
+  spread = _spread(points)
+  return {
+      'workers': {task: _curve(pairs, limit) for task, pairs in points.items()},
+      'groups': {name: _curve(pairs, limit) for name, pairs in groups.items()},
+      'spread': _curve(spread, limit) if spread else None,
+      'moving_rate': _moving_rate(run),
+      'communication_period': run.options.get('communication_period')
+                              if run.technique == 'elastic_average' else None,
+      'num_exchanges': exchanges,
+      'missing': missing,
+  }
+
+
+def _curve(pairs: list[tuple[float, float]], limit: int) -> dict[str, Any]:
+  times, values = zip(*pairs)
+  return {'distance': series.thin(times, values, limit),
+          'largest': series.finite(max(values)),
+          'last': series.finite(values[-1])}
+
+
+def _points(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
+  found = {}
+  for tag in _TAGS:
+    for task, curve in scalars.by_task(run.scalars, tag).items():
+      found.setdefault(task, list(zip(curve.times, curve.values)))
+  for task, pairs in samples.figure(run.samples, 'elastic distance').items():
+    found[task] = [(sample.time, value) for sample, value in pairs]
+  return {task: [(time - run.start, value) for time, value in found[task]]
+          for task in sorted(found)}
+
+
+def _groups(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
+  """Returns what the chief told of each group of variables."""
+  return {tag[len(_GROUP):]: [(time - run.start, value) for time, value
+                              in zip(curve.times, curve.values)]
+          for tag, curve in sorted(run.scalars.get('', {}).items())
+          if tag.startswith(_GROUP)}
+
+
+def _spread(points: Mapping[str, list]) -> list[tuple[float, float]]:
+  """Returns largest less smallest, each worker's newest at each time."""
+  if len(points) < 2:
+    return []
+  told = sorted((time, task, value) for task, pairs in points.items()
+                for time, value in pairs)
+  newest, spread = {}, []
+  for time, task, value in told:
+    newest[task] = value
+    if len(newest) == len(points):
+      spread.append((time, float(np.ptp(list(newest.values())))))
+  return spread
+
+
+def _moving_rate(run: run_data.RunData) -> Optional[float]:
+  """Returns the share of the difference that moves; None: not known."""
+  if run.technique != 'elastic_average':
+    return None
+  rate = run.options.get('moving_rate')
+  if rate is not None:
+    return rate
+  return (_BETA / run.options['communication_period']
+          / (run.options['workers'] + 1))

@@ -1,0 +1,72 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The loss of each worker, and of what is saved: the centre."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+from tfplugin.report.reading import run_data
+from tfplugin.report.reading import scalars
+from tfplugin.report.sections import series
+
+_NO_WORKERS = (
+    'The loss of each worker: tfplugin-train writes it twice a second. In a '
+    'program of your own the chief writes its loss as the summary `loss` by '
+    'itself; another worker does with a tf.estimator.SummarySaverHook into '
+    'model_dir/worker-0 and so on.')
+_NO_CENTRE = (
+    'The loss of what is saved: an evaluator writes it, tfplugin-train '
+    '--evaluator, or a task `evaluator` in TF_CONFIG.')
+
+
+class _Point(NamedTuple):
+  time: float
+  step: int
+  loss: float
+
+
+def measure(run: run_data.RunData) -> dict[str, Any]:
+  """Returns losses over steps and over seconds.
+
+  Args:
+    run: What the files tell.
+  """
+  workers = {task: [_Point(*point) for point in zip(c.times, c.steps, c.values)]
+             for task, c in scalars.by_task(run.scalars, 'loss').items()}
+  for task, lines in run.samples.items():
+    if lines:
+      workers[task] = [_Point(s.time, s.step, s.loss) for s in lines]
+  evaluations = {
+      directory: [_Point(*point) for point in
+                  zip(curves['loss'].times, curves['loss'].steps,
+                      curves['loss'].values)]
+      for directory, curves in run.scalars.items()
+      if scalars.is_evaluation(directory) and 'loss' in curves}
+  limit = series.budget(2 * (len(workers) + len(evaluations)))
+  return {
+      'workers': {task: _curves(workers[task], run.start, limit)
+                  for task in sorted(workers)},
+      'evaluations': {name: _curves(points, run.start, limit)
+                      for name, points in sorted(evaluations.items())},
+      'missing': [text for found, text in (
+          (workers, _NO_WORKERS), (evaluations, _NO_CENTRE)) if not found],
+  }
+
+
+def _curves(points: Sequence[_Point], start: float,
+            limit: int) -> dict[str, Any]:
+  by_time = sorted(points)
+  by_step = sorted(points, key=lambda p: p.step)
+  losses = [p.loss for p in by_time]
+  return {
+      'over_secs': series.thin([p.time - start for p in by_time], losses,
+                               limit),
+      'over_steps': series.thin([p.step for p in by_step],
+                                [p.loss for p in by_step], limit),
+      'last': series.finite(losses[-1]),
+      'least': min(filter(lambda v: v is not None,
+                          map(series.finite, losses)), default=None),
+  }

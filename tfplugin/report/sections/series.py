@@ -1,0 +1,85 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Curves with few enough points to be drawn, extremes kept.
+
+The x axis is cut into equal parts, and of each part the first, the last, the
+least and the largest point stay: a line through them covers the same pixels as
+one through all points, if there are at least as many parts as pixels.
+
+  Jugel, Jerzak, Hackenbroich and Markl. M4: A visualization-oriented time
+  series data aggregation. VLDB 2014.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+# In one panel, over all of its lines: a browser draws so many in a second.
+_POINTS_OF_A_PANEL = 24000
+_LEAST_POINTS = 80
+_MOST_POINTS = 4000
+# First, last, least, largest, and one that is not finite.
+_OF_A_PART = 5
+
+
+def budget(num_lines: int) -> int:
+  """Returns how many points each of a panel's lines may have."""
+  return min(max(_POINTS_OF_A_PANEL // max(num_lines, 1), _LEAST_POINTS),
+             _MOST_POINTS)
+
+
+def thin(x: Sequence[float], y: Sequence[float],
+         max_points: int) -> dict[str, Any]:
+  """Returns a curve of at most `max_points`, as report.json has it.
+
+  Args:
+    x: Ascending.
+    y: As many; NaN and infinity are allowed.
+    max_points: At least 5.
+
+  Returns:
+    `x` and `y` (None where it is not finite) of the points that stay,
+    `num_points` before, and `num_nonfinite` among those.
+
+  Example:
+    >>> from tfplugin.report.sections import series
+    >>> curve = series.thin(range(1000), [0] * 500 + [7] + [0] * 499, 10)
+    >>> max(curve['y']), curve['num_points'], len(curve['y']) <= 10
+    (7.0, 1000, True)
+  """
+  x, y = np.asarray(x, float), np.asarray(y, float)
+  is_finite = np.isfinite(y)
+  if len(x) > max_points:
+    kept = _kept(x, y, is_finite, max_points // _OF_A_PART)
+  else:
+    kept = np.arange(len(x))
+  return {'x': [round(float(value), 6) for value in x[kept]],
+          'y': [float(y[i]) if is_finite[i] else None for i in kept],
+          'num_points': len(x),
+          'num_nonfinite': int(np.sum(~is_finite))}
+
+
+def finite(value: float) -> Any:
+  """Returns a number for JSON, which has no NaN: None instead."""
+  return float(value) if value is not None and math.isfinite(value) else None
+
+
+def _kept(x: np.ndarray, y: np.ndarray, is_finite: np.ndarray,
+          num_parts: int) -> np.ndarray:
+  """Returns the indices of the points that stay, in their order."""
+  part_of = ((x - x[0]) / max(x[-1] - x[0], 1e-12) * num_parts).astype(int)
+  part_of = np.minimum(part_of, num_parts - 1)
+  kept = set()
+  edges = np.flatnonzero(np.diff(part_of)) + 1
+  for part in np.split(np.arange(len(x)), edges):
+    kept.update((part[0], part[-1]))
+    good = part[is_finite[part]]
+    if len(good):
+      kept.update((good[np.argmin(y[good])], good[np.argmax(y[good])]))
+    if len(good) < len(part):
+      kept.add(part[~is_finite[part]][0])
+  return np.array(sorted(kept))

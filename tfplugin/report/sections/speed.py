@@ -1,0 +1,190 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Steps, their rates, and where the time went."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+from tfplugin.events import record
+from tfplugin.report.reading import run_data
+from tfplugin.report.sections import series
+from tfplugin.report.sections import timeline
+from tfplugin.report.sections import totals
+
+DROPPED = 'dropped gradients'
+REDONE = 'steps made twice'
+
+# What tells the newest step of all; a death tells an old one.
+_TELL = ('training', 'saving', 'injecting')
+
+
+def measure(run: run_data.RunData) -> dict[str, Any]:
+  """Returns steps and rates by worker, and the lost time by cause.
+
+    goodput = useful seconds / seconds of all tasks that train
+
+  Useful are the seconds of training, without the share of the gradients that
+  were dropped and that of the steps that were made again after the global step
+  had fallen back to a checkpoint.
+
+  Args:
+    run: What the files tell.
+  """
+  tasks = run.training_tasks
+  batch_size = run.options.get('batch_size')
+  limit = series.budget(2 * len(tasks) + 1)
+  workers = {task: _worker(run.events_of[task], run.start, limit)
+             for task in tasks}
+  num_steps = sum(w['num_steps'] for w in workers.values())
+  rates = {task: _rates(run.events_of[task], run.start) for task in tasks}
+  unit = batch_size or 1
+  missing = [] if batch_size else [
+      'Examples/s: the batch size is not known, so steps/s of all workers are '
+      'shown. tfplugin-train writes it into train_options.json.']
+  return {
+      **_steps(run),
+      'workers': workers,
+      'num_steps': num_steps,
+      'batch_size': batch_size,
+      'num_examples': batch_size and num_steps * batch_size,
+      'rate_unit': 'examples/s' if batch_size else 'steps/s',
+      'rate_of_all': _sum(rates.values(), unit, limit),
+      **_lost(run),
+      'missing': missing,
+  }
+
+
+def _worker(events: Sequence[record.Event], start: float,
+            limit: int) -> dict[str, Any]:
+  told = [e for e in events if e.name == 'training']
+  rates = _rates(events, start)
+  steps = [(e.time - start, e.step) for e in told if e.step is not None]
+  num_steps = totals.total(told, 'num_steps')
+  secs = sum(end - begin for begin, end, _ in rates)
+  return {
+      'num_steps': num_steps,
+      'steps_per_sec': sum((end - begin) * rate for begin, end, rate in rates)
+                       / secs if secs else None,
+      'step': series.thin(*_columns(steps), limit),
+      'rate': series.thin(*_columns(list(_stairs(rates))), limit),
+  }
+
+
+def _columns(points: Sequence[tuple]) -> tuple:
+  return tuple(zip(*points)) if points else ((), ())
+
+
+def _rates(events: Sequence[record.Event],
+           start: float) -> list[tuple[float, float, float]]:
+  """Returns begin, end and steps/s of each stretch that a task told of."""
+  rates, before = [], None
+  for event in events:
+    if event.name != 'training':
+      continue
+    rate = event.details.get('steps_per_sec')
+    if rate is not None and before is not None and before.pid == event.pid:
+      rates.append((before.time - start, event.time - start, rate))
+    before = event
+  return rates
+
+
+def _stairs(
+    rates: Sequence[tuple[float, float, float]]) -> Iterator[tuple]:
+  """Yields the corners of stairs, NaN where a task told of no rate."""
+  latest = None
+  for begin, end, rate in rates:
+    if latest is not None and begin > latest:
+      yield latest, math.nan
+    yield begin, rate
+    yield end, rate
+    latest = end
+
+
+def _sum(rates, unit: int, limit: int) -> dict[str, Any]:
+  """Returns the sum over the tasks at each time."""
+  changes = sorted((time, change * unit) for task in rates
+                   for begin, end, rate in task
+                   for time, change in ((begin, rate), (end, -rate)))
+  points, level = {}, 0.0
+  for time, change in changes:
+    level += change
+    points[time] = max(level, 0.0)
+  return series.thin(list(points), list(points.values()), limit)
+
+
+def _steps(run: run_data.RunData) -> dict[str, Optional[int]]:
+  """Returns first and last global step, and how many were made twice."""
+  first, top, redone = None, None, 0
+  # It restores for all; another one's reading of the step may be late.
+  restorer = (run.training_tasks or [None])[0]
+  for event in run.reading.events:
+    if event.step is None:
+      continue
+    if event.task == restorer and _restores(event):
+      first = event.step if first is None else first
+      redone += max((top or 0) - event.step, 0)
+      top = event.step
+    elif event.name in _TELL:
+      first = event.step if first is None else first
+      top = max(top or 0, event.step)
+  return {'first_step': first, 'last_step': top, 'redone_steps': redone}
+
+
+def _restores(event: record.Event) -> bool:
+  """Whether a session has just been made, from a checkpoint or from a ps."""
+  return (event.name == 'starting' or event.name == 'coming_back' and
+          event.details.get('what') == 'session')
+
+
+def _lost(run: run_data.RunData) -> dict[str, Any]:
+  """Returns the seconds of each task and of all by what they were for."""
+  spans = timeline.spans_of(run)
+  tasks = {task: _task_secs(spans[task], run.events_of[task])
+           for task in run.training_tasks}
+  _move_redone(tasks, _steps(run))
+  causes = dict.fromkeys(cause for secs in tasks.values() for cause in secs)
+  of_all = {cause: sum(secs.get(cause, 0.0) for secs in tasks.values())
+            for cause in causes}
+  total = sum(of_all.values())
+  useful = of_all.pop(timeline.TRAINING, 0.0)
+  return {
+      'secs_of_tasks': tasks,
+      'task_secs': total,
+      'useful_secs': useful,
+      'lost_secs': dict(sorted(of_all.items(), key=lambda pair: -pair[1])),
+      'goodput': useful / total if total else None,
+  }
+
+
+def _task_secs(spans: Sequence[timeline.Span],
+               events: Sequence[record.Event]) -> dict[str, float]:
+  secs = {}
+  for span in spans:
+    secs[span.state] = secs.get(span.state, 0.0) + span.secs
+  dropped = totals.total(events, 'num_dropped')
+  applied = totals.total(events, 'num_applied')
+  if dropped:
+    _move(secs, DROPPED, dropped / (dropped + applied))
+  return secs
+
+
+def _move_redone(tasks: Mapping[str, dict[str, float]],
+                 steps: Mapping[str, Optional[int]]) -> None:
+  """Moves what was spent on steps that were lost, alike in all tasks."""
+  redone = steps['redone_steps']
+  if redone:
+    kept = steps['last_step'] - steps['first_step']
+    for secs in tasks.values():
+      _move(secs, REDONE, redone / (kept + redone))
+
+
+def _move(secs: dict[str, float], cause: str, share: float) -> None:
+  training = secs.get(timeline.TRAINING, 0.0)
+  secs[timeline.TRAINING] = training * (1 - share)
+  secs[cause] = training * share

@@ -1,0 +1,158 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How stale gradients were, and whose were dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+import numpy as np
+
+from tfplugin.report.reading import run_data
+from tfplugin.report.reading import samples
+from tfplugin.report.reading import scalars
+from tfplugin.report.sections import series
+from tfplugin.report.sections import totals
+
+_TAG = 'staleness/staleness'
+# Of the histogram over time; more cannot be told apart.
+_TIME_BINS = 60
+_VALUE_BINS = 40
+# Of a stretch whose dropped fraction is shown.
+_LEAST_GRADIENTS = 20
+
+_NO_STALENESS = (
+    'The staleness of each gradient: write it with '
+    'tfplugin.hooks.StalenessSummaryHook, which each worker gives a directory '
+    'of its own, model_dir/worker-0 and so on; tfplugin-train '
+    '--wrapper=drop_stale writes it by itself.')
+_NO_COUNTS = (
+    'Dropped gradients: nothing here drops any. '
+    'tfplugin.estimator.drop_stale_gradients, or '
+    'tfplugin.distribute.DropStaleGradientStrategy, counts them into the '
+    'events.')
+_NO_BOUND = ('The bound: only tfplugin-train writes the settings of a run, '
+             'into train_options.json.')
+
+
+def measure(run: run_data.RunData) -> dict[str, Any]:
+  """Returns histograms of staleness, and the dropped fraction by worker.
+
+  A worker's share of the gradients that were made, less its share of those
+  that were applied, is what dropping takes from its data: it is biased against
+  slow workers.
+
+  Args:
+    run: What the files tell.
+  """
+  points = _points(run)
+  workers = _dropped(run, series.budget(len(run.training_tasks)))
+  bound = (run.options.get('staleness') if run.technique == 'drop_stale'
+           else None)
+  missing = [] if points else [_NO_STALENESS]
+  missing += [] if workers else [_NO_COUNTS]
+  missing += [_NO_BOUND] if (points or workers) and bound is None else []
+  dropped = sum(w['num_dropped'] for w in workers.values())
+  made = dropped + sum(w['num_applied'] for w in workers.values())
+  return {
+      'bound': bound,
+      'num_dropped': dropped,
+      'num_made': made,
+      'dropped_fraction': dropped / made if made else None,
+      'workers': workers,
+      **_histograms(points),
+      'missing': missing,
+  }
+
+
+def _points(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
+  """Returns times and values by task, from what tells more."""
+  found = {task: list(zip(curve.times, curve.values)) for task, curve
+           in scalars.by_task(run.scalars, _TAG).items()}
+  for task, pairs in samples.figure(run.samples, 'staleness').items():
+    found[task] = [(sample.time, value) for sample, value in pairs]
+  return {task: [(time - run.start, value) for time, value in found[task]]
+          for task in sorted(found)}
+
+
+def _dropped(run: run_data.RunData, limit: int) -> dict[str, dict[str, Any]]:
+  workers = {}
+  for task in run.training_tasks:
+    events = [e for e in run.events_of[task] if e.name == 'dropping']
+    if not events:
+      continue
+    dropped = totals.running(events, 'num_dropped')
+    applied = [count for _, count in totals.running(events, 'num_applied')]
+    made = dropped[-1][1] + applied[-1]
+    workers[task] = {
+        'num_dropped': dropped[-1][1], 'num_applied': applied[-1],
+        'dropped_fraction': dropped[-1][1] / made if made else None,
+        'fraction': series.thin(*_stretches(
+            [(time - run.start, d, a) for (time, d), a
+             in zip(dropped, applied)]), limit)}
+  return _with_shares(workers)
+
+
+def _stretches(counts: Sequence[tuple[float, int, int]]
+               ) -> tuple[list[float], list[float]]:
+  """Returns the ends of stretches, and the dropped fraction in each.
+
+  Args:
+    counts: Time, dropped and applied so far. Stretches of few gradients are
+      joined to the next: one dropped gradient of one is not 100 %.
+  """
+  times, fractions, before = [], [], (0, 0)
+  for time, dropped, applied in counts:
+    new_dropped, new_applied = dropped - before[0], applied - before[1]
+    if new_dropped + new_applied >= _LEAST_GRADIENTS:
+      times.append(time)
+      fractions.append(new_dropped / (new_dropped + new_applied))
+      before = (dropped, applied)
+  return times, fractions
+
+
+def _with_shares(workers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+  made = sum(w['num_dropped'] + w['num_applied'] for w in workers.values())
+  applied = sum(w['num_applied'] for w in workers.values())
+  for worker in workers.values():
+    own = worker['num_dropped'] + worker['num_applied']
+    worker['share_of_made'] = own / made if made else None
+    worker['share_of_applied'] = (worker['num_applied'] / applied if applied
+                                  else None)
+  return workers
+
+
+def _histograms(points: Mapping[str, Sequence]) -> dict[str, Optional[dict]]:
+  """Returns counts by value for each worker, and by time and value for all."""
+  if not points:
+    return {'by_worker': None, 'over_time': None}
+  values = {task: np.array([value for _, value in pairs])
+            for task, pairs in points.items()}
+  edges = _value_edges(max(float(v.max()) for v in values.values()))
+  times = np.array([time for pairs in points.values() for time, _ in pairs])
+  counts, time_edges, _ = np.histogram2d(
+      times, np.concatenate(list(values.values())),
+      bins=[min(_TIME_BINS, len(times)), edges])
+  lower = [float(edge) for edge in np.ceil(edges[:-1])]
+  return {
+      'by_worker': {
+          'at_least': lower,
+          'counts': {task: np.histogram(v, edges)[0].tolist()
+                     for task, v in values.items()},
+          'means': {task: float(v.mean()) for task, v in values.items()},
+          'largest': {task: float(v.max()) for task, v in values.items()}},
+      'over_time': {
+          'at_least': lower,
+          'times': time_edges.tolist(),
+          'counts': counts.astype(int).tolist()},
+  }
+
+
+def _value_edges(largest: float) -> np.ndarray:
+  """Returns edges between whole numbers, in bins of equal width."""
+  width = max(int(np.ceil((largest + 1) / _VALUE_BINS)), 1)
+  num_bins = int(largest // width) + 1
+  return np.arange(num_bins + 1) * width - 0.5

@@ -1,0 +1,238 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What each task did when: states that follow each other, and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+from tfplugin.events import record
+from tfplugin.report.reading import run_data
+
+STARTING = 'starting'
+WAITING = 'waiting'
+TRAINING = 'training'
+SAVING = 'saving'
+SERVING = 'serving'
+ENDING = 'ending'
+DEAD = 'dead'
+AWAY = 'session lost'
+SILENT = 'silent'
+# Of a task that tells nothing while it serves, and came back as a new process.
+UNKNOWN = 'serving or dead'
+STATES = (STARTING, WAITING, TRAINING, SAVING, SERVING, ENDING, AWAY, DEAD,
+          SILENT, UNKNOWN)
+
+# `training` is told of once in 5 s: after three of them a task is silent.
+SILENT_SECS = 15.0
+# A pause in which no task lives is a pause between two runs.
+BETWEEN_RUNS_SECS = 120.0
+_MARKS = {'injecting': 'fault', 'saving': 'checkpoint', 'dying': 'error',
+          'coming_back': 'back', 'stopping': 'stop', 'ended': 'end'}
+
+
+class Span(NamedTuple):
+  """A time in which a task did one thing.
+
+  Attributes:
+    state: One of `STATES`.
+    start: In seconds since the run's first event.
+    end: Likewise.
+    on: Whom it waited for.
+  """
+
+  state: str
+  start: float
+  end: float
+  on: tuple[str, ...] = ()
+
+  @property
+  def secs(self) -> float:
+    """How long it took."""
+    return self.end - self.start
+
+
+def measure(run: run_data.RunData) -> dict[str, Any]:
+  """Returns the states and the marks of each task.
+
+  A task that was killed is dead from its last word on, which is 5 s before its
+  death at most; so is the time for which a session was lost.
+
+  Args:
+    run: What the files tell.
+  """
+  spans = spans_of(run)
+  spans, marks = spans_of(run), _marks(run)
+  return {
+      'start_time': run.start,
+      'wall_secs': run.end - run.start,
+      'states': list(STATES),
+      'tasks': {task: {
+          'spans': [span._asdict() for span in spans[task]],
+          'marks': marks[task],
+          'processes': len({e.pid for e in events}),
+      } for task, events in run.events_of.items()},
+      'missing': [],
+  }
+
+
+def spans_of(run: run_data.RunData) -> dict[str, list[Span]]:
+  """Returns the spans of each task."""
+  spans = {task: _task_spans(task, events, run)
+           for task, events in run.events_of.items()}
+  return _without_pauses(spans)
+
+
+def _task_spans(task: str, events: Sequence[record.Event],
+                run: run_data.RunData) -> list[Span]:
+  kills = [e.time for e in run.reading.events if e.name == 'injecting' and
+           str(e.details.get('fault')).startswith(f'kill {task} ')]
+  tracker = _Tracker(task, run.start, kills)
+  for event in events:
+    tracker.take(event)
+  return tracker.finish(run.end)
+
+
+class _Tracker:
+  """Follows the states of one task."""
+
+  def __init__(self, task: str, start: float, kills: Sequence[float]):
+    self._serves = task.partition(':')[0] in ('ps', 'evaluator')
+    self._start = start
+    self._kills = kills
+    self._spans: list[Span] = []
+    self._open: dict[str, record.Event] = {}
+    self._last = None
+    self._has_trained = False
+    # What it does, since when, and whom it waits for.
+    self._doing = (None, start, ())
+
+  def take(self, event: record.Event) -> None:
+    """Takes the next event."""
+    is_session = (event.name == 'coming_back' and
+                  event.details.get('what') == 'session')
+    if self._last is not None and event.pid != self._last.pid:
+      self._die(event.time)
+      self._has_trained = False
+    elif is_session:
+      self._doing = (AWAY, self._doing[1], ())
+    self._add(event.time)
+    if is_session:
+      # Its steps go on at once.
+      self._open['training'] = event
+    self._follow(event)
+    state, on = self._next(event)
+    self._doing = (state, event.time, on)
+    self._last = event
+
+  def _die(self, time: float) -> None:
+    """Its process has died since its last event; `time`: it is back."""
+    state, since, on = self._doing
+    self._open.clear()
+    killed = [t for t in self._kills if since <= t <= time]
+    if state is None:
+      return
+    if killed:
+      self._add(killed[-1])
+      self._doing = (DEAD, killed[-1], ())
+    else:
+      self._doing = (UNKNOWN if state == SERVING else DEAD, since, ())
+
+  def finish(self, end: float) -> list[Span]:
+    """Returns the spans; what goes on goes on until the end of the run."""
+    is_quiet = end - self._last.time > SILENT_SECS
+    if is_quiet and self._doing[0] == TRAINING:
+      self._doing = (SILENT, *self._doing[1:])
+    self._add(end)
+    return self._spans
+
+  def _follow(self, event: record.Event) -> None:
+    if event.kind == record.BEGIN:
+      self._open[event.name] = event
+    elif event.kind == record.END:
+      self._open.pop(event.name, None)
+    if event.name == 'training':
+      self._has_trained = True
+      # A session that was lost goes on without a begin.
+      if event.kind == record.INSTANT:
+        self._open.setdefault('training', event)
+
+  def _next(self, event: record.Event) -> tuple:
+    if event.name == 'ended':
+      return None, ()
+    if event.name == 'dying':
+      return DEAD, ()
+    if not self._open:
+      if self._serves:
+        return SERVING, ()
+      return (ENDING if self._has_trained else STARTING), ()
+    inner = list(self._open)[-1]
+    if inner == WAITING and self._serves:
+      return SERVING, ()
+    return inner, tuple(self._open[inner].details.get('on', ()))
+
+  def _add(self, time: float) -> None:
+    """Adds what it did until `time`."""
+    state, since, on = self._doing
+    if state is None:
+      return
+    start, end = since - self._start, time - self._start
+    before = self._spans[-1] if self._spans else None
+    if before and (before.state, before.on, before.end) == (state, on, start):
+      self._spans[-1] = before._replace(end=end)
+    elif end > start:
+      self._spans.append(Span(state, start, end, on))
+
+
+def _without_pauses(spans: dict[str, list[Span]]) -> dict[str, list[Span]]:
+  """Leaves out who is dead while no task of the run lives, for long."""
+  alive = sorted((s.start, s.end) for task in spans.values() for s in task
+                 if s.state not in (DEAD, SILENT))
+  pauses, latest = [], 0.0
+  for start, end in alive:
+    if start - latest > BETWEEN_RUNS_SECS:
+      pauses.append((latest, start))
+    latest = max(latest, end)
+  if not pauses:
+    return spans
+  return {task: [part for span in found for part in _parts(span, pauses)]
+          for task, found in spans.items()}
+
+
+def _parts(span: Span, pauses: list[tuple[float, float]]) -> list[Span]:
+  """Returns what is left of a span without the pauses."""
+  parts = [span]
+  for start, end in pauses:
+    parts = [piece for part in parts for piece in (
+        part._replace(end=min(part.end, start)),
+        part._replace(start=max(part.start, end))) if piece.secs > 0]
+  return parts
+
+
+def _marks(run: run_data.RunData) -> dict[str, list[dict[str, Any]]]:
+  """Returns the marks of each task; a fault is of the one that it meets."""
+  marks = {task: [] for task in run.events_of}
+  for event in run.reading.events:
+    kind = _MARKS.get(event.name)
+    if kind is None or event.name == 'saving' and event.kind != record.BEGIN:
+      continue
+    text = _text(kind, event)
+    victim = text.split()[1:2] if kind == 'fault' else []
+    task = victim[0] if victim and victim[0] in marks else event.task
+    marks[task].append({'kind': kind, 'time': event.time - run.start,
+                        'step': event.step, 'text': text})
+  return marks
+
+
+def _text(kind: str, event: record.Event) -> str:
+  details = event.details
+  return {
+      'fault': details.get('fault', ''),
+      'checkpoint': f'checkpoint of step {event.step}',
+      'error': f'{details.get("error")}: {details.get("message", "")[:200]}',
+      'back': f'{details.get("what")} is back',
+      'stop': f'told to end by {details.get("signal")}',
+      'end': 'has done its work',
+  }[kind]

@@ -1,0 +1,57 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Exchanges and saves: how many, and how long they took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tfplugin.report.reading import run_data
+from tfplugin.report.sections import series
+from tfplugin.report.sections import timeline
+from tfplugin.report.sections import totals
+
+_NO_BYTES = (
+    'Bytes to and from each ps, and the time of an exchange: neither events '
+    'nor summaries tell them. Give a worker tf.estimator.ProfilerHook'
+    '(save_steps=100, output_dir=...): its timeline-*.json has the sends and '
+    'receives of a step, with their bytes.')
+_NO_EXCHANGES = (
+    'Exchanges: elastic averaging alone counts them; the other wrappers meet '
+    'the parameter servers in every step, so that steps/s tell of them.')
+
+
+def measure(run: run_data.RunData) -> dict[str, Any]:
+  """Returns exchanges by worker, and the times of saves.
+
+  Args:
+    run: What the files tell.
+  """
+  limit = series.budget(len(run.training_tasks))
+  exchanges = {}
+  for task in run.training_tasks:
+    counts = totals.running(run.events_of[task], 'num_exchanges')
+    if counts:
+      exchanges[task] = {
+          'num_exchanges': counts[-1][1],
+          'count': series.thin([time - run.start for time, _ in counts],
+                               [count for _, count in counts], limit)}
+  saves = [span.secs for spans in timeline.spans_of(run).values()
+           for span in spans if span.state == timeline.SAVING]
+  return {
+      'exchanges': exchanges,
+      'num_exchanges': sum(e['num_exchanges'] for e in exchanges.values()),
+      'saves': _times(saves),
+      'missing': ([] if exchanges else [_NO_EXCHANGES]) + [_NO_BYTES],
+  }
+
+
+def _times(secs: Sequence[float]) -> dict[str, Any]:
+  if not secs:
+    return {'num': 0, 'p50_secs': None, 'p95_secs': None, 'max_secs': None}
+  p50, p95 = np.percentile(secs, [50, 95])
+  return {'num': len(secs), 'p50_secs': float(p50), 'p95_secs': float(p95),
+          'max_secs': max(secs)}
