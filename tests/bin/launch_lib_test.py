@@ -22,6 +22,7 @@ from tfplugin.distribute import cluster_config
     ({'restart': 'perhaps'}, '`restart` must be one of'),
     ({'inject': 'kill them'}, 'A fault must be like'),
     ({'max_restarts': -1}, '`max_restarts` must be'),
+    ({'bind': '192.0.2.1'}, '`bind` must be an IPv4 address of this machine'),
     ({'grep': '['}, '`grep` must be a regular expression'),
     ({'stall_limit': 5.0}, '`stall_limit` needs the events.*`model_dir`'),
 ])

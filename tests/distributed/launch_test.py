@@ -123,3 +123,32 @@ def test_an_evaluator_that_does_not_end_is_ended(tmp_path):
                evaluator_limit_secs=0.5), lines.append)
   assert any('evaluator did not end within 0.5 s' in line for line in lines)
   assert _no_child_is_left()
+
+
+def test_a_task_is_reached_at_its_own_address_alone(tmp_path):
+  program = textwrap.dedent('''
+      import socket, sys, time
+      import tensorflow as tf
+      resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+      address = resolver.cluster_spec().task_address('chief', 0)
+      server = tf.distribute.Server(resolver.cluster_spec(), 'chief', 0)
+      port = int(address.rpartition(':')[2])
+
+      def is_reached(host):
+        try:
+          socket.create_connection((host, port), timeout=0.5).close()
+        except OSError:
+          return False
+        return True
+
+      deadline = time.monotonic() + 60
+      while is_reached('127.0.0.1') and time.monotonic() < deadline:
+        time.sleep(0.05)
+      print('at', address, [is_reached(f'127.0.0.{i}') for i in (1, 2, 3)])
+      ''')
+  lines = []
+  launch_lib.launch(
+      _options(tmp_path, program, workers=0, ps=0, bind='127.0.0.2'),
+      lines.append)
+  assert any(line.startswith('chief:0| at 127.0.0.2:') and
+             line.endswith('[False, True, False]') for line in lines)

@@ -18,6 +18,7 @@ from absl import flags
 
 from tfplugin.bin import failures
 from tfplugin.bin import launch_lib
+from tfplugin.bin import ports
 
 # Each flag sets the field of `LaunchOptions` of the same name.
 _OPTIONS = (
@@ -26,6 +27,8 @@ _OPTIONS = (
     flags.DEFINE_integer('ps', 1, 'Parameter servers. They are ended when the '
                          'chief and the workers are done.'),
     flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
+    flags.DEFINE_string('bind', ports.LOOPBACK, 'The address of this machine '
+                        'at which the tasks are reached; at no other.'),
     flags.DEFINE_bool('keep_going', True, 'Whether the run goes on without a '
                       'worker that dies, as asynchronous training can.'),
     flags.DEFINE_float('evaluator_limit_secs', 120.0, 'How long the evaluator '

@@ -35,6 +35,7 @@ class LaunchOptions:
     workers: Workers besides the chief.
     ps: Parameter servers.
     evaluator: Whether an evaluator runs too.
+    bind: The address of this machine at which the tasks are reached.
     keep_going: Whether the run goes on without a worker that is lost.
     evaluator_limit_secs: How long the evaluator may take after the others have
       ended, in seconds.
@@ -59,6 +60,7 @@ class LaunchOptions:
   workers: int = 1
   ps: int = 1
   evaluator: bool = False
+  bind: str = ports.LOOPBACK
   keep_going: bool = True
   evaluator_limit_secs: float = 120.0
   ps_limit_secs: float = 2.0
@@ -95,6 +97,7 @@ class LaunchOptions:
       raise ValueError('`stall_limit` needs the events of the tasks, which are '
                        'in their model_dir. Received: no `model_dir`. Give '
                        'the one that the program uses.')
+    ports.check_bind(self.bind)
     self.policy()
     environment.check(self.inject, self.workers, self.ps, self.evaluator)
     output.TaskOutput(print, pattern=self.grep)
@@ -133,7 +136,7 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
       run is in the model_dir.
     KeyboardInterrupt: the user ended it. No process is left in any case.
   """
-  cluster = ports.make_cluster(options.workers, options.ps)
+  cluster = ports.make_cluster(options.workers, options.ps, options.bind)
   tasks = cluster_config.tasks_of(cluster, options.evaluator)
   output.check_shown(options.show, [task.name for task in tasks])
   if options.dry_run:

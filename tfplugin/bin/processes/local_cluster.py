@@ -239,6 +239,10 @@ class LocalCluster:
         role.wait(grace_secs)
     guard.kill_marked(self._mark)
 
+  def processes(self) -> list[int]:
+    """Returns the ids of the roles' processes, and of their children."""
+    return guard.marked_processes(self._mark)
+
   def kill(self, role: role_lib.Role, why: str) -> None:
     """Ends a role that is of no use, to be started again by the policy.
 

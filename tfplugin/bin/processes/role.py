@@ -25,6 +25,7 @@ class Role:
 
   Attributes:
     task: Which task of the cluster it is.
+    address: Where its server listens; empty without one.
     log_path: The file that takes its standard output and standard error.
     log_start: The byte at which what this process writes begins.
     status: Its exit status; None while it runs. Negative: ended by a signal.
@@ -47,12 +48,12 @@ class Role:
       address: Where its server listens; empty without one.
     """
     self.task = task
+    self.address = address
     self.log_path = log_path
     self.num_restarts = 0
     self.reasons: list[str] = []
     self._command = list(command)
     self._environment = dict(environment)
-    self._address = address
     self._start()
 
   def _start(self) -> None:
@@ -125,6 +126,6 @@ class Role:
     with contextlib.suppress(FileNotFoundError):
       written = self.log_path.read_bytes()[self.log_start:]
     tail = log_tails.tail(written.decode(errors='replace'), self.task.name,
-                          self._address)
+                          self.address)
     return (f'{self.task.name} {self.describe_end()}. The last lines of '
             f'{self.log_path}:\n{tail}')

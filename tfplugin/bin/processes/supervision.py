@@ -12,6 +12,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.bin.processes import listeners
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role as role_lib
@@ -34,6 +35,7 @@ class Settings:
     keep_going: Whether the run goes on without a worker that is lost.
     stall_limit: How long nobody may make a step, in seconds; 0: for ever.
     grace_secs: How long a process has from SIGTERM to SIGKILL.
+    is_fenced: Whether each server is reached at its own address alone.
   """
 
   log_dir: str
@@ -44,6 +46,7 @@ class Settings:
   keep_going: bool = True
   stall_limit: float = 0.0
   grace_secs: float = 30.0
+  is_fenced: bool = True
 
 
 class SupervisedRun:
@@ -70,6 +73,7 @@ class SupervisedRun:
     self._settings = settings
     self._addresses = addresses
     self._say = say
+    self._fence = listeners.Fence(say)
     self._states = task_states.TaskStates(settings.model_dir,
                                           [task.name for task in tasks])
     self._stalls = stalls.StallWatch(self._states, settings.stall_limit,
@@ -114,10 +118,17 @@ class SupervisedRun:
 
     def look():
       while_waiting()
+      self._restrict_servers()
       self._states.update()
       self._stalls.look(self.cluster)
 
     self.cluster.wait(while_waiting=look, **kwargs)
+
+  def _restrict_servers(self) -> None:
+    addresses = [role.address for role in self.cluster.roles
+                 if role.address and role.status is None]
+    if self._settings.is_fenced and addresses:
+      self._fence.look(addresses, self.cluster.processes)
 
   def _handle_restart(self, role: role_lib.Role, delay: float) -> None:
     self._say(f'{role.task.name} {role.reasons[-1]}; it starts again in '
