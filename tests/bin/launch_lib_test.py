@@ -3,7 +3,9 @@
 """Tests of the launcher's settings; tests/distributed has it launch."""
 
 import functools
+import os
 import shlex
+import sys
 
 import pytest
 
@@ -23,6 +25,9 @@ from tfplugin.distribute import cluster_config
     ({'inject': 'kill them'}, 'A fault must be like'),
     ({'max_restarts': -1}, '`max_restarts` must be'),
     ({'bind': '192.0.2.1'}, '`bind` must be an IPv4 address of this machine'),
+    ({'commands': ('ps=no-such-program',)}, "'no-such-program'.*is not found"),
+    ({'cpus': ('ps=x',)}, '`cpus` must be numbers'),
+    ({'env': ('A',)}, '`env` must say whose'),
     ({'grep': '['}, '`grep` must be a regular expression'),
     ({'stall_limit': 5.0}, '`stall_limit` needs the events.*`model_dir`'),
 ])
@@ -66,6 +71,43 @@ def test_a_dry_run_shows_a_command_for_each_task(tmp_path):
   assert clusters == [clusters[0]] * 4
   assert {job: len(addresses) for job, addresses in clusters[0].items()} == {
       'chief': 1, 'worker': 1, 'ps': 1}
+
+
+def test_a_dry_run_shows_what_each_task_has_for_itself(tmp_path):
+  said = []
+  launch_lib.launch(
+      launch_lib.LaunchOptions(
+          ('printf', 'a'), str(tmp_path), workers=0, dry_run=True,
+          commands=("ps=printf 'b c'",), cpus=('ps=0',),
+          env=('all=A=1 2', 'ps=B=3'), inject='kill chief:0 at step 1'),
+      said.append)
+  ps, chief = (shlex.split(line)[1:] for line in said[1::2])
+  assert ps[:2] == ['A=1 2', 'B=3']
+  assert ps[2] == 'TFPLUGIN_FAULTS=kill chief:0 at step 1'
+  assert ps[4:] == ['taskset', '--cpu-list', '0', 'printf', 'b c']
+  assert chief[0] == 'A=1 2' and chief[3:] == ['printf', 'a']
+  assert ps[3] == chief[2]  # The run of the faults.
+
+
+def test_each_task_has_what_it_has_for_itself(tmp_path):
+  code = ('import os; print(os.environ.get("A"), os.environ["TF_CONFIG"][-12:],'
+          ' sorted(os.sched_getaffinity(0)))')
+  python = f'{shlex.quote(sys.executable)} -c {shlex.quote(code)}'
+  cpus = sorted(os.sched_getaffinity(0))
+  said = []
+  launch_lib.launch(
+      launch_lib.LaunchOptions(
+          (), str(tmp_path), workers=1, ps=0, commands=(f'all={python}',),
+          env=('worker:0=A=1',), cpus=(f'worker={cpus[-1]}',)), said.append)
+  assert f'chief:0| None "index": 0}}}} {cpus}' in said
+  assert f'worker:0| 1 "index": 0}}}} {cpus[-1:]}' in said
+  assert sorted(os.sched_getaffinity(0)) == cpus
+
+
+def test_a_task_without_a_program_is_refused():
+  with pytest.raises(ValueError, match='`command` must.*none for chief:0.*all'):
+    launch_lib.launch(launch_lib.LaunchOptions(
+        (), 'logs', commands=('ps=printf',)))
 
 
 def test_tasks_without_a_ps_start_again_together():

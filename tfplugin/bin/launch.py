@@ -20,7 +20,8 @@ from tfplugin.bin import failures
 from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
 
-# Each flag sets the field of `LaunchOptions` of the same name.
+# Each flag sets the field of `LaunchOptions` of the same name; `command` sets
+# `commands`.
 _OPTIONS = (
     flags.DEFINE_integer('workers', 1, 'Worker processes besides the chief, '
                          'which trains too.'),
@@ -53,6 +54,13 @@ _OPTIONS = (
                         'expression is found are shown.'),
     flags.DEFINE_enum('color', 'auto', ['auto', 'always', 'never'], 'Whether '
                       'the names of tasks before their lines are coloured.'),
+    flags.DEFINE_multi_string('command', [], 'The program of some tasks, e.g. '
+                              "--command=ps='python ps.py'; for a task, a job "
+                              'or all; may be repeated.'),
+    flags.DEFINE_multi_string('env', [], 'A variable of some tasks, e.g. '
+                              '--env=worker:0=NAME=value; may be repeated.'),
+    flags.DEFINE_multi_string('cpus', [], 'The CPUs that some tasks run on, '
+                              'e.g. --cpus=ps=0-1,4; may be repeated.'),
     flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
                         '120; nan chief:0 at step 9"; see docs/faults.md.'),
     flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the TF_CONFIG '
@@ -65,7 +73,9 @@ _OPTIONS = (
 def main(argv: list[str]) -> None:
   """Launches as the flags say."""
   values = {flag.name: flag.value for flag in _OPTIONS}
-  values['show'] = tuple(values['show'])
+  values['commands'] = values.pop('command')
+  for name in ('show', 'commands', 'env', 'cpus'):
+    values[name] = tuple(values[name])
   if not values['logs_dir']:
     values['logs_dir'] = time.strftime('runs/launch-%Y%m%d-%H%M%S/logs')
   launch_lib.launch(

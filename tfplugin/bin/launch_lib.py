@@ -13,10 +13,13 @@ import shutil
 import sys
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import NamedTuple
 from typing import Optional
 
 from tfplugin.bin import ports
 from tfplugin.bin import run_files
+from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
@@ -30,7 +33,8 @@ class LaunchOptions:
   """The settings of a launch.
 
   Attributes:
-    command: The program and its arguments, the same for every task.
+    command: The program and its arguments, for every task that has none of its
+      own.
     logs_dir: Where the log files and the summary go.
     workers: Workers besides the chief.
     ps: Parameter servers.
@@ -51,6 +55,9 @@ class LaunchOptions:
     show: Whose output is shown: tasks, jobs, or 'all'.
     grep: A regular expression; only lines in which it is found are shown.
     color: Whether the prefixes are coloured: 'auto', 'always' or 'never'.
+    commands: Those of some tasks; see `task_settings.parse`.
+    env: Environment variables of some tasks, likewise.
+    cpus: The CPUs that some tasks run on, likewise.
     inject: Faults that the tasks bring upon themselves; see docs/faults.md.
     dry_run: Whether only the TF_CONFIG of each task is shown.
   """
@@ -73,6 +80,9 @@ class LaunchOptions:
   show: tuple[str, ...] = (output.ALL,)
   grep: str = ''
   color: str = 'auto'
+  commands: tuple[str, ...] = ()
+  env: tuple[str, ...] = ()
+  cpus: tuple[str, ...] = ()
   inject: str = ''
   dry_run: bool = False
 
@@ -101,20 +111,58 @@ class LaunchOptions:
     self.policy()
     environment.check(self.inject, self.workers, self.ps, self.evaluator)
     output.TaskOutput(print, pattern=self.grep)
-    if not self.command:
+    self._check_commands()
+
+  def _check_commands(self) -> None:
+    commands = self.task_settings().commands
+    if not self.command and not commands:
       raise ValueError('A program to start must follow the flags. Received: '
                        'none. Call e.g. '
                        '`tfplugin-launch --workers=2 -- python program.py`.')
-    if shutil.which(self.command[0]) is None:
-      raise ValueError('The program must be one that can be started. Received: '
-                       f'{self.command[0]!r}, which is not found, or not '
-                       'executable. Give its path, or `python program.py`.')
+    for command in filter(None, (self.command, *commands.values())):
+      if shutil.which(command[0]) is None:
+        raise ValueError('The program must be one that can be started. '
+                         f'Received: {command[0]!r}, which is not found, or '
+                         'not executable. Give its path, or `python '
+                         'program.py`.')
+
+  def task_settings(self) -> task_settings.TaskSettings:
+    """Returns what some tasks have for themselves."""
+    return task_settings.parse(self.commands, self.env, self.cpus)
 
   def policy(self) -> restarts.RestartPolicy:
     """Returns who is started again."""
     return restarts.RestartPolicy(
         restarts.parse(self.restart), self.max_restarts,
         self.restart_delay_secs, is_together=not self.ps and self.workers > 0)
+
+
+class _Start(NamedTuple):
+  """A task, and what it is started with."""
+
+  task: cluster_config.Task
+  command: Sequence[str]
+  variables: Mapping[str, str]
+  cpus: Optional[Sequence[int]]
+
+
+def _starts(options: LaunchOptions,
+            tasks: Sequence[cluster_config.Task]) -> list[_Start]:
+  """Returns what each task is started with, once all of it is checked."""
+  settings = options.task_settings()
+  settings.check(tasks)
+  settings.check_cpus(tasks)
+  faults = environment.variables(options.inject)
+  starts = [
+      _Start(task, settings.command_of(task) or options.command,
+             {**settings.variables_of(task), **faults}, settings.cpus_of(task))
+      for task in tasks]
+  for start in starts:
+    if not start.command:
+      raise ValueError('`command` must name a program for each task, where '
+                       'none follows the flags. Received: none for '
+                       f'{start.task.name}. Give one to `all`, or to its job.')
+  return starts
 
 
 def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
@@ -139,8 +187,9 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
   cluster = ports.make_cluster(options.workers, options.ps, options.bind)
   tasks = cluster_config.tasks_of(cluster, options.evaluator)
   output.check_shown(options.show, [task.name for task in tasks])
+  starts = _starts(options, tasks)
   if options.dry_run:
-    _describe(options, cluster, tasks, say)
+    _describe(cluster, starts, say)
     return
   run_files.make_dir('logs_dir', options.logs_dir)
   run = supervision.SupervisedRun(_settings(options), cluster, tasks, say)
@@ -150,20 +199,21 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
     # After the processes have ended, however they did.
     stack.callback(lambda: _show_summary(run, say))
     stack.enter_context(run)
-    _run(options, run, tasks, say)
+    _run(options, run, starts, say)
 
 
 def _run(options: LaunchOptions, run: supervision.SupervisedRun,
-         tasks: list[cluster_config.Task], say: Callable[[str], None]) -> None:
+         starts: Sequence[_Start], say: Callable[[str], None]) -> None:
   shown = output.TaskOutput(
       say, options.show, options.grep, output.should_color(
           options.color, sys.stdout.isatty(), os.environ.get('NO_COLOR')))
-  variables = {'PYTHONUNBUFFERED': '1', **environment.variables(options.inject)}
-  for task in tasks:
-    role = run.start(task, options.command, variables)
+  for start in starts:
+    role = run.start(
+        start.task, start.command,
+        {'PYTHONUNBUFFERED': '1', **start.variables}, start.cpus)
     # The lines of an earlier run are not shown again.
     shown.follow(role)
-  names = ', '.join(task.name for task in tasks)
+  names = ', '.join(start.task.name for start in starts)
   say(f'Started {names}; their logs are in {options.logs_dir}')
   try:
     run.wait(spare=('ps', 'evaluator'), while_waiting=shown.show)
@@ -199,11 +249,14 @@ def _show_summary(run: supervision.SupervisedRun,
     say(line)
 
 
-def _describe(options: LaunchOptions, cluster: Mapping[str, list[str]],
-              tasks: list[cluster_config.Task],
+def _describe(cluster: Mapping[str, list[str]], starts: Sequence[_Start],
               say: Callable[[str], None]) -> None:
   """Shows what would be started, as commands of a shell."""
-  for task in tasks:
-    config = shlex.quote(cluster_config.encode(cluster, task))
-    say(f'# {task.name}')
-    say(f'TF_CONFIG={config} {shlex.join(options.command)}')
+  for start in starts:
+    variables = {'TF_CONFIG': cluster_config.encode(cluster, start.task),
+                 **start.variables}
+    words = [f'{k}={shlex.quote(v)}' for k, v in variables.items()]
+    if start.cpus is not None:
+      words.append(f'taskset --cpu-list {",".join(map(str, start.cpus))}')
+    say(f'# {start.task.name}')
+    say(' '.join([*words, shlex.join(start.command)]))

@@ -120,7 +120,8 @@ class LocalCluster:
 
   def start(self, task: cluster_config.Task, command: Sequence[str],
             cluster: Mapping[str, Sequence[str]],
-            environment: Optional[Mapping[str, str]] = None) -> role_lib.Role:
+            environment: Optional[Mapping[str, str]] = None,
+            cpus: Optional[Sequence[int]] = None) -> role_lib.Role:
     """Starts one role.
 
     Args:
@@ -129,6 +130,7 @@ class LocalCluster:
       cluster: The cluster that TF_CONFIG describes; empty for a process that is
         to train alone, without TF_CONFIG.
       environment: Further variables.
+      cpus: Those that it runs on; None: on any.
 
     Returns:
       The role.
@@ -143,7 +145,7 @@ class LocalCluster:
     address = (cluster[task.type][task.index] if task.type in cluster else '')
     role = role_lib.Role(
         task, command, env, self._log_dir / f'{task.type}-{task.index}.log',
-        address)
+        address, cpus)
     self.roles.append(role)
     self._tell_guard('watch', role)
     return role

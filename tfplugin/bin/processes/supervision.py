@@ -100,9 +100,10 @@ class SupervisedRun:
       self._say(f'The summary is not written: {e.strerror}.')
 
   def start(self, task: cluster_config.Task, command: Sequence[str],
-            environment: Mapping[str, str]) -> role_lib.Role:
+            environment: Mapping[str, str],
+            cpus: Optional[Sequence[int]] = None) -> role_lib.Role:
     """Starts a task; see `LocalCluster.start`."""
-    return self.cluster.start(task, command, self._addresses, environment)
+    return self.cluster.start(task, command, self._addresses, environment, cpus)
 
   def wait(self, *, while_waiting: Callable[[], None] = lambda: None,
            **kwargs) -> None:
