@@ -28,6 +28,11 @@ from tfplugin.distribute import cluster_config
     ({'commands': ('ps=no-such-program',)}, "'no-such-program'.*is not found"),
     ({'cpus': ('ps=x',)}, '`cpus` must be numbers'),
     ({'env': ('A',)}, '`env` must say whose'),
+    ({'port': 5}, '`port` is of runs on several machines. Received: 5'),
+    ({'host': 'a'}, "`host` is of runs on several machines. Received: 'a'"),
+    ({'hosts': ('a', 'b'), 'bind': 'a'}, '`bind` is of runs on one machine'),
+    ({'hosts': ('a', 'b'), 'port': 65536}, '`port` must be from 1 to 65535'),
+    ({'hosts': ('a', 'a')}, '`hosts` must name each machine once'),
     ({'grep': '['}, '`grep` must be a regular expression'),
     ({'stall_limit': 5.0}, '`stall_limit` needs the events.*`model_dir`'),
 ])
@@ -102,6 +107,21 @@ def test_each_task_has_what_it_has_for_itself(tmp_path):
   assert f'chief:0| None "index": 0}}}} {cpus}' in said
   assert f'worker:0| 1 "index": 0}}}} {cpus[-1:]}' in said
   assert sorted(os.sched_getaffinity(0)) == cpus
+
+
+def test_a_dry_run_shows_all_tasks_on_every_machine(tmp_path):
+  said = {}
+  for host in 'ab':
+    said[host] = []
+    launch_lib.launch(
+        launch_lib.LaunchOptions(
+            ('printf',), str(tmp_path), hosts=('a', 'b'), host=host,
+            evaluator=True, dry_run=True), said[host].append)
+  assert said['a'] == said['b']
+  assert said['a'][::2] == ['# ps:0 on a', '# chief:0 on a', '# worker:0 on b',
+                            '# evaluator:0 on b']
+  assert ('{"ps": ["a:22000"], "chief": ["a:22001"], "worker": ["b:22002"]}'
+          in said['a'][1])
 
 
 def test_a_task_without_a_program_is_refused():

@@ -6,12 +6,15 @@ import os
 import pathlib
 import sys
 import textwrap
+import threading
 
 import psutil
 import pytest
 import tensorflow as tf
 
 from tfplugin.bin import launch_lib
+from tfplugin.bin import ports
+from tfplugin.bin.launches import elsewhere
 from tfplugin.bin.processes import local_cluster
 
 pytestmark = pytest.mark.distributed
@@ -152,3 +155,30 @@ def test_a_task_is_reached_at_its_own_address_alone(tmp_path):
       lines.append)
   assert any(line.startswith('chief:0| at 127.0.0.2:') and
              line.endswith('[False, True, False]') for line in lines)
+
+
+def test_a_run_on_two_machines(tmp_path, monkeypatch):
+  # Two addresses of this machine play them, and nobody's restart is waited for.
+  monkeypatch.setattr(elsewhere, 'AWAY_SECS', 1.0)
+  monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
+      [str(_ROOT), *filter(None, sys.path)]))
+  hosts = ('127.0.0.1', '127.0.0.2')
+  model_dir = str(tmp_path / 'model')
+  port = ports.pick_free(1)[0]
+  lines = {host: [] for host in hosts}
+  launches = [
+      threading.Thread(target=launch_lib.launch, daemon=True, args=(_options(
+          tmp_path, _PROGRAM, model_dir, hosts=hosts, host=host, port=port,
+          model_dir=model_dir), lines[host].append)) for host in hosts]
+  for launch in launches:
+    launch.start()
+  for launch in launches:
+    launch.join(120)
+  # Each had its task that trains; the first the ps, too, which never ends.
+  for host, task in zip(hosts, ('chief', 'worker')):
+    assert any(line == f'{task}:0| done as {task}' for line in lines[host])
+    assert (tmp_path / 'logs' / f'summary-{host}.json').exists()
+  assert any(line.startswith('ps:0     ended') for line in lines[hosts[0]])
+  weight = tf.train.load_checkpoint(model_dir).get_tensor('weight')
+  assert weight == pytest.approx(3.0, abs=1e-4)
+  assert _no_child_is_left()

@@ -19,17 +19,27 @@ from absl import flags
 from tfplugin.bin import failures
 from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
+from tfplugin.bin.launches import layouts
 
 # Each flag sets the field of `LaunchOptions` of the same name; `command` sets
 # `commands`.
 _OPTIONS = (
-    flags.DEFINE_integer('workers', 1, 'Worker processes besides the chief, '
-                         'which trains too.'),
+    flags.DEFINE_integer('workers', None, 'Worker processes besides the chief, '
+                         'which trains too. Default: 1; with --hosts as many '
+                         'as make one task that trains on each machine.'),
     flags.DEFINE_integer('ps', 1, 'Parameter servers. They are ended when the '
                          'chief and the workers are done.'),
     flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
-    flags.DEFINE_string('bind', ports.LOOPBACK, 'The address of this machine '
-                        'at which the tasks are reached; at no other.'),
+    flags.DEFINE_string('bind', None, 'The address of this machine at which '
+                        'the tasks are reached; at no other. Default: '
+                        f'{ports.LOOPBACK}.'),
+    flags.DEFINE_list('hosts', [], 'The machines of the run, alike on each of '
+                      'them, where the same command is called.'),
+    flags.DEFINE_string('host', '', 'Which of --hosts this machine is. Default:'
+                        ' found by its name or address.'),
+    flags.DEFINE_integer('port', None, 'With --hosts: the first port; each '
+                         'task has the next one. Default: '
+                         f'{layouts.DEFAULT_PORT}.'),
     flags.DEFINE_bool('keep_going', True, 'Whether the run goes on without a '
                       'worker that dies, as asynchronous training can.'),
     flags.DEFINE_float('evaluator_limit_secs', 120.0, 'How long the evaluator '
@@ -74,7 +84,7 @@ def main(argv: list[str]) -> None:
   """Launches as the flags say."""
   values = {flag.name: flag.value for flag in _OPTIONS}
   values['commands'] = values.pop('command')
-  for name in ('show', 'commands', 'env', 'cpus'):
+  for name in ('show', 'hosts', 'commands', 'env', 'cpus'):
     values[name] = tuple(values[name])
   if not values['logs_dir']:
     values['logs_dir'] = time.strftime('runs/launch-%Y%m%d-%H%M%S/logs')

@@ -8,24 +8,28 @@ import contextlib
 import dataclasses
 import math
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Callable
-from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import NamedTuple
 from typing import Optional
 
 from tfplugin.bin import ports
 from tfplugin.bin import run_files
+from tfplugin.bin.launches import elsewhere
+from tfplugin.bin.launches import layouts
+from tfplugin.bin.launches import own_host
+from tfplugin.bin.launches import starts as starts_lib
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
-from tfplugin.distribute import cluster_config
 from tfplugin.faults import environment
+
+_LAST_PORT = 65535
+_WARNING = ("TensorFlow's servers ask nobody who he is: keep the machines of "
+            'this run in a private network.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,10 +40,15 @@ class LaunchOptions:
     command: The program and its arguments, for every task that has none of its
       own.
     logs_dir: Where the log files and the summary go.
-    workers: Workers besides the chief.
+    workers: Workers besides the chief; None: one, or with `hosts` as many as
+      make one task that trains on each.
     ps: Parameter servers.
     evaluator: Whether an evaluator runs too.
-    bind: The address of this machine at which the tasks are reached.
+    bind: The address of this machine at which the tasks are reached; None:
+      loopback.
+    hosts: The machines of the run; empty: this one.
+    host: Which of them this is; empty: found by its name.
+    port: The first of those that tasks on several machines listen on.
     keep_going: Whether the run goes on without a worker that is lost.
     evaluator_limit_secs: How long the evaluator may take after the others have
       ended, in seconds.
@@ -64,10 +73,13 @@ class LaunchOptions:
 
   command: tuple[str, ...]
   logs_dir: str
-  workers: int = 1
+  workers: Optional[int] = None
   ps: int = 1
   evaluator: bool = False
-  bind: str = ports.LOOPBACK
+  bind: Optional[str] = None
+  hosts: tuple[str, ...] = ()
+  host: str = ''
+  port: Optional[int] = None
   keep_going: bool = True
   evaluator_limit_secs: float = 120.0
   ps_limit_secs: float = 2.0
@@ -92,8 +104,7 @@ class LaunchOptions:
     Raises:
       ValueError: a setting is out of its range, or there is no such program.
     """
-    for name in ('workers', 'ps'):
-      value = getattr(self, name)
+    for name, value in (('workers', self.num_workers), ('ps', self.ps)):
       if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f'`{name}` must be an integer of at least 0. '
                          f'Received: {value!r}')
@@ -107,11 +118,27 @@ class LaunchOptions:
       raise ValueError('`stall_limit` needs the events of the tasks, which are '
                        'in their model_dir. Received: no `model_dir`. Give '
                        'the one that the program uses.')
-    ports.check_bind(self.bind)
+    self._check_places()
     self.policy()
-    environment.check(self.inject, self.workers, self.ps, self.evaluator)
+    environment.check(self.inject, self.num_workers, self.ps,
+                      self.evaluator)
     output.TaskOutput(print, pattern=self.grep)
     self._check_commands()
+
+  def _check_places(self) -> None:
+    layouts.check_hosts(self.hosts)
+    if not self.hosts:
+      ports.check_bind(self.bind or ports.LOOPBACK)
+    for name, is_of_hosts in (('bind', False), ('host', True), ('port', True)):
+      if getattr(self, name) and is_of_hosts is not bool(self.hosts):
+        raise ValueError(
+            f'`{name}` is of runs on '
+            f'{"several machines" if is_of_hosts else "one machine"}. '
+            f'Received: {getattr(self, name)!r}. Leave it out, or '
+            f'{"give" if is_of_hosts else "leave out"} `hosts`.')
+    if self.port is not None and not 0 < self.port <= _LAST_PORT:
+      raise ValueError(f'`port` must be from 1 to {_LAST_PORT}. Received: '
+                       f'{self.port!r}')
 
   def _check_commands(self) -> None:
     commands = self.task_settings().commands
@@ -126,6 +153,27 @@ class LaunchOptions:
                          'not executable. Give its path, or `python '
                          'program.py`.')
 
+  @property
+  def num_workers(self) -> int:
+    """The workers besides the chief."""
+    if self.workers is not None:
+      return self.workers
+    return len(self.hosts) - 1 if self.hosts else 1
+
+  def layout(self) -> layouts.Layout:
+    """Returns where the tasks are.
+
+    Raises:
+      ValueError: it cannot be found out which machine this is, or there is no
+        task for one.
+    """
+    if self.hosts:
+      return layouts.on_hosts(
+          self.hosts, own_host.find(self.hosts, self.host), self.num_workers,
+          self.ps, self.evaluator, self.port or layouts.DEFAULT_PORT)
+    return layouts.on_this_machine(self.num_workers, self.ps, self.evaluator,
+                                   self.bind or ports.LOOPBACK)
+
   def task_settings(self) -> task_settings.TaskSettings:
     """Returns what some tasks have for themselves."""
     return task_settings.parse(self.commands, self.env, self.cpus)
@@ -134,35 +182,8 @@ class LaunchOptions:
     """Returns who is started again."""
     return restarts.RestartPolicy(
         restarts.parse(self.restart), self.max_restarts,
-        self.restart_delay_secs, is_together=not self.ps and self.workers > 0)
-
-
-class _Start(NamedTuple):
-  """A task, and what it is started with."""
-
-  task: cluster_config.Task
-  command: Sequence[str]
-  variables: Mapping[str, str]
-  cpus: Optional[Sequence[int]]
-
-
-def _starts(options: LaunchOptions,
-            tasks: Sequence[cluster_config.Task]) -> list[_Start]:
-  """Returns what each task is started with, once all of it is checked."""
-  settings = options.task_settings()
-  settings.check(tasks)
-  settings.check_cpus(tasks)
-  faults = environment.variables(options.inject)
-  starts = [
-      _Start(task, settings.command_of(task) or options.command,
-             {**settings.variables_of(task), **faults}, settings.cpus_of(task))
-      for task in tasks]
-  for start in starts:
-    if not start.command:
-      raise ValueError('`command` must name a program for each task, where '
-                       'none follows the flags. Received: none for '
-                       f'{start.task.name}. Give one to `all`, or to its job.')
-  return starts
+        self.restart_delay_secs,
+        is_together=not self.ps and self.num_workers > 0)
 
 
 def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
@@ -184,26 +205,35 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
       run is in the model_dir.
     KeyboardInterrupt: the user ended it. No process is left in any case.
   """
-  cluster = ports.make_cluster(options.workers, options.ps, options.bind)
-  tasks = cluster_config.tasks_of(cluster, options.evaluator)
-  output.check_shown(options.show, [task.name for task in tasks])
-  starts = _starts(options, tasks)
+  layout = options.layout()
+  output.check_shown(options.show, [task.name for task in layout.tasks])
+  settings = options.task_settings()
+  starts = starts_lib.make(layout.tasks, options.command, settings,
+                           options.inject)
   if options.dry_run:
-    _describe(cluster, starts, say)
+    for line in starts_lib.describe(layout, starts):
+      say(line)
     return
+  settings.check_cpus(layout.own)
+  if layout.who:
+    layout.check_ports()
+    say(_WARNING)
   run_files.make_dir('logs_dir', options.logs_dir)
-  run = supervision.SupervisedRun(_settings(options), cluster, tasks, say)
+  run = supervision.SupervisedRun(_settings(options, layout), layout.cluster,
+                                  layout.tasks, say)
   with contextlib.ExitStack() as stack:
-    if options.model_dir:
+    if options.model_dir and layout.has_chief:
       stack.enter_context(run_files.reserved(options.model_dir))
     # After the processes have ended, however they did.
     stack.callback(lambda: _show_summary(run, say))
     stack.enter_context(run)
-    _run(options, run, starts, say)
+    _run(options, layout, run,
+         [start for start in starts if start.task in layout.own], say)
 
 
-def _run(options: LaunchOptions, run: supervision.SupervisedRun,
-         starts: Sequence[_Start], say: Callable[[str], None]) -> None:
+def _run(options: LaunchOptions, layout: layouts.Layout,
+         run: supervision.SupervisedRun, starts: Sequence[starts_lib.Start],
+         say: Callable[[str], None]) -> None:
   shown = output.TaskOutput(
       say, options.show, options.grep, output.should_color(
           options.color, sys.stdout.isatty(), os.environ.get('NO_COLOR')))
@@ -216,7 +246,8 @@ def _run(options: LaunchOptions, run: supervision.SupervisedRun,
   names = ', '.join(start.task.name for start in starts)
   say(f'Started {names}; their logs are in {options.logs_dir}')
   try:
-    run.wait(spare=('ps', 'evaluator'), while_waiting=shown.show)
+    run.wait(spare=('ps', 'evaluator'), while_waiting=shown.show,
+             is_over=_end_elsewhere(options, layout, run))
     try:
       run.wait(while_waiting=shown.show, timeout=options.evaluator_limit_secs)
     except TimeoutError:
@@ -232,31 +263,35 @@ def _run(options: LaunchOptions, run: supervision.SupervisedRun,
     shown.show(is_all=True)
 
 
-def _settings(options: LaunchOptions) -> supervision.Settings:
+def _end_elsewhere(options: LaunchOptions, layout: layouts.Layout,
+                   run: supervision.SupervisedRun) -> Callable[[], bool]:
+  """Returns what tells that nobody elsewhere needs the tasks of this launch."""
+  if not layout.training_elsewhere:
+    return lambda: True
+  rules = options.policy()
+  away_secs = elsewhere.AWAY_SECS + max(
+      rules.longest_delay(job) for job in ('chief', 'worker'))
+  watch = elsewhere.Elsewhere(layout.cluster, layout.training_elsewhere,
+                              max(away_secs, options.ps_limit_secs))
+  # Parameter servers and an evaluator may end by themselves, too.
+  return lambda: (not any(role.is_running for role in run.cluster.roles) or
+                  watch.have_ended())
+
+
+def _settings(options: LaunchOptions,
+              layout: layouts.Layout) -> supervision.Settings:
   return supervision.Settings(
       log_dir=options.logs_dir,
-      summary_dir=options.logs_dir,
+      summary_path=run_summary.path_in(options.logs_dir, layout.who),
       model_dir=options.model_dir,
       policy=options.policy(),
       keep_going=options.keep_going,
       stall_limit=options.stall_limit,
-      grace_secs=options.grace_secs)
+      grace_secs=options.grace_secs,
+      is_fenced=not layout.who)
 
 
 def _show_summary(run: supervision.SupervisedRun,
                   say: Callable[[str], None]) -> None:
   for line in run_summary.table(run.summary):
     say(line)
-
-
-def _describe(cluster: Mapping[str, list[str]], starts: Sequence[_Start],
-              say: Callable[[str], None]) -> None:
-  """Shows what would be started, as commands of a shell."""
-  for start in starts:
-    variables = {'TF_CONFIG': cluster_config.encode(cluster, start.task),
-                 **start.variables}
-    words = [f'{k}={shlex.quote(v)}' for k, v in variables.items()]
-    if start.cpus is not None:
-      words.append(f'taskset --cpu-list {",".join(map(str, start.cpus))}')
-    say(f'# {start.task.name}')
-    say(' '.join([*words, shlex.join(start.command)]))

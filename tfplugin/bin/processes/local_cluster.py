@@ -153,6 +153,7 @@ class LocalCluster:
   def wait(self, *,
            spare: Sequence[str] = ('ps',),
            while_waiting: Callable[[], None] = lambda: None,
+           is_over: Callable[[], bool] = lambda: True,
            timeout: Optional[float] = None) -> None:
     """Waits until the roles have ended, but for those that serve others.
 
@@ -164,6 +165,7 @@ class LocalCluster:
     Args:
       spare: The types of the tasks that are not waited for.
       while_waiting: Called ten times a second.
+      is_over: Whether the wait is over once these have ended; asked likewise.
       timeout: The time limit in seconds; None waits as long as it takes.
 
     Raises:
@@ -178,7 +180,7 @@ class LocalCluster:
       while_waiting()
       running = [r.task.name for r in self.roles
                  if r.task.type not in spare and r.is_running]
-      if not running:
+      if not running and is_over():
         return
       if timeout is not None and time.monotonic() - start > timeout:
         raise TimeoutError(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ class Settings:
 
   Attributes:
     log_dir: Where the log files go.
-    summary_dir: Where the summary goes.
+    summary_path: The file of the summary.
     model_dir: Where the tasks write their events; None: not known.
     policy: Who is started again.
     keep_going: Whether the run goes on without a worker that is lost.
@@ -39,7 +40,7 @@ class Settings:
   """
 
   log_dir: str
-  summary_dir: str
+  summary_path: pathlib.Path
   model_dir: Optional[str] = None
   policy: restarts.RestartPolicy = dataclasses.field(
       default_factory=restarts.RestartPolicy)
@@ -95,7 +96,7 @@ class SupervisedRun:
     self.summary = run_summary.summarize(self.cluster, self._states.states)
     why = None if error is None else str(error) or type(error).__name__
     try:
-      run_summary.write(self._settings.summary_dir, self.summary, why)
+      run_summary.write(self._settings.summary_path, self.summary, why)
     except OSError as e:  # A full disk changes nothing of what became of it.
       self._say(f'The summary is not written: {e.strerror}.')
 
