@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
 from tfplugin.bin.launches import elsewhere
+from tfplugin.bin.launches import launch_options
 from tfplugin.bin.processes import local_cluster
 
 pytestmark = pytest.mark.distributed
@@ -52,7 +53,7 @@ _PROGRAM = textwrap.dedent('''
 def _options(tmp_path, program, *arguments, **kwargs):
   path = tmp_path / 'program.py'
   path.write_text(program)
-  return launch_lib.LaunchOptions(
+  return launch_options.LaunchOptions(
       command=(sys.executable, str(path), *arguments),
       logs_dir=str(tmp_path / 'logs'), **kwargs)
 
@@ -173,7 +174,8 @@ def test_a_run_on_two_machines(tmp_path, monkeypatch):
   for launch in launches:
     launch.start()
   for launch in launches:
-    launch.join(120)
+    launch.join(250)
+    assert not launch.is_alive()
   # Each had its task that trains; the first the ps, too, which never ends.
   for host, task in zip(hosts, ('chief', 'worker')):
     assert any(line == f'{task}:0| done as {task}' for line in lines[host])

@@ -16,6 +16,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import launch_lib
+from tfplugin.bin.launches import launch_options
 
 PROGRAM = pathlib.Path(__file__).with_name('strategy_program.py')
 RATE = 0.5
@@ -33,7 +34,7 @@ def run(strategy, directory, monkeypatch):
   root = str(PROGRAM.parents[2])
   monkeypatch.setenv(
       'PYTHONPATH', os.pathsep.join([root, os.environ.get('PYTHONPATH', '')]))
-  launch_lib.launch(launch_lib.LaunchOptions(
+  launch_lib.launch(launch_options.LaunchOptions(
       command=(sys.executable, str(PROGRAM), strategy, str(directory)),
       logs_dir=str(directory / 'logs'), workers=2, ps=2, evaluator=True))
   records = [json.loads((directory / f'{name}.json').read_text())

@@ -19,7 +19,9 @@ from absl import flags
 from tfplugin.bin import failures
 from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
+from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
+from tfplugin.bin.launches import manifests
 
 # Each flag sets the field of `LaunchOptions` of the same name; `command` sets
 # `commands`.
@@ -73,6 +75,15 @@ _OPTIONS = (
                               'e.g. --cpus=ps=0-1,4; may be repeated.'),
     flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
                         '120; nan chief:0 at step 9"; see docs/faults.md.'),
+    flags.DEFINE_enum('manifest', '', ['', *manifests.FORMS], 'Starts nothing; '
+                      'shows what runs the tasks on Kubernetes, by itself or '
+                      "by Kubeflow's operator, for `kubectl apply -f -`."),
+    flags.DEFINE_string('image', '', 'With --manifest: the container image '
+                        'that has the program.'),
+    flags.DEFINE_string('run_name', 'tfplugin', 'With --manifest: the name of '
+                        'the run.'),
+    flags.DEFINE_string('claim', '', 'With --manifest: a PersistentVolumeClaim '
+                        'and where all tasks mount it, e.g. runs=/runs.'),
     flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the TF_CONFIG '
                       'and the command of each task.'),
     flags.DEFINE_string('logs_dir', None, 'Where the log files go. '
@@ -89,7 +100,7 @@ def main(argv: list[str]) -> None:
   if not values['logs_dir']:
     values['logs_dir'] = time.strftime('runs/launch-%Y%m%d-%H%M%S/logs')
   launch_lib.launch(
-      launch_lib.LaunchOptions(command=tuple(argv[1:]), **values),
+      launch_options.LaunchOptions(command=tuple(argv[1:]), **values),
       say=lambda line: print(line, file=sys.stdout, flush=True))
 
 
