@@ -34,6 +34,8 @@ from tfplugin.distribute import cluster_config
     ({'host': 'a'}, "`host` is of runs on several machines. Received: 'a'"),
     ({'hosts': ('a', 'b'), 'bind': 'a'}, '`bind` is of runs on one machine'),
     ({'hosts': ('a', 'b'), 'port': 65536}, '`port` must be from 1 to 65535'),
+    ({'slurm': True}, '`slurm` needs the variables of a job step'),
+    ({'slurm': True, 'hosts': ('a', 'b')}, '`slurm` and `hosts` each say'),
     ({'hosts': ('a', 'a')}, '`hosts` must name each machine once'),
     ({'manifest': 'helm'}, "`manifest` must be one of kubernetes, tfjob"),
     ({'image': 'a'}, "`image` is of manifests. Received: 'a'"),

@@ -165,7 +165,8 @@ def test_a_run_on_two_machines(tmp_path, monkeypatch):
       [str(_ROOT), *filter(None, sys.path)]))
   hosts = ('127.0.0.1', '127.0.0.2')
   model_dir = str(tmp_path / 'model')
-  port = ports.pick_free(1)[0]
+  port = next(first for first in ports.pick_free(20)
+              if all(ports.is_free(first + i) for i in range(3)))
   lines = {host: [] for host in hosts}
   launches = [
       threading.Thread(target=launch_lib.launch, daemon=True, args=(_options(

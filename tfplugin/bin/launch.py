@@ -11,6 +11,7 @@ The program is started once for each task with TF_CONFIG in its environment, as
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -28,7 +29,8 @@ from tfplugin.bin.launches import manifests
 _OPTIONS = (
     flags.DEFINE_integer('workers', None, 'Worker processes besides the chief, '
                          'which trains too. Default: 1; with --hosts as many '
-                         'as make one task that trains on each machine.'),
+                         'as make one task that trains on each machine; with '
+                         '--slurm what the other tasks leave.'),
     flags.DEFINE_integer('ps', 1, 'Parameter servers. They are ended when the '
                          'chief and the workers are done.'),
     flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
@@ -37,11 +39,14 @@ _OPTIONS = (
                         f'{ports.LOOPBACK}.'),
     flags.DEFINE_list('hosts', [], 'The machines of the run, alike on each of '
                       'them, where the same command is called.'),
+    flags.DEFINE_bool('slurm', False, 'Whether srun starts this command once '
+                      'for each task.'),
     flags.DEFINE_string('host', '', 'Which of --hosts this machine is. Default:'
                         ' found by its name or address.'),
-    flags.DEFINE_integer('port', None, 'With --hosts: the first port; each '
-                         'task has the next one. Default: '
-                         f'{layouts.DEFAULT_PORT}.'),
+    flags.DEFINE_integer('port', None, 'With --hosts or --slurm: the first '
+                         'port; each task has the next one. Default: '
+                         f'{layouts.DEFAULT_PORT}; with --slurm one that '
+                         'follows from the job.'),
     flags.DEFINE_bool('keep_going', True, 'Whether the run goes on without a '
                       'worker that dies, as asynchronous training can.'),
     flags.DEFINE_float('evaluator_limit_secs', 120.0, 'How long the evaluator '
@@ -98,7 +103,10 @@ def main(argv: list[str]) -> None:
   for name in ('show', 'hosts', 'commands', 'env', 'cpus'):
     values[name] = tuple(values[name])
   if not values['logs_dir']:
-    values['logs_dir'] = time.strftime('runs/launch-%Y%m%d-%H%M%S/logs')
+    # The launches of a job of Slurm share theirs.
+    run = (f'slurm-{os.environ.get("SLURM_JOB_ID", "")}' if values['slurm'] else
+           time.strftime('launch-%Y%m%d-%H%M%S'))
+    values['logs_dir'] = f'runs/{run}/logs'
   launch_lib.launch(
       launch_options.LaunchOptions(command=tuple(argv[1:]), **values),
       say=lambda line: print(line, file=sys.stdout, flush=True))

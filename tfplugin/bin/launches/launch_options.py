@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import shutil
 from typing import Optional
 
@@ -13,6 +14,7 @@ from tfplugin.bin import ports
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.launches import own_host
+from tfplugin.bin.launches import slurm_step
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import restarts
@@ -34,13 +36,14 @@ class LaunchOptions:
     command: The program and its arguments, for every task that has none of its
       own.
     logs_dir: Where the log files and the summary go.
-    workers: Workers besides the chief; None: one, or with `hosts` as many as
-      make one task that trains on each.
+    workers: Workers besides the chief; None: one; with `hosts` as many as make
+      one task that trains on each; with `slurm` what the others leave.
     ps: Parameter servers.
     evaluator: Whether an evaluator runs too.
     bind: The address of this machine at which the tasks are reached; None:
       loopback.
     hosts: The machines of the run; empty: this one.
+    slurm: Whether Slurm has started this process for one task of the run.
     host: Which of them this is; empty: found by its name.
     port: The first of those that tasks on several machines listen on.
     keep_going: Whether the run goes on without a worker that is lost.
@@ -76,6 +79,7 @@ class LaunchOptions:
   evaluator: bool = False
   bind: Optional[str] = None
   hosts: tuple[str, ...] = ()
+  slurm: bool = False
   host: str = ''
   port: Optional[int] = None
   keep_going: bool = True
@@ -106,7 +110,7 @@ class LaunchOptions:
     Raises:
       ValueError: a setting is out of its range, or there is no such program.
     """
-    for name, value in (('workers', self.num_workers), ('ps', self.ps)):
+    for name, value in (('workers', self.workers or 0), ('ps', self.ps)):
       if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f'`{name}` must be an integer of at least 0. '
                          f'Received: {value!r}')
@@ -155,13 +159,17 @@ class LaunchOptions:
     layouts.check_hosts(self.hosts)
     if not self.hosts:
       ports.check_bind(self.bind or ports.LOOPBACK)
-    for name, is_of_hosts in (('bind', False), ('host', True), ('port', True)):
-      if getattr(self, name) and is_of_hosts is not bool(self.hosts):
+    if self.slurm and (self.hosts or self.host):
+      raise ValueError('`slurm` and `hosts` each say where tasks are. '
+                       'Received: both. Leave one out.')
+    is_one = not self.hosts and not self.slurm
+    for name, is_of_one in (('bind', True), ('host', False), ('port', False)):
+      if getattr(self, name) and is_of_one is not is_one:
         raise ValueError(
             f'`{name}` is of runs on '
-            f'{"several machines" if is_of_hosts else "one machine"}. '
-            f'Received: {getattr(self, name)!r}. Leave it out, or '
-            f'{"give" if is_of_hosts else "leave out"} `hosts`.')
+            f'{"one machine" if is_of_one else "several machines"}. Received: '
+            f'{getattr(self, name)!r}. Leave it out, or '
+            f'{"leave out" if is_of_one else "give"} `hosts` or `slurm`.')
     if self.port is not None and not 0 < self.port <= _LAST_PORT:
       raise ValueError(f'`port` must be from 1 to {_LAST_PORT}. Received: '
                        f'{self.port!r}')
@@ -183,6 +191,9 @@ class LaunchOptions:
   @property
   def num_workers(self) -> int:
     """The workers besides the chief."""
+    if self.slurm:
+      return slurm_step.num_workers(slurm_step.read(os.environ), self.ps,
+                                    self.evaluator, self.workers)
     if self.workers is not None:
       return self.workers
     return len(self.hosts) - 1 if self.hosts else 1
@@ -194,6 +205,9 @@ class LaunchOptions:
       ValueError: it cannot be found out which machine this is, or there is no
         task for one.
     """
+    if self.slurm:
+      return slurm_step.layout(slurm_step.read(os.environ), self.num_workers,
+                               self.ps, self.evaluator, self.port)
     if self.hosts:
       return layouts.on_hosts(
           self.hosts, own_host.find(self.hosts, self.host), self.num_workers,
