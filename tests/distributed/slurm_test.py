@@ -64,12 +64,15 @@ _PROGRAM = textwrap.dedent('''
     if config['task']['type'] == 'chief':
       with socket.create_server((host, int(port))) as server:
         server.settimeout(120)
-        server.accept()
+        # Launches look whether the port is open, and say nothing.
+        while server.accept()[0].recv(6) != b'worker':
+          pass
     if config['task']['type'] == 'worker':
       deadline = time.monotonic() + 120
       while True:
         try:
-          socket.create_connection((host, int(port)), timeout=5).close()
+          with socket.create_connection((host, int(port)), timeout=5) as chief:
+            chief.sendall(b'worker')
           break
         except OSError:
           assert time.monotonic() < deadline

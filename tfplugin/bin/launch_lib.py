@@ -130,8 +130,8 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
 
 def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout
               ) -> Optional[elsewhere.Elsewhere]:
-  """Returns what looks at the tasks of other launches; None: there are none."""
-  if not layout.training_elsewhere:
+  """Returns what looks at other launches; None: nothing here works for them."""
+  if not layout.training_elsewhere or not layout.serves:
     return None
   policy = options.policy()
   away_secs = elsewhere.AWAY_SECS + max(

@@ -20,6 +20,8 @@ def test_tasks_are_dealt_out_alike_on_every_machine():
       ['ps:0', 'chief:0', 'worker:2'], ['ps:1', 'worker:0'],
       ['worker:1', 'evaluator:0']]
   assert [layout.has_chief for layout in found] == [True, False, False]
+  assert all(layout.serves for layout in found)
+  assert not layouts.on_hosts(hosts, 'c', 3, 2, False).serves
   assert found[0].training_elsewhere == ['worker:0', 'worker:1']
   assert found[2].training_elsewhere == ['chief:0', 'worker:0', 'worker:2']
   assert found[1].hosts == {

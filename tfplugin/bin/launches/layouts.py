@@ -40,6 +40,11 @@ class Layout(NamedTuple):
     return all(task.type != 'chief' or task in self.own for task in self.tasks)
 
   @property
+  def serves(self) -> bool:
+    """Whether tasks are started here that work for those that train."""
+    return any(task.type not in _TRAINING for task in self.own)
+
+  @property
   def training_elsewhere(self) -> list[str]:
     """The tasks that train and are started by other launches."""
     return [task.name for task in self.tasks
