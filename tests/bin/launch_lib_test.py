@@ -152,6 +152,16 @@ def test_a_manifest_is_shown_and_nothing_is_started(tmp_path, manifest, kinds):
   assert not (tmp_path / 'logs').exists()
 
 
+def test_a_ps_that_does_not_end_is_ended(tmp_path):
+  said = []
+  launch_lib.launch(
+      launch_options.LaunchOptions(
+          ('true',), str(tmp_path), workers=0, ps_limit_secs=0.1,
+          commands=('ps=sleep 120',)), said.append)
+  assert [line.split()[:2] for line in said[-2:]] == [
+      ['ps:0', 'ended'], ['chief:0', 'done']]
+
+
 def test_a_task_without_a_program_is_refused():
   with pytest.raises(ValueError, match='`command` must.*none for chief:0.*all'):
     launch_lib.launch(launch_options.LaunchOptions(
