@@ -38,8 +38,10 @@ def test_the_programs_own_flags_are_its_own(tmp_path, separator):
 
 def test_the_page_has_the_flags_and_no_others():
   section = (_ROOT / 'docs/launcher.md').read_text(encoding='utf-8')
-  rows = re.findall(r'^\| (`--.*?) \| (T?) ?\|', section, re.M)
-  told = {name: is_trains for row, is_trains in rows
+  rows = re.findall(r'^\| (`--.*?) \| (T?) ?\| .* \| (.*) \|$', section, re.M)
+  # tests/conformance/testing_page_test.py looks whether the tests exist.
+  assert all(re.search(r'`test_\w+`', test) for _, _, test in rows)
+  told = {name: is_trains for row, is_trains, _ in rows
           for name in re.findall(r'--(\w+)', row.replace('=worker', ''))}
   flags = {program: set(re.findall(
       r"(?:flags\.DEFINE_\w+|_int|_float|_bool)\(\s*'(\w+)'",

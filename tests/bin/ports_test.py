@@ -32,8 +32,25 @@ def test_an_occupied_port_is_refused_and_its_task_named():
   ports.check_own_port(chief)
 
 
+@pytest.mark.parametrize('address', ['127.0.0.1', 'localhost', '127.0.0.2'])
+def test_an_address_of_this_machine_may_be_bound_to(address):
+  ports.check_bind(address)
+  cluster = ports.make_cluster(1, 0, address)
+  assert [a.rpartition(':')[0] for job in cluster.values() for a in job] == (
+      [address] * 2)
+
+
+# 192.0.2.1 is of the range that no machine has (RFC 5737).
+@pytest.mark.parametrize('address, why', [
+    ('192.0.2.1', 'Cannot assign'), ('no such name', ''), ('::1', ''),
+    ('0.0.0.0', 'no address to connect to'), ('', 'no address to connect to')])
+def test_another_address_may_not(address, why):
+  with pytest.raises(ValueError, match=f'`bind` must be.*{why}.*`ip address`'):
+    ports.check_bind(address)
+
+
 def test_more_ports_than_there_are_is_an_error(monkeypatch):
-  monkeypatch.setattr(ports, 'is_free', lambda port: port == 20005)
+  monkeypatch.setattr(ports, 'is_free', lambda port, _: port == 20005)
   assert ports.pick_free(1) == [20005]
   with pytest.raises(RuntimeError, match='2 free ports.*Received: 1'):
     ports.pick_free(2)

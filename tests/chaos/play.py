@@ -20,6 +20,7 @@ from tests.chaos import program
 from tests.forks import forked_programs
 from tfplugin import events
 from tfplugin.bin import launch_lib
+from tfplugin.bin.launches import launch_options
 from tfplugin.bin.processes import local_cluster
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.faults import language
@@ -80,8 +81,8 @@ def play(cell: cells.Cell, directory: pathlib.Path) -> Outcome:
 
 
 def _options(cell: cells.Cell,
-             directory: pathlib.Path) -> launch_lib.LaunchOptions:
-  return launch_lib.LaunchOptions(
+             directory: pathlib.Path) -> launch_options.LaunchOptions:
+  return launch_options.LaunchOptions(
       command=(sys.executable, str(PROGRAM), cell.form, str(directory),
                str(cells.STEPS), '2'),
       logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The tests that docs/testing.md names exist."""
+"""The tests that pages of docs/ name exist."""
 # BUILD data: //:sources
 
 from __future__ import annotations
@@ -8,15 +8,19 @@ from __future__ import annotations
 import pathlib
 import re
 
+import pytest
+
+# How many tests each names at least.
+_PAGES = {'testing': 100, 'launcher': 25, 'reliability': 25}
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 _FILE = re.compile(r'`([\w/]+_test\.py)`')
 _TEST = re.compile(r'`(test_\w+)`')
 
 
-def _named() -> list[tuple[str, str]]:
+def _named(page: str) -> list[tuple[str, str]]:
   """Pairs of a file and a test, or an empty string, that the page names."""
   named = []
-  text = (_ROOT / 'docs/testing.md').read_text(encoding='utf-8')
+  text = (_ROOT / f'docs/{page}.md').read_text(encoding='utf-8')
   for line in text.splitlines():
     pieces = _FILE.split(line)[1:]
     for file, after in zip(pieces[::2], pieces[1::2]):
@@ -24,13 +28,15 @@ def _named() -> list[tuple[str, str]]:
   return named
 
 
-def test_the_page_names_tests():
-  assert len(_named()) > 100
+@pytest.mark.parametrize('page', _PAGES)
+def test_the_page_names_tests(page):
+  assert len(_named(page)) > _PAGES[page]
 
 
-def test_every_file_and_test_exists():
+@pytest.mark.parametrize('page', _PAGES)
+def test_every_file_and_test_exists(page):
   missing = []
-  for file, test in _named():
+  for file, test in _named(page):
     path = _ROOT / 'tests' / file
     if not path.is_file():
       missing.append(file)

@@ -16,6 +16,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import launch_lib
+from tfplugin.bin.launches import launch_options
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 
@@ -37,7 +38,7 @@ def run(decorators, directory):
   with pytest.MonkeyPatch.context() as patch:
     patch.setenv('PYTHONPATH', os.pathsep.join(
         [root, os.environ.get('PYTHONPATH', '')]))
-    launch_lib.launch(launch_lib.LaunchOptions(
+    launch_lib.launch(launch_options.LaunchOptions(
         command=(sys.executable, str(PROGRAM), decorators, str(directory)),
         logs_dir=str(directory / 'logs'), workers=2, ps=2, evaluator=True))
   return directory, [json.loads((directory / f'{name}.json').read_text())

@@ -55,6 +55,22 @@ def test_tasks_that_fail_come_back_and_the_run_ends_well(tmp_path):
   assert not forked_programs.left()
 
 
+def test_a_worker_that_is_stopped_for_20_s_is_waited_for_by_nobody(tmp_path):
+  # The chief takes 0.05 s a step: it has steps left when the worker wakes up.
+  result = train_lib.train(_options(
+      tmp_path, 'slow chief:0 by 0.05 s at step 50; '
+      'stop worker:0 for 20 s at step 100'))
+  assert result.last_step >= 1500
+  stopped, = [e for e in _events(tmp_path, 'injecting', 'worker:0')]
+  steps = [e.step for e in _events(tmp_path, 'training', 'chief:0')
+           if stopped.time < e.time < stopped.time + 20]
+  assert len(steps) > 1 and steps[-1] > steps[0]
+  assert any(e.time > stopped.time + 19
+             for e in _events(tmp_path, 'training', 'worker:0'))
+  assert not any(result.restarts.values())
+  assert _no_role_is_left()
+
+
 def test_a_chief_that_is_killed_while_it_saves(tmp_path):
   fault = 'kill chief:0 while saving after step 100'
   result = train_lib.train(_options(tmp_path, fault))

@@ -6,12 +6,16 @@ import os
 import pathlib
 import sys
 import textwrap
+import threading
 
 import pytest
 import tensorflow as tf
 
 from tests.forks import forked_programs
 from tfplugin.bin import launch_lib
+from tfplugin.bin import ports
+from tfplugin.bin.launches import elsewhere
+from tfplugin.bin.launches import launch_options
 from tfplugin.bin.processes import local_cluster
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
@@ -49,7 +53,7 @@ _PROGRAM = textwrap.dedent('''
 def _options(tmp_path, program, *arguments, **kwargs):
   path = tmp_path / 'program.py'
   path.write_text(program)
-  return launch_lib.LaunchOptions(
+  return launch_options.LaunchOptions(
       command=(sys.executable, str(path), *arguments),
       logs_dir=str(tmp_path / 'logs'), **kwargs)
 
@@ -118,4 +122,62 @@ def test_an_evaluator_that_does_not_end_is_ended(tmp_path):
       _options(tmp_path, program, workers=0, ps=0, evaluator=True,
                evaluator_limit_secs=0.5), lines.append)
   assert any('evaluator did not end within 0.5 s' in line for line in lines)
+  assert not forked_programs.left()
+
+
+def test_a_task_is_reached_at_its_own_address_alone(tmp_path):
+  program = textwrap.dedent('''
+      import socket, sys, time
+      import tensorflow as tf
+      resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+      address = resolver.cluster_spec().task_address('chief', 0)
+      server = tf.distribute.Server(resolver.cluster_spec(), 'chief', 0)
+      port = int(address.rpartition(':')[2])
+
+      def is_reached(host):
+        try:
+          socket.create_connection((host, port), timeout=0.5).close()
+        except OSError:
+          return False
+        return True
+
+      deadline = time.monotonic() + 60
+      while is_reached('127.0.0.1') and time.monotonic() < deadline:
+        time.sleep(0.05)
+      print('at', address, [is_reached(f'127.0.0.{i}') for i in (1, 2, 3)])
+      ''')
+  lines = []
+  launch_lib.launch(
+      _options(tmp_path, program, workers=0, ps=0, bind='127.0.0.2'),
+      lines.append)
+  assert any(line.startswith('chief:0| at 127.0.0.2:') and
+             line.endswith('[False, True, False]') for line in lines)
+
+
+def test_a_run_on_two_machines(tmp_path, monkeypatch):
+  # Two addresses of this machine play them, and nobody's restart is waited for.
+  monkeypatch.setattr(elsewhere, 'AWAY_SECS', 1.0)
+  monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
+      [str(_ROOT), *filter(None, sys.path)]))
+  hosts = ('127.0.0.1', '127.0.0.2')
+  model_dir = str(tmp_path / 'model')
+  port = next(first for first in ports.pick_free(20)
+              if all(ports.is_free(first + i) for i in range(3)))
+  lines = {host: [] for host in hosts}
+  launches = [
+      threading.Thread(target=launch_lib.launch, daemon=True, args=(_options(
+          tmp_path, _PROGRAM, model_dir, hosts=hosts, host=host, port=port,
+          model_dir=model_dir), lines[host].append)) for host in hosts]
+  for launch in launches:
+    launch.start()
+  for launch in launches:
+    launch.join(250)
+    assert not launch.is_alive()
+  # Each had its task that trains; the first the ps, too, which never ends.
+  for host, task in zip(hosts, ('chief', 'worker')):
+    assert any(line == f'{task}:0| done as {task}' for line in lines[host])
+    assert (tmp_path / 'logs' / f'summary-{host}.json').exists()
+  assert any(line.startswith('ps:0     ended') for line in lines[hosts[0]])
+  weight = tf.train.load_checkpoint(model_dir).get_tensor('weight')
+  assert weight == pytest.approx(3.0, abs=1e-4)
   assert not forked_programs.left()

@@ -16,6 +16,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import launch_lib
+from tfplugin.bin.launches import launch_options
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 
@@ -35,7 +36,7 @@ def run(strategy, directory, monkeypatch):
   root = str(PROGRAM.parents[2])
   monkeypatch.setenv(
       'PYTHONPATH', os.pathsep.join([root, os.environ.get('PYTHONPATH', '')]))
-  launch_lib.launch(launch_lib.LaunchOptions(
+  launch_lib.launch(launch_options.LaunchOptions(
       command=(sys.executable, str(PROGRAM), strategy, str(directory)),
       logs_dir=str(directory / 'logs'), workers=2, ps=2, evaluator=True))
   records = [json.loads((directory / f'{name}.json').read_text())

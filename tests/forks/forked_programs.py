@@ -19,6 +19,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import threading
 
 import psutil
 
@@ -41,6 +42,7 @@ class Zygote:
   def __init__(self):
     self.pid = None
     self._process = self._connection = None
+    self._lock = threading.Lock()
 
   def fork(self, request, streams):
     """Starts a program; returns its number, that of a child of this process.
@@ -49,9 +51,9 @@ class Zygote:
       request: See `zygote.py`.
       streams: The descriptors of its standard input, output and error.
     """
-    if self._process is None:
-      self._start()
-    with _adopting():
+    with self._lock, _adopting():
+      if self._process is None:
+        self._start()
       socket.send_fds(self._connection, [json.dumps(request).encode()], streams)
       return int(self._connection.recv(20))
 

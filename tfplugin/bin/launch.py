@@ -11,6 +11,7 @@ The program is started once for each task with TF_CONFIG in its environment, as
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -18,14 +19,34 @@ from absl import flags
 
 from tfplugin.bin import failures
 from tfplugin.bin import launch_lib
+from tfplugin.bin import ports
+from tfplugin.bin.launches import launch_options
+from tfplugin.bin.launches import layouts
+from tfplugin.bin.launches import manifests
 
-# Each flag sets the field of `LaunchOptions` of the same name.
+# Each flag sets the field of `LaunchOptions` of the same name; `command` sets
+# `commands`.
 _OPTIONS = (
-    flags.DEFINE_integer('workers', 1, 'Worker processes besides the chief, '
-                         'which trains too.'),
+    flags.DEFINE_integer('workers', None, 'Worker processes besides the chief, '
+                         'which trains too. Default: 1; with --hosts as many '
+                         'as make one task that trains on each machine; with '
+                         '--slurm what the other tasks leave.'),
     flags.DEFINE_integer('ps', 1, 'Parameter servers. They are ended when the '
                          'chief and the workers are done.'),
     flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
+    flags.DEFINE_string('bind', None, 'The address of this machine at which '
+                        'the tasks are reached; at no other. Default: '
+                        f'{ports.LOOPBACK}.'),
+    flags.DEFINE_list('hosts', [], 'The machines of the run, alike on each of '
+                      'them, where the same command is called.'),
+    flags.DEFINE_bool('slurm', False, 'Whether srun starts this command once '
+                      'for each task.'),
+    flags.DEFINE_string('host', '', 'Which of --hosts this machine is. Default:'
+                        ' found by its name or address.'),
+    flags.DEFINE_integer('port', None, 'With --hosts or --slurm: the first '
+                         'port; each task has the next one. Default: '
+                         f'{layouts.DEFAULT_PORT}; with --slurm one that '
+                         'follows from the job.'),
     flags.DEFINE_bool('keep_going', True, 'Whether the run goes on without a '
                       'worker that dies, as asynchronous training can.'),
     flags.DEFINE_float('evaluator_limit_secs', 120.0, 'How long the evaluator '
@@ -50,8 +71,24 @@ _OPTIONS = (
                         'expression is found are shown.'),
     flags.DEFINE_enum('color', 'auto', ['auto', 'always', 'never'], 'Whether '
                       'the names of tasks before their lines are coloured.'),
+    flags.DEFINE_multi_string('command', [], 'The program of some tasks, e.g. '
+                              "--command=ps='python ps.py'; for a task, a job "
+                              'or all; may be repeated.'),
+    flags.DEFINE_multi_string('env', [], 'A variable of some tasks, e.g. '
+                              '--env=worker:0=NAME=value; may be repeated.'),
+    flags.DEFINE_multi_string('cpus', [], 'The CPUs that some tasks run on, '
+                              'e.g. --cpus=ps=0-1,4; may be repeated.'),
     flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
                         '120; nan chief:0 at step 9"; see docs/faults.md.'),
+    flags.DEFINE_enum('manifest', '', ['', *manifests.FORMS], 'Starts nothing; '
+                      'shows what runs the tasks on Kubernetes, by itself or '
+                      "by Kubeflow's operator, for `kubectl apply -f -`."),
+    flags.DEFINE_string('image', '', 'With --manifest: the container image '
+                        'that has the program.'),
+    flags.DEFINE_string('run_name', 'tfplugin', 'With --manifest: the name of '
+                        'the run.'),
+    flags.DEFINE_string('claim', '', 'With --manifest: a PersistentVolumeClaim '
+                        'and where all tasks mount it, e.g. runs=/runs.'),
     flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the TF_CONFIG '
                       'and the command of each task.'),
     flags.DEFINE_string('logs_dir', None, 'Where the log files go. '
@@ -62,11 +99,16 @@ _OPTIONS = (
 def main(argv: list[str]) -> None:
   """Launches as the flags say."""
   values = {flag.name: flag.value for flag in _OPTIONS}
-  values['show'] = tuple(values['show'])
+  values['commands'] = values.pop('command')
+  for name in ('show', 'hosts', 'commands', 'env', 'cpus'):
+    values[name] = tuple(values[name])
   if not values['logs_dir']:
-    values['logs_dir'] = time.strftime('runs/launch-%Y%m%d-%H%M%S/logs')
+    # The launches of a job of Slurm share theirs.
+    run = (f'slurm-{os.environ.get("SLURM_JOB_ID", "")}' if values['slurm'] else
+           time.strftime('launch-%Y%m%d-%H%M%S'))
+    values['logs_dir'] = f'runs/{run}/logs'
   launch_lib.launch(
-      launch_lib.LaunchOptions(command=tuple(argv[1:]), **values),
+      launch_options.LaunchOptions(command=tuple(argv[1:]), **values),
       say=lambda line: print(line, file=sys.stdout, flush=True))
 
 

@@ -5,116 +5,29 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import math
 import os
-import shlex
-import shutil
 import sys
 from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Optional
 
-from tfplugin.bin import ports
 from tfplugin.bin import run_files
+from tfplugin.bin.launches import elsewhere
+from tfplugin.bin.launches import launch_options
+from tfplugin.bin.launches import layouts
+from tfplugin.bin.launches import manifests
+from tfplugin.bin.launches import starts as starts_lib
+from tfplugin.bin.launches import yaml_text
 from tfplugin.bin.processes import output
-from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
-from tfplugin.distribute import cluster_config
-from tfplugin.faults import environment
+
+_WARNING = ("TensorFlow's servers ask nobody who he is: keep the machines of "
+            'this run in a private network.')
 
 
-@dataclasses.dataclass(frozen=True)
-class LaunchOptions:
-  """The settings of a launch.
-
-  Attributes:
-    command: The program and its arguments, the same for every task.
-    logs_dir: Where the log files and the summary go.
-    workers: Workers besides the chief.
-    ps: Parameter servers.
-    evaluator: Whether an evaluator runs too.
-    keep_going: Whether the run goes on without a worker that is lost.
-    evaluator_limit_secs: How long the evaluator may take after the others have
-      ended, in seconds.
-    ps_limit_secs: How long a parameter server has to end by itself after all
-      the others, in seconds; most programs' never do.
-    restart: Which tasks start again; see `restarts.parse`.
-    max_restarts: How often each does.
-    restart_delay_secs: Before the first; doubled for each further one.
-    model_dir: The program's model_dir, where its events are and other runs are
-      kept out of; None: not known.
-    stall_limit: How long no task may make a step, in seconds; 0: for ever.
-    grace_secs: How long a task that is to end has for its last checkpoint.
-    show: Whose output is shown: tasks, jobs, or 'all'.
-    grep: A regular expression; only lines in which it is found are shown.
-    color: Whether the prefixes are coloured: 'auto', 'always' or 'never'.
-    inject: Faults that the tasks bring upon themselves; see docs/faults.md.
-    dry_run: Whether only the TF_CONFIG of each task is shown.
-  """
-
-  command: tuple[str, ...]
-  logs_dir: str
-  workers: int = 1
-  ps: int = 1
-  evaluator: bool = False
-  keep_going: bool = True
-  evaluator_limit_secs: float = 120.0
-  ps_limit_secs: float = 2.0
-  restart: str = restarts.NEVER
-  max_restarts: int = 3
-  restart_delay_secs: float = 1.0
-  model_dir: Optional[str] = None
-  stall_limit: float = 0.0
-  grace_secs: float = 30.0
-  show: tuple[str, ...] = (output.ALL,)
-  grep: str = ''
-  color: str = 'auto'
-  inject: str = ''
-  dry_run: bool = False
-
-  def __post_init__(self):
-    """Checks the settings.
-
-    Raises:
-      ValueError: a setting is out of its range, or there is no such program.
-    """
-    for name in ('workers', 'ps'):
-      value = getattr(self, name)
-      if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f'`{name}` must be an integer of at least 0. '
-                         f'Received: {value!r}')
-    for name in ('evaluator_limit_secs', 'ps_limit_secs', 'stall_limit',
-                 'grace_secs'):
-      value = getattr(self, name)
-      if not 0 <= value < math.inf:
-        raise ValueError(f'`{name}` must be at least 0 and finite. '
-                         f'Received: {value!r}')
-    if self.stall_limit and not self.model_dir:
-      raise ValueError('`stall_limit` needs the events of the tasks, which are '
-                       'in their model_dir. Received: no `model_dir`. Give '
-                       'the one that the program uses.')
-    self.policy()
-    environment.check(self.inject, self.workers, self.ps, self.evaluator)
-    output.TaskOutput(print, pattern=self.grep)
-    if not self.command:
-      raise ValueError('A program to start must follow the flags. Received: '
-                       'none. Call e.g. '
-                       '`tfplugin-launch --workers=2 -- python program.py`.')
-    if shutil.which(self.command[0]) is None:
-      raise ValueError('The program must be one that can be started. Received: '
-                       f'{self.command[0]!r}, which is not found, or not '
-                       'executable. Give its path, or `python program.py`.')
-
-  def policy(self) -> restarts.RestartPolicy:
-    """Returns who is started again."""
-    return restarts.RestartPolicy(
-        restarts.parse(self.restart), self.max_restarts,
-        self.restart_delay_secs, is_together=not self.ps and self.workers > 0)
-
-
-def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
+def launch(options: launch_options.LaunchOptions,
+           say: Callable[[str], None] = print) -> None:
   """Runs the program in every task of the cluster until the work is done.
 
   The run is done when the chief and the workers have ended; the parameter
@@ -133,37 +46,73 @@ def launch(options: LaunchOptions, say: Callable[[str], None] = print) -> None:
       run is in the model_dir.
     KeyboardInterrupt: the user ended it. No process is left in any case.
   """
-  cluster = ports.make_cluster(options.workers, options.ps)
-  tasks = cluster_config.tasks_of(cluster, options.evaluator)
-  output.check_shown(options.show, [task.name for task in tasks])
-  if options.dry_run:
-    _describe(options, cluster, tasks, say)
+  layout = options.layout()
+  output.check_shown(options.show, [task.name for task in layout.tasks])
+  settings = options.task_settings()
+  starts = starts_lib.make(layout.tasks, options.command, settings,
+                           options.inject)
+  if options.manifest:
+    for line in _manifest(options, starts):
+      say(line)
     return
+  if options.dry_run:
+    for line in starts_lib.describe(layout, starts):
+      say(line)
+    return
+  settings.check_cpus(layout.own)
+  if layout.who:
+    layout.check_ports()
+    say(_WARNING)
   run_files.make_dir('logs_dir', options.logs_dir)
-  run = supervision.SupervisedRun(_settings(options), cluster, tasks, say)
+  run = supervision.SupervisedRun(_settings(options, layout), layout.cluster,
+                                  layout.tasks, say)
   with contextlib.ExitStack() as stack:
-    if options.model_dir:
+    if options.model_dir and layout.has_chief:
       stack.enter_context(run_files.reserved(options.model_dir))
     # After the processes have ended, however they did.
     stack.callback(lambda: _show_summary(run, say))
     stack.enter_context(run)
-    _run(options, run, tasks, say)
+    _run(options, layout, run,
+         [start for start in starts if start.task in layout.own], say)
 
 
-def _run(options: LaunchOptions, run: supervision.SupervisedRun,
-         tasks: list[cluster_config.Task], say: Callable[[str], None]) -> None:
+def _manifest(options: launch_options.LaunchOptions,
+              starts: Sequence[starts_lib.Start]) -> list[str]:
+  """Returns the lines of the manifest that is asked for."""
+  make = {manifests.KUBERNETES: manifests.kubernetes,
+          manifests.TF_JOB: manifests.tf_job}[options.manifest]
+  documents = map(yaml_text.dump, make(starts, options.pods()))
+  return '---\n'.join(documents).splitlines()
+
+
+def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
+         run: supervision.SupervisedRun, starts: Sequence[starts_lib.Start],
+         say: Callable[[str], None]) -> None:
   shown = output.TaskOutput(
       say, options.show, options.grep, output.should_color(
           options.color, sys.stdout.isatty(), os.environ.get('NO_COLOR')))
-  variables = {'PYTHONUNBUFFERED': '1', **environment.variables(options.inject)}
-  for task in tasks:
-    role = run.start(task, options.command, variables)
+  for start in starts:
+    role = run.start(
+        start.task, start.command,
+        {'PYTHONUNBUFFERED': '1', **start.variables}, start.cpus)
     # The lines of an earlier run are not shown again.
     shown.follow(role)
-  names = ', '.join(task.name for task in tasks)
+  names = ', '.join(start.task.name for start in starts)
   say(f'Started {names}; their logs are in {options.logs_dir}')
+  others = _elsewhere(options, layout)
+
+  def look():
+    shown.show()
+    if others is not None:
+      others.look()
+
+  def is_over():
+    # Parameter servers and an evaluator may end by themselves, too.
+    return (others is None or others.have_ended() or
+            not any(role.is_running for role in run.cluster.roles))
+
   try:
-    run.wait(spare=('ps', 'evaluator'), while_waiting=shown.show)
+    run.wait(spare=('ps', 'evaluator'), while_waiting=look, is_over=is_over)
     try:
       run.wait(while_waiting=shown.show, timeout=options.evaluator_limit_secs)
     except TimeoutError:
@@ -179,28 +128,33 @@ def _run(options: LaunchOptions, run: supervision.SupervisedRun,
     shown.show(is_all=True)
 
 
-def _settings(options: LaunchOptions) -> supervision.Settings:
+def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout
+              ) -> Optional[elsewhere.Elsewhere]:
+  """Returns what looks at other launches; None: nothing here works for them."""
+  if not layout.training_elsewhere or not layout.serves:
+    return None
+  policy = options.policy()
+  away_secs = elsewhere.AWAY_SECS + max(
+      policy.longest_delay(job) for job in ('chief', 'worker'))
+  return elsewhere.Elsewhere(
+      layout.cluster, layout.training_elsewhere,
+      max(away_secs, options.ps_limit_secs), layout.has_chief)
+
+
+def _settings(options: launch_options.LaunchOptions,
+              layout: layouts.Layout) -> supervision.Settings:
   return supervision.Settings(
       log_dir=options.logs_dir,
-      summary_dir=options.logs_dir,
+      summary_path=run_summary.path_in(options.logs_dir, layout.who),
       model_dir=options.model_dir,
       policy=options.policy(),
       keep_going=options.keep_going,
       stall_limit=options.stall_limit,
-      grace_secs=options.grace_secs)
+      grace_secs=options.grace_secs,
+      is_fenced=not layout.who)
 
 
 def _show_summary(run: supervision.SupervisedRun,
                   say: Callable[[str], None]) -> None:
   for line in run_summary.table(run.summary):
     say(line)
-
-
-def _describe(options: LaunchOptions, cluster: Mapping[str, list[str]],
-              tasks: list[cluster_config.Task],
-              say: Callable[[str], None]) -> None:
-  """Shows what would be started, as commands of a shell."""
-  for task in tasks:
-    config = shlex.quote(cluster_config.encode(cluster, task))
-    say(f'# {task.name}')
-    say(f'TF_CONFIG={config} {shlex.join(options.command)}')

@@ -13,25 +13,52 @@ from tfplugin.distribute import cluster_task
 # Below the range from which Linux takes ports for outgoing connections, so that
 # none of those takes a port between our choice and the server's start.
 _PORTS = range(20000, 32000)
+LOOPBACK = '127.0.0.1'
+_EVERY_NETWORK = '0.0.0.0'
 
 
-def is_free(port: int) -> bool:
-  """Whether a server on loopback could listen on `port` now."""
+def check_bind(address: str) -> None:
+  """Raises unless servers of this machine can be reached at an address.
+
+  Args:
+    address: The user's `bind`: an address of IPv4, or a name of one.
+
+  Raises:
+    ValueError: it is none of this machine's, or stands for all of them, to
+      which nobody can connect.
+  """
+  why = 'which is no address to connect to'
+  with contextlib.closing(socket.socket()) as probe:
+    try:
+      probe.bind((address, 0))
+      if address and probe.getsockname()[0] != _EVERY_NETWORK:
+        return
+    except OSError as e:
+      why = e.strerror or str(e)
+  raise ValueError(
+      '`bind` must be an IPv4 address of this machine, or a name of one. '
+      f'Received: {address!r} ({why}). Take one that `ip address` shows, or '
+      f'leave it out: {LOOPBACK} is reached from this machine alone.')
+
+
+def is_free(port: int, address: str = LOOPBACK) -> bool:
+  """Whether a server at `address`, of this machine, could listen now."""
   with contextlib.closing(socket.socket()) as probe:
     # A port whose last connections are only waiting to expire is free.
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-      probe.bind(('127.0.0.1', port))
+      probe.bind((address, port))
     except OSError:
       return False
   return True
 
 
-def pick_free(count: int) -> list[int]:
-  """Returns `count` different ports of loopback on which nobody listens.
+def pick_free(count: int, address: str = LOOPBACK) -> list[int]:
+  """Returns `count` different ports of `address` on which nobody listens.
 
   Args:
     count: How many.
+    address: An address of this machine.
 
   Raises:
     RuntimeError: fewer are free.
@@ -41,7 +68,7 @@ def pick_free(count: int) -> list[int]:
   for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
     if len(ports) == count:
       break
-    if is_free(port):
+    if is_free(port, address):
       ports.append(port)
   if len(ports) < count:
     raise RuntimeError(f'{count} free ports are needed between {_PORTS.start} '
@@ -50,12 +77,19 @@ def pick_free(count: int) -> list[int]:
   return ports
 
 
-def make_cluster(num_workers: int, num_ps: int) -> dict[str, list[str]]:
-  """Returns a cluster of one chief, `num_workers` workers and `num_ps` ps."""
+def make_cluster(num_workers: int, num_ps: int,
+                 address: str = LOOPBACK) -> dict[str, list[str]]:
+  """Returns a cluster of one chief, workers and ps, all on this machine.
+
+  Args:
+    num_workers: How many workers there are besides the chief.
+    num_ps: How many parameter servers.
+    address: Of this machine: where all of them listen.
+  """
   sizes = {'chief': 1, 'worker': num_workers, 'ps': num_ps}
-  ports = iter(pick_free(sum(sizes.values())))
+  ports = iter(pick_free(sum(sizes.values()), address))
   return {
-      job: [f'127.0.0.1:{next(ports)}' for _ in range(size)]
+      job: [f'{address}:{next(ports)}' for _ in range(size)]
       for job, size in sizes.items() if size
   }
 

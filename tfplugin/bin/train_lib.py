@@ -108,7 +108,7 @@ def _run_cluster(options: options_lib.TrainOptions,
 def _supervision(options: options_lib.TrainOptions) -> supervision.Settings:
   return supervision.Settings(
       log_dir=str(run_files.log_dir(options.model_dir)),
-      summary_dir=options.model_dir,
+      summary_path=run_summary.path_in(options.model_dir),
       model_dir=options.model_dir,
       policy=restarts.RestartPolicy(restarts.parse(options.restart),
                                     options.max_restarts),

@@ -26,8 +26,8 @@ def test_the_table():
 
 
 def test_the_file(tmp_path):
-  path = run_summary.write(tmp_path, _TASKS, error='ps:0 ended')
-  assert path == run_summary.path_in(tmp_path)
+  path = run_summary.path_in(tmp_path)
+  run_summary.write(path, _TASKS, error='ps:0 ended')
   read = json.loads(path.read_text())
   assert (read['version'], read['error']) == (1, 'ps:0 ended')
   assert read['tasks'][0] == {
@@ -49,3 +49,8 @@ def test_what_became_of_each_task(tmp_path):
       ('chief:0', 'done', 0, 0, 7, ()),
       ('worker:0', 'lost', 3, 0, None, ('ended with status 3',)),
       ('ps:0', 'ended', -15, 0, None, ())]
+
+
+def test_several_launches_of_a_run_have_a_summary_each(tmp_path):
+  assert [run_summary.path_in(tmp_path, who).name for who in ('', 'a.b')] == [
+      'summary.json', 'summary-a.b.json']

@@ -32,7 +32,7 @@ def _run(tmp_path, codes, **settings):
   said = []
   tasks = [cluster_config.Task(job, 0) for job in codes]
   run = supervision.SupervisedRun(
-      supervision.Settings(str(tmp_path / 'logs'), str(tmp_path),
+      supervision.Settings(str(tmp_path / 'logs'), tmp_path / 'summary.json',
                            str(tmp_path), **settings), {}, tasks, said.append)
   try:
     with run:
@@ -102,8 +102,8 @@ def test_a_summary_that_cannot_be_written_is_no_error(tmp_path):
 
 def test_the_cause_of_another_error_is_written(tmp_path):
   run = supervision.SupervisedRun(
-      supervision.Settings(str(tmp_path / 'logs'), str(tmp_path)), {}, [],
-      print)
+      supervision.Settings(
+          str(tmp_path / 'logs'), tmp_path / 'summary.json'), {}, [], print)
   with pytest.raises(KeyboardInterrupt), run:
     raise KeyboardInterrupt
   assert _written(tmp_path)['error'] == 'KeyboardInterrupt'

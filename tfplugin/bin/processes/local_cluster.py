@@ -120,7 +120,8 @@ class LocalCluster:
 
   def start(self, task: cluster_config.Task, command: Sequence[str],
             cluster: Mapping[str, Sequence[str]],
-            environment: Optional[Mapping[str, str]] = None) -> role_lib.Role:
+            environment: Optional[Mapping[str, str]] = None,
+            cpus: Optional[Sequence[int]] = None) -> role_lib.Role:
     """Starts one role.
 
     Args:
@@ -129,6 +130,7 @@ class LocalCluster:
       cluster: The cluster that TF_CONFIG describes; empty for a process that is
         to train alone, without TF_CONFIG.
       environment: Further variables.
+      cpus: Those that it runs on; None: on any.
 
     Returns:
       The role.
@@ -143,7 +145,7 @@ class LocalCluster:
     address = (cluster[task.type][task.index] if task.type in cluster else '')
     role = role_lib.Role(
         task, command, env, self._log_dir / f'{task.type}-{task.index}.log',
-        address)
+        address, cpus)
     self.roles.append(role)
     self._tell_guard('watch', role)
     return role
@@ -151,6 +153,7 @@ class LocalCluster:
   def wait(self, *,
            spare: Sequence[str] = ('ps',),
            while_waiting: Callable[[], None] = lambda: None,
+           is_over: Callable[[], bool] = lambda: True,
            timeout: Optional[float] = None) -> None:
     """Waits until the roles have ended, but for those that serve others.
 
@@ -162,6 +165,7 @@ class LocalCluster:
     Args:
       spare: The types of the tasks that are not waited for.
       while_waiting: Called ten times a second.
+      is_over: Whether the wait is over once these have ended; asked likewise.
       timeout: The time limit in seconds; None waits as long as it takes.
 
     Raises:
@@ -176,7 +180,7 @@ class LocalCluster:
       while_waiting()
       running = [r.task.name for r in self.roles
                  if r.task.type not in spare and r.is_running]
-      if not running:
+      if not running and is_over():
         return
       if timeout is not None and time.monotonic() - start > timeout:
         raise TimeoutError(
@@ -238,6 +242,10 @@ class LocalCluster:
         role.signal(signal.SIGKILL)
         role.wait(grace_secs)
     guard.kill_marked(self._mark)
+
+  def processes(self) -> list[int]:
+    """Returns the ids of the roles' processes, and of their children."""
+    return guard.marked_processes(self._mark)
 
   def kill(self, role: role_lib.Role, why: str) -> None:
     """Ends a role that is of no use, to be started again by the policy.

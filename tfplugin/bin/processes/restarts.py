@@ -109,6 +109,13 @@ class RestartPolicy:
       raise ValueError('`restart_delay_secs` must be at least 0 and finite. '
                        f'Received: {self.delay_secs!r}')
 
+  def longest_delay(self, job: str) -> float:
+    """Returns after how many seconds at most a task of a job starts again."""
+    if self.rules[job] == NEVER or not self.max_restarts:
+      return 0.0
+    num_doublings = min(self.max_restarts - 1, 60)
+    return min(self.delay_secs * 2**num_doublings, _LONGEST_DELAY_SECS)
+
   def delay(self, job: str, status: int, num_restarts: int) -> Optional[float]:
     """Returns in how many seconds a task starts again; None: it does not.
 

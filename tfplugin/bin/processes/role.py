@@ -10,6 +10,7 @@ import pathlib
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Optional
@@ -20,11 +21,26 @@ from tfplugin.distribute import cluster_config
 _POLL_SECS = 0.05
 
 
+@contextlib.contextmanager
+def _running_on(cpus: Optional[Sequence[int]]) -> Iterator[None]:
+  """Lets this thread, and what it starts, run on some CPUs for a while."""
+  if cpus is None:
+    yield
+    return
+  before = os.sched_getaffinity(0)
+  os.sched_setaffinity(0, cpus)
+  try:
+    yield
+  finally:
+    os.sched_setaffinity(0, before)
+
+
 class Role:
   """One process of the cluster.
 
   Attributes:
     task: Which task of the cluster it is.
+    address: Where its server listens; empty without one.
     log_path: The file that takes its standard output and standard error.
     log_start: The byte at which what this process writes begins.
     status: Its exit status; None while it runs. Negative: ended by a signal.
@@ -36,7 +52,7 @@ class Role:
 
   def __init__(self, task: cluster_config.Task, command: Sequence[str],
                environment: Mapping[str, str], log_path: pathlib.Path,
-               address: str = ''):
+               address: str = '', cpus: Optional[Sequence[int]] = None):
     """Starts the process.
 
     Args:
@@ -45,20 +61,22 @@ class Role:
       environment: Its whole environment.
       log_path: The log file; an earlier run's lines in it are kept.
       address: Where its server listens; empty without one.
+      cpus: Those that it runs on; None: on any.
     """
     self.task = task
+    self.address = address
     self.log_path = log_path
     self.num_restarts = 0
     self.reasons: list[str] = []
     self._command = list(command)
     self._environment = dict(environment)
-    self._address = address
+    self._cpus = cpus
     self._start()
 
   def _start(self) -> None:
     self.status: Optional[int] = None
     self.restart_at: Optional[float] = None
-    with open(self.log_path, 'a') as log:
+    with open(self.log_path, 'a') as log, _running_on(self._cpus):
       self.log_start = log.tell()
       self._process = subprocess.Popen(
           self._command,
@@ -125,6 +143,6 @@ class Role:
     with contextlib.suppress(FileNotFoundError):
       written = self.log_path.read_bytes()[self.log_start:]
     tail = log_tails.tail(written.decode(errors='replace'), self.task.name,
-                          self._address)
+                          self.address)
     return (f'{self.task.name} {self.describe_end()}. The last lines of '
             f'{self.log_path}:\n{tail}')

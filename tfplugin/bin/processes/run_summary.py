@@ -79,22 +79,27 @@ def table(tasks: Sequence[TaskSummary]) -> list[str]:
           .rstrip() for row in rows]
 
 
-def path_in(directory: Union[str, os.PathLike]) -> pathlib.Path:
-  """Returns the file of the summary that is in a directory."""
-  return pathlib.Path(directory, FILE_NAME)
-
-
-def write(directory: Union[str, os.PathLike], tasks: Sequence[TaskSummary],
-          error: Optional[str] = None) -> pathlib.Path:
-  """Writes the summary as JSON; returns the file.
+def path_in(directory: Union[str, os.PathLike], who: str = '') -> pathlib.Path:
+  """Returns the file of the summary that is in a directory.
 
   Args:
-    directory: Where; it exists.
+    directory: The directory.
+    who: Which of several launches of a run has written it; empty: the only one.
+  """
+  name = pathlib.Path(FILE_NAME)
+  return pathlib.Path(directory,
+                      f'{name.stem}-{who}{name.suffix}' if who else name)
+
+
+def write(path: pathlib.Path, tasks: Sequence[TaskSummary],
+          error: Optional[str] = None) -> None:
+  """Writes the summary as JSON.
+
+  Args:
+    path: The file; its directory exists.
     tasks: Of the run.
     error: Why the run did not do its work; None: it did.
   """
-  path = path_in(directory)
   path.write_text(json.dumps({
       'version': VERSION, 'error': error,
       'tasks': [task._asdict() for task in tasks]}, indent=2) + '\n')
-  return path

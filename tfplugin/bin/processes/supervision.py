@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.bin.processes import listeners
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role as role_lib
@@ -28,22 +30,24 @@ class Settings:
 
   Attributes:
     log_dir: Where the log files go.
-    summary_dir: Where the summary goes.
+    summary_path: The file of the summary.
     model_dir: Where the tasks write their events; None: not known.
     policy: Who is started again.
     keep_going: Whether the run goes on without a worker that is lost.
     stall_limit: How long nobody may make a step, in seconds; 0: for ever.
     grace_secs: How long a process has from SIGTERM to SIGKILL.
+    is_fenced: Whether each server is reached at its own address alone.
   """
 
   log_dir: str
-  summary_dir: str
+  summary_path: pathlib.Path
   model_dir: Optional[str] = None
   policy: restarts.RestartPolicy = dataclasses.field(
       default_factory=restarts.RestartPolicy)
   keep_going: bool = True
   stall_limit: float = 0.0
   grace_secs: float = 30.0
+  is_fenced: bool = True
 
 
 class SupervisedRun:
@@ -70,6 +74,7 @@ class SupervisedRun:
     self._settings = settings
     self._addresses = addresses
     self._say = say
+    self._fence = listeners.Fence(say)
     self._states = task_states.TaskStates(settings.model_dir,
                                           [task.name for task in tasks])
     self._stalls = stalls.StallWatch(self._states, settings.stall_limit,
@@ -91,14 +96,15 @@ class SupervisedRun:
     self.summary = run_summary.summarize(self.cluster, self._states.states)
     why = None if error is None else str(error) or type(error).__name__
     try:
-      run_summary.write(self._settings.summary_dir, self.summary, why)
+      run_summary.write(self._settings.summary_path, self.summary, why)
     except OSError as e:  # A full disk changes nothing of what became of it.
       self._say(f'The summary is not written: {e.strerror}.')
 
   def start(self, task: cluster_config.Task, command: Sequence[str],
-            environment: Mapping[str, str]) -> role_lib.Role:
+            environment: Mapping[str, str],
+            cpus: Optional[Sequence[int]] = None) -> role_lib.Role:
     """Starts a task; see `LocalCluster.start`."""
-    return self.cluster.start(task, command, self._addresses, environment)
+    return self.cluster.start(task, command, self._addresses, environment, cpus)
 
   def wait(self, *, while_waiting: Callable[[], None] = lambda: None,
            **kwargs) -> None:
@@ -114,10 +120,17 @@ class SupervisedRun:
 
     def look():
       while_waiting()
+      self._restrict_servers()
       self._states.update()
       self._stalls.look(self.cluster)
 
     self.cluster.wait(while_waiting=look, **kwargs)
+
+  def _restrict_servers(self) -> None:
+    addresses = [role.address for role in self.cluster.roles
+                 if role.address and role.status is None]
+    if self._settings.is_fenced and addresses:
+      self._fence.look(addresses, self.cluster.processes)
 
   def _handle_restart(self, role: role_lib.Role, delay: float) -> None:
     self._say(f'{role.task.name} {role.reasons[-1]}; it starts again in '

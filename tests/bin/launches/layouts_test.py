@@ -1,0 +1,59 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of where the tasks of a run are."""
+
+import socket
+
+import pytest
+
+from tfplugin.bin.launches import layouts
+
+
+def test_tasks_are_dealt_out_alike_on_every_machine():
+  hosts = ['a', 'b', 'c']
+  found = [layouts.on_hosts(hosts, host, 3, 2, True, 100) for host in hosts]
+  # Trained on a, b, c, a in turn; ps on a, b; a port for each task.
+  assert all(layout.cluster == {
+      'ps': ['a:100', 'b:101'], 'chief': ['a:102'],
+      'worker': ['b:103', 'c:104', 'a:105']} for layout in found)
+  assert [[task.name for task in layout.own] for layout in found] == [
+      ['ps:0', 'chief:0', 'worker:2'], ['ps:1', 'worker:0'],
+      ['worker:1', 'evaluator:0']]
+  assert [layout.has_chief for layout in found] == [True, False, False]
+  assert all(layout.serves for layout in found)
+  assert not layouts.on_hosts(hosts, 'c', 3, 2, False).serves
+  assert found[0].training_elsewhere == ['worker:0', 'worker:1']
+  assert found[2].training_elsewhere == ['chief:0', 'worker:0', 'worker:2']
+  assert found[1].hosts == {
+      'ps:0': 'a', 'ps:1': 'b', 'chief:0': 'a', 'worker:0': 'b',
+      'worker:1': 'c', 'worker:2': 'a', 'evaluator:0': 'c'}
+
+
+def test_a_machine_without_a_task_is_refused():
+  with pytest.raises(ValueError, match='`hosts` must be no more than.*: 2. Rece'
+                     'ived: a,b,c, where b, c would have none. Start more'):
+    layouts.on_hosts(['a', 'b', 'c'], 'a', 0, 1, False)
+
+
+@pytest.mark.parametrize('hosts', [['a', 'a'], ['a:1'], ['a', '']])
+def test_machines_are_named_once_without_ports(hosts):
+  with pytest.raises(ValueError, match='`hosts` must name each machine once'):
+    layouts.check_hosts(hosts)
+  layouts.check_hosts(['a', 'b.c'])
+
+
+def test_on_this_machine_all_is_here():
+  layout = layouts.on_this_machine(1, 1, True, '127.0.0.2')
+  assert layout.own == layout.tasks and not layout.training_elsewhere
+  assert layout.has_chief and not layout.hosts and not layout.who
+  assert layout.cluster['ps'][0].startswith('127.0.0.2:')
+
+
+def test_an_occupied_port_is_named():
+  with socket.create_server(('127.0.0.1', 0)) as server:
+    port = server.getsockname()[1]
+    layout = layouts.on_hosts(['a', 'b'], 'b', 1, 1, True, port - 2)
+    with pytest.raises(RuntimeError, match=f'port of worker:0 .*b:{port}.*`port'
+                       '` on every machine'):
+      layout.check_ports()
+  layout.check_ports()

@@ -1,0 +1,198 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of manifests, against the schemas of Kubernetes and Kubeflow."""
+
+# BUILD data: //testdata:testdata
+
+import json
+import pathlib
+
+import pytest
+
+from tfplugin.bin.launches import manifests
+from tfplugin.bin.launches import starts
+from tfplugin.bin.launches import task_settings
+from tfplugin.bin.processes import restarts
+from tfplugin.distribute import cluster_config
+
+_SCHEMAS = json.loads((
+    pathlib.Path(__file__).absolute().parents[3] /
+    'testdata/kubernetes/schemas.json').read_text(encoding='utf-8'))
+_PYTHON_TYPES = {'string': str, 'integer': int, 'boolean': bool, 'object': dict,
+                 'array': list}
+_RULES = 'chief=never,ps=always,worker=on_failure,evaluator=on_failure'
+
+
+def _starts(faults='', **settings):
+  tasks = cluster_config.tasks_of(
+      {'ps': ['', ''], 'chief': [''], 'worker': ['', '', '']}, True)
+  return starts.make(tasks, ('python', 'a.py'), task_settings.parse(**settings),
+                     faults)
+
+
+def _pods(claim='runs=/runs'):
+  policy = restarts.RestartPolicy(restarts.parse(_RULES), max_restarts=4)
+  return manifests.make_pods('mnist', 'me/program:1', policy, 30.0, claim)
+
+
+def _by_name(documents):
+  return {(d['kind'], d['metadata']['name']): d for d in documents}
+
+
+def _problems(value, schema, definitions, path):
+  """Yields where a value is not of a schema; what is not recorded is none."""
+  if 'ref' in schema:
+    if schema['ref'] not in definitions:
+      yield f'{path}: {schema["ref"]} is not recorded'
+      return
+    schema = {'type': ['object'], **definitions[schema['ref']]}
+  yield from _problems_of_type(value, schema, path)
+  for number, item in enumerate(value if isinstance(value, list) else ()):
+    yield from _problems(item, schema['items'], definitions,
+                         f'{path}[{number}]')
+  for key, item in value.items() if isinstance(value, dict) else ():
+    inner = schema.get('properties', {}).get(
+        key, schema.get('additionalProperties'))
+    if inner is None:
+      yield f'{path}: {key} is unknown'
+    else:
+      yield from _problems(item, inner, definitions, f'{path}.{key}')
+
+
+def _problems_of_type(value, schema, path):
+  for name in schema.get('required', ()):
+    if name not in value:
+      yield f'{path}: {name} is required'
+  types = tuple(_PYTHON_TYPES[name] for name in schema.get('type', ()))
+  if types and (not isinstance(value, types) or
+                isinstance(value, bool) and bool not in types):
+    yield f'{path}: {value!r} is none of {schema["type"]}'
+  if 'enum' in schema and value not in schema['enum']:
+    yield f'{path}: {value!r} is none of {schema["enum"]}'
+
+
+@pytest.mark.parametrize('version', sorted(_SCHEMAS))
+@pytest.mark.parametrize('make', [manifests.kubernetes, manifests.tf_job])
+def test_manifests_are_of_the_published_schema(version, make):
+  for claim in ('', 'runs=/runs'):
+    for document in make(_starts(), _pods(claim)):
+      assert not list(_problems(
+          document, {'ref': document['kind']}, _SCHEMAS[version],
+          document['kind']))
+
+
+@pytest.mark.parametrize('wrong, problem', [
+    ({'kind': 'Jobs'}, "'Jobs' is none of"), ({'color': 'red'}, 'is unknown'),
+    ({'spec': {}}, 'template is required'),
+    ({'metadata': {'name': 1}}, '1 is none of')])
+def test_the_check_finds_what_is_wrong(wrong, problem):
+  document = {**manifests.kubernetes(_starts(), _pods())[-1], **wrong}
+  found = list(_problems(document, {'ref': 'Job'}, _SCHEMAS['v1.29.0'], ''))
+  assert any(problem in text for text in found)
+
+
+def test_the_names_of_tf_config_are_those_of_the_pods():
+  documents = _by_name(manifests.kubernetes(_starts(), _pods()))
+  service = documents['Service', 'mnist']
+  assert service['spec']['clusterIP'] == 'None'
+  cluster = {
+      'ps': ['mnist-ps-0.mnist:2222', 'mnist-ps-1.mnist:2222'],
+      'chief': ['mnist-chief-0.mnist:2222'],
+      'worker': [f'mnist-worker-{i}.mnist:2222' for i in range(3)]}
+  for job, size in (('ps', 2), ('chief', 1), ('worker', 3), ('evaluator', 1)):
+    spec = documents['Job', f'mnist-{job}']['spec']
+    # Kubernetes: pod i of Job J has the host name J-i, below its subdomain.
+    assert (spec['completionMode'], spec['completions'],
+            spec['parallelism']) == ('Indexed', size, size)
+    assert spec['template']['spec']['subdomain'] == 'mnist'
+    labels = spec['template']['metadata']['labels']
+    assert labels == service['spec']['selector']
+    index, config = spec['template']['spec']['containers'][0]['env']
+    assert index['valueFrom']['fieldRef']['fieldPath'] == (
+        "metadata.annotations['batch.kubernetes.io/job-completion-index']")
+    for number in range(size):
+      # What Kubernetes makes of a variable that was given before.
+      text = config['value'].replace('$(TASK_INDEX)', str(number))
+      assert cluster_config.decode(text) == (
+          cluster, cluster_config.Task(job, number))
+
+
+def test_pods_start_again_as_the_policy_says():
+  documents = _by_name(manifests.kubernetes(_starts(), _pods()))
+  limits, rules = {}, {}
+  for job in ('chief', 'ps', 'worker'):
+    spec = documents['Job', f'mnist-{job}']['spec']
+    limits[job] = spec['backoffLimitPerIndex']
+    rules[job] = spec.get('podFailurePolicy')
+    assert spec['template']['spec']['restartPolicy'] == 'Never'
+  assert limits == {'chief': 0, 'ps': 4, 'worker': 4}
+  assert rules['chief'] is rules['ps'] is None
+  rule, = rules['worker']['rules']
+  assert rule['action'] == 'FailIndex'
+  assert rule['onExitCodes']['operator'] == 'NotIn'
+  values = rule['onExitCodes']['values']
+  assert {75, 130, 137, 138, 143} <= set(values)
+  assert not {1, 2, 126, 127, 128, 139} & set(values)
+  assert values == sorted(set(values)) and len(values) <= 255
+
+
+def test_a_tf_job_has_the_names_that_its_operator_looks_for():
+  job = _by_name(manifests.tf_job(_starts(), _pods()))['TFJob', 'mnist']
+  specs = job['spec']['tfReplicaSpecs']
+  assert {name: (spec['replicas'], spec['restartPolicy'])
+          for name, spec in specs.items()} == {
+              'PS': (2, 'OnFailure'), 'Chief': (1, 'Never'),
+              'Worker': (3, 'ExitCode'), 'Evaluator': (1, 'ExitCode')}
+  for spec in specs.values():
+    container, = spec['template']['spec']['containers']
+    assert container['name'] == 'tensorflow'
+    assert container['ports'] == [
+        {'name': 'tfjob-port', 'containerPort': 2222}]
+    assert all(entry['name'] != 'TF_CONFIG' for entry in container['env'])
+
+
+@pytest.mark.parametrize('make, name', [
+    (manifests.kubernetes, ('Job', 'mnist-ps')),
+    (manifests.tf_job, ('TFJob', 'mnist'))])
+def test_what_jobs_have_for_themselves(make, name):
+  document = _by_name(make(_starts(
+      'kill ps:0 at step 1', command=['ps=python ps.py'], env=['ps=A=$(B)']),
+                           _pods()))[name]
+  spec = document['spec'].get('template') or document['spec'][
+      'tfReplicaSpecs']['PS']['template']
+  container, = spec['spec']['containers']
+  assert container['command'] == ['python', 'ps.py']
+  # `$$(` is Kubernetes' way to write `$(`.
+  assert {'name': 'A', 'value': '$$(B)'} in container['env']
+  assert {'name': 'TFPLUGIN_FAULTS', 'value': 'kill ps:0 at step 1'} in (
+      container['env'])
+  assert spec['spec']['terminationGracePeriodSeconds'] == 30
+  assert container['volumeMounts'][0]['mountPath'] == '/runs'
+  assert spec['spec']['volumes'][0]['persistentVolumeClaim'] == {
+      'claimName': 'runs'}
+
+
+def test_tasks_of_a_job_that_differ_are_refused():
+  with pytest.raises(ValueError, match='one of worker. Give it to the job'):
+    manifests.kubernetes(_starts(env=['worker:1=A=1']), _pods())
+
+
+def test_nobody_else_reaches_the_tasks():
+  for make in (manifests.kubernetes, manifests.tf_job):
+    spec = _by_name(make(_starts(), _pods()))['NetworkPolicy', 'mnist']['spec']
+    who = {'matchLabels': {'tfplugin-run': 'mnist'}}
+    assert spec == {'podSelector': who, 'policyTypes': ['Ingress'],
+                    'ingress': [{'from': [{'podSelector': who}]}]}
+
+
+@pytest.mark.parametrize('name, image, claim, message', [
+    ('Mnist', 'a', '', '`run_name` must begin.*Mnist'),
+    ('m' * 41, 'a', '', '`run_name` must begin'),
+    ('m-', 'a', '', '`run_name` must begin'),
+    ('m', '', '', '`image` must name.*--image='),
+    ('m', 'a', 'runs', '`claim` must give.*--claim=runs=/runs'),
+    ('m', 'a', 'runs=there', '`claim` must give'),
+    ('m', 'a', '=/runs', '`claim` must give')])
+def test_what_kubernetes_would_not_take_is_refused(name, image, claim, message):
+  with pytest.raises(ValueError, match=message):
+    manifests.make_pods(name, image, restarts.RestartPolicy(), 30.0, claim)

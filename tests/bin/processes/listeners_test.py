@@ -1,0 +1,98 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that servers of a run are reached at their own address alone."""
+
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tfplugin.bin.processes import listeners
+
+# Listens on every network, as TensorFlow's servers do, and greets who comes.
+_SERVER = textwrap.dedent('''
+    import socket
+    listener = socket.socket(socket.AF_INET6)
+    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    listener.bind(('::', 0))
+    listener.listen()
+    print(listener.getsockname()[1], flush=True)
+    while True:
+      connection, _ = listener.accept()
+      connection.sendall(b'welcome')
+      connection.close()
+    ''')
+
+
+@pytest.fixture
+def server():
+  """A process whose server listens everywhere, and its port."""
+  process = subprocess.Popen([sys.executable, '-c', _SERVER],
+                             stdout=subprocess.PIPE)
+  yield process, int(process.stdout.readline())
+  process.kill()
+  process.communicate()
+
+
+def _greets(host, port):
+  try:
+    with socket.create_connection((host, port), timeout=0.5) as connection:
+      return connection.recv(7) == b'welcome'
+  except OSError:  # Nobody answers; or there is no IPv6.
+    return False
+
+
+def test_a_server_is_reached_at_its_own_address_alone(server):
+  process, port = server
+  said = []
+  fence = listeners.Fence(said.append)
+  assert _greets('127.0.0.1', port) and _greets('127.0.0.2', port)
+  for _ in range(2):  # The second look finds nothing new.
+    fence.look([f'localhost:{port}'], lambda: [process.pid])
+    assert _greets('127.0.0.1', port)
+    assert not _greets('127.0.0.2', port)
+    assert not _greets('::1', port)
+  assert said == []
+
+
+def test_other_processes_and_other_ports_are_left_alone(server):
+  process, port = server
+  fence = listeners.Fence(pytest.fail)
+  fence.look([f'127.0.0.1:{port}'], lambda: [os.getpid()])
+  fence.look(['127.0.0.1:1'], lambda: [process.pid])
+  assert _greets('127.0.0.2', port)
+
+
+def test_a_process_that_has_ended_is_no_failure(server):
+  process, port = server
+  ended = subprocess.Popen([sys.executable, '-c', ''])
+  ended.wait()
+  fence = listeners.Fence(pytest.fail)
+  fence.look([f'127.0.0.1:{port}'], lambda: [ended.pid])
+
+
+def test_what_is_not_possible_is_said_once(server, monkeypatch):
+  process, port = server
+
+  def refuse(pid):
+    raise PermissionError(1, 'Operation not permitted')
+
+  monkeypatch.setattr(os, 'pidfd_open', refuse, raising=False)
+  said = []
+  fence = listeners.Fence(said.append)
+  for _ in range(2):
+    fence.look([f'127.0.0.1:{port}'], lambda: [process.pid])
+  assert len(said) == 1
+  assert 'from every network of this machine ([Errno 1]' in said[0]
+  assert 'private network' in said[0]
+
+
+def test_the_filter_has_the_address_in_the_order_of_the_network():
+  program = listeners.only_to('10.1.2.3')
+  assert len(program) == 7 * 8
+  # The fifth instruction compares: its operand is 10 * 2**24 + ... + 3.
+  assert int.from_bytes(program[4 * 8 + 4:5 * 8], sys.byteorder) == (
+      10 * 2**24 + 1 * 2**16 + 2 * 2**8 + 3)

@@ -1,0 +1,227 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of a launch, checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import shutil
+from typing import Optional
+
+from tfplugin.bin import ports
+from tfplugin.bin.launches import layouts
+from tfplugin.bin.launches import manifests
+from tfplugin.bin.launches import own_host
+from tfplugin.bin.launches import slurm_step
+from tfplugin.bin.launches import task_settings
+from tfplugin.bin.processes import output
+from tfplugin.bin.processes import restarts
+from tfplugin.faults import environment
+
+_LAST_PORT = 65535
+_OF_MANIFESTS = ('run_name', 'image', 'claim')
+# What else acts there.
+_IN_MANIFESTS = ('command', 'logs_dir', 'workers', 'ps', 'evaluator', 'restart',
+                 'max_restarts', 'grace_secs', 'commands', 'env', 'inject',
+                 'manifest')
+
+
+@dataclasses.dataclass(frozen=True)
+class LaunchOptions:
+  """The settings of a launch.
+
+  Attributes:
+    command: The program and its arguments, for every task that has none of its
+      own.
+    logs_dir: Where the log files and the summary go.
+    workers: Workers besides the chief; None: one; with `hosts` as many as make
+      one task that trains on each; with `slurm` what the others leave.
+    ps: Parameter servers.
+    evaluator: Whether an evaluator runs too.
+    bind: The address of this machine at which the tasks are reached; None:
+      loopback.
+    hosts: The machines of the run; empty: this one.
+    slurm: Whether Slurm has started this process for one task of the run.
+    host: Which of them this is; empty: found by its name.
+    port: The first of those that tasks on several machines listen on.
+    keep_going: Whether the run goes on without a worker that is lost.
+    evaluator_limit_secs: How long the evaluator may take after the others have
+      ended, in seconds.
+    ps_limit_secs: How long a parameter server has to end by itself after all
+      the others, in seconds; most programs' never do.
+    restart: Which tasks start again; see `restarts.parse`.
+    max_restarts: How often each does.
+    restart_delay_secs: Before the first; doubled for each further one.
+    model_dir: The program's model_dir, where its events are and other runs are
+      kept out of; None: not known.
+    stall_limit: How long no task may make a step, in seconds; 0: for ever.
+    grace_secs: How long a task that is to end has for its last checkpoint.
+    show: Whose output is shown: tasks, jobs, or 'all'.
+    grep: A regular expression; only lines in which it is found are shown.
+    color: Whether the prefixes are coloured: 'auto', 'always' or 'never'.
+    commands: Those of some tasks; see `task_settings.parse`.
+    env: Environment variables of some tasks, likewise.
+    cpus: The CPUs that some tasks run on, likewise.
+    inject: Faults that the tasks bring upon themselves; see docs/faults.md.
+    manifest: Which manifest is only shown; one of `manifests.FORMS`, or empty.
+    run_name: The name of the run there.
+    image: The container image there.
+    claim: The claim of a volume there; see `manifests.make_pods`.
+    dry_run: Whether only the TF_CONFIG of each task is shown.
+  """
+
+  command: tuple[str, ...]
+  logs_dir: str
+  workers: Optional[int] = None
+  ps: int = 1
+  evaluator: bool = False
+  bind: Optional[str] = None
+  hosts: tuple[str, ...] = ()
+  slurm: bool = False
+  host: str = ''
+  port: Optional[int] = None
+  keep_going: bool = True
+  evaluator_limit_secs: float = 120.0
+  ps_limit_secs: float = 2.0
+  restart: str = restarts.NEVER
+  max_restarts: int = 3
+  restart_delay_secs: float = 1.0
+  model_dir: Optional[str] = None
+  stall_limit: float = 0.0
+  grace_secs: float = 30.0
+  show: tuple[str, ...] = (output.ALL,)
+  grep: str = ''
+  color: str = 'auto'
+  commands: tuple[str, ...] = ()
+  env: tuple[str, ...] = ()
+  cpus: tuple[str, ...] = ()
+  inject: str = ''
+  manifest: str = ''
+  run_name: str = 'tfplugin'
+  image: str = ''
+  claim: str = ''
+  dry_run: bool = False
+
+  def __post_init__(self):
+    """Checks the settings.
+
+    Raises:
+      ValueError: a setting is out of its range, or there is no such program.
+    """
+    for name, value in (('workers', self.workers or 0), ('ps', self.ps)):
+      if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f'`{name}` must be an integer of at least 0. '
+                         f'Received: {value!r}')
+    for name in ('evaluator_limit_secs', 'ps_limit_secs', 'stall_limit',
+                 'grace_secs'):
+      value = getattr(self, name)
+      if not 0 <= value < math.inf:
+        raise ValueError(f'`{name}` must be at least 0 and finite. '
+                         f'Received: {value!r}')
+    if self.stall_limit and not self.model_dir:
+      raise ValueError('`stall_limit` needs the events of the tasks, which are '
+                       'in their model_dir. Received: no `model_dir`. Give '
+                       'the one that the program uses.')
+    self._check_manifest()
+    self._check_places()
+    self.policy()
+    environment.check(self.inject, self.num_workers, self.ps,
+                      self.evaluator)
+    output.TaskOutput(print, pattern=self.grep)
+    self._check_commands()
+
+  def _check_manifest(self) -> None:
+    if self.manifest and self.manifest not in manifests.FORMS:
+      raise ValueError('`manifest` must be one of '
+                       f'{", ".join(manifests.FORMS)}. Received: '
+                       f'{self.manifest!r}')
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      is_given = value != field.default
+      if self.manifest and is_given and field.name not in (
+          *_OF_MANIFESTS, *_IN_MANIFESTS):
+        raise ValueError(f'`{field.name}` has no effect with `manifest`. '
+                         f'Received: {value!r}. Leave it out.')
+      if not self.manifest and is_given and field.name in _OF_MANIFESTS:
+        raise ValueError(f'`{field.name}` is of manifests. Received: {value!r}.'
+                         ' Leave it out, or add --manifest=kubernetes.')
+    if self.manifest:
+      self.pods()
+
+  def pods(self) -> manifests.Pods:
+    """Returns what the pods of a manifest have in common."""
+    return manifests.make_pods(self.run_name, self.image, self.policy(),
+                               self.grace_secs, self.claim)
+
+  def _check_places(self) -> None:
+    layouts.check_hosts(self.hosts)
+    if not self.hosts:
+      ports.check_bind(self.bind or ports.LOOPBACK)
+    if self.slurm and (self.hosts or self.host):
+      raise ValueError('`slurm` and `hosts` each say where tasks are. '
+                       'Received: both. Leave one out.')
+    is_one = not self.hosts and not self.slurm
+    for name, is_of_one in (('bind', True), ('host', False), ('port', False)):
+      if getattr(self, name) and is_of_one is not is_one:
+        raise ValueError(
+            f'`{name}` is of runs on '
+            f'{"one machine" if is_of_one else "several machines"}. Received: '
+            f'{getattr(self, name)!r}. Leave it out, or '
+            f'{"leave out" if is_of_one else "give"} `hosts` or `slurm`.')
+    if self.port is not None and not 0 < self.port <= _LAST_PORT:
+      raise ValueError(f'`port` must be from 1 to {_LAST_PORT}. Received: '
+                       f'{self.port!r}')
+
+  def _check_commands(self) -> None:
+    commands = self.task_settings().commands
+    if not self.command and not commands:
+      raise ValueError('A program to start must follow the flags. Received: '
+                       'none. Call e.g. '
+                       '`tfplugin-launch --workers=2 -- python program.py`.')
+    for command in filter(None, (self.command, *commands.values())):
+      # A manifest's is in the image.
+      if not self.manifest and shutil.which(command[0]) is None:
+        raise ValueError('The program must be one that can be started. '
+                         f'Received: {command[0]!r}, which is not found, or '
+                         'not executable. Give its path, or `python '
+                         'program.py`.')
+
+  @property
+  def num_workers(self) -> int:
+    """The workers besides the chief."""
+    if self.slurm:
+      return slurm_step.num_workers(slurm_step.read(os.environ), self.ps,
+                                    self.evaluator, self.workers)
+    if self.workers is not None:
+      return self.workers
+    return len(self.hosts) - 1 if self.hosts else 1
+
+  def layout(self) -> layouts.Layout:
+    """Returns where the tasks are.
+
+    Raises:
+      ValueError: it cannot be found out which machine this is, or there is no
+        task for one.
+    """
+    if self.slurm:
+      return slurm_step.layout(slurm_step.read(os.environ), self.num_workers,
+                               self.ps, self.evaluator, self.port)
+    if self.hosts:
+      return layouts.on_hosts(
+          self.hosts, own_host.find(self.hosts, self.host), self.num_workers,
+          self.ps, self.evaluator, self.port or layouts.DEFAULT_PORT)
+    return layouts.on_this_machine(self.num_workers, self.ps, self.evaluator,
+                                   self.bind or ports.LOOPBACK)
+
+  def task_settings(self) -> task_settings.TaskSettings:
+    """Returns what some tasks have for themselves."""
+    return task_settings.parse(self.commands, self.env, self.cpus)
+
+  def policy(self) -> restarts.RestartPolicy:
+    """Returns who is started again."""
+    return restarts.RestartPolicy(
+        restarts.parse(self.restart), self.max_restarts,
+        self.restart_delay_secs,
+        is_together=not self.ps and self.num_workers > 0)

@@ -1,0 +1,154 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Where the tasks of a run are: on this machine, or on several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tfplugin.bin import ports
+from tfplugin.distribute import cluster_config
+
+# Below the range from which Linux takes ports for outgoing connections.
+DEFAULT_PORT = 22000
+_TRAINING = ('chief', 'worker')
+
+
+class Layout(NamedTuple):
+  """The tasks of a run, and those that this launch starts.
+
+  Attributes:
+    cluster: The addresses of the tasks, by job, for TF_CONFIG.
+    tasks: Of the whole run.
+    own: Those of `tasks` that are started here.
+    hosts: The machine of each task, by the task's name; empty: this machine.
+    who: Which of several launches of the run this is; empty: the only one.
+  """
+
+  cluster: Mapping[str, list[str]]
+  tasks: Sequence[cluster_config.Task]
+  own: Sequence[cluster_config.Task]
+  hosts: Mapping[str, str] = {}
+  who: str = ''
+
+  @property
+  def has_chief(self) -> bool:
+    """Whether the chief is started here, or there is none."""
+    return all(task.type != 'chief' or task in self.own for task in self.tasks)
+
+  @property
+  def serves(self) -> bool:
+    """Whether tasks are started here that work for those that train."""
+    return any(task.type not in _TRAINING for task in self.own)
+
+  @property
+  def training_elsewhere(self) -> list[str]:
+    """The tasks that train and are started by other launches."""
+    return [task.name for task in self.tasks
+            if task.type in _TRAINING and task not in self.own]
+
+  def check_ports(self) -> None:
+    """Raises unless the ports of the own tasks are free.
+
+    Raises:
+      RuntimeError: one is occupied.
+    """
+    for task in self.own:
+      if task.type not in self.cluster:
+        continue
+      address = self.cluster[task.type][task.index]
+      if not ports.is_free(int(address.rpartition(':')[2]), ''):
+        raise RuntimeError(
+            f'The port of {task.name} must be free. Received: {address!r}, '
+            'where another process listens. End that process, which may be of '
+            'an earlier run, or take another `port` on every machine.')
+
+
+def on_this_machine(num_workers: int, num_ps: int, has_evaluator: bool,
+                    address: str) -> Layout:
+  """Returns the layout of a run on this machine, on ports that are free.
+
+  Args:
+    num_workers: How many workers there are besides the chief.
+    num_ps: How many parameter servers.
+    has_evaluator: Whether there is an evaluator.
+    address: Of this machine: where the tasks listen.
+  """
+  cluster = ports.make_cluster(num_workers, num_ps, address)
+  tasks = cluster_config.tasks_of(cluster, has_evaluator)
+  return Layout(cluster, tasks, tasks)
+
+
+def on_hosts(hosts: Sequence[str], own_host: str, num_workers: int, num_ps: int,
+             has_evaluator: bool, port: int = DEFAULT_PORT) -> Layout:
+  """Returns the layout of a run on several machines, alike on each of them.
+
+  Tasks are dealt out from the first machine on: the tasks that train, the chief
+  first, and the parameter servers likewise; the evaluator is on the last. The
+  first parameter server has the first port, and each further task the next one.
+
+  Args:
+    hosts: The machines, by the names by which they reach each other.
+    own_host: This one.
+    num_workers: How many workers there are besides the chief.
+    num_ps: How many parameter servers.
+    has_evaluator: Whether there is an evaluator.
+    port: The first one.
+
+  Returns:
+    The layout.
+
+  Raises:
+    ValueError: there is no task for one of the machines.
+
+  Example:
+    >>> layout = on_hosts(['a', 'b'], 'b', 2, 1, False)
+    >>> layout.cluster
+    {'ps': ['a:22000'], 'chief': ['a:22001'], 'worker': ['b:22002', 'a:22003']}
+    >>> [task.name for task in layout.own]
+    ['worker:0']
+  """
+  sizes = {'ps': [None] * num_ps, 'chief': [None], 'worker':
+           [None] * num_workers}
+  tasks = cluster_config.tasks_of(sizes, has_evaluator)
+  places = {task.name: hosts[_turn(task, len(hosts)) % len(hosts)]
+            for task in tasks}
+  idle = [host for host in hosts if host not in places.values()]
+  if idle:
+    raise ValueError(
+        f'`hosts` must be no more than there are tasks for: {len(tasks)}. '
+        f'Received: {",".join(hosts)}, where {", ".join(idle)} would have none.'
+        ' Start more workers, or leave them out.')
+  cluster: dict[str, list[str]] = {}
+  # One machine may have several names: no two tasks have the same port.
+  for number, task in enumerate(t for t in tasks if t.type != 'evaluator'):
+    cluster.setdefault(task.type, []).append(
+        f'{places[task.name]}:{port + number}')
+  own = [task for task in tasks if places[task.name] == own_host]
+  return Layout(cluster, tasks, own, places, own_host)
+
+
+def _turn(task: cluster_config.Task, num_hosts: int) -> int:
+  if task.type == 'evaluator':
+    return num_hosts - 1
+  return task.index + (task.type == 'worker')
+
+
+def check_hosts(hosts: Iterable[str]) -> None:
+  """Raises unless machines are named once, and without ports.
+
+  Args:
+    hosts: As the user gave them.
+
+  Raises:
+    ValueError: they are not.
+  """
+  hosts = list(hosts)
+  for host in hosts:
+    if not host or ':' in host or hosts.count(host) > 1:
+      raise ValueError('`hosts` must name each machine once, without a port. '
+                       f'Received: {",".join(hosts)}. Write e.g. '
+                       '--hosts=a,b,c --port=22000')

@@ -1,0 +1,246 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The manifests that run the tasks on Kubernetes, as plain data.
+
+Without an operator each job of the cluster is an Indexed Job: its pods have the
+names `<run>-<job>-<index>`, which a headless Service makes known, and the index
+of each completes its TF_CONFIG. Kubernetes 1.29 and later has all of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+from tfplugin.bin.launches import starts as starts_lib
+from tfplugin.bin.processes import restarts
+from tfplugin.distribute import cluster_config
+
+KUBERNETES = 'kubernetes'
+TF_JOB = 'tfjob'
+FORMS = (KUBERNETES, TF_JOB)
+
+_PORT = 2222
+_INDEX = 'TASK_INDEX'
+# Where Kubernetes says which of a Job's pods it is.
+_INDEX_FIELD = ("metadata.annotations['batch.kubernetes.io/"
+                "job-completion-index']")
+_LABEL = 'tfplugin-run'
+_CONTAINER = 'program'
+# TFJob knows its container and port by these names.
+_TF_JOB_CONTAINER = 'tensorflow'
+_TF_JOB_PORT = 'tfjob-port'
+_REPLICAS = {'ps': 'PS', 'chief': 'Chief', 'worker': 'Worker',
+             'evaluator': 'Evaluator'}
+_TF_JOB_POLICIES = {restarts.NEVER: 'Never', restarts.ON_FAILURE: 'ExitCode',
+                    restarts.ALWAYS: 'OnFailure'}
+# As a container ends by a signal.
+_SIGNALED = range(129, 160)
+# The names of pods have 63 characters at most.
+_NAME = re.compile(r'[a-z]([-a-z0-9]{0,38}[a-z0-9])?')
+
+
+class Pods(NamedTuple):
+  """What the pods of a run have in common.
+
+  Attributes:
+    name: The run's.
+    image: The container image with the program.
+    policy: Which pods that fail start again.
+    grace_secs: How long a pod has for its last checkpoint.
+    claim: A PersistentVolumeClaim that every pod mounts; empty: none.
+    mount: Where.
+  """
+
+  name: str
+  image: str
+  policy: restarts.RestartPolicy
+  grace_secs: int
+  claim: str = ''
+  mount: str = ''
+
+
+def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
+              grace_secs: float, claim: str) -> Pods:
+  """Checks what the user gave.
+
+  Args:
+    name: See `Pods`.
+    image: Likewise.
+    policy: Likewise.
+    grace_secs: Likewise.
+    claim: E.g. `runs=/runs`: the claim and where it is mounted; empty: none.
+
+  Returns:
+    What the pods have in common.
+
+  Raises:
+    ValueError: Kubernetes would not take it.
+  """
+  if not _NAME.fullmatch(name):
+    raise ValueError('`run_name` must begin with a letter and have at most 40 '
+                     f'small letters, digits and hyphens. Received: {name!r}')
+  if not image:
+    raise ValueError('`image` must name the container image that has the '
+                     'program and tfplugin. Received: none. Add e.g. '
+                     '--image=registry.example.org/me/program:1')
+  claim_name, equals, mount = claim.partition('=')
+  if claim and not (claim_name and equals and mount.startswith('/')):
+    raise ValueError('`claim` must give a PersistentVolumeClaim and where it '
+                     f'is mounted. Received: {claim!r}. Write e.g. '
+                     '--claim=runs=/runs')
+  return Pods(name, image, policy, round(grace_secs), claim_name, mount)
+
+
+def kubernetes(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
+  """Returns the manifests of Kubernetes alone.
+
+  Args:
+    starts: What each task is started with, alike for all of a job.
+    pods: What they have in common.
+
+  Returns:
+    A headless Service, a NetworkPolicy that keeps others away, and a Job for
+    each job of the cluster.
+
+  Raises:
+    ValueError: tasks of one job are started with different things.
+  """
+  jobs = _by_job(starts)
+  cluster = {job: [f'{pods.name}-{job}-{index}.{pods.name}:{_PORT}'
+                   for index in range(len(members))]
+             for job, members in jobs.items() if job != 'evaluator'}
+  service = _object('v1', 'Service', pods.name, pods, {
+      'clusterIP': 'None',
+      # Tasks look for each other before all are ready.
+      'publishNotReadyAddresses': True,
+      'selector': _labels(pods),
+      'ports': [{'name': 'grpc', 'port': _PORT}]})
+  return [service, _network_policy(pods),
+          *(_job(job, members, cluster, pods) for job, members in jobs.items())]
+
+
+def tf_job(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
+  """Returns Kubeflow's TFJob v1, whose operator writes TF_CONFIG.
+
+  Args:
+    starts: What each task is started with, alike for all of a job.
+    pods: What they have in common.
+
+  Returns:
+    The TFJob, and a NetworkPolicy that keeps others away.
+
+  Raises:
+    ValueError: tasks of one job are started with different things.
+  """
+  specs = {}
+  for job, members in _by_job(starts).items():
+    container = _container(_TF_JOB_CONTAINER, members[0], [], pods)
+    container['ports'] = [{'name': _TF_JOB_PORT, 'containerPort': _PORT}]
+    specs[_REPLICAS[job]] = {
+        'replicas': len(members),
+        'restartPolicy': _TF_JOB_POLICIES[pods.policy.rules[job]],
+        'template': _template(container, {}, pods)}
+  return [_object('kubeflow.org/v1', 'TFJob', pods.name, pods, {
+      # The parameter servers of a run that is done do not end by themselves.
+      'runPolicy': {'cleanPodPolicy': 'Running',
+                    'backoffLimit': pods.policy.max_restarts},
+      'tfReplicaSpecs': specs}), _network_policy(pods)]
+
+
+def _by_job(starts: Sequence[starts_lib.Start]
+           ) -> dict[str, list[starts_lib.Start]]:
+  jobs: dict[str, list[starts_lib.Start]] = {}
+  for start in starts:
+    jobs.setdefault(start.task.type, []).append(start)
+    if start[1:] != jobs[start.task.type][0][1:]:
+      raise ValueError(
+          'With `manifest` the tasks of a job must be started alike. Received: '
+          f'something of its own for one of {start.task.type}. Give it to the '
+          f'job, {start.task.type}, instead of a task.')
+  return jobs
+
+
+def _job(job: str, members: Sequence[starts_lib.Start],
+         cluster: Mapping[str, Sequence[str]], pods: Pods) -> dict:
+  config = cluster_config.encode(cluster, cluster_config.Task(job, 0))
+  variables = [
+      {'name': _INDEX,
+       'valueFrom': {'fieldRef': {'fieldPath': _INDEX_FIELD}}},
+      {'name': 'TF_CONFIG',
+       'value': config.replace('"index": 0', f'"index": $({_INDEX})')}]
+  container = _container(_CONTAINER, members[0], variables, pods)
+  container['ports'] = [{'containerPort': _PORT}]
+  rule = pods.policy.rules[job]
+  spec: dict[str, Any] = {
+      'completionMode': 'Indexed',
+      'completions': len(members),
+      'parallelism': len(members),
+      'backoffLimitPerIndex': (
+          0 if rule == restarts.NEVER else pods.policy.max_restarts)}
+  if rule == restarts.ON_FAILURE:
+    spec['podFailurePolicy'] = {'rules': [{
+        'action': 'FailIndex',
+        'onExitCodes': {'containerName': container['name'],
+                        'operator': 'NotIn',
+                        'values': worth_another_try()}}]}
+  # A pod is made anew instead of its container: that is what is counted.
+  spec['template'] = _template(
+      container, {'restartPolicy': 'Never', 'subdomain': pods.name}, pods)
+  return _object('batch/v1', 'Job', f'{pods.name}-{job}', pods, spec)
+
+
+def worth_another_try() -> list[int]:
+  """Returns the statuses of a container after which another try may help."""
+  return [status for status in range(1, 256)
+          if not restarts.is_permanent(status) or
+          status in _SIGNALED and not restarts.is_permanent(128 - status)]
+
+
+def _container(name: str, start: starts_lib.Start,
+               variables: Sequence[Mapping[str, Any]], pods: Pods) -> dict:
+  container = {
+      'name': name,
+      'image': pods.image,
+      'command': [_verbatim(word) for word in start.command],
+      'env': [*variables, *({'name': key, 'value': _verbatim(value)}
+                            for key, value in start.variables.items())]}
+  if pods.claim:
+    container['volumeMounts'] = [{'name': 'runs', 'mountPath': pods.mount}]
+  return container
+
+
+def _verbatim(text: str) -> str:
+  """Returns text in which Kubernetes puts no variable's value."""
+  return text.replace('$(', '$$(')
+
+
+def _template(container: Mapping[str, Any], spec: Mapping[str, Any],
+              pods: Pods) -> dict:
+  spec = {**spec, 'terminationGracePeriodSeconds': pods.grace_secs,
+          'containers': [container]}
+  if pods.claim:
+    spec['volumes'] = [{'name': 'runs', 'persistentVolumeClaim': {
+        'claimName': pods.claim}}]
+  return {'metadata': {'labels': _labels(pods)}, 'spec': spec}
+
+
+def _network_policy(pods: Pods) -> dict:
+  """Lets the tasks be reached by each other alone."""
+  return _object('networking.k8s.io/v1', 'NetworkPolicy', pods.name, pods, {
+      'podSelector': {'matchLabels': _labels(pods)},
+      'policyTypes': ['Ingress'],
+      'ingress': [{'from': [{'podSelector': {'matchLabels': _labels(pods)}}]}]})
+
+
+def _object(version: str, kind: str, name: str, pods: Pods,
+            spec: Mapping[str, Any]) -> dict:
+  return {'apiVersion': version, 'kind': kind,
+          'metadata': {'name': name, 'labels': _labels(pods)}, 'spec': spec}
+
+
+def _labels(pods: Pods) -> dict[str, str]:
+  return {_LABEL: pods.name}

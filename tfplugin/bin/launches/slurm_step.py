@@ -1,0 +1,169 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Where the tasks of a run are that Slurm has started, each by itself.
+
+TensorFlow's `SlurmClusterResolver` reckons alike where it serves. It does not
+on machines without GPUs (it divides by their number), nor where Slurm's order
+of the nodes is not that of their names (n2 comes before n10), and it counts an
+evaluator as one of the cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import NamedTuple
+from typing import Optional
+
+from tfplugin.bin.launches import layouts
+from tfplugin.distribute import cluster_config
+
+# Runs of the same machine have ports of their own, a hundred for each of a
+# hundred jobs. Below the range of outgoing connections.
+_PORTS = 20000
+_PORTS_EACH = 100
+# One node, or several: n[1-3,7].
+_NODES = re.compile(r'([^,\[\]]+)(?:\[([\d,-]+)\])?(?:,|$)')
+_COUNTS = re.compile(r'(\d+)(?:\(x(\d+)\))?(?:,|$)')
+
+
+class Step(NamedTuple):
+  """What Slurm tells a process of the job step that it is in.
+
+  Attributes:
+    nodes: The node of each process of the step.
+    rank: The number of this process.
+    job: The number of the job.
+  """
+
+  nodes: list[str]
+  rank: int
+  job: int
+
+  @property
+  def port(self) -> int:
+    """The first port of the run's tasks."""
+    return _PORTS + self.job % 100 * _PORTS_EACH
+
+
+def read(environ: Mapping[str, str]) -> Step:
+  """Reads Slurm's variables.
+
+  Args:
+    environ: The environment of a process that srun has started.
+
+  Returns:
+    The step.
+
+  Raises:
+    ValueError: srun has not started the process; or its tasks are not dealt out
+      node by node.
+  """
+  nodes = list(_expand_nodes(_value(environ, 'STEP_NODELIST')))
+  counts = list(_expand_counts(_value(environ, 'STEP_TASKS_PER_NODE')))
+  rank = int(_value(environ, 'PROCID'))
+  placed = [node for node, count in zip(nodes, counts) for _ in range(count)]
+  own = environ.get('SLURMD_NODENAME')
+  if rank >= len(placed) or own and own != placed[rank]:
+    raise ValueError(
+        '`slurm` needs tasks that are dealt out node by node. Received: task '
+        f'{rank} on {own} of {",".join(nodes)}. Call srun with '
+        '--distribution=block.')
+  return Step(placed, rank, int(_value(environ, 'JOB_ID')))
+
+
+def num_workers(step: Step, num_ps: int, has_evaluator: bool,
+                workers: Optional[int] = None) -> int:
+  """Returns how many workers there are: what the others leave.
+
+  Args:
+    step: See `read`.
+    num_ps: How many parameter servers there are.
+    has_evaluator: Whether there is an evaluator.
+    workers: How many the user wants; None: as many as there are.
+
+  Raises:
+    ValueError: Slurm has started fewer or more.
+  """
+  others = 1 + num_ps + has_evaluator
+  wanted = others + (workers or 0)
+  total = len(step.nodes)
+  if total < wanted or workers is not None and total != wanted:
+    raise ValueError(
+        f'`slurm` needs {wanted} tasks'
+        f'{"" if workers is not None else " or more"}: a chief, {num_ps} ps, '
+        f'{int(has_evaluator)} evaluator and {workers or 0} workers. Received: '
+        f'{total}. Call srun with --ntasks={wanted}.')
+  return total - others
+
+
+def layout(step: Step, workers: int, num_ps: int, has_evaluator: bool,
+           port: Optional[int] = None) -> layouts.Layout:
+  """Returns the layout, in which this process starts one task.
+
+  Slurm's first processes are the parameter servers, then come the chief, the
+  workers, the evaluator.
+
+  Args:
+    step: See `read`.
+    workers: How many workers there are besides the chief.
+    num_ps: How many parameter servers.
+    has_evaluator: Whether there is an evaluator.
+    port: The first task's, each further task has the next one; None: one that
+      follows from the number of the job.
+
+  Example:
+    >>> step = Step(['n1', 'n1', 'n2'], rank=2, job=7)
+    >>> layout(step, 1, 1, False).cluster
+    {'ps': ['n1:20700'], 'chief': ['n1:20701'], 'worker': ['n2:20702']}
+    >>> layout(step, 1, 1, False).own
+    [Task(type='worker', index=0)]
+  """
+  port = port or step.port
+  tasks = cluster_config.tasks_of(
+      {'ps': [''] * num_ps, 'chief': [''], 'worker': [''] * workers},
+      has_evaluator)
+  cluster: dict[str, list[str]] = {}
+  for number, (task, node) in enumerate(zip(tasks, step.nodes)):
+    if task.type != 'evaluator':
+      cluster.setdefault(task.type, []).append(f'{node}:{port + number}')
+  own = tasks[step.rank]
+  hosts = {task.name: node for task, node in zip(tasks, step.nodes)}
+  return layouts.Layout(cluster, tasks, [own], hosts,
+                        f'{own.type}-{own.index}')
+
+
+def _value(environ: Mapping[str, str], name: str) -> str:
+  value = environ.get(f'SLURM_{name}')
+  if not value:
+    raise ValueError(
+        '`slurm` needs the variables of a job step of Slurm. Received: no '
+        f'SLURM_{name}. Call e.g. `srun --ntasks=4 tfplugin-launch --slurm -- '
+        'python program.py`.')
+  return value
+
+
+def _expand_nodes(text: str) -> Iterator[str]:
+  for prefix, ranges in _matches(_NODES, 'STEP_NODELIST', text):
+    for part in ranges.split(','):
+      first, _, last = part.partition('-')
+      for number in range(int(first or 0), int(last or first or 0) + 1):
+        yield prefix + str(number).zfill(len(first)) if first else prefix
+
+
+def _expand_counts(text: str) -> Iterator[int]:
+  for count, times in _matches(_COUNTS, 'STEP_TASKS_PER_NODE', text):
+    yield from [int(count)] * int(times or 1)
+
+
+def _matches(pattern: re.Pattern, name: str, text: str
+            ) -> Iterator[tuple[str, str]]:
+  position = 0
+  while position < len(text):
+    match = pattern.match(text, position)
+    if match is None:
+      raise ValueError(f'SLURM_{name} must be a list as Slurm writes it. '
+                       f'Received: {text!r}')
+    position = match.end()
+    yield match[1], match[2] or ''

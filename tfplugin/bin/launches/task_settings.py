@@ -1,0 +1,188 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What some tasks have for themselves: a command, variables, CPUs.
+
+The user gives each as `WHO=WHAT`, where WHO is a task (`worker:1`), a job
+(`worker`) or `all`; what is said of a task goes before what is said of its job,
+and that before what is said of all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import NamedTuple
+from typing import Optional
+
+from tfplugin.distribute import cluster_config
+
+ALL = 'all'
+_EXAMPLES = {
+    'command': "--command=ps='python ps.py --port=1'",
+    'env': '--env=worker=OMP_NUM_THREADS=2',
+    'cpus': '--cpus=ps:0=0-1,4',
+}
+_VARIABLE = re.compile(r'[A-Za-z_]\w*')
+_TF_CONFIG = 'TF_CONFIG'
+
+
+class TaskSettings(NamedTuple):
+  """What a launch gives to some of its tasks; each by task, job or 'all'.
+
+  Attributes:
+    commands: Programs with their arguments.
+    variables: Environment variables.
+    cpus: The CPUs that the tasks' threads run on.
+
+  Example:
+    >>> settings = parse(env=['all=A=1', 'worker=A=2'], cpus=['ps=0'])
+    >>> settings.variables_of(cluster_config.Task('worker', 0))
+    {'A': '2'}
+    >>> settings.cpus_of(cluster_config.Task('ps', 0))
+    (0,)
+  """
+
+  commands: Mapping[str, Sequence[str]]
+  variables: Mapping[str, Mapping[str, str]]
+  cpus: Mapping[str, Sequence[int]]
+
+  def command_of(self, task: cluster_config.Task) -> Optional[Sequence[str]]:
+    """Returns the command that a task has for itself; None: it has none."""
+    return next(_most_special_first(self.commands, task), None)
+
+  def variables_of(self, task: cluster_config.Task) -> dict[str, str]:
+    """Returns the environment variables that a task has for itself."""
+    merged = {}
+    for variables in reversed([*_most_special_first(self.variables, task)]):
+      merged.update(variables)
+    return merged
+
+  def cpus_of(self, task: cluster_config.Task) -> Optional[Sequence[int]]:
+    """Returns the CPUs that a task runs on; None: on any."""
+    return next(_most_special_first(self.cpus, task), None)
+
+  def check(self, tasks: Iterable[cluster_config.Task]) -> None:
+    """Raises unless all who are named are of the run.
+
+    Args:
+      tasks: Those of the run.
+
+    Raises:
+      ValueError: the run has no such task or job.
+    """
+    known = {ALL}.union(*({task.name, task.type} for task in tasks))
+    for flag, named in zip(_EXAMPLES,
+                           (self.commands, self.variables, self.cpus)):
+      for who in named:
+        if who not in known:
+          raise ValueError(
+              f'`{flag}` must name tasks or jobs of the run '
+              f'({", ".join(sorted(known))}). Received: {who!r}. Name one of '
+              'these, or start more tasks.')
+
+  def check_cpus(self, tasks: Iterable[cluster_config.Task]) -> None:
+    """Raises unless this machine has the CPUs for the tasks that it starts.
+
+    Args:
+      tasks: Those that this process starts.
+
+    Raises:
+      ValueError: this process may not use a CPU that one of them is to run on.
+    """
+    wanted = [cpus for cpus in map(self.cpus_of, tasks) if cpus is not None]
+    if wanted and not hasattr(os, 'sched_getaffinity'):
+      raise ValueError('`cpus` must be left out: this system knows no sets of '
+                       f'CPUs. Received: {wanted[0]}')
+    for cpus in wanted:
+      usable = os.sched_getaffinity(0)
+      if not usable.issuperset(cpus):
+        raise _error('cpus', 'be CPUs that this process may use '
+                     f'({", ".join(map(str, sorted(usable)))})', cpus)
+
+
+def _most_special_first(values: Mapping, task: cluster_config.Task) -> Iterator:
+  return (values[who] for who in (task.name, task.type, ALL) if who in values)
+
+
+def parse(command: Sequence[str] = (), env: Sequence[str] = (),
+          cpus: Sequence[str] = ()) -> TaskSettings:
+  """Reads the settings as users write them.
+
+  Args:
+    command: Each e.g. `ps=python ps.py`, with the quotes of a shell.
+    env: Each e.g. `worker:0=NAME=value`.
+    cpus: Each e.g. `ps=0-1,4`.
+
+  Returns:
+    The settings.
+
+  Raises:
+    ValueError: one is not of this form, or is given twice.
+  """
+  variables: dict[str, dict[str, str]] = {}
+  for who, text in _pairs('env', env):
+    name, value = _variable(text)
+    if name in variables.setdefault(who, {}):
+      raise _error('env', 'give each variable of a task once', text)
+    variables[who][name] = value
+  return TaskSettings(
+      {who: _words(text) for who, text in _once('command', command)}, variables,
+      {who: _cpu_set(text) for who, text in _once('cpus', cpus)})
+
+
+def _pairs(flag: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+  for text in texts:
+    who, _, what = text.partition('=')
+    if not who or not what:
+      raise _error(flag, 'say whose it is, and what', text)
+    yield who, what
+
+
+def _once(flag: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+  seen = set()
+  for who, what in _pairs(flag, texts):
+    if who in seen:
+      raise _error(flag, f'be given once for {who}', what)
+    seen.add(who)
+    yield who, what
+
+
+def _words(text: str) -> tuple[str, ...]:
+  try:
+    words = tuple(shlex.split(text))
+  except ValueError as e:
+    raise _error('command', f'have quotes in pairs ({e})', text) from e
+  if not words:
+    raise _error('command', 'name a program', text)
+  return words
+
+
+def _variable(text: str) -> tuple[str, str]:
+  name, equals, value = text.partition('=')
+  if not equals or not _VARIABLE.fullmatch(name):
+    raise _error('env', 'give a variable a value', text)
+  if name == _TF_CONFIG:
+    raise _error('env', 'leave TF_CONFIG to the launcher, which writes it',
+                 text)
+  return name, value
+
+
+def _cpu_set(text: str) -> tuple[int, ...]:
+  found = set()
+  for part in text.split(','):
+    first, dash, last = part.strip().partition('-')
+    last = last if dash else first
+    if not (first.isdecimal() and last.isdecimal()) or int(first) > int(last):
+      raise _error('cpus', 'be numbers and ranges of CPUs', text)
+    found.update(range(int(first), int(last) + 1))
+  return tuple(sorted(found))
+
+
+def _error(flag: str, rule: str, received: object) -> ValueError:
+  return ValueError(f'`{flag}` must {rule}. Received: {received!r}. Write e.g. '
+                    f'{_EXAMPLES[flag]}')
