@@ -40,6 +40,7 @@ def elastic_average(
     statistics: str = 'average',
     use_locking: bool = True,
     on_nonfinite: str = 'apply',
+    exchange_dtype: Optional[str] = None,
 ) -> types.ModelFn:
   """Returns a model_fn that trains with elastic averaging.
 
@@ -99,6 +100,9 @@ def elastic_average(
     on_nonfinite: What becomes of gradients, and of what a communication would
       move, with a NaN or an infinity: `'apply'`, `'drop'` or `'raise'`; see the
       optimizer.
+    exchange_dtype: The type in which values cross the network, where that is
+      smaller than theirs: `'float16'`, `'bfloat16'` or `'int8'`; None: their
+      own. docs/exchange.md has the rules.
 
   Returns:
     A model_fn with the same signature.
@@ -144,7 +148,8 @@ def elastic_average(
   """
   settings = elastic_settings.ElasticSettings(
       num_worker, communication_period, moving_rate, rho, bool(synchronous),
-      update_order, count_steps, statistics, on_nonfinite=on_nonfinite)
+      update_order, count_steps, statistics, on_nonfinite=on_nonfinite,
+      exchange_dtype=exchange_dtype)
   del use_locking  # A resource variable always is updated under one.
   return model_fn_lib.decorate_training(
       model_fn, functools.partial(_train, settings=settings),
@@ -169,7 +174,7 @@ def _train(call: model_fn_lib.ModelFnCall,
         call, interception, name,
         'tfplugin.ElasticAverageOptimizer(opt, num_worker, getter)')
   if interception.honoured:
-    _check_honoured(interception, scope)
+    _check_honoured(interception, scope, settings)
     return spec
   if elastic.is_penalty(settings.rho):
     interception.audit.check(f'`{name}`', spec.train_op,
@@ -223,16 +228,22 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
 
 
 def _check_honoured(interception: optimizer_interception.Interception,
-                    scope: elastic_scope.CopyScope) -> None:
+                    scope: elastic_scope.CopyScope,
+                    settings: elastic_settings.ElasticSettings) -> None:
   """Raises if a model_fn has elastic averaging itself, but not for all of it.
 
   Args:
     interception: The interception around the model_fn.
     scope: Made the variables that the model_fn's own getter did not make.
+    settings: Those of the decorator.
 
   Raises:
-    ValueError: Another optimizer, or a variable, is without.
+    ValueError: Another optimizer, or a variable, is without; a setting would
+      do nothing.
   """
+  settings.check_unused(
+      'of `elastic_average`, as the model_fn has an ElasticAverageOptimizer of '
+      'its own', 'Pass it to that')
   left_out = [*(f'the optimizer {wrapper.get_name()}'
                 for wrapper in interception.wrappers),
               *(f'the variable {pair.center.op.name}' for pair in scope.pairs)]

@@ -64,6 +64,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     local_step: int64, [], local. This worker's steps. Each further instance or
       call of `apply_gradients`, which may run by itself, has a local_step_1.
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
+    exchange_feedback/<name>: likewise; only with `exchange_dtype='int8'`.
   The wrapped optimizer's variables are local, on the worker, under the names
   that it gives them without a wrapper.
 
@@ -74,17 +75,14 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   exchanges single rows of embeddings.
 
   Differences from tf.contrib:
-    * `rho=None` works with every v1 optimizer that has a learning rate; Adam
-      raised `no attribute '_learning_rate'`.
-    * The global step may be a resource variable; it raised `using a tf.Tensor
-      as a Python bool`.
+    * `rho=None` works with every v1 optimizer that has a learning rate, and the
+      global step may be a resource variable; both raised.
     * `var_list` is paired with its own centres, not with the first trainable
       variables, which made a penalty 0 where .5 is right.
     * A trainable variable that the getter has not seen is an error that names
       it, not a KeyError.
-    * `synchronous=True` keeps its queues on a parameter server and takes no
-      token out: it neither deadlocks, as contrib's did with all workers alive,
-      nor holds up a worker that restarts.
+    * `synchronous=True` neither deadlocks, as contrib's did with all workers
+      alive, nor holds up a worker that restarts.
     * `swapping_saver` finds the centre of a resource variable (contrib saved
       the local [50, 60] where the centre was [.95, 1.95]), and by default holds
       all that a Saver of the bare model would, not the trainables alone.
@@ -131,7 +129,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       *,
       update_order: str = 'gradient_first',
       count_steps: str = 'communications',
-      on_nonfinite: str = 'apply'):
+      on_nonfinite: str = 'apply',
+      exchange_dtype: Optional[str] = None):
     """Wraps `opt`.
 
     Args:
@@ -152,6 +151,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
         a NaN: `'apply'` as ever; `'drop'` nothing changes or counts but the
         local `elastic_average/num_nonfinite`; `'raise'` an error with worker,
         step and variables. The two need `update_order='gradient_first'`.
+      exchange_dtype: The type in which values cross the network, where that is
+        smaller: `'float16'`, `'bfloat16'`, `'int8'`; None: their own.
 
     Raises:
       TypeError: an argument is of the wrong type.
@@ -168,11 +169,13 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     elastic_settings.check('num_worker', num_worker)
     self._settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, bool(synchronous),
-        update_order, count_steps, on_nonfinite=on_nonfinite)
+        update_order, count_steps, on_nonfinite=on_nonfinite,
+        exchange_dtype=exchange_dtype)
     elastic_custom_getter.check_context()
     self._getter = ea_custom_getter
     self._rho = self._settings.rho_for(opt, num_worker)
-    self._local_steps = [self._create_local_step()]
+    self._local_steps = [
+        elastic_start.create_local_step(ea_custom_getter.worker_device)]
     self._is_applied = False
 
   @property
@@ -188,9 +191,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   def variables(self) -> list[tf.Variable]:
     """Returns the wrapped optimizer's variables and those of this one."""
     return [*super().variables(), *self._local_steps,
-            *(pair.local_center for pair in self._getter.pairs
-              if pair.local_center is not None and elastic.is_penalty(
-                  self._rho))]
+            *elastic_pairs.worker_state(
+                self._getter.pairs, self._rho, self._settings.exchange_dtype)]
 
   def compute_gradients(self, loss: types.LossLike,
                         var_list: Optional[Iterable] = None,
@@ -234,7 +236,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     elastic_custom_getter.check_context()
     elastic_start.follow_warm_start(self._getter.pairs)
     if self._is_applied:  # A session may run this call by itself.
-      self._local_steps.append(self._create_local_step())
+      self._local_steps.append(
+          elastic_start.create_local_step(self._getter.worker_device))
     self._is_applied = True
     exchange = elastic_exchange.Exchange(
         self._settings, self.num_worker, self._local_steps[-1],
@@ -344,7 +347,3 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   def _create_slots(self, var_list: list[tf.Variable]) -> None:
     with self._getter.local_state():
       super()._create_slots(var_list)
-
-  def _create_local_step(self) -> tf.Variable:
-    return elastic_start.create_local_step(self._getter.worker_device)
-

@@ -73,6 +73,32 @@ def test_a_flag_is_a_bool(argument):
     Settings(**{argument: 'no'})
 
 
+@pytest.mark.parametrize('value, error', [
+    ('float32', ValueError), ('int4', ValueError), (tf.float16, TypeError)])
+def test_exchange_dtype_names_what_there_is(value, error):
+  for dtype in (None, 'float16', 'bfloat16', 'int8'):
+    assert Settings(exchange_dtype=dtype).exchange_dtype == dtype
+  with pytest.raises(error, match=(
+      r"`exchange_dtype` must be one of \('float16', 'bfloat16', 'int8'\).*"
+      'None exchanges')):
+    Settings(exchange_dtype=value)
+
+
+@pytest.mark.parametrize('exchange_dtype, dtypes, is_refused', [
+    ('float16', [tf.float16], True), ('float16', [tf.bfloat16], True),
+    ('float16', [tf.float16, tf.float32], False), ('float16', [], False),
+    ('int8', [tf.float16], False), (None, [tf.float16], False)])
+def test_exchange_dtype_makes_something_smaller(
+    exchange_dtype, dtypes, is_refused):
+  settings = Settings(exchange_dtype=exchange_dtype)
+  if is_refused:
+    with pytest.raises(ValueError, match=(
+        f'`exchange_dtype` must be smaller.*float16.*{dtypes[0].name}.*Leave')):
+      settings.check_exchanged(dtypes)
+  else:
+    settings.check_exchanged(dtypes)
+
+
 def test_rate_is_the_users_or_the_default():
   assert Settings(moving_rate=0.5).rate(4) == 0.5
   # .9 / 3 / 4, and with the number of workers that the user says.

@@ -81,6 +81,9 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
       the worker, its step and the variables. The devices of a process decide
       together. Drops are counted in the local `elastic_average/num_nonfinite`
       and shown as `elastic_average/nonfinite`.
+    exchange_dtype: The type in which values cross the network, where that is
+      smaller than theirs: `'float16'`, `'bfloat16'` or `'int8'`; None: their
+      own. docs/exchange.md has the rules.
     devices: Without a cluster: the devices that each train a copy. None takes
       the GPUs of this process if there are two or more, else one device.
 
@@ -136,10 +139,12 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
       statistics: str = 'average',
       sparse_exchange: bool = False,
       on_nonfinite: str = 'apply',
+      exchange_dtype: Optional[str] = None,
       devices: Optional[Sequence[str]] = None):
     settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, synchronous,
-        update_order, count_steps, statistics, sparse_exchange, on_nonfinite)
+        update_order, count_steps, statistics, sparse_exchange, on_nonfinite,
+        exchange_dtype)
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
     devices = _local_devices(devices, resolver)
     settings.check_of_strategy(is_replicated=bool(devices))

@@ -23,6 +23,7 @@ from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.events import step_counts
 from tfplugin.ops import elastic
+from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
 
@@ -223,6 +224,8 @@ class Exchange:
     Returns:
       An op that makes the whole step.
     """
+    self._settings.check_exchanged(
+        [pair.center.dtype for pair in self._pairs.values()])
     ends = graph_order.operations_of(train_ops)
     # A program may advance the step itself, and then counts local steps.
     counters = [(step, advance) for step, advance in self.counters
@@ -245,7 +248,7 @@ class Exchange:
     """
     pairs = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
     self._moved.update(pairs)
-
+    wire = self._wire(pairs)
     written = [*(step for step, _ in counters),
                *(v for pair in pairs for v in pair.variables())]
 
@@ -259,7 +262,7 @@ class Exchange:
         return tf.constant(True)
 
     def communicate():
-      differences = [elastic_pairs.differences_of(pair, self._rate)
+      differences = [elastic_pairs.differences_of(pair, self._rate, wire)
                      for pair in pairs]
       if not (self.finite.is_asked and pairs):
         return move(differences)
@@ -276,6 +279,17 @@ class Exchange:
     due = tf.logical_and(self.due, is_counted)
     return branching.cond(
         due, communicate, lambda: tf.constant(False), written)
+
+  def _wire(self, pairs) -> Optional[elastic_pairs.Wire]:
+    """How this communication of `pairs` crosses the network."""
+    dtype = self._settings.exchange_dtype
+    if dtype != wire_types.INT8:
+      return dtype and elastic_pairs.Wire(dtype)
+    for pair in pairs:
+      if wire_types.is_smaller(dtype, pair.center.dtype):
+        pair.keep_feedback()
+    return elastic_pairs.Wire(dtype, wire_types.dither_of(
+        self._start // self._settings.communication_period))
 
   def _skip(self) -> tf.Tensor:
     """Counts a communication that is not made."""

@@ -16,11 +16,13 @@ from tfplugin.distribute import branching
 from tfplugin.distribute import placement
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
+from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
 
 # Old graphs hold this name.
 LOCAL_CENTER = 'local_center_variable'
+FEEDBACK = 'exchange_feedback'
 
 
 @dataclasses.dataclass(eq=False)
@@ -36,6 +38,8 @@ class Pair:
       penalty pulls to; None while there is no penalty.
     touched: A bool for each row, whether a gradient has touched it since the
       last communication, which moves only such rows; None: it moves all rows.
+    feedback: What the copy has given and the centre has not got yet, since the
+      type on the way is too coarse; None with a type that needs none.
     initializer: The initializer of a copy that does not start from the centre,
       unless a warm start replaces it.
   """
@@ -45,6 +49,7 @@ class Pair:
   trainable: bool
   local_center: Optional[tf.Variable] = None
   touched: Optional[tf.Variable] = None
+  feedback: Optional[tf.Variable] = None
   initializer: Optional[tf.Operation] = None
 
   @property
@@ -67,10 +72,17 @@ class Pair:
           f'{LOCAL_CENTER}/{name}', self.local.device,
           branching.is_reference(self.center))
 
+  def keep_feedback(self) -> None:
+    """Makes the memory of what is rounded away, which a branch must not."""
+    if self.feedback is None:
+      self.feedback = worker_variables.create(
+          lambda: tf.zeros(self.local.shape, self.local.dtype.base_dtype),
+          f'{FEEDBACK}/{self.local.name.split(":")[0]}', self.local.device)
+
   def variables(self) -> list[tf.Variable]:
     """The variables that a communication writes."""
     return [v for v in (*self.copies, self.center, self.local_center,
-                        self.touched) if v is not None]
+                        self.touched, self.feedback) if v is not None]
 
 
 def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
@@ -91,32 +103,67 @@ def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
   return pull if gradient is None else tf.convert_to_tensor(gradient) + pull
 
 
+def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,
+                 exchange_dtype: Optional[str]) -> list[tf.Variable]:
+  """Returns the variables that a worker has beside the copies so far.
+
+  Args:
+    pairs: The averaged variables.
+    rho: The strength of the penalty, which needs a view of the centre.
+    exchange_dtype: The type on the way, which may need a feedback.
+  """
+  views = [pair.local_center for pair in pairs if elastic.is_penalty(rho)]
+  feedbacks = [pair.feedback for pair in pairs
+               if exchange_dtype == wire_types.INT8]
+  return [v for v in (*views, *feedbacks) if v is not None]
+
+
+class Wire(NamedTuple):
+  """How values cross the network in one communication.
+
+  Attributes:
+    dtype: One of `wire_types.TYPES`.
+    dither: For the centre, see `wire_types.encode`.
+  """
+
+  dtype: str
+  dither: wire_types.Dither = 0.5
+
+
 class Differences(NamedTuple):
   """What a communication of one variable is going to move.
 
   Attributes:
     of_copies: The difference of each copy from the centre, times the rate.
-    center: The centre before it moves.
+    center: The centre before it moves, as the worker sees it.
     rows: The ids of the rows, or None for the whole variable.
+    sent: What goes to the centre, in a smaller type; None: their sum.
+    kept: What the feedback is then; None where there is none.
   """
 
   of_copies: Sequence[tf.Tensor]
   center: tf.Tensor
   rows: Optional[tf.Tensor]
+  sent: Optional[tf.Tensor] = None
+  kept: Optional[tf.Tensor] = None
 
 
-def differences_of(pair: Pair, moving_rate: elastic.Rate) -> Differences:
+def differences_of(pair: Pair, moving_rate: elastic.Rate,
+                   wire: Optional[Wire] = None) -> Differences:
   """Returns what one communication of a variable moves.
 
     d[i] = moving_rate * (copy[i] - center),  of the values before any moves
 
-  The centre crosses the network once. A smaller type on the wire would begin
-  here.
+  The centre crosses the network once.
 
   Args:
     pair: The variable.
     moving_rate: The share of the difference that moves.
+    wire: The smaller type in which the centre and the difference of the one
+      copy cross the network; None: in their own.
   """
+  if wire is not None and wire_types.is_smaller(wire.dtype, pair.center.dtype):
+    return _rounded_differences(pair, moving_rate, wire)
   rows = _touched_rows(pair)
   center = _read(pair.center, rows)
   differences = []
@@ -127,13 +174,41 @@ def differences_of(pair: Pair, moving_rate: elastic.Rate) -> Differences:
   return Differences(differences, center, rows)
 
 
+def _rounded_differences(pair, moving_rate, wire):
+  """The same with Q(v), what is left of a value v at the other end.
+
+    without feedback:  d = Q(moving_rate * (copy - Q(center)))
+                       copy -= d;   center += d
+    with feedback:     d = moving_rate * (copy - Q(center));  e = d + feedback
+                       copy -= d;   center += Q(e);   feedback = e - Q(e)
+
+  In both the sum of copy, centre and feedback stays.
+  """
+  rows = _touched_rows(pair)
+  with placement.only_on(pair.center.device):
+    sent = wire_types.encode(
+        _read(pair.center, rows), wire.dtype, wire.dither)
+  with placement.only_on(pair.local.device):
+    copy = _read(pair.local, rows)
+    shape = pair.local.shape if rows is None else tf.shape(copy)
+    center = wire_types.decode(sent, shape, copy.dtype)
+    difference = elastic.elastic_difference(copy, center, moving_rate)
+    owed = difference if pair.feedback is None else (
+        difference + _read(pair.feedback, rows))
+    sent = wire_types.encode(owed, wire.dtype, keeps_zero=True)
+    arrives = wire_types.decode(sent, shape, copy.dtype)
+    if pair.feedback is None:
+      return Differences([arrives], center, rows, sent)
+    return Differences([difference], center, rows, sent, owed - arrives)
+
+
 def move(pair: Pair, differences: Differences,
          use_locking: bool = True) -> tf.Operation:
   """Returns the op of one variable's communication.
 
     copy[i] -= d[i];   center += sum{i} d[i];   local_center = center before
 
-  The sum crosses the network once; a smaller type on the wire would end here.
+  The sum crosses the network once.
 
   Args:
     pair: The variable.
@@ -147,17 +222,29 @@ def move(pair: Pair, differences: Differences,
   kept = []
   if pair.local_center is not None:
     kept = [write(pair.local_center, 'update', center, rows)]
+  if differences.kept is not None:
+    moves.append(write(pair.feedback, 'update', differences.kept, rows))
   # The value of a reference variable may be its buffer: take it over before it
   # changes. Else nothing to wait for, which would be a message of its own.
   first = kept if branching.is_reference(pair.center) else []
   with tf1.control_dependencies(first), placement.only_on(pair.center.device):
-    total = tf.add_n(differences.of_copies)
-    moves += [*kept, write(
-        pair.center, 'add', total, rows, use_locking=use_locking)]
+    moves += [*kept, write(pair.center, 'add', _arriving(pair, differences),
+                           rows, use_locking=use_locking)]
   if pair.touched is not None:
     with tf1.control_dependencies(moves):
       moves = [write(pair.touched, 'update', tf.zeros_like(pair.touched))]
   return tf.group(*[m for m in moves if m is not None])
+
+
+def _arriving(pair: Pair, differences: Differences) -> tf.Tensor:
+  """What the centre gains, computed where it is."""
+  if differences.sent is None:
+    return tf.add_n(differences.of_copies)
+  shape = pair.center.shape
+  if differences.rows is not None:
+    shape = tf.concat([[tf.size(differences.rows)], shape[1:]], 0)
+  return wire_types.decode(
+      differences.sent, shape, pair.center.dtype.base_dtype)
 
 
 def _touched_rows(pair: Pair) -> Optional[tf.Tensor]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+from collections.abc import Iterable
 from typing import Any
 from typing import Optional
 
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.ops import elastic
+from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
 
@@ -40,7 +42,13 @@ _RULES = {
            ('count_steps', ('communications', 'local')),
            ('statistics', ('average', 'shared')),
            ('on_nonfinite', ('apply', 'drop', 'raise')))},
+    'exchange_dtype': (str, wire_types.TYPES.__contains__,
+                       f'one of {wire_types.TYPES}',
+                       'None exchanges variables in their own types.'),
 }
+# Which may be None: what that means is decided later.
+_OPTIONAL = ('num_worker', 'moving_rate', 'rho', 'exchange_dtype')
+
 
 def check(argument: str, value: Any) -> None:
   """Raises unless a setting has a value that it may have.
@@ -79,6 +87,8 @@ class ElasticSettings:
     sparse_exchange: Whether to exchange only touched embedding rows.
     on_nonfinite: What becomes of gradients, and of differences from the centre,
       with a NaN or an infinity: `'apply'`, `'drop'` or `'raise'`.
+    exchange_dtype: The type in which values cross the network, one of
+      `wire_types.TYPES`; None: their own.
 
   Raises:
     TypeError: One is of the wrong type.
@@ -95,13 +105,13 @@ class ElasticSettings:
   statistics: str = 'average'
   sparse_exchange: bool = False
   on_nonfinite: str = 'apply'
+  exchange_dtype: Optional[str] = None
 
   def __post_init__(self):
     for field in dataclasses.fields(self):
       argument, value = field.name, getattr(self, field.name)
       is_tensor = (argument in ('moving_rate', 'rho') and tf.is_tensor(value))
-      is_unset = (argument in ('num_worker', 'moving_rate', 'rho') and
-                  value is None)
+      is_unset = argument in _OPTIONAL and value is None
       if not (is_tensor or is_unset):
         check(argument, value)
 
@@ -148,6 +158,39 @@ class ElasticSettings:
           "none, such as that of an optimizer whose own `apply_gradients` "
           'assigns to the variables. Leave them out, or use the base method.')
 
+  def check_exchanged(self, dtypes: Iterable[tf.DType]) -> None:
+    """Raises where a smaller type of the exchange makes nothing smaller.
+
+    Args:
+      dtypes: The types of the variables that are exchanged.
+
+    Raises:
+      ValueError: None of them is wider than `exchange_dtype`.
+    """
+    names = sorted({dtype.base_dtype.name for dtype in dtypes})
+    if names and self.exchange_dtype is not None and not any(
+        wire_types.is_smaller(self.exchange_dtype, tf.as_dtype(name))
+        for name in names):
+      raise ValueError(
+          '`exchange_dtype` must be smaller than the type of a variable that '
+          f'is exchanged. Received: {self.exchange_dtype!r} with variables of '
+          f'{", ".join(names)}. Leave it out.')
+
+  def check_unused(self, where: str, remedy: str) -> None:
+    """Raises for a setting of the network that would do nothing.
+
+    Args:
+      where: Where that is, for the message.
+      remedy: What to do, for the message.
+
+    Raises:
+      ValueError: One is set.
+    """
+    if self.exchange_dtype is not None:
+      raise ValueError(
+          f'`exchange_dtype` must be None {where}. '
+          f'Received: {self.exchange_dtype!r}. {remedy}.')
+
   def check_of_strategy(self, is_replicated: bool) -> None:
     """Raises for what an optimizer takes and a strategy does not.
 
@@ -158,6 +201,9 @@ class ElasticSettings:
       raise ValueError(
           '`sparse_exchange` must be False between the devices of one process, '
           'where no network is saved. Received: True.')
+    if is_replicated:
+      self.check_unused('between the devices of one process, where no network '
+                        'is saved', 'Leave it out')
     for argument in ('moving_rate', 'rho'):
       value = getattr(self, argument)
       if tf.is_tensor(value) or (value is None and argument == 'rho'):

@@ -1,0 +1,162 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors in a smaller type, for the way between two machines.
+
+  'float16'   11 bits of each value; beyond +-65504 it stays there
+  'bfloat16'  8 bits of each value, with the range of float32
+  'int8'      a byte for each value, and for each block of 256 values a middle
+              and a step, float32: value = middle + code * step, |code| <= 127
+
+In units of float32 these are 1/2, 1/2 and 1/4 + 8/1024 of the bytes.
+
+The rounding of int8 is as coarse as the largest value of a block; what becomes
+of the rest is for the caller: either it adds the rest to what it sends next
+(error feedback), or it rounds up in some communications and down in others, so
+that the mean of what is received is the value (`dither`).
+
+References:
+  Seide, Fu, Droppo, Li and Yu. 1-bit stochastic gradient descent and its
+  application to data-parallel distributed training of speech DNNs.
+  Interspeech 2014 (error feedback).
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+from typing import Union
+
+import tensorflow as tf
+
+INT8 = 'int8'
+TYPES = ('float16', 'bfloat16', INT8)
+BLOCK = 256
+# The middle and the step of a block.
+_HEADER_BYTES = 8
+_MAX_CODE = 127.0
+# 633 / 1024 is near the golden ratio: n = 0 ... 1023 gives each dither once,
+# and those that follow each other are far apart. They keep away from 0 and 1,
+# so that the least and the largest value of a block arrive as they are.
+_STRIDE, _DITHERS = 633, 1024
+
+Dither = Union[float, tf.Tensor]
+Shape = Union[tf.TensorShape, tf.Tensor]
+
+
+def is_smaller(exchange_dtype: Optional[str], dtype: tf.DType) -> bool:
+  """Whether values of `dtype` get smaller on the way.
+
+  Args:
+    exchange_dtype: One of `TYPES`, or None: nothing gets smaller.
+    dtype: The type of a variable.
+
+  Example:
+    >>> is_smaller('float16', tf.float32), is_smaller('float16', tf.bfloat16)
+    (True, False)
+  """
+  return exchange_dtype is not None and (
+      tf.as_dtype(exchange_dtype).size < dtype.size)
+
+
+def dither_of(communication: tf.Tensor) -> tf.Tensor:
+  """The part of a step, in (0, 1), that is rounded up, of a communication.
+
+    (communication * 633 mod 1024 + 1 / 2) / 1024
+
+  Args:
+    communication: Which of a worker's communications it is, an integer scalar.
+
+  Returns:
+    A `float32` scalar. Over many communications all values occur alike.
+
+  Example:
+    >>> [float(dither_of(tf.constant(n))) for n in range(3)]
+    [0.00048828125, 0.61865234375, 0.23681640625]
+  """
+  part = tf.math.floormod(tf.cast(communication, tf.int64) * _STRIDE, _DITHERS)
+  return (tf.cast(part, tf.float32) + 0.5) / _DITHERS
+
+
+def encode(value: tf.Tensor, exchange_dtype: str, dither: Dither = 0.5,
+           keeps_zero: bool = False) -> tf.Tensor:
+  """Returns what is sent for `value`.
+
+  Args:
+    value: Floating point, of any shape. One that is not finite is not finite at
+      the other end, either; with `'int8'` nor is the rest of its block.
+    exchange_dtype: One of `TYPES`.
+    dither: For `'int8'`: value / step + dither is rounded down. With .5 to the
+      nearest code.
+    keeps_zero: For `'int8'`: whether the middle of each block is 0, so that 0
+      is sent as 0; else it is that of its values, so that steps are smaller.
+
+  Returns:
+    A tensor of the halves in the shape of `value`, or a vector of bytes.
+
+  Example:
+    >>> sent = encode(tf.constant([[-1.0, 0.3, 1.0]]), 'int8', keeps_zero=True)
+    >>> sent.shape[0], decode(sent, [1, 3], tf.float32).numpy().round(4)
+    (11, array([[-1.    ,  0.2992,  1.    ]], dtype=float32))
+  """
+  if exchange_dtype == INT8:
+    return _encode_blocks(value, dither, keeps_zero)
+  if exchange_dtype == 'float16':
+    limit = tf.constant(tf.float16.max, value.dtype)
+    value = tf.where(tf.math.is_finite(value),
+                     tf.clip_by_value(value, -limit, limit), value)
+  return tf.cast(value, exchange_dtype)
+
+
+def decode(sent: tf.Tensor, shape: Shape, dtype: tf.DType) -> tf.Tensor:
+  """Returns the value that was sent, to the precision of the way.
+
+  Args:
+    sent: What `encode` returned.
+    shape: That of the value.
+    dtype: That of the value.
+  """
+  if sent.dtype != tf.int8:
+    return tf.cast(sent, dtype)
+  size = _size(shape)
+  count, missing = _blocks(size)
+  headers = tf.bitcast(tf.reshape(sent[:_HEADER_BYTES * count], [count, 2, 4]),
+                       tf.float32)
+  codes = tf.reshape(tf.pad(sent[_HEADER_BYTES * count:], [[0, missing]]),
+                     [count, BLOCK])
+  value = headers[:, :1] + tf.cast(codes, tf.float32) * headers[:, 1:]
+  return tf.cast(tf.reshape(tf.reshape(value, [-1])[:size], shape), dtype)
+
+
+def _encode_blocks(value, dither, keeps_zero):
+  size = _size(value.shape if value.shape.is_fully_defined() else
+               tf.shape(value))
+  count, missing = _blocks(size)
+  flat = tf.cast(tf.reshape(value, [-1]), tf.float32)
+  # The last block is filled with a value that it has.
+  blocks = tf.reshape(
+      tf.concat([flat, tf.repeat(flat[-1:], missing)], 0), [count, BLOCK])
+  if keeps_zero:
+    high = tf.reduce_max(tf.abs(blocks), 1, keepdims=True)
+    middle = tf.zeros_like(high)
+  else:
+    low = tf.reduce_min(blocks, 1, keepdims=True)
+    middle = (low + tf.reduce_max(blocks, 1, keepdims=True)) / 2
+    high = middle - low
+  step = high / _MAX_CODE
+  codes = tf.floor(tf.math.divide_no_nan(blocks - middle, step) + dither)
+  codes = tf.cast(tf.clip_by_value(codes, -_MAX_CODE, _MAX_CODE), tf.int8)
+  headers = tf.bitcast(tf.concat([middle, step], 1), tf.int8)
+  return tf.concat([tf.reshape(headers, [-1]),
+                    tf.reshape(codes, [-1])[:size]], 0)
+
+
+def _size(shape):
+  """How many values there are: a number, where that is known."""
+  if tf.is_tensor(shape):
+    return tf.reduce_prod(shape)
+  return tf.TensorShape(shape).num_elements()
+
+
+def _blocks(size):
+  """How many blocks there are, and how much the last one lacks."""
+  count = (size + BLOCK - 1) // BLOCK
+  return count, count * BLOCK - size
