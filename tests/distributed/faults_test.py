@@ -68,7 +68,7 @@ def test_a_worker_that_is_stopped_for_20_s_is_waited_for_by_nobody(tmp_path):
   assert any(e.time > stopped.time + 19
              for e in _events(tmp_path, 'training', 'worker:0'))
   assert not any(result.restarts.values())
-  assert _no_role_is_left()
+  assert not forked_programs.left()
 
 
 def test_a_chief_that_is_killed_while_it_saves(tmp_path):
