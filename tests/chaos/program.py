@@ -27,7 +27,8 @@ SAVE_STEPS = 20
 TARGET = 3.0
 RATE = 0.05
 MAX_NORM = 4.0
-_ELASTIC = dict(communication_period=2, moving_rate=0.25, count_steps='local')
+_ELASTIC = dict(communication_period=2, moving_rate=0.25, count_steps='local',
+                on_nonfinite='drop')
 _CLIP = dict(rules={'weight_0': 0, 'weight_1': 0}, max_norm=MAX_NORM)
 
 

@@ -114,9 +114,12 @@ class TrainingGuard:
   def prepare_session(self, prepare: Callable[..., tf1.Session],
                       arguments: dict[str, Any]) -> tf1.Session:
     """See `guarded_graphs.Guard`."""
+    saver, model_dir = arguments.get('saver'), arguments.get('checkpoint_dir')
+    if model_dir:
+      # A session that is made anew: a parameter server died while it wrote.
+      checkpoint_files.remove_left_behind(model_dir)
     if self._missing is None or not self._is_alive(arguments):
       return prepare(**arguments)
-    saver, model_dir = arguments.get('saver'), arguments.get('checkpoint_dir')
     state = model_dir and tf1.train.get_checkpoint_state(model_dir)
     if saver and state:
       # As restoring would: those that are to be deleted later.

@@ -283,8 +283,9 @@ class LocalCluster:
   def _restart(self, role: role_lib.Role, delay: float) -> None:
     group = [role]
     if self._policy.is_together and role.task.type in _TRAINING:
-      group += [r for r in self.roles if r is not role and r.is_running and
-                r.task.type in _TRAINING]
+      # One that has ended, too: the others would wait for it.
+      group += [r for r in self.roles
+                if r is not role and r.task.type in _TRAINING]
     for member in group:
       if member.status is None:
         member.signal(signal.SIGKILL)
