@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of manifests, against the schemas of Kubernetes and Kubeflow."""
 
-# BUILD data: //testdata:testdata
+# BUILD data: //testdata
 
 import json
 import pathlib

@@ -15,10 +15,8 @@ from tfplugin.bin.processes import listeners
 # Listens on every network, as TensorFlow's servers do, and greets who comes.
 _SERVER = textwrap.dedent('''
     import socket
-    listener = socket.socket(socket.AF_INET6)
-    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-    listener.bind(('::', 0))
-    listener.listen()
+    listener = socket.create_server(
+        ('', 0), family=socket.AF_INET6, dualstack_ipv6=True)
     print(listener.getsockname()[1], flush=True)
     while True:
       connection, _ = listener.accept()

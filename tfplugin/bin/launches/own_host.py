@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from collections.abc import Sequence
+
+from tfplugin.bin import ports
 
 
 def find(hosts: Sequence[str], host: str = '') -> str:
@@ -48,7 +49,8 @@ def find(hosts: Sequence[str], host: str = '') -> str:
 
 def _is_here(host: str) -> bool:
   """Whether a name stands for an address of this machine."""
-  with contextlib.suppress(OSError), socket.socket() as probe:
-    probe.bind((host, 0))
-    return True
-  return False
+  try:
+    ports.check_bind(host)
+  except ValueError:
+    return False
+  return True

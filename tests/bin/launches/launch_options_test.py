@@ -1,0 +1,75 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the launcher's settings."""
+
+import functools
+
+import pytest
+
+from tfplugin.bin.launches import launch_options
+
+
+@pytest.mark.parametrize('settings, message', [
+    ({'command': ()}, 'program to start must follow the flags'),
+    ({'command': ('no-such-program',)}, "'no-such-program'.*is not found"),
+    ({'workers': -1}, '`workers` must be an integer of at least 0'),
+    ({'ps': 0.5}, '`ps` must be an integer'),
+    ({'evaluator_limit_secs': -1.0}, '`evaluator_limit_secs` must be at least'),
+    ({'ps_limit_secs': float('nan')}, '`ps_limit_secs` must be.*finite.*nan'),
+    ({'grace_secs': -1.0}, '`grace_secs` must be at least 0'),
+    ({'restart': 'perhaps'}, '`restart` must be one of'),
+    ({'inject': 'kill them'}, 'A fault must be like'),
+    ({'max_restarts': -1}, '`max_restarts` must be'),
+    ({'bind': '192.0.2.1'}, '`bind` must be an IPv4 address of this machine'),
+    ({'commands': ('ps=no-such-program',)}, "'no-such-program'.*is not found"),
+    ({'cpus': ('ps=x',)}, '`cpus` must be numbers'),
+    ({'env': ('A',)}, '`env` must say whose'),
+    ({'port': 5}, '`port` is of runs on several machines. Received: 5'),
+    ({'host': 'a'}, "`host` is of runs on several machines. Received: 'a'"),
+    ({'hosts': ('a', 'b'), 'bind': 'a'}, '`bind` is of runs on one machine'),
+    ({'hosts': ('a', 'b'), 'port': 65536}, '`port` must be from 1 to 65535'),
+    ({'slurm': True}, '`slurm` needs the variables of a job step'),
+    ({'slurm': True, 'hosts': ('a', 'b')}, '`slurm` and `hosts` each say'),
+    ({'hosts': ('a', 'a')}, '`hosts` must name each machine once'),
+    ({'manifest': 'helm'}, "`manifest` must be one of kubernetes, tfjob"),
+    ({'image': 'a'}, "`image` is of manifests. Received: 'a'"),
+    ({'manifest': 'tfjob'}, '`image` must name the container image'),
+    ({'manifest': 'tfjob', 'image': 'a', 'cpus': ('ps=0',)},
+     '`cpus` has no effect with `manifest`'),
+    ({'manifest': 'tfjob', 'image': 'a', 'model_dir': '/a'},
+     '`model_dir` has no effect with `manifest`'),
+    ({'grep': '['}, '`grep` must be a regular expression'),
+    ({'stall_limit': 5.0}, '`stall_limit` needs the events.*`model_dir`'),
+])
+def test_a_bad_setting_is_refused(settings, message):
+  with pytest.raises(ValueError, match=message):
+    launch_options.LaunchOptions(
+        **{'command': ('python3',), 'logs_dir': 'logs', **settings})
+
+
+def test_tasks_without_a_ps_start_again_together():
+  options = functools.partial(launch_options.LaunchOptions, ('printf',), 'logs')
+  assert options(ps=0).policy().is_together
+  assert not options(ps=0, workers=0).policy().is_together
+  assert not options().policy().is_together
+
+
+@pytest.mark.parametrize('settings, number', [
+    ({}, 1), ({'workers': 0}, 0), ({'hosts': ('a', 'b', 'c')}, 2),
+    ({'hosts': ('a', 'b', 'c'), 'workers': 7}, 7)])
+def test_how_many_workers_there_are(settings, number):
+  assert launch_options.LaunchOptions(
+      ('printf',), 'logs', **settings).num_workers == number
+
+
+def test_below_slurm_workers_are_what_the_others_leave(monkeypatch):
+  for name, value in {'STEP_NODELIST': 'n1', 'STEP_TASKS_PER_NODE': '5',
+                      'PROCID': '1', 'JOB_ID': '3'}.items():
+    monkeypatch.setenv(f'SLURM_{name}', value)
+  monkeypatch.delenv('SLURMD_NODENAME', raising=False)
+  options = launch_options.LaunchOptions(
+      ('printf',), 'logs', slurm=True, evaluator=True, port=9)
+  assert options.num_workers == 2
+  layout = options.layout()
+  assert [task.name for task in layout.own] == ['chief:0']
+  assert layout.cluster['chief'] == ['n1:10']
