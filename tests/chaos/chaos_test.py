@@ -8,7 +8,6 @@ import itertools
 import pytest
 
 from tests.chaos import cells
-from tests.chaos import page
 from tests.chaos import play
 from tfplugin.faults import language
 
@@ -46,10 +45,3 @@ def test_each_two_values_meet_in_the_part_where_they_can():
     can, do = ({tuple(getattr(cell, f) for f in fields) for cell in chosen}
                for chosen in (cells.possible(), _SAMPLE))
     assert do == can, sorted(can - do)
-
-
-def test_the_page_is_of_this_matrix():
-  text = page.PATH.read_text()
-  for cell in cells.matrix():
-    assert f'| {cell.form} | {cell.fault} | {cell.num_ps} |' in text
-  assert '**no**' not in text

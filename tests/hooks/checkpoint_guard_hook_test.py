@@ -71,6 +71,33 @@ def test_without_the_hook_the_nan_is_saved(behavior, tmp_path):
   assert _train(tmp_path, 5).get_variable_value('w') == 5.0
 
 
+class _LostServerHook(tf1.train.SessionRunHook):
+  """Loses the session once, as when a ps dies while it writes its part."""
+
+  def __init__(self, part):
+    self._part = part
+    self._is_lost = False
+
+  def after_run(self, run_context, run_values):
+    if not self._is_lost:
+      self._is_lost = True
+      self._part.parent.mkdir()
+      self._part.write_bytes(b'half')
+      raise tf.errors.AbortedError(None, None, 'a server is lost')
+
+
+def test_a_session_that_is_made_anew_deletes_what_a_dead_server_left(tmp_path):
+  part = tmp_path / 'model.ckpt-2_temp' / 'part-00000-of-00002.data-00000-of-1'
+  hook = _LostServerHook(part)
+  config = tf.estimator.RunConfig(str(tmp_path), save_checkpoints_steps=2)
+  estimator = tf.estimator.Estimator(_model_fn, config=config, params={})
+  estimator.train(
+      lambda: tf.data.Dataset.from_tensors(0).repeat(),
+      [checkpoint_guard_hook.CheckpointGuardHook(config), hook], max_steps=4)
+  assert _saved(tmp_path) == (4, 4.0)
+  assert not part.parent.exists()
+
+
 def test_a_start_falls_back_behind_a_damaged_checkpoint(behavior, tmp_path):
   _train(tmp_path, 6)
   (tmp_path / 'model.ckpt-6.data-00000-of-00001').write_bytes(b'')

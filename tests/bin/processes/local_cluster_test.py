@@ -190,6 +190,25 @@ def test_those_without_a_ps_start_again_together(tmp_path):
   assert chief.reasons == ['was started again with worker:0']
 
 
+def test_one_that_has_ended_starts_again_with_the_others(tmp_path):
+  came = tmp_path / 'came'
+  with local_cluster.LocalCluster(
+      tmp_path, policy=_policy(is_together=True)) as cluster:
+    worker = _start(cluster, WORKER, 'pass')
+    _wait_until(lambda: worker.poll() == 0)
+    chief = _start(cluster, CHIEF, textwrap.dedent(f'''
+        import os, pathlib, signal
+        came = pathlib.Path({str(came)!r})
+        if not came.exists():
+          came.touch()
+          os.kill(os.getpid(), signal.SIGKILL)
+        '''))
+    cluster.wait(timeout=_LIMIT)
+  assert (chief.status, chief.num_restarts) == (0, 1)
+  assert (worker.status, worker.num_restarts) == (0, 1)
+  assert worker.reasons == ['was started again with chief:0']
+
+
 def test_the_first_failure_comes_first(tmp_path):
   with local_cluster.LocalCluster(tmp_path) as cluster:
     _start(cluster, CHIEF, 'import time; time.sleep(1); '

@@ -290,8 +290,9 @@ class LocalCluster:
       if member.status is None:
         member.signal(signal.SIGKILL)
         member.wait(_KILL_LIMIT_SECS)
-        member.reasons.append(f'was started again with {role.task.name}')
         self._tell_guard('forget', member)
+      if member is not role:
+        member.reasons.append(f'was started again with {role.task.name}')
       member.restart_at = time.monotonic() + delay
     self._on_restart(role, delay)
 
