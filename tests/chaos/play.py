@@ -26,9 +26,6 @@ from tfplugin.checkpoints import model_dir_lock
 from tfplugin.faults import language
 
 PROGRAM = pathlib.Path(program.__file__)
-# Steps that the other one has under way when the chief sees that a save is due,
-# and when it reads the step.
-_MOST_BETWEEN = 2
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
@@ -40,7 +37,9 @@ class Outcome:
     back_secs: From the fault until its victim made a step, in a new process if
       there is one; where the victim makes none, until the chief did; None: it
       did not any more.
-    lost_steps: How far the global step fell.
+    lost_steps: How far the global step fell, as the chief saw it.
+    stride: How far it rose at most from one step of the chief to the next: a
+      save is late by that, and what is lost is seen so much later.
     last_step: That of the last checkpoint; 0 where a NaN came before it.
     error: With what the run ended; empty: well.
   """
@@ -48,6 +47,7 @@ class Outcome:
   resume_secs: Optional[float]
   back_secs: Optional[float]
   lost_steps: int
+  stride: int
   last_step: int
   error: str
 
@@ -73,7 +73,7 @@ def play(cell: cells.Cell, directory: pathlib.Path) -> Outcome:
   outcome = _outcome(cell, directory, error)
   _check_that_it_came(cell, directory)
   _check_what_remains(model_dir)
-  assert outcome.lost_steps <= program.SAVE_STEPS + _MOST_BETWEEN
+  assert outcome.lost_steps <= program.SAVE_STEPS + 2 * outcome.stride
   if error:
     assert cell.may_lose_the_state and 'NaN' in error, error
   else:
@@ -124,7 +124,8 @@ def _outcome(cell: cells.Cell, directory: pathlib.Path,
   new = [made for made in back if made[1] != fault.pid]
   return Outcome(
       _time_of_first(others, fault), _time_of_first(new or back, fault),
-      _fall(steps['chief-0']), _global_step(directory / 'model'), error)
+      _fall(steps['chief-0']), _stride(steps['chief-0']),
+      _global_step(directory / 'model'), error)
 
 
 def _time_of_first(steps: list, fault: events.Event) -> Optional[float]:
@@ -138,6 +139,11 @@ def _fall(steps: list) -> int:
     highest = max(highest, step)
     fall = max(fall, highest - step)
   return fall
+
+
+def _stride(steps: list) -> int:
+  return max([after[2] - before[2]
+              for before, after in zip(steps, steps[1:])], default=0)
 
 
 def _global_step(model_dir: pathlib.Path) -> int:
