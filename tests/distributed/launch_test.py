@@ -18,7 +18,8 @@ from tfplugin.bin.launches import elsewhere
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.processes import local_cluster
 
-pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
+# Not forked: who may reach a task goes by the environment that it began with.
+pytestmark = pytest.mark.distributed
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 # As a user has it: only the import, which gives Estimator to TensorFlow since

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.distribute.towers.writes import batch_value_test as forms
+from tests.distribute.towers.writes import write_forms as forms
 from tfplugin.distribute.shards import cross_shard_strategy
 
 tf1 = tf.compat.v1
