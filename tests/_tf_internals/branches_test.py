@@ -139,3 +139,11 @@ def test_the_op_that_runs_a_function():
     call = _tf_internals.call_of(graphs[0])
     assert call.outputs[0].shape == result.shape
     assert call.graph is result.graph
+
+
+def test_a_switch_hands_a_value_into_a_branch_of_control_flow_v1(behavior):
+  with tf.Graph().as_default() as graph:
+    outside = tf.constant(1.0)
+    tf.cond(tf1.placeholder(tf.bool, []), lambda: outside + 1.0, lambda: 2.0)
+    is_any = any(map(_tf_internals.is_switch, graph.get_operations()))
+  assert is_any == (behavior == 'v1')

@@ -227,3 +227,40 @@ def test_who_waits_for_a_branch_waits_for_what_is_in_it(behavior):
       # Without the results two of three runs were too early.
       assert [session.run([reading, done])[0] for _ in range(50)] == list(
           range(1, 51))
+
+
+def test_a_function_is_told_from_branches(behavior):
+  found = []
+
+  def branch():
+    found.append(graphs.is_in_function())
+    return 1.0
+
+  with tf.Graph().as_default():
+    predicate = tf1.placeholder(tf.bool, [])
+    tf.cond(predicate, lambda: tf.cond(predicate, branch, lambda: 2.0), branch)
+    assert not graphs.is_in_function()
+    tf.function(branch).get_concrete_function()
+    tf.function(lambda: tf.cond(tf.constant(True), branch, branch)
+               ).get_concrete_function()
+  assert found == [False, False, True, True, True]
+
+
+def test_an_op_is_moved_beside_another(behavior):
+  with tf.Graph().as_default() as graph:
+    with tf.device('/cpu:0'):
+      first = tf.constant(1.0, name='first')
+    with tf.device('/cpu:1'):
+      second = tf.constant(2.0, name='second')
+    with graph.colocate_with(first.op):
+      value = tf.identity(first)
+    graphs.move_beside(value.op, second.op)
+    assert value.op.colocation_groups() == [b'loc:@second']
+    metadata = tf1.RunMetadata()
+    config = tf1.ConfigProto(device_count={'CPU': 2})
+    with tf1.Session(config=config) as session:
+      assert session.run(value, run_metadata=metadata, options=tf1.RunOptions(
+          output_partition_graphs=True)) == 1.0
+  devices = {node.name: node.device for partition in metadata.partition_graphs
+             for node in partition.node}
+  assert devices[value.op.name].endswith('CPU:1')

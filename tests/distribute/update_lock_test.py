@@ -29,12 +29,13 @@ def test_two_updates_under_one_lock_exclude_each_other(behavior):
   with tf.Graph().as_default():
     v = tf1.get_variable('v', initializer=0.0)
 
-    def update():
+    def update(grads_and_vars):
+      del grads_and_vars
       value = tf1.py_func(enter_and_leave, [], tf.float64, stateful=True)
       with tf.control_dependencies([value]):
         return tf.group(tf1.assign_add(v, 1.0))
 
-    updates = [update_lock.run_locked(v, [tf.ones([])], update, 'lock')
+    updates = [update_lock.run_locked(v, [(tf.ones([]), v)], update, 'lock')
                for _ in range(4)]
     with tf1.Session() as session:
       session.run(tf1.global_variables_initializer())
@@ -54,11 +55,12 @@ def test_lock_is_free_again_after_a_failed_update(behavior):
     v = tf1.get_variable('v', initializer=0.0)
     fail = tf1.placeholder(tf.bool, [])
 
-    def update():
+    def update(grads_and_vars):
+      del grads_and_vars
       with tf.control_dependencies([tf1.debugging.Assert(~fail, ['failed'])]):
         return tf.group(tf1.assign_add(v, 1.0))
 
-    locked = update_lock.run_locked(v, [tf.ones([])], update, 'lock')
+    locked = update_lock.run_locked(v, [(tf.ones([]), v)], update, 'lock')
     with tf1.Session() as session:
       session.run(tf1.global_variables_initializer())
       try:

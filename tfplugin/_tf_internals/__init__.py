@@ -27,6 +27,7 @@ from tfplugin._tf_internals.arithmetic import takes_from_first_input
 from tfplugin._tf_internals.branches import call_of
 from tfplugin._tf_internals.branches import conditions_of
 from tfplugin._tf_internals.branches import is_in_loop
+from tfplugin._tf_internals.branches import is_switch
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
 from tfplugin._tf_internals.estimators import evaluator_asks
@@ -43,8 +44,10 @@ from tfplugin._tf_internals.graphs import device_functions
 from tfplugin._tf_internals.graphs import graphs_between
 from tfplugin._tf_internals.graphs import is_compiled
 from tfplugin._tf_internals.graphs import is_in_branch_or_loop
+from tfplugin._tf_internals.graphs import is_in_function
 from tfplugin._tf_internals.graphs import is_unplaced_condition
 from tfplugin._tf_internals.graphs import is_usable_here
+from tfplugin._tf_internals.graphs import move_beside
 from tfplugin._tf_internals.graphs import outside_branches
 from tfplugin._tf_internals.graphs import private_train_ops
 from tfplugin._tf_internals.graphs import private_variables
@@ -197,12 +200,14 @@ __all__ = (
     'is_disagreement',
     'is_distributed_variable',
     'is_in_branch_or_loop',
+    'is_in_function',
     'is_in_loop',
     'is_asked_by_keras_3',
     'is_keras_inference',
     'is_made_by_optimizer',
     'is_mean_tensor',
     'is_same_computation',
+    'is_switch',
     'is_tpu_sum',
     'is_unplaced_condition',
     'is_usable_here',
@@ -225,6 +230,7 @@ __all__ = (
     'names_tensor',
     'number_of_tpu_shards',
     'origin_of',
+    'move_beside',
     'outside_branches',
     'own_variable',
     'cuts_off',

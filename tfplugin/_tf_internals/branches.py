@@ -156,3 +156,12 @@ class Place:
       self.graph._set_control_flow_context(self.context)
       with tf1.control_dependencies(self.before):
         yield
+
+
+def is_switch(op: tf.Operation) -> bool:
+  """Whether `op` hands a value into a branch of control flow v1.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type == 'Switch'

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Callable
 from typing import Optional
+from typing import Union
 
 import tensorflow as tf
 
@@ -44,6 +45,19 @@ def redirect_input(op: tf.Operation, index: int, tensor: tf.Tensor) -> None:
     tensor: The new input; same dtype and a compatible shape.
   """
   op._update_input(index, tensor)
+
+
+def move_beside(op: tf.Operation, other: tf.Operation) -> None:
+  """Puts `op` on the device of `other`; public TensorFlow never moves an op.
+
+  Args:
+    op: An operation of a graph that has not run yet; it may sit beside another.
+    other: The operation that it sits beside from now on.
+  """
+  place = tf1.AttrValue()
+  place.list.s.append(f'loc:@{other.name}'.encode())
+  op._set_attr('_class', place)
+  op._set_device(other.device)
 
 
 def add_control_inputs(op: tf.Operation, inputs: Sequence[tf.Operation],
@@ -110,6 +124,17 @@ def outside_branches() -> Iterator[None]:
       finally:
         if loop is not None:
           loop.Exit()
+
+
+def is_in_function() -> bool:
+  """Whether ops made now are in a function, and not in mere branches.
+
+  `tf.inside_function()` takes a branch of control flow v2 for a function.
+  """
+  graph = tf1.get_default_graph()
+  while isinstance(graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
+    graph = graph.outer_graph
+  return isinstance(graph, func_graph.FuncGraph)
 
 
 def is_usable_here(tensor: tf.Tensor) -> bool:
@@ -267,7 +292,7 @@ def private_variables() -> Iterator[None]:
     collections.update(kept)
 
 
-def colocate_with(variable: tf.Variable):
+def colocate_with(variable: Union[tf.Variable, tf.Operation]):
   """Places ops on the device of `variable`, in a graph and in eager execution.
 
   The public `tf.compat.v1.colocate_with` logs a deprecation warning that the
@@ -275,7 +300,7 @@ def colocate_with(variable: tf.Variable):
   placement in `replica_device_setter`'s round robin.
 
   Args:
-    variable: The variable to sit next to.
+    variable: The variable, or in a graph the operation, to sit next to.
   """
   return ops.colocate_with(variable)
 

@@ -90,7 +90,7 @@ NAMES = {
         '_device_functions_outer_to_inner _get_control_flow_context '
         '_get_function _last_loss_reduction _set_control_flow_context',
     'tensorflow.python.framework.ops.Operation':
-        '_add_control_inputs _update_input',
+        '_add_control_inputs _set_attr _set_device _update_input',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
     'tensorflow.python.ops.control_flow_v2_func_graphs':
         'CondBranchFuncGraph WhileBodyFuncGraph',

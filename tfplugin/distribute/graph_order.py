@@ -23,6 +23,16 @@ def operations_of(values: Iterable[Any]) -> list[tf.Operation]:
           if isinstance(value, tf.Operation) or tf.is_tensor(value)]
 
 
+def sources(operation: tf.Operation) -> list[tf.Operation]:
+  """Returns the operations that `operation` itself waits for.
+
+  Args:
+    operation: An operation of a graph.
+  """
+  return [*(tensor.op for tensor in operation.inputs),
+          *operation.control_inputs]
+
+
 def upstream(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
   """Returns `operations` and all that runs before them, of their own graph.
 
@@ -40,9 +50,7 @@ def upstream(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
   found = set(operations)
   pending = list(found)
   while pending:
-    operation = pending.pop()
-    for source in (*(tensor.op for tensor in operation.inputs),
-                   *operation.control_inputs):
+    for source in sources(pending.pop()):
       if source not in found:
         found.add(source)
         pending.append(source)

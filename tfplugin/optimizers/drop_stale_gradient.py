@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Optional
 
@@ -235,27 +236,37 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     extra = ({'skip_gradients_aggregation': True}
              if skip_gradients_aggregation else {})
 
-    def apply():
+    here = '' if tf.executing_eagerly() else tf.no_op().device
+
+    def apply(grads_and_vars, on_apply=self._counters.count_applied,
+              on_skip=self._counters.count_dropped):
       decision = self._decide(step, grads_and_vars)
       return conditional_update.apply_gradients_if(
           decision.accepted, self._optimizer, grads_and_vars, global_step,
           name or self.get_name(),
-          prepare=lambda: self._counters.create(
-              step, decision.staleness.device),
-          on_apply=self._counters.count_applied,
-          on_skip=lambda: self._counters.count_dropped(decision.fresh),
-          **extra)
+          prepare=lambda: self._counters.create(step, here),
+          on_apply=on_apply, on_skip=lambda: on_skip(decision.fresh), **extra)
 
-    lockable = not (tf.executing_eagerly() or tf.inside_function()
-                    or tf.distribute.has_strategy())
-    if self._use_locking and lockable:
-      update = update_lock.run_locked(
-          step, [g for g, _ in grads_and_vars], apply,
-          f'{self.get_name()}/mutex')
+    if self._use_locking and update_lock.is_possible():
+      update = self._apply_locked(step, grads_and_vars, functools.partial(
+          apply, on_apply=tuple, on_skip=self._counters.count_stale))
     else:
-      update = apply()
+      update = apply(grads_and_vars)
     self._summarize(step)
     return update
+
+  def _apply_locked(self, step: tf.Variable, grads_and_vars: list,
+                    apply: update_lock.UpdateFn) -> tf.Operation:
+    """Runs `apply` under the lock, and then counts for this worker.
+
+    Its own counters are on the worker, which has no part in what is locked.
+    """
+    update = update_lock.run_locked(
+        step, grads_and_vars, apply, f'{self.get_name()}/mutex')
+    decision = self._gate.decision
+    with tf.control_dependencies([update]):
+      return tf.group(update, *self._counters.count_own(
+          decision.accepted, decision.fresh))
 
   def _decide(self, step: tf.Variable,
               grads_and_vars: list) -> staleness_gate.Decision:

@@ -308,3 +308,25 @@ def test_graph_without_global_step_raises():
 def test_bad_staleness_raises(staleness, error):
   with pytest.raises(error, match='staleness'):
     drop_stale_gradient_strategy.DropStaleGradientStrategy(staleness=staleness)
+
+
+@pytest.mark.parametrize('policy, counted', [
+    ('drop', {'num_applied': 0, 'num_dropped': 0, 'num_nonfinite': 1}),
+    ('apply', {'num_applied': 1, 'num_dropped': 0})])
+def test_what_is_not_finite_is_counted_where_it_is_dropped(
+    behavior, policy, counted):
+  def model_fn(features, labels, mode):
+    del features, labels
+    loss = tf1.get_variable('w', initializer=1.0) * np.inf
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=sgd().minimize(
+            loss, tf1.train.get_global_step()))
+
+  worker = strategy_worker.StrategyWorker(
+      drop_stale_gradient_strategy.DropStaleGradientStrategy(
+          staleness=0, on_nonfinite=policy), model_fn)
+  worker.step()
+  with worker.graph.as_default():
+    assert {v.op.name: worker.value(v.op.name)
+            for v in tf1.local_variables()} == {
+                f'stale_gradients/{name}': n for name, n in counted.items()}

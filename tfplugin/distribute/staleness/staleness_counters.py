@@ -133,14 +133,37 @@ class StalenessCounters:
     Args:
       fresh: Whether it was not stale, and hence not finite.
     """
+    return self.count_stale(fresh) + self._count_own_drop(
+        tf.logical_not(fresh), fresh)
+
+  def count_stale(self, fresh: tf.Tensor) -> list:
+    """Returns the op that counts a dropped gradient for all workers.
+
+    Args:
+      fresh: As for `count_dropped`.
+    """
+    stale = tf.cast(tf.logical_not(fresh), tf.float32)
+    return [self.here().stale_counter.assign_add(stale)]
+
+  def count_own(self, accepted: tf.Tensor, fresh: tf.Tensor) -> list:
+    """Returns the ops that count a gradient for this worker alone.
+
+    Args:
+      accepted: Whether it was applied.
+      fresh: As for `count_dropped`.
+    """
+    dropped = tf.logical_not(accepted)
+    return [self.here().num_applied.increment(accepted),
+            *self._count_own_drop(
+                tf.logical_and(dropped, tf.logical_not(fresh)),
+                tf.logical_and(dropped, fresh))]
+
+  def _count_own_drop(self, stale: tf.Tensor, nonfinite: tf.Tensor) -> list:
     counters = self.here()
+    ops = [counters.num_dropped.increment(stale)]
     if counters.num_nonfinite is not None:
-      stale = tf.logical_not(fresh)
-      return [counters.stale_counter.assign_add(tf.cast(stale, tf.float32)),
-              counters.num_dropped.increment(stale),
-              counters.num_nonfinite.increment(fresh)]
-    return [counters.stale_counter.assign_add(1.0),
-            counters.num_dropped.increment()]
+      ops.append(counters.num_nonfinite.increment(nonfinite))
+    return ops
 
   def _find(self) -> Optional[Counters]:
     with tf.init_scope():
