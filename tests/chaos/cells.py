@@ -30,9 +30,9 @@ ELASTIC = tuple(form for form in FORMS if 'lastic' in form)
 
 STEPS = 120
 FAULT_STEP = 40
-STOP_SECS = 2.0
+OUTAGE_SECS = 2.0
 SLOW_SECS = 0.05
-_NUM_CELLS, _NUM_TESTED = 300, 64
+_NUM_CELLS, _NUM_TESTED = 300, 72
 _ROLES = ('chief', 'worker', 'ps', 'evaluator')
 
 
@@ -63,13 +63,27 @@ class Cell:
   @property
   def fault(self) -> str:
     """The fault in the language of docs/faults.md."""
-    amounts = {'stop': f' for {STOP_SECS:g} s', 'slow': f' by {SLOW_SECS:g} s'}
-    text = f'{self.kind} {self.role}:0{amounts.get(self.kind, "")} {self.phase}'
+    word = language.KINDS[self.kind].amount
+    secs = SLOW_SECS if self.kind == 'slow' else OUTAGE_SECS
+    text = f'{self.kind} {self.role}:0'
+    text += f' {word} {secs:g} s {self.phase}' if word else f' {self.phase}'
     if self.phase == language.STEP:
-      return f'{text} {FAULT_STEP}'
+      text += f' {FAULT_STEP}'
     if self.phase in (language.SAVING, language.EXCHANGING):
-      return f'{text} {language.AFTER} {FAULT_STEP}'
-    return text
+      text += f' {language.AFTER} {FAULT_STEP}'
+    return f'{text}; kill {self.killed}:0 {language.STEP} {FAULT_STEP}' if (
+        self.kind == 'damage') else text
+
+  @property
+  def killed(self) -> str:
+    """The job whose first task has to end, and start again; or none.
+
+    A damaged checkpoint is met when who has the state is gone.
+    """
+    if self.kind == 'damage':
+      return 'ps' if FORMS[self.form] else self.role
+    return self.role if self.kind in ('kill', 'terminate', 'raise') and (
+        self.phase != language.END) else ''
 
   @property
   def loses_the_state(self) -> bool:
@@ -92,8 +106,10 @@ class Cell:
 def _can_be(form: str, kind: str, role: str, phase: str) -> bool:
   trains = role in language.TRAINING_JOBS
   rule = language.KINDS[kind]
-  if phase not in rule.phases or not (trains or rule.is_signal):
+  if phase not in rule.phases or role not in rule.jobs:
     return False
+  if kind == 'damage' and phase != language.STEP:
+    return False  # Earlier there is no checkpoint, and later no restart.
   if role == 'ps' and not FORMS[form]:
     return False
   if role == 'evaluator':
@@ -140,8 +156,20 @@ def _chosen(size: int) -> list[Cell]:
   return sorted(chosen, key=lambda cell: cell.name)
 
 
-def _pairs(cell: Cell) -> itertools.combinations:
-  return itertools.combinations(dataclasses.astuple(cell), 2)
+def _pairs(cell: Cell) -> list[tuple]:
+  return [pair for pair in itertools.combinations(
+      dataclasses.astuple(cell), 2) if not is_left_to_the_matrix(pair)]
+
+
+def is_left_to_the_matrix(pair: tuple) -> bool:
+  """Whether two values need not meet among the tests.
+
+  An outage, or damage, is of the machine, and the same for each form.
+
+  Args:
+    pair: Values of two fields, in the order of the fields.
+  """
+  return pair[0] in FORMS and pair[1] in ('cut', 'fill', 'damage')
 
 
 def _number(text: str) -> int:

@@ -4,11 +4,14 @@
 
 import dataclasses
 import itertools
+import os
+import socket
 
 import pytest
 
 from tests.chaos import cells
 from tests.chaos import play
+from tfplugin import _socket_filters
 from tfplugin.faults import language
 
 _SAMPLE = cells.sample()
@@ -19,7 +22,19 @@ _FIELDS = [field.name for field in dataclasses.fields(cells.Cell)]
 @pytest.mark.usefixtures('forking')
 @pytest.mark.parametrize('cell', _SAMPLE, ids=lambda cell: cell.name)
 def test_what_holds_after_every_fault(cell, tmp_path):
+  if cell.kind == 'cut' and 'TEST_SRCDIR' in os.environ and (
+      not _can_set_filters()):
+    pytest.skip('The kernel sets no filters in the sandbox of Bazel.')
   play.play(cell, tmp_path)
+
+
+def _can_set_filters():
+  with socket.socket() as tried:
+    try:
+      _socket_filters.attach(tried, _socket_filters.assembled((6, 0, 0, 0)))
+    except PermissionError:
+      return False
+  return True
 
 
 def _values(chosen, field):
@@ -35,7 +50,7 @@ def test_the_matrix_is_large_and_complete():
   assert _values(matrix, 'role') == set(language.JOBS)
   assert _values(matrix, 'num_ps') == {0, 1, 2}
   for cell in matrix:
-    fault, = language.parse(cell.fault)
+    fault, *_ = language.parse(cell.fault)
     assert (fault.kind, fault.phase) == (cell.kind, cell.phase)
 
 
@@ -44,4 +59,5 @@ def test_each_two_values_meet_in_the_part_where_they_can():
   for fields in itertools.combinations(_FIELDS, 2):
     can, do = ({tuple(getattr(cell, f) for f in fields) for cell in chosen}
                for chosen in (cells.possible(), _SAMPLE))
-    assert do == can, sorted(can - do)
+    assert {pair for pair in can - do
+            if not cells.is_left_to_the_matrix(pair)} == set()

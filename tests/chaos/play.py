@@ -66,14 +66,15 @@ def play(cell: cells.Cell, directory: pathlib.Path) -> Outcome:
   error = ''
   said = []
   try:
-    with _environment():
+    with environment():
       launch_lib.launch(_options(cell, directory), said.append)
   except local_cluster.RoleError as e:
     error = str(e)
   outcome = _outcome(cell, directory, error)
   _check_that_it_came(cell, directory)
   _check_what_remains(model_dir)
-  assert outcome.lost_steps <= program.SAVE_STEPS + 2 * outcome.stride
+  saves = 2 if cell.kind == 'damage' else 1
+  assert outcome.lost_steps <= saves * program.SAVE_STEPS + 2 * outcome.stride
   if error:
     assert cell.may_lose_the_state and 'NaN' in error, error
   else:
@@ -96,7 +97,8 @@ def _options(cell: cells.Cell,
 
 
 @contextlib.contextmanager
-def _environment():
+def environment():
+  """Lets the processes of a run find the tests."""
   before = os.environ.get('PYTHONPATH')
   os.environ['PYTHONPATH'] = os.pathsep.join(filter(None, sys.path))
   try:
@@ -111,9 +113,8 @@ def _environment():
 def _outcome(cell: cells.Cell, directory: pathlib.Path,
              error: str) -> Outcome:
   told = events.read_run(directory / 'model').events
-  fault, = [e for e in told if e.name == 'injecting']
-  steps = {path.stem: [json.loads(line) for line in path.open()]
-           for path in directory.glob('*.steps')}
+  fault = max((e for e in told if e.name == 'injecting'), key=lambda e: e.time)
+  steps = steps_of(directory)
   victim = f'{cell.role}-0'
   after = {task: [made for made in of_task if made[0] > fault.time]
            for task, of_task in steps.items()}
@@ -124,21 +125,35 @@ def _outcome(cell: cells.Cell, directory: pathlib.Path,
   new = [made for made in back if made[1] != fault.pid]
   return Outcome(
       _time_of_first(others, fault), _time_of_first(new or back, fault),
-      _fall(steps['chief-0']), _stride(steps['chief-0']),
-      _global_step(directory / 'model'), error)
+      fall(steps['chief-0']), _stride(steps['chief-0']),
+      last_step(directory), error)
+
+
+def steps_of(directory: pathlib.Path) -> dict[str, list]:
+  """Returns the steps that each task told of: time, process and global step.
+
+  Args:
+    directory: Where the program of a run was told to write.
+  """
+  return {path.stem: [json.loads(line) for line in path.open()]
+          for path in directory.glob('*.steps')}
 
 
 def _time_of_first(steps: list, fault: events.Event) -> Optional[float]:
   return min((time - fault.time for time, _, _ in steps), default=None)
 
 
-def _fall(steps: list) -> int:
-  """Returns how far the step that one task saw has fallen at most."""
-  highest = fall = 0
+def fall(steps: list) -> int:
+  """Returns how far the step that one task saw has fallen at most.
+
+  Args:
+    steps: Of `steps_of`.
+  """
+  highest = deepest = 0
   for _, _, step in steps:
     highest = max(highest, step)
-    fall = max(fall, highest - step)
-  return fall
+    deepest = max(deepest, highest - step)
+  return deepest
 
 
 def _stride(steps: list) -> int:
@@ -146,8 +161,13 @@ def _stride(steps: list) -> int:
               for before, after in zip(steps, steps[1:])], default=0)
 
 
-def _global_step(model_dir: pathlib.Path) -> int:
-  return int(_newest(model_dir).get('global_step', 0))
+def last_step(directory: pathlib.Path) -> int:
+  """Returns the step of the newest checkpoint of a run; 0 without one.
+
+  Args:
+    directory: As for `steps_of`.
+  """
+  return int(_newest(directory / 'model').get('global_step', 0))
 
 
 def _newest(model_dir: pathlib.Path) -> dict[str, np.ndarray]:
@@ -161,11 +181,9 @@ def _newest(model_dir: pathlib.Path) -> dict[str, np.ndarray]:
 def _check_that_it_came(cell: cells.Cell, directory: pathlib.Path) -> None:
   """A victim that is to end has been started again."""
   summary = json.loads((directory / 'logs' / 'summary.json').read_text())
-  restarts, = (task['restarts'] for task in summary['tasks']
-               if task['task'] == f'{cell.role}:0')
-  if cell.kind in ('kill', 'terminate', 'raise') and (
-      cell.phase != language.END):
-    assert restarts, summary
+  restarts = {task['task']: task['restarts'] for task in summary['tasks']}
+  if cell.killed:
+    assert restarts[f'{cell.killed}:0'], summary
 
 
 def _check_what_remains(model_dir: pathlib.Path) -> None:
@@ -181,11 +199,13 @@ def _check_weights(cell: cells.Cell, model_dir: pathlib.Path) -> None:
   """From 0 on each step takes 5 % of the way to 3, over 2 after 22 steps.
 
   One that began anew, or with a save of long before, would not get so far. A
-  vector of four 2 has the largest norm that clipping allows.
+  gradient that a worker took while the weights were 0, and that arrives last,
+  adds 5 % of 3. A vector of four 2 has the largest norm that clipping allows.
   """
   values = _newest(model_dir)
   weights = np.stack([values['weight_0'], values['weight_1']])
   if 'lip' in cell.form:
     np.testing.assert_allclose(weights, program.MAX_NORM / 2, rtol=1e-5)
   else:
-    assert ((weights > 2.0) & (weights <= program.TARGET)).all(), weights
+    most = program.TARGET * (1 + program.RATE)
+    assert ((weights > 2.0) & (weights <= most)).all(), weights

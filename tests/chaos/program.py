@@ -8,6 +8,7 @@ each other do not disturb each other. Each step is told of in a file.
   python program.py FORM DIRECTORY STEPS NUM_WORKERS
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -79,14 +80,18 @@ class StepsHook(tf1.train.SessionRunHook):
   """Makes steps as long as those of a model, and tells of each."""
 
   def __init__(self, path):
-    self._file = open(path, 'a', buffering=1)
+    self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    self._waiting = b''
 
   def before_run(self, run_context):
     return tf1.train.SessionRunArgs(tf1.train.get_global_step())
 
   def after_run(self, run_context, run_values):
-    self._file.write(json.dumps(
-        [time.time(), os.getpid(), int(run_values.results)]) + '\n')
+    self._waiting += json.dumps(
+        [time.time(), os.getpid(), int(run_values.results)]).encode() + b'\n'
+    with contextlib.suppress(OSError):  # A full disk: with the next one.
+      os.write(self._file, self._waiting)
+      self._waiting = b''
     time.sleep(STEP_SECS)
 
 

@@ -112,3 +112,20 @@ def test_another_process_is_not_met(tmp_path, ps, monkeypatch, pid):
     _tell(tmp_path, 'ps:1', ps.pid, monkeypatch)
   with pytest.raises(RuntimeError, match='runs on this machine.*ps:1'):
     acts.process_of('ps:1', str(tmp_path))
+
+
+def test_half_of_the_newest_checkpoint_is_cut_off(tmp_path):
+  acts.damage(str(tmp_path))  # There is none.
+  for step in (5, 10):
+    for part in ('00000-of-00002', '00001-of-00002'):
+      (tmp_path / f'model.ckpt-{step}.data-{part}').write_bytes(b'12345678')
+    index = tmp_path / f'model.ckpt-{step}.index'
+    index.write_bytes(b'index')
+    os.utime(index, (step, step))
+  acts.damage(str(tmp_path))
+  sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+  assert sizes == {
+      'model.ckpt-5.data-00000-of-00002': 8, 'model.ckpt-5.index': 5,
+      'model.ckpt-5.data-00001-of-00002': 8, 'model.ckpt-10.index': 5,
+      'model.ckpt-10.data-00000-of-00002': 4,
+      'model.ckpt-10.data-00001-of-00002': 4}

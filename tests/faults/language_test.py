@@ -47,7 +47,7 @@ def test_several_faults():
 # ^ is below the first letter that is wrong.
 @pytest.mark.parametrize('text, place, expected', [
     ('hurt worker:0 at step 1',
-     '^', 'kill, terminate, stop, raise, slow or nan'),
+     '^', 'kill, terminate, stop, cut, fill, raise, slow, nan or damage'),
     ('', '^', 'kill, terminate'),
     ('kill', '     ^', 'a task: one of chief, worker, ps or evaluator'),
     ('kill boss:0 at step 1', '     ^', 'a task'),
@@ -67,7 +67,9 @@ def test_several_faults():
     ('raise worker:0 while exchanging',
      '               ^', '"at the end", "while saving"'),
     ('nan chief:0 while saving', '            ^', '"at step"'),
-    ('raise ps:0 at step 1', '      ^', 'a task that trains'),
+    ('raise ps:0 at step 1', '      ^', "'raise' can meet: chief or worker"),
+    ('damage worker:0 at step 1', '       ^', "'damage' can meet: chief"),
+    ('fill ps:0 at step 1', '          ^', '"for" and seconds'),
     ('kill worker:0 at the end; kill ps:0 at',
      '                                    ^', '"at step"'),
     ('kill worker:0 at the end; ', '                          ^', 'kill'),

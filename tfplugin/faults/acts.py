@@ -12,6 +12,7 @@ import subprocess
 
 from tfplugin.events import event_files
 from tfplugin.faults import language
+from tfplugin.faults import outages
 
 # From the start of a program until its first event: it imports TensorFlow.
 _START_LIMIT_SECS = 600.0
@@ -22,12 +23,18 @@ class InjectedError(RuntimeError):
 
 
 def send(fault: language.Fault, pid: int) -> None:
-  """Does to a process what a signal can.
+  """Does to a process what can be done from outside.
 
   Args:
-    fault: `kill`, `terminate` or `stop`.
+    fault: One of a kind whose `is_signal` is set.
     pid: The process; it may be this one.
+
+  Raises:
+    OSError: There is no such process, or the kernel does not allow it.
   """
+  if fault.kind in ('cut', 'fill'):
+    outages.begin(fault.kind, pid, fault.secs)
+    return
   if fault.kind == 'stop':
     # Whoever is stopped cannot wake up by itself.
     subprocess.Popen(
@@ -36,6 +43,19 @@ def send(fault: language.Fault, pid: int) -> None:
         stderr=subprocess.DEVNULL, start_new_session=True)
   os.kill(pid, {'kill': signal.SIGKILL, 'terminate': signal.SIGTERM,
                 'stop': signal.SIGSTOP}[fault.kind])
+
+
+def damage(model_dir: str) -> None:
+  """Cuts off half of the newest checkpoint, as a disk that fails would.
+
+  Args:
+    model_dir: The run's directory. Without a checkpoint nothing is done.
+  """
+  indices = pathlib.Path(model_dir).glob('*.ckpt-*.index')
+  newest = max(indices, key=lambda path: path.stat().st_mtime_ns, default=None)
+  if newest is not None:
+    for path in newest.parent.glob(f'{newest.stem}.data-*'):
+      os.truncate(path, path.stat().st_size // 2)
 
 
 def process_of(task: str, model_dir: str) -> int:

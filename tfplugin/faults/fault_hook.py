@@ -168,6 +168,8 @@ class FaultHook(tf1.train.SessionRunHook):
       session.run(self._make_nan)
     elif fault.kind == 'raise':
       raise acts.InjectedError(f'This was asked for: {fault}')
+    elif fault.kind == 'damage':
+      acts.damage(self._model_dir)
     else:
       acts.send(fault, os.getpid() if fault.task == self._log.task else
                 acts.process_of(fault.task, self._model_dir))

@@ -4,7 +4,8 @@
 
     faults  = fault { ";" fault }
     fault   = kind task [ amount ] phase
-    kind    = "kill" | "terminate" | "stop" | "raise" | "slow" | "nan"
+    kind    = "kill" | "terminate" | "stop" | "cut" | "fill"
+            | "raise" | "slow" | "nan" | "damage"
     task    = job ":" number
     amount  = ( "for" | "by" ) seconds "s"
     phase   = "before the first step" | "at step" number | "at the end"
@@ -26,6 +27,9 @@ EXCHANGING = 'while exchanging'
 END = 'at the end'
 AFTER = 'after step'
 PHASES = (START, STEP, SAVING, EXCHANGING, END)
+JOBS = ('chief', 'worker', 'ps', 'evaluator')
+# They train, and so know of steps; the chief acts for the others.
+TRAINING_JOBS = ('chief', 'worker')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,26 +41,29 @@ class Kind:
     amount: The word before its seconds; empty: it has none.
     is_signal: Whether it comes from outside of the process, and so can meet a
       task that makes no steps.
+    jobs: Whom it can meet.
   """
 
   phases: tuple[str, ...] = PHASES
   amount: str = ''
   is_signal: bool = False
+  jobs: tuple[str, ...] = TRAINING_JOBS
 
 
 # A thread cannot raise in another one: not in the middle of a step.
 _BETWEEN_STEPS = (START, STEP, END)
 KINDS = {
-    'kill': Kind(is_signal=True),
-    'terminate': Kind(is_signal=True),
-    'stop': Kind(amount='for', is_signal=True),
+    'kill': Kind(is_signal=True, jobs=JOBS),
+    'terminate': Kind(is_signal=True, jobs=JOBS),
+    'stop': Kind(amount='for', is_signal=True, jobs=JOBS),
+    'cut': Kind(amount='for', is_signal=True, jobs=JOBS),
+    'fill': Kind(amount='for', is_signal=True, jobs=JOBS),
     'raise': Kind((*_BETWEEN_STEPS, SAVING)),
     'slow': Kind((START, STEP), amount='by'),
     'nan': Kind(_BETWEEN_STEPS),
+    # The chief saves.
+    'damage': Kind(_BETWEEN_STEPS, jobs=('chief',)),
 }
-JOBS = ('chief', 'worker', 'ps', 'evaluator')
-# They train, and so know of steps; the chief acts for the others.
-TRAINING_JOBS = ('chief', 'worker')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,9 +175,9 @@ def _parse_fault(words: _Words) -> Fault:
   task = words.take(f'a task: one of {_listed(JOBS)}, ":" and its number',
                     rf'({"|".join(JOBS)}):\d+')
   rules = KINDS[kind]
-  if task.partition(':')[0] not in TRAINING_JOBS and not rules.is_signal:
-    raise words.error('a task that trains, for this kind: a chief or a worker',
-                      back=1)
+  if task.partition(':')[0] not in rules.jobs:
+    raise words.error(
+        f'a task that {kind!r} can meet: {" or ".join(rules.jobs)}', back=1)
   secs = None
   if rules.amount:
     words.take(f'"{rules.amount}" and seconds, as "{rules.amount} 5 s"',

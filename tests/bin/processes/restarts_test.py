@@ -64,6 +64,10 @@ def test_delays_double_up_to_a_minute_and_end():
   policy = restarts.RestartPolicy(restarts.parse('on_failure'), 8, 1.0)
   assert [policy.delay('worker', -9, count) for count in range(9)] == [
       1, 2, 4, 8, 16, 32, 60, 60, None]
+  # After a process that was well.
+  assert policy.delay('worker', -9, 7, 0) == 1
+  assert policy.delay('worker', -9, 7, 2) == 4
+  assert policy.delay('worker', -9, 8, 0) is None
 
 
 @pytest.mark.parametrize('policy, killed, error, done', [

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 
+from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role as role_lib
 from tfplugin.distribute import cluster_config
 
@@ -48,3 +49,14 @@ def test_a_log_that_is_gone_is_no_error(tmp_path):
   assert role.describe_failure() == (
       f'worker:1 was ended by SIGKILL. The last lines of {role.log_path}:\n'
       '(It has written nothing.)')
+
+
+def test_a_process_that_lived_long_begins_the_count_of_restarts_anew(
+    tmp_path, monkeypatch):
+  role = _role(tmp_path, '')
+  for count in range(3):
+    assert role.wait(_LIMIT) and role.num_in_a_row == count
+    role.restart()
+  monkeypatch.setattr(restarts, 'WELL_SECS', 0.0)
+  assert role.wait(_LIMIT)
+  assert (role.num_restarts, role.num_in_a_row) == (3, 0)

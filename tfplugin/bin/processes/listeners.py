@@ -12,22 +12,13 @@ server began to listen.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
-import pathlib
 import socket
 import struct
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Optional
 
-# Of Linux, alike on every machine that TensorFlow runs on.
-_SO_ATTACH_FILTER = 26
-_PIDFD_GETFD = 438
-_LISTENS = '0A'
-_TABLES = ('/proc/net/tcp', '/proc/net/tcp6')
+from tfplugin import _socket_filters
 
 
 class Fence:
@@ -57,11 +48,15 @@ class Fence:
       return
     hosts = {int(port): host for host, _, port in (
         address.rpartition(':') for address in addresses)}
-    found = {inode: hosts[port] for inode, port in _listeners()
-             if port in hosts and inode not in self._restricted}
+    found = {entry.inode: hosts[entry.port]
+             for entry in _socket_filters.entries()
+             if entry.listens and entry.port in hosts and
+             entry.inode not in self._restricted}
     try:
       for inode, pid, number in _owners(found, processes):
-        _restrict(pid, number, socket.gethostbyname(found[inode]))
+        with _socket_filters.opened(pid, number) as listener:
+          _socket_filters.attach(
+              listener, only_to(socket.gethostbyname(found[inode])))
         self._restricted.add(inode)
     except (FileNotFoundError, ProcessLookupError):
       pass  # It ended meanwhile.
@@ -72,50 +67,15 @@ class Fence:
                 'Keep the machine in a private network.')
 
 
-def _listeners() -> Iterator[tuple[str, int]]:
-  """Yields inode and port of each socket of TCP that listens."""
-  for table in _TABLES:
-    with contextlib.suppress(OSError):
-      for line in pathlib.Path(table).read_text().splitlines()[1:]:
-        fields = line.split()
-        if fields[3] == _LISTENS:
-          yield fields[9], int(fields[1].rpartition(':')[2], 16)
-
-
 def _owners(inodes: Iterable[str], processes: Callable[[], Iterable[int]]
            ) -> Iterator[tuple[str, int, int]]:
   """Yields inode, process and file descriptor of those that are ours."""
-  links = {f'socket:[{inode}]': inode for inode in inodes}
-  for pid in processes() if links else ():
-    for entry in list(pathlib.Path(f'/proc/{pid}/fd').iterdir()):
-      inode = links.pop(_link(entry), None)
-      if inode is not None:
-        yield inode, pid, int(entry.name)
-
-
-def _link(entry: pathlib.Path) -> Optional[str]:
-  with contextlib.suppress(FileNotFoundError):
-    return os.readlink(entry)
-  return None
-
-
-def _restrict(pid: int, number: int, address: str) -> None:
-  """Restricts the socket that is file descriptor `number` of a process."""
-  libc = ctypes.CDLL(None, use_errno=True)
-  process = os.pidfd_open(pid)
-  try:
-    copy = libc.syscall(_PIDFD_GETFD, process, number, 0)
-  finally:
-    os.close(process)
-  if copy < 0:
-    code = ctypes.get_errno()
-    raise OSError(code, os.strerror(code))
-  with socket.socket(fileno=copy) as listener:
-    program = only_to(address)
-    code = ctypes.create_string_buffer(program, len(program))
-    # struct sock_fprog: the number of instructions and where they are.
-    listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack(
-        'HP', len(program) // 8, ctypes.addressof(code)))
+  wanted = set(inodes)
+  for pid in processes() if wanted else ():
+    for inode, number in _socket_filters.numbers_of(pid).items():
+      if inode in wanted:
+        wanted.remove(inode)
+        yield inode, pid, number
 
 
 def only_to(address: str) -> bytes:
@@ -129,11 +89,11 @@ def only_to(address: str) -> bytes:
   """
   header = 0xfff00000  # Where the packet's network header begins.
   wanted, = struct.unpack('!I', socket.inet_aton(address))
-  return b''.join(struct.pack('HBBI', *instruction) for instruction in (
+  return _socket_filters.assembled(
       (0x30, 0, 0, header),       # A = the first byte of the header
       (0x74, 0, 0, 4),            # A >>= 4: the version
       (0x15, 0, 3, 4),            # not 4: to the last line
       (0x20, 0, 0, header + 16),  # A = the destination
       (0x15, 0, 1, wanted),       # not the wanted one: to the last line
       (0x06, 0, 0, 0xffffffff),   # the whole packet passes
-      (0x06, 0, 0, 0)))           # nothing of it does
+      (0x06, 0, 0, 0))            # nothing of it does

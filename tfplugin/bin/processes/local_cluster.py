@@ -264,7 +264,8 @@ class LocalCluster:
     if role.status == 0:
       return
     role.reasons.append(role.describe_end())
-    delay = self._policy.delay(role.task.type, role.status, role.num_restarts)
+    delay = self._policy.delay(role.task.type, role.status, role.num_restarts,
+                               role.num_in_a_row)
     if delay is not None:
       self._restart(role, delay)
       return

@@ -28,6 +28,8 @@ STALLED = 138
 # Beside those of signals. 130 and 143: as a shell says of SIGINT and SIGTERM.
 _WORTH_A_TRY = (lost_peers.EXIT_STATUS, 130, 137, STALLED, 143)
 _LONGEST_DELAY_SECS = 60.0
+# A process that lived for as long was well: what ended it is something new.
+WELL_SECS = 60.0
 
 
 def is_permanent(status: int) -> bool:
@@ -84,7 +86,8 @@ class RestartPolicy:
     rules: The policy of each job; see `parse`.
     max_restarts: How often each task is started again at most.
     delay_secs: Seconds before the first restart of a task; each further one
-      waits twice as long, a minute at most.
+      waits twice as long, a minute at most, until a process of it has lived
+      for a minute.
     is_together: Whether the tasks that train start again together, as those
       without a parameter server have to, which hold the variables themselves.
   """
@@ -116,16 +119,21 @@ class RestartPolicy:
     num_doublings = min(self.max_restarts - 1, 60)
     return min(self.delay_secs * 2**num_doublings, _LONGEST_DELAY_SECS)
 
-  def delay(self, job: str, status: int, num_restarts: int) -> Optional[float]:
+  def delay(self, job: str, status: int, num_restarts: int,
+            num_in_a_row: Optional[int] = None) -> Optional[float]:
     """Returns in how many seconds a task starts again; None: it does not.
 
     Args:
       job: Of the task.
       status: How its process ended; see `is_permanent`.
       num_restarts: How often it was started again before.
+      num_in_a_row: How often since a process of it lived for `WELL_SECS`; None:
+        each time.
     """
+    num_in_a_row = num_restarts if num_in_a_row is None else num_in_a_row
     policy = self.rules[job]
     if (status == 0 or policy == NEVER or num_restarts >= self.max_restarts or
         policy == ON_FAILURE and is_permanent(status)):
       return None
-    return min(self.delay_secs * 2**num_restarts, _LONGEST_DELAY_SECS)
+    return min(self.delay_secs * 2**min(num_in_a_row, 60),
+               _LONGEST_DELAY_SECS)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from tfplugin.bin.processes import log_tails
+from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
 
 _POLL_SECS = 0.05
@@ -46,6 +47,7 @@ class Role:
     status: Its exit status; None while it runs. Negative: ended by a signal.
     pid: The process that runs, or ran last.
     num_restarts: How often it was started again.
+    num_in_a_row: How often since a process of it lived for a minute.
     restart_at: When it is to be, by `time.monotonic`; None: it is not.
     reasons: How each of its processes ended that did not do its work.
   """
@@ -66,7 +68,7 @@ class Role:
     self.task = task
     self.address = address
     self.log_path = log_path
-    self.num_restarts = 0
+    self.num_restarts = self.num_in_a_row = 0
     self.reasons: list[str] = []
     self._command = list(command)
     self._environment = dict(environment)
@@ -86,6 +88,7 @@ class Role:
           stderr=subprocess.STDOUT,
           start_new_session=True)
     self.pid = self._process.pid
+    self._started_at = time.monotonic()
 
   @property
   def is_running(self) -> bool:
@@ -95,6 +98,7 @@ class Role:
   def restart(self) -> None:
     """Starts the process again."""
     self.num_restarts += 1
+    self.num_in_a_row += 1
     self._start()
 
   def poll(self) -> Optional[int]:
@@ -110,6 +114,8 @@ class Role:
     if ended is not None:
       self.signal(signal.SIGKILL)
       self.status = self._process.wait()
+      if time.monotonic() - self._started_at >= restarts.WELL_SECS:
+        self.num_in_a_row = 0
     return self.status
 
   def signal(self, number: int) -> None:
