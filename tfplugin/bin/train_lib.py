@@ -22,12 +22,12 @@ from tfplugin.bin import failures
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import ports
-from tfplugin.bin import progress as progress_lib
 from tfplugin.bin import run_files
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import status
 from tfplugin.bin.processes import supervision
+from tfplugin.bin.results import progress as progress_lib
 from tfplugin.bin.results import run_result
 from tfplugin.distribute import cluster_config
 from tfplugin.faults import environment

@@ -17,6 +17,7 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
+from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
@@ -41,6 +42,7 @@ def elastic_average(
     use_locking: bool = True,
     on_nonfinite: str = 'apply',
     exchange_dtype: Optional[str] = None,
+    overlap: bool = False,
 ) -> types.ModelFn:
   """Returns a model_fn that trains with elastic averaging.
 
@@ -103,6 +105,9 @@ def elastic_average(
     exchange_dtype: The type in which values cross the network, where that is
       smaller than theirs: `'float16'`, `'bfloat16'` or `'int8'`; None: their
       own. docs/exchange.md has the rules.
+    overlap: Whether a communication runs beside the steps that follow it, in a
+      thread of the session. The difference is that of the copy as it was when
+      the communication began. docs/exchange.md has the rule and its bound.
 
   Returns:
     A model_fn with the same signature.
@@ -149,7 +154,7 @@ def elastic_average(
   settings = elastic_settings.ElasticSettings(
       num_worker, communication_period, moving_rate, rho, bool(synchronous),
       update_order, count_steps, statistics, on_nonfinite=on_nonfinite,
-      exchange_dtype=exchange_dtype)
+      exchange_dtype=exchange_dtype, overlap=overlap)
   del use_locking  # A resource variable always is updated under one.
   return model_fn_lib.decorate_training(
       model_fn, functools.partial(_train, settings=settings),
@@ -182,8 +187,11 @@ def _train(call: model_fn_lib.ModelFnCall,
                              elastic_exchange.AUDITED)
   scope.exchange.add(*scope.pairs)
   train_op = scope.exchange.finish([spec.train_op])
-  return spec._replace(train_op=train_op, scaffold=spec.scaffold and (
-      _scaffold(spec.scaffold, scope, interception.wrappers)))
+  return spec._replace(
+      train_op=train_op, training_hooks=(
+          *spec.training_hooks, *exchange_threads.hooks_of(scope.exchange)),
+      scaffold=spec.scaffold and (
+          _scaffold(spec.scaffold, scope, interception.wrappers)))
 
 
 def _task_of(config: Any, num_worker: Optional[int],
@@ -216,9 +224,8 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
               optimizers: list[tf1.train.Optimizer]) -> tf1.train.Scaffold:
   """Returns a scaffold like `own` that starts what has been added."""
   local = {v.ref() for v in tf1.local_variables()}
-  added = [scope.exchange.local_step, *(
-      v for pair in scope.pairs for v in pair.variables()), *(
-          v for optimizer in optimizers for v in optimizer.variables())]
+  added = [*scope.exchange.variables(), *(
+      v for optimizer in optimizers for v in optimizer.variables())]
   merged = training_spec.local_init_op(
       own, [v for v in added if v.ref() in local])
   if own.init_fn is not None or own.init_op is not None:

@@ -65,33 +65,29 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       call of `apply_gradients`, which may run by itself, has a local_step_1.
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
     exchange_feedback/<name>: likewise; only with `exchange_dtype='int8'`.
+    elastic_overlap/...: a snapshot of each copy; only with `overlap`.
   The wrapped optimizer's variables are local, on the worker, under the names
   that it gives them without a wrapper.
 
-  Supported: any v1 optimizer inside, wrapped or not; dense and sparse gradients
-  (a penalty makes them dense); partitioned variables; float16, 32 and 64; batch
-  normalization; several instances in one graph, also with one getter. Graphs
-  only: `tfplugin.distribute.ElasticAverageStrategy` works elsewhere, and also
-  exchanges single rows of embeddings.
+  Supported: any v1 optimizer inside; dense and sparse gradients (made dense by
+  a penalty); partitioned variables; float16, 32 and 64; batch normalization;
+  several instances in one graph. Graphs only; elsewhere, and for single rows of
+  embeddings, there is `tfplugin.distribute.ElasticAverageStrategy`.
 
   Differences from tf.contrib:
     * `rho=None` works with every v1 optimizer that has a learning rate, and the
       global step may be a resource variable; both raised.
-    * `var_list` is paired with its own centres, not with the first trainable
-      variables, which made a penalty 0 where .5 is right.
-    * A trainable variable that the getter has not seen is an error that names
-      it, not a KeyError.
+    * `var_list` is paired with its own centres, not the first variables'.
+    * A variable that the getter has not seen is an error that names it.
     * `synchronous=True` neither deadlocks, as contrib's did with all workers
       alive, nor holds up a worker that restarts.
     * `swapping_saver` finds the centre of a resource variable (contrib saved
-      the local [50, 60] where the centre was [.95, 1.95]), and by default holds
-      all that a Saver of the bare model would, not the trainables alone.
+      the copy), and holds all that a Saver of the bare model would.
     * A second instance or call in one graph works, with every period.
 
   `tfplugin.hooks.ElasticCheckpointHook` shows a whole model_fn for a cluster.
 
   Example:
-    >>> import tfplugin
     >>> with tf.Graph().as_default():
     ...   getter = tfplugin.ElasticAverageCustomGetter('')
     ...   with tf.compat.v1.variable_scope('', custom_getter=getter):
@@ -130,7 +126,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       update_order: str = 'gradient_first',
       count_steps: str = 'communications',
       on_nonfinite: str = 'apply',
-      exchange_dtype: Optional[str] = None):
+      exchange_dtype: Optional[str] = None,
+      overlap: bool = False):
     """Wraps `opt`.
 
     Args:
@@ -151,12 +148,13 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
         a NaN: `'apply'` as ever; `'drop'` nothing changes or counts but the
         local `elastic_average/num_nonfinite`; `'raise'` an error with worker,
         step and variables. The two need `update_order='gradient_first'`.
-      exchange_dtype: The type in which values cross the network, where that is
-        smaller: `'float16'`, `'bfloat16'`, `'int8'`; None: their own.
+      exchange_dtype: A smaller type, in which values cross the network:
+        `'float16'`, `'bfloat16'`, `'int8'`. See docs/exchange.md.
+      overlap: Whether the hook runs communications beside the next steps.
 
     Raises:
       TypeError: an argument is of the wrong type.
-      ValueError: an argument is out of range, or `opt` has no learning rate.
+      ValueError: one is out of range, or `opt` has no learning rate.
       RuntimeError: not in a graph.
     """
     super().__init__(opt, use_locking, name)
@@ -170,13 +168,14 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     self._settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, bool(synchronous),
         update_order, count_steps, on_nonfinite=on_nonfinite,
-        exchange_dtype=exchange_dtype)
+        exchange_dtype=exchange_dtype, overlap=overlap)
     elastic_custom_getter.check_context()
     self._getter = ea_custom_getter
     self._rho = self._settings.rho_for(opt, num_worker)
     self._local_steps = [
         elastic_start.create_local_step(ea_custom_getter.worker_device)]
     self._is_applied = False
+    self.overlapped = []
 
   @property
   def num_worker(self) -> int:
@@ -192,7 +191,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """Returns the wrapped optimizer's variables and those of this one."""
     return [*super().variables(), *self._local_steps,
             *elastic_pairs.worker_state(
-                self._getter.pairs, self._rho, self._settings.exchange_dtype)]
+                self._getter.pairs, self._rho, self._settings.exchange_dtype),
+            *(v for exchange in self.overlapped for v in exchange.variables())]
 
   def compute_gradients(self, loss: types.LossLike,
                         var_list: Optional[Iterable] = None,
@@ -222,7 +222,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
                       global_step: Optional[tf.Variable] = None,
                       name: Optional[str] = None,
                       skip_gradients_aggregation: bool = False):
-    """Makes a local step, and a communication when it is time for one.
+    """Makes a local step, and a communication when it is due.
 
     Args:
       grads_and_vars: Pairs; variables without a gradient are not averaged.
@@ -242,6 +242,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     exchange = elastic_exchange.Exchange(
         self._settings, self.num_worker, self._local_steps[-1],
         self._use_locking)
+    self.overlapped += [exchange.overlapped] if exchange.overlapped else []
     # The penalty is in the gradients already.
     update = elastic_updates.ElasticUpdates(
         self._optimizer, self._getter, exchange, 0.0).apply_gradients(
@@ -307,7 +308,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       time_limit_secs: Of the wait; then a `TimeoutError` says for whom.
 
     Raises:
-      ValueError: `task_index` or the limit is out of range.
+      ValueError: An argument is out of range.
     """
     del is_chief
     return elastic_start.ElasticInitialization(

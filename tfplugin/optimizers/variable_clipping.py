@@ -162,32 +162,31 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     grads_and_vars = list(grads_and_vars)
     dims = clip_rules.resolve(
         self._rules, _candidates([v for _, v in grads_and_vars]))
+    apply_inner = super().apply_gradients
+
+    def update_and_clip(grads_and_vars):
+      update = apply_inner(
+          grads_and_vars, global_step=global_step,
+          skip_gradients_aggregation=skip_gradients_aggregation)
+      clips = self._clip(update, grads_and_vars, dims)
+      if tf.executing_eagerly():
+        return None
+      return tf.group(update, *clips, name=name or self.get_name())
+
+    applied = [v for g, v in grads_and_vars if g is not None]
+    if not (self._use_locking and applied and update_lock.is_possible()):
+      return update_and_clip(grads_and_vars)
+    return update_lock.run_locked(
+        applied[0], grads_and_vars, update_and_clip,
+        f'{self.get_name()}/mutex')
+
+  def _clip(self, update, grads_and_vars, dims) -> list:
+    """Clips the updated variables, after `update`; returns ops."""
     gradients = {}
     for gradient, variable in grads_and_vars:
       if gradient is not None:
         own = _tf_internals.own_variable(variable)
         gradients.setdefault(own.ref(), []).append(gradient)
-    apply_inner = super().apply_gradients
-
-    def update_and_clip():
-      update = apply_inner(
-          grads_and_vars, global_step=global_step,
-          skip_gradients_aggregation=skip_gradients_aggregation)
-      clips = self._clip(update, grads_and_vars, gradients, dims)
-      if tf.executing_eagerly():
-        return None
-      return tf.group(update, *clips, name=name or self.get_name())
-
-    if not (self._use_locking and gradients) or tf.executing_eagerly() or (
-        tf.inside_function() or tf.distribute.has_strategy()):
-      return update_and_clip()
-    anchor = next(v for g, v in grads_and_vars if g is not None)
-    return update_lock.run_locked(
-        anchor, [g for g, _ in grads_and_vars], update_and_clip,
-        f'{self.get_name()}/mutex')
-
-  def _clip(self, update, grads_and_vars, gradients, dims) -> list:
-    """Clips the updated variables, after `update`; returns ops."""
     results = []
 
     def clip_group(axes, variables, ids):

@@ -84,6 +84,9 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
     exchange_dtype: The type in which values cross the network, where that is
       smaller than theirs: `'float16'`, `'bfloat16'` or `'int8'`; None: their
       own. docs/exchange.md has the rules.
+    overlap: Whether a communication runs beside the steps that follow it, in a
+      thread of the session. The difference is that of the copy as it was when
+      the communication began. docs/exchange.md has the rule and its bound.
     devices: Without a cluster: the devices that each train a copy. None takes
       the GPUs of this process if there are two or more, else one device.
 
@@ -140,11 +143,12 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
       sparse_exchange: bool = False,
       on_nonfinite: str = 'apply',
       exchange_dtype: Optional[str] = None,
+      overlap: bool = False,
       devices: Optional[Sequence[str]] = None):
     settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, synchronous,
         update_order, count_steps, statistics, sparse_exchange, on_nonfinite,
-        exchange_dtype)
+        exchange_dtype, overlap)
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
     devices = _local_devices(devices, resolver)
     settings.check_of_strategy(is_replicated=bool(devices))

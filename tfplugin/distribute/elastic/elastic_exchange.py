@@ -18,6 +18,7 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
@@ -55,6 +56,8 @@ class Exchange:
       the function that does it.
     has_gradients: Whether gradients have been applied in this step.
     finite: Looks at gradients, and at what is exchanged, if that is asked for.
+    overlapped: Makes the communications beside the next steps; None: the step
+      that is due makes its own.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
@@ -78,6 +81,10 @@ class Exchange:
     self.finite = finite_updates.FiniteUpdates(
         settings.on_nonfinite, 'elastic_average/num_nonfinite',
         local_step.device)
+    self.overlapped = None
+    if settings.overlap:
+      self.overlapped = overlapped_exchange.OverlappedExchange(
+          local_step.device)
     if not tf.executing_eagerly():
       step_counts.note(local_step.graph, local_step.op.name,
                        step_counts.EXCHANGES, settings.communication_period)
@@ -104,8 +111,18 @@ class Exchange:
     return [copy.deref() for copy, pair in self._pairs.items()
             if pair.trainable]
 
+  def variables(self) -> list[tf.Variable]:
+    """The step's counter, and what the communications so far write."""
+    return [self.local_step, *(
+        v for pair in dict.fromkeys(self._pairs.values())
+        for v in pair.variables()), *(
+            self.overlapped.variables() if self.overlapped else ())]
+
   def add(self, *pairs: elastic_pairs.Pair) -> None:
     """Takes averaged variables into the communications."""
+    if self._settings.exchange_dtype == wire_types.INT8:
+      for pair in pairs:
+        pair.keep_feedback()
     self._pairs.update({copy.ref(): pair for pair in pairs
                         for copy in pair.copies})
 
@@ -248,9 +265,22 @@ class Exchange:
     """
     pairs = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
     self._moved.update(pairs)
-    wire = self._wire(pairs)
-    written = [*(step for step, _ in counters),
-               *(v for pair in pairs for v in pair.variables())]
+    if not (pairs or counters):
+      return tf.no_op()
+    if self.overlapped is not None:
+      snapshots = [self.overlapped.snapshot_of(pair) for pair in pairs]
+      return self.overlapped.end_step(
+          pairs, tf.logical_and(self.due, is_counted), self._start,
+          lambda start: self._made(snapshots, counters, start))
+    if is_counted is True and self._settings.communication_period == 1:
+      return self._made(pairs, counters, self._start)
+    due = tf.logical_and(self.due, is_counted)
+    return branching.cond(
+        due, lambda: self._made(pairs, counters, self._start),
+        lambda: tf.constant(False), _written(pairs, counters))
+
+  def _made(self, pairs, counters, start):
+    """The communication of the step after `start`."""
 
     def move(differences):
       with update_audit.OF_RULES.passing(
@@ -261,40 +291,38 @@ class Exchange:
       with tf1.control_dependencies([m for m in moves if m is not None]):
         return tf.constant(True)
 
-    def communicate():
-      differences = [elastic_pairs.differences_of(pair, self._rate, wire)
-                     for pair in pairs]
-      if not (self.finite.is_asked and pairs):
-        return move(differences)
-      is_finite = self.finite.accepted(
-          [d for each in differences for d in each.of_copies],
-          [copy.name for pair in pairs for copy in pair.copies], self.start)
-      return branching.cond(is_finite, lambda: move(differences),
-                            self._skip, written)
-
-    if not (pairs or counters):
-      return tf.no_op()
-    if is_counted is True and self._settings.communication_period == 1:
-      return communicate()
-    due = tf.logical_and(self.due, is_counted)
+    wire = self._wire(start)
+    differences = [elastic_pairs.differences_of(pair, self._rate, wire)
+                   for pair in pairs]
+    if not (self.finite.is_asked and pairs):
+      return move(differences)
+    is_finite = self.finite.accepted(
+        [d for each in differences for d in each.of_copies],
+        [pair.center.name if pair.is_snapshot else copy.name
+         for pair in pairs for copy in pair.copies], start)
     return branching.cond(
-        due, communicate, lambda: tf.constant(False), written)
+        is_finite, lambda: move(differences), lambda: self._skip(pairs),
+        _written(pairs, counters))
 
-  def _wire(self, pairs) -> Optional[elastic_pairs.Wire]:
-    """How this communication of `pairs` crosses the network."""
+  def _wire(self, start) -> Optional[elastic_pairs.Wire]:
+    """How the communication of the step after `start` crosses the network."""
     dtype = self._settings.exchange_dtype
     if dtype != wire_types.INT8:
       return dtype and elastic_pairs.Wire(dtype)
-    for pair in pairs:
-      if wire_types.is_smaller(dtype, pair.center.dtype):
-        pair.keep_feedback()
     return elastic_pairs.Wire(dtype, wire_types.dither_of(
-        self._start // self._settings.communication_period))
+        start // self._settings.communication_period))
 
-  def _skip(self) -> tf.Tensor:
+  def _skip(self, pairs) -> tf.Tensor:
     """Counts a communication that is not made."""
-    with tf1.control_dependencies(self.finite.count()):
+    with tf1.control_dependencies([
+        *self.finite.count(), *(op for pair in pairs
+                                for op in elastic_pairs.move_nothing(pair))]):
       return tf.constant(True)
+
+
+def _written(pairs, counters) -> list[tf.Variable]:
+  return [*(step for step, _ in counters),
+          *(v for pair in pairs for v in pair.variables())]
 
 
 def after(value: Any, operations: Sequence) -> Any:

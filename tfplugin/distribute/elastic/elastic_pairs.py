@@ -42,6 +42,8 @@ class Pair:
       type on the way is too coarse; None with a type that needs none.
     initializer: The initializer of a copy that does not start from the centre,
       unless a warm start replaces it.
+    is_snapshot: Whether the copy stands for another one, which it was taken of,
+      and is to hold what that one loses.
   """
 
   copies: Sequence[tf.Variable]
@@ -51,6 +53,7 @@ class Pair:
   touched: Optional[tf.Variable] = None
   feedback: Optional[tf.Variable] = None
   initializer: Optional[tf.Operation] = None
+  is_snapshot: bool = False
 
   @property
   def local(self) -> tf.Variable:
@@ -73,8 +76,9 @@ class Pair:
           branching.is_reference(self.center))
 
   def keep_feedback(self) -> None:
-    """Makes the memory of what is rounded away, which a branch must not."""
-    if self.feedback is None:
+    """Makes the memory of what int8 rounds away, which a branch must not."""
+    if self.feedback is None and wire_types.is_smaller(
+        wire_types.INT8, self.center.dtype):
       self.feedback = worker_variables.create(
           lambda: tf.zeros(self.local.shape, self.local.dtype.base_dtype),
           f'{FEEDBACK}/{self.local.name.split(":")[0]}', self.local.device)
@@ -208,7 +212,7 @@ def move(pair: Pair, differences: Differences,
 
     copy[i] -= d[i];   center += sum{i} d[i];   local_center = center before
 
-  The sum crosses the network once.
+  A snapshot becomes d. The sum crosses the network once.
 
   Args:
     pair: The variable.
@@ -217,7 +221,8 @@ def move(pair: Pair, differences: Differences,
       under a lock; a resource variable always is.
   """
   rows, center = differences.rows, differences.center
-  moves = [write(copy, 'sub', difference, rows)
+  how = 'update' if pair.is_snapshot else 'sub'
+  moves = [write(copy, how, difference, rows)
            for copy, difference in zip(pair.copies, differences.of_copies)]
   kept = []
   if pair.local_center is not None:
@@ -234,6 +239,16 @@ def move(pair: Pair, differences: Differences,
     with tf1.control_dependencies(moves):
       moves = [write(pair.touched, 'update', tf.zeros_like(pair.touched))]
   return tf.group(*[m for m in moves if m is not None])
+
+
+def move_nothing(pair: Pair) -> list:
+  """Returns the ops of a communication that is not made: none but a snapshot's.
+
+  Args:
+    pair: The variable.
+  """
+  return [write(copy, 'update', tf.zeros(copy.shape, copy.dtype.base_dtype))
+          for copy in pair.copies if pair.is_snapshot]
 
 
 def _arriving(pair: Pair, differences: Differences) -> tf.Tensor:

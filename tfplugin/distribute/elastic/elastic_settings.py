@@ -35,6 +35,7 @@ _RULES = {
                    'Pass 0 for the chief.'),
     'synchronous': _FLAG,
     'sparse_exchange': _FLAG,
+    'overlap': _FLAG,
     **{argument: (object, words.__contains__, f'one of {words}',
                   f'Pass {words[0]!r}.')
        for argument, words in (
@@ -89,10 +90,11 @@ class ElasticSettings:
       with a NaN or an infinity: `'apply'`, `'drop'` or `'raise'`.
     exchange_dtype: The type in which values cross the network, one of
       `wire_types.TYPES`; None: their own.
+    overlap: Whether a communication runs beside the steps that follow it.
 
   Raises:
     TypeError: One is of the wrong type.
-    ValueError: One is out of range.
+    ValueError: One is out of range, or does not go with another one.
   """
 
   num_worker: Optional[int] = None
@@ -106,6 +108,7 @@ class ElasticSettings:
   sparse_exchange: bool = False
   on_nonfinite: str = 'apply'
   exchange_dtype: Optional[str] = None
+  overlap: bool = False
 
   def __post_init__(self):
     for field in dataclasses.fields(self):
@@ -114,6 +117,25 @@ class ElasticSettings:
       is_unset = argument in _OPTIONAL and value is None
       if not (is_tensor or is_unset):
         check(argument, value)
+    if self.overlap:
+      self._check_overlap()
+
+  def _check_overlap(self):
+    for argument, value, is_fine, why, remedy in (
+        ('update_order', self.update_order,
+         self.update_order == 'gradient_first',
+         'the gradient of a step cannot wait for a communication that ends '
+         'later', "Pass 'gradient_first': with a period of 1 the difference is "
+         'then taken before the gradient step, too'),
+        ('sparse_exchange', self.sparse_exchange, not self.sparse_exchange,
+         'a snapshot is taken of whole variables', 'Leave out one of the two'),
+        ('moving_rate', self.moving_rate, not tf.is_tensor(self.moving_rate),
+         'a run of its own has no feeds and no values of the step',
+         'Pass a number')):
+      if not is_fine:
+        raise ValueError(
+            f'`{argument}` must be another one with overlap=True: {why}. '
+            f'Received: {value!r}. {remedy}.')
 
   def rate(self, num_worker: int) -> elastic.Rate:
     """The moving rate among `num_worker` workers."""
@@ -158,6 +180,22 @@ class ElasticSettings:
           "none, such as that of an optimizer whose own `apply_gradients` "
           'assigns to the variables. Leave them out, or use the base method.')
 
+  def check_has_hooks(self, result: Any) -> None:
+    """Raises for what needs a hook, where a function returns no EstimatorSpec.
+
+    Args:
+      result: What it returns.
+
+    Raises:
+      ValueError: Communications are to run beside the steps.
+    """
+    if self.overlap:
+      raise ValueError(
+          '`overlap` must be False where the function that a strategy runs '
+          'returns no EstimatorSpec, whose `training_hooks` run the '
+          f'communications. Received: True with {result!r}. Return an '
+          'EstimatorSpec, and pass its hooks to the session.')
+
   def check_exchanged(self, dtypes: Iterable[tf.DType]) -> None:
     """Raises where a smaller type of the exchange makes nothing smaller.
 
@@ -186,10 +224,11 @@ class ElasticSettings:
     Raises:
       ValueError: One is set.
     """
-    if self.exchange_dtype is not None:
-      raise ValueError(
-          f'`exchange_dtype` must be None {where}. '
-          f'Received: {self.exchange_dtype!r}. {remedy}.')
+    for argument, unused in (('exchange_dtype', None), ('overlap', False)):
+      value = getattr(self, argument)
+      if value is not unused:
+        raise ValueError(f'`{argument}` must be {unused} {where}. '
+                         f'Received: {value!r}. {remedy}.')
 
   def check_of_strategy(self, is_replicated: bool) -> None:
     """Raises for what an optimizer takes and a strategy does not.

@@ -17,6 +17,7 @@ from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import start_barrier
+from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
@@ -139,12 +140,12 @@ def init_fn_for_centers(own: Optional[Callable],
   return init_fn
 
 
-class ElasticInitialization(tf1.train.SessionRunHook):
+class ElasticInitialization(exchange_threads.ExchangeThreads):
   """Starts a worker from the centre each time that it gets a session.
 
   A worker that comes late, or again, thus begins where the others are. With a
   barrier it then says that it is ready, and waits for the others, once in the
-  life of the parameter servers.
+  life of the parameter servers. With `overlap` it runs the communications.
   """
 
   def __init__(self, optimizer: Any, task_index: int,
@@ -161,6 +162,7 @@ class ElasticInitialization(tf1.train.SessionRunHook):
       ValueError: An argument is out of range.
     """
     check_start(task_index, optimizer.num_worker, time_limit_secs)
+    super().__init__(optimizer.overlapped)
     self._optimizer = optimizer
     self._task_index = task_index
     self._time_limit_secs = time_limit_secs
@@ -177,15 +179,14 @@ class ElasticInitialization(tf1.train.SessionRunHook):
 
     Args:
       session: A session whose variables are initialised.
-      coord: Not used.
+      coord: Knows when the session is about to end.
 
     Raises:
       TimeoutError: The others did not come in time; the message names them.
     """
-    del coord
     session.run(self._init_op)
-    if self._arrived is None:
-      return
-    session.run(self._announce)
-    start_barrier.wait_until(lambda: session.run(self._arrived),
-                             self._task_index, self._time_limit_secs)
+    if self._arrived is not None:
+      session.run(self._announce)
+      start_barrier.wait_until(lambda: session.run(self._arrived),
+                               self._task_index, self._time_limit_secs)
+    super().after_create_session(session, coord)

@@ -18,6 +18,7 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
@@ -152,11 +153,16 @@ class ElasticSteps(met_updates.MetUpdates):
     if tf.executing_eagerly() or tf.inside_function():
       exchange.finish([])
       return result
-    if hasattr(result, 'train_op'):
-      return parameter_server_base.with_fields(
-          result,
-          train_op=exchange.finish(self._local_results(result.train_op)))
-    return self._end_results(exchange, result)
+    if not hasattr(result, 'training_hooks'):
+      self._settings.check_has_hooks(result)
+    if not hasattr(result, 'train_op'):
+      return self._end_results(exchange, result)
+    changed = {'train_op': exchange.finish(
+        self._local_results(result.train_op))}
+    hooks = exchange_threads.hooks_of(exchange)
+    if hooks:
+      changed['training_hooks'] = (*result.training_hooks, *hooks)
+    return parameter_server_base.with_fields(result, **changed)
 
   def _end_results(self, exchange, result):
     """Returns `result`, of which all that was trained for waits for the end."""

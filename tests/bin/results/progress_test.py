@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the progress line."""
 
-from tfplugin.bin import progress
 from tfplugin.bin.processes import status
+from tfplugin.bin.results import progress
 
 
 def _status(time, step, loss, **kwargs):

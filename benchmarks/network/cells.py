@@ -1,0 +1,106 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured on which links, and for how long."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Optional
+
+PERIODS = (1, 10, 32, 100)
+# Name of the column: what elastic averaging is given.
+EXCHANGES = {
+    'plain': {},
+    'overlap': {'overlap': True},
+    'float16': {'exchange_dtype': 'float16'},
+    'int8': {'exchange_dtype': 'int8'},
+    'overlap, float16': {'overlap': True, 'exchange_dtype': 'float16'},
+    'overlap, int8': {'overlap': True, 'exchange_dtype': 'int8'},
+}
+LOCAL, ASYNC = 'local steps', 'asynchronous SGD'
+ON_SERVER = (ASYNC, 'drop stale', 'clipping')
+CROSS_SHARD, MIRRORED = 'cross shard', 'MultiWorkerMirrored'
+RINGS = (CROSS_SHARD, MIRRORED)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+  """One way to train.
+
+  Attributes:
+    name: As in the file of results.
+    period: Steps from one communication to the next; 0: there is none.
+    exchange: A key of `EXCHANGES`, of elastic averaging; else empty.
+  """
+
+  name: str
+  period: int = 1
+  exchange: str = ''
+
+
+def elastic(period: int, exchange: str) -> Cell:
+  """The cell of elastic averaging with a period.
+
+  Args:
+    period: Steps from one communication to the next.
+    exchange: A key of `EXCHANGES`.
+  """
+  return Cell(f'elastic, period {period}, {exchange}', period, exchange)
+
+
+CELLS = (Cell(LOCAL, 0), *map(Cell, ON_SERVER),
+         *(elastic(period, exchange) for period in PERIODS
+           for exchange in EXCHANGES))
+RING_CELLS = tuple(map(Cell, RINGS))
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+  """A rate, and how long each cell is measured on it.
+
+  Attributes:
+    mbit: In 10^6 bits a second; None: not shaped.
+    slot_secs: At least; longer until two communications have begun.
+    ring_steps: Of the two rings.
+    rounds: How often each cell is measured, in turn with the others.
+    quick_rounds: The same in the quick selection.
+    quick: The cells of the quick selection, by words in their names.
+  """
+
+  mbit: Optional[int]
+  slot_secs: float
+  ring_steps: int
+  rounds: int
+  quick_rounds: int
+  quick: tuple[str, ...] = ('',)
+
+  @property
+  def name(self) -> str:
+    """As in the file of results and on the page."""
+    return 'unshaped' if self.mbit is None else f'{self.mbit} Mbit/s'
+
+
+_FEW = (LOCAL, ASYNC, 'period 10, ', 'period 100, plain')
+LINKS = (
+    Link(None, 1.0, 40, 5, 2),
+    Link(1000, 1.5, 20, 5, 3),
+    Link(100, 5.0, 5, 3, 1, _FEW + ('period 1, plain', 'period 32, plain')),
+    Link(50, 10.0, 3, 3, 1, (LOCAL, ASYNC, 'period 10, plain',
+                             'period 10, overlap, int8')),
+)
+# For a try of the machinery; the figures are none.
+TRY = (Link(1000, 0.3, 3, 1, 1, (LOCAL, ASYNC, 'period 10, plain',
+                                 'period 10, overlap, float16')),)
+
+
+def selected(link: Link, all_cells: tuple[Cell, ...],
+             is_quick: bool) -> list[Cell]:
+  """Returns the cells that are measured on a link.
+
+  Args:
+    link: The link.
+    all_cells: Those that there are.
+    is_quick: Whether it is the quick selection.
+  """
+  return [cell for cell in all_cells if not is_quick or cell in RING_CELLS or
+          any(words in cell.name for words in link.quick)]

@@ -1,0 +1,180 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts on this machine: namespaces of the network, with shaped links.
+
+  h0, h1, h2   each a namespace with an address 10.77.n.2 and a link of its own
+  r            a namespace that all links lead to, and that routes between them
+
+Nothing of the machine's own network changes. A link is shaped at both ends, so
+that it carries its rate in each direction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Optional
+
+# With the process that made it: what a killed one has left can be told.
+_PREFIX = 'tfplugin-net-'
+_NAMESPACES = pathlib.Path('/var/run/netns')
+# What a link may carry at once after a pause: the kernel's own segments have
+# 64 KB.
+_BURST, _LATENCY = '256kb', '100ms'
+_DEVICE = 'e0'
+
+
+def missing() -> Optional[str]:
+  """Returns why there can be no hosts here, or None."""
+  if not sys.platform.startswith('linux'):
+    return f'network namespaces need Linux, and this is {sys.platform}'
+  if os.geteuid() != 0:
+    return 'network namespaces need root: run it with sudo'
+  absent = [name for name in ('ip', 'tc') if shutil.which(name) is None]
+  if absent:
+    return f'{" and ".join(absent)} must be installed: the package iproute2'
+  return None
+
+
+class Hosts:
+  """Hosts with a link each, while a `with` lasts."""
+
+  def __init__(self, count: int = 3):
+    """Says how many.
+
+    Args:
+      count: Of hosts.
+    """
+    self._own = f'{_PREFIX}{os.getpid()}-'
+    self.addresses = [f'10.77.{n}.2' for n in range(1, count + 1)]
+
+  def __enter__(self) -> Hosts:
+    _remove_left_behind()
+    try:
+      self._make()
+    except BaseException:
+      self._remove()
+      raise
+    return self
+
+  def __exit__(self, *error) -> None:
+    self._remove()
+
+  def command(self, host: int, argv: Sequence[str]) -> list[str]:
+    """Returns `argv` as a command that a host runs.
+
+    Args:
+      host: Its number, from 0.
+      argv: A command of this machine.
+    """
+    return ['ip', 'netns', 'exec', self._name(host), *argv]
+
+  def shape(self, mbit: Optional[int]) -> None:
+    """Gives all links a rate.
+
+    Args:
+      mbit: In 10^6 bits a second; None takes it away.
+    """
+    for host in range(len(self.addresses)):
+      for name, device in ((self._name(host), _DEVICE),
+                           (self._router, f'r{host}')):
+        # There is nothing to delete at first.
+        _run('ip', 'netns', 'exec', name, 'tc', 'qdisc', 'del', 'dev', device,
+             'root', check=False)
+        if mbit is not None:
+          _run('ip', 'netns', 'exec', name, 'tc', 'qdisc', 'add', 'dev', device,
+               'root', 'tbf', 'rate', f'{mbit}mbit', 'burst', _BURST, 'latency',
+               _LATENCY)
+
+  def _name(self, host):
+    return f'{self._own}h{host}'
+
+  @property
+  def _router(self):
+    return f'{self._own}r'
+
+  def _make(self):
+    _run('ip', 'netns', 'add', self._router)
+    _in(self._router, 'sysctl', '-qw', 'net.ipv4.ip_forward=1')
+    for host, address in enumerate(self.addresses):
+      name, gateway = self._name(host), address[:-1] + '1'
+      _run('ip', 'netns', 'add', name)
+      _run('ip', 'link', 'add', f'r{host}', 'netns', self._router, 'type',
+           'veth', 'peer', 'name', _DEVICE, 'netns', name)
+      _in(self._router, 'ip', 'addr', 'add', f'{gateway}/24', 'dev', f'r{host}')
+      _in(self._router, 'ip', 'link', 'set', f'r{host}', 'up')
+      _in(name, 'ip', 'addr', 'add', f'{address}/24', 'dev', _DEVICE)
+      _in(name, 'ip', 'link', 'set', _DEVICE, 'up')
+      _in(name, 'ip', 'link', 'set', 'lo', 'up')
+      _in(name, 'ip', 'route', 'add', 'default', 'via', gateway)
+
+  def _remove(self):
+    for path in _NAMESPACES.glob(f'{self._own}*'):
+      _run('ip', 'netns', 'del', path.name, check=False)
+
+
+def counted_bytes() -> tuple[int, int]:
+  """The bytes that this host has sent and received on its link so far."""
+  for line in pathlib.Path('/proc/self/net/dev').read_text().splitlines():
+    device, _, counts = line.partition(':')
+    if device.strip() == _DEVICE:
+      numbers = counts.split()
+      return int(numbers[8]), int(numbers[0])
+  raise RuntimeError(f'There is no {_DEVICE} here: this is none of the hosts.')
+
+
+@contextlib.contextmanager
+def running(commands: Sequence[Sequence[str]], directory: pathlib.Path,
+            log: pathlib.Path) -> Iterator[list[subprocess.Popen]]:
+  """Runs commands while a `with` lasts, which end when their input does.
+
+  Args:
+    commands: Of `Hosts.command`.
+    directory: Where they run.
+    log: Where their stderr goes.
+
+  Yields:
+    The processes, with pipes for input and output.
+  """
+  processes = []
+  # A proxy is for the machine's own network, which the hosts are not in.
+  environment = {name: value for name, value in os.environ.items()
+                 if not name.lower().endswith('_proxy')}
+  try:
+    with log.open('a') as stderr:
+      for command in commands:
+        processes.append(subprocess.Popen(
+            command, cwd=directory, env=environment, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=stderr, text=True))
+    yield processes
+  finally:
+    for process in processes:
+      process.kill()
+    for process in processes:
+      process.wait()
+      process.stdin.close()
+      process.stdout.close()
+
+
+def _remove_left_behind():
+  """Removes the hosts of processes that were killed."""
+  for path in _NAMESPACES.glob(f'{_PREFIX}*'):
+    pid = path.name[len(_PREFIX):].split('-')[0]
+    if not pathlib.Path('/proc', pid).exists():
+      _run('ip', 'netns', 'del', path.name, check=False)
+
+
+def _in(namespace, *argv):
+  _run('ip', 'netns', 'exec', namespace, *argv)
+
+
+def _run(*argv, check=True):
+  result = subprocess.run(argv, capture_output=True, text=True, check=False)
+  if check and result.returncode:
+    raise RuntimeError(f'{" ".join(argv)}: {result.stderr.strip()}')

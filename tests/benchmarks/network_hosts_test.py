@@ -1,0 +1,149 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The hosts come and go, and their programs measure whole periods."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+import tensorflow as tf
+
+from benchmarks.network import cells
+from benchmarks.network import hosts
+from benchmarks.network import models
+from benchmarks.network import role
+from benchmarks.network import run
+
+tf1 = tf.compat.v1
+
+
+def _names():
+  return [path.name for path in pathlib.Path('/var/run/netns').glob('*')]
+
+
+@pytest.fixture(name='made')
+def fixture_made():
+  """Three hosts, where there may be any."""
+  why = hosts.missing()
+  if why is not None:
+    pytest.skip(why)
+  try:
+    with hosts.Hosts() as made:
+      yield made
+  except RuntimeError as e:
+    if 'ermi' not in str(e) and 'mount' not in str(e):
+      raise
+    pytest.skip(f'the kernel refuses namespaces: {e}')
+  assert not [name for name in _names() if f'-{os.getpid()}-' in name]
+
+
+def _output(made, host, *argv):
+  return subprocess.run(made.command(host, argv), capture_output=True,
+                        text=True, check=True).stdout
+
+
+def test_links_have_the_rate_until_it_is_taken_away(made):
+  for mbit, shown in ((100, 'rate 100Mbit'), (1000, 'rate 1Gbit')):
+    made.shape(mbit)
+    for host in range(3):
+      assert shown in _output(made, host, 'tc', 'qdisc', 'show', 'dev', 'e0')
+  made.shape(None)
+  assert 'tbf' not in _output(made, 0, 'tc', 'qdisc', 'show', 'dev', 'e0')
+
+
+def test_a_host_reaches_another_and_counts_its_bytes(made):
+  made.shape(1000)
+  program = ('import socket, sys\n'
+             'from benchmarks.network import hosts\n'
+             'server = socket.create_server((sys.argv[1], 2222))\n'
+             'print("ready", flush=True)\n'
+             'peer, _ = server.accept()\n'
+             'received = 0\n'
+             'while received < 10**6: received += len(peer.recv(2**16))\n'
+             'print(hosts.counted_bytes()[1])')
+  root = pathlib.Path(hosts.__file__).parents[2]
+  log = pathlib.Path(os.devnull)
+  with hosts.running([made.command(1, [
+      sys.executable, '-c', program, made.addresses[1]])], root, log) as [peer]:
+    assert peer.stdout.readline() == 'ready\n'
+    _output(made, 0, sys.executable, '-c',
+            'import socket, sys\n'
+            'socket.create_connection((sys.argv[1], 2222), 60).sendall('
+            'bytes(10**6))', made.addresses[1])
+    assert 1.0e6 < int(peer.stdout.readline()) < 1.2e6
+
+
+def test_what_a_killed_one_left_is_removed(made):
+  # The largest number of a process is below that.
+  left = 'tfplugin-net-99999999-h0'
+  subprocess.run(['ip', 'netns', 'add', left], check=True)
+  hosts._remove_left_behind()
+  assert left not in _names()
+  assert made.command(0, [])[-1] in _names()
+
+
+@pytest.mark.parametrize('user, system, words', [
+    (1000, 'linux', 'need root'), (0, 'darwin', 'need Linux')])
+def test_where_there_can_be_none_it_says_what_is_not_run(
+    monkeypatch, capsys, user, system, words):
+  monkeypatch.setattr(os, 'geteuid', lambda: user)
+  monkeypatch.setattr(sys, 'platform', system)
+  assert run.main([]) == 1
+  said = capsys.readouterr().err
+  assert words in said and 'Not run: all 30 cells on unshaped, 1000' in said
+
+
+def test_an_unknown_flag_is_refused(capsys):
+  assert run.main(['--fast']) == 2
+  assert 'usage: python -m benchmarks.network.run' in capsys.readouterr().err
+
+
+@pytest.fixture(name='clock')
+def fixture_clock(monkeypatch):
+  now = [0.0]
+  monkeypatch.setattr(time, 'time', lambda: now[0])
+  monkeypatch.setattr(time, 'sleep', lambda secs: _add(now, secs))
+  return now
+
+
+def _add(now, secs):
+  now[0] += secs
+
+
+@pytest.mark.parametrize('secs', [0.1, 3.0, 7.5])
+def test_whole_periods_are_measured(clock, secs):
+  """Three steps of 0.1 s, one of 1.1 s: 4 in 1.4 s, wherever a slot ends."""
+  trained = role.Trained(lambda: _add(
+      clock, 0.1 + (trained.count % 4 == 3)), period=4)
+  trained.step()
+  assert trained.for_secs(1.0, secs) == pytest.approx(4 / 1.4)
+  assert clock[0] >= 1.0 + secs
+  assert trained.communications == trained.count // 4 >= 2
+
+
+def test_steps_without_communications_and_of_a_number(clock):
+  trained = role.Trained(lambda: _add(clock, 0.25), period=0)
+  assert trained.for_secs(1.0, 3.0) == pytest.approx(4.0)
+  assert trained.communications == 0
+  assert trained.for_steps(9.0, 8) == pytest.approx(4.0)
+  assert clock[0] == 11.0
+
+
+@pytest.mark.parametrize('cell', [
+    *cells.CELLS[:4], cells.elastic(10, 'plain'),
+    cells.elastic(10, 'overlap, int8')], ids=lambda cell: cell.name)
+def test_cells_are_built(cell):
+  cluster = tf.train.ClusterSpec({'ps': ['h:1'], 'worker': ['h:2', 'h:3']})
+  with tf.Graph().as_default():
+    built = models.build(cell, cluster, 1)
+    # The centre, or the model, is on the server; a copy is the worker's.
+    copies = tf1.trainable_variables()
+    assert sum(v.shape.num_elements() for v in copies) * 4 == models.MODEL_BYTES
+    is_local = bool(cell.exchange) or cell.name == cells.LOCAL
+    assert {('worker' in v.device) for v in copies} == {is_local}
+    assert len(built.hooks) == bool(cell.exchange)

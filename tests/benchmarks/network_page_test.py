@@ -1,0 +1,127 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of docs/speed.md are those of benchmarks/results/network.json."""
+# BUILD data: //:docs
+# BUILD data: //benchmarks:results
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from benchmarks.network import cells
+from benchmarks.network import models
+from benchmarks.network import page
+
+_ABOUT = dict(machine='A machine', cores=2, kernel='6.0', load_before=0.0,
+              python='3.11.0', tensorflow='2.15.1', commit='abc')
+
+
+def _figures(*rounds, bytes_moved=None):
+  return {'steps_per_sec': [list(each) for each in rounds],
+          'bytes': [bytes_moved] * len(rounds)}
+
+
+# Of a model of 1 MB on a link of 1000 Mbit/s.
+_BY_HAND = {
+    'about': _ABOUT, 'seed': 0, 'model_bytes': 1_000_000, 'num_worker': 2,
+    'is_quick': True, 'not_run': ['what is not'], 'links': {'1000 Mbit/s': {
+        cells.LOCAL: _figures((99.0, 101.0), (89.0, 91.0), (120.0, 120.0)),
+        cells.ASYNC: _figures((20.0, 30.0), bytes_moved=[1.1e6, 1.2e6]),
+        'elastic, period 10, overlap': _figures(
+            (50.0, 50.0), (70.0, 70.0), bytes_moved=[5e5, 1e6]),
+        cells.CROSS_SHARD: _figures((40.0, 40.0))}}}
+
+
+def _tables(text):
+  """The cells of all tables, by the corner, the row and the column."""
+  found, corner = {}, None
+  for line in text.splitlines():
+    parts = [part.strip() for part in line.strip('|').split('|')]
+    if not line.startswith('|'):
+      corner = None
+    elif corner is None:
+      corner, *columns = parts
+    elif set(line) != {'|', '-'}:
+      found.update({(corner, parts[0], column): value
+                    for column, value in zip(columns, parts[1:])})
+  return found
+
+
+def test_figures_by_hand():
+  """The mean of the workers of each round: 100, 90, 120; the median is 100."""
+  text = page.section(_BY_HAND)
+  found = _tables(text)
+  link = '1000 Mbit/s'
+  assert found['steps/s', cells.LOCAL, link] == '100 (90 to 120)'
+  assert found['steps/s', cells.ASYNC, link] == '25 (25 to 25)'
+  assert found['steps/s', 'clipping', link] == '-'
+  corner = f'{link}, elastic averaging'
+  assert found[corner, 'period 10', 'overlap'] == '60 (50 to 70)'
+  assert found[corner, 'period 10', 'plain'] == '-'
+  assert found['models', cells.ASYNC, link] == '1.100, 1.200'
+  # 10 steps of 10 ms hide 2.5 messages of the model; a ring adds one of them.
+  assert found['predicted', 'elastic, period 10, overlap', link] == (
+      f'{100 / 60 - 1:+.1%}')
+  message = 8e6 / (1e9 * 1448 / 1514)
+  assert found['predicted', cells.CROSS_SHARD, link] == (
+      f'{1 / (0.01 + message) / 40 - 1:+.1%}')
+  assert 'Not run: what is not.' in text
+  assert 'seed 0' in text and 'commit abc' in text and 'ARGS=--quick' in text
+
+
+def test_the_page_has_what_the_results_say():
+  text = page.PAGE.read_text(encoding='utf-8')
+  assert page.written(text, page.read()) == text
+  assert page.written(text, _BY_HAND) != text
+
+
+def test_every_figure_of_the_page_follows_from_the_results():
+  """Anew from the numbers of the file, by other means than the page's."""
+  results = page.read()
+  if results is None:
+    assert 'Not measured yet: `make bench-network`' in page.PAGE.read_text(
+        encoding='utf-8')
+    return
+  found = _tables(page.PAGE.read_text(encoding='utf-8'))
+  seen = 0
+  for link, measured in results['links'].items():
+    for name, figures in measured.items():
+      match = re.fullmatch(r'elastic, (period \d+), (.*)', name)
+      shown = (found[f'{link}, elastic averaging', match[1], match[2]]
+               if match else found['steps/s', name, link])
+      rounds = np.mean(figures['steps_per_sec'], axis=1)
+      expected = [np.median(rounds), rounds.min(), rounds.max()]
+      np.testing.assert_allclose(
+          [float(n) for n in re.findall(r'[\d.e+]+', shown)], expected,
+          rtol=1e-3)
+      moved = [each for each in figures['bytes'] if each]
+      if moved:
+        np.testing.assert_allclose(
+            [float(n) for n in found['models', name, link].split(',')],
+            np.median(moved, axis=0) / results['model_bytes'], atol=6e-4)
+      seen += 1
+  assert seen > 20
+
+
+def test_without_results_the_page_says_so():
+  assert 'Not measured yet: `make bench-network`' in page.section(None)
+
+
+def test_cells_have_names_of_their_own():
+  every = cells.CELLS + cells.RING_CELLS
+  assert len({cell.name for cell in every}) == len(every) == 4 + 4 * 6 + 2
+  assert models.MODEL_BYTES == 4 * (785 * 1024 + 1025 * 1024 + 1025 * 10)
+
+
+@pytest.mark.parametrize('link', cells.LINKS, ids=lambda link: link.name)
+def test_a_quick_selection_is_a_part(link):
+  every = cells.CELLS + cells.RING_CELLS
+  assert cells.selected(link, every, is_quick=False) == list(every)
+  quick = cells.selected(link, every, is_quick=True)
+  assert {cells.LOCAL, cells.ASYNC, 'elastic, period 10, plain'} <= {
+      cell.name for cell in quick} <= {cell.name for cell in every}
+  # Each word of it is one of a name.
+  assert all(any(words in cell.name for cell in every) for words in link.quick)

@@ -1,0 +1,126 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""tfplugin-plan: what a link between machines leaves of a training's speed.
+
+    tfplugin-plan --model_mb=7.45 --step_ms=4.1 --link_mbit=1000 --workers=2
+
+Predicts, by the equations of docs/speed.md, the steps per second of each worker
+and the share of the time that it computes, for each wrapper and period; and
+names the smallest period whose communication is hidden. A step's time is that
+of a step that communicates nothing, on the worker's machine.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from absl import app
+from absl import flags
+
+from tfplugin.bin import failures
+from tfplugin.ops import network_times
+
+_OPTIONS = (
+    flags.DEFINE_float('model_mb', None, 'The trained variables, float32, in '
+                       '10^6 bytes: 4 times the millions of parameters.'),
+    flags.DEFINE_float('step_ms', None, 'A step without any communication.'),
+    flags.DEFINE_float('link_mbit', None, 'Each link, in each direction, in '
+                       '10^6 bits a second.'),
+    flags.DEFINE_integer('workers', None, 'Workers, the chief included.'),
+    flags.DEFINE_integer('ps', 1, 'Parameter servers, each on a link of its '
+                         'own.'),
+    flags.DEFINE_float('latency_ms', 0.0, 'Of one way.'),
+    flags.DEFINE_float('host_ms', 0.0, 'What a communication that overlaps '
+                       'steps takes of their processor time.'),
+    flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods.'),
+)
+_NEEDED = ('model_mb', 'step_ms', 'link_mbit', 'workers')
+_DTYPES = (None, 'float16', 'int8')
+
+
+def main(argv: list[str]) -> None:
+  """Prints the prediction for the training that the flags describe."""
+  if len(argv) > 1:
+    raise app.UsageError(f'Takes flags alone. Received: {" ".join(argv[1:])}')
+  values = {flag.name: flag.value for flag in _OPTIONS}
+  missing = [name for name in _NEEDED if values[name] is None]
+  if missing:
+    raise app.UsageError('Needs ' + ', '.join(f'--{m}' for m in missing) +
+                         ', e.g. --model_mb=7.45 --step_ms=4.1 '
+                         '--link_mbit=1000 --workers=2.')
+  cluster = network_times.Cluster(
+      model_bytes=values['model_mb'] * 1e6,
+      step_secs=values['step_ms'] / 1e3,
+      link_bytes=values['link_mbit'] * 1e6 / 8 * network_times.PAYLOAD,
+      num_worker=values['workers'], num_ps=values['ps'],
+      latency_secs=values['latency_ms'] / 1e3,
+      host_secs=values['host_ms'] / 1e3)
+  for line in lines(cluster, [_period(text) for text in values['periods']]):
+    print(line, file=sys.stdout)
+
+
+def _period(text: str) -> int:
+  """The period that is written in a flag."""
+  try:
+    period = int(text)
+  except ValueError:
+    period = 0
+  if period < 1:
+    raise ValueError('`--periods` must be integers of at least 1. Received: '
+                     f'{text!r}. Pass e.g. 1,10,100.')
+  return period
+
+
+def lines(cluster: network_times.Cluster, periods: list[int]) -> Iterator[str]:
+  """Yields the table, a line for each wrapper and period.
+
+  Args:
+    cluster: The training.
+    periods: The communication periods of elastic averaging.
+  """
+  yield f'{"":58} {"steps/s":>9} {"computes":>9}'
+  for name, period, secs in predictions(cluster, periods):
+    rate = period / secs
+    yield f'{name:58} {rate:9.4g} {rate * cluster.step_secs:9.1%}'
+  for dtype in _DTYPES:
+    period = network_times.hidden_period(cluster, dtype)
+    yield (f'overlap{_with(dtype)}: all of a communication is hidden from a '
+           f'period of {period} on')
+  yield 'without overlap: nothing is hidden'
+
+
+def predictions(cluster: network_times.Cluster, periods: list[int],
+                ) -> Iterator[tuple[str, int, float]]:
+  """Yields names, numbers of steps, and the seconds that these take.
+
+  Args:
+    cluster: The training.
+    periods: The communication periods of elastic averaging.
+  """
+  yield ('asynchronous SGD; drop stale, clipping', 1,
+         network_times.async_secs(cluster))
+  yield 'SyncReplicas', 1, network_times.sync_secs(cluster)
+  yield ('cross shard, MultiWorkerMirrored', 1,
+         network_times.ring_secs(cluster))
+  yield ('towers, in one process', 1, cluster.step_secs)
+  for period in periods:
+    for overlap in (False, True):
+      for dtype in _DTYPES:
+        name = 'elastic averaging, period {}{}{}'.format(
+            period, ', overlap' if overlap else '', _with(dtype))
+        yield name, period, network_times.elastic_secs(
+            cluster, period, overlap, dtype)
+
+
+def _with(dtype):
+  return f', {dtype}' if dtype else ''
+
+
+def run() -> None:
+  """The console script."""
+  failures.run_program(main, _OPTIONS)
+
+
+if __name__ == '__main__':
+  run()

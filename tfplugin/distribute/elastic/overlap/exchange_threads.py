@@ -1,0 +1,125 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs communications beside the steps of a session, and ends with it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tfplugin.distribute import time_limit
+from tfplugin.distribute.elastic import elastic_exchange
+from tfplugin.distribute.elastic.overlap import overlapped_exchange
+
+tf1 = tf.compat.v1
+
+_JOIN_SECS = 1.0
+_LIMIT_SECS = 300.0
+
+
+def hooks_of(exchange: elastic_exchange.Exchange) -> list:
+  """Returns the hooks that a session of an exchange needs: none, or one.
+
+  Args:
+    exchange: All of the graph.
+  """
+  return [] if exchange.overlapped is None else [
+      ExchangeThreads([exchange.overlapped])]
+
+
+class ExchangeThreads(tf1.train.SessionRunHook):
+  """Runs the communications of a worker, a thread for each exchange.
+
+  A thread lives as long as its session: when that ends well, it makes the
+  communication that is on its way first; when that is closed, it is cancelled.
+  Its errors are those of the step that is being made, or of the next one: a
+  session that goes on after the loss of a parameter server does so here, too.
+  """
+
+  def __init__(
+      self, exchanges: Sequence[overlapped_exchange.OverlappedExchange]):
+    """Takes what there is to run.
+
+    Args:
+      exchanges: The exchanges of the worker's graph, which may become more
+        until there is a session.
+    """
+    self._exchanges = exchanges
+    self._threads = []
+    self._error = None
+
+  def after_create_session(self, session: tf1.Session,
+                           coord: tf.train.Coordinator) -> None:
+    """Starts the threads.
+
+    Args:
+      session: A session whose variables are initialised.
+      coord: Knows when the session is about to end.
+    """
+    self._join()  # Those of a session that was lost.
+    self._error = None
+    if not self._exchanges:
+      return
+    session.run([exchange.serve for exchange in self._exchanges])
+    self._threads = [
+        threading.Thread(target=self._serve, args=(session, coord, exchange),
+                         name='elastic exchange', daemon=True)
+        for exchange in self._exchanges]
+    for thread in self._threads:
+      thread.start()
+
+  def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
+    """Raises what went wrong since the last step."""
+    del run_context
+    self._raise_error()
+
+  def after_run(self, run_context: tf1.train.SessionRunContext,
+                run_values: tf1.train.SessionRunValues) -> None:
+    """Raises what went wrong beside this step."""
+    del run_context, run_values
+    self._raise_error()
+
+  def end(self, session: tf1.Session) -> None:
+    """Waits for the communication that is on its way, if there is one.
+
+    Args:
+      session: The session, which is about to be closed.
+
+    Raises:
+      TimeoutError: It did not end in five minutes.
+    """
+    if any(thread.is_alive() for thread in self._threads):
+      session.run([exchange.stop for exchange in self._exchanges])
+    self._join()
+    self._raise_error()
+
+  def _serve(self, session, coord, exchange):
+    try:
+      while session.run(exchange.run) >= 0:
+        pass
+    except Exception as error:  # noqa: BLE001 (it is the step's)
+      if coord.should_stop():
+        return  # The session was closed.
+      self._error = error
+      try:
+        session.run(exchange.fail)
+      except Exception:  # noqa: BLE001 (nothing runs any more)
+        if not coord.should_stop():  # Else a step has raised it already.
+          coord.request_stop(error)
+          session.close()
+
+  def _join(self):
+    patience = time_limit.Patience('This worker', _LIMIT_SECS)
+    for thread in self._threads:
+      while thread.is_alive():
+        thread.join(_JOIN_SECS)
+        patience.check('the end of an elastic communication',
+                       'Look into the logs of the parameter servers.')
+    self._threads = []
+
+  def _raise_error(self):
+    if self._error is not None:
+      error, self._error = self._error, None
+      raise error

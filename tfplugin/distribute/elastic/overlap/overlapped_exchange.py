@@ -1,0 +1,210 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A communication in a run of its own, and what is left of it to the steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import branching
+from tfplugin.distribute import graph_order
+from tfplugin.distribute import placement
+from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.updates import update_audit
+from tfplugin.distribute.variables import worker_variables
+
+tf1 = tf.compat.v1
+
+_SCOPE = 'elastic_overlap'
+_STOP = -1
+
+
+class OverlappedExchange:
+  """The communications of one worker, of which one at most is on its way.
+
+    a step that is due ends:   snapshot = copy;   number of the step -> `begun`
+    `run`, in a thread:        number <- `begun`
+                               d = moving_rate * (snapshot - center)
+                               center += d;   snapshot = d;   `done`
+    the first step that ends after that, and at the latest the next one that is
+    due, which waits for it:   `done`;   copy -= d
+
+  A copy is written by the steps alone, one after the other. Between the two
+  halves a communication touches the snapshot and the centre.
+
+  Attributes:
+    serve: An op that begins: for whoever is going to run `run` again and again.
+    run: The communication: waits for a step that is due; negative at the end.
+      None until a step is ended.
+    fail: An op that lets the waiting step go on without what it waits for.
+    stop: An op that ends: the next `run` is the last one.
+  """
+
+  run: Optional[tf.Tensor] = None
+
+  def __init__(self, device: str):
+    """Makes the two queues, and what is known of the one on its way.
+
+    Args:
+      device: The worker's; empty for the session's own.
+    """
+    self._device = device
+    self._snapshots = {}
+    self._in_flight = self._flag('in_flight')
+    self._is_served = self._flag('is_served')
+    with tf.init_scope(), tf1.name_scope(_SCOPE), placement.only_on(device):
+      # A number and the end.
+      self._begun = tf.queue.FIFOQueue(2, tf.int64, [[]], name='begun')
+      self._done = tf.queue.FIFOQueue(1, tf.bool, [[]], name='done')
+      self.fail = self._done.enqueue(False)
+      self.stop = self._begun.enqueue(tf.constant(_STOP, tf.int64))
+      # Of a session that was there before.
+      with tf1.control_dependencies([
+          queue.dequeue_many(queue.size())
+          for queue in (self._begun, self._done)]):
+        self.serve = tf.group(self._set(self._in_flight, False),
+                              self._set(self._is_served, True))
+
+  def _flag(self, name):
+    return worker_variables.create(
+        lambda: False, f'{_SCOPE}/{name}', self._device)
+
+  def _set(self, flag, value):
+    return elastic_pairs.write(flag, 'update', tf.constant(value))
+
+  def snapshot_of(self, pair: elastic_pairs.Pair) -> elastic_pairs.Pair:
+    """Returns what a communication has for a pair: a snapshot for the copy.
+
+    Args:
+      pair: The variable.
+    """
+    if pair not in self._snapshots:
+      name = pair.local.name.split(':')[0]
+
+      def create(kind):
+        return worker_variables.create(
+            lambda: tf.zeros(pair.local.shape, pair.local.dtype.base_dtype),
+            f'{_SCOPE}/{kind}/{name}', pair.local.device,
+            branching.is_reference(pair.local))
+
+      self._snapshots[pair] = dataclasses.replace(
+          pair, copies=(create('snapshot'),), is_snapshot=True,
+          local_center=(None if pair.local_center is None else
+                        create('center')))
+    return self._snapshots[pair]
+
+  def variables(self) -> list[tf.Variable]:
+    """The variables of the worker that this has made."""
+    return [self._in_flight, self._is_served, *(
+        v for pair in self._snapshots.values()
+        for v in (pair.local, pair.local_center) if v is not None)]
+
+  def end_step(self, pairs: Sequence[elastic_pairs.Pair], due: tf.Tensor,
+               step: tf.Tensor,
+               communicate: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+    """Ends a step: takes what has come, and begins if it is due.
+
+    Args:
+      pairs: The variables.
+      due: Whether the step communicates.
+      step: The steps before this one.
+      communicate: Builds the communication of the snapshots, of that step.
+
+    Returns:
+      A tensor to depend on.
+
+    Raises:
+      RuntimeError: A step has been ended before.
+      ValueError: The communication would make a step itself.
+    """
+    if self.run is not None:
+      raise RuntimeError(
+          '`overlap` must be False where a strategy runs several training '
+          "steps in one graph, whose communications would take each other's "
+          'place. Received: True. Make one call, or a graph for each.')
+    snapshots = [self.snapshot_of(pair) for pair in pairs]
+    written = [v for pair in (*pairs, *snapshots) for v in pair.variables()]
+    self._build_run(pairs, communicate, written)
+    with placement.only_on(self._device):
+      in_flight = self._in_flight.read_value()
+      has_ended = tf.logical_and(
+          in_flight, tf.logical_or(due, self._done.size() > 0))
+    has_come = branching.cond(has_ended, self._done.dequeue, _false, [])
+    taken = branching.cond(
+        has_come, lambda: self._take(pairs, snapshots), _false, written)
+    with tf1.control_dependencies([taken]):
+      # A communication that failed is the end; whoever ran it says why.
+      begins = tf.logical_and(
+          due, tf.logical_or(has_come, tf.logical_not(in_flight)))
+      return branching.cond(
+          begins, lambda: self._begin(pairs, snapshots, step), _false, written)
+
+  def _take(self, pairs, snapshots):
+    with update_audit.OF_RULES.passing([pair.local for pair in pairs]):
+      moves = [elastic_pairs.write(pair.local, 'sub', _value(snapshot.local))
+               for pair, snapshot in zip(pairs, snapshots)]
+    moves += [elastic_pairs.write(pair.local_center, 'update',
+                                  _value(snapshot.local_center))
+              for pair, snapshot in zip(pairs, snapshots)
+              if pair.local_center is not None]
+    with tf1.control_dependencies([
+        *(m for m in moves if m is not None),
+        self._set(self._in_flight, False)]):
+      return tf.constant(True)
+
+  def _begin(self, pairs, snapshots, step):
+    served = tf.debugging.Assert(self._is_served.read_value(), [
+        '`overlap` must be False in a session without the hook that runs the '
+        'communications. Received: True. Pass the hook of '
+        '`optimizer.make_session_run_hook`, or the `training_hooks` of the '
+        'EstimatorSpec, to a `tf.compat.v1.train.MonitoredSession`.'])
+    with tf1.control_dependencies([served]):
+      taken = [elastic_pairs.write(of, 'update', _value(variable))
+               for pair, snapshot in zip(pairs, snapshots)
+               for variable, of in ((pair.local, snapshot.local),
+                                    (pair.local_center, snapshot.local_center))
+               if variable is not None]
+      taken.append(self._set(self._in_flight, True))
+    with tf1.control_dependencies([t for t in taken if t is not None]):
+      with placement.only_on(self._device):
+        begun = self._begun.enqueue(step)
+    with tf1.control_dependencies([begun]):
+      return tf.constant(True)
+
+  def _build_run(self, pairs, communicate, written):
+    """Makes `run`, which depends on nothing of the step."""
+    with tf1.control_dependencies(None), tf1.name_scope(None):
+      with placement.only_on(self._device):
+        step = self._begun.dequeue()
+
+      def make():
+        with tf1.control_dependencies([communicate(step)]):
+          with placement.only_on(self._device):
+            done = self._done.enqueue(True)
+        with tf1.control_dependencies([done]):
+          return tf.constant(True)
+
+      made = branching.cond(tf.not_equal(step, _STOP), make,
+                            _false, written)
+      with tf1.control_dependencies([made]):
+        self.run = tf.identity(step)
+    if graph_order.updates([self.run.op], *(pair.local for pair in pairs)):
+      raise ValueError(
+          '`overlap` must be False where `global_step` is advanced by a value '
+          'that the step computes: a communication in a run of its own would '
+          "make the step once more. Received: True. Pass count_steps='local', "
+          'or advance it by a constant.')
+
+
+def _false() -> tf.Tensor:
+  return tf.constant(False)
+
+
+def _value(variable: tf.Variable) -> tf.Tensor:
+  with placement.only_on(variable.device):
+    return variable.read_value()
