@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train test lint living chaos mutants wheel bench build-files requirements \
-  clean
+.PHONY: help venv train test lint living chaos soak mutants wheel bench \
+  bench-network docs build-files requirements clean
 
 VENV := .venv$(if $(TF),-$(TF))
 # Sources come from this directory, whatever the caller has set.
@@ -38,6 +38,9 @@ living: venv  ## Runs libraries built on Estimator; writes docs/estimator.md
 chaos: venv  ## Plays 300 faults in clusters; writes docs/chaos.md
 	$(PY) -m tests.chaos.record $(ARGS)
 
+soak: venv  ## Half an hour of faults in one run; writes docs/soak.md
+	$(PY) -m tests.chaos.soak $(ARGS)
+
 mutants: venv  ## Changes lines, runs their tests; writes docs/mutants.md
 	$(PY) build_defs/mutation_testing.py $(ARGS)
 
@@ -49,6 +52,17 @@ wheel: venv  ## Builds dist/tfplugin-*.whl, byte for byte the wheel of bazel
 
 bench: venv  ## Runs every benchmark; figures depend on the machine
 	$(PY) -m benchmarks.run $(ARGS)
+
+bench-network: venv  ## Measures on slow links; needs root and Linux; ARGS=--quick
+	$(PY) -m benchmarks.network.run $(ARGS)
+
+docs: venv  ## Builds the site in build/site; needs no network once installed
+	@sh build_defs/make_docs_venv.sh $(VENV)
+	@rm -rf build/site
+	PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 .venv-docs/bin/python -m sphinx \
+	  --fail-on-warning --keep-going --quiet --doctree-dir build/site-doctrees \
+	  docs build/site $(ARGS)
+	@echo 'Open build/site/index.html'
 
 build-files: venv  ## Writes the BUILD files anew from the imports
 	$(PY) build_defs/update_build_files.py $(ARGS)

@@ -40,8 +40,8 @@ _REPORT = ['plotly>=5.24,<8', 'tensorboard>=2.15']
 _TEST = [*_TRAIN, *_REPORT, 'psutil>=5.9', 'pytest>=8', 'pytest-timeout>=2.2',
          'pytest-xdist>=3']
 # A program is declared when it exists.
-_PROGRAMS = ('launch', 'migrate_checkpoint', 'report', 'train', 'train_tpu',
-             'watch')
+_PROGRAMS = ('launch', 'migrate_checkpoint', 'plan', 'report', 'train',
+             'train_tpu', 'watch')
 
 
 def _version() -> str:

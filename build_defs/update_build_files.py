@@ -38,6 +38,13 @@ _HEADER = '''\
 #
 # Written by `make build-files`.
 '''
+# What benchmarks wrote, which tests compare with pages.
+_RESULTS = '''\
+filegroup(
+    name = "results",
+    srcs = glob(["results/*.json"], allow_empty = True),
+)
+'''
 _OURS = ('benchmarks', 'examples', 'tests', 'tfplugin')
 _DIRECTIVE = re.compile(r'^# BUILD (data|deps|shard_count): (\S+)$', re.M)
 _FILES_OF_A_SHARD = 12
@@ -240,6 +247,8 @@ def _build_file(tree: Tree, package: str, files: list) -> str:
     parts.append(_all_tests(tree, together))
   if package == 'tfplugin':
     parts.append(_everything(tree))
+  if package == 'benchmarks':
+    parts.append(_RESULTS)
   sources = ['BUILD', *map(posixpath.basename, files)]
   if package == 'tfplugin':
     sources.append('py.typed')

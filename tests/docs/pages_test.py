@@ -1,0 +1,105 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The links of the pages lead somewhere, and the code of the pages runs."""
+# BUILD data: //:sources
+# BUILD data: //testdata
+# BUILD deps: //tfplugin:everything
+
+from __future__ import annotations
+
+import json
+import pathlib
+import posixpath
+
+import pytest
+
+from tests.docs import pages
+
+_PAGES = pages.pages()
+_WITH_CODE = [page for page in _PAGES if not page.startswith('..')
+              and pages.blocks(page, 'python', 'diff')]
+_NOTEBOOKS = sorted((pages.DOCS / 'notebooks').glob('*.ipynb'))
+
+
+def _sides(diff: str) -> dict:
+  """Returns the two programs of a diff, by the sign of their own lines."""
+  lines = diff.splitlines()
+  assert all(line[:1] in ('-', '+', ' ', '') for line in lines), diff
+  return {sign: '\n'.join(line[1:] for line in lines
+                          if line[:1] in (sign, ' ', '')) for sign in '-+'}
+
+
+def _program(page: str) -> str:
+  """Returns the Python blocks of a page, one after the other."""
+  return '\n'.join(pages.blocks(page, 'python'))
+
+
+def _run(program: str, name: str) -> None:
+  # A page may ask whether it is the main program.
+  exec(compile(program, name, 'exec'), {'__name__': '__main__'})
+
+
+def test_pages_are_found():
+  assert 'index.md' in _PAGES
+  assert len(_WITH_CODE) > 8
+  assert len(_NOTEBOOKS) == 5
+
+
+@pytest.mark.parametrize('page', _PAGES)
+def test_links_lead_to_a_file_and_an_anchor(page):
+  folder = (pages.DOCS / page).parent
+  for link in pages.links(page):
+    if '://' in link:
+      continue
+    file, _, anchor = link.partition('#')
+    target = folder / file if file else pages.DOCS / page
+    assert target.exists(), link
+    if anchor:
+      assert anchor in pages.anchors(str(target)), link
+
+
+@pytest.mark.parametrize('page', _PAGES)
+def test_pages_of_the_site_link_only_into_it(page):
+  # README.md is no page of the site: a link to it would be dead there.
+  if page.startswith('..'):
+    return
+  # By name: a file may be a link itself.
+  folder = posixpath.dirname(page)
+  outside = [link for link in pages.links(page) if '://' not in link and
+             posixpath.normpath(posixpath.join(
+                 folder, link.partition('#')[0])).startswith('..')]
+  assert not outside
+
+
+def test_every_page_is_in_one_table_of_contents():
+  listed = pages.contents()
+  assert len(listed) == len(set(listed))
+  there = {page.removesuffix('.md') for page in _PAGES} - {
+      '../README', 'index'}
+  there |= {f'notebooks/{path.stem}' for path in _NOTEBOOKS}
+  assert set(listed) == there
+
+
+@pytest.mark.parametrize('page', _WITH_CODE)
+def test_python_blocks_run_one_after_the_other(page, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)  # A program may write files.
+  monkeypatch.delenv('TF_CONFIG', raising=False)
+  _run(_program(page), page)
+
+
+@pytest.mark.parametrize('page', _WITH_CODE)
+def test_both_sides_of_a_diff_are_programs(page, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  for diff in pages.blocks(page, 'diff'):
+    sides = _sides(diff)
+    compile(sides['-'], page, 'exec')  # Of TensorFlow 1.15: not run here.
+    _run(sides['+'], page)
+
+
+@pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_stored_without_outputs(path: pathlib.Path):
+  cells = json.loads(path.read_text(encoding='utf-8'))['cells']
+  code = [cell for cell in cells if cell['cell_type'] == 'code']
+  assert code
+  assert not [cell for cell in code
+              if cell['outputs'] or cell['execution_count'] is not None]
