@@ -117,7 +117,9 @@ class Lines:
       function: The function of it that is asked for, dotted.
       lines: The first and the last of its lines; None for all of the file's.
     """
-    wanted = {_INTERPRETER, (_CONVERTED + function.split('.')[-1], 0)}
+    # A function inside of a converted one is converted with it.
+    wanted = {_INTERPRETER, *(
+        (_CONVERTED + name, 0) for name in function.split('.'))}
     wanted |= {(file, line) for line in range(lines[0], lines[1] + 1)
               } if lines else set()
     groups = [group for group, executed in self._executed.items()

@@ -64,10 +64,14 @@ def pytest_configure(config):
 
 
 @pytest.fixture(autouse=True)
-def seeds():
-  """Every test starts from the same random state."""
+def same_state():
+  """Every test starts from the same random state, and a new default graph.
+
+  In eager execution, too, that graph knows how the last loss was reduced.
+  """
   np.random.seed(0)
   tf.random.set_seed(0)
+  tf1.reset_default_graph()
 
 
 @pytest.fixture(scope='module')

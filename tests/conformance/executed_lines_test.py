@@ -99,6 +99,12 @@ def test_the_tests_that_run_a_line(recorded):
   assert found.index('quick') < found.index('slow')
 
 
+def test_what_is_converted_runs_the_functions_inside_of_it(recorded):
+  tests_of, *_ = recorded
+  assert sorted(tests_of('Toy.second.third', (9, 9))) == [
+      'converted', 'process']
+
+
 def test_a_line_that_only_a_process_may_run(recorded):
   tests_of, *_ = recorded
   assert tests_of('third', (9, 9)) == ['process']

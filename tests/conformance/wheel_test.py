@@ -107,7 +107,7 @@ def test_installed_package_is_used_from_another_directory(installed, tmp_path):
 
 
 @pytest.mark.parametrize('script', [
-    'tfplugin-launch', 'tfplugin-report', 'tfplugin-train',
+    'tfplugin-launch', 'tfplugin-plan', 'tfplugin-report', 'tfplugin-train',
     'tfplugin-train-tpu', 'tfplugin-watch'])
 def test_every_console_script_shows_its_help(installed, tmp_path, script):
   assert script in [path.name for path in (installed / 'bin').iterdir()]

@@ -106,3 +106,27 @@ def test_a_strategy_knows_its_task(monkeypatch):
   strategy = elastic_average_strategy.ElasticAverageStrategy()
   assert strategy.extended.task.is_alone
   assert strategy.num_worker == 1
+
+
+_NO_SERVER = 'Could not start gRPC server'
+
+
+def _start(task, message):
+  """What TensorFlow does where it cannot start the server of `task`."""
+  with cluster_task.occupied_port_named(task):
+    raise tf.errors.UnknownError(None, None, message)
+
+
+def test_an_occupied_port_is_named():
+  task = cluster_task.ClusterTask(_CLUSTER_SPEC, 'worker', 1)
+  with pytest.raises(RuntimeError, match=(
+      "of worker:1 .*must be free.*'c:3', where no server.*another port")):
+    _start(task, _NO_SERVER)
+
+
+@pytest.mark.parametrize('task, message', [
+    (cluster_task.ClusterTask(_CLUSTER_SPEC, 'worker', 1), 'of the user'),
+    (cluster_task.ClusterTask(), _NO_SERVER)], ids=('other', 'alone'))
+def test_an_error_that_is_of_no_port_comes_through(task, message):
+  with pytest.raises(tf.errors.UnknownError, match=message):
+    _start(task, message)

@@ -4,10 +4,14 @@
 
 import functools
 import inspect
+import json
 
 import pytest
+import tensorflow as tf
 
 from tfplugin.estimator import model_fn as model_fn_lib
+
+tf1 = tf.compat.v1
 
 
 def _run(call):
@@ -102,3 +106,30 @@ def test_decorated_twice():
 def test_bad_model_fn_is_refused(model_fn, error, match):
   with pytest.raises(error, match=match):
     model_fn_lib.decorate(model_fn, _run)
+
+
+_WITH_PS = {'chief': ['a:1'], 'worker': ['b:1'], 'ps': ['c:1']}
+
+
+@pytest.mark.parametrize('cluster, job, mode, waits', (
+    (_WITH_PS, 'worker', 'train', True),
+    (_WITH_PS, 'worker', 'eval', False),
+    (_WITH_PS, 'chief', 'train', False),
+    ({'chief': ['a:1'], 'worker': ['b:1']}, 'worker', 'train', False),
+    ({}, 'worker', 'train', False)))
+def test_who_waits_for_the_variables_of_the_chief(
+    monkeypatch, cluster, job, mode, waits):
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': job, 'index': 0}}
+      if cluster else {}))
+
+  def model_fn(features, mode):
+    del mode
+    return tf1.get_variable('w', initializer=1.0) * features
+
+  decorated = model_fn_lib.decorate_training(
+      model_fn, lambda call: call(), 'of_the_test')
+  with tf.Graph().as_default():
+    decorated(1.0, mode=mode, config=tf.estimator.RunConfig('unused'))
+    assert bool(tf1.get_collection(
+        tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP)) == waits

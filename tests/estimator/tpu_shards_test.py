@@ -147,3 +147,20 @@ def test_the_first_shard_trains_if_the_batch_is_even(behavior):
     session.run(spec.train_op, {x: [1.0, 2.0]})
     with pytest.raises(tf.errors.InvalidArgumentError, match='2 shards'):
       session.run(spec.train_op, {x: [1.0, 2.0, 3.0]})
+
+
+@pytest.mark.parametrize('make_spec', (
+    tf.estimator.EstimatorSpec, tf1.estimator.tpu.TPUEstimatorSpec))
+def test_a_metric_of_training_is_of_all_rows(behavior, make_spec):
+  def model_fn(features, labels, mode):
+    del labels
+    _, update = tf1.metrics.mean(features)
+    return make_spec(mode, loss=tf.reduce_mean(features), train_op=update.op)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    spec = tpu_shards.shard_model_fn(model_fn, 2, ['/cpu:0'])(
+        tf.constant(_X), None, tf.estimator.ModeKeys.TRAIN)
+    session.run(tf1.local_variables_initializer())
+    session.run(spec.train_op)
+    total, count = tf1.get_collection(tf1.GraphKeys.METRIC_VARIABLES)
+    assert session.run([total, count]) == [1 + 2 + 3 + 4, 4]

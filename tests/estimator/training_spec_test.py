@@ -116,3 +116,12 @@ def test_local_init_op_of_the_user_starts_what_was_added_too():
     # Without an op of the user's, every local variable starts anyway.
     assert training_spec.local_init_op(tf1.train.Scaffold(), [added]) == {}
     assert training_spec.local_init_op(None, [added]) == {}
+
+
+def test_a_strategy_around_is_refused():
+  training_spec.check_no_strategy('a_decorator')
+  with tf.distribute.OneDeviceStrategy('/cpu:0').scope():
+    with pytest.raises(RuntimeError, match=(
+        '`a_decorator` must not be used inside a tf.distribute strategy.*'
+        'OneDeviceStrategy.*Leave out one of the two, or none.')):
+      training_spec.check_no_strategy('a_decorator', ', or none')

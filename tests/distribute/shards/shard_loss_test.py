@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
+from tfplugin import _tf_internals
 from tfplugin import estimator
 from tfplugin.distribute.shards import cross_shard_strategy
 from tfplugin.distribute.shards import shard_loss
@@ -195,3 +196,21 @@ def test_tensorflow_does_not_divide_as_well(reduction):
   with tf.Graph().as_default(), tf1.Session() as session:
     assert session.run(strategy.part_of_loss(tf.constant(8.0))) == (
         8 if reduction == SUM else 2)
+
+
+def test_a_mean_of_keras_3_is_refused_where_another_number_divides(
+    behavior, monkeypatch):
+  # As it is with any Keras: it divides by both shards already.
+  monkeypatch.setattr(_tf_internals, 'reduction_of',
+                      lambda loss: _tf_internals.MEAN_OF_REPLICAS)
+
+  def part(**kwargs):
+    strategy = cross_shard_strategy.CrossShardStrategy(
+        ['CPU:0', 'CPU:1'], **kwargs)
+    with tf.Graph().as_default(), tf1.Session() as session:
+      return session.run(strategy.part_of_loss(tf.constant(8.0)))
+
+  assert part() == part(group_assignment=[[0, 1]]) == 8
+  for kwargs in {'reduction': SUM}, {'group_assignment': [[0], [1]]}:
+    with pytest.raises(ValueError, match='Keras 3 must not.*divided by 2. Use'):
+      part(**kwargs)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute.shards import cross_shard_strategy
 
 tf1 = tf.compat.v1
@@ -171,3 +172,32 @@ def test_one_group_updates_in_a_branch_and_several_do_not(behavior):
   assert _write(write, group_assignment=[[0, 1]]) == [[2, 2]] * 2
   with pytest.raises(NotImplementedError, match='Use one group'):
     _write(write, group_assignment=[[0], [1]])
+
+
+def _write_rows(write):
+  """Returns the copies after `write(variable, x)`; the rows are 1, 2 and 5."""
+  strategy = cross_shard_strategy.CrossShardStrategy(CPUS)
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    rows = [tf1.placeholder(tf.float32, [None]) for _ in CPUS]
+
+    def replica(x):
+      variable = tf1.get_variable('v', initializer=0.0, trainable=False)
+      return variable, tf.group(write(variable, x))
+
+    variable, done = strategy.extended.call_for_each_replica(
+        replica, args=(_tf_internals.per_replica(rows),))
+    session.run(tf1.global_variables_initializer())
+    session.run(strategy.experimental_local_results(done),
+                {rows[0]: [1, 2], rows[1]: [5]})
+    return session.run(list(strategy.experimental_local_results(variable)))
+
+
+def test_a_statistic_of_keras_3_is_the_mean_of_the_shards(
+    behavior, monkeypatch):
+  def largest(v, x):
+    return v.assign(tf.reduce_max(x))
+
+  with pytest.raises(ValueError, match='by Max.*`v:0`.*`aggregation='):
+    _write_rows(largest)
+  monkeypatch.setattr(_tf_internals, 'is_asked_by_keras_3', lambda: True)
+  assert _write_rows(largest) == [(2 + 5) / 2] * 2

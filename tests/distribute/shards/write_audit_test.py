@@ -18,9 +18,12 @@ from tfplugin.distribute.shards import cross_shard_strategy
 tf1 = tf.compat.v1
 X = forms.FOUR
 RUN = functools.partial(forms.FORMS['CrossShardStrategy'], static=False)
+GROUPS = functools.partial(forms.FORMS['CrossShardStrategy'].func, (
+    functools.partial(cross_shard_strategy.CrossShardStrategy,
+                      group_assignment=[[0], [1]])), static=False)
 
 
-def _in_graph(write, outside=False):
+def _in_graph(write, outside=False, run=RUN):
   """Returns the copies of a variable after two steps with `write(v, x)`."""
   def make():
     return tf1.get_variable('v', initializer=0.0, trainable=False,
@@ -34,7 +37,7 @@ def _in_graph(write, outside=False):
   with tf.Graph().as_default(), tf1.Session() as session:
     variables, variable = [], make() if outside else None
     rows = tf1.placeholder(tf.float32, [None])
-    step = RUN(replica, rows)
+    step = run(replica, rows)
     session.run(tf1.global_variables_initializer())
     for _ in range(2):
       session.run(step, {rows: X})
@@ -134,6 +137,12 @@ def test_what_is_a_replicas_own_in_a_branch_is_refused(behavior, write):
      0.19 * X.mean())])
 def test_a_variable_from_outside_is_written_once(behavior, write, expected):
   assert _in_graph(write, outside=True) == pytest.approx([expected])
+
+
+def test_groups_write_to_it_what_all_shards_have_in_common(behavior):
+  assert _in_graph(lambda v, x: v.assign_add(1.0), True, GROUPS) == [2.0]
+  with pytest.raises(ValueError, match='`Sum:0`, for `v:0`'):
+    _in_graph(lambda v, x: v.assign(tf.reduce_sum(x)), True, GROUPS)
 
 
 def test_a_variable_from_outside_is_not_written_in_a_loop(behavior):

@@ -37,6 +37,8 @@ def _mixed(x):
     (lambda x: tf.reduce_sum(x / tf.cast(tf.size(x), tf.float32)), 'is_mean'),
     (lambda x: tf.reduce_sum(x) / (tf.reduce_sum(x * x) + 1e-5), 'is_mean'),
     (lambda x: tf.reduce_sum(x) / 3, 'is_sum'),
+    (lambda x: tf.reduce_mean(tf.fill(tf.shape(x), 3.0)), 'is_mean'),
+    (lambda x: tf.reduce_sum(tf.fill(tf.shape(x), 3.0)), 'is_sum'),
     (_mixed, 'is_mixed'),
     (lambda x: 2 * -_mixed(x) / 3, 'is_mixed'),
     (lambda x: tf.cond(x[0, 0] > 0, lambda: tf.reduce_sum(x), lambda: 0.0),

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what a tower knows of the tensors that it is given."""
 
+import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.towers import part_kinds
@@ -47,3 +48,29 @@ def test_kinds_inside_of_a_branch(behavior):
             lambda: 0.0)
   assert [kind.is_sum for kind in found] == [True, False]
   assert found[1].is_same
+
+
+def test_kinds_of_what_a_loop_hands_on():
+  with tf.Graph().as_default():
+    rows = [tf1.placeholder(tf.float32, [None]) for _ in range(2)]
+    kinds, carried = _kinds(*rows), []
+
+    def body(i, before, last):
+      carried[:] = i, before, last
+      return i + 1, last, tf.reduce_sum(rows[0])
+
+    tf.while_loop(lambda i, *_: i < 3, body, [0, 0.0, 0.0])
+    i, *sums = map(kinds.inside(carried[0].graph).of, carried)
+  assert i.is_same
+  # `before` is a sum not before the third iteration.
+  assert [kind.is_sum for kind in sums] == [True, True]
+
+
+@pytest.mark.parametrize('shape, num_rows, expected', [
+    ([3, 2], 3, True), ([None, 2], 3, True), ([3], 3, True),
+    ([2, 3], 3, False), ([], 3, False), (None, 3, False), ([3], None, False)])
+def test_what_may_have_rows(behavior, shape, num_rows, expected):
+  with tf.Graph().as_default() as graph:
+    kinds = part_kinds.PartKinds(graph, {}, num_rows)
+    tensor = tf1.placeholder(tf.float32, shape)
+    assert kinds.may_have_rows(tensor) == expected

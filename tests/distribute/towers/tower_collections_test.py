@@ -102,3 +102,15 @@ def test_scopes_find_the_entries_of_every_tower(behavior, outer):
     assert inspect.ismethod(graph.get_collection)
     session.run(tf1.global_variables_initializer())
     assert session.run(spec.loss) == 5.0 + 3.0
+
+
+def test_every_tower_sees_the_step_that_the_first_one_makes():
+  step = tf1.GraphKeys.GLOBAL_STEP
+  with tf.Graph().as_default() as graph:
+    towers = tower_collections.TowerCollections(graph, 2)
+    towers.show(0)
+    assert not graph.get_collection(step)
+    graph.add_to_collection(step, 'made')
+    towers.keep(0)
+    towers.show(1)
+    assert graph.get_collection(step) == ['made']

@@ -11,6 +11,8 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
+from tfplugin import _tf_internals
+from tfplugin.distribute.towers import tower_context
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 
@@ -136,3 +138,15 @@ def test_a_gradient_through_a_total_is_that_of_all_towers(behavior):
       _, gradients = strategy.build_towers(
           fn, tower_weights.TowerWeights([.5, .5], [.5, .5]))
     assert session.run(gradients) == [2 * 1 * 3.0, 2 * 3 * 3.0]
+
+
+def test_the_devices_around_a_run_are_entered_where_they_are_not(behavior):
+  with tf.Graph().as_default():
+    with tf1.device('/job:worker'):
+      around = _tf_internals.device_functions()
+      # As TensorFlow enters them, and then the device of a tower.
+      with tf1.device('/device:CPU:0'), tower_context.on_device(
+          around, '/device:CPU:1'):
+        assert tf.no_op().device == '/job:worker/device:CPU:0'
+    with tower_context.on_device(around, '/device:CPU:1'):
+      assert tf.no_op().device == '/job:worker/device:CPU:1'

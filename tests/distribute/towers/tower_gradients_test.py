@@ -29,3 +29,12 @@ def test_outside_of_towers_a_view_changes_nothing(behavior):
     gradient, = tf.gradients(loss, [w])
     session.run(tf1.global_variables_initializer())
     assert session.run([loss, gradient]) == [9.0, 6.0]
+
+
+def test_each_op_is_looked_at_once():
+  # 2^64 ways lead to the first op.
+  with tf.Graph().as_default():
+    gradients, x = tower_gradients.NotedGradients(), tf.constant(1.0)
+    for _ in range(64):
+      x = x + x
+    assert not gradients.made(x)

@@ -106,3 +106,40 @@ def test_a_single_tower_updates_as_it_likes(behavior):
     session.run(scatter)
     w, = tf1.trainable_variables()
     assert session.run(w).tolist() == [1, 7]
+
+
+def test_a_metric_that_counts_the_towers_in_a_loop_is_refused(behavior):
+  def fn(unused_x):
+    v = tf1.get_variable(
+        'v', initializer=0.0, trainable=False, use_resource=True,
+        collections=[tf1.GraphKeys.LOCAL_VARIABLES,
+                     tf1.GraphKeys.METRIC_VARIABLES])
+
+    def body(i):
+      with tf.control_dependencies([v.assign_add(1.0, read_value=False)]):
+        return [i + 1]
+
+    return tf.while_loop(lambda i: i < 3, body, [0])
+
+  with tf.Graph().as_default():
+    with pytest.raises(RuntimeError, match=(
+        'metric must be updated with sums.*for `v:0`. Update it outside')):
+      _build(fn)
+
+
+@pytest.mark.parametrize('groups, added', [
+    (None, 2.5), ([[0, 1]], 2.5), ([[0], [1]], 2.0), ([[1], [0]], 2.0)])
+def test_an_addition_is_the_mean_of_the_group_of_the_first_tower(
+    behavior, groups, added):
+  def fn(tower):
+    v = tf1.get_variable('v', initializer=1.0, trainable=False)
+    return v.assign_add(tf.constant(3.0 if tower else 2.0))
+
+  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      _, (first, _) = strategy.build_towers(fn, tower_weights.TowerWeights(
+          [.5, .5], [1.0, 1.0], groups), sum_gradients=False)
+    session.run(tf1.global_variables_initializer())
+    session.run(first)
+    assert session.run(tf1.global_variables()[0]) == 1.0 + added

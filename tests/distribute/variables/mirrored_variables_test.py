@@ -189,3 +189,23 @@ def test_session_fetches_what_run_returns(behavior, strategy):
     graph.finalize()
     with tf1.Session() as session:
       assert session.run(made) == {'index': 5}
+
+
+@pytest.mark.parametrize('one', [0, 1])
+def test_in_a_branch_a_device_updates_its_own_copy(behavior, one):
+  strategy = STRATEGIES['clipping']()
+
+  def fn():
+    counter = tf.Variable(
+        0.0, trainable=False,
+        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
+    index = tf.distribute.get_replica_context().replica_id_in_sync_group
+    return counter, tf.cond(tf.equal(index, one), lambda: tf.group(
+        counter.assign_add(5.0)), tf.no_op)
+
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    counter, done = strategy.run(fn)
+    session.run(tf1.global_variables_initializer())
+    session.run(strategy.experimental_local_results(done))
+    assert session.run(list(strategy.experimental_local_results(counter))) == (
+        [5.0, 0.0] if one == 0 else [0.0, 5.0])

@@ -89,7 +89,7 @@ class PartKinds:
   def may_have_rows(self, tensor: tf.Tensor) -> bool:
     """Whether the form of `tensor` may be that of the rows of the tower."""
     return bool(tensor.shape.rank) and self.num_rows is not None and (
-        tensor.shape[0] in (None, self.num_rows))
+        tf.compat.dimension_value(tensor.shape[0]) in (None, self.num_rows))
 
   def _is_own(self, op: tf.Operation) -> bool:
     return op.graph is not self._graph or self._is_own_of_graph(op)

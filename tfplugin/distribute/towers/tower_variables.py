@@ -159,7 +159,7 @@ class SharedVariables:
     streaming: The variables that towers update one after the other.
   """
 
-  def __init__(self, evaluates: bool = False):
+  def __init__(self, evaluates: bool):
     """Starts without any.
 
     Args:

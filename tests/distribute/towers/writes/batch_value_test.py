@@ -13,6 +13,9 @@ import pytest
 import tensorflow as tf
 
 from tests.distribute.towers.writes import write_forms
+from tfplugin.distribute.towers import loss_kinds
+from tfplugin.distribute.towers import part_kinds
+from tfplugin.distribute.towers.writes import batch_value
 
 tf1 = tf.compat.v1
 KEYS = tf1.GraphKeys
@@ -137,10 +140,20 @@ def test_slices_are_those_of_all_rows(behavior, form):
 
 
 @pytest.mark.parametrize('form', ('replicate_model_fn', 'cross_shard'))
+def test_a_sum_and_a_mean_are_added(behavior, form):
+  x = FOUR if form in SHARDS else FIVE
+  found = _train(form, {'v': lambda v, x: v.assign(
+      tf.reduce_sum(x) + tf.reduce_mean(x))}, {'in': functools.partial(
+          _variable, collections=LOCAL)}, x, False)
+  assert found['in/v'] == pytest.approx([x.sum() + x.mean()], rel=1e-5)
+
+
+@pytest.mark.parametrize('form', ('replicate_model_fn', 'cross_shard'))
 def test_integers_and_rows(behavior, form):
   updates = {
       'count': lambda v, x: tf1.assign_add(v, tf.shape(x)[0]),
       'steps': lambda v, x: v.assign_add(1),
+      'sum': lambda v, x: v.assign(tf.reduce_sum(tf.cast(x, tf.int32)) + 7),
       'rows': lambda v, x: v.assign(tf.cast(x, tf.int32)),
   }
 
@@ -151,6 +164,7 @@ def test_integers_and_rows(behavior, form):
 
   found = _train(form, updates, {'in': make}, FOUR, True)
   assert (found['in/count'], found['in/steps']) == ([8], [2])
+  assert found['in/sum'] == [1 + 2 + 10 + 30 + 7]
   assert found['in/rows'][0].tolist() == [1, 2, 10, 30]
 
 
@@ -177,3 +191,25 @@ def test_a_sum_divided_by_one_row_is_no_sum(form):
   with pytest.raises(ValueError, match='`truediv:0`.*`aggregation='):
     _train(form, {'v': divide}, {'written': functools.partial(
         _variable, collections=LOCAL)}, np.float32([3, 5]), True)
+
+
+@pytest.mark.parametrize('form', ('replicate_model_fn', 'cross_shard'))
+def test_a_vector_as_long_as_the_rows_of_a_tower(behavior, form):
+  def train(update):
+    return _train(form, {'v': update}, {'in': lambda name: tf1.get_variable(
+        name, initializer=[0.0, 0.0], trainable=False)}, FOUR, True)['in/v']
+
+  written, = train(lambda v, x: v.assign_add(tf.constant([1.0, 2.0])))
+  assert written.tolist() == [2.0, 4.0]
+  with pytest.raises(ValueError, match='Received: `.*uniform.*`aggregation='):
+    train(lambda v, x: v.assign(tf.random.uniform([2])))
+
+
+def test_what_one_tower_alone_reports_is_its_own():
+  with tf.Graph().as_default() as graph, tf1.Session() as session:
+    x = tf.constant([1.0, 5.0])
+    part = part_kinds.PartKinds(graph, {x.ref(): loss_kinds.ROWS}, 2)
+    for value, expected in (tf.reduce_sum(x), 6), (tf.reduce_mean(x), 3):
+      assert session.run(
+          batch_value.reduced([value], [part], [1.0])) == expected
+    assert batch_value.reduced([x], [part], [1.0]) is None
