@@ -5,7 +5,7 @@
 A step sleeps, as one that computes would keep an accelerator busy: runs beside
 each other do not disturb each other. Each step is told of in a file.
 
-  python program.py FORM DIRECTORY STEPS NUM_WORKERS
+  python program.py FORM DIRECTORY STEPS NUM_WORKERS [SAVE_STEPS]
 """
 
 import contextlib
@@ -95,11 +95,11 @@ class StepsHook(tf1.train.SessionRunHook):
     time.sleep(STEP_SECS)
 
 
-def main(form, directory, steps, num_workers):
+def main(form, directory, steps, num_workers, save_steps=SAVE_STEPS):
   root = pathlib.Path(directory)
   task = json.loads(os.environ['TF_CONFIG'])['task']
   config = tf.estimator.RunConfig(
-      str(root / 'model'), save_checkpoints_steps=SAVE_STEPS,
+      str(root / 'model'), save_checkpoints_steps=int(save_steps),
       train_distribute=strategy(form, int(num_workers)),
       experimental_max_worker_delay_secs=0)
   decorated = decorators(int(num_workers)).get(form, lambda fn: fn)(model_fn)

@@ -23,7 +23,6 @@ import tempfile
 from collections.abc import Sequence
 
 from tests.chaos import play
-from tests.chaos import program
 from tfplugin import events
 from tfplugin.bin import launch_lib
 from tfplugin.bin.launches import launch_options
@@ -33,6 +32,8 @@ PATH = pathlib.Path(__file__).parents[2] / 'docs' / 'soak.md'
 FORM = 'elastic_average'
 NUM_WORKERS, NUM_PS = 4, 2
 STOP_SECS = 5.0
+# Of all workers: some seconds.
+SAVE_STEPS = 1000
 # The first faults wait until everybody trains.
 _FIRST_STEP = 200
 _TRAINS = ('chief:0', *(f'worker:{i}' for i in range(NUM_WORKERS - 1)))
@@ -128,7 +129,7 @@ def run(num_steps: int, faults: str, directory: pathlib.Path) -> Soaked:
   """
   options = launch_options.LaunchOptions(
       command=(sys.executable, str(play.PROGRAM), FORM, str(directory),
-               str(num_steps), str(NUM_WORKERS)),
+               str(num_steps), str(NUM_WORKERS), str(SAVE_STEPS)),
       logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),
       workers=NUM_WORKERS - 1, ps=NUM_PS, restart='always', max_restarts=10**6,
       inject=faults, show=('chief',), grep='nothing of it')
@@ -183,7 +184,7 @@ def main(arguments: argparse.Namespace) -> int:
       clean=rate, steps=found.num_steps, goodput=found.goodput(rate),
       median=statistics.median(found.back_secs),
       longest=max(found.back_secs), part=found.num_training,
-      num_trains=NUM_WORKERS, fall=found.fall, save=program.SAVE_STEPS)
+      num_trains=NUM_WORKERS, fall=found.fall, save=SAVE_STEPS)
   sys.stdout.write(text)
   if arguments.write:
     PATH.write_text(text)

@@ -7,10 +7,13 @@ from __future__ import annotations
 import time
 from typing import Any
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin.distribute import time_limit
+from tfplugin.events import event_log
+from tfplugin.events import record
 
 tf1 = tf.compat.v1
 
@@ -37,16 +40,19 @@ def add_ready_op() -> None:
       tf1.add_to_collection(key, poll_while(
           lambda: tf1.report_uninitialized_variables(variables),
           lambda missing: tf.size(missing) > 0, _LIMIT_SECONDS, [None],
-          who='This worker', whom=_variables))
+          who='This worker', whom=_variables,
+          tasks=lambda missing: ['chief:0']))
 
 
 def poll_while(look: Callable[[], tf.Tensor],
                keep_waiting: Callable[[tf.Tensor], tf.Tensor],
                time_limit_secs: float, shape=None, *, who: str,
-               whom: Callable[[Any], str]) -> tf.Tensor:
+               whom: Callable[[Any], str],
+               tasks: Callable[[Any], list[str]]) -> tf.Tensor:
   """Looks ten times a second, in the graph, up to a limit.
 
-  It says now and then what it waits for.
+  It says now and then what it waits for. Where the task that makes the graph
+  tells of what it does, the wait is among its events.
 
   Args:
     look: Makes the ops that look, and returns the tensor that they see.
@@ -55,16 +61,16 @@ def poll_while(look: Callable[[], tf.Tensor],
     shape: The tensor's, where it changes from look to look.
     who: Waits, for the log.
     whom: Returns from the tensor's value who or what is waited for.
+    tasks: Returns from it which tasks those are.
 
   Returns:
     The tensor that was seen last.
   """
   deadline = tf.timestamp() + time_limit_secs
-  patience = []  # Begins with the first look.
+  wait_ = _Wait(who, event_log.current())
 
   def sleep(seen):
-    patience[:] = patience or [time_limit.Patience(who, None)]
-    patience[0].check(whom(seen), '')
+    wait_.check(whom(seen), tasks(seen))
     time.sleep(_POLL_SECONDS)
     return True
 
@@ -77,11 +83,36 @@ def poll_while(look: Callable[[], tf.Tensor],
       seen = look()
     return [seen if shape is None else tf.ensure_shape(seen, shape)]
 
-  return tf1.while_loop(
+  last = tf1.while_loop(
       is_waiting,
       wait, [look()],
       shape_invariants=None if shape is None else [tf.TensorShape(shape)],
       parallel_iterations=1)
+  with tf.control_dependencies([tf.numpy_function(wait_.end, [last], tf.bool)]):
+    return tf.identity(last)
+
+
+class _Wait:
+  """A wait that a log tells of; it begins with the first look."""
+
+  def __init__(self, who: str, log: Optional[event_log.EventLog]):
+    self._who = who
+    self._log = log
+    self._patience: Optional[time_limit.Patience] = None
+
+  def check(self, whom: str, tasks: list[str]) -> None:
+    if self._patience is None:
+      self._patience = time_limit.Patience(self._who, None)
+      if self._log is not None:
+        self._log.write('waiting', record.BEGIN, on=tasks)
+    self._patience.check(whom, '')
+
+  def end(self, seen: Any) -> bool:
+    del seen
+    if self._patience is not None and self._log is not None:
+      self._log.write('waiting', record.END)
+    self._patience = None
+    return True
 
 
 def _variables(names) -> str:

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 import tensorflow as tf
 
+from tfplugin import events
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import start_barrier
+from tfplugin.events import event_log
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
@@ -76,6 +79,45 @@ def test_limit_of_the_hook_names_who_is_missing():
     start_barrier.wait_until(
         lambda: looks.pop(0) if len(looks) > 1 else looks[0], 1, 0.05)
   start_barrier.wait_until(lambda: [True, True], 1, 0.0)
+
+
+def _waits(model_dir):
+  return [(e.name, e.kind, e.details.get('on'))
+          for e in events.read_run(model_dir).events if e.name == 'waiting']
+
+
+@pytest.fixture(name='cluster_of_3')
+def fixture_cluster_of_3(monkeypatch):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {'chief': ['a:1'], 'worker': ['b:1', 'c:1'], 'ps': ['d:1']},
+      'task': {'type': 'worker', 'index': 0}}))
+
+
+@pytest.mark.usefixtures('cluster_of_3')
+def test_the_wait_of_a_hook_is_among_the_events(tmp_path):
+  looks = [[False, True, False], [True, True, True]]
+  with event_log.recording(tmp_path, 'worker:0'):
+    start_barrier.wait_until(lambda: looks.pop(0), 1, 60.0)
+    start_barrier.wait_until(lambda: [True, True, True], 1, 60.0)
+  assert _waits(tmp_path) == [
+      ('waiting', 'begin', ['chief:0', 'worker:1']), ('waiting', 'end', None)]
+
+
+@pytest.mark.usefixtures('cluster_of_3')
+def test_each_wait_of_the_op_is_among_the_events(behavior, tmp_path):
+  del behavior
+  with event_log.recording(tmp_path, 'worker:0'):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      barrier = start_barrier.StartBarrier(3, '')
+      wait = barrier.wait(1, 0.3)
+      for index in (0, 2):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+          session.run(wait)
+        session.run(barrier.announce(index))
+      session.run(wait)
+  assert _waits(tmp_path) == [
+      ('waiting', 'begin', ['chief:0', 'worker:1']), ('waiting', 'end', None),
+      ('waiting', 'begin', ['worker:1']), ('waiting', 'end', None)]
 
 
 def test_queues_have_their_old_names_on_the_parameter_server():

@@ -17,9 +17,11 @@ from typing import Callable
 
 import tensorflow as tf
 
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import prompt_start
 from tfplugin.distribute import time_limit
+from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
 
@@ -94,7 +96,8 @@ class StartBarrier:
       arrived = prompt_start.poll_while(
           self.arrived, lambda a: tf.logical_not(tf.reduce_all(a)),
           time_limit_secs, who=_name(task_index),
-          whom=lambda arrived: f'the start of {_missing(arrived)}')
+          whom=lambda arrived: f'the start of {_missing(arrived)}',
+          tasks=_tasks)
     names = tf.constant([_name(i) for i in range(len(self._queues))])
     missing = tf.boolean_mask(names, tf.logical_not(arrived))
     return tf.debugging.Assert(
@@ -117,17 +120,27 @@ def wait_until(look: Callable, task_index: int,
   """
   patience = time_limit.Patience(_name(task_index), time_limit_secs)
   arrived = look()
-  while not all(arrived):
-    patience.check(f'the start of {_missing(arrived)}',
-                   'Look into their logs; if they need that long, raise '
-                   '`time_limit_secs`.')
-    time.sleep(POLL_SECS)
-    arrived = look()
+  if all(arrived):
+    return
+  with event_log.span('waiting', on=_tasks(arrived)):
+    while not all(arrived):
+      patience.check(f'the start of {_missing(arrived)}',
+                     'Look into their logs; if they need that long, raise '
+                     '`time_limit_secs`.')
+      time.sleep(POLL_SECS)
+      arrived = look()
 
 
 def _missing(arrived) -> str:
   return ', '.join(_name(index) for index, is_there in enumerate(arrived)
                    if not is_there)
+
+
+def _tasks(arrived) -> list[str]:
+  """Returns the names of those that are missing, for the events."""
+  known = dict(enumerate(cluster_task.from_environment().training_tasks))
+  return [known.get(index, _name(index))
+          for index, is_there in enumerate(arrived) if not is_there]
 
 
 def _name(task_index: int) -> str:
