@@ -115,7 +115,7 @@ _LINES = [task_table.Line('worker:0', {
            'worker:0 12345   102.3         3   25.0% 0.1234 '
            'waits for chief:0 (12 s)']),
     (40, ['task      step steps/s staleness does',
-          'worker:0 12345   102.3         3 waits…']),
+          'worker:0 12345   102.3         3 waits …']),
     (30, ['task      step steps/s does', 'worker:0 12345   102.3 waits …']),
     (18, ['task     does', 'worker:0 waits fo…'])])
 def test_a_narrow_table_leaves_out_what_is_least_needed(width, drawn):

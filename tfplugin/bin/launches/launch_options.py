@@ -127,8 +127,8 @@ class LaunchOptions:
       raise ValueError('`stall_limit` needs the events of the tasks, which are '
                        'in their model_dir. Received: no `model_dir`. Give '
                        'the one that the program uses.')
-    self._check_steps()
     self._check_manifest()
+    self._check_steps()
     self._check_places()
     self.policy()
     environment.check(self.inject, self.num_workers, self.ps,

@@ -75,7 +75,8 @@ class LiveDisplay:
   """
 
   def __init__(self, terminal, steps: Optional[int] = None,
-               is_kept: bool = False):
+               is_kept: bool = False,
+               clock: Callable[[], float] = time.monotonic):
     """Shows nothing yet.
 
     Args:
@@ -84,12 +85,14 @@ class LiveDisplay:
         bar says how long the run has been looked at instead of how long it will
         take.
       is_kept: Whether the last table stays when the context is left.
+      clock: Tells the time in seconds.
     """
     from rich import live
     self._terminal = terminal
     self._is_kept = is_kept
     self._next = float('-inf')
-    self._bar = _make_bar(terminal, steps)
+    self._clock = clock
+    self._bar = _make_bar(terminal, steps, clock)
     self._live = live.Live(
         '', console=terminal, auto_refresh=False, transient=not is_kept,
         # Else errors would go to the terminal when they go to a file.
@@ -123,10 +126,10 @@ class LiveDisplay:
       is_last: Whether they are shown in any case.
     """
     from rich import console
-    is_due = is_last or time.monotonic() >= self._next
+    is_due = is_last or self._clock() >= self._next
     if not is_due or not self._live.is_started:
       return
-    self._next = time.monotonic() + _EVERY_SECS
+    self._next = self._clock() + _EVERY_SECS
     width, height = self._terminal.size
     bar = self._draw_bar(task_table.step_of(lines), width)
     # The lines of the program have the other half.
@@ -147,7 +150,7 @@ class LiveDisplay:
     return self._bar.get_renderable()
 
 
-def _make_bar(terminal, steps: Optional[int]):
+def _make_bar(terminal, steps: Optional[int], clock: Callable[[], float]):
   from rich import progress
   total = '' if steps is None else f'/{steps}'
   bar = progress.Progress(
@@ -157,6 +160,6 @@ def _make_bar(terminal, steps: Optional[int]):
       progress.TimeElapsedColumn() if steps is None
       else progress.TimeRemainingColumn(),
       progress.TextColumn('{task.fields[word]}'),
-      console=terminal, expand=True)
+      console=terminal, get_time=clock, expand=True)
   bar.add_task('', total=steps, rate='', word='')
   return bar
