@@ -98,7 +98,7 @@ def test_a_launch_shows_its_tasks_and_leaves_its_lines(
     ({'NO_COLOR': '1'}, []), ({}, ['--color=never'])])
 def test_ctrl_c_ends_in_order_and_gives_the_terminal_back(
     tmp_path, variables, flags):
-  with terminals.Program(60, *_launch(tmp_path, *flags),
+  with terminals.Program(40, *_launch(tmp_path, *flags),
                          **variables) as program:
     program.look_until(_has_all)
     program.press_ctrl_c()

@@ -96,7 +96,7 @@ def test_many_tasks_leave_half_of_the_terminal_to_the_lines():
     display.update(_lines(1, 50))
   frame = _frames(terminal)[0]
   # The bar; the heading, eight tasks and the count of the others.
-  assert len(frame) == 11 and frame[-1] == '42 more'
+  assert len(frame) == 12 and frame[-2:] == ['42 more', '']
 
 
 def test_lines_are_as_they_were_said():

@@ -133,9 +133,12 @@ class LiveDisplay:
     width, height = self._terminal.size
     bar = self._draw_bar(task_table.step_of(lines), width)
     # The lines of the program have the other half.
-    room = height - 2 if self._is_kept else height // 2
-    self._live.update(
-        console.Group(bar, task_table.draw(lines, width, room)), refresh=True)
+    room = height - 3 if self._is_kept else height // 2
+    # Where the terminal shows ^C: at the end of a full line that would be the
+    # next one, and all that is erased a line too low.
+    margin = [] if is_last else ['']
+    self._live.update(console.Group(
+        bar, task_table.draw(lines, width, room), *margin), refresh=True)
 
   def _draw_bar(self, step: int, width: int):
     bar, = self._bar.tasks
