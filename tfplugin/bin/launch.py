@@ -23,9 +23,10 @@ from tfplugin.bin import ports
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
+from tfplugin.bin.results import live_display
 
-# Each flag sets the field of `LaunchOptions` of the same name; `command` sets
-# `commands`.
+# Each flag but `live` sets the field of `LaunchOptions` of the same name;
+# `command` sets `commands`.
 _OPTIONS = (
     flags.DEFINE_integer('workers', None, 'Worker processes besides the chief, '
                          'which trains too. Default: 1; with --hosts as many '
@@ -61,6 +62,12 @@ _OPTIONS = (
                        'a task; doubled for each further one.'),
     flags.DEFINE_string('model_dir', None, "The program's model_dir, where its "
                         'events are. Other launches are kept out of it.'),
+    flags.DEFINE_integer('steps', None, 'The global step at which the program '
+                         'ends, for the time left that a terminal shows with '
+                         '--model_dir.'),
+    flags.DEFINE_bool('live', True, 'Whether a terminal gets, with '
+                      '--model_dir, a bar and a line for each task that '
+                      'change, which needs rich.'),
     flags.DEFINE_float('stall_limit', 0.0, 'After how many seconds without a '
                        'step of any task the run counts as stalled; 0: never.'),
     flags.DEFINE_float('grace_secs', 30.0, 'How long tasks have for a last '
@@ -107,9 +114,12 @@ def main(argv: list[str]) -> None:
     run = (f'slurm-{os.environ.get("SLURM_JOB_ID", "")}' if values['slurm'] else
            time.strftime('launch-%Y%m%d-%H%M%S'))
     values['logs_dir'] = f'runs/{run}/logs'
+  is_live = values.pop('live')
+  options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)
   launch_lib.launch(
-      launch_options.LaunchOptions(command=tuple(argv[1:]), **values),
-      say=lambda line: print(line, file=sys.stdout, flush=True))
+      options, say=lambda line: print(line, file=sys.stdout, flush=True),
+      terminal=live_display.find_terminal(not launch_lib.is_colored(options))
+      if is_live else None)
 
 
 def run() -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Optional
+from typing import Union
 
 from tfplugin.bin import run_files
 from tfplugin.bin.launches import elsewhere
@@ -21,13 +23,15 @@ from tfplugin.bin.launches import yaml_text
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
+from tfplugin.bin.results import live_display
+from tfplugin.bin.results import task_table
 
 _WARNING = ("TensorFlow's servers ask nobody who he is: keep the machines of "
             'this run in a private network.')
 
 
 def launch(options: launch_options.LaunchOptions,
-           say: Callable[[str], None] = print) -> None:
+           say: Callable[[str], None] = print, terminal=None) -> None:
   """Runs the program in every task of the cluster until the work is done.
 
   The run is done when the chief and the workers have ended; the parameter
@@ -38,6 +42,9 @@ def launch(options: launch_options.LaunchOptions,
   Args:
     options: The settings.
     say: Shows a line.
+    terminal: Where, while the tasks run, a bar and a table of what their events
+      say change below the lines, see `live_display.find_terminal`; None: there
+      are lines alone.
 
   Raises:
     ValueError: the logs cannot be written, or there is no task to show.
@@ -64,16 +71,27 @@ def launch(options: launch_options.LaunchOptions,
     layout.check_ports()
     say(_WARNING)
   run_files.make_dir('logs_dir', options.logs_dir)
+  display = live_display.Lines(say)
+  if terminal is not None and options.model_dir:
+    display = live_display.LiveDisplay(terminal, options.steps)
   run = supervision.SupervisedRun(_settings(options, layout), layout.cluster,
-                                  layout.tasks, say)
+                                  layout.tasks, display.say)
   with contextlib.ExitStack() as stack:
     if options.model_dir and layout.has_chief:
       stack.enter_context(run_files.reserved(options.model_dir))
     # After the processes have ended, however they did.
     stack.callback(lambda: _show_summary(run, say))
+    stack.enter_context(display)
     stack.enter_context(run)
     _run(options, layout, run,
-         [start for start in starts if start.task in layout.own], say)
+         [start for start in starts if start.task in layout.own], display)
+
+
+def is_colored(options: launch_options.LaunchOptions) -> bool:
+  """Returns whether what is shown has colours."""
+  is_terminal = sys.stdout.isatty() and os.environ.get('TERM') != 'dumb'
+  return output.should_color(options.color, is_terminal,
+                             os.environ.get('NO_COLOR'))
 
 
 def _manifest(options: launch_options.LaunchOptions,
@@ -87,10 +105,10 @@ def _manifest(options: launch_options.LaunchOptions,
 
 def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
          run: supervision.SupervisedRun, starts: Sequence[starts_lib.Start],
-         say: Callable[[str], None]) -> None:
-  shown = output.TaskOutput(
-      say, options.show, options.grep, output.should_color(
-          options.color, sys.stdout.isatty(), os.environ.get('NO_COLOR')))
+         display: Union[live_display.Lines, live_display.LiveDisplay]) -> None:
+  lines: list[str] = []
+  shown = output.TaskOutput(lines.append, options.show, options.grep,
+                            is_colored(options))
   for start in starts:
     role = run.start(
         start.task, start.command,
@@ -98,11 +116,18 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
     # The lines of an earlier run are not shown again.
     shown.follow(role)
   names = ', '.join(start.task.name for start in starts)
-  say(f'Started {names}; their logs are in {options.logs_dir}')
+  display.say(f'Started {names}; their logs are in {options.logs_dir}')
   others = _elsewhere(options, layout)
 
+  def show(is_all: bool = False):
+    shown.show(is_all)
+    display.say(*lines)
+    lines.clear()
+    display.update(
+        task_table.make_lines(run.states, time.time(), ends=run.ends))
+
   def look():
-    shown.show()
+    show()
     if others is not None:
       others.look()
 
@@ -114,18 +139,21 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
   try:
     run.wait(spare=('ps', 'evaluator'), while_waiting=look, is_over=is_over)
     try:
-      run.wait(while_waiting=shown.show, timeout=options.evaluator_limit_secs)
+      run.wait(while_waiting=show, timeout=options.evaluator_limit_secs)
     except TimeoutError:
-      say('The evaluator did not end within '
-          f'{options.evaluator_limit_secs:g} s of the others; it is ended now.')
+      display.say('The evaluator did not end within '
+                  f'{options.evaluator_limit_secs:g} s of the others; it is '
+                  'ended now.')
     run.cluster.wait_for_ps(options.ps_limit_secs)
   except KeyboardInterrupt:
-    say(f'Ending the tasks; each has {options.grace_secs:g} s for its last '
-        'checkpoint. Another signal ends them now.')
+    display.stop()
+    display.say(f'Ending the tasks; each has {options.grace_secs:g} s for its '
+                'last checkpoint. Another signal ends them now.')
     run.cluster.end()
     raise
   finally:
-    shown.show(is_all=True)
+    display.stop()
+    show(is_all=True)
 
 
 def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout

@@ -15,12 +15,13 @@ from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import techniques
 from tfplugin.bin import train_lib
+from tfplugin.bin.results import live_display
 from tfplugin.bin.results import run_result
 
 _int, _float, _bool = (flags.DEFINE_integer, flags.DEFINE_float,
                        flags.DEFINE_bool)
 _TECHNIQUES = list(techniques.TECHNIQUES)
-# Each flag sets the field of `TrainOptions` of the same name.
+# Each flag but `live` sets the field of `TrainOptions` of the same name.
 _OPTIONS = (
     flags.DEFINE_enum('wrapper', None, _TECHNIQUES, 'What is put around the '
                       'model_fn. Default: elastic_average, or none with a '
@@ -63,6 +64,8 @@ _OPTIONS = (
                         '120; nan chief:0 at step 9"; see docs/faults.md.'),
     _float('grace_secs', 30.0, 'How long tasks have for a last checkpoint '
            'after Ctrl-C or SIGTERM.'),
+    _bool('live', True, 'Whether a terminal gets a bar and a line for each '
+          'task that change.'),
 )
 
 
@@ -75,7 +78,9 @@ def main(argv: list[str]) -> None:
     values['model_dir'] = _new_model_dir(**values)
   # The roles' logs have TensorFlow's messages; here they would break the line.
   tf.get_logger().setLevel('ERROR')
-  run_result.show(train_lib.train(options_lib.TrainOptions(**values)))
+  terminal = live_display.find_terminal() if values.pop('live') else None
+  run_result.show(
+      train_lib.train(options_lib.TrainOptions(**values), terminal))
 
 
 def _new_model_dir(wrapper: str, strategy: str, model: str,

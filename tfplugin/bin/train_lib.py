@@ -36,13 +36,16 @@ from tfplugin.faults import environment
 _PS_LIMIT_SECS = 15.0
 
 
-def train(options: options_lib.TrainOptions) -> run_result.Result:
+def train(options: options_lib.TrainOptions,
+          terminal=None) -> run_result.Result:
   """Trains, showing progress, and returns the result.
 
   A checkpoint in `model_dir` that has the steps already is only evaluated.
 
   Args:
     options: The settings of the run.
+    terminal: Where a bar and a table change, see `live_display.find_terminal`;
+      None: a line says now and then how far the run is.
 
   Returns:
     The result, which has not been printed.
@@ -63,7 +66,7 @@ def train(options: options_lib.TrainOptions) -> run_result.Result:
   with run_files.reserved(options.model_dir):
     options.save()
     start = time.time()
-    with progress_lib.Progress(options.steps) as progress:
+    with progress_lib.Progress(options.steps, terminal) as progress:
       summary = _run_cluster(options, cluster, tasks, progress)
     wall_secs = time.time() - start
     return run_result.read_result(options, _statuses(options, tasks),
@@ -98,7 +101,8 @@ def _run_cluster(options: options_lib.TrainOptions,
   with run:
     for task in tasks:
       run.start(task, command, variables)
-    run.wait(while_waiting=lambda: progress.update(_statuses(options, tasks)))
+    run.wait(while_waiting=lambda: progress.update(
+        _statuses(options, tasks), run.states, run.ends))
     if not run.cluster.wait_for_ps(_PS_LIMIT_SECS):
       progress.say('A parameter server did not end by itself in '
                    f'{_PS_LIMIT_SECS:g} s; it is ended now.')

@@ -5,25 +5,26 @@
     tfplugin-watch RUN_DIR
 
 RUN_DIR is the model_dir of the run; its processes may be on other machines that
-share the directory. On a terminal a table changes; elsewhere lines come once in
-10 s. It ends when every task that trains has done its work, or by Ctrl-C.
+share the directory. On a terminal a bar and a table change; elsewhere lines
+come once in 10 s. It ends when every task that trains has done its work, or by
+Ctrl-C.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 
 from absl import app
 from absl import flags
 
 from tfplugin.bin import failures
+from tfplugin.bin.results import live_display
 from tfplugin.bin.results import watching
 
 _OPTIONS = (
     flags.DEFINE_bool('once', False, 'Whether it shows the run once and ends.'),
-    flags.DEFINE_bool('live', True, 'Whether a terminal gets a table that '
-                      'changes, which needs rich.'),
+    flags.DEFINE_bool('live', True, 'Whether a terminal gets a bar and a '
+                      'table that change, which needs rich.'),
 )
 
 
@@ -34,11 +35,9 @@ def main(argv: list[str]) -> None:
                          f'Received: {" ".join(argv[1:]) or "none"}')
   values = {flag.name: flag.value for flag in _OPTIONS}
   watch = watching.Watch(argv[1])
-  if (values['live'] and not values['once'] and sys.stdout.isatty()
-      and importlib.util.find_spec('rich') is not None):
-    # Imported here: it is an extra.
-    from rich import console
-    watching.follow_live(watch, console.Console())
+  terminal = live_display.find_terminal()
+  if values['live'] and not values['once'] and terminal is not None:
+    watching.follow_live(watch, terminal)
     return
   watching.follow(watch, lambda line: print(line, file=sys.stdout, flush=True),
                   values['once'])

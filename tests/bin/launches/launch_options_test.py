@@ -40,6 +40,10 @@ from tfplugin.bin.launches import launch_options
      '`model_dir` has no effect with `manifest`'),
     ({'grep': '['}, '`grep` must be a regular expression'),
     ({'stall_limit': 5.0}, '`stall_limit` needs the events.*`model_dir`'),
+    ({'steps': 5}, '`steps` needs the events.*`model_dir`'),
+    ({'steps': 0, 'model_dir': 'a'}, '`steps` must be at least 1'),
+    ({'manifest': 'tfjob', 'image': 'a', 'steps': 5},
+     '`steps` has no effect with `manifest`'),
 ])
 def test_a_bad_setting_is_refused(settings, message):
   with pytest.raises(ValueError, match=message):

@@ -29,11 +29,15 @@ def test_it_starts_again_and_tells_of_its_last_process(tmp_path):
   assert role.wait(_LIMIT) and not role.is_running
   assert role.describe_end() == 'ended with status 2'
   assert role.describe_failure().endswith('log:\nfirst')
+  assert role.describe_absence() == 'ended with status 2'
+  role.reasons.append('was stopped')
   pid, role.restart_at = role.pid, 0.0
   assert role.is_running
+  assert role.describe_absence() == 'starts again in 0 s: was stopped'
   role.restart()
   assert role.is_running and role.pid != pid
   assert role.wait(_LIMIT) and role.status == 0
+  assert role.describe_absence() == 'done'
   assert role.num_restarts == 1 and role.restart_at is None
   assert role.describe_failure().endswith('log:\nsecond')
   assert role.log_path.read_text() == 'first\nsecond\n'

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the status lines that a role prints."""
 
+import json
+
 import tensorflow as tf
 
 from tfplugin.bin.processes import status
@@ -51,6 +53,14 @@ def test_a_line_that_is_being_written_does_not_count(tmp_path):
   assert status.read_last(path) is None
   path.write_text('{"time": 1')
   assert status.read_last(path) is None
+
+
+def test_the_last_line_of_a_long_file_is_found(tmp_path):
+  path = tmp_path / 's.jsonl'
+  lines = [json.dumps(_status(float(time))._asdict()) for time in range(2000)]
+  path.write_text('\n'.join(lines) + '\n' + lines[0][:9])
+  assert path.stat().st_size > 3 << 16
+  assert status.read_last(path).time == 1999.0
 
 
 def test_counts_add_up_and_figures_are_the_newest():

@@ -57,6 +57,8 @@ def test_a_run_that_goes_on_without_its_worker(tmp_path):
                   f'Its log: {tmp_path}/logs/worker-0.log']
   assert [(t.task, t.status, t.last_step) for t in run.summary] == [
       ('chief:0', 'done', 7), ('worker:0', 'lost', None)]
+  assert run.states['chief:0'].step == 7 and run.states['worker:0'].last is None
+  assert run.ends == {'chief:0': 'done', 'worker:0': 'ended with status 3'}
   assert _written(tmp_path)['error'] is None
 
 

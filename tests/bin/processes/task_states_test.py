@@ -22,6 +22,7 @@ def test_states_follow_the_events_from_now_on(tmp_path):
   log.write('waiting', 'begin', on=['chief:0', 'ps:0'])
   states.update()
   assert worker.waits_on == ['chief:0', 'ps:0']
+  assert (worker.doing, ps.doing) == ('waiting', '')
   assert worker.describe(worker.last.time + 12) == (
       'waits for chief:0, ps:0 (12 s)')
   assert states.moved == moved
@@ -31,7 +32,7 @@ def test_states_follow_the_events_from_now_on(tmp_path):
   log.write('exchanging', step=8)
   states.update()
   assert states.moved > moved
-  assert worker.step == 8
+  assert (worker.step, worker.doing) == (8, 'training')
   assert worker.describe(worker.last.time + 3) == (
       'is training, step 8; its last word came 3 s ago')
   assert ps.describe(0.0) == 'has told nothing'

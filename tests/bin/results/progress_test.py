@@ -1,8 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the progress line."""
+"""Tests of the progress line, and of what a terminal has instead."""
+
+import io
+
+from rich import console
 
 from tfplugin.bin.processes import status
+from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import progress
 
 
@@ -35,7 +40,22 @@ def test_the_rate_is_that_of_the_last_seconds(capsys):
     for second in range(10):
       # 10 steps a second at first, 100 from the fifth second on.
       step = 10 * second if second < 5 else 50 + 100 * (second - 5)
-      shown.update({'chief:0': _status(float(second), step, 1.0)})
+      shown.update({'chief:0': _status(float(second), step, 1.0)}, {}, {})
     shown.say('worker:0 was ended by SIGKILL')
   assert shown._rate() == 100.0
   assert capsys.readouterr().out == 'worker:0 was ended by SIGKILL\n'
+
+
+def test_a_terminal_has_a_table_below_what_stays():
+  out = io.StringIO()
+  terminal = console.Console(file=out, force_terminal=True, width=60,
+                             color_system=None)
+  state = task_states.State()
+  with progress.Progress(1000, terminal) as shown:
+    shown.update({'chief:0': _status(5.0, 40, 0.25)}, {'chief:0': state}, {})
+    shown.say('said')
+  first, *_, last = out.getvalue().split('\033[2K')
+  assert 'step 40/1000 ' in first
+  assert 'chief:0   40         0.2500 has told nothing' in first
+  assert last.strip() == '\033[?25h' or not last.strip()
+  assert out.getvalue().count('said\n') == 1

@@ -38,16 +38,40 @@ def test_a_run_is_over_when_all_that_train_have_ended(tmp_path):
   assert watching.is_over(watching.Watch(str(tmp_path)).states)
 
 
-@pytest.mark.parametrize('width', [20, 120])
-def test_a_terminal_has_a_table_that_fits(tmp_path, width):
+@pytest.mark.parametrize('width, heading', [
+    (20, 'task     step does'),
+    (120, 'task     step steps/s staleness dropped   loss does')])
+def test_a_terminal_has_a_table_that_fits(tmp_path, width, heading):
   hand_written.write_chaos_run(tmp_path)
   out = io.StringIO()
   watching.follow_live(
       watching.Watch(str(tmp_path)),
       console.Console(file=out, force_terminal=True, width=width,
                       color_system=None))
-  assert 'worker:0' in out.getvalue()
-  assert ('25.0% dropped' in out.getvalue()) == (width == 120)
+  # The last one stays.
+  lines = [line.rstrip() for line in out.getvalue().split('\033[2K')[-1].split(
+      '\n')]
+  assert lines[1] == heading
+  assert lines[2].startswith('chief:0   200') and lines[2].endswith('done')
+
+
+def test_the_last_step_is_that_of_the_settings(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  watch = watching.Watch(str(tmp_path))
+  assert watch.steps is None
+  hand_written.write_options(tmp_path, steps=300)
+  assert watch.steps == 300
+  # The second sample of each.
+  assert {task: (last.global_step, last.figures)
+          for task, last in watch.statuses.items()} == {
+              'chief:0': (180, {'staleness': 1}),
+              'worker:0': (185, {'staleness': 1})}
+
+
+def test_a_program_of_ones_own_has_no_settings(tmp_path):
+  hand_written.write_events(tmp_path, event(0, 'chief:0', 'starting', 'begin'))
+  watch = watching.Watch(str(tmp_path))
+  assert watch.steps is None and watch.statuses == {'chief:0': None}
 
 
 def test_a_directory_without_a_run_is_refused(tmp_path):

@@ -56,6 +56,8 @@ class LaunchOptions:
     restart_delay_secs: Before the first; doubled for each further one.
     model_dir: The program's model_dir, where its events are and other runs are
       kept out of; None: not known.
+    steps: The global step at which the program ends, for the time left that
+      a terminal shows; None: not known.
     stall_limit: How long no task may make a step, in seconds; 0: for ever.
     grace_secs: How long a task that is to end has for its last checkpoint.
     show: Whose output is shown: tasks, jobs, or 'all'.
@@ -89,6 +91,7 @@ class LaunchOptions:
   max_restarts: int = 3
   restart_delay_secs: float = 1.0
   model_dir: Optional[str] = None
+  steps: Optional[int] = None
   stall_limit: float = 0.0
   grace_secs: float = 30.0
   show: tuple[str, ...] = (output.ALL,)
@@ -125,12 +128,24 @@ class LaunchOptions:
                        'in their model_dir. Received: no `model_dir`. Give '
                        'the one that the program uses.')
     self._check_manifest()
+    self._check_steps()
     self._check_places()
     self.policy()
     environment.check(self.inject, self.num_workers, self.ps,
                       self.evaluator)
     output.TaskOutput(print, pattern=self.grep)
     self._check_commands()
+
+  def _check_steps(self) -> None:
+    if self.steps is None:
+      return
+    if self.steps < 1:
+      raise ValueError('`steps` must be at least 1. Received: '
+                       f'{self.steps!r}')
+    if not self.model_dir:
+      raise ValueError('`steps` needs the events of the tasks, which are in '
+                       'their model_dir. Received: no `model_dir`. Give the '
+                       'one that the program uses.')
 
   def _check_manifest(self) -> None:
     if self.manifest and self.manifest not in manifests.FORMS:

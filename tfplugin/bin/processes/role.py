@@ -143,6 +143,13 @@ class Role:
       return f'was ended by {signal.Signals(-self.status).name}'
     return f'ended with status {self.status}'
 
+  def describe_absence(self) -> str:
+    """Returns why there is no process, e.g. 'done', in a few words."""
+    if self.restart_at is not None:
+      secs = max(0.0, self.restart_at - time.monotonic())
+      return f'starts again in {secs:.0f} s: {self.reasons[-1]}'
+    return self.describe_end() if self.status else 'done'
+
   def describe_failure(self) -> str:
     """Returns how the process ended, the last lines of its log, a remedy."""
     written = b''

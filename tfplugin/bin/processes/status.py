@@ -20,6 +20,8 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 _EVERY_SECS = 0.5
+# More than two lines have.
+_MOST_BYTES = 1 << 16
 
 
 class Status(NamedTuple):
@@ -125,7 +127,10 @@ class StatusHook(tf1.train.SessionRunHook):
 def read_last(path: Union[str, os.PathLike]) -> Optional[Status]:
   """Returns the last whole line of the file, or None if there is none yet."""
   try:
-    lines = pathlib.Path(path).read_text().split('\n')
+    with open(path, 'rb') as file:
+      # It is asked often, and the file of a long run is long.
+      file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_BYTES))
+      lines = file.read().split(b'\n')
   except FileNotFoundError:
     return None
   # After the last newline comes a line that is just being written.

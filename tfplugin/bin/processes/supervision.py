@@ -100,6 +100,17 @@ class SupervisedRun:
     except OSError as e:  # A full disk changes nothing of what became of it.
       self._say(f'The summary is not written: {e.strerror}.')
 
+  @property
+  def states(self) -> Mapping[str, task_states.State]:
+    """What each task has told of itself in this run, by its name."""
+    return self._states.states
+
+  @property
+  def ends(self) -> dict[str, str]:
+    """How those ended that do not run, by the task's name."""
+    return {role.task.name: role.describe_absence()
+            for role in self.cluster.roles if role.status is not None}
+
   def start(self, task: cluster_config.Task, command: Sequence[str],
             environment: Mapping[str, str],
             cpus: Optional[Sequence[int]] = None) -> role_lib.Role:

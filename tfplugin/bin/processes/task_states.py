@@ -53,6 +53,11 @@ class State:
     event = self.open.get('waiting')
     return list(event.details.get('on', ())) if event else []
 
+  @property
+  def doing(self) -> str:
+    """The name of what it began last and has not ended; else its last word."""
+    return next(reversed(list(self.open)), self.last.name if self.last else '')
+
   def describe(self, now: float) -> str:
     """Returns what the task does, e.g. 'waits for chief:0 (12 s)'.
 
@@ -64,10 +69,15 @@ class State:
     if self.waits_on:
       secs = now - self.open['waiting'].time
       return f'waits for {", ".join(self.waits_on)} ({secs:.0f} s)'
-    doing = next(reversed(list(self.open)), self.last.name)
     step = '' if self.step is None else f', step {self.step}'
-    return (f'is {doing.replace("_", " ")}{step}; its last word came '
+    return (f'is {self.doing.replace("_", " ")}{step}; its last word came '
             f'{now - self.last.time:.0f} s ago')
+
+
+def cause(event: record.Event) -> str:
+  """Returns why a task died, in a line, from its last event."""
+  message = str(event.details.get('message', '')).split('\n')[0]
+  return f'{event.details.get("error")}: {message}'
 
 
 class TaskStates:

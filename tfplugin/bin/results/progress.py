@@ -1,14 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The progress line: the step, the speed and the figures of a run."""
+"""The progress of a run: a line now and then, or a table on a terminal."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from typing import Optional
 
 from tfplugin.bin.processes import status
+from tfplugin.bin.processes import task_states
+from tfplugin.bin.results import live_display
+from tfplugin.bin.results import task_table
 
 # A log file or a pipe gets a line now and then instead of one that changes.
 _PLAIN_EVERY_SECS = 10.0
@@ -16,54 +20,60 @@ _RATE_WINDOW_SECS = 3.0
 
 
 class Progress:
-  """Shows step, speed, loss and figures in one line; a context manager."""
+  """Shows step, speed, loss and figures; a context manager."""
 
-  def __init__(self, steps: int):
-    """Prepares the line.
+  def __init__(self, steps: int, terminal=None):
+    """Shows nothing yet.
 
     Args:
       steps: The global step at which the run ends.
+      terminal: Where a bar and a table change, see
+        `live_display.find_terminal`; None: lines are shown now and then.
     """
-    # Imported here: it is an extra.
-    from rich import console
-    from rich import live
-    self._console = console.Console()
-    self._live = live.Live('', console=self._console, refresh_per_second=5)
+    self._live = (None if terminal is None
+                  else live_display.LiveDisplay(terminal, steps))
     self._steps = steps
     self._history: list[tuple[float, int]] = []
     self._last_plain = time.monotonic()
 
   def __enter__(self) -> Progress:
-    if self._console.is_terminal:
-      self._live.start()
+    if self._live is not None:
+      self._live.__enter__()
     return self
 
   def __exit__(self, *unused_error) -> None:
-    if self._console.is_terminal:
+    if self._live is not None:
       self._live.stop()
 
-  def update(self, statuses: Mapping[str, Optional[status.Status]]) -> None:
+  def update(self, statuses: Mapping[str, Optional[status.Status]],
+             states: Mapping[str, task_states.State],
+             ends: Mapping[str, str]) -> None:
     """Shows the newest figures.
 
     Args:
       statuses: The last status of each training role by its name.
+      states: What each task has told of itself, by its name.
+      ends: How those ended that do not run, by name.
     """
+    if self._live is not None:
+      self._live.update(
+          task_table.make_lines(states, time.time(), statuses, ends))
+      return
     known = {name: s for name, s in statuses.items() if s is not None}
     newest = max(known.values(), key=lambda s: s.time, default=None)
     if newest is not None:
       self._history.append((newest.time, newest.global_step))
-    line = make_line(known, self._steps, self._rate())
-    if self._console.is_terminal:
-      # A table that fits: one line, cut off at the terminal's width.
-      from rich import text
-      self._live.update(text.Text(line, no_wrap=True, overflow='ellipsis'))
-    elif time.monotonic() - self._last_plain >= _PLAIN_EVERY_SECS:
+    rate = self._rate()
+    if time.monotonic() - self._last_plain >= _PLAIN_EVERY_SECS:
       self._last_plain = time.monotonic()
-      self._console.print(line, soft_wrap=True, markup=False, highlight=False)
+      self.say(make_line(known, self._steps, rate))
 
   def say(self, message: str) -> None:
     """Prints a line that stays."""
-    self._console.print(message, soft_wrap=True, markup=False, highlight=False)
+    if self._live is not None:
+      self._live.say(message)
+    else:
+      print(message, file=sys.stdout, flush=True)
 
   def _rate(self) -> float:
     """Returns the global steps per second of the last few seconds."""

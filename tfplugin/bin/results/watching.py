@@ -4,14 +4,21 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Optional
 
+from tfplugin.bin import options
+from tfplugin.bin import run_files
+from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
+from tfplugin.bin.results import live_display
+from tfplugin.bin.results import task_table
 from tfplugin.events import event_files
-from tfplugin.events import record
 
 HEADINGS = ('task', 'step', 'steps/s', 'told', 'does')
 # A log file or a pipe gets lines now and then.
@@ -59,6 +66,24 @@ class Watch:
     return {task: followed.states[task]
             for task, followed in self._followed.items()}
 
+  @property
+  def statuses(self) -> dict[str, Optional[status.Status]]:
+    """The last status of each task, which tfplugin-train writes."""
+    directory = run_files.status_dir(self._run_dir)
+    return {
+        task: status.read_last(directory / f'{task.replace(":", "-")}.jsonl')
+        for task in self._followed
+    }
+
+  @property
+  def steps(self) -> Optional[int]:
+    """The global step at which the run ends; None: it is not told."""
+    try:
+      text = (pathlib.Path(self._run_dir) / options.FILE_NAME).read_text()
+    except OSError:  # Of a program of the user's own.
+      return None
+    return json.loads(text).get('steps')
+
 
 def rows(states: Mapping[str, task_states.State],
          now: float) -> list[tuple[str, ...]]:
@@ -97,19 +122,21 @@ def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
     time.sleep(_PLAIN_EVERY_SECS)
 
 
-def follow_live(watch: Watch, console) -> None:
-  """Shows a table that changes, on a terminal, until the run is over.
+def follow_live(watch: Watch, terminal) -> None:
+  """Shows a bar and a table that change, until the run is over.
 
   Args:
     watch: Follows the run.
-    console: Of `rich`.
+    terminal: See `live_display.find_terminal`.
   """
-  from rich import live
-  with live.Live(console=console, refresh_per_second=2) as shown:
+  with live_display.LiveDisplay(terminal, watch.steps, is_kept=True) as shown:
     while True:
       watch.update()
-      shown.update(_table(rows(watch.states, time.time())), refresh=True)
-      if is_over(watch.states):
+      is_last = is_over(watch.states)
+      shown.update(
+          task_table.make_lines(watch.states, time.time(), watch.statuses),
+          is_last)
+      if is_last:
         return
       time.sleep(_LIVE_EVERY_SECS)
 
@@ -119,19 +146,6 @@ def plain(lines: Sequence[Sequence[str]]) -> list[str]:
   widths = [max(map(len, column)) for column in zip(HEADINGS, *lines)]
   return ['  '.join(cell.ljust(width) for cell, width in zip(line, widths))
           .rstrip() for line in (HEADINGS, *lines)]
-
-
-def _table(lines: Sequence[Sequence[str]]):
-  from rich import table as table_lib
-  from rich import text
-  table = table_lib.Table(box=None, pad_edge=False)
-  for heading in HEADINGS:
-    # A narrow terminal cuts what is least needed: the last columns.
-    table.add_column(heading, no_wrap=True, overflow='ellipsis',
-                     min_width=len('worker:0') if heading == 'task' else None)
-  for line in lines:
-    table.add_row(*map(text.Text, line))
-  return table
 
 
 def _rate(state: task_states.State) -> str:
@@ -154,9 +168,4 @@ def _does(state: task_states.State, now: float) -> str:
     return state.describe(now)
   if state.last.name == 'ended':
     return 'has done its work'
-  return f'died: {_cause(state.last)}'
-
-
-def _cause(event: record.Event) -> str:
-  message = str(event.details.get('message', '')).split('\n')[0]
-  return f'{event.details.get("error")}: {message}'
+  return f'died: {task_states.cause(state.last)}'

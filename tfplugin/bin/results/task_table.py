@@ -1,0 +1,167 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A table with a line for each task, which fits a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import NamedTuple
+from typing import Optional
+
+from tfplugin.bin.processes import status as status_lib
+from tfplugin.bin.processes import task_states
+
+# A task that trains tells something every 5 s; three reports are missing then.
+SILENT_SECS = 15.0
+# What the numbers leave of the task's name, and of what it does, at least; and
+# which part of a wide terminal.
+_MIN_TASK, _PART_TASK = 8, 5
+_MIN_DOES, _PART_DOES = 6, 6
+# Names of figures, as a column's heading.
+_HEADINGS = {'elastic distance': 'distance',
+             'fraction of rows at the bound': 'at bound'}
+# These tell nothing while they serve.
+_SERVES = {'ps': 'serving', 'evaluator': 'evaluating'}
+
+
+class Line(NamedTuple):
+  """A line of the table.
+
+  Attributes:
+    task: The task's name.
+    numbers: By the heading; the most important first.
+    does: What the task does, in a few words.
+  """
+
+  task: str
+  numbers: Mapping[str, str]
+  does: str
+
+
+def make_lines(states: Mapping[str, task_states.State], now: float,
+               statuses: Optional[Mapping[
+                   str, Optional[status_lib.Status]]] = None,
+               ends: Optional[Mapping[str, str]] = None) -> list[Line]:
+  """Returns a line for each task.
+
+  Args:
+    states: From the events, by task.
+    now: The time, in seconds since the epoch.
+    statuses: The last status of each task, where the program writes one.
+    ends: How the processes ended that do not run, by task, where it is known.
+  """
+  statuses, ends = statuses or {}, ends or {}
+  return [
+      Line(task, _numbers(state, statuses.get(task)),
+           ends.get(task) or _does(task, state, now))
+      for task, state in states.items()
+  ]
+
+
+def step_of(lines: Sequence[Line]) -> int:
+  """Returns the newest global step of all; 0 before the first."""
+  return max((int(line.numbers['step'] or 0) for line in lines), default=0)
+
+
+def draw(lines: Sequence[Line], width: int, height: int):
+  """Returns the table for `rich`.
+
+  Columns that do not fit are left out, the least important first; lines that do
+  not fit are counted.
+
+  Args:
+    lines: Those of the tasks.
+    width: The columns of the terminal.
+    height: How many lines the table may have.
+  """
+  from rich import table as table_lib
+  from rich import text
+  longest = max((len(line.task) for line in lines), default=0)
+  task_width = min(longest, max(_MIN_TASK, width // _PART_TASK))
+  headings = _fitting(
+      lines, width - task_width - max(_MIN_DOES, width // _PART_DOES) - 1)
+  # One space between columns, where a line has 40 of them.
+  table = table_lib.Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+  table.add_column('task', width=task_width)
+  for heading in headings:
+    table.add_column(heading, justify='right', no_wrap=True)
+  table.add_column('does')
+  room = max(1, height - 1)
+  # What stands for the others takes a line, too.
+  shown = lines if len(lines) <= room else lines[:room - 1]
+  for line in shown:
+    cells = [line.task, *(line.numbers.get(h, '') for h in headings), line.does]
+    table.add_row(*(text.Text(cell, no_wrap=True, overflow='ellipsis')
+                    for cell in cells))
+  if len(shown) < len(lines):
+    table.add_row(f'{len(lines) - len(shown)} more')
+  return table
+
+
+def _fitting(lines: Sequence[Line], room: int) -> list[str]:
+  """Returns the headings of the numbers for which there is room."""
+  headings = list(dict.fromkeys(h for line in lines for h in line.numbers))
+
+  def needed():
+    widths = [max(map(len, (h, *(line.numbers.get(h, '') for line in lines))))
+              for h in headings]
+    return sum(widths) + len(widths)
+
+  while headings and needed() > room:
+    headings.pop()
+  return headings
+
+
+def _numbers(state: task_states.State,
+             status: Optional[status_lib.Status]) -> dict[str, str]:
+  step, rate = state.step, state.details.get('steps_per_sec')
+  if status is not None and (state.last is None or
+                             status.time >= state.last.time):
+    step = status.global_step
+  told = {'step': '' if step is None else str(step),
+          'steps/s': '' if rate is None else f'{rate:.1f}'}
+  if status is not None:
+    told.update((_HEADINGS.get(name, name), f'{value:.3g}')
+                for name, value in status.figures.items())
+  told.update(_counted({**state.details, **_counts(status)}))
+  if status is not None:
+    told['loss'] = f'{status.loss:.4f}'
+  return told
+
+
+def _counts(status: Optional[status_lib.Status]) -> dict[str, int]:
+  """Returns the counts of a status by the names that events have for them."""
+  return {f'num_{name}': count
+          for name, count in (status.counts if status else {}).items()}
+
+
+def _counted(details: Mapping[str, float]) -> dict[str, str]:
+  told = {}
+  made = sum(details.get(name, 0) for name in ('num_dropped', 'num_applied'))
+  if made:
+    told['dropped'] = f'{details.get("num_dropped", 0) / made:.1%}'
+  if 'num_exchanges' in details:
+    told['exchanges'] = str(details['num_exchanges'])
+  return told
+
+
+def _does(task: str, state: task_states.State, now: float) -> str:
+  last = state.last
+  if last is None:
+    return 'has told nothing'
+  if last.name == 'ended':
+    return 'done'
+  if last.name == 'dying':
+    return f'died: {task_states.cause(last)}'
+  serves = _SERVES.get(task.partition(':')[0])
+  # It serves those for whose end it waits.
+  if serves and last.name in ('starting', 'waiting') and (
+      'starting' not in state.open):
+    return serves
+  if state.waits_on:
+    return state.describe(now)
+  doing = state.doing.replace('_', ' ')
+  secs = now - last.time
+  is_silent = secs >= SILENT_SECS and not serves
+  return f'{doing}, silent for {secs:.0f} s' if is_silent else doing
