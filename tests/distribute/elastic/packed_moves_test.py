@@ -83,6 +83,10 @@ def _optimizer_transfers(cluster, shapes, use_resource=True, **settings):
     with cluster.session(0, graph) as session:
       for start in starts:
         session.run(start)
+      for exchange in optimizer.overlapped:
+        session.run(exchange.serve)
+        session.run(train)
+        train = exchange.run
       return transfers.of(session, train)
 
 
@@ -93,8 +97,11 @@ FORMS = pytest.mark.parametrize('transfers_of', [
 
 
 # With two servers. To one go the end of the local step and the differences;
-# from it come the centre, and the end of its updates, each after the one before.
+# from it come the centre, and the end of its updates. Each waits for the one
+# before.
 COMMUNICATION = ({(WORKER, PS): 2 * 2, (PS, WORKER): 2 * 2}, 4)
+# In a branch, where whether it runs, and what starts it, are two for the first.
+BRANCH = ({(WORKER, PS): 3 * 2, (PS, WORKER): 2 * 2}, 4)
 
 
 @FORMS
@@ -111,12 +118,22 @@ def test_220_variables_are_as_many_messages_as_20(cluster):
 
 
 @FORMS
-def test_a_step_that_is_not_due_asks_each_server_twice(
+def test_a_step_that_is_not_due_sends_as_many_without_values(
     behavior, cluster, transfers_of):
   """Whether it is due, and what would be moved, which is not there."""
   del behavior
-  found = transfers_of(cluster, [[3, 2]] * 20, communication_period=3)
-  assert found == ({(WORKER, PS): 3 * 2, (PS, WORKER): 2 * 2}, 4)
+  assert transfers_of(
+      cluster, [[3, 2]] * 20, communication_period=3) == BRANCH
+
+
+def test_an_overlapped_communication_leaves_no_message_to_a_step(
+    behavior, cluster):
+  del behavior
+  settings = {'communication_period': 3, 'overlap': True}
+  assert _strategy_transfers(cluster, [[3, 2]] * 20, **settings) == ({}, 0)
+  # Its own run.
+  settings['communication_period'] = 1
+  assert _optimizer_transfers(cluster, [[3, 2]] * 20, **settings) == BRANCH
 
 
 def test_large_variables_are_sent_as_they_are(cluster):
