@@ -18,6 +18,7 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import packed_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
@@ -285,15 +286,13 @@ class Exchange:
     def move(differences):
       with update_audit.OF_RULES.passing(
           [v for pair in pairs for v in (*pair.copies, pair.center)]):
-        moves = [elastic_pairs.move(*each, self._use_locking)
-                 for each in zip(pairs, differences)]
+        moves = packed_moves.move(pairs, differences, self._use_locking)
       moves += tf.nest.flatten([advance() for _, advance in counters])
       with tf1.control_dependencies([m for m in moves if m is not None]):
         return tf.constant(True)
 
     wire = self._wire(start)
-    differences = [elastic_pairs.differences_of(pair, self._rate, wire)
-                   for pair in pairs]
+    differences = packed_moves.differences_of(pairs, self._rate, wire)
     if not (self.finite.is_asked and pairs):
       return move(differences)
     is_finite = self.finite.accepted(

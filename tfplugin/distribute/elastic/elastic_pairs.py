@@ -134,6 +134,18 @@ class Wire(NamedTuple):
   dither: wire_types.Dither = 0.5
 
 
+class Seen(NamedTuple):
+  """What a worker gets of a centre.
+
+  Attributes:
+    sent: The value, or what stands for it in a smaller type.
+    rows: The ids of the rows, or None for the whole variable.
+  """
+
+  sent: tf.Tensor
+  rows: Optional[tf.Tensor]
+
+
 class Differences(NamedTuple):
   """What a communication of one variable is going to move.
 
@@ -141,7 +153,7 @@ class Differences(NamedTuple):
     of_copies: The difference of each copy from the centre, times the rate.
     center: The centre before it moves, as the worker sees it.
     rows: The ids of the rows, or None for the whole variable.
-    sent: What goes to the centre, in a smaller type; None: their sum.
+    sent: What goes to the centre; None: the sum of what several copies lose.
     kept: What the feedback is then; None where there is none.
   """
 
@@ -152,8 +164,24 @@ class Differences(NamedTuple):
   kept: Optional[tf.Tensor] = None
 
 
+def seen_of(pair: Pair, wire: Optional[Wire] = None) -> Seen:
+  """Returns what leaves a centre for the worker, at the centre's end.
+
+  Args:
+    pair: The variable.
+    wire: As for `differences_of`.
+  """
+  rows = _touched_rows(pair)
+  value = _read(pair.center, rows)
+  if not _is_rounded(pair, wire):
+    return Seen(value, rows)
+  with placement.only_on(pair.center.device):
+    return Seen(wire_types.encode(value, wire.dtype, wire.dither), rows)
+
+
 def differences_of(pair: Pair, moving_rate: elastic.Rate,
-                   wire: Optional[Wire] = None) -> Differences:
+                   wire: Optional[Wire] = None,
+                   seen: Optional[Seen] = None) -> Differences:
   """Returns what one communication of a variable moves.
 
     d[i] = moving_rate * (copy[i] - center),  of the values before any moves
@@ -165,20 +193,27 @@ def differences_of(pair: Pair, moving_rate: elastic.Rate,
     moving_rate: The share of the difference that moves.
     wire: The smaller type in which the centre and the difference of the one
       copy cross the network; None: in their own.
+    seen: What `seen_of` returned, at the worker's end; None: it goes there by
+      itself.
   """
-  if wire is not None and wire_types.is_smaller(wire.dtype, pair.center.dtype):
-    return _rounded_differences(pair, moving_rate, wire)
-  rows = _touched_rows(pair)
-  center = _read(pair.center, rows)
+  center, rows = seen or seen_of(pair, wire)
+  if _is_rounded(pair, wire):
+    return _rounded_differences(pair, moving_rate, wire, center, rows)
   differences = []
   for copy in pair.copies:
     with placement.only_on(copy.device):
       differences.append(
           elastic.elastic_difference(_read(copy, rows), center, moving_rate))
-  return Differences(differences, center, rows)
+  return Differences(differences, center, rows,
+                     None if differences[1:] else differences[0])
 
 
-def _rounded_differences(pair, moving_rate, wire):
+def _is_rounded(pair, wire):
+  return wire is not None and wire_types.is_smaller(
+      wire.dtype, pair.center.dtype)
+
+
+def _rounded_differences(pair, moving_rate, wire, sent, rows):
   """The same with Q(v), what is left of a value v at the other end.
 
     without feedback:  d = Q(moving_rate * (copy - Q(center)))
@@ -188,10 +223,6 @@ def _rounded_differences(pair, moving_rate, wire):
 
   In both the sum of copy, centre and feedback stays.
   """
-  rows = _touched_rows(pair)
-  with placement.only_on(pair.center.device):
-    sent = wire_types.encode(
-        _read(pair.center, rows), wire.dtype, wire.dither)
   with placement.only_on(pair.local.device):
     copy = _read(pair.local, rows)
     shape = pair.local.shape if rows is None else tf.shape(copy)

@@ -1,0 +1,176 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Small variables cross the network together, and no bit of them changes."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfplugin
+from tests.distribute.elastic import transfers
+from tests.optimizers import elastic_graphs
+from tfplugin.distribute.elastic import elastic_average_strategy
+from tfplugin.distribute.elastic import packed_moves
+from tfplugin.testing import clusters
+from tfplugin.testing import strategy_worker
+
+tf1 = tf.compat.v1
+
+PS, WORKER = 'ps', 'worker'
+
+
+@pytest.fixture(scope='module', name='cluster')
+def fixture_cluster():
+  return clusters.in_process_cluster(num_workers=1, num_ps=2)
+
+
+def _resolver(cluster):
+  return tf.distribute.cluster_resolver.SimpleClusterResolver(
+      cluster.cluster_spec, task_type='worker', task_id=0)
+
+
+def _loss(variables):
+  random = np.random.RandomState(1)
+  return tf.add_n([
+      tf.cast(tf.reduce_sum(tf.square(
+          v - random.standard_normal(v.shape))), tf.float32)
+                   for v in variables]) / 2
+
+
+def _model_of(shapes, dtypes=(tf.float32,)):
+  """A model_fn with a variable of each shape, of each type."""
+
+  def model_fn(features, labels, mode):
+    del features, labels
+    random = np.random.RandomState(0)
+    loss = _loss([
+        tf1.get_variable(f'v{index}_{dtype.name}', initializer=np.asarray(
+            random.standard_normal(shape), dtype.as_numpy_dtype))
+        for dtype in dtypes for index, shape in enumerate(shapes)])
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=elastic_graphs.sgd(0.25).minimize(
+            loss, tf1.train.get_global_step()))
+
+  return model_fn
+
+
+def _strategy_transfers(cluster, shapes, **settings):
+  worker = strategy_worker.StrategyWorker(
+      elastic_average_strategy.ElasticAverageStrategy(
+          _resolver(cluster), **settings),
+      _model_of(shapes), cluster.target('worker', 0))
+  result = transfers.of(worker.session, worker.spec.train_op)
+  worker.close()
+  return result
+
+
+def _optimizer_transfers(cluster, shapes, use_resource=True, **settings):
+  with tf.Graph().as_default() as graph, tf1.device(cluster.device_setter(0)):
+    step = tf1.train.get_or_create_global_step()
+    getter = tfplugin.ElasticAverageCustomGetter('/job:worker/task:0')
+    with getter.scope():
+      loss = _loss([
+          tf1.get_variable(f'v{index}', shape, use_resource=use_resource)
+          for index, shape in enumerate(shapes)])
+    optimizer = elastic_graphs.make_optimizer(getter, **settings)
+    train = optimizer.minimize(loss, step)
+    starts = [tf1.global_variables_initializer(),
+              tf1.local_variables_initializer(), optimizer.get_init_op(0)]
+    with cluster.session(0, graph) as session:
+      for start in starts:
+        session.run(start)
+      for exchange in optimizer.overlapped:
+        session.run(exchange.serve)
+        session.run(train)
+        train = exchange.run
+      return transfers.of(session, train)
+
+
+FORMS = pytest.mark.parametrize('transfers_of', [
+    _strategy_transfers, _optimizer_transfers,
+    functools.partial(_optimizer_transfers, use_resource=False)],
+                                ids=['strategy', 'optimizer', 'reference'])
+
+
+# With two servers. To one go the end of the local step and the differences;
+# from it come the centre, and the end of its updates. Each waits for the one
+# before.
+COMMUNICATION = ({(WORKER, PS): 2 * 2, (PS, WORKER): 2 * 2}, 4)
+# In a branch, where whether it runs, and what starts it, are two for the first.
+BRANCH = ({(WORKER, PS): 3 * 2, (PS, WORKER): 2 * 2}, 4)
+
+
+@FORMS
+def test_a_communication_is_two_messages_to_a_server_and_two_back(
+    behavior, cluster, transfers_of):
+  del behavior
+  assert transfers_of(
+      cluster, [[3, 2]] * 20, communication_period=1) == COMMUNICATION
+
+
+def test_220_variables_are_as_many_messages_as_20(cluster):
+  assert _strategy_transfers(
+      cluster, [[3, 2]] * 220, communication_period=1) == COMMUNICATION
+
+
+@FORMS
+def test_a_step_that_is_not_due_sends_as_many_without_values(
+    behavior, cluster, transfers_of):
+  """Whether it is due, and what would be moved, which is not there."""
+  del behavior
+  assert transfers_of(
+      cluster, [[3, 2]] * 20, communication_period=3) == BRANCH
+
+
+def test_an_overlapped_communication_leaves_no_message_to_a_step(
+    behavior, cluster):
+  del behavior
+  settings = {'communication_period': 3, 'overlap': True}
+  assert _strategy_transfers(cluster, [[3, 2]] * 20, **settings) == ({}, 0)
+  # Its own run.
+  settings['communication_period'] = 1
+  assert _optimizer_transfers(cluster, [[3, 2]] * 20, **settings) == BRANCH
+
+
+def test_large_variables_are_sent_as_they_are(cluster):
+  limit = packed_moves.MAX_BYTES // 4
+  small = {(WORKER, PS): 4, (PS, WORKER): 4}
+  assert _strategy_transfers(
+      cluster, [[limit]] * 8, communication_period=1).messages == small
+  assert _strategy_transfers(
+      cluster, [[limit]] * 4 + [[limit + 1]] * 4, communication_period=1,
+  ).messages == {way: count + 4 for way, count in small.items()}
+
+
+@pytest.mark.parametrize('settings', [
+    {}, {'exchange_dtype': 'float16'}, {'exchange_dtype': 'int8'},
+    {'rho': 0.125}, {'on_nonfinite': 'drop'},
+    {'update_order': 'elastic_first'}], ids=str)
+def test_no_bit_changes_on_the_way(behavior, cluster, settings):
+  """A process alone, where nothing is packed, has the same values."""
+  del behavior
+  shapes = [[], [1], [7], [2, 3, 4], [300], [9000], [5, 0]]
+  model_fn = _model_of(shapes, (tf.float32, tf.float64))
+  values = []
+  for resolver, target in ((_resolver(cluster), cluster.target('worker', 0)),
+                           (None, '')):
+    worker = strategy_worker.StrategyWorker(
+        elastic_average_strategy.ElasticAverageStrategy(
+            resolver, communication_period=2, moving_rate=0.3, **settings),
+        model_fn, target)
+    worker.step(5)
+    names = [v.op.name for v in worker.graph.get_collection(
+        tf1.GraphKeys.TRAINABLE_VARIABLES)]
+    values.append({name: (worker.value(name), worker.center(name))
+                   for name in names})
+    worker.close()
+  packed, alone = values
+  assert len(packed) == 2 * len(shapes)
+  for name, (copy, center) in packed.items():
+    np.testing.assert_array_equal(copy, alone[name][0])
+    np.testing.assert_array_equal(center, alone[name][1])
+    assert copy.size == 0 or (copy != center).any()  # They have moved.
