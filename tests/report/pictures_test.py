@@ -24,9 +24,9 @@ _RED, _GREEN = (0xc0, 0x39, 0x2b), (0x54, 0xa2, 0x4b)
 
 
 def _columns(picture, color):
-  """Returns the columns of the picture that have at least five such pixels."""
+  """Returns the columns that have a bar of that colour; the legend is lower."""
   is_color = (np.round(picture[..., :3] * 255) == color).all(-1)
-  return np.flatnonzero(is_color.sum(0) >= 5)
+  return np.flatnonzero(is_color.sum(0) >= 25)
 
 
 @_needs_chromium

@@ -64,7 +64,9 @@ _DRAW = '''
     div.dataset.drawn = 1;
     var plot = JSON.parse(data.textContent);
     Plotly.newPlot(div, plot.data, plot.layout,
-                   {responsive: true, displaylogo: false});
+                   {responsive: true, displaylogo: false,
+                    // Of plotly 7 the default: a button that uploads the data.
+                    showSendToCloud: false});
   }
   var plots = Array.from(document.querySelectorAll('.plot'));
   window.addEventListener('beforeprint', function() { plots.forEach(draw); });

@@ -9,6 +9,7 @@ with a browser as well.
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import os
@@ -26,6 +27,7 @@ _WIDTH = 1300
 _STYLE = """<style>
 body:has(section:target)>:is(h1,.dir,nav,section:not(:target)){display:none}
 section:target{margin-top:0;border:0}body{padding-bottom:12px}
+.modebar-container{display:none}
 </style>"""
 # All plots, as for a printer: then the panels are as high as they become.
 _HEIGHTS = """<script>
@@ -77,7 +79,10 @@ def take(page: pathlib.Path) -> dict[str, pathlib.Path]:
   text = page.read_text(encoding='utf-8')
   text = text.replace('</head>', _STYLE + '</head>', 1)
   before, end, after = text.rpartition('</body>')
-  with tempfile.TemporaryDirectory() as scratch:
+  with contextlib.ExitStack() as stack:
+    scratch = tempfile.mkdtemp()
+    # A process of the browser may still write to its profile.
+    stack.callback(shutil.rmtree, scratch, ignore_errors=True)
     alone = pathlib.Path(scratch, 'page.html')
     alone.write_text(before + _HEIGHTS + end + after, encoding='utf-8')
     files = {}
