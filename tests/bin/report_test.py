@@ -29,6 +29,12 @@ def test_another_directory_and_no_page(tmp_path, capsys):
   assert not (tmp_path / 'report').exists()
 
 
+def test_pictures_of_no_page_are_refused(tmp_path):
+  with flagsaver.flagsaver(png=True, page=False):
+    with pytest.raises(app.UsageError, match='Received: --png --nopage'):
+      report.main(['program', str(tmp_path)])
+
+
 @pytest.mark.parametrize('paths', [(), ('a', 'b')])
 def test_one_path_is_needed(paths):
   with pytest.raises(app.UsageError, match='one path, RUN_DIR'):

@@ -29,6 +29,8 @@ setTimeout(function() {
   drawn.forEach(function(svg) { names[svg.closest('.plot').id] = 1; });
   document.body.setAttribute('data-answer', JSON.stringify({
       errors: errors, drawn: Object.keys(names).sort(),
+      buttons: Array.from(document.querySelectorAll('.modebar-btn')).map(
+          function(b) { return b.getAttribute('data-title'); }),
       empty: document.querySelectorAll('.plot').length}));
 }, 1500);
 </script>"""
@@ -54,4 +56,8 @@ def test_every_plot_is_drawn_without_an_error(tmp_path):
       re.search(r'data-answer="([^"]*)"', result.stdout).group(1)))
   assert answer['errors'] == []
   assert len(answer['drawn']) == answer['empty'] >= 9
+  # None sends what is shown to somebody.
+  assert any('PNG' in button for button in answer['buttons'])
+  assert not [button for button in answer['buttons']
+              if re.search('cloud|upload|share|studio', button, re.I)]
   assert re.findall(r'<section id="(\w+)"', result.stdout) == list(page.PANELS)

@@ -6,7 +6,8 @@
 
 RUN_DIR is the run's model_dir; the run may be going on. Writes report.html,
 report.json with every number, and trace.json for ui.perfetto.dev or
-chrome://tracing, into RUN_DIR/report. docs/report.md says how to read them.
+chrome://tracing, into RUN_DIR/report; with --png a picture of each panel, too.
+docs/report.md says how to read them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _OPTIONS = (
                         'RUN_DIR/report.'),
     flags.DEFINE_bool('page', True, 'Whether report.html is written, which '
                       'needs plotly.'),
+    flags.DEFINE_bool('png', False, 'Whether a PNG of each panel is written, '
+                      'which needs Chromium or Chrome.'),
 )
 
 
@@ -33,8 +36,14 @@ def main(argv: list[str]) -> None:
     raise app.UsageError('Takes one path, RUN_DIR: the model_dir of a run. '
                          f'Received: {" ".join(argv[1:]) or "none"}')
   values = {flag.name: flag.value for flag in _OPTIONS}
-  write = writing.write if values['page'] else writing.write_numbers
-  for path in write(argv[1], values['output_dir']).values():
+  if values['png'] and not values['page']:
+    raise app.UsageError('PNGs are taken of the page. Received: --png --nopage.'
+                         ' Leave one of them out.')
+  if values['page']:
+    files = writing.write(argv[1], values['output_dir'], values['png'])
+  else:
+    files = writing.write_numbers(argv[1], values['output_dir'])
+  for path in files.values():
     print(path, file=sys.stdout)
 
 

@@ -27,6 +27,7 @@ from tfplugin.hooks import parameter_server
 from tfplugin.hooks import report_finished_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
+from tfplugin.hooks.curves import tensorboard_hook
 from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import lost_peers
@@ -71,6 +72,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     evaluator: ends when the chief has reported or is gone for good, and the
       newest checkpoint is evaluated.
 
+  Tasks that train write scalars for TensorBoard, and the chief the order of its
+  page (`tfplugin.hooks.TensorBoardHook`).
   Every role writes what it does to `model_dir/events` (docs/events.md), and its
   stacks to the standard error at SIGUSR1. SIGTERM and Ctrl-C end the training
   of chief and workers after the step that runs, with a last checkpoint.
@@ -154,7 +157,9 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
       config, unless=stop.has_stopped)
   last_hooks = [events_hook.EventsHook(config), stop]
   if task.trains:
-    last_hooks += fault_hook.hooks()
+    last_hooks += [
+        tensorboard_hook.TensorBoardHook(config, estimator.params),
+        *fault_hook.hooks()]
   if task.job == 'worker' and task.num_ps:
     last_hooks.append(report)
   with contextlib.ExitStack() as stack:

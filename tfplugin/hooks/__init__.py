@@ -4,6 +4,7 @@
 
 from tfplugin.hooks.checkpoint_guard_hook import CheckpointGuardHook
 from tfplugin.hooks.clipping_summary_hook import ClippingSummaryHook
+from tfplugin.hooks.curves.tensorboard_hook import TensorBoardHook
 from tfplugin.hooks.elastic_average_hook import ElasticAverageHook
 from tfplugin.hooks.elastic_checkpoint_hook import ElasticCheckpointHook
 from tfplugin.hooks.elastic_distance_hook import ElasticDistanceHook
@@ -27,6 +28,7 @@ __all__ = (
     'ReportFinishedHook',
     'StalenessSummaryHook',
     'StopInOrderHook',
+    'TensorBoardHook',
     'WaitForChiefHook',
     'WaitForWorkersHook',
     'run_parameter_server',

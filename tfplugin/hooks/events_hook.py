@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import collections
 import time
 from typing import Optional
 
@@ -16,6 +15,7 @@ from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
 from tfplugin.events import step_counts
+from tfplugin.hooks.curves import graph_counts
 
 tf1 = tf.compat.v1
 
@@ -65,12 +65,12 @@ class EventsHook(tf1.train.SessionRunHook):
       self._log = event_log.EventLog(
           self._config.model_dir, task_name(self._config))
       self._log.write('starting', record.BEGIN, **process.describe())
-    self._fetches = {'step': tf1.train.get_global_step(), **_counters()}
+    self._fetches = graph_counts.fetches()
 
   def after_create_session(self, session: tf1.Session, coord) -> None:
     """Tells that the session is there, for the first time or once more."""
     del coord
-    step = int(session.run(self._fetches['step']))
+    step = int(session.run(self._fetches[graph_counts.STEP]))
     if self._has_started:
       self._log.write('coming_back', what='session', step=step)
     else:
@@ -95,8 +95,8 @@ class EventsHook(tf1.train.SessionRunHook):
     self._has_trained = False
 
   def _report(self, session: tf1.Session, now: float, kind: str) -> None:
-    values = self._read(session)
-    step = values.pop('step')
+    values = graph_counts.read(session, self._fetches)
+    step = values.pop(graph_counts.STEP)
     then, num_steps = self._reported
     self._reported = (now, self._num_steps)
     rate = (self._num_steps - num_steps) / max(now - then, 1e-3)
@@ -109,14 +109,6 @@ class EventsHook(tf1.train.SessionRunHook):
     if values:
       self._log.write('dropping', step=step, **values)
 
-  def _read(self, session: tf1.Session) -> dict[str, int]:
-    try:
-      values = session.run(self._fetches)
-    except tf.errors.FailedPreconditionError:
-      # A counter that a program initialises later ends no training.
-      values = {'step': session.run(self._fetches['step'])}
-    return {name: int(value) for name, value in values.items()}
-
 
 def task_name(config: tf.estimator.RunConfig) -> str:
   """Returns the task of a process as events call it; `chief:0` if alone."""
@@ -124,14 +116,3 @@ def task_name(config: tf.estimator.RunConfig) -> str:
   # An evaluator, too, has no cluster.
   is_alone = task.is_alone and task.job == 'worker'
   return 'chief:0' if is_alone else task.name
-
-
-def _counters() -> dict[str, tf.Tensor]:
-  """Returns what is counted in the graph, by the name of the detail."""
-  counts = step_counts.of(tf1.get_default_graph())
-  parts = collections.defaultdict(list)
-  for variable in [*tf1.local_variables(), *tf1.global_variables()]:
-    count = counts.get(variable.op.name)
-    if count is not None:
-      parts[count.name].append(variable.read_value() // count.every)
-  return {name: tf.add_n(values) for name, values in parts.items()}

@@ -64,7 +64,9 @@ _DRAW = '''
     div.dataset.drawn = 1;
     var plot = JSON.parse(data.textContent);
     Plotly.newPlot(div, plot.data, plot.layout,
-                   {responsive: true, displaylogo: false});
+                   {responsive: true, displaylogo: false,
+                    // Of plotly 7 the default: a button that uploads the data.
+                    showSendToCloud: false});
   }
   var plots = Array.from(document.querySelectorAll('.plot'));
   window.addEventListener('beforeprint', function() { plots.forEach(draw); });
@@ -95,11 +97,12 @@ def render(report: Mapping[str, Any]) -> str:
   return (
       '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
       '<meta name="viewport" content="width=device-width,initial-scale=1">'
-      f'<title>{_text(title)}</title><style>{_STYLE}</style>\n'
-      f'<script>{offline.get_plotlyjs()}</script></head><body>\n'
+      f'<title>{_text(title)}</title><style>{_STYLE}</style></head><body>\n'
       f'<h1>The picture of a run</h1><div class="dir">'
       f'{_text(report["run_dir"])}</div><nav>{links}</nav>\n'
-      f'{sections}\n{data}\n<script>{_DRAW}</script></body></html>\n')
+      f'{sections}\n{data}\n'
+      # Below the text, which is there to be read while this is parsed.
+      f'<script>{offline.get_plotlyjs()}</script>\n<script>{_DRAW}</script></body></html>\n')
 
 
 def _align(panels: Iterable[panel_lib.Panel], wall_secs: float) -> None:

@@ -12,6 +12,7 @@ from typing import Optional
 from typing import Union
 
 from tfplugin.report import contents
+from tfplugin.report import pictures
 from tfplugin.report import trace
 from tfplugin.report.reading import run_data
 
@@ -23,18 +24,22 @@ PAGE = 'report.html'
 
 
 def write(run_dir: PathLike,
-          output_dir: Optional[PathLike] = None) -> dict[str, pathlib.Path]:
+          output_dir: Optional[PathLike] = None,
+          png: bool = False) -> dict[str, pathlib.Path]:
   """Writes the report of a run, which may be going on.
 
   Args:
     run_dir: The `model_dir` of the run, with its events.
     output_dir: Where to; None: `run_dir/report`.
+    png: Whether a picture of each panel is written, too, such as
+      `timeline.png`: by Chromium or Chrome, if it is installed.
 
   Returns:
     The files by their names: `report.json`, `trace.json`, `report.html`.
 
   Raises:
-    RuntimeError: plotly is not installed: all but the page has been written.
+    RuntimeError: plotly is not installed: all but the page has been written;
+      or there is no browser for the pictures: all but these has been.
     ValueError: the run has no events.
 
   Example:
@@ -57,6 +62,8 @@ def write(run_dir: PathLike,
   report = json.loads(files[JSON].read_text())
   files[PAGE] = files[JSON].with_name(PAGE)
   files[PAGE].write_text(page.render(report), encoding='utf-8')
+  if png:
+    files.update(pictures.take(files[PAGE]))
   return files
 
 

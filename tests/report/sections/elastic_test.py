@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distances, spreads and moves of workers whose distances are known."""
 
+import math
+
+import numpy as np
 import pytest
 
 from tests.report import hand_written
@@ -65,3 +68,29 @@ def test_what_is_missing_is_said_with_its_remedy(tmp_path):
   section = elastic.measure(run_data.read(tmp_path))
   assert len(section['missing']) == 3
   assert 'ElasticDistanceHook' in section['missing'][0]
+
+
+def test_the_spread_is_of_the_newest_of_each_worker(tmp_path):
+  hand_written.write_events(tmp_path, event(0, 'chief:0', 'ended'))
+  random = np.random.default_rng(3)
+  told = {}
+  for index in range(4):
+    # Some times are those of another worker, too.
+    times = np.sort(random.choice(40, 15, replace=False)) + 1
+    told[f'worker:{index}'] = list(zip(times.tolist(),
+                                       random.uniform(0, 9, 15).tolist()))
+  told['worker:2'][7] = (told['worker:2'][7][0], math.nan)
+  for task, pairs in told.items():
+    hand_written.write_samples(tmp_path, task, *(
+        (time, 1, 0, {'elastic distance': value}) for time, value in pairs))
+  spread = elastic.measure(run_data.read(tmp_path))['spread']['distance']
+  expected = {}
+  for now in sorted({time for pairs in told.values() for time, _ in pairs}):
+    newest = [[value for time, value in pairs if time <= now][-1:]
+              for pairs in told.values()]
+    if all(newest):
+      values = [value for value, in newest]
+      expected[now] = (None if any(map(math.isnan, values))
+                       else max(values) - min(values))
+  assert dict(zip(spread['x'], spread['y'])) == expected
+  assert list(expected.values()).count(None) >= 1

@@ -102,8 +102,17 @@ def read(run_dir: Union[str, os.PathLike]) -> RunData:
         'calls another function gives tfplugin.hooks.EventsHook to each task.')
   return RunData(
       str(path), reading, samples_lib.read_all(path),
-      scalars_lib.read_tree(path), _json(path / 'train_options.json'),
+      scalars_lib.read_tree(path), read_options(path),
       _json(path / 'summary.json'), logs.read_warnings(path))
+
+
+def read_options(run_dir: Union[str, os.PathLike]) -> dict[str, Any]:
+  """Returns the settings of `tfplugin-train`; empty: of another program.
+
+  Args:
+    run_dir: The `model_dir` of the run.
+  """
+  return _json(pathlib.Path(run_dir, 'train_options.json'))
 
 
 def _order(task: str) -> tuple[int, str, int]:

@@ -50,7 +50,8 @@ def figure(samples: Mapping[str, list[Sample]],
 
 def _read(path: pathlib.Path) -> list[Sample]:
   samples = []
-  for line in path.read_bytes().split(b'\n'):
+  # As text: of bytes each line's encoding would be found out anew.
+  for line in path.read_text(encoding='utf-8', errors='replace').split('\n'):
     try:
       fields = json.loads(line)
       samples.append(Sample(fields['time'], fields['global_step'],

@@ -94,14 +94,19 @@ def _spread(points: Mapping[str, list]) -> list[tuple[float, float]]:
   """Returns largest less smallest, each worker's newest at each time."""
   if len(points) < 2:
     return []
-  told = sorted((time, task, value) for task, pairs in points.items()
-                for time, value in pairs)
-  newest, spread = {}, []
-  for time, task, value in told:
-    newest[task] = value
-    if len(newest) == len(points):
-      spread.append((time, float(np.ptp(list(newest.values())))))
-  return spread
+  columns = [np.array(pairs).T for pairs in points.values()]
+  times = np.unique(np.concatenate([column[0] for column in columns]))
+  times = times[times >= max(column[0].min() for column in columns)]
+  largest = np.full(len(times), -np.inf)
+  smallest = np.full(len(times), np.inf)
+  for column in columns:
+    column = column[:, np.argsort(column[0], kind='stable')]
+    newest = column[1][np.searchsorted(column[0], times, 'right') - 1]
+    # NaN stays NaN.
+    largest = np.maximum(largest, newest)
+    smallest = np.minimum(smallest, newest)
+  with np.errstate(invalid='ignore'):  # Infinity less infinity.
+    return list(zip(times.tolist(), (largest - smallest).tolist()))
 
 
 def _moving_rate(run: run_data.RunData) -> Optional[float]:

@@ -63,7 +63,6 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   Args:
     run: What the files tell.
   """
-  spans = spans_of(run)
   spans, marks = spans_of(run), _marks(run)
   return {
       'start_time': run.start,
@@ -80,15 +79,17 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 
 def spans_of(run: run_data.RunData) -> dict[str, list[Span]]:
   """Returns the spans of each task."""
-  spans = {task: _task_spans(task, events, run)
+  faults = [e for e in run.reading.events if e.name == 'injecting']
+  spans = {task: _task_spans(task, events, faults, run)
            for task, events in run.events_of.items()}
   return _without_pauses(spans)
 
 
 def _task_spans(task: str, events: Sequence[record.Event],
+                faults: Sequence[record.Event],
                 run: run_data.RunData) -> list[Span]:
-  kills = [e.time for e in run.reading.events if e.name == 'injecting' and
-           str(e.details.get('fault')).startswith(f'kill {task} ')]
+  kills = [e.time for e in faults
+           if str(e.details.get('fault')).startswith(f'kill {task} ')]
   tracker = _Tracker(task, run.start, kills)
   for event in events:
     tracker.take(event)

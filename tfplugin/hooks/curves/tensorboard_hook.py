@@ -1,0 +1,196 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Gives each task its curves in TensorBoard, and the page its order."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin import version
+from tfplugin.distribute import cluster_task
+from tfplugin.distribute import time_limit
+from tfplugin.events import step_counts
+from tfplugin.hooks.curves import graph_counts
+from tfplugin.hooks.curves import tensorboard_page
+from tfplugin.report.reading import run_data
+
+tf1 = tf.compat.v1
+
+
+class TensorBoardHook(tf1.train.SessionRunHook):
+  """Writes scalars of each task under stable tags, and the order of the page.
+
+  `tfplugin.estimator.train_and_evaluate` brings it. In a program that calls
+  another function, give it to every task that trains.
+
+  Scalars written, against global_step, where the graph has them:
+    speed/steps_per_sec: the task's own steps.
+    staleness/num_dropped, staleness/num_applied: the task's gradients so far.
+    staleness/dropped_fraction: of these, in [0, 1].
+    elastic/num_exchanges: of the task so far.
+
+  Those of the chief are in `model_dir`, those of `worker:1` in
+  `model_dir/worker-1`; TensorBoard calls them runs. A worker of parameter
+  servers writes the scalar summaries of its model there, too, such as `loss`:
+  Estimator writes the chief's alone.
+
+  The chief writes a layout for the tab Custom Scalars and the settings for the
+  tab HParams once, when it starts. This needs the package tensorboard; without
+  it the scalars are written, and a warning says what is missing.
+
+  Differences from tf.contrib: there was none.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> from tfplugin import hooks
+    >>> hook = hooks.TensorBoardHook(
+    ...     tf.estimator.RunConfig(model_dir='a_model_dir'),
+    ...     settings={'learning_rate': 0.1})
+  """
+
+  def __init__(self, config: tf.estimator.RunConfig,
+               settings: Optional[Mapping[str, Any]] = None,
+               every_secs: float = 5.0):
+    """Opens nothing yet.
+
+    Args:
+      config: The Estimator's configuration, which knows task and model_dir.
+      settings: What the tab HParams shows beside the size of the cluster, the
+        versions and the settings of tfplugin-train: numbers, texts and lists
+        of them, such as the `params` of an Estimator.
+      every_secs: Seconds between two points.
+
+    Raises:
+      TypeError: `every_secs` is not a number.
+      ValueError: it is not positive, or not finite; or `config` names no
+        model_dir.
+    """
+    time_limit.check(every_secs)
+    if not config.model_dir:
+      raise ValueError('`config` must name a model_dir, for the event files. '
+                       f'Received: model_dir={config.model_dir!r}. Pass '
+                       '`estimator.config`, which always does.')
+    self._config = config
+    self._task = cluster_task.from_config(config)
+    self._settings = dict(settings or {})
+    self._every_secs = every_secs
+    self._writer: Optional[tf1.summary.FileWriter] = None
+    self._shows_settings = False
+    self._fetches = {}
+    self._summaries: Optional[tf.Tensor] = None
+    self._due = float('-inf')
+    self._num_steps = 0
+    self._reported: Optional[tuple[float, int]] = None
+
+  def begin(self) -> None:
+    """Finds what is to be written; the chief orders the page."""
+    self._writer = tf1.summary.FileWriterCache.get(self._directory())
+    self._fetches = graph_counts.fetches()
+    self._summaries = self._scalar_summaries()
+    if self._task.is_chief:
+      self._order_page()
+
+  def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
+    """Asks for the model's summaries, if it is time."""
+    del run_context
+    if self._summaries is None or time.monotonic() < self._due:
+      return None
+    return tf1.train.SessionRunArgs(self._summaries)
+
+  def after_run(self, run_context, run_values) -> None:
+    """Writes, if it is time."""
+    self._num_steps += 1
+    now = time.monotonic()
+    if now >= self._due or run_values.results is not None:
+      self._due = now + self._every_secs
+      self._write(run_context.session, now, run_values.results)
+
+  def end(self, session: tf1.Session) -> None:
+    """Writes for the last time."""
+    self._write(session, time.monotonic(), None)
+    if self._shows_settings:
+      self._writer.add_summary(tensorboard_page.settings_end())
+    self._writer.flush()
+
+  def _directory(self) -> str:
+    """Returns where the task writes, as tfplugin.report looks for it."""
+    if self._task.is_chief:
+      return self._config.model_dir
+    return os.path.join(self._config.model_dir,
+                        self._task.name.replace(':', '-'))
+
+  def _scalar_summaries(self) -> Optional[tf.Tensor]:
+    """Returns the model's; None: Estimator writes them, or it must not be."""
+    # Without a ps a summary may need all tasks, and these do not ask at once.
+    if self._task.is_chief or not self._task.num_ps:
+      return None
+    found = [summary for summary
+             in tf1.get_collection(tf1.GraphKeys.SUMMARIES)
+             if _tf_internals.summarized_value(summary.op) is not None]
+    return tf1.summary.merge(found, collections=[]) if found else None
+
+  def _order_page(self) -> None:
+    settings = {**_described(self._task, self._config), **self._settings}
+    try:
+      summaries = (tensorboard_page.layout(), tensorboard_page.settings_begin(
+          tensorboard_page.plain(settings)))
+    except ImportError as e:
+      tf1.logging.warning(
+          'TensorBoard will show the scalars of this run, but neither its '
+          'settings nor an order of the charts: these are made by the package '
+          'tensorboard, which cannot be imported (%s). Install it with: '
+          'python -m pip install tensorboard', e)
+      return
+    for summary in summaries:
+      self._writer.add_summary(summary)
+    self._writer.flush()
+    self._shows_settings = True
+
+  def _write(self, session: tf1.Session, now: float,
+             summaries: Optional[bytes]) -> None:
+    values = graph_counts.read(session, self._fetches)
+    step = values.pop(graph_counts.STEP)
+    scalars = _scalars(values)
+    if self._reported and self._num_steps > self._reported[1]:
+      then, num_steps = self._reported
+      scalars[tensorboard_page.STEPS_PER_SEC] = (
+          (self._num_steps - num_steps) / max(now - then, 1e-3))
+    self._reported = (now, self._num_steps)
+    if summaries is not None:
+      self._writer.add_summary(summaries, step)
+    if scalars:
+      self._writer.add_summary(tf1.Summary(value=[
+          tf1.Summary.Value(tag=tag, simple_value=value)
+          for tag, value in scalars.items()]), step)
+
+
+def _scalars(counts: Mapping[str, int]) -> dict[str, float]:
+  """Returns what is shown of the counters, by tag."""
+  dropped = counts.get(step_counts.DROPPED)
+  applied = counts.get(step_counts.APPLIED)
+  found = {tensorboard_page.EXCHANGES: counts.get(step_counts.EXCHANGES),
+           tensorboard_page.DROPPED: dropped,
+           tensorboard_page.APPLIED: applied}
+  if dropped is not None and applied is not None:
+    found[tensorboard_page.DROPPED_FRACTION] = (
+        dropped / max(dropped + applied, 1))
+  return {tag: float(value) for tag, value in found.items()
+          if value is not None}
+
+
+def _described(task: cluster_task.ClusterTask,
+               config: tf.estimator.RunConfig) -> dict[str, Any]:
+  """Returns what is known of the run without its program."""
+  strategy = config.train_distribute
+  return {
+      'tensorflow': tf.__version__, 'tfplugin': version.__version__,
+      'num_workers': task.num_workers, 'num_ps': task.num_ps,
+      'train_distribute': strategy and type(strategy).__name__,
+      **run_data.read_options(config.model_dir)}

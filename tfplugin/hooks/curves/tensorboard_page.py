@@ -1,0 +1,118 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What orders TensorBoard's page: a layout of charts, and a run's settings.
+
+Both are summaries that the package tensorboard makes, which newer TensorFlow
+does not ask for: it is imported where it is needed.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from typing import Any
+from typing import Union
+
+Setting = Union[bool, int, float, str]
+
+STEPS_PER_SEC = 'speed/steps_per_sec'
+DROPPED = 'staleness/num_dropped'
+APPLIED = 'staleness/num_applied'
+DROPPED_FRACTION = 'staleness/dropped_fraction'
+EXCHANGES = 'elastic/num_exchanges'
+
+# By category and chart: the tags of our hooks, and those that tfplugin-train
+# and the wrappers' own summaries have, as regular expressions. docs/report.md
+# has the table.
+LAYOUT = {
+    'Speed': {
+        'steps/s of each task': (STEPS_PER_SEC,),
+        'global steps/s': ('global_step/sec',)},
+    'Loss': {
+        'loss of each task and of what is saved': ('loss',),
+        'accuracy of what is saved': ('accuracy',)},
+    'Staleness': {
+        'staleness': ('staleness/staleness', r'staleness(_\d+)?'),
+        'dropped fraction': (DROPPED_FRACTION,),
+        'gradients dropped': (DROPPED,),
+        'gradients applied': (APPLIED,)},
+    'Elastic averaging': {
+        'distance from the centre': (r'elastic_distance(_\d+)?',),
+        'distance of groups of variables': ('elastic_distance/.+',),
+        'exchanges': (EXCHANGES,)},
+    'Clipping': {
+        'fraction clipped': (
+            'clipping/fraction_clipped',
+            r'fraction_of_rows_(clipped|at_the_bound)(_\d+)?')},
+}
+
+
+def layout() -> bytes:
+  """Returns the summary that orders the tab Custom Scalars.
+
+  Raises:
+    ImportError: the package tensorboard is not there.
+  """
+  from tensorboard.plugins.custom_scalar import layout_pb2
+  from tensorboard.plugins.custom_scalar import summary
+  return summary.pb(layout_pb2.Layout(category=[
+      layout_pb2.Category(title=title, chart=[
+          layout_pb2.Chart(
+              title=name,
+              # TensorBoard looks for what begins so.
+              multiline=layout_pb2.MultilineChartContent(
+                  tag=[f'({tag})$' for tag in tags]))
+          for name, tags in charts.items()])
+      for title, charts in LAYOUT.items()])).SerializeToString()
+
+
+def settings_begin(settings: Mapping[str, Setting]) -> bytes:
+  """Returns the summary that shows settings in the tab HParams.
+
+  Args:
+    settings: As `plain` returns them.
+
+  Raises:
+    ImportError: the package tensorboard is not there.
+  """
+  from tensorboard.plugins.hparams import summary_v2
+  return summary_v2.hparams_pb(dict(settings)).SerializeToString()
+
+
+def settings_end() -> bytes:
+  """Returns the summary by which that run is known to have ended well.
+
+  Raises:
+    ImportError: the package tensorboard is not there.
+  """
+  from tensorboard.plugins.hparams import api_pb2
+  from tensorboard.plugins.hparams import summary
+  return summary.session_end_pb(api_pb2.STATUS_SUCCESS).SerializeToString()
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Setting]:
+  """Returns the settings that TensorBoard can show.
+
+  Lists are shown as a text. What is not set, and what is an object, is left
+  out: its text would be another one in each process.
+
+  Args:
+    settings: By name.
+
+  Example:
+    >>> from tfplugin.hooks.curves import tensorboard_page
+    >>> tensorboard_page.plain({'a': 1, 'b': (2, 3), 'c': None, 'd': object()})
+    {'a': 1, 'b': '2, 3'}
+  """
+  found = {}
+  for name, value in settings.items():
+    if isinstance(value, (list, tuple)):
+      if all(isinstance(v, (str, numbers.Real)) for v in value):
+        found[name] = ', '.join(map(str, value))
+    elif isinstance(value, (bool, str)):
+      found[name] = value
+    elif isinstance(value, numbers.Integral):
+      found[name] = int(value)
+    elif isinstance(value, numbers.Real):
+      found[name] = float(value)
+  return found

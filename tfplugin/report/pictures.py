@@ -1,0 +1,132 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The panels of the page as PNGs, which a headless Chromium or Chrome takes.
+
+A panel is more than its plots, and the page knows how it looks: so the browser
+takes a picture of each, where a library of plots would draw the plots alone,
+with a browser as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+# As Debian, others, and Google call it.
+_NAMES = ('chromium', 'chromium-browser', 'google-chrome',
+          'google-chrome-stable', 'chrome')
+_WIDTH = 1300
+# Without an anchor all panels are there; with one that panel is alone.
+_STYLE = """<style>
+body:has(section:target)>:is(h1,.dir,nav,section:not(:target)){display:none}
+section:target{margin-top:0;border:0}body{padding-bottom:12px}
+.modebar-container{display:none}
+</style>"""
+# All plots, as for a printer: then the panels are as high as they become.
+_HEIGHTS = """<script>
+if (!location.hash) {
+  window.dispatchEvent(new Event('beforeprint'));
+  setTimeout(function() {
+    var heights = {};
+    document.querySelectorAll('section').forEach(function(section) {
+      heights[section.id] = section.offsetHeight;
+    });
+    document.body.setAttribute('data-heights', JSON.stringify(heights));
+  }, 1000);
+}
+</script>"""
+_MARGIN = 28
+# Of the page's own clock, which does not wait: for its plots to be drawn.
+_DRAWN_MSECS = 20000
+_LIMIT_SECS = 120.0
+
+
+def browser() -> str:
+  """Returns the path of the browser.
+
+  Raises:
+    RuntimeError: there is none.
+  """
+  found = next(filter(None, map(shutil.which, _NAMES)), None)
+  if found is None:
+    raise RuntimeError(
+        'PNGs are taken by Chromium or Chrome. Received: none of '
+        f'{", ".join(_NAMES)} in PATH. Install one, e.g. by '
+        '`apt-get install chromium`, or save a plot with the camera above it.')
+  return found
+
+
+def take(page: pathlib.Path) -> dict[str, pathlib.Path]:
+  """Writes a PNG of each panel beside the page.
+
+  Args:
+    page: The page of a report.
+
+  Returns:
+    The files by their names, such as `timeline.png`.
+
+  Raises:
+    RuntimeError: there is no browser, or it takes no picture.
+  """
+  program = browser()
+  text = page.read_text(encoding='utf-8')
+  text = text.replace('</head>', _STYLE + '</head>', 1)
+  before, end, after = text.rpartition('</body>')
+  with contextlib.ExitStack() as stack:
+    scratch = tempfile.mkdtemp()
+    # A process of the browser may still write to its profile.
+    stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+    alone = pathlib.Path(scratch, 'page.html')
+    alone.write_text(before + _HEIGHTS + end + after, encoding='utf-8')
+    files = {}
+    for name, height in _heights(program, alone, scratch).items():
+      target = page.with_name(f'{name}.png')
+      target.unlink(missing_ok=True)
+      _run(program, scratch, f'--screenshot={os.path.abspath(target)}',
+           f'--window-size={_WIDTH},{height + _MARGIN}',
+           f'{alone.as_uri()}#{name}')
+      if not target.exists():
+        raise RuntimeError(f'{program} has taken no picture {target}. Open '
+                           f'{page} in it to see why.')
+      files[target.name] = target
+  return files
+
+
+def _heights(program: str, page: pathlib.Path,
+             scratch: str) -> dict[str, int]:
+  """Returns the height of each panel by its name, in pixels."""
+  shown = _run(program, scratch, '--dump-dom', f'--window-size={_WIDTH},2000',
+               page.as_uri())
+  heights = re.search(r'<body[^>]* data-heights="([^"]*)"', shown)
+  if heights is None:
+    raise RuntimeError(f'{program} did not show the page in '
+                       f'{_DRAWN_MSECS / 1000:.0f} s of its clock. Received: '
+                       f'{len(shown)} characters. Open it in the browser to '
+                       'see why.')
+  return json.loads(html.unescape(heights[1]))
+
+
+def _run(program: str, scratch: str, *arguments: str) -> str:
+  """Runs the browser once, and returns what it prints."""
+  try:
+    return subprocess.run(
+        # Its sandbox needs rights that containers and root do not have; the
+        # page is our own, and loads nothing.
+        [program, '--headless', '--no-sandbox', '--disable-gpu',
+         '--hide-scrollbars', '--force-device-scale-factor=1',
+         f'--user-data-dir={scratch}/profile',
+         f'--virtual-time-budget={_DRAWN_MSECS}', *arguments],
+        capture_output=True, text=True, timeout=_LIMIT_SECS, check=True).stdout
+  except subprocess.CalledProcessError as e:
+    raise RuntimeError(f'{program} ended with status {e.returncode}: '
+                       f'{e.stderr[-500:]}') from e
+  except subprocess.TimeoutExpired as e:
+    raise RuntimeError(f'{program} did not end in {_LIMIT_SECS:.0f} s. Open '
+                       'the page in it to see why.') from e
