@@ -165,6 +165,7 @@ def _run_slots(steps, begin):
 
 
 def _run_role(role, hosts):
+  requests = roles.requests()
   cluster = tf.train.ClusterSpec({'ps': hosts[:1], 'worker': hosts[1:]})
   job, task = ('worker', role - 1) if role else ('ps', 0)
   server = tf.distribute.Server(cluster, job, task)
@@ -173,13 +174,12 @@ def _run_role(role, hosts):
   started = [_start(variant, server, cluster, task) for variant in _VARIANTS]
   transferred = [_transferred(*each, int(variant.partition(' ')[2] or 1))
                  for variant, each in zip(_VARIANTS, started)]
-  requests = roles.requests()
   roles.say(None)
   [begin] = requests.get()
   roles.say([_run_slots([session.make_callable(step)
                          for session, step in started], begin), transferred])
-  # A worker that ended would take what is its own from under the other's last
-  # steps: it stays until all have answered.
+  # Stays until both have answered, and the input ends: what of the cluster
+  # leaves earlier may fail the other's last steps.
   requests.get()
 
 

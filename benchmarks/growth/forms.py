@@ -67,10 +67,10 @@ def build(name: str, model: Model, worker: str = '/cpu:0') -> models.Built:
     model: The model.
     worker: The device of the worker.
   """
-  tf1.train.get_or_create_global_step()
   kind, _, what = name.partition(', ')
   if kind.endswith('Strategy'):
     return _with_strategy(_strategy(kind, what), model)
+  tf1.train.get_or_create_global_step()
   if kind == cells.ELASTIC:
     return _elastic(model, worker)
   return models.Built(_minimize(_wrapped(kind, what), model(ROWS)), [], [])
