@@ -81,8 +81,10 @@ IN_PROCESS = ('drop stale', 'clipping', ELASTIC, 'TowerStrategy, 2 devices',
 STRATEGIES = (
     'DropStaleGradientStrategy', 'ElasticAverageStrategy',
     'TowerStrategy, 1 device', 'CrossShardStrategy, 1 device')
-# Each of the variables is clipped, as few models would; the other has a
-# tenth of them clipped.
+# A model is built once for each device; the peer of the other.
+COPIES = (Curve('CrossShardStrategy, 2 devices', 300),
+          Curve('MirroredStrategy, 2 devices', 300))
+# Few models clip all of their variables.
 FEW, ALL = 'a tenth of the variables', 'all variables'
 CLIPPED = (
     Curve(f'clipping, {FEW}'), Curve(f'VariableClippingStrategy, {FEW}'),
@@ -119,7 +121,8 @@ _PARTS = (
          'for each variable, SGD. Others as ratios to the bare optimizer in '
          'the same round.',
          'variables', (10, 30, 100, 300, 1000), 's', 'linear',
-         (*_curves(BARE, 'drop stale', ELASTIC, *STRATEGIES), *CLIPPED), BARE,
+         (*_curves(BARE, 'drop stale', ELASTIC, *STRATEGIES), *CLIPPED,
+          *COPIES), BARE,
          limit_secs=210.0),
     Part('towers', 'Towers',
          'Operations of the graph, 20 variables, SGD.',

@@ -119,6 +119,9 @@ def _strategy(kind: str, what: str) -> tf.distribute.Strategy:
         tf1.distribute.OneDeviceStrategy('/cpu:0'), _rules(what), _MAX_NORM)
   count = int(what.split()[0]) if what else None
   devices = count and [f'/cpu:{index}' for index in range(count)]
+  if kind == 'MirroredStrategy':
+    return tf1.distribute.MirroredStrategy(
+        devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
   if kind == 'ElasticAverageStrategy':
     return known.ElasticAverageStrategy(
         devices=devices if count and count > 1 else None)
