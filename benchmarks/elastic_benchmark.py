@@ -178,9 +178,6 @@ def _run_role(role, hosts):
   [begin] = requests.get()
   roles.say([_run_slots([session.make_callable(step)
                          for session, step in started], begin), transferred])
-  # Stays until both have answered, and the input ends: what of the cluster
-  # leaves earlier may fail the other's last steps.
-  requests.get()
 
 
 def _run_cluster(behavior):
