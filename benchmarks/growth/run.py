@@ -84,7 +84,7 @@ class Measured:
           f'{needed_bytes / cells.GB:.1f} are needed')
     try:
       yield free >= needed_bytes
-    except (OSError, RuntimeError) as error:  # TimeoutError is an OSError.
+    except (OSError, RuntimeError, ValueError) as error:
       self.has_failed = True
       self.not_run.append(f'{what}: {str(error).rstrip(".")}')
       print(f'{what}: {error}', file=sys.stderr, flush=True)

@@ -48,10 +48,11 @@ def test_what_takes_too_much_memory_is_left_out_and_said():
     assert can_run
 
 
-def test_what_fails_is_said_and_the_rest_goes_on(capsys):
+@pytest.mark.parametrize('kind', [RuntimeError, TimeoutError, ValueError])
+def test_what_fails_is_said_and_the_rest_goes_on(capsys, kind):
   measured = run.Measured()
   with measured.of('rows, 10', 0.0):
-    raise RuntimeError('It ended.')
+    raise kind('It ended.')
   assert measured.not_run[-1] == 'rows, 10: It ended'
   assert measured.has_failed
   assert 'rows, 10: It ended.' in capsys.readouterr().err
