@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help venv train test lint living chaos soak mutants wheel bench \
-  bench-network docs build-files requirements clean
+  bench-network bench-growth docs build-files requirements clean
 
 VENV := .venv$(if $(TF),-$(TF))
 # Sources come from this directory, whatever the caller has set.
@@ -55,6 +55,9 @@ bench: venv  ## Runs every benchmark; figures depend on the machine
 
 bench-network: venv  ## Measures on slow links; needs root and Linux; ARGS=--quick
 	$(PY) -m benchmarks.network.run $(ARGS)
+
+bench-growth: venv  ## Measures how cost grows, in 20 minutes; writes docs/speed.md
+	$(PY) -m benchmarks.growth.run $(ARGS)
 
 docs: venv  ## Builds the site in build/site; needs no network once installed
 	@sh build_defs/make_docs_venv.sh $(VENV)

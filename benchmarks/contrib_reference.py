@@ -210,7 +210,7 @@ def _cluster_rate(period):
   roles = [subprocess.Popen(
       [sys.executable, '-W', 'ignore', '-m', 'benchmarks.contrib_reference',
        '--role', str(role), str(period), ','.join(hosts)],
-      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for role in range(3)]
+      stdout=subprocess.PIPE) for role in range(3)]
   try:
     rates = [float(role.communicate(timeout=120)[0].split()[-1])
              for role in roles[1:]]

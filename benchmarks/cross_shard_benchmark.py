@@ -79,8 +79,7 @@ def _run(kind: str, num_processes: int, shapes: str) -> float:
             'task': {'type': 'worker', 'index': index}})
       processes.append(subprocess.Popen(
           [sys.executable, '-m', __spec__.name, kind, str(num_processes)],
-          env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-          text=True))
+          env=environment, stdout=subprocess.PIPE, text=True))
     outputs = [p.communicate(timeout=_TIME_LIMIT_SECS)[0] for p in processes]
   finally:
     for process in processes:

@@ -13,9 +13,7 @@ communication to the next are printed in units of the model.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 import time
 
@@ -25,6 +23,8 @@ import numpy as np
 import tensorflow as tf
 
 import tfplugin
+from benchmarks import machine
+from benchmarks import roles
 from tfplugin.bin import ports
 
 tf1 = tf.compat.v1
@@ -34,6 +34,7 @@ _VARIANTS = ('async', *(f'{kind} {period}' for kind in ('optimizer', 'strategy')
                         for period in _PERIODS))
 _ROUNDS = 6
 _SLOT_SECS = 1.0
+_START_SECS = 300.0
 _LAYERS = (784, 256, 256, 10)
 _MODEL_BYTES = 4 * sum((m + 1) * n for m, n in zip(_LAYERS, _LAYERS[1:]))
 
@@ -164,6 +165,7 @@ def _run_slots(steps, begin):
 
 
 def _run_role(role, hosts):
+  requests = roles.requests()
   cluster = tf.train.ClusterSpec({'ps': hosts[:1], 'worker': hosts[1:]})
   job, task = ('worker', role - 1) if role else ('ps', 0)
   server = tf.distribute.Server(cluster, job, task)
@@ -172,35 +174,25 @@ def _run_role(role, hosts):
   started = [_start(variant, server, cluster, task) for variant in _VARIANTS]
   transferred = [_transferred(*each, int(variant.partition(' ')[2] or 1))
                  for variant, each in zip(_VARIANTS, started)]
-  print('ready', flush=True)
-  begin = float(sys.stdin.readline())
-  rates = _run_slots([session.make_callable(step)
-                      for session, step in started], begin)
-  print(json.dumps([rates, transferred]), flush=True)
+  roles.say(None)
+  [begin] = requests.get()
+  roles.say([_run_slots([session.make_callable(step)
+                         for session, step in started], begin), transferred])
 
 
 def _run_cluster(behavior):
   hosts = ','.join(f'127.0.0.1:{port}' for port in ports.pick_free(3))
-  roles = [subprocess.Popen(
-      [sys.executable, '-W', 'ignore', '-m', 'benchmarks.elastic_benchmark',
-       behavior, str(role), hosts],
-      stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-      stderr=subprocess.DEVNULL, text=True)
-           for role in range(3)]
-  try:
-    for worker in roles[1:]:
-      while worker.stdout.readline() != 'ready\n':
-        if worker.poll() is not None:
-          raise RuntimeError('A worker failed.')
-    for worker in roles[1:]:
-      worker.stdin.write(f'{time.time() + 1}\n')
-      worker.stdin.flush()
-    return [json.loads(worker.communicate(timeout=300)[0])
-            for worker in roles[1:]]
-  finally:
-    for role in roles:
-      role.kill()
-      role.wait()
+  with roles.running(
+      [[sys.executable, '-W', 'ignore', '-m', 'benchmarks.elastic_benchmark',
+        behavior, str(role), hosts] for role in range(3)],
+      machine.ROOT) as processes:
+    workers = [roles.Role(process, f'worker:{task}')
+               for task, process in enumerate(processes[1:])]
+    for worker in workers:
+      worker.answer(_START_SECS)
+    for worker in workers:
+      worker.ask(time.time() + 1)
+    return [worker.answer(_START_SECS) for worker in workers]
 
 
 def main(argv):

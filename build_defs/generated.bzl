@@ -44,6 +44,7 @@ PACKAGE_SOURCES = [
 
 SOURCES = [
     "//benchmarks:sources",
+    "//benchmarks/growth:sources",
     "//benchmarks/network:sources",
     "//examples:sources",
     "//tests:sources",

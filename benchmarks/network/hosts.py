@@ -11,13 +11,11 @@ that it carries its rate in each direction.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Optional
 
@@ -127,39 +125,6 @@ def counted_bytes() -> tuple[int, int]:
       numbers = counts.split()
       return int(numbers[8]), int(numbers[0])
   raise RuntimeError(f'There is no {_DEVICE} here: this is none of the hosts.')
-
-
-@contextlib.contextmanager
-def running(commands: Sequence[Sequence[str]], directory: pathlib.Path,
-            log: pathlib.Path) -> Iterator[list[subprocess.Popen]]:
-  """Runs commands while a `with` lasts, which end when their input does.
-
-  Args:
-    commands: Of `Hosts.command`.
-    directory: Where they run.
-    log: Where their stderr goes.
-
-  Yields:
-    The processes, with pipes for input and output.
-  """
-  processes = []
-  # A proxy is for the machine's own network, which the hosts are not in.
-  environment = {name: value for name, value in os.environ.items()
-                 if not name.lower().endswith('_proxy')}
-  try:
-    with log.open('a') as stderr:
-      for command in commands:
-        processes.append(subprocess.Popen(
-            command, cwd=directory, env=environment, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=stderr, text=True))
-    yield processes
-  finally:
-    for process in processes:
-      process.kill()
-    for process in processes:
-      process.wait()
-      process.stdin.close()
-      process.stdout.close()
 
 
 def _remove_left_behind():

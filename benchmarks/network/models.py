@@ -58,17 +58,18 @@ def build(cell: cells.Cell, cluster: tf.train.ClusterSpec, task: int) -> Built:
       worker_device=worker, cluster=cluster)):
     step = tf1.train.get_or_create_global_step()
     if cell.exchange:
-      return _elastic(cell, worker, task, step)
+      return _elastic(cell, worker, task, step,
+                      cluster.num_tasks('worker'))
     loss = _loss(task)
     return Built(_wrapped(cell).minimize(loss, step), [], [])
 
 
-def _elastic(cell, worker, task, step):
+def _elastic(cell, worker, task, step, num_worker):
   getter = tfplugin.ElasticAverageCustomGetter(worker)
   with tf1.variable_scope('', custom_getter=getter):
     loss = _loss(task)
   optimizer = tfplugin.ElasticAverageOptimizer(
-      _sgd(), NUM_WORKER, getter, communication_period=cell.period, rho=0.0,
+      _sgd(), num_worker, getter, communication_period=cell.period, rho=0.0,
       **cells.EXCHANGES[cell.exchange])
   train_op = optimizer.minimize(loss, step)
   hook = optimizer.make_session_run_hook(task == 0, task)

@@ -8,27 +8,16 @@ the least and the largest round.
 
 from __future__ import annotations
 
-import json
-import pathlib
 import statistics
 from collections.abc import Iterator
-from collections.abc import Mapping
-from typing import Any
 from typing import Optional
 
+from benchmarks import machine
+from benchmarks import page_part
 from benchmarks.network import cells
 from tfplugin.ops import network_times
 
-_ROOT = pathlib.Path(__file__).absolute().parents[2]
-RESULTS = _ROOT / 'benchmarks/results/network.json'
-PAGE = _ROOT / 'docs/speed.md'
-_BEGIN, _END = ('<!-- From benchmarks/results/network.json: begin -->',
-                '<!-- From benchmarks/results/network.json: end -->')
-_NOT_YET = ('Not measured yet: `make bench-network`, as root on Linux, writes '
-            'this part.')
-_NONE = '-'
-
-Results = Mapping[str, Any]
+Results = page_part.Results
 
 
 def rounds(results: Results, link: cells.Link, name: str) -> list[float]:
@@ -78,16 +67,6 @@ def predicted(results: Results, link: cells.Link,
       settings.get('exchange_dtype'))
 
 
-def section(results: Optional[Results]) -> str:
-  """Returns the part of the page.
-
-  Args:
-    results: What `make bench-network` wrote, or None.
-  """
-  lines = [_NOT_YET] if results is None else list(_lines(results))
-  return '\n'.join([_BEGIN, '## On a network, measured', '', *lines, _END])
-
-
 def _lines(results) -> Iterator[str]:
   about = results['about']
   yield (f'Two workers and a parameter server, each a host of its own in a '
@@ -96,21 +75,19 @@ def _lines(results) -> Iterator[str]:
          f'{results["seed"]}. Steps per second of a worker: the median of the '
          'rounds, with the least and the largest. '
          f'`make bench-network{" ARGS=--quick" * results["is_quick"]}` '
-         f'on {about["machine"]}, {about["cores"]} cores, Linux '
-         f'{about["kernel"]}, TensorFlow {about["tensorflow"]}, Python '
-         f'{about["python"]}, commit {about["commit"]}; load before '
-         f'{about["load_before"]:.1f}.')
+         f'on {machine.sentence(about)}')
   links = [link for link in cells.LINKS if link.name in results['links']]
-  yield from _table(
+  yield from page_part.table(
       'steps/s', [link.name for link in links],
-      [(name, [_with_spread(rounds(results, link, name)) for link in links])
+      [(name, [page_part.with_spread(rounds(results, link, name))
+               for link in links])
        for name in (cells.LOCAL, *cells.ON_SERVER, *cells.RINGS)])
   for link in links:
-    yield from _table(
+    yield from page_part.table(
         f'{link.name}, elastic averaging', list(cells.EXCHANGES),
         [(f'period {period}', [
-            _with_spread(rounds(results, link,
-                                cells.elastic(period, exchange).name))
+            page_part.with_spread(rounds(
+                results, link, cells.elastic(period, exchange).name))
             for exchange in cells.EXCHANGES]) for period in cells.PERIODS])
   yield from _moved(results, links)
   yield from _off(results, links)
@@ -128,7 +105,7 @@ def _moved(results, links):
   yield from ('', 'Bytes on a worker\'s interface in a communication, in '
               'models: sent, received. Of up to 64 KB that the kernel cuts '
               'into frames later, it counts one header.')
-  yield from _table('models', [link.name for link in links], rows)
+  yield from page_part.table('models', [link.name for link in links], rows)
 
 
 def _off(results, links):
@@ -142,41 +119,15 @@ def _off(results, links):
     if any(off):
       rows.append((cell.name, off))
   yield from ('', 'What `tfplugin-plan` foresees is beside that:')
-  yield from _table('predicted', [link.name for link in shaped], rows)
+  yield from page_part.table(
+      'predicted', [link.name for link in shaped], rows)
 
 
-def _table(corner, columns, rows):
-  yield from ('', f'| {corner} | {" | ".join(columns)} |',
-              '|---' * (len(columns) + 1) + '|')
-  for name, values in rows:
-    yield f'| {name} | {" | ".join(value or _NONE for value in values)} |'
-
-
-def _with_spread(every):
-  return every and (f'{statistics.median(every):.4g} ({min(every):.4g} to '
-                    f'{max(every):.4g})')
-
-
-def read() -> Optional[Results]:
-  """Returns the results that there are, or None."""
-  return json.loads(RESULTS.read_text()) if RESULTS.exists() else None
-
-
-def written(page: str, results: Optional[Results]) -> str:
-  """Returns a page with the part written anew.
-
-  Args:
-    page: A text with the two marks.
-    results: What `make bench-network` wrote, or None.
-  """
-  before, rest = page.split(_BEGIN)
-  return before + section(results) + rest.split(_END)[1]
-
-
-def write() -> None:
-  """Writes the part of docs/speed.md from the results."""
-  PAGE.write_text(written(PAGE.read_text(), read()))
+PART = page_part.PagePart(
+    'network', 'On a network, measured',
+    'Not measured yet: `make bench-network`, as root on Linux, writes this '
+    'part.', _lines)
 
 
 if __name__ == '__main__':
-  write()
+  PART.write()

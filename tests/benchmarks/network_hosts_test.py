@@ -13,10 +13,11 @@ import time
 import pytest
 import tensorflow as tf
 
+from benchmarks import roles
+from benchmarks import trained
 from benchmarks.network import cells
 from benchmarks.network import hosts
 from benchmarks.network import models
-from benchmarks.network import role
 from benchmarks.network import run
 
 tf1 = tf.compat.v1
@@ -68,7 +69,7 @@ def test_a_host_reaches_another_and_counts_its_bytes(made):
              'print(hosts.counted_bytes()[1])')
   root = pathlib.Path(hosts.__file__).parents[2]
   log = pathlib.Path(os.devnull)
-  with hosts.running([made.command(1, [
+  with roles.running([made.command(1, [
       sys.executable, '-c', program, made.addresses[1]])], root, log) as [peer]:
     assert peer.stdout.readline() == 'ready\n'
     _output(made, 0, sys.executable, '-c',
@@ -118,19 +119,19 @@ def _add(now, secs):
 @pytest.mark.parametrize('secs', [0.1, 3.0, 7.5])
 def test_whole_periods_are_measured(clock, secs):
   """Three steps of 0.1 s, one of 1.1 s: 4 in 1.4 s, wherever a slot ends."""
-  trained = role.Trained(lambda: _add(
-      clock, 0.1 + (trained.count % 4 == 3)), period=4)
-  trained.step()
-  assert trained.for_secs(1.0, secs) == pytest.approx(4 / 1.4)
+  way = trained.Trained(lambda: _add(
+      clock, 0.1 + (way.count % 4 == 3)), period=4)
+  way.step()
+  assert way.for_secs(1.0, secs) == pytest.approx(4 / 1.4)
   assert clock[0] >= 1.0 + secs
-  assert trained.communications == trained.count // 4 >= 2
+  assert way.communications == way.count // 4 >= 2
 
 
 def test_steps_without_communications_and_of_a_number(clock):
-  trained = role.Trained(lambda: _add(clock, 0.25), period=0)
-  assert trained.for_secs(1.0, 3.0) == pytest.approx(4.0)
-  assert trained.communications == 0
-  assert trained.for_steps(9.0, 8) == pytest.approx(4.0)
+  way = trained.Trained(lambda: _add(clock, 0.25), period=0)
+  assert way.for_secs(1.0, 3.0) == pytest.approx(4.0)
+  assert way.communications == 0
+  assert way.for_steps(9.0, 8) == pytest.approx(4.0)
   assert clock[0] == 11.0
 
 

@@ -11,6 +11,7 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks import page_part
 from benchmarks.network import cells
 from benchmarks.network import models
 from benchmarks.network import page
@@ -52,7 +53,7 @@ def _tables(text):
 
 def test_figures_by_hand():
   """The mean of the workers of each round: 100, 90, 120; the median is 100."""
-  text = page.section(_BY_HAND)
+  text = page.PART.section(_BY_HAND)
   found = _tables(text)
   link = '1000 Mbit/s'
   assert found['steps/s', cells.LOCAL, link] == '100 (90 to 120)'
@@ -73,19 +74,19 @@ def test_figures_by_hand():
 
 
 def test_the_page_has_what_the_results_say():
-  text = page.PAGE.read_text(encoding='utf-8')
-  assert page.written(text, page.read()) == text
-  assert page.written(text, _BY_HAND) != text
+  text = page_part.PAGE.read_text(encoding='utf-8')
+  assert page.PART.written(text, page.PART.read()) == text
+  assert page.PART.written(text, _BY_HAND) != text
 
 
 def test_every_figure_of_the_page_follows_from_the_results():
   """Anew from the numbers of the file, by other means than the page's."""
-  results = page.read()
+  results = page.PART.read()
   if results is None:
-    assert 'Not measured yet: `make bench-network`' in page.PAGE.read_text(
+    assert 'Not measured yet: `make bench-network`' in page_part.PAGE.read_text(
         encoding='utf-8')
     return
-  found = _tables(page.PAGE.read_text(encoding='utf-8'))
+  found = _tables(page_part.PAGE.read_text(encoding='utf-8'))
   seen = 0
   for link, measured in results['links'].items():
     for name, figures in measured.items():
@@ -107,7 +108,7 @@ def test_every_figure_of_the_page_follows_from_the_results():
 
 
 def test_without_results_the_page_says_so():
-  assert 'Not measured yet: `make bench-network`' in page.section(None)
+  assert 'Not measured yet: `make bench-network`' in page.PART.section(None)
 
 
 def test_cells_have_names_of_their_own():

@@ -106,11 +106,13 @@ class NormBound:
       # Times 1 leaves every bit as it is.
       return tf.cast(_wide(x) * self.scales(norms, x.dtype), x.dtype)
 
-    def careful():
-      largest = safe_divisor(self.largest(x))
-      return self.rescale(x, largest, self.unit_norms(x, largest))
+    return tf.cond(tf.reduce_all(tf.math.is_finite(norms)), plain,
+                   lambda: self.shrink_wide(x))
 
-    return tf.cond(tf.reduce_all(tf.math.is_finite(norms)), plain, careful)
+  def shrink_wide(self, x: tf.Tensor) -> tf.Tensor:
+    """Returns `x` clipped, where squares may overflow: in several passes."""
+    largest = safe_divisor(self.largest(x))
+    return self.rescale(x, largest, self.unit_norms(x, largest))
 
   def rescale(self, x: tf.Tensor, divisor: tf.Tensor,
               unit_norms: tf.Tensor) -> tf.Tensor:

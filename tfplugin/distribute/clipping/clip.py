@@ -82,15 +82,15 @@ def _clip_all(variable: tf.Variable,
 
   # The branches read for themselves: a value that is held on to would make
   # TensorFlow copy the variable before it writes rows.
-  def write_all():
-    return _done(variable.assign(bound.shrink(variable.read_value(), norms)))
-
   def write():
     if not _scales_in_place(variable, bound.axes):
-      return write_all()
+      return _done(variable.assign(bound.shrink(variable.read_value(), norms)))
+    # `shrink` would ask once more whether the norms are finite.
     return tf.cond(
         tf.reduce_all(tf.math.is_finite(norms)),
-        lambda: _scale_rows(variable, norms, exceeds, bound), write_all)
+        lambda: _scale_rows(variable, norms, exceeds, bound),
+        lambda: _done(variable.assign(
+            bound.shrink_wide(variable.read_value()))))
 
   done = branching.cond(num_clipped > 0, write, lambda: tf.constant(True),
                         [variable])

@@ -45,14 +45,21 @@ def scale_rows(variable: tf.Variable, positions: tf.Tensor,
   row_shape = variable.shape[1:].as_list()
   row_bytes = int(np.prod(row_shape)) * variable.dtype.size
   rows_per_block = max(1, _BLOCK_BYTES // max(1, row_bytes))
+
+  def scale(ids, scales):
+    factors = tf.broadcast_to(scales, tf.concat([tf.shape(ids), row_shape], 0))
+    return _after(tf1.scatter_mul(variable, ids, factors))
+
+  if (variable.shape[0] or np.inf) <= rows_per_block:
+    # One block at most: the ops of a loop take longer to build than all else.
+    with scale(positions, scales):
+      return _share_reads(variable, tf.constant(0))
   number = tf.size(positions)
 
   def scale_block(begin):
-    ids = positions[begin:begin + rows_per_block]
-    factors = tf.broadcast_to(scales[begin:begin + rows_per_block],
-                              tf.concat([tf.shape(ids), row_shape], 0))
-    with _after(tf1.scatter_mul(variable, ids, factors)):
-      return [begin + rows_per_block]
+    end = begin + rows_per_block
+    with scale(positions[begin:end], scales[begin:end]):
+      return [begin + rows_per_block]  # Not `end`, which waits for nothing.
 
   [done] = tf.while_loop(lambda begin: begin < number, scale_block,
                          [tf.constant(0)])

@@ -1,0 +1,102 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A part of docs/speed.md that is written from a file of results."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+from benchmarks import machine
+
+PAGE = machine.ROOT / 'docs/speed.md'
+_NONE = '-'
+
+Results = Mapping[str, Any]
+
+
+class PagePart:
+  """The part between two marks, and the file that it is written from."""
+
+  def __init__(self, name: str, title: str, not_yet: str,
+               lines: Callable[[Results], Iterable[str]]):
+    """Says what the part is.
+
+    Args:
+      name: Of the file in benchmarks/results.
+      title: The part's heading.
+      not_yet: What it says without the file.
+      lines: Makes its lines of the results.
+    """
+    file = f'benchmarks/results/{name}.json'
+    self.results = machine.ROOT / file
+    self._marks = (f'<!-- From {file}: begin -->', f'<!-- From {file}: end -->')
+    self._title, self._not_yet, self._lines = title, not_yet, lines
+
+  def section(self, results: Optional[Results]) -> str:
+    """Returns the part.
+
+    Args:
+      results: What the benchmark wrote, or None.
+    """
+    lines = [self._not_yet] if results is None else self._lines(results)
+    begin, end = self._marks
+    return '\n'.join([begin, f'## {self._title}', '', *lines, end])
+
+  def read(self) -> Optional[Results]:
+    """Returns the results that there are, or None."""
+    if not self.results.exists():
+      return None
+    return json.loads(self.results.read_text())
+
+  def written(self, page: str, results: Optional[Results]) -> str:
+    """Returns a page with the part written anew.
+
+    Args:
+      page: A text with the two marks.
+      results: What the benchmark wrote, or None.
+    """
+    begin, end = self._marks
+    before, rest = page.split(begin)
+    return before + self.section(results) + rest.split(end)[1]
+
+  def write(self, results: Optional[Results] = None) -> None:
+    """Writes the part of docs/speed.md.
+
+    Args:
+      results: Are written to their file before; None takes those that are
+        there.
+    """
+    if results is not None:
+      self.results.parent.mkdir(exist_ok=True)
+      self.results.write_text(json.dumps(results, indent=1) + '\n')
+    PAGE.write_text(self.written(PAGE.read_text(), self.read()))
+
+
+def table(corner: str, columns: Sequence[str],
+          rows: Iterable[tuple[str, Sequence[Optional[str]]]],
+          ) -> Iterator[str]:
+  """Yields the lines of a table, after an empty one.
+
+  Args:
+    corner: What stands at the top left.
+    columns: The heads of the others.
+    rows: The name of each, and its cells; what is empty becomes `-`.
+  """
+  yield from ('', f'| {corner} | {" | ".join(columns)} |',
+              '|---' * (len(columns) + 1) + '|')
+  for name, values in rows:
+    yield f'| {name} | {" | ".join(value or _NONE for value in values)} |'
+
+
+def with_spread(every: Sequence[float]) -> Optional[str]:
+  """Returns the median with the least and the largest; None of none."""
+  return f'{statistics.median(every):.4g} ({min(every):.4g} to ' \
+         f'{max(every):.4g})' if every else None

@@ -1,0 +1,90 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to train that can make steps, and how many a second."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from typing import Callable
+
+
+class Trained:
+  """A way to train, which has made `count` steps so far."""
+
+  def __init__(self, step: Callable[[], Any], period: int):
+    """Says how a step is made.
+
+    Args:
+      step: Makes one.
+      period: Steps from one communication to the next; 0: there is none.
+    """
+    self._step, self._period = step, period
+    self.count = 0
+
+  def step(self):
+    """Makes a step."""
+    self._step()
+    self.count += 1
+
+  @property
+  def communications(self):
+    """How many have begun."""
+    return self.count // self._period if self._period else 0
+
+  def for_secs(self, begin: float, secs: float) -> float:
+    """Steps per second of whole periods, from `begin` on, for `secs`."""
+    time.sleep(max(0.0, begin - time.time()))
+    ends = [] if self._period else [(time.time(), self.count)]
+    while time.time() < begin + secs or len(ends) < 2:
+      self.step()
+      if not (self._period and self.count % self._period):
+        ends.append((time.time(), self.count))
+    (start, first), (end, last) = ends[0], ends[-1]
+    return (last - first) / (end - start)
+
+  def for_steps(self, begin: float, steps: int) -> float:
+    """Steps per second of that many."""
+    time.sleep(max(0.0, begin - time.time()))
+    start = time.time()
+    for _ in range(steps):
+      self.step()
+    return steps / (time.time() - start)
+
+
+def start(built: Any, server: Any, task: int, period: int,
+          initializes: bool) -> Trained:
+  """Returns what has been built, in a session of a cluster's worker.
+
+  Args:
+    built: `step`, `starts` and `hooks`, as of `network.models.Built`, in the
+      default graph.
+    server: The worker's.
+    task: The worker's number.
+    period: See `Trained`.
+    initializes: Whether it gives the variables their values; else it waits
+      until another one has.
+  """
+  import tensorflow as tf
+  tf1 = tf.compat.v1
+  ready = tf1.report_uninitialized_variables(tf1.global_variables())
+  initialize = tf1.global_variables_initializer()
+  session = tf1.Session(server.target, config=tf1.ConfigProto(
+      allow_soft_placement=True,
+      device_filters=['/job:ps', f'/job:worker/task:{task}']))
+  if initializes:
+    session.run(initialize)
+  while session.run(ready).size:
+    time.sleep(0.1)
+  for each in built.starts:
+    session.run(each)
+  for hook in built.hooks:
+    hook.after_create_session(session, tf.train.Coordinator())
+  call = session.make_callable(built.step)
+
+  def step():
+    for hook in built.hooks:
+      hook.before_run(None)
+    call()
+
+  return Trained(step, period)
