@@ -17,6 +17,7 @@ from tfplugin import version
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.events import step_counts
+from tfplugin.hooks.curves import curve_file
 from tfplugin.hooks.curves import graph_counts
 from tfplugin.hooks.curves import tensorboard_page
 from tfplugin.report.reading import run_data
@@ -43,7 +44,9 @@ class TensorBoardHook(tf1.train.SessionRunHook):
 
   The chief writes a layout for the tab Custom Scalars and the settings for the
   tab HParams once, when it starts. This needs the package tensorboard; without
-  it the scalars are written, and a warning says what is missing.
+  it the scalars are written, and a warning says what is missing. On a full disk
+  a warning says so, and training goes on; once there is space, so do the
+  curves.
 
   Differences from tf.contrib: there was none.
 
@@ -81,7 +84,7 @@ class TensorBoardHook(tf1.train.SessionRunHook):
     self._task = cluster_task.from_config(config)
     self._settings = dict(settings or {})
     self._every_secs = every_secs
-    self._writer: Optional[tf1.summary.FileWriter] = None
+    self._file = curve_file.CurveFile(self._directory())
     self._shows_settings = False
     self._fetches = {}
     self._summaries: Optional[tf.Tensor] = None
@@ -91,7 +94,6 @@ class TensorBoardHook(tf1.train.SessionRunHook):
 
   def begin(self) -> None:
     """Finds what is to be written; the chief orders the page."""
-    self._writer = tf1.summary.FileWriterCache.get(self._directory())
     self._fetches = graph_counts.fetches()
     self._summaries = self._scalar_summaries()
     if self._task.is_chief:
@@ -116,8 +118,8 @@ class TensorBoardHook(tf1.train.SessionRunHook):
     """Writes for the last time."""
     self._write(session, time.monotonic(), None)
     if self._shows_settings:
-      self._writer.add_summary(tensorboard_page.settings_end())
-    self._writer.flush()
+      self._file.write([tensorboard_page.settings_end()])
+    self._file.flush()
 
   def _directory(self) -> str:
     """Returns where the task writes, as tfplugin.report looks for it."""
@@ -148,9 +150,8 @@ class TensorBoardHook(tf1.train.SessionRunHook):
           'tensorboard, which cannot be imported (%s). Install it with: '
           'python -m pip install tensorboard', e)
       return
-    for summary in summaries:
-      self._writer.add_summary(summary)
-    self._writer.flush()
+    self._file.write(summaries)
+    self._file.flush()
     self._shows_settings = True
 
   def _write(self, session: tf1.Session, now: float,
@@ -163,12 +164,12 @@ class TensorBoardHook(tf1.train.SessionRunHook):
       scalars[tensorboard_page.STEPS_PER_SEC] = (
           (self._num_steps - num_steps) / max(now - then, 1e-3))
     self._reported = (now, self._num_steps)
-    if summaries is not None:
-      self._writer.add_summary(summaries, step)
+    found = [] if summaries is None else [summaries]
     if scalars:
-      self._writer.add_summary(tf1.Summary(value=[
+      found.append(tf1.Summary(value=[
           tf1.Summary.Value(tag=tag, simple_value=value)
-          for tag, value in scalars.items()]), step)
+          for tag, value in scalars.items()]))
+    self._file.write(found, step)
 
 
 def _scalars(counts: Mapping[str, int]) -> dict[str, float]:
