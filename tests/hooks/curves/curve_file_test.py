@@ -28,7 +28,8 @@ def _steps(directory):
 # The thread of TensorFlow's writer ends with the error.
 @pytest.mark.filterwarnings('ignore::pytest.PytestUnhandledThreadExceptionWarning')
 def test_a_full_disk_is_warned_of_once_and_writing_goes_on_later(
-    tmp_path, caplog):
+    behavior, tmp_path, caplog):
+  del behavior
   file = curve_file.CurveFile(str(tmp_path))
   _put(file, 1)
   before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

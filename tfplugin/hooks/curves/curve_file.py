@@ -41,6 +41,7 @@ class CurveFile:
         are of `tf.compat.v1.summary.FileWriterCache` write to the same file.
     """
     self._directory = directory
+    self._writer: Optional[tf1.summary.FileWriter] = None
     self._has_warned = False
 
   def write(self, summaries: Iterable[Union[bytes, tf1.Summary]],
@@ -63,9 +64,11 @@ class CurveFile:
 
   def _try(self, action: Callable[[tf1.summary.FileWriter], None]) -> None:
     try:
-      writer = tf1.summary.FileWriterCache.get(self._directory)
-      writer.reopen()  # Does nothing, unless it has failed.
-      action(writer)
+      if self._writer is None:
+        with tf.Graph().as_default():  # It refuses to be made eagerly.
+          self._writer = tf1.summary.FileWriterCache.get(self._directory)
+      self._writer.reopen()  # Does nothing, unless it has failed.
+      action(self._writer)
     except _NOT_WRITTEN as e:
       if not self._has_warned:
         tf1.logging.warning(
