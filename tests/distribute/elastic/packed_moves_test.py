@@ -14,7 +14,6 @@ import tfplugin
 from tests.distribute.elastic import transfers
 from tests.optimizers import elastic_graphs
 from tfplugin.distribute.elastic import elastic_average_strategy
-from tfplugin.distribute.elastic import packed_moves
 from tfplugin.testing import clusters
 from tfplugin.testing import strategy_worker
 
@@ -137,7 +136,7 @@ def test_an_overlapped_communication_leaves_no_message_to_a_step(
 
 
 def test_large_variables_are_sent_as_they_are(cluster):
-  limit = packed_moves.MAX_BYTES // 4
+  limit = 32 * 1024 // 4  # As docs/exchange.md has it, in floats.
   small = {(WORKER, PS): 4, (PS, WORKER): 4}
   assert _strategy_transfers(
       cluster, [[limit]] * 8, communication_period=1).messages == small
