@@ -28,8 +28,11 @@ def shifted(x, by=0):
   while by > 9:
     by -= 1
   return x + by
+def in_a_thread():
+  return 1
 '''
 _TOY_TEST = '''\
+import _thread, queue
 import pytest
 from tfplugin.ops import toy
 def test_small():
@@ -39,6 +42,10 @@ def test_bad():
     toy.is_small(None)
 def test_shifted():
   assert toy.shifted(1, 0) == 1 and toy.shifted(1, 12) == 10
+def test_thread_that_is_not_watched():
+  found = queue.SimpleQueue()
+  _thread.start_new_thread(lambda: found.put(toy.in_a_thread()), ())
+  assert found.get(timeout=60) == 1
 '''
 # What is printed: the outcomes of two runs, of which the second has no time; in
 # between, a test is added.
@@ -93,6 +100,8 @@ def test_what_the_tests_ask_for_is_killed_and_the_rest_survives(toy):
   # The loop that never ends is killed, too.
   assert first['by += 1'] == first['pass'] == first['if (x is not None):'] == (
       'killed')
+  # So is what only a thread runs that nobody watches.
+  assert first['return 2'] == 'killed'
   # What is killed stays so; for the others there are other tests, and no time.
   assert second == {
       'def is_small(x: int, bound=4) -> bool:': 'not run',
@@ -190,8 +199,8 @@ def test_the_lines_that_a_test_must_run(source, lines):
     # The tests of clip_rules.py are not those of clip.py.
     ('distribute/clipping/clip.py', 'distribute/clipping/clip_test.py',
      'VariableClippingStrategy'),
-    ('distribute/prompt_start.py',
-     'distribute/elastic/elastic_average_strategy_test.py', None),
+    ('optimizers/elastic_updates.py',
+     'distribute/updates/on_nonfinite_test.py', None),
 ])
 def test_tests_of(file, own, contract):
   first, *others = tests_of_files.tests_of(_ROOT, f'tfplugin/{file}')
