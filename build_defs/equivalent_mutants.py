@@ -20,9 +20,9 @@ REASONS: dict[tuple[str, str, str], str] = {
      'return tf.cast(x, tf.float32) if (x.dtype.size <= 4) else x'): _FLOAT32,
     (_NORMS, '_wide',
      'return tf.cast(x, tf.float32) if x.dtype.size < 5 else x'): _FLOAT32,
-    ('tfplugin/distribute/clipping/row_scaling.py', 'scale_rows',
+    ('tfplugin/distribute/clipping/row_rewriting.py', 'rewrite_rows',
      'rows_per_block = max(1, _BLOCK_BYTES // max(2, row_bytes))'):
-        'only rows without a byte come in smaller blocks: nothing is scaled',
+        'only rows without a byte come in smaller blocks: nothing is written',
     ('tfplugin/distribute/elastic/start_barrier.py',
      'StartBarrier.announce.put', 'return tf.constant(False)'):
         'a branch must return something; the group around it drops it',

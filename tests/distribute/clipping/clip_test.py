@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfplugin.distribute import branching
 from tfplugin.distribute.clipping import clip
+from tfplugin.distribute.clipping import row_rewriting
 
 tf1 = tf.compat.v1
 
@@ -136,3 +138,32 @@ def test_ids_do_not_limit_a_slice_over_the_rows():
   v = tf.Variable([[3.0], [4.0]])
   clip.clip([v], [0], 1.0, tf.constant([1]))
   np.testing.assert_allclose(v, [[0.6], [0.8]], rtol=1e-6)
+
+
+@pytest.mark.parametrize('block_bytes', [4, 4096])
+@pytest.mark.parametrize('start, axes, clipped', [
+    ([[6.0, 8.0], [0.3, 0.4]], [1], [[1.2, 1.6], [0.3, 0.4]]),
+    ([[6.0, 8.0], [8.0, 6.0]], [1], [[1.2, 1.6], [1.6, 1.2]]),
+    ([6.0, 8.0], [0], [1.2, 1.6]),
+])
+def test_a_clip_of_another_worker_meanwhile(
+    behavior, monkeypatch, block_bytes, start, axes, clipped):
+  """Norms are measured, another worker clips, the clip is written."""
+  monkeypatch.setattr(row_rewriting, '_BLOCK_BYTES', block_bytes)
+
+  def cond(should, write, leave, variables):
+    with tf.control_dependencies([should]):
+      other = tf1.assign(variables[0], clipped).op
+    with tf.control_dependencies([other]):
+      return real(tf.identity(should), write, leave, variables)
+
+  real = branching.cond
+  monkeypatch.setattr(branching, 'cond', cond)
+  with tf.Graph().as_default():
+    v = tf1.get_variable('v', initializer=start)
+    result = clip.clip([v], axes, 2.0)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(result.operation)
+      # Shrunk twice the first row would be [.24, .32].
+      np.testing.assert_allclose(session.run(v), clipped, rtol=1e-6)

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
-from tfplugin.distribute.clipping import row_scaling
+from tfplugin.distribute.clipping import row_rewriting
 from tfplugin.ops import norm_clipping
 
 tf1 = tf.compat.v1
@@ -80,17 +80,17 @@ def _clip_all(variable: tf.Variable,
   exceeds = bound.exceeds(norms, x.dtype)
   num_clipped = tf.math.count_nonzero(exceeds)
 
-  # The branches read for themselves: a value that is held on to would make
-  # TensorFlow copy the variable before it writes rows.
+  def shrunk(x):
+    return bound.shrink(x, bound.norms(x))
+
+  # What is written is read anew. A value that is held on to would make
+  # TensorFlow copy the variable before it writes rows; and norms from before
+  # another worker's clip would shrink its slices twice.
   def write():
-    if not _scales_in_place(variable, bound.axes):
-      return _done(variable.assign(bound.shrink(variable.read_value(), norms)))
-    # `shrink` would ask once more whether the norms are finite.
-    return tf.cond(
-        tf.reduce_all(tf.math.is_finite(norms)),
-        lambda: _scale_rows(variable, norms, exceeds, bound),
-        lambda: _done(variable.assign(
-            bound.shrink_wide(variable.read_value()))))
+    if not _writes_rows(variable, bound.axes):
+      return _done(variable.assign(shrunk(variable.read_value())))
+    return _done(row_rewriting.rewrite_rows(
+        variable, tf.where(_any_slice(exceeds))[:, 0], shrunk))
 
   done = branching.cond(num_clipped > 0, write, lambda: tf.constant(True),
                         [variable])
@@ -98,24 +98,15 @@ def _clip_all(variable: tf.Variable,
                     tf.size(norms, out_type=tf.int64))
 
 
-def _scales_in_place(variable: tf.Variable, axes: Sequence[int]) -> bool:
-  """Whether rows can be multiplied where they are, without loss of accuracy."""
+def _writes_rows(variable: tf.Variable, axes: Sequence[int]) -> bool:
+  """Whether rows can be written where they are, each by itself."""
   return (variable.shape.rank > 0 and 0 not in axes and
-          variable.dtype.size >= 4 and
           not _tf_internals.is_compiled())
-
-
-def _scale_rows(variable: tf.Variable, norms: tf.Tensor, exceeds: tf.Tensor,
-                bound: norm_clipping.NormBound) -> tf.Tensor:
-  """Multiplies the rows that hold a slice beyond the bound."""
-  positions = tf.where(_any_slice(exceeds))[:, 0]
-  scales = bound.scales(tf.gather(norms, positions), norms.dtype)
-  return _done(row_scaling.scale_rows(variable, positions, scales))
 
 
 def _clip_rows(variable: tf.Variable, ids: tf.Tensor,
                bound: norm_clipping.NormBound) -> ClipResult:
-  rows = _gather(variable, ids)
+  rows = row_rewriting.gather(variable, ids)
   norms = bound.norms(rows)
   exceeds = bound.exceeds(norms, rows.dtype)
   positions = tf.where(_any_slice(exceeds))[:, 0]
@@ -161,14 +152,6 @@ def _beside(parts: Sequence[tf.Variable], fn, values: list) -> list[tf.Tensor]:
     with _tf_internals.colocate_with(part):
       results.append(fn(value))
   return results
-
-
-def _gather(variable: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
-  """Reads rows as they are now."""
-  if branching.is_reference(variable):
-    # A ref: `tf.gather` would take the alias that was read with the model.
-    return tf.gather(variable.read_value(), ids)
-  return tf.gather(variable, ids)
 
 
 def _done(assignment) -> tf.Tensor:
