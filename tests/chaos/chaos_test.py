@@ -10,6 +10,7 @@ import socket
 import pytest
 
 from tests.chaos import cells
+from tests.chaos import page
 from tests.chaos import play
 from tfplugin import _socket_filters
 from tfplugin.faults import language
@@ -61,3 +62,10 @@ def test_each_two_values_meet_in_the_part_where_they_can():
                for chosen in (cells.possible(), _SAMPLE))
     assert {pair for pair in can - do
             if not cells.is_left_to_the_matrix(pair)} == set()
+
+
+def test_the_page_is_of_this_matrix():
+  text = page.PATH.read_text()
+  for cell in cells.matrix():
+    assert f'| {cell.form} | {cell.fault} | {cell.num_ps} |' in text
+  assert '**no**' not in text

@@ -39,6 +39,12 @@ Times are medians and, behind the dash, the longest. Of what makes no steps, a
 parameter server and an evaluator, `back` is when the chief makes one. A start
 takes {start} here, as TensorFlow is imported already.
 
+## Half an hour of faults
+
+{begin}
+{soak}
+{end}
+
 ## Every run
 
 | form | fault | ps | held | others, s | back, s | lost |
@@ -46,6 +52,8 @@ takes {start} here, as TensorFlow is imported already.
 {rows}
 """
 
+_BEGIN, _END = '<!-- make soak: begin -->', '<!-- make soak: end -->'
+_NOT_YET = '`make soak` writes it.'
 _Outcomes = Mapping[cells.Cell, Optional[play.Outcome]]
 
 
@@ -61,6 +69,7 @@ def render(outcomes: _Outcomes) -> str:
   """Returns the page."""
   names = sorted({(cell.kind, cell.role) for cell in outcomes})
   return _TEXT.format(
+      begin=_BEGIN, soak=_NOT_YET, end=_END,
       number=len(outcomes), steps=cells.STEPS,
       step_ms=1000 * program.STEP_SECS, save_steps=program.SAVE_STEPS,
       start='half a second',
@@ -68,6 +77,22 @@ def render(outcomes: _Outcomes) -> str:
                       for kind, role in names),
       rows='\n'.join(_row(cell, outcomes[cell])
                      for cell in sorted(outcomes, key=lambda c: c.name)))
+
+
+def with_soak(page: str, text: str) -> str:
+  """Returns a page with what `make soak` found.
+
+  Args:
+    page: Of `render`.
+    text: What stands between its marks from now on.
+  """
+  before, rest = page.split(_BEGIN)
+  return f'{before}{_BEGIN}\n{text.strip()}\n{_END}{rest.split(_END)[1]}'
+
+
+def soak_of(page: str) -> str:
+  """Returns what `with_soak` put into a page."""
+  return page.split(_BEGIN)[1].split(_END)[0]
 
 
 def _row_of_kind(kind: str, role: str, outcomes: _Outcomes) -> str:

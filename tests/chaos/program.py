@@ -5,7 +5,7 @@
 A step sleeps, as one that computes would keep an accelerator busy: runs beside
 each other do not disturb each other. Each step is told of in a file.
 
-  python program.py FORM DIRECTORY STEPS NUM_WORKERS [SAVE_STEPS]
+  python program.py FORM DIRECTORY STEPS NUM_WORKERS [SAVE_STEPS [STEP_SECS]]
 """
 
 import contextlib
@@ -79,7 +79,8 @@ def input_fn():
 class StepsHook(tf1.train.SessionRunHook):
   """Makes steps as long as those of a model, and tells of each."""
 
-  def __init__(self, path):
+  def __init__(self, path, step_secs):
+    self._step_secs = step_secs
     self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     self._waiting = b''
 
@@ -92,10 +93,11 @@ class StepsHook(tf1.train.SessionRunHook):
     with contextlib.suppress(OSError):  # A full disk: with the next one.
       os.write(self._file, self._waiting)
       self._waiting = b''
-    time.sleep(STEP_SECS)
+    time.sleep(self._step_secs)
 
 
-def main(form, directory, steps, num_workers, save_steps=SAVE_STEPS):
+def main(form, directory, steps, num_workers, save_steps=SAVE_STEPS,
+         step_secs=STEP_SECS):
   root = pathlib.Path(directory)
   task = json.loads(os.environ['TF_CONFIG'])['task']
   config = tf.estimator.RunConfig(
@@ -103,7 +105,8 @@ def main(form, directory, steps, num_workers, save_steps=SAVE_STEPS):
       train_distribute=strategy(form, int(num_workers)),
       experimental_max_worker_delay_secs=0)
   decorated = decorators(int(num_workers)).get(form, lambda fn: fn)(model_fn)
-  hook = StepsHook(root / f'{task["type"]}-{task["index"]}.steps')
+  hook = StepsHook(root / f'{task["type"]}-{task["index"]}.steps',
+                   float(step_secs))
   estimator_lib.train_and_evaluate(
       tf.estimator.Estimator(decorated, config=config),
       tf.estimator.TrainSpec(input_fn, max_steps=int(steps), hooks=[hook]),

@@ -50,7 +50,10 @@ def main(arguments: argparse.Namespace) -> int:
       _say(f'{len(outcomes)} of {len(chosen)}: {cell.name}: '
            f'{page.summary(outcome) if outcome else error}')
   if not arguments.words:
-    page.PATH.write_text(page.render(outcomes))
+    text = page.render(outcomes)
+    if page.PATH.exists():  # What `make soak` found stays.
+      text = page.with_soak(text, page.soak_of(page.PATH.read_text()))
+    page.PATH.write_text(text)
   _say(f'{failed} of {len(chosen)} failed.')
   return bool(failed)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Lets one run meet fault after fault, and adds docs/soak.md to the pages.
+"""Lets one run meet fault after fault, and tells of it in docs/chaos.md.
 
   python -m tests.chaos.soak [--minutes 30] [--per_hour 150] [--seed 1]
 
@@ -14,86 +14,116 @@ hand.
 from __future__ import annotations
 
 import argparse
+import bisect
 import dataclasses
 import pathlib
 import random
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Optional
 
+from tests.chaos import page
 from tests.chaos import play
 from tfplugin import events
 from tfplugin.bin import launch_lib
 from tfplugin.bin.launches import launch_options
 from tfplugin.faults import language
 
-PATH = pathlib.Path(__file__).parents[2] / 'docs' / 'soak.md'
 FORM = 'elastic_average'
 NUM_WORKERS, NUM_PS = 4, 2
 STOP_SECS = 5.0
-# Of all workers: some seconds.
-SAVE_STEPS = 1000
+# Long enough that two cores are for the most part free: a process that starts
+# takes seconds of them, and would slow those beside it.
+STEP_SECS = 0.1
+# Of all workers: 2.5 s.
+SAVE_STEPS = 100
 # The first faults wait until everybody trains.
-_FIRST_STEP = 200
+_FIRST_STEP = 100
 _TRAINS = ('chief:0', *(f'worker:{i}' for i in range(NUM_WORKERS - 1)))
 _TASKS = (*_TRAINS, *(f'ps:{i}' for i in range(NUM_PS)))
+_ROWS = {
+    'a worker': ('worker',),
+    'the chief': ('chief',),
+    'a parameter server': ('ps',),
+    'all': ('worker', 'chief', 'ps'),
+}
 _KINDS = ('kill', 'terminate', f'stop for {STOP_SECS:g} s')
 
 _TEXT = """\
-# Half an hour of faults
-
 Written by `make soak ARGS='{arguments}'`: a chief, {num_workers} workers and
-{num_ps} parameter servers on one machine, `{form}`, {number} faults in
-{wall:.0f} s. Each is SIGKILL, SIGTERM, or a stop of {stop:g} s, of any of the
-{num_tasks} tasks, by chance.
+{num_ps} parameter servers on one machine, `{form}`, steps of {step_ms:.0f} ms.
+{number} faults came in {wall:.0f} s, {rate:.0f} an hour: SIGKILL, SIGTERM, or a
+stop of {stop:g} s, of any of the {num_tasks} tasks, by chance.
 
-| | |
-| --- | --- |
-| faults an hour | {rate:.0f} |
-| steps a second without a fault, of all workers | {clean:.1f} |
-| steps made and kept | {steps} |
-| goodput | {goodput:.1%} |
-| a victim trains again, s: median, longest | {median:.1f}, {longest:.1f} |
-| workers that train at the end, of those that live | {part} of {num_trains} |
-| largest fall of the global step | {fall} (a save comes every {save}) |
+| victim | faults | goodput | a victim trains again, s: median, longest |
+| --- | --- | --- | --- |
+{rows}
 
-Goodput is the steps that were made and kept, of those that the same time
-without a fault would have brought, less the time in which a worker was dead or
-stopped itself.
+Goodput is the steps that were made and kept from one fault to the next, of
+those that as much time brings without a fault ({clean:.1f} a second, of all
+workers), less the time in which a worker was dead or stopped itself. A parameter
+server holds the only copy of its variables: all wait until it is back, and begin
+again at the last save, of which there is one every {save} steps. At the end
+{part} of {num_trains} workers trained; the global step fell by {fall} at most.
 """
 
 
 @dataclasses.dataclass(frozen=True)
-class Soaked:
-  """What a run with faults came to.
+class Stretch:
+  """The time from one fault to the next, or to the end.
 
   Attributes:
-    wall_secs: From the first step to the end.
-    num_steps: Of the last checkpoint, less those before `wall_secs` began.
-    away_secs: How long each worker was dead or stopped, added up.
-    back_secs: How long each victim took until it trained again.
+    job: Of the victim: chief, worker or ps.
+    secs: How long it is.
+    num_steps: Made in it and kept; less than 0 where more were lost.
+    away_secs: How long workers were dead or stopped in it, added up.
+    back_secs: After how long the victim trained again, or the chief after a
+      fault of a parameter server; None: not before the end.
+  """
+
+  job: str
+  secs: float
+  num_steps: int
+  away_secs: float
+  back_secs: Optional[float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Soaked:
+  """What a run came to.
+
+  Attributes:
+    wall_secs: From when all workers have made a step to the end.
+    num_steps: The steps made and kept in that time.
+    stretches: One for each fault.
     fall: How far the global step fell at most.
     num_training: How many workers made a step in the last seconds.
-    num_faults: How many came.
   """
 
   wall_secs: float
   num_steps: int
-  away_secs: float
-  back_secs: Sequence[float]
+  stretches: Sequence[Stretch]
   fall: int
   num_training: int
-  num_faults: int
 
-  def goodput(self, clean: float) -> float:
-    """Returns the part of the steps that could be made.
 
-    Args:
-      clean: Steps a second of all workers without a fault.
-    """
-    alive = self.wall_secs - self.away_secs / NUM_WORKERS
-    return self.num_steps / (clean * alive)
+def goodput(stretches: Sequence[Stretch], clean: float) -> float:
+  """Returns the part of the steps that could be made, and were, and are kept.
+
+  Args:
+    stretches: One or more.
+    clean: Steps a second of all workers without a fault.
+
+  Example:
+    >>> goodput([Stretch('worker', 10.0, 35, 4.0, 4.0)], 4.0)
+    0.9722222222222222
+  """
+  able_secs = sum(s.secs - s.away_secs / NUM_WORKERS for s in stretches)
+  return sum(s.num_steps for s in stretches) / (clean * able_secs)
 
 
 def faults_of(seed: int, num_steps: int, per_fault: float) -> str:
@@ -129,7 +159,8 @@ def run(num_steps: int, faults: str, directory: pathlib.Path) -> Soaked:
   """
   options = launch_options.LaunchOptions(
       command=(sys.executable, str(play.PROGRAM), FORM, str(directory),
-               str(num_steps), str(NUM_WORKERS), str(SAVE_STEPS)),
+               str(num_steps), str(NUM_WORKERS), str(SAVE_STEPS),
+               str(STEP_SECS)),
       logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),
       workers=NUM_WORKERS - 1, ps=NUM_PS, restart='always', max_restarts=10**6,
       inject=faults, show=('chief',), grep='nothing of it')
@@ -139,27 +170,71 @@ def run(num_steps: int, faults: str, directory: pathlib.Path) -> Soaked:
 
 
 def _soaked(directory: pathlib.Path) -> Soaked:
-  steps = play.steps_of(directory)
-  told = events.read_run(directory / 'model').events
-  came = [e for e in told if e.name == 'injecting']
-  begin = min(made[0][0] for made in steps.values())
-  end = max(made[-1][0] for made in steps.values())
-  backs, away = [], 0.0
-  for event in came:
-    fault, = language.parse(event.details['fault'])
-    trains = fault.task in _TRAINS
-    task = fault.task if trains else 'chief:0'
-    next_ = min((at for at, *_ in steps[task.replace(':', '-')]
-                 if at > event.time), default=None)
-    if next_ is not None:
-      backs.append(next_ - event.time)
-    if trains:
-      away += (end if next_ is None else next_) - event.time
-  chief = steps['chief-0']
-  return Soaked(
-      end - begin, play.last_step(directory) - chief[0][2], away, backs,
-      play.fall(chief), sum(made[-1][0] > end - 2.0 for made in steps.values()),
-      len(came))
+  # A parameter server makes none.
+  steps = {task: made for task, made in play.steps_of(directory).items()
+           if made}
+  told = sorted((time, step) for of_task in steps.values()
+                for time, _, step in of_task)
+  # From when all train, as starting takes its time.
+  begin, end = max(made[0][0] for made in steps.values()), told[-1][0]
+  first = next(step for time, step in told if time >= begin)
+  came = sorted((event.time, language.parse(event.details['fault'])[0].task)
+                for event in events.read_run(directory / 'model').events
+                if event.name == 'injecting')
+  return Soaked(end - begin, told[-1][1] - first,
+                stretches_of(steps, came, told, end),
+                play.fall(steps['chief-0']),
+                sum(made[-1][0] > end - 2.0 for made in steps.values()))
+
+
+def stretches_of(steps: Mapping[str, Sequence], came: Sequence[tuple],
+                 told: Sequence[tuple], end: float) -> list[Stretch]:
+  """Returns what became of each fault.
+
+  Args:
+    steps: Of `play.steps_of`.
+    came: The time and the victim of each fault, in order.
+    told: The times and global steps of all tasks, in order.
+    end: When the last step was made.
+  """
+  untils = [*(time for time, _ in came[1:]), end]
+  backs = [_back(time, until, steps[_trains_for(task).replace(':', '-')])
+           for (time, task), until in zip(came, untils)]
+  away = [(time, end if back is None else back)
+          for (time, task), back in zip(came, backs) if task in _TRAINS]
+  times = [time for time, _ in told]
+  stretches = []
+  for (begin, task), back, until in zip(came, backs, untils):
+    first, last = (told[max(bisect.bisect_right(times, time) - 1, 0)][1]
+                   for time in (begin, until))
+    stretches.append(Stretch(
+        task.partition(':')[0], until - begin, last - first,
+        sum(max(0.0, min(until, to) - max(begin, since))
+            for since, to in away),
+        None if back is None else back - begin))
+  return stretches
+
+
+def _trains_for(task: str) -> str:
+  """The task whose steps tell that a victim is back."""
+  return task if task in _TRAINS else 'chief:0'
+
+
+def _back(fault: float, until: float, steps: Sequence) -> Optional[float]:
+  """When the longest pause between a fault and the next was over."""
+  times = [fault, *(at for at, *_ in steps if at > fault)]
+  pauses = [(min(after, until) - before, after)
+            for before, after in zip(times, times[1:]) if before < until]
+  return max(pauses)[1] if pauses else None
+
+
+def _rows(stretches: Sequence[Stretch], clean: float) -> Iterator[str]:
+  for name, jobs in _ROWS.items():
+    of_jobs = [s for s in stretches if s.job in jobs]
+    backs = [s.back_secs for s in of_jobs if s.back_secs is not None]
+    if of_jobs:
+      yield (f'| {name} | {len(of_jobs)} | {goodput(of_jobs, clean):.1%} | '
+             f'{statistics.median(backs):.1f}, {max(backs):.1f} |')
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -178,16 +253,17 @@ def main(arguments: argparse.Namespace) -> int:
   text = _TEXT.format(
       arguments=f'--minutes={arguments.minutes:g} '
       f'--per_hour={arguments.per_hour:g} --seed={arguments.seed}',
-      num_workers=NUM_WORKERS - 1, num_ps=NUM_PS,
-      form=FORM, number=found.num_faults, wall=found.wall_secs, stop=STOP_SECS,
-      num_tasks=len(_TASKS), rate=3600 * found.num_faults / found.wall_secs,
-      clean=rate, steps=found.num_steps, goodput=found.goodput(rate),
-      median=statistics.median(found.back_secs),
-      longest=max(found.back_secs), part=found.num_training,
-      num_trains=NUM_WORKERS, fall=found.fall, save=SAVE_STEPS)
+      num_workers=NUM_WORKERS - 1, num_ps=NUM_PS, form=FORM,
+      step_ms=1000 * STEP_SECS,
+      number=len(found.stretches), wall=found.wall_secs, stop=STOP_SECS,
+      num_tasks=len(_TASKS),
+      rate=3600 * len(found.stretches) / found.wall_secs,
+      rows='\n'.join(_rows(found.stretches, rate)), clean=rate,
+      part=found.num_training, num_trains=NUM_WORKERS, fall=found.fall,
+      save=SAVE_STEPS)
   sys.stdout.write(text)
   if arguments.write:
-    PATH.write_text(text)
+    page.PATH.write_text(page.with_soak(page.PATH.read_text(), text))
   return 0
 
 
@@ -196,6 +272,6 @@ if __name__ == '__main__':
   parser.add_argument('--minutes', type=float, default=30.0)
   parser.add_argument('--per_hour', type=float, default=150.0)
   parser.add_argument('--seed', type=int, default=1)
-  parser.add_argument('--clean_steps', type=int, default=10_000)
+  parser.add_argument('--clean_steps', type=int, default=2_000)
   parser.add_argument('--no_page', dest='write', action='store_false')
   sys.exit(main(parser.parse_args()))

@@ -1,0 +1,60 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what half an hour of faults comes to."""
+
+import pytest
+
+from tests.chaos import page
+from tests.chaos import soak
+
+
+def _steps(*times_and_steps):
+  return [[time, 1, step] for time, step in times_and_steps]
+
+
+def test_stretches_from_fault_to_fault():
+  # Two steps a second. The worker is dead from 10 to 14, all from 20 to 25.
+  steps = {
+      'chief-0': _steps((1, 2), (10, 20), (12, 24), (20, 36), (25, 30),
+                        (28, 36), (30, 40)),
+      'worker-0': _steps((9, 18), (14, 27), (17, 32), (19, 34), (26, 32)),
+  }
+  told = sorted((time, step) for of_task in steps.values()
+                for time, _, step in of_task)
+  first, second = soak.stretches_of(
+      steps, [(10, 'worker:0'), (20, 'ps:1')], told, 30)
+  assert first == soak.Stretch('worker', 10, 16, 4.0, 4)
+  assert second == soak.Stretch('ps', 10, 4, 0.0, 5)
+  assert soak.goodput([first], 2.0) == pytest.approx(16 / (2 * 9))
+  assert soak.goodput([second], 2.0) == pytest.approx(4 / (2 * 10))
+  assert soak.goodput([first, second], 2.0) == pytest.approx(20 / (2 * 19))
+
+
+def test_a_worker_that_stays_away_is_away_to_the_end():
+  steps = {'chief-0': _steps((1, 2), (8, 16)), 'worker-0': _steps((2, 4))}
+  stretch, = soak.stretches_of(
+      steps, [(4, 'worker:0')], [(1, 2), (2, 4), (8, 16)], 8)
+  assert stretch == soak.Stretch('worker', 4, 12, 4, None)
+
+
+def test_a_step_just_before_the_end_is_not_that_the_victim_is_back():
+  steps = {'worker-0': _steps((4.01, 8), (9.0, 20), (9.1, 21))}
+  stretch, = soak.stretches_of(
+      steps, [(4, 'worker:0')], [(4.01, 8), (9.0, 20), (9.1, 21)], 9.1)
+  assert stretch.back_secs == 5.0
+
+
+def test_faults_are_of_the_seed_and_come_as_often_as_asked():
+  faults = soak.faults_of(1, 100_000, 500.0).split('; ')
+  assert faults == soak.faults_of(1, 100_000, 500.0).split('; ')
+  assert faults != soak.faults_of(2, 100_000, 500.0).split('; ')
+  assert 180 <= len(faults) <= 220
+
+
+def test_what_it_found_is_put_into_the_page_and_stays_there():
+  text = page.render({})
+  assert page.soak_of(text).strip() == '`make soak` writes it.'
+  text = page.with_soak(text, 'All is well.')
+  again = page.with_soak(page.render({}), page.soak_of(text))
+  assert again == text
+  assert 'All is well.' in text
