@@ -65,10 +65,11 @@ stop of {stop:g} s, of any of the {num_tasks} tasks, by chance.
 
 Goodput is the steps that were made and kept from one fault to the next, of
 those that as much time brings without a fault ({clean:.1f} a second, of all
-workers), less the time in which a worker was dead or stopped itself. A parameter
-server holds the only copy of its variables: all wait until it is back, and begin
-again at the last save, of which there is one every {save} steps. At the end
-{part} of {num_trains} workers trained; the global step fell by {fall} at most.
+workers), less the time in which a worker was dead or stopped itself. A
+parameter server holds the only copy of its variables: all wait until it is
+back, and begin again at the last save, of which there is one every {save}
+steps. At the end {part} of {num_trains} workers trained; the global step fell
+by {fall} at most.
 """
 
 
