@@ -63,6 +63,7 @@ SOURCES = [
     "//tests/distribute:sources",
     "//tests/distribute/clipping:sources",
     "//tests/distribute/elastic:sources",
+    "//tests/distribute/elastic/exchanges:sources",
     "//tests/distribute/elastic/overlap:sources",
     "//tests/distribute/inputs:sources",
     "//tests/distribute/shards:sources",

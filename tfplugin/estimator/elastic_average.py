@@ -43,6 +43,7 @@ def elastic_average(
     on_nonfinite: str = 'apply',
     exchange_dtype: Optional[str] = None,
     overlap: bool = False,
+    sparse_exchange: bool = False,
 ) -> types.ModelFn:
   """Returns a model_fn that trains with elastic averaging.
 
@@ -108,6 +109,9 @@ def elastic_average(
     overlap: Whether a communication runs beside the steps that follow it, in a
       thread of the session. The difference is that of the copy as it was when
       the communication began. docs/exchange.md has the rule and its bound.
+    sparse_exchange: Whether a variable with sparse gradients exchanges only the
+      rows that this worker's gradients touched since its last exchange; needs
+      rho=0.0. `tfplugin.distribute.ElasticAverageStrategy` says more.
 
   Returns:
     A model_fn with the same signature.
@@ -154,7 +158,8 @@ def elastic_average(
   settings = elastic_settings.ElasticSettings(
       num_worker, communication_period, moving_rate, rho, bool(synchronous),
       update_order, count_steps, statistics, on_nonfinite=on_nonfinite,
-      exchange_dtype=exchange_dtype, overlap=overlap)
+      exchange_dtype=exchange_dtype, overlap=overlap,
+      sparse_exchange=sparse_exchange)
   del use_locking  # A resource variable always is updated under one.
   return model_fn_lib.decorate_training(
       model_fn, functools.partial(_train, settings=settings),

@@ -66,13 +66,15 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
     exchange_feedback/<name>: likewise; only with `exchange_dtype='int8'`.
     elastic_overlap/...: a snapshot of each copy; only with `overlap`.
+    touched_rows: bool, a value for each row of a variable with sparse
+      gradients, local; only with `sparse_exchange`.
   The wrapped optimizer's variables are local, on the worker, under the names
   that it gives them without a wrapper.
 
   Supported: any v1 optimizer inside; dense and sparse gradients (made dense by
   a penalty); partitioned variables; float16, 32 and 64; batch normalization;
-  several instances in one graph. Graphs only; elsewhere, and for single rows of
-  embeddings, there is `tfplugin.distribute.ElasticAverageStrategy`.
+  several instances in one graph. Graphs only; elsewhere there is
+  `tfplugin.distribute.ElasticAverageStrategy`.
 
   Differences from tf.contrib:
     * `rho=None` works with every v1 optimizer that has a learning rate, and the
@@ -127,7 +129,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       count_steps: str = 'communications',
       on_nonfinite: str = 'apply',
       exchange_dtype: Optional[str] = None,
-      overlap: bool = False):
+      overlap: bool = False,
+      sparse_exchange: bool = False):
     """Wraps `opt`.
 
     Args:
@@ -151,6 +154,9 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       exchange_dtype: A smaller type, in which values cross the network:
         `'float16'`, `'bfloat16'`, `'int8'`. See docs/exchange.md.
       overlap: Whether the hook runs communications beside the next steps.
+      sparse_exchange: Whether a variable with sparse gradients exchanges only
+        the rows that gradients touched since its last exchange; needs rho=0.0.
+        `tfplugin.distribute.ElasticAverageStrategy` says more.
 
     Raises:
       TypeError: an argument is of the wrong type.
@@ -168,7 +174,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     self._settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, bool(synchronous),
         update_order, count_steps, on_nonfinite=on_nonfinite,
-        exchange_dtype=exchange_dtype, overlap=overlap)
+        exchange_dtype=exchange_dtype, overlap=overlap,
+        sparse_exchange=sparse_exchange)
     elastic_custom_getter.check_context()
     self._getter = ea_custom_getter
     self._rho = self._settings.rho_for(opt, num_worker)

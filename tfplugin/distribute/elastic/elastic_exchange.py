@@ -244,6 +244,13 @@ class Exchange:
     """
     self._settings.check_exchanged(
         [pair.center.dtype for pair in self._pairs.values()])
+    if self._settings.sparse_exchange and self.has_gradients and not any(
+        pair.touched is not None for pair in self._pairs.values()):
+      tf1.logging.warning(
+          '`sparse_exchange` acts on variables with sparse gradients, such as '
+          'embeddings; no gradient of this step is sparse, and whole variables '
+          'are exchanged. Leave it out, or look rows up by `tf.gather` or '
+          '`tf.nn.embedding_lookup`.')
     ends = graph_order.operations_of(train_ops)
     # A program may advance the step itself, and then counts local steps.
     counters = [(step, advance) for step, advance in self.counters

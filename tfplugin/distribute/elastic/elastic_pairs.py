@@ -119,7 +119,8 @@ def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,
   views = [pair.local_center for pair in pairs if elastic.is_penalty(rho)]
   feedbacks = [pair.feedback for pair in pairs
                if exchange_dtype == wire_types.INT8]
-  return [v for v in (*views, *feedbacks) if v is not None]
+  touched = [pair.touched for pair in pairs]
+  return [v for v in (*views, *feedbacks, *touched) if v is not None]
 
 
 class Wire(NamedTuple):
@@ -304,6 +305,9 @@ def _touched_rows(pair: Pair) -> Optional[tf.Tensor]:
 def _read(variable: tf.Variable, rows: Optional[tf.Tensor]) -> tf.Tensor:
   with placement.only_on(variable.device):
     return (variable.read_value() if rows is None else
+            # A reference is an alias, read when that was.
+            tf.gather(variable.read_value(), rows)
+            if branching.is_reference(variable) else
             variable.sparse_read(rows))
 
 

@@ -119,6 +119,11 @@ class ElasticSettings:
         check(argument, value)
     if self.overlap:
       self._check_overlap()
+    if self.sparse_exchange and (
+        self.rho is None or elastic.is_penalty(self.rho)):
+      raise ValueError(
+          '`rho` must be 0.0 with sparse_exchange=True: a penalty pulls at all '
+          f'rows, in every step. Received: {self.rho!r}. Pass 0.0.')
 
   def _check_overlap(self):
     for argument, value, is_fine, why, remedy in (
