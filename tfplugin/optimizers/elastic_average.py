@@ -66,25 +66,20 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
     exchange_feedback/<name>: likewise; only with `exchange_dtype='int8'`.
     elastic_overlap/...: a snapshot of each copy; only with `overlap`.
-    touched_rows: bool, a value for each row of a variable with sparse
-      gradients, local; only with `sparse_exchange`.
-  The wrapped optimizer's variables are local, on the worker, under the names
-  that it gives them without a wrapper.
+    touched_rows: bool, one for each row, local; only with `sparse_exchange`.
+  The wrapped optimizer's are local, under the names that they have without it.
 
   Supported: any v1 optimizer inside; dense and sparse gradients (made dense by
   a penalty); partitioned variables; float16, 32 and 64; batch normalization;
-  several instances in one graph. Graphs only; elsewhere there is
-  `tfplugin.distribute.ElasticAverageStrategy`.
+  several instances in a graph. Elsewhere: `ElasticAverageStrategy`.
 
   Differences from tf.contrib:
     * `rho=None` works with every v1 optimizer that has a learning rate, and the
       global step may be a resource variable; both raised.
     * `var_list` is paired with its own centres, not the first variables'.
     * A variable that the getter has not seen is an error that names it.
-    * `synchronous=True` neither deadlocks, as contrib's did with all workers
-      alive, nor holds up a worker that restarts.
-    * `swapping_saver` finds the centre of a resource variable (contrib saved
-      the copy), and holds all that a Saver of the bare model would.
+    * `synchronous=True` neither deadlocks nor holds up a restarted worker.
+    * `swapping_saver` finds the centre of a resource variable, not the copy.
     * A second instance or call in one graph works, with every period.
 
   `tfplugin.hooks.ElasticCheckpointHook` shows a whole model_fn for a cluster.
@@ -154,9 +149,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       exchange_dtype: A smaller type, in which values cross the network:
         `'float16'`, `'bfloat16'`, `'int8'`. See docs/exchange.md.
       overlap: Whether the hook runs communications beside the next steps.
-      sparse_exchange: Whether a variable with sparse gradients exchanges only
-        the rows that gradients touched since its last exchange; needs rho=0.0.
-        `tfplugin.distribute.ElasticAverageStrategy` says more.
+      sparse_exchange: Whether an embedding exchanges the rows alone that
+        gradients touched; needs rho=0.0. See docs/exchange.md.
 
     Raises:
       TypeError: an argument is of the wrong type.
@@ -173,9 +167,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     elastic_settings.check('num_worker', num_worker)
     self._settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, bool(synchronous),
-        update_order, count_steps, on_nonfinite=on_nonfinite,
-        exchange_dtype=exchange_dtype, overlap=overlap,
-        sparse_exchange=sparse_exchange)
+        update_order, count_steps, 'average', sparse_exchange, on_nonfinite,
+        exchange_dtype, overlap)
     elastic_custom_getter.check_context()
     self._getter = ea_custom_getter
     self._rho = self._settings.rho_for(opt, num_worker)
