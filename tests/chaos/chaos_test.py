@@ -1,6 +1,7 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
 """A part of the matrix of faults in which each two values meet."""
+# BUILD data: //:docs
 
 import dataclasses
 import itertools
