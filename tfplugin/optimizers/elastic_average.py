@@ -162,13 +162,13 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
                       elastic_custom_getter.ElasticAverageCustomGetter):
       raise TypeError(
           '`ea_custom_getter` must be an ElasticAverageCustomGetter. '
-          f'Received: {ea_custom_getter!r}. Pass the getter that the model is '
-          'built with.')
+          f'Received: {ea_custom_getter!r}. Pass that of the model.')
     elastic_settings.check('num_worker', num_worker)
     self._settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, bool(synchronous),
-        update_order, count_steps, 'average', sparse_exchange, on_nonfinite,
-        exchange_dtype, overlap)
+        update_order, count_steps, sparse_exchange=sparse_exchange,
+        on_nonfinite=on_nonfinite, exchange_dtype=exchange_dtype,
+        overlap=overlap)
     elastic_custom_getter.check_context()
     self._getter = ea_custom_getter
     self._rho = self._settings.rho_for(opt, num_worker)

@@ -18,6 +18,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute.clipping import row_rewriting
+from tfplugin.distribute.variables import row_reads
 from tfplugin.ops import norm_clipping
 
 tf1 = tf.compat.v1
@@ -106,7 +107,7 @@ def _writes_rows(variable: tf.Variable, axes: Sequence[int]) -> bool:
 
 def _clip_rows(variable: tf.Variable, ids: tf.Tensor,
                bound: norm_clipping.NormBound) -> ClipResult:
-  rows = row_rewriting.gather(variable, ids)
+  rows = row_reads.gather(variable, ids)
   norms = bound.norms(rows)
   exceeds = bound.exceeds(norms, rows.dtype)
   positions = tf.where(_any_slice(exceeds))[:, 0]

@@ -4,10 +4,10 @@
 
   variable[positions] = rewrite(variable[positions])
 
-A large variable is not copied: that would take new memory of its size. The rows
-come in blocks that stay in the processor's cache. Each is written from what was
-read just before, never from what was measured earlier: two workers that rewrite
-the same rows at the same time write the same, where one rewriting alone would.
+The rows come in blocks, so that no new memory of the variable's size is taken,
+unless all of them are rewritten: one assignment then takes less time. A row is
+written from what was read just before, not from what was measured earlier: of
+two workers that clip it at the same time, neither shrinks what the other has.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin.distribute import branching
+from tfplugin.distribute.variables import row_reads
 
 tf1 = tf.compat.v1
 
@@ -48,7 +49,7 @@ def rewrite_rows(variable: tf.Variable, positions: tf.Tensor,
 
   def rewritten(positions):
     return _after(tf1.scatter_update(
-        variable, positions, rewrite(gather(variable, positions))))
+        variable, positions, rewrite(row_reads.gather(variable, positions))))
 
   if (variable.shape[0] or np.inf) <= rows_per_block:
     # One block at most: the ops of a loop take longer to build than all else.
@@ -70,19 +71,6 @@ def rewrite_rows(variable: tf.Variable, positions: tf.Tensor,
       return tf.constant(0)
 
   return tf.cond(number < tf.shape(variable)[0], rewrite_blocks, rewrite_all)
-
-
-def gather(variable: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
-  """Reads rows as they are now.
-
-  Args:
-    variable: Of rank 1 or more.
-    ids: The rows, integers `[num_ids]`.
-  """
-  if branching.is_reference(variable):
-    # A ref: `tf.gather` would take the alias that was read with the model.
-    return tf.gather(variable.read_value(), ids)
-  return tf.gather(variable, ids)
 
 
 def _share_reads(variable: tf.Variable, after: tf.Tensor) -> tf.Tensor:

@@ -14,6 +14,7 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import placement
+from tfplugin.distribute.variables import row_reads
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
@@ -305,10 +306,7 @@ def _touched_rows(pair: Pair) -> Optional[tf.Tensor]:
 def _read(variable: tf.Variable, rows: Optional[tf.Tensor]) -> tf.Tensor:
   with placement.only_on(variable.device):
     return (variable.read_value() if rows is None else
-            # A reference is an alias, read when that was.
-            tf.gather(variable.read_value(), rows)
-            if branching.is_reference(variable) else
-            variable.sparse_read(rows))
+            row_reads.gather(variable, rows))
 
 
 def write(variable: tf.Variable, how: str, value: tf.Tensor,
