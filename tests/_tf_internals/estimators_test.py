@@ -32,3 +32,25 @@ def test_an_evaluator_asks_and_ends(monkeypatch, tmp_path):
         tf.estimator.EvalSpec(lambda: None, start_delay_secs=0,
                               throttle_secs=0))
   assert not answers
+
+
+def test_inputs_go_through_a_function(tmp_path):
+  read = []
+
+  def input_fn(params):
+    return tf.data.Dataset.from_tensors(params['size']).repeat(3)
+
+  def model_fn(features, mode, params):
+    del params
+    step = tf.compat.v1.train.get_global_step().assign_add(1)
+    with tf.control_dependencies([tf.py_function(read.append, [features], [])]):
+      return tf.estimator.EstimatorSpec(
+          mode, loss=tf.constant(0.0), train_op=tf.identity(step))
+
+  estimator = tf.estimator.Estimator(
+      model_fn, str(tmp_path), params={'size': 7})
+  with _tf_internals.inputs_through(estimator, lambda data: data.take(2)):
+    estimator.train(input_fn)
+  assert [int(size) for size in read] == [7, 7]
+  estimator.train(input_fn)
+  assert len(read) == 5

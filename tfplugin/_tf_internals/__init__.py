@@ -31,6 +31,7 @@ from tfplugin._tf_internals.branches import is_switch
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
 from tfplugin._tf_internals.estimators import evaluator_asks
+from tfplugin._tf_internals.estimators import inputs_through
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
@@ -195,6 +196,7 @@ __all__ = (
     'initialize_from',
     'initialize_like',
     'initializes',
+    'inputs_through',
     'is_compiled',
     'is_constant',
     'is_disagreement',

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from typing import Any
 from typing import Callable
 from typing import Optional
 
@@ -48,6 +49,35 @@ def evaluator_asks(goes_on: Callable[[], bool]) -> Iterator[None]:
     yield
   finally:
     listener.before_eval = original
+
+
+@contextlib.contextmanager
+def inputs_through(estimator: tf.estimator.Estimator,
+                   change: Callable[[Any], Any]) -> Iterator[None]:
+  """Lets an Estimator change what its input_fns return, and before it is read.
+
+  It calls them with the arguments that they ask for, in a private method; a
+  function around an input_fn could not show which these are.
+
+  Args:
+    estimator: The Estimator.
+    change: Gets what an input_fn has returned.
+
+  Yields:
+    Nothing.
+  """
+  original = estimator._call_input_fn
+
+  def call(*args, **kwargs):
+    data = original(*args, **kwargs)
+    with tf.device('/cpu:0'):  # As it is around an input_fn.
+      return change(data)
+
+  estimator._call_input_fn = call
+  try:
+    yield
+  finally:
+    del estimator._call_input_fn
 
 
 @contextlib.contextmanager

@@ -126,6 +126,7 @@ NAMES = {
         '_save_relative_paths _var_list',
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
+    f'{_ESTIMATOR}.estimator.EstimatorV2': '_call_input_fn',
     f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',
     f'{_ESTIMATOR}.training': '_ContinuousEvalListener',
 }

@@ -19,7 +19,6 @@ from tfplugin.bin import techniques
 from tfplugin.bin.processes import status
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute.inputs import untuned_inputs
 
 tf1 = tf.compat.v1
 
@@ -151,8 +150,7 @@ def _train_input_fn(examples: datasets.Examples, batch_size: int, seed: int):
     rows = tf.data.Dataset.from_tensor_slices(tuple(examples))
     rows = rows.shuffle(len(examples.labels), seed=seed).repeat()
     # Whole batches, so that each divides by the number of shards.
-    return untuned_inputs.untuned(
-        rows.batch(batch_size, drop_remainder=True).prefetch(2))
+    return rows.batch(batch_size, drop_remainder=True).prefetch(2)
 
   return input_fn
 
@@ -161,6 +159,6 @@ def _eval_input_fn(examples: datasets.Examples):
 
   def input_fn():
     rows = tf.data.Dataset.from_tensor_slices(tuple(examples))
-    return untuned_inputs.untuned(rows.batch(_EVAL_BATCH))
+    return rows.batch(_EVAL_BATCH)
 
   return input_fn

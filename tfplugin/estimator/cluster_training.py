@@ -14,6 +14,7 @@ from tfplugin.checkpoints import model_dir_lock
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
+from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.estimator import last_save_listener
 from tfplugin.events import event_log
 from tfplugin.events import record
@@ -72,6 +73,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     evaluator: ends when the chief has reported or is gone for good, and the
       newest checkpoint is evaluated.
 
+  A dataset that asks for no `tf.data.AUTOTUNE` is not tuned: the end of a
+  session, and a new one after a fault, would wait for the thread that does.
   Tasks that train write scalars for TensorBoard, and the chief the order of its
   page (`tfplugin.hooks.TensorBoardHook`).
   Every role writes what it does to `model_dir/events` (docs/events.md), and its
@@ -176,6 +179,8 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
       stack.enter_context(_tf_internals.evaluator_asks(watch.goes_on))
     train_spec = train_spec._replace(
         hooks=(*hooks, *train_spec.hooks, *last_hooks))
+    stack.enter_context(_tf_internals.inputs_through(
+        estimator, untuned_inputs.untuned))
     stack.enter_context(placement.conditions_explained())
     stack.enter_context(time_limit.start_limited_to(start_limit_secs))
     stack.callback(stop.release)

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfplugin import distribute
 from tfplugin.distribute.inputs import untuned_inputs
+from tfplugin.estimator import cluster_training as training
 
 tf1 = tf.compat.v1
 
@@ -63,13 +64,45 @@ def test_no_iterator_of_a_strategy_is_tuned(behavior, make_strategy):
   with tf.Graph().as_default() as graph, strategy.scope():
     strategy.make_input_fn_iterator(
         lambda context: tf.data.Dataset.range(4).batch(2))
-    makers = [op for op in graph.get_operations()
-              if op.type in ('MakeIterator', 'MultiDeviceIteratorInit')]
-  assert len(makers) >= 2
-  for maker in makers:
-    (variant,) = [t for t in maker.inputs if t.dtype == tf.variant]
-    assert any(_NOT_TUNED in op.get_attr('serialized_options')
-               for op in _upstream(variant.op) if op.type == 'OptionsDataset')
+  tuned = _are_tuned(graph)
+  assert len(tuned) >= 2
+  assert not any(tuned)
+
+
+@pytest.mark.parametrize('steps_of_input, is_tuned', [
+    (lambda data: data, False),
+    (lambda data: data.prefetch(_AUTOTUNE), True),
+], ids=['plain', 'asks'])
+def test_no_iterator_of_an_estimator_is_tuned_that_does_not_ask(
+    behavior, tmp_path, steps_of_input, is_tuned):
+  tuned = []
+
+  def model_fn(features, mode, params):
+    tuned.append((mode, _are_tuned(features.graph)))
+    step = tf1.train.get_global_step()
+    return tf.estimator.EstimatorSpec(
+        mode, loss=features[0] * params['rate'],
+        train_op=step.assign_add(1, read_value=False))
+
+  def input_fn(params):  # Gets what it asks for.
+    return steps_of_input(
+        tf.data.Dataset.from_tensors([params['rate']]).repeat(2))
+
+  training.train_and_evaluate(
+      tf.estimator.Estimator(model_fn, str(tmp_path), params={'rate': 0.5}),
+      tf.estimator.TrainSpec(input_fn, max_steps=1),
+      tf.estimator.EvalSpec(input_fn, steps=1))
+  assert tuned == [('train', [is_tuned]), ('eval', [is_tuned])]
+
+
+def _are_tuned(graph):
+  """Returns for each iterator of a graph whether its input is tuned."""
+  variants = [tensor for op in graph.get_operations()
+              if op.type in ('MakeIterator', 'MultiDeviceIteratorInit')
+              for tensor in op.inputs if tensor.dtype == tf.variant]
+  return [not any(_NOT_TUNED in op.get_attr('serialized_options')
+                  for op in _upstream(variant.op)
+                  if op.type == 'OptionsDataset') for variant in variants]
 
 
 def _upstream(op):

@@ -4,7 +4,9 @@
 
 A session that is closed waits for the thread that tunes each of its data
 pipelines. TensorFlow wakes that thread a moment too early, now and then, and it
-sleeps on to the end of its period, which doubles from 10 ms up to 60 s.
+sleeps on to the end of its period, which doubles from 10 ms up to 60 s. The
+task's server takes no other session's calls meanwhile: after a fault a new
+session waits, too.
 """
 
 from __future__ import annotations
@@ -55,9 +57,11 @@ def close_in_time(close: Callable[[], None],
     raise failed[0]
   if closing.is_alive():
     tf1.logging.info(
-        'The session is still being closed after %g s, which is not waited for.'
-        ' Without `tf.data.AUTOTUNE`, set `options.autotune.enabled = False` '
-        'on the input.', time_limit_secs)
+        'The session is still being closed after %g s, which is not waited for:'
+        ' a parameter server is away, or the thread that tunes the input '
+        'sleeps, for up to 60 s, before which no new session is made. Against '
+        'that set `options.autotune.enabled = False` on the input, and numbers '
+        'in the place of `tf.data.AUTOTUNE`.', time_limit_secs)
 
 
 def _start(thread: threading.Thread) -> bool:
