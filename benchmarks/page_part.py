@@ -1,10 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A part of docs/speed.md that is written from a file of results."""
+"""A part of a page that is written from a file of results."""
 
 from __future__ import annotations
 
 import json
+import pathlib
 import statistics
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -26,15 +27,18 @@ class PagePart:
   """The part between two marks, and the file that it is written from."""
 
   def __init__(self, name: str, title: str, not_yet: str,
-               lines: Callable[[Results], Iterable[str]]):
+               lines: Callable[[Results], Iterable[str]],
+               page: pathlib.Path = PAGE):
     """Says what the part is.
 
     Args:
       name: Of the file in benchmarks/results.
-      title: The part's heading.
+      title: The part's heading; empty: none.
       not_yet: What it says without the file.
       lines: Makes its lines of the results.
+      page: Where it is.
     """
+    self.page = page
     file = f'benchmarks/results/{name}.json'
     self.results = machine.ROOT / file
     self._marks = (f'<!-- From {file}: begin -->', f'<!-- From {file}: end -->')
@@ -48,7 +52,8 @@ class PagePart:
     """
     lines = [self._not_yet] if results is None else self._lines(results)
     begin, end = self._marks
-    return '\n'.join([begin, f'## {self._title}', '', *lines, end])
+    heading = [f'## {self._title}', ''] if self._title else []
+    return '\n'.join([begin, *heading, *lines, end])
 
   def read(self) -> Optional[Results]:
     """Returns the results that there are, or None."""
@@ -68,7 +73,7 @@ class PagePart:
     return before + self.section(results) + rest.split(end)[1]
 
   def write(self, results: Optional[Results] = None) -> None:
-    """Writes the part of docs/speed.md.
+    """Writes the part of the page.
 
     Args:
       results: Are written to their file before; None takes those that are
@@ -77,7 +82,7 @@ class PagePart:
     if results is not None:
       self.results.parent.mkdir(exist_ok=True)
       self.results.write_text(json.dumps(results, indent=1) + '\n')
-    PAGE.write_text(self.written(PAGE.read_text(), self.read()))
+    self.page.write_text(self.written(self.page.read_text(), self.read()))
 
 
 def table(corner: str, columns: Sequence[str],

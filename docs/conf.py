@@ -28,6 +28,7 @@ extensions = [
     'sphinx.ext.mathjax',
     'house_docstrings',
     'offline_site',
+    'run_picture',
 ]
 exclude_patterns = ['_ext/**', '**/.ipynb_checkpoints']
 
