@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The picture of a run, which `build_defs/run_pictures.py` has taken.
 
-  :::{run-picture} elastic_average timeline
+  :::{run-picture} elastic_average
   What can be seen there.
   :::
-
-The first word names the run, the second a panel of its report.
 """
 
 from __future__ import annotations
@@ -25,18 +23,18 @@ from build_defs import run_pictures
 class _RunPicture(Directive):
   """What can be seen, the picture, and the command that trained."""
 
-  required_arguments = 2
+  required_arguments = 1
   has_content = True
 
   def run(self) -> list[nodes.Node]:
-    name, panel = self.arguments
+    name, = self.arguments
     caption = nodes.Element()
     self.state.nested_parse(self.content, self.content_offset, caption)
-    file = f'{name}-{panel}.png'
     command = nodes.literal_block('', run_pictures.command(name))
     command['language'] = 'sh'
-    if (run_pictures.DIRECTORY / file).exists():
-      picture = nodes.image(uri=f'/pictures/runs/{file}',
+    file = run_pictures.picture(name)
+    if file.exists():
+      picture = nodes.image(uri=f'/pictures/runs/{file.name}',
                             alt=' '.join(caption.astext().split()))
     else:
       picture = nodes.paragraph(text=(

@@ -16,25 +16,51 @@ from tfplugin.report import page
 
 def _shown():
   return [shown for path in pages.DOCS.glob('wrappers/*.md')
-          for shown in re.findall(r'^:::\{run-picture\} (\w+) (\w+)$',
+          for shown in re.findall(r'^:::\{run-picture\} (\w+)$',
                                   path.read_text(), re.M)]
 
 
 def test_each_run_is_shown_and_has_that_panel():
-  assert sorted(run for run, _ in _shown()) == sorted(run_pictures.RUNS)
-  assert {panel for _, panel in _shown()} <= set(page.PANELS)
+  assert sorted(_shown()) == sorted(run_pictures.RUNS)
+  assert {run.panel for run in run_pictures.RUNS.values()} <= set(page.PANELS)
 
 
 @pytest.mark.parametrize('run', run_pictures.RUNS)
 def test_a_run_is_of_a_wrapper_and_meets_one_fault(run):
   assert run in techniques.TECHNIQUES
-  fault, = language.parse(next(
-      argument.partition('=')[2] for argument in run_pictures.RUNS[run]
-      if argument.startswith('--inject=')))
-  steps, = [int(argument.partition('=')[2])
-            for argument in run_pictures.RUNS[run] if '--steps=' in argument]
+  arguments = dict(argument.split('=', 1)
+                   for argument in run_pictures.RUNS[run].arguments)
+  fault, = language.parse(arguments['--inject'])
+  steps = int(arguments['--steps'])
   assert 0 < fault.step < steps
   assert f"'--inject={fault}" in run_pictures.command(run)
+
+
+def test_the_picture_of_the_readme_is_small():
+  text = (pages.DOCS.parent / 'README.md').read_text(encoding='utf-8')
+  path = run_pictures.README_PICTURE
+  assert f']({path.relative_to(pages.DOCS.parent)})' in text
+  assert path.read_bytes().startswith(b'\x89PNG')
+  assert path.stat().st_size < 150_000
+
+
+def test_pictures_that_are_there_stay(monkeypatch, tmp_path):
+  monkeypatch.setattr(run_pictures, 'DIRECTORY', tmp_path)
+  monkeypatch.setattr(run_pictures, 'README_PICTURE', tmp_path / 'report.png')
+  monkeypatch.setattr('tfplugin.report.pictures.browser', lambda: 'chromium')
+  made = []
+
+  def make(name):
+    made.append(name)
+    run_pictures.picture(name).write_text(name)
+
+  monkeypatch.setattr(run_pictures, '_make', make)
+  run_pictures.picture('tower').write_text('kept')
+  for _ in range(2):
+    run_pictures.main()
+  assert made == [name for name in run_pictures.RUNS if name != 'tower']
+  assert (tmp_path / 'report.png').read_text() == 'elastic_average'
+  assert run_pictures.picture('tower').read_text() == 'kept'
 
 
 def test_without_a_browser_nothing_is_made(monkeypatch, capsys, tmp_path):

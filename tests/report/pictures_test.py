@@ -53,6 +53,16 @@ def test_each_panel_has_a_picture_and_faults_are_where_they_were(tmp_path):
   assert (dead[-1] - start) / second == pytest.approx(20 - 5, abs=1)
 
 
+@_needs_chromium
+@pytest.mark.timeout(280)
+def test_one_panel_alone_has_a_picture(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  path = writing.write(tmp_path)['report.html']
+  assert pictures.take(path, ['losses']) == {
+      'losses.png': path.with_name('losses.png')}
+  assert [p.name for p in path.parent.glob('*.png')] == ['losses.png']
+
+
 def test_without_a_browser_the_remedy_is_named(tmp_path, monkeypatch):
   hand_written.write_chaos_run(tmp_path)
   monkeypatch.setenv('PATH', str(tmp_path / 'none'))

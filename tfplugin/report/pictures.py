@@ -18,6 +18,8 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Collection
+from typing import Optional
 
 # As Debian, others, and Google call it.
 _NAMES = ('chromium', 'chromium-browser', 'google-chrome',
@@ -27,6 +29,7 @@ _WIDTH = 1300
 _STYLE = """<style>
 body:has(section:target)>:is(h1,.dir,nav,section:not(:target)){display:none}
 section:target{margin-top:0;border:0}body{padding-bottom:12px}
+#timeline .plot{min-height:0}
 .modebar-container{display:none}
 </style>"""
 # All plots, as for a printer: then the panels are as high as they become.
@@ -63,11 +66,13 @@ def browser() -> str:
   return found
 
 
-def take(page: pathlib.Path) -> dict[str, pathlib.Path]:
+def take(page: pathlib.Path, panels: Optional[Collection[str]] = None,
+         ) -> dict[str, pathlib.Path]:
   """Writes a PNG of each panel beside the page.
 
   Args:
     page: The page of a report.
+    panels: Of which; None: of each.
 
   Returns:
     The files by their names, such as `timeline.png`.
@@ -86,11 +91,12 @@ def take(page: pathlib.Path) -> dict[str, pathlib.Path]:
     alone = pathlib.Path(scratch, 'page.html')
     alone.write_text(before + _HEIGHTS + end + after, encoding='utf-8')
     files = {}
-    for name, height in _heights(program, alone, scratch).items():
+    heights = _heights(program, alone, scratch)
+    for name in heights if panels is None else panels:
       target = page.with_name(f'{name}.png')
       target.unlink(missing_ok=True)
       _run(program, scratch, f'--screenshot={os.path.abspath(target)}',
-           f'--window-size={_WIDTH},{height + _MARGIN}',
+           f'--window-size={_WIDTH},{heights[name] + _MARGIN}',
            f'{alone.as_uri()}#{name}')
       if not target.exists():
         raise RuntimeError(f'{program} has taken no picture {target}. Open '
