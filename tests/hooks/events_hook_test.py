@@ -72,8 +72,10 @@ def test_exchanges_are_counted(tmp_path, behavior, decorator):
         communication_period=2, count_steps='local', rho=0.0)
   _train(tmp_path, model_fn, steps=5, **kwargs)
   # One in two steps; the last line is that of the end.
-  assert [e[2]['num_exchanges'] for e in _events(tmp_path, 'exchanging')] == [
-      0, 1, 1, 2, 2, 2]
+  exchanging = [e[2] for e in _events(tmp_path, 'exchanging')]
+  assert [e['num_exchanges'] for e in exchanging] == [0, 1, 1, 2, 2, 2]
+  # From 4 the copy goes to 2 while the centre stays; reading takes time.
+  assert exchanging[0]['distance'] == pytest.approx(2.0)
 
 
 def test_drops_are_counted(tmp_path, behavior):
@@ -82,6 +84,29 @@ def test_drops_are_counted(tmp_path, behavior):
   assert [(e[2]['num_dropped'], e[2]['num_applied'])
           for e in _events(tmp_path, 'dropping')] == [
               (0, 1), (0, 2), (0, 3), (0, 3)]
+
+
+@pytest.mark.parametrize('has_strategy', [False, True])
+def test_staleness_is_that_of_the_step(tmp_path, behavior, has_strategy):
+  model_fn, kwargs = _model_fn, {}
+  if has_strategy:
+    kwargs['train_distribute'] = distribute.DropStaleGradientStrategy(
+        staleness=0)
+  else:
+    model_fn = estimator.drop_stale_gradients(_model_fn, staleness=0)
+  _train(tmp_path, model_fn, steps=2, **kwargs)
+  told = [e[2] for e in _events(tmp_path, 'dropping')]
+  # The end is no step.
+  assert [e.get('staleness') for e in told] == [0, 0, None]
+
+
+def test_the_last_step_is_told_with_the_first(tmp_path):
+  config = _config(tmp_path)
+  hook = events_hook.EventsHook(config, max_steps=2)
+  tf.estimator.Estimator(_model_fn, config=config).train(
+      _input_fn, hooks=[hook], max_steps=2)
+  assert [e[2].get('max_steps') for e in _events(tmp_path, 'training')] == [
+      2, None]
 
 
 def test_a_session_that_is_made_anew_comes_back(tmp_path):

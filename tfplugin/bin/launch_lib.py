@@ -23,6 +23,7 @@ from tfplugin.bin.launches import yaml_text
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
+from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
 
@@ -124,7 +125,8 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
     display.say(*lines)
     lines.clear()
     display.update(
-        task_table.make_lines(run.states, time.time(), ends=run.ends))
+        task_table.make_lines(run.states, time.time(), ends=run.ends),
+        steps=task_states.goal(run.states))
 
   def look():
     show()

@@ -158,7 +158,8 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
   stop = stop_in_order_hook.StopInOrderHook()
   report = report_finished_hook.ReportFinishedHook(
       config, unless=stop.has_stopped)
-  last_hooks = [events_hook.EventsHook(config), stop]
+  last_hooks = [
+      events_hook.EventsHook(config, max_steps=train_spec.max_steps), stop]
   if task.trains:
     last_hooks += [
         tensorboard_hook.TensorBoardHook(config, estimator.params),

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import time
+import types
+from collections.abc import Mapping
 from typing import Optional
 
 import tensorflow as tf
@@ -16,6 +18,7 @@ from tfplugin.events import process
 from tfplugin.events import record
 from tfplugin.events import step_counts
 from tfplugin.hooks.curves import graph_counts
+from tfplugin.hooks.curves import graph_figures
 
 tf1 = tf.compat.v1
 
@@ -25,8 +28,8 @@ class EventsHook(tf1.train.SessionRunHook):
 
   `tfplugin.estimator.train_and_evaluate` brings it. In a program that calls
   another function, give it to every task that trains. docs/events.md has the
-  events. It reads the global step and the counters once in `every_secs`; in
-  the other steps it looks at the clock.
+  events. It reads the global step, the counters and the figures of wrappers
+  once in `every_secs`; in the other steps it looks at the clock.
 
   Differences from tf.contrib: there was none.
 
@@ -36,12 +39,15 @@ class EventsHook(tf1.train.SessionRunHook):
     >>> hook = hooks.EventsHook(tf.estimator.RunConfig(model_dir='a_model_dir'))
   """
 
-  def __init__(self, config: tf.estimator.RunConfig, every_secs: float = 5.0):
+  def __init__(self, config: tf.estimator.RunConfig, every_secs: float = 5.0,
+               max_steps: Optional[int] = None):
     """Opens nothing yet.
 
     Args:
       config: The Estimator's configuration, which knows task and model_dir.
       every_secs: Seconds between two reports of a training that goes on.
+      max_steps: The global step at which the training ends, for the time left;
+        None: it is not told.
 
     Raises:
       TypeError: `every_secs` is not a number.
@@ -49,23 +55,29 @@ class EventsHook(tf1.train.SessionRunHook):
     """
     time_limit.check(every_secs)
     self._config = config
+    self._goal = {} if max_steps is None else {'max_steps': int(max_steps)}
     self._every_secs = every_secs
     self._log: Optional[event_log.EventLog] = None
     self._fetches = {}
+    self._distance: Optional[graph_figures.Distance] = None
+    self._staleness: Optional[graph_figures.Staleness] = None
     self._has_started = False
     self._has_trained = False
     self._num_steps = 0
     self._reported = (0.0, 0)
     self._due = float('-inf')
+    self._is_due = False
 
   def begin(self) -> None:
-    """Finds the step and the counters of the graph."""
+    """Finds the step, the counters and the figures of the graph."""
     self._log = event_log.current()
     if self._log is None:
       self._log = event_log.EventLog(
           self._config.model_dir, task_name(self._config))
       self._log.write('starting', record.BEGIN, **process.describe())
     self._fetches = graph_counts.fetches()
+    self._distance = graph_figures.Distance()
+    self._staleness = graph_figures.Staleness()
 
   def after_create_session(self, session: tf1.Session, coord) -> None:
     """Tells that the session is there, for the first time or once more."""
@@ -77,15 +89,23 @@ class EventsHook(tf1.train.SessionRunHook):
       self._log.write('starting', record.END, step=step)
     self._has_started = True
 
+  def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
+    """Asks for the staleness, if it is time and the step computes one."""
+    self._is_due = time.monotonic() >= self._due
+    if not self._is_due:
+      return None
+    wanted = self._staleness.of_step(run_context.original_args.fetches)
+    return tf1.train.SessionRunArgs(wanted) if wanted else None
+
   def after_run(self, run_context, run_values) -> None:
     """Reports, if it is time."""
-    del run_values
     self._num_steps += 1
-    now = time.monotonic()
-    if now >= self._due:
+    if self._is_due:
+      now = time.monotonic()
       self._due = now + self._every_secs
       self._report(run_context.session, now,
-                   record.INSTANT if self._has_trained else record.BEGIN)
+                   record.INSTANT if self._has_trained else record.BEGIN,
+                   graph_figures.told(run_values.results))
       self._has_trained = True
 
   def end(self, session: tf1.Session) -> None:
@@ -94,7 +114,8 @@ class EventsHook(tf1.train.SessionRunHook):
       self._report(session, time.monotonic(), record.END)
     self._has_trained = False
 
-  def _report(self, session: tf1.Session, now: float, kind: str) -> None:
+  def _report(self, session: tf1.Session, now: float, kind: str,
+              figures: Mapping[str, int] = types.MappingProxyType({})) -> None:
     values = graph_counts.read(session, self._fetches)
     step = values.pop(graph_counts.STEP)
     then, num_steps = self._reported
@@ -102,12 +123,15 @@ class EventsHook(tf1.train.SessionRunHook):
     rate = (self._num_steps - num_steps) / max(now - then, 1e-3)
     self._log.write(
         'training', kind, step=step, num_steps=self._num_steps,
-        **({} if kind == record.BEGIN else {'steps_per_sec': round(rate, 3)}))
+        **(self._goal if kind == record.BEGIN else
+           {'steps_per_sec': round(rate, 3)}))
     exchanges = values.pop(step_counts.EXCHANGES, None)
     if exchanges is not None:
-      self._log.write('exchanging', step=step, num_exchanges=exchanges)
-    if values:
-      self._log.write('dropping', step=step, **values)
+      self._log.write('exchanging', step=step, num_exchanges=exchanges,
+                      **self._distance.told(session))
+    dropping = {**values, **figures}
+    if dropping:
+      self._log.write('dropping', step=step, **dropping)
 
 
 def task_name(config: tf.estimator.RunConfig) -> str:

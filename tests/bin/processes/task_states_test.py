@@ -45,6 +45,21 @@ def test_a_new_process_has_begun_nothing(tmp_path):
   assert list(state.open) == ['starting']
 
 
+def test_the_goal_is_what_was_told_last():
+  states = {'ps:0': task_states.State(), 'chief:0': task_states.State(),
+            'worker:0': task_states.State()}
+  assert task_states.goal(states) is None
+  for time, pid, task, goal in ((9.0, 1, 'chief:0', 500),
+                                (20.0, 3, 'worker:0', 100)):
+    states[task].take(record.Event(time, pid, task, 'training', 'begin',
+                                   {'max_steps': goal}))
+  assert task_states.goal(states) == 100
+  # Of a new process nothing is known yet.
+  states['worker:0'].take(
+      record.Event(30.0, 4, 'worker:0', 'starting', 'begin', {}))
+  assert task_states.goal(states) == 500
+
+
 def test_a_line_in_pieces_is_read_once_it_is_whole(tmp_path):
   path = event_files.path_of(tmp_path, 'ps:0')
   path.parent.mkdir()

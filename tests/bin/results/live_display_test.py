@@ -73,6 +73,19 @@ def test_without_an_end_the_bar_has_the_time_so_far():
   assert re.fullmatch('step 30 .* 0:01:15 so far', frames[-1][0])
 
 
+def test_an_end_that_is_told_later_gives_the_time_left():
+  clock, terminal = _Clock(), _terminal()
+  with live_display.LiveDisplay(terminal, clock=clock) as display:
+    for step, steps in enumerate((None, 50, 50, 60)):
+      clock.now = float(step)
+      display.update(_lines(10 * step), steps=steps)
+  bars = [frame[0] for frame in _frames(terminal)]
+  assert re.fullmatch('step 0 .* 0:00:00 so far', bars[0])
+  assert re.fullmatch('step 10/50 .* -:--:-- left', bars[1])
+  # The first that was told stays.
+  assert re.fullmatch('step 30/50 .* 10.0 steps/s 0:00:02 left', bars[3])
+
+
 def test_a_step_beyond_the_last_is_not_shown():
   assert 'step 100/100' in _show(_terminal(), 100, (0, 102))[-1][0]
 

@@ -90,6 +90,18 @@ def test_figures_come_before_counts_and_the_loss():
   assert (told['distance'], told['exchanges']) == ('0.123', '4')
 
 
+def test_events_alone_tell_figures_and_a_status_tells_newer_ones():
+  events = (_TRAINING, event(91, 'chief:0', 'dropping', num_dropped=5,
+                             num_applied=15, staleness=3),
+            event(91, 'chief:0', 'exchanging', num_exchanges=2, distance=0.25))
+  assert list(_line('chief:0', *events).numbers.items()) == [
+      ('step', '50'), ('steps/s', '12.3'), ('staleness', '3'),
+      ('distance', '0.25'), ('dropped', '25.0%'), ('exchanges', '2')]
+  told = _line('chief:0', *events, statuses={
+      'chief:0': _status(95, 60, {'elastic distance': 0.5})}).numbers
+  assert (told['staleness'], told['distance']) == ('3', '0.5')
+
+
 def test_before_the_first_step_there_are_no_numbers():
   line = _line('chief:0')
   assert not any(line.numbers.values())

@@ -18,10 +18,11 @@ def test_rows_follow_the_events(tmp_path):
   hand_written.write_events(
       tmp_path, event(0, 'chief:0', 'training', 'begin', step=1),
       event(5, 'chief:0', 'training', step=51, steps_per_sec=10.04),
-      event(5, 'chief:0', 'exchanging', step=51, num_exchanges=5))
+      event(5, 'chief:0', 'exchanging', step=51, num_exchanges=5,
+            distance=0.25))
   watch = watching.Watch(str(tmp_path))
   assert watching.rows(watch.states, START + 8) == [
-      ('chief:0', '51', '10.0', '5 exchanges',
+      ('chief:0', '51', '10.0', '5 exchanges, distance 0.25',
        'is training, step 51; its last word came 3 s ago')]
   hand_written.write_events(
       tmp_path, event(9, 'worker:0', 'dying', error='ValueError',
@@ -72,6 +73,23 @@ def test_a_program_of_ones_own_has_no_settings(tmp_path):
   hand_written.write_events(tmp_path, event(0, 'chief:0', 'starting', 'begin'))
   watch = watching.Watch(str(tmp_path))
   assert watch.steps is None and watch.statuses == {'chief:0': None}
+  # It tells its last step with its first one.
+  hand_written.write_events(
+      tmp_path, event(1, 'chief:0', 'training', 'begin', step=1, max_steps=70))
+  watch.update()
+  assert watch.steps == 70
+
+
+@pytest.mark.parametrize('details, told', [
+    (dict(num_dropped=1, num_applied=3, staleness=2), '25.0% dropped, '
+     'staleness 2'),
+    (dict(num_dropped=0, num_applied=0), ''),
+    (dict(num_exchanges=7), '7 exchanges')])
+def test_what_a_wrapper_tells(tmp_path, details, told):
+  hand_written.write_events(
+      tmp_path, event(0, 'chief:0', 'dropping', step=1, **details))
+  row, = watching.rows(watching.Watch(str(tmp_path)).states, START)
+  assert row[3] == told
 
 
 def test_a_directory_without_a_run_is_refused(tmp_path):

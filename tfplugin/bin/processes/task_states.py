@@ -8,6 +8,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Optional
 from typing import Union
 
@@ -72,6 +73,17 @@ class State:
     step = '' if self.step is None else f', step {self.step}'
     return (f'is {self.doing.replace("_", " ")}{step}; its last word came '
             f'{now - self.last.time:.0f} s ago')
+
+
+def goal(states: Mapping[str, State]) -> Optional[int]:
+  """Returns the global step at which the run ends; None: it is not told.
+
+  Args:
+    states: By task. What was told last counts: a later run may have another.
+  """
+  told = [(state.last.time, state.details['max_steps'])
+          for state in states.values() if 'max_steps' in state.details]
+  return max(told)[1] if told else None
 
 
 def cause(event: record.Event) -> str:

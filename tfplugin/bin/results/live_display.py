@@ -63,7 +63,8 @@ class Lines:
     for line in lines:
       self._say(line)
 
-  def update(self, lines: Sequence[task_table.Line]) -> None:
+  def update(self, lines: Sequence[task_table.Line], is_last: bool = False,
+             steps: Optional[int] = None) -> None:
     """Does nothing."""
 
 
@@ -81,9 +82,9 @@ class LiveDisplay:
 
     Args:
       terminal: See `find_terminal`.
-      steps: The global step at which the run ends; None: not known, and the
-        bar says how long the run has been looked at instead of how long it will
-        take.
+      steps: The global step at which the run ends; None: not known, and until
+        `update` tells it the bar says how long the run has been looked at
+        instead of how long it will take.
       is_kept: Whether the last table stays when the context is left.
       clock: Tells the time in seconds.
     """
@@ -92,6 +93,7 @@ class LiveDisplay:
     self._is_kept = is_kept
     self._next = float('-inf')
     self._clock = clock
+    self._steps = steps
     self._bar = _make_bar(terminal, steps, clock)
     self._live = live.Live(
         '', console=terminal, auto_refresh=False, transient=not is_kept,
@@ -118,18 +120,22 @@ class LiveDisplay:
       self._terminal.print(said, soft_wrap=True)
 
   def update(self, lines: Sequence[task_table.Line],
-             is_last: bool = False) -> None:
+             is_last: bool = False, steps: Optional[int] = None) -> None:
     """Shows the newest lines of the tasks, twice a second at most.
 
     Args:
       lines: See `task_table.make_lines`.
       is_last: Whether they are shown in any case.
+      steps: The global step at which the run ends, where it was not known.
     """
     from rich import console
     is_due = is_last or self._clock() >= self._next
     if not is_due or not self._live.is_started:
       return
     self._next = self._clock() + _EVERY_SECS
+    if self._steps is None and steps is not None:
+      self._steps = steps
+      self._bar = _make_bar(self._terminal, steps, self._clock)
     width, height = self._terminal.size
     bar = self._draw_bar(task_table.step_of(lines), width)
     # The lines of the program have the other half.

@@ -21,6 +21,8 @@ _MIN_DOES, _PART_DOES = 6, 6
 # Names of figures, as a column's heading.
 _HEADINGS = {'elastic distance': 'distance',
              'fraction of rows at the bound': 'at bound'}
+# Figures that events have by the same names.
+_FIGURES = ('staleness', 'distance')
 # These tell nothing while they serve.
 _SERVES = {'ps': 'serving', 'evaluator': 'evaluating'}
 
@@ -121,9 +123,12 @@ def _numbers(state: task_states.State,
     step = status.global_step
   told = {'step': '' if step is None else str(step),
           'steps/s': '' if rate is None else f'{rate:.1f}'}
+  figures = {name: state.details[name] for name in _FIGURES
+             if name in state.details}
   if status is not None:
-    told.update((_HEADINGS.get(name, name), f'{value:.3g}')
-                for name, value in status.figures.items())
+    figures.update((_HEADINGS.get(name, name), value)
+                   for name, value in status.figures.items())
+  told.update((name, f'{value:.3g}') for name, value in figures.items())
   told.update(_counted({**state.details, **_counts(status)}))
   if status is not None:
     told['loss'] = f'{status.loss:.4f}'

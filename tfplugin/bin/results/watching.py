@@ -81,7 +81,7 @@ class Watch:
     try:
       text = (pathlib.Path(self._run_dir) / options.FILE_NAME).read_text()
     except OSError:  # Of a program of the user's own.
-      return None
+      return task_states.goal(self.states)
     return json.loads(text).get('steps')
 
 
@@ -135,7 +135,7 @@ def follow_live(watch: Watch, terminal) -> None:
       is_last = is_over(watch.states)
       shown.update(
           task_table.make_lines(watch.states, time.time(), watch.statuses),
-          is_last)
+          is_last, watch.steps)
       if is_last:
         return
       time.sleep(_LIVE_EVERY_SECS)
@@ -154,13 +154,17 @@ def _rate(state: task_states.State) -> str:
 
 
 def _told(state: task_states.State) -> str:
-  """Returns what a wrapper counts."""
-  dropped = state.details.get('num_dropped')
-  if dropped is not None:
-    made = dropped + state.details.get('num_applied', 0)
-    return f'{dropped / made:.1%} dropped' if made else ''
-  exchanges = state.details.get('num_exchanges')
-  return '' if exchanges is None else f'{exchanges} exchanges'
+  """Returns what a wrapper counts, and its figures."""
+  details, told = state.details, []
+  dropped = details.get('num_dropped')
+  made = (dropped or 0) + details.get('num_applied', 0)
+  if made:
+    told.append(f'{dropped / made:.1%} dropped')
+  if 'num_exchanges' in details:
+    told.append(f'{details["num_exchanges"]} exchanges')
+  told += [f'{name} {details[name]:.3g}' for name in ('staleness', 'distance')
+           if name in details]
+  return ', '.join(told)
 
 
 def _does(state: task_states.State, now: float) -> str:

@@ -24,6 +24,7 @@ from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.events import step_counts
+from tfplugin.events import step_figures
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
 
@@ -86,7 +87,8 @@ class Exchange:
     if settings.overlap:
       self.overlapped = overlapped_exchange.OverlappedExchange(
           local_step.device)
-    if not tf.executing_eagerly():
+    self._is_in_graph = not tf.executing_eagerly()
+    if self._is_in_graph:
       step_counts.note(local_step.graph, local_step.op.name,
                        step_counts.EXCHANGES, settings.communication_period)
     self.begin()
@@ -126,6 +128,10 @@ class Exchange:
         pair.keep_feedback()
     self._pairs.update({copy.ref(): pair for pair in pairs
                         for copy in pair.copies})
+    for pair in pairs if self._is_in_graph else ():
+      if pair.trainable:
+        step_figures.note(self.local_step.graph, step_figures.DISTANCE,
+                          pair.local, pair.center)
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,
                rho: elastic.Rate) -> types.GradsAndVars:

@@ -15,6 +15,7 @@ from tfplugin import types
 from tfplugin.distribute.staleness import step_order
 from tfplugin.distribute.staleness import step_reading
 from tfplugin.distribute.updates import finite_updates
+from tfplugin.events import step_figures
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
@@ -86,6 +87,8 @@ class StalenessGate:
     if orders:
       step_order.keep_own_writes_out(reading, second)
     staleness = staleness_ops.staleness_of(reading, second)
+    if not tf.executing_eagerly():
+      step_figures.note(staleness.graph, step_figures.STALENESS, staleness)
     fresh = staleness_ops.is_fresh(staleness, self._max_staleness)
     # Another thread may replace the one that is kept.
     decision = self._judged(
