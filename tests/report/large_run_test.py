@@ -39,7 +39,7 @@ def _drawn(files):
     plot = json.loads(text)
     for trace in plot['data']:
       if trace.get('name') == _LAST:
-        found[plot['layout']['title']['text']] = trace
+        found.setdefault(plot['layout']['title']['text'], trace)
   return found
 
 

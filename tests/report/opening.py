@@ -29,9 +29,13 @@ from tfplugin.report import pictures
 # A plot counts when its frame is painted.
 _PROBE = """<script>
 (function() {
-  var everything = location.hash === '#everything', first = 0;
+  var everything = location.hash === '#everything';
   function drawn() {
     return document.querySelectorAll('.plot > .plot-container').length;
+  }
+  function isDone(plot) {
+    return plot.querySelector('.plot-container') || (
+        !everything && plot.getBoundingClientRect().top >= innerHeight);
   }
   function tell() {
     var paint = performance.getEntriesByName('first-contentful-paint')[0];
@@ -40,10 +44,9 @@ _PROBE = """<script>
         plots: performance.now()})});
   }
   function look() {
-    var all = document.querySelectorAll('.plot').length;
-    first = first || drawn();
-    if (everything ? drawn() === all : first) {
-      requestAnimationFrame(function() { requestAnimationFrame(tell); });
+    if (Array.from(document.querySelectorAll('.plot')).every(isDone)) {
+      // After the frame that shows them.
+      requestAnimationFrame(function() { setTimeout(tell); });
     } else {
       setTimeout(look, 10);
     }

@@ -10,6 +10,7 @@ import pytest
 from tests.report import hand_written
 from tfplugin.report import contents
 from tfplugin.report import page
+from tfplugin.report.panels import panel
 from tfplugin.report.panels import timeline_panel
 from tfplugin.report.reading import run_data
 
@@ -110,3 +111,25 @@ def test_many_short_saves_become_one_bar_and_deaths_stay(tmp_path):
   shown = {trace.name: len(trace.x) for trace in plot.data}
   assert shown['dead'] == 1
   assert sum(shown.values()) < 3000
+
+
+@pytest.mark.parametrize('count, mode', [(500, 'lines+markers'),
+                                         (501, 'lines')])
+def test_many_points_have_no_markers(count, mode):
+  plot = panel.figure('', '', '')
+  curve = {'x': list(range(count)), 'y': [1.0] * count}
+  panel.lines(plot, {'a': curve, 'b': curve}, mode='lines+markers')
+  assert [trace.mode for trace in plot.data] == [mode] * 2
+
+
+def test_a_value_between_gaps_is_drawn():
+  plot = panel.figure('', '', '')
+  panel.lines(plot, {
+      'a': {'x': list(range(8)), 'y': [5, None, 6, None, 7, 8, None, 9]},
+      'b': {'x': [0, 1], 'y': [1, 2]}})
+  line, lone, other = plot.data
+  assert (lone.x, lone.y, lone.mode) == ((0, 2, 7), (5, 6, 9), 'markers')
+  assert lone.marker.color == line.line.color != other.line.color
+  # The legend has one name, which hides both.
+  assert (line.legendgroup, lone.legendgroup, lone.showlegend) == (
+      'a', 'a', False)

@@ -54,8 +54,8 @@ vertical-align:top;white-space:nowrap}th{color:#555;font-weight:600}
 td:last-child{white-space:normal;overflow-wrap:anywhere}
 .plot{min-width:0;min-height:340px}
 '''
-# A plot is drawn when it comes near the window, or to a printer: the page is
-# there at once, however much it holds.
+# A plot is drawn when it comes near the window, or to a printer, and shown
+# before the next one: the page is there at once, however much it holds.
 _DRAW = '''
 (function() {
   function draw(div) {
@@ -68,11 +68,19 @@ _DRAW = '''
                     // Of plotly 7 the default: a button that uploads the data.
                     showSendToCloud: false});
   }
+  var waiting = [], busy = false;
+  function next() {
+    busy = waiting.length > 0;
+    if (!busy) return;
+    draw(waiting.shift());
+    requestAnimationFrame(function() { setTimeout(next); });
+  }
   var plots = Array.from(document.querySelectorAll('.plot'));
   window.addEventListener('beforeprint', function() { plots.forEach(draw); });
   if (!('IntersectionObserver' in window)) return plots.forEach(draw);
   var seen = new IntersectionObserver(function(entries) {
-    entries.forEach(function(e) { if (e.isIntersecting) draw(e.target); });
+    entries.forEach(function(e) { if (e.isIntersecting) waiting.push(e.target); });
+    if (!busy) next();
   }, {rootMargin: '400px'});
   plots.forEach(function(div) { seen.observe(div); });
 })();

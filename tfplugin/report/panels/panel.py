@@ -13,6 +13,8 @@ from typing import Optional
 from plotly import graph_objects as go
 
 _HEIGHT = 340
+# In a plot with lines; each is an element of the page, and they hide the lines.
+_MOST_MARKERS = 1000
 _COLORS = ('#4c78a8', '#f58518', '#54a24b', '#b279a2', '#e45756', '#72b7b2',
            '#9d755d', '#d67195', '#eeca3b', '#79706e')
 SECS = 'seconds since the first event'
@@ -83,7 +85,8 @@ def figure(title: str, x_title: str, y_title: str, height: int = _HEIGHT,
       'height': height, 'margin': {'l': 70, 'r': 20, 't': 48, 'b': 48},
       'xaxis': {'title': {'text': x_title}},
       'yaxis': {'title': {'text': y_title}},
-      'legend': {'font': {'size': 11}}, 'showlegend': True, **layout})
+      'legend': {'font': {'size': 11}, 'tracegroupgap': 0},
+      'showlegend': True, **layout})
 
 
 def lines(plot: go.Figure, curves: Mapping[str, Mapping[str, Any]],
@@ -98,6 +101,8 @@ def lines(plot: go.Figure, curves: Mapping[str, Mapping[str, Any]],
     mode: `lines`, `markers`, or both.
     first: The number of the first colour.
   """
+  if sum(len(curve['x']) for curve in curves.values()) > _MOST_MARKERS:
+    mode = mode.replace('lines+markers', 'lines')
   for index, (name, curve) in enumerate(curves.items(), first):
     few = len(curve['x']) < 2
     plot.add_trace(go.Scatter(
@@ -105,6 +110,20 @@ def lines(plot: go.Figure, curves: Mapping[str, Mapping[str, Any]],
         mode='lines+markers' if few and mode == 'lines' else mode,
         line={'color': color(index), 'width': 1.5, 'dash': dash},
         marker={'size': 6}, connectgaps=False))
+    lone = [] if few or mode != 'lines' else _lone(curve['y'])
+    if lone:
+      plot.add_trace(go.Scatter(
+          x=[curve['x'][at] for at in lone], y=[curve['y'][at] for at in lone],
+          name=name, mode='markers', legendgroup=name, showlegend=False,
+          marker={'size': 4, 'color': color(index)}))
+      plot.data[-2].legendgroup = name
+
+
+def _lone(values: Sequence[Optional[float]]) -> list[int]:
+  """Returns where a value is between two gaps, of which a line has nothing."""
+  around = [None, *values, None]
+  return [at for at, value in enumerate(values) if value is not None
+          and around[at] is None and around[at + 2] is None]
 
 
 def nonfinite(curves: Mapping[str, Mapping[str, Any]]) -> list[str]:
