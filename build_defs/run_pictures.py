@@ -41,7 +41,7 @@ class Run(NamedTuple):
 # it, on a busy machine, too.
 RUNS = {
     'elastic_average': Run('timeline', (
-        '--workers=2', '--ps=2', '--steps=8000',
+        '--workers=2', '--ps=2', '--steps=12000',
         '--inject=kill worker:1 at step 1000')),
     'drop_stale': Run('staleness', (
         '--workers=2', '--staleness=2', '--steps=4000',

@@ -79,7 +79,9 @@ _DRAW = '''
   window.addEventListener('beforeprint', function() { plots.forEach(draw); });
   if (!('IntersectionObserver' in window)) return plots.forEach(draw);
   var seen = new IntersectionObserver(function(entries) {
-    entries.forEach(function(e) { if (e.isIntersecting) waiting.push(e.target); });
+    entries.forEach(function(e) {
+      if (e.isIntersecting) waiting.push(e.target);
+    });
     if (!busy) next();
   }, {rootMargin: '400px'});
   plots.forEach(function(div) { seen.observe(div); });
