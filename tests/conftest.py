@@ -37,7 +37,14 @@ def _write_no_graphs():
   graph beside each checkpoint and on those in the file of events.
   """
   hook = tf1.train.CheckpointSaverHook
-  hook.__init__ = functools.partialmethod(hook.__init__, save_graph_def=False)
+  make = hook.__init__
+
+  @functools.wraps(make)
+  def make_without_graphs(self, *args, **kwargs):
+    # Estimator passes what its RunConfig says: a default would do nothing.
+    make(self, *args, **{**kwargs, 'save_graph_def': False})
+
+  hook.__init__ = make_without_graphs
   writer_of = tf1.summary.FileWriterCache.get
 
   def writer_of_no_graph(logdir):
