@@ -47,8 +47,11 @@ candidates() {
       python; do
     command -v "$name" || true
   done
-  ls -d "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/*/bin/python3 \
-    2>/dev/null || true
+  # Where pyenv keeps all versions; a home directory may be an empty one.
+  for root in "${PYENV_ROOT:-}" "${HOME:-}/.pyenv" \
+      "$(dirname "$(command -v pyenv || true)")/.."; do
+    ls -d "$root"/versions/*/bin/python3 2>/dev/null || true
+  done
 }
 
 # Prints e.g. `CPython 3.11.7`; nothing where the candidate does not run.
