@@ -80,10 +80,12 @@ def run(command):
 
 if __name__ == '__main__':
   sys.path.pop(0)  # The directory of this file is in no program's path.
+  gc.disable()  # An import makes no garbage; looking for it takes its time.
   import tensorflow as tf
   with contextlib.suppress(ImportError):
     import tfplugin  # Which gives Estimator to TensorFlow since 2.16.
     assert tfplugin
   assert tf.estimator.Estimator
+  gc.enable()
   gc.freeze()
   run(serve(socket.socket(fileno=int(sys.argv[1]))))
