@@ -50,7 +50,7 @@ def _shard(environ) -> list:
 
 def main(argv: list) -> int:
   """Runs pytest on the files in `argv`; returns its exit status."""
-  # To import TensorFlow makes no garbage, and looking for it took half a second.
+  # To import TensorFlow makes no garbage; to look for it took half a second.
   gc.set_threshold(50_000)
   environ = os.environ
   options = ['-p', 'no:cacheprovider', '--rootdir', os.getcwd(),
