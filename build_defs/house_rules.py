@@ -4,8 +4,9 @@
 
 usage: house_rules.py
 
-A folder holds few files, a file few lines, and the names of private TensorFlow
-stand in one place. Lists what breaks a rule; the status is then 1.
+A folder holds few files, a file few lines, names of private TensorFlow stand in
+one place, and Bazel looks into no virtual environment. Lists what breaks a
+rule; the status is then 1.
 """
 
 from __future__ import annotations
@@ -55,6 +56,23 @@ def file_lengths(root: pathlib.Path) -> list[str]:
   return _above(lengths, limits, MORE_LINES, 'lines')
 
 
+def environments_in_bazels_way(root: pathlib.Path) -> list[str]:
+  """Returns virtual environments below `root` in which Bazel would look.
+
+  Their packages bring BUILD files along, which it cannot read.
+  """
+  path = root / '.bazelignore'
+  if not path.exists():  # Bazel itself does not hand it on.
+    return []
+  ignored = path.read_text(encoding='utf-8').split()
+  releases = (path.stem.rpartition('-')[2]
+              for path in root.glob('requirements/tensorflow-*.txt'))
+  return [f'.bazelignore: {name} is missing'
+          for name in sorted(['.venv', '.venv-docs', *(
+              f'.venv-{release}' for release in releases)])
+          if name not in ignored]
+
+
 def _above(sizes: Mapping[str, int], limits: Mapping[str, int],
            exceptions: Mapping[str, int], unit: str) -> list[str]:
   """Returns the paths above their limits, and needless exceptions."""
@@ -70,6 +88,7 @@ def _above(sizes: Mapping[str, int], limits: Mapping[str, int],
 def broken_rules(root: pathlib.Path) -> list[str]:
   """Returns what breaks a rule below `root`, a line for each."""
   return [*file_counts(root), *file_lengths(root),
+          *environments_in_bazels_way(root),
           *private_names.private_strings(root)]
 
 

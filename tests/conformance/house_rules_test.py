@@ -73,6 +73,16 @@ def test_string_that_names_private_tensorflow(tmp_path, monkeypatch,
   assert house_rules.broken_rules(tmp_path) == [f'{tmp_path.name}: a string']
 
 
+def test_each_environment_is_kept_out_of_bazels_way(tmp_path):
+  (tmp_path / 'requirements').mkdir()
+  _write(tmp_path, 'requirements/tensorflow-2.18.txt', '')
+  _write(tmp_path, '.bazelignore', '.git\n.venv\n.venv-docs\n.venv-2.15\n')
+  assert house_rules.environments_in_bazels_way(tmp_path) == [
+      '.bazelignore: .venv-2.18 is missing']
+  _write(tmp_path, '.bazelignore', '.venv\n.venv-2.18\n.venv-docs\n')
+  assert not house_rules.environments_in_bazels_way(tmp_path)
+
+
 def _lint_imports(root):
   """Returns the exit status and the output, without its colours."""
   done = subprocess.run([sys.executable, '-c', _LINT_IMPORTS], cwd=root,
