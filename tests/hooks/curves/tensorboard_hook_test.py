@@ -214,9 +214,12 @@ def test_each_tag_is_in_one_chart(tag):
 
 
 def test_settings_are_shown_with_what_came_of_them(tmp_path):
-  hand_written.write_options(tmp_path, wrapper='drop_stale', staleness=2,
+  # TensorBoard 2.21 has no results of a run in the directory itself, `.`.
+  model_dir = tmp_path / 'run'
+  model_dir.mkdir()
+  hand_written.write_options(model_dir, wrapper='drop_stale', staleness=2,
                              rho=None)
-  _train(tmp_path, steps=3, settings={
+  _train(model_dir, steps=3, settings={
       'learning_rate': 0.25, 'staleness': 3, 'layers': [8, 4], 'nesterov': True,
       'size': np.int64(7), 'optimizer': tf1.train.AdamOptimizer})
   server = _Server(tmp_path)
