@@ -27,23 +27,26 @@ _NAMES = ('chromium', 'chromium-browser', 'google-chrome',
 _WIDTH = 1300
 # Without an anchor all panels are there; with one that panel is alone.
 _STYLE = """<style>
-body:has(section:target)>:is(h1,.dir,nav,section:not(:target)){display:none}
+body:has(section:target)>:is(h1,.dir,nav){display:none}
 section:target{margin-top:0;border:0}body{padding-bottom:12px}
 #timeline .plot{min-height:0}
 .modebar-container{display:none}
 </style>"""
-# All plots, as for a printer: then the panels are as high as they become.
-_HEIGHTS = """<script>
-if (!location.hash) {
-  window.dispatchEvent(new Event('beforeprint'));
-  setTimeout(function() {
-    var heights = {};
-    document.querySelectorAll('section').forEach(function(section) {
-      heights[section.id] = section.offsetHeight;
-    });
-    document.body.setAttribute('data-heights', JSON.stringify(heights));
-  }, 1000);
-}
+# Plots at once, as for a printer: the clock of a browser that takes pictures does
+# not wait for frames, in which they would come one by one. All of them show how
+# high the panels become.
+_DRAWN = """<script>
+document.querySelectorAll('section').forEach(function(section) {
+  if (location.hash && location.hash != '#' + section.id) section.remove();
+});
+window.dispatchEvent(new Event('beforeprint'));
+setTimeout(function() {
+  var heights = {};
+  document.querySelectorAll('section').forEach(function(section) {
+    heights[section.id] = section.offsetHeight;
+  });
+  document.body.setAttribute('data-heights', JSON.stringify(heights));
+}, 1000);
 </script>"""
 _MARGIN = 28
 # Of the page's own clock, which does not wait: for its plots to be drawn.
@@ -89,7 +92,7 @@ def take(page: pathlib.Path, panels: Optional[Collection[str]] = None,
     # A process of the browser may still write to its profile.
     stack.callback(shutil.rmtree, scratch, ignore_errors=True)
     alone = pathlib.Path(scratch, 'page.html')
-    alone.write_text(before + _HEIGHTS + end + after, encoding='utf-8')
+    alone.write_text(before + _DRAWN + end + after, encoding='utf-8')
     files = {}
     heights = _heights(program, alone, scratch)
     for name in heights if panels is None else panels:
