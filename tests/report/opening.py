@@ -73,7 +73,7 @@ def measure(page: pathlib.Path, everything: bool) -> dict[str, Any]:
 
 
 def told_by(text: str, anchor: str = '', height: int = 900) -> dict[str, Any]:
-  """Opens a page; returns what it posts to `/told`, or nothing after two minutes.
+  """Opens a page; returns what it posts to `/told`; after two minutes nothing.
 
   The browser's clock is the machine's: what takes longer is waited for.
 

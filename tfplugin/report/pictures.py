@@ -32,9 +32,9 @@ section:target{margin-top:0;border:0}body{padding-bottom:12px}
 #timeline .plot{min-height:0}
 .modebar-container{display:none}
 </style>"""
-# Plots at once, as for a printer: the clock of a browser that takes pictures does
-# not wait for frames, in which they would come one by one. All of them show how
-# high the panels become.
+# Plots at once, as for a printer: they would come one by one, in frames, and
+# the clock of a browser that takes pictures does not wait for any. All of them
+# show how high the panels become.
 _DRAWN = """<script>
 document.querySelectorAll('section').forEach(function(section) {
   if (location.hash && location.hash != '#' + section.id) section.remove();
