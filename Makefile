@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train test lint living chaos soak mutants wheel bench \
+.PHONY: help venv train test test-horovod lint living chaos soak mutants wheel bench \
   bench-network bench-growth docs build-files requirements clean
 
 VENV := .venv$(if $(TF),-$(TF))
@@ -26,6 +26,11 @@ train: venv  ## Trains on a local cluster with elastic averaging
 
 test: venv  ## Runs all tests
 	$(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
+
+test-horovod: venv  ## Builds Horovod, and runs the tests that need it
+	@sh build_defs/make_horovod_venv.sh $(VENV)
+	PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 .venv-horovod/bin/python -m pytest \
+	  tests/distribute/shards tests/distributed/lost_peer_test.py $(ARGS)
 
 lint: venv  ## Checks the rules of the house
 	$(PY) -m ruff check --no-cache . $(ARGS)

@@ -87,6 +87,8 @@ setuptools.setup(
         'cpu': [f'tensorflow-cpu{_WITH_ESTIMATOR}{_OLDER_PYTHON}', *_BEST],
         'gpu': [f'tensorflow{_WITH_ESTIMATOR}{_OLDER_PYTHON}', *_BEST],
         'newest': _newer(),
+        # It is built for the TensorFlow that is installed already.
+        'horovod': ['horovod>=0.28.1,<0.29'],
         'report': _REPORT,
         'train': _TRAIN,
         'test': _TEST,

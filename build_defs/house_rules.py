@@ -68,7 +68,7 @@ def environments_in_bazels_way(root: pathlib.Path) -> list[str]:
   releases = (path.stem.rpartition('-')[2]
               for path in root.glob('requirements/tensorflow-*.txt'))
   return [f'.bazelignore: {name} is missing'
-          for name in sorted(['.venv', '.venv-docs', *(
+          for name in sorted(['.venv', '.venv-docs', '.venv-horovod', *(
               f'.venv-{release}' for release in releases)])
           if name not in ignored]
 

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Pins, for each TensorFlow, what `make` installs: for every Python and platform
-# that the TensorFlow has wheels for, in one file. Then what `make docs` adds. A
-# pin that still fits is kept; UPGRADE=1 takes the newest of everything.
+# that the TensorFlow has wheels for, in one file. Then what `make docs` and `make
+# test-horovod` add. A pin that still fits is kept; UPGRADE=1 takes the newest of
+# everything.
 # usage: [UPGRADE=1] pin_requirements.sh PYTHON
 set -eu
 cd "$(dirname "$0")/../requirements"
@@ -26,9 +27,12 @@ for version in 2.15 2.16 2.17 2.18 2.19 2.20 2.21; do
   echo "requirements/tensorflow-$version.txt"
 done
 
-# The site is built beside any of these; what they share is pinned alike.
-"$1" -m uv pip compile --quiet --universal --python-version 3.11 --no-annotate \
-  --no-emit-index-url --custom-compile-command 'make requirements' \
-  ${UPGRADE:+--upgrade} --constraints tensorflow-2.15.txt \
-  --output-file docs.txt docs.in
-echo "requirements/docs.txt"
+# The site is built beside any of these, and Horovod beside the first; what they
+# share is pinned alike.
+for extra in docs horovod; do
+  "$1" -m uv pip compile --quiet --universal --python-version 3.11 --no-annotate \
+    --no-emit-index-url --custom-compile-command 'make requirements' \
+    ${UPGRADE:+--upgrade} --constraints tensorflow-2.15.txt \
+    --output-file $extra.txt $extra.in
+  echo "requirements/$extra.txt"
+done

@@ -76,10 +76,11 @@ def test_string_that_names_private_tensorflow(tmp_path, monkeypatch,
 def test_each_environment_is_kept_out_of_bazels_way(tmp_path):
   (tmp_path / 'requirements').mkdir()
   _write(tmp_path, 'requirements/tensorflow-2.18.txt', '')
-  _write(tmp_path, '.bazelignore', '.git\n.venv\n.venv-docs\n.venv-2.15\n')
+  others = '.git\n.venv\n.venv-docs\n.venv-horovod\n'
+  _write(tmp_path, '.bazelignore', others)
   assert house_rules.environments_in_bazels_way(tmp_path) == [
       '.bazelignore: .venv-2.18 is missing']
-  _write(tmp_path, '.bazelignore', '.venv\n.venv-2.18\n.venv-docs\n')
+  _write(tmp_path, '.bazelignore', f'{others}.venv-2.18\n')
   assert not house_rules.environments_in_bazels_way(tmp_path)
 
 

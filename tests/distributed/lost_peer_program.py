@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's program: one of two workers that train in step, without end.
 
-  python lost_peer_program.py <directory>
+  python lost_peer_program.py <directory> <engine>
 """
 
 import pathlib
@@ -39,9 +39,10 @@ class TouchHook(tf1.train.SessionRunHook):
     self._path.touch()
 
 
-def main(directory):
+def main(directory, engine):
+  strategy = distribute.CrossShardStrategy(engine=engine)
   config = tf.estimator.RunConfig(
-      f'{directory}/model', train_distribute=distribute.CrossShardStrategy())
+      f'{directory}/model', train_distribute=strategy)
   hook = TouchHook(pathlib.Path(directory) / 'stepped')
   estimator_lib.train_and_evaluate(
       tf.estimator.Estimator(model_fn, config=config),

@@ -16,6 +16,7 @@ import time
 import pytest
 
 from tfplugin.bin import ports
+from tfplugin.distribute import cluster_config
 from tfplugin.hooks.endings import lost_peers
 
 PROGRAM = pathlib.Path(__file__).with_name('lost_peer_program.py')
@@ -24,8 +25,14 @@ LIMIT_SECS = 120.0
 
 @pytest.mark.distributed
 @pytest.mark.usefixtures('forking')
-def test_the_survivor_ends_with_the_name_and_a_status_of_its_own(tmp_path):
+@pytest.mark.parametrize('engine', ('tensorflow', 'horovod'))
+def test_the_survivor_ends_with_the_name_and_a_status_of_its_own(
+    tmp_path, engine):
+  if engine == 'horovod':
+    pytest.importorskip(
+        'horovod', reason='Horovod is not installed: make test-horovod')
   cluster = {'worker': ports.make_cluster(2, 0)['worker']}
+  port = str(*ports.pick_free(1))
   root = os.pathsep.join([str(PROGRAM.parents[2]),
                           os.environ.get('PYTHONPATH', '')])
   with contextlib.ExitStack() as stack:
@@ -33,10 +40,12 @@ def test_the_survivor_ends_with_the_name_and_a_status_of_its_own(tmp_path):
     for index in range(2):
       log = stack.enter_context(open(tmp_path / f'{index}.log', 'w'))
       process = stack.enter_context(subprocess.Popen(
-          [sys.executable, str(PROGRAM), str(tmp_path)], stderr=log,
-          env={**os.environ, 'PYTHONPATH': root, 'TF_CONFIG': json.dumps({
-              'cluster': cluster,
-              'task': {'type': 'worker', 'index': index}})}))
+          [sys.executable, str(PROGRAM), str(tmp_path), engine], stderr=log,
+          env={**os.environ, 'PYTHONPATH': root,
+               cluster_config.HOROVOD_PORT_VARIABLE: port,
+               'TF_CONFIG': json.dumps({
+                   'cluster': cluster,
+                   'task': {'type': 'worker', 'index': index}})}))
       stack.callback(process.kill)
       processes.append(process)
     deadline = time.monotonic() + LIMIT_SECS

@@ -101,8 +101,10 @@ class Popen(subprocess.Popen):
     self.pid = _zygote.fork({
         'command': [str(argument) for argument in args[1:]],
         'environment': env, 'directory': str(cwd or os.getcwd()),
+        # A .pth file may have led to another environment's packages.
         'path': [path for path in sys.path
-                 if path.startswith((sys.prefix, sys.base_prefix))],
+                 if path.startswith((sys.prefix, sys.base_prefix)) or
+                 path.endswith('site-packages')],
         'in_new_session': self._in_new_session}, streams)
     self._child_created = True
     self._close_pipe_fds(*ends)

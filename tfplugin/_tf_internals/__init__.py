@@ -116,6 +116,7 @@ from tfplugin._tf_internals.strategies import index_in_cluster
 from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
+from tfplugin._tf_internals.strategies import is_mirrored
 from tfplugin._tf_internals.strategies import is_variable_assignment
 from tfplugin._tf_internals.strategies import make_fetchable
 from tfplugin._tf_internals.strategies import MirroredExtended
@@ -201,6 +202,7 @@ __all__ = (
     'is_constant',
     'is_disagreement',
     'is_distributed_variable',
+    'is_mirrored',
     'is_in_branch_or_loop',
     'is_in_function',
     'is_in_loop',

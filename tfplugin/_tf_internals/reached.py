@@ -36,7 +36,8 @@ NAMES = {
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
         '_container_strategy _container_strategy_weakref _local_results',
     f'{_DISTRIBUTE}.distribute_utils':
-        'get_loss_reduction is_distributed_variable regroup select_replica',
+        'get_loss_reduction is_distributed_variable is_mirrored regroup '
+        'select_replica',
     f'{_DISTRIBUTE}.input_lib': '_is_statically_shaped',
     f'{_DISTRIBUTE}.input_lib.DistributedIteratorBase':
         '_enable_get_next_as_optional _iterators',

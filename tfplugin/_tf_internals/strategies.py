@@ -210,6 +210,15 @@ def is_distributed_variable(value: object) -> bool:
   return distribute_utils.is_distributed_variable(value)
 
 
+def is_mirrored(value: object) -> bool:
+  """Whether `value` is the same in all replicas; its class is private.
+
+  Args:
+    value: What is to be reduced.
+  """
+  return distribute_utils.is_mirrored(value)
+
+
 def per_replica(parts: Sequence[object]) -> tf.distribute.DistributedValues:
   """Makes one value of those of all replicas, even where they are one object.
 

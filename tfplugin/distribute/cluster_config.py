@@ -19,6 +19,10 @@ import tensorflow as tf
 _REMEDY = ('Set it as e.g. {"cluster": {"chief": ["localhost:2222"], "ps": '
            '["localhost:2223"]}, "task": {"type": "chief", "index": 0}}.')
 
+# Where Horovod's processes find each other, in its own words: a port of the
+# first training task's host.
+HOROVOD_PORT_VARIABLE = 'HOROVOD_GLOO_RENDEZVOUS_PORT'
+
 # The task of a process without a cluster, as Estimators take it.
 _ALONE = (None, {'type': 'worker', 'index': 0})
 

@@ -205,6 +205,7 @@ def _first_hooks(
   if not task.num_ps:
     hook = lost_peers.LostPeersHook(task, start_limit_secs, contact_limit_secs)
     stack.callback(hook.release)
+    stack.push(hook.explain)
     return [hook]
   hooks = [keep_contact_hook.KeepContactHook(config, contact_limit_secs),
            absent_workers.AbsentWorkersHook(task)]

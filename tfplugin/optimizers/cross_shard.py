@@ -27,8 +27,9 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
   """Sums or averages the shards' gradients, once, when they are applied.
 
   For a model that computes on several shards of a batch and is to train as one
-  computation: TPU shards, the replicas of a `tf.distribute` strategy, or
-  towers. The rule, for a group of n shards with losses loss[1] .. loss[n]:
+  computation: TPU shards, the replicas of a `tf.distribute` strategy, towers,
+  or the processes of a `horovodrun`. The rule, for a group of n shards with
+  losses loss[1] .. loss[n]:
 
     compute_gradients:  gradient[i] = d loss[i] / d variable * scale
     apply_gradients:    gradient = sum over i of gradient[i]
@@ -42,6 +43,10 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
   gradients are those of the whole batch already: there nothing is scaled or
   summed again. The shards of `ShardedTPUEstimator` share their variables; these
   follow the group of shard 0, as the checkpoint does that a TPU writes.
+
+  In a `horovodrun`, after `hvd.init()`, each process is a shard and Horovod's
+  all-reduce sums. Variables begin alike where the program sees to it, with
+  `hvd.BroadcastGlobalVariablesHook(0)`.
 
   With one shard the gradients go to the wrapped optimizer unchanged; outside of
   every sharding context a warning is logged, once per optimizer.
@@ -195,7 +200,8 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
       self._has_warned = True
       logging.warning(
           'CrossShardOptimizer runs on one shard: there is no '
-          'tpu_shard_context and no tf.distribute strategy around it.')
+          'tpu_shard_context and no tf.distribute strategy around it, and '
+          'Horovod has not been initialised with several processes.')
     groups_lib.check(self._group_assignment, shards.size)
     return shards
 

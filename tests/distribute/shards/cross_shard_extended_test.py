@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests for tfplugin.distribute.shards.cross_shard_extended, in a cluster."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
+from tfplugin.distribute import cluster_config
 
 _PROGRAM = pathlib.Path(__file__).with_name('cross_shard_program.py')
 _ROOT = str(_PROGRAM.parents[3])
@@ -21,9 +23,17 @@ _TIME_LIMIT_SECS = 120
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 
 
-def _run_cluster(*arguments, workers=1, evaluator=False):
+@pytest.fixture(name='engine', params=['tensorflow', 'horovod'])
+def _engine(request):
+  if request.param == 'horovod' and not importlib.util.find_spec('horovod'):
+    pytest.skip('Horovod is not installed: make test-horovod')
+  return request.param
+
+
+def _run_cluster(*arguments, engine='tensorflow', workers=1, evaluator=False):
   """Runs chief, workers and evaluator; returns what they print last."""
   cluster = ports.make_cluster(workers, num_ps=0)
+  port, = ports.pick_free(1)
   tasks = [('chief', 0), *(('worker', index) for index in range(workers))]
   tasks += [('evaluator', 0)] * evaluator
   processes = []
@@ -31,10 +41,11 @@ def _run_cluster(*arguments, workers=1, evaluator=False):
     for job, index in tasks:
       environment = {
           **os.environ, 'PYTHONPATH': _ROOT,
+          cluster_config.HOROVOD_PORT_VARIABLE: str(port),
           'TF_CONFIG': json.dumps(
               {'cluster': cluster, 'task': {'type': job, 'index': index}})}
       processes.append(subprocess.Popen(
-          [sys.executable, str(_PROGRAM), *arguments], env=environment,
+          [sys.executable, str(_PROGRAM), *arguments, engine], env=environment,
           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
     outputs = [p.communicate(timeout=_TIME_LIMIT_SECS) for p in processes]
   finally:
@@ -43,7 +54,11 @@ def _run_cluster(*arguments, workers=1, evaluator=False):
       process.wait()
   for process, (_, log) in zip(processes, outputs):
     assert process.returncode == 0, log[-3000:]
-  return [json.loads(out.splitlines()[-1]) for out, _ in outputs]
+  results = [json.loads(out.splitlines()[-1]) for out, _ in outputs]
+  for (job, _), result in zip(tasks, results):
+    assert result.pop('processes_of_horovod') == (
+        workers + 1 if engine == 'horovod' and job != 'evaluator' else 1)
+  return results
 
 
 @pytest.mark.parametrize('groups, expected', [
@@ -51,8 +66,8 @@ def _run_cluster(*arguments, workers=1, evaluator=False):
     (None, [100 - 2.5 * 1.5] * 2),
     ([[1], [0]], [100 - 2.5, 100 - 2.5 * 2]),
 ])
-def test_strategy_run_on_two_workers(groups, expected):
-  results = _run_cluster('run', '', json.dumps(groups))
+def test_strategy_run_on_two_workers(groups, expected, engine):
+  results = _run_cluster('run', '', json.dumps(groups), engine=engine)
   assert [r['shards'] for r in results] == [2, 2]
   assert [r['weight'] for r in results] == expected
 
@@ -67,8 +82,8 @@ def _trained(directory):
 _NAMES = {'weight', 'weight/Momentum', 'table', 'table/Momentum', 'global_step'}
 
 
-def test_train_and_evaluate_on_two_workers_of_v1(tmp_path):
-  results = _run_cluster('v1', str(tmp_path), 'null')
+def test_train_and_evaluate_on_two_workers_of_v1(tmp_path, engine):
+  results = _run_cluster('v1', str(tmp_path), 'null', engine=engine)
   values = _trained(tmp_path)
   assert [r['shards'] for r in results] == [2, 2]
   assert set(values) == _NAMES and values['global_step'] == 2
@@ -77,9 +92,9 @@ def test_train_and_evaluate_on_two_workers_of_v1(tmp_path):
   np.testing.assert_array_equal(values['table'][:, 0], [0, -1.25, -1.25, 0])
 
 
-def test_train_and_evaluate_on_three_workers_and_an_evaluator(tmp_path):
+def test_train_and_evaluate_on_three_workers_and_an_evaluator(tmp_path, engine):
   *results, _ = _run_cluster('v2', str(tmp_path), 'null', workers=2,
-                             evaluator=True)
+                             evaluator=True, engine=engine)
   values = _trained(tmp_path)
   assert [r['shards'] for r in results] == [3, 3, 3]
   assert set(values) == _NAMES and values['global_step'] == 2

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One task of a cluster for cross_shard_extended_test; prints what it got.
 
-usage: cross_shard_program.py MODE MODEL_DIR GROUPS_AS_JSON, with TF_CONFIG
+usage: cross_shard_program.py MODE MODEL_DIR GROUPS_AS_JSON ENGINE
+
+TF_CONFIG says which one.
 """
 
 import json
@@ -77,18 +79,20 @@ def train_with_run(strategy):
   return float(weight.read_value())
 
 
-def main(mode, model_dir, groups):
+def main(mode, model_dir, groups, engine):
   """See the module."""
   if mode == 'v1':
     tf1.disable_v2_behavior()
   from tfplugin import distribute
+  from tfplugin.distribute.shards import horovod_processes
   if mode == 'clipping':
     strategy = distribute.VariableClippingStrategy(
         tf.distribute.MultiWorkerMirroredStrategy(), {'table': 1}, 0.75)
   else:
     strategy = distribute.CrossShardStrategy(
-        group_assignment=json.loads(groups))
-  result = {'shards': strategy.num_replicas_in_sync}
+        group_assignment=json.loads(groups), engine=engine)
+  result = {'shards': strategy.num_replicas_in_sync,
+            'processes_of_horovod': horovod_processes.number()}
   if mode == 'run':
     result['weight'] = train_with_run(strategy)
   else:

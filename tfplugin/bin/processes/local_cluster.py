@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import Optional
 from typing import Union
 
+from tfplugin.bin import ports
 from tfplugin.bin.processes import guard
 from tfplugin.bin.processes import interrupts
 from tfplugin.bin.processes import restarts
@@ -97,6 +98,7 @@ class LocalCluster:
     self._on_restart = on_restart or (lambda role, delay: None)
     self._grace_secs = grace_secs
     self._first_failure: Optional[tuple[role_lib.Role, str]] = None
+    self._meeting_port = str(ports.pick_free(1)[0])
     self._mark = uuid.uuid4().hex
     self._guard: Optional[subprocess.Popen] = None
     self._interrupts = interrupts.Interrupts()
@@ -135,7 +137,8 @@ class LocalCluster:
     Returns:
       The role.
     """
-    env = {**os.environ, **(environment or {})}
+    env = {cluster_config.HOROVOD_PORT_VARIABLE: self._meeting_port,
+           **os.environ, **(environment or {})}
     env.pop('TF_CONFIG', None)
     if cluster:
       env['TF_CONFIG'] = cluster_config.encode(cluster, task)

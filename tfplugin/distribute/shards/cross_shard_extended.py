@@ -16,6 +16,7 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import horovod_reduction
 from tfplugin.distribute.shards import packed_reduction
 from tfplugin.distribute.shards import shard_writes
 from tfplugin.distribute.shards import write_audit
@@ -45,7 +46,7 @@ class GroupReduction(met_updates.MetUpdates):
     if groups is None or len(groups) == 1 or reduce_op != _SUM or not all(
         _tf_internals.is_distributed_variable(destination)
         for _, destination in value_destination_pairs):
-      return super()._batch_reduce_to(
+      return self._reduce_over_all(
           reduce_op, value_destination_pairs, options)
     values = [self._local_results(v) for v, _ in value_destination_pairs]
     own_groups = self._own_groups(groups)
@@ -59,7 +60,7 @@ class GroupReduction(met_updates.MetUpdates):
 
     apart = [per_replica(lambda x, group: all_reduce.put_in_group(
         x, group, len(groups)), each) for each in values]
-    totals = super()._batch_reduce_to(reduce_op, [
+    totals = self._reduce_over_all(reduce_op, [
         (value, destination) for value, (_, destination)
         in zip(apart, value_destination_pairs)], options)
 
@@ -68,6 +69,10 @@ class GroupReduction(met_updates.MetUpdates):
 
     return [per_replica(take, self._local_results(total), each)
             for total, each in zip(totals, values)]
+
+  def _reduce_over_all(self, reduce_op, value_destination_pairs, options):
+    """Reduces over all replicas; TensorFlow does it."""
+    return super()._batch_reduce_to(reduce_op, value_destination_pairs, options)
 
   def _update(self, var, fn, args, kwargs, group):
     groups = self._container_strategy().group_assignment
@@ -185,3 +190,7 @@ class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
     del cluster_resolver
     kind = tf.DeviceSpec.from_string(self._devices_of_worker[0]).device_type
     return tuple(worker_device + d for d in self._devices_of_worker), kind
+
+
+class HorovodExtended(horovod_reduction.HorovodReduction, ClusterExtended):
+  """The same devices; Horovod sums, all else is by TensorFlow's collectives."""

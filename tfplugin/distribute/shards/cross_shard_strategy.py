@@ -14,8 +14,13 @@ from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shard_reduction
+
+# What sums over processes.
+TENSORFLOW = 'tensorflow'
+HOROVOD = 'horovod'
 
 
 class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
@@ -93,7 +98,8 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
   def __init__(self,
                devices: Optional[Sequence[str]] = None,
                reduction: str = shard_reduction.MEAN,
-               group_assignment: groups_lib.GroupAssignment = None):
+               group_assignment: groups_lib.GroupAssignment = None,
+               engine: str = TENSORFLOW):
     """Creates the strategy; with collectives, before any other op.
 
     Args:
@@ -101,14 +107,23 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
         cluster. None takes all its GPUs, or all its logical CPUs.
       reduction: `tf.compat.v1.losses.Reduction.MEAN` or `SUM`.
       group_assignment: List of lists of shard indices that reduce together.
+      engine: What sums over several processes: `'tensorflow'`, or `'horovod'`,
+        which has to be installed; one process needs neither.
 
     Raises:
       TypeError: `devices` is not a list of strings.
-      ValueError: An unknown or repeated device, another reduction, or groups
-        that do not fit the shards.
+      ValueError: An unknown or repeated device, another reduction or engine,
+        or groups that do not fit the shards.
+      ImportError: The engine is not installed.
+      TimeoutError: Horovod's first process is not there.
     """
     shard_reduction.check(reduction)
     groups_lib.check(group_assignment)
+    if engine not in (TENSORFLOW, HOROVOD):
+      raise ValueError(
+          f'`engine` must be {TENSORFLOW!r} or {HOROVOD!r}. Received: '
+          f'{engine!r}. The first one needs nothing else.')
+    self._engine = engine
     self._reduction = reduction
     self._group_assignment = group_assignment
     # By name: the class of a cluster has another strategy beside this one.
@@ -147,7 +162,10 @@ class _ClusterStrategy(CrossShardStrategy,
     return CrossShardStrategy.__name__
 
   def _make_extended(self, devices: list[str]):
-    return cross_shard_extended.ClusterExtended(self, devices)
+    if self._engine == TENSORFLOW:
+      return cross_shard_extended.ClusterExtended(self, devices)
+    horovod_processes.join(cluster_task.from_environment())
+    return cross_shard_extended.HorovodExtended(self, devices)
 
 
 # Estimator recognises a strategy that runs its own session by the class name.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The shards that the code being built runs on: one, TPU's, replicas, towers.
+"""The shards that the code being built runs on: TPU's, replicas, towers ...
 
 Each kind of shards knows its number, its sum over a group, the factor of a
 shard's loss, and how the gradients of all shards are applied once.
@@ -16,11 +16,16 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_reduction
 from tfplugin.distribute.towers import tower_run
 
 tf1 = tf.compat.v1
 
+_TWO_KINDS = (
+    '`{}` must be called where there is one kind of shards. Received: {} {}, '
+    'and {} processes of Horovod, which would not be summed over. Leave out '
+    '`hvd.init()`, or what makes the {}.')
 _CROSS_REPLICA = (
     '`{}` must be called once per shard. Received: a call in the cross-replica '
     'context of {}. Call it in the replica function that `strategy.run` runs, '
@@ -148,6 +153,13 @@ class TpuShards(Shards):
                             x.dense_shape)
 
 
+class Processes(Shards):
+  """The processes of a `horovodrun`, each with variables of its own."""
+
+  def _sum(self, x, groups):
+    return horovod_processes.sum_over(x, groups)
+
+
 class Replicas(Shards):
   """The replicas of a strategy."""
 
@@ -210,17 +222,30 @@ def shards_here(caller: str) -> Shards:
     caller: The function that the user called, for the message.
 
   Raises:
-    RuntimeError: Called in the cross-replica context of a strategy.
+    RuntimeError: Called in the cross-replica context of a strategy, or for
+      shards of a process that is one of several of Horovod's.
   """
+  shards, kind = _in_this_process(caller)
+  num_processes = horovod_processes.number()
+  if num_processes == 1:
+    return shards
+  if shards.size > 1:
+    raise RuntimeError(_TWO_KINDS.format(
+        caller, shards.size, kind, num_processes, kind))
+  return Processes(num_processes)
+
+
+def _in_this_process(caller: str) -> tuple[Shards, str]:
+  """Returns the shards of this process or its strategy, and what they are."""
   tower = tower_run.current_tower()
   if tower is not None:
-    return Towers(tower) if tower.num_towers > 1 else OneShard()
+    return (Towers(tower) if tower.num_towers > 1 else OneShard()), 'towers'
   if tf.distribute.has_strategy():
     strategy = tf.distribute.get_strategy()
+    name = type(strategy).__name__
     if tf.distribute.in_cross_replica_context():
-      raise RuntimeError(
-          _CROSS_REPLICA.format(caller, type(strategy).__name__))
+      raise RuntimeError(_CROSS_REPLICA.format(caller, name))
     size = strategy.num_replicas_in_sync
-    return Replicas(size) if size > 1 else OneShard()
+    return (Replicas(size) if size > 1 else OneShard()), f'replicas of {name}'
   size = _tf_internals.number_of_tpu_shards()
-  return OneShard() if size is None else TpuShards(size)
+  return (OneShard() if size is None else TpuShards(size)), 'TPU shards'

@@ -100,12 +100,33 @@ class LostPeersHook(tf1.train.SessionRunHook):
     """Ends the watch where no session has ended: its limit ends the process."""
     self._over.set()
 
+  def explain(self, kind: Optional[type], error: Optional[BaseException],
+              trace: Any) -> None:
+    """Tells what an error of Horovod's means; as `__exit__` is called.
+
+    TensorFlow makes no new session for that: the error ends the training.
+
+    Args:
+      kind: The type of the error.
+      error: What ended the training, or None.
+      trace: Where.
+
+    Raises:
+      LostPeerError: In place of such an error.
+    """
+    del kind, trace
+    if isinstance(error, tf.errors.UnknownError) and 'Horovod' in str(error):
+      raise self._loss() from error
+
   def _start(self) -> None:
     if self._is_started:
-      self._over.set()
-      sys.excepthook = functools.partial(_leave, sys.excepthook)
-      raise LostPeerError(f'{self._task.name} lost {self._lost()}. {_REMEDY}')
+      raise self._loss()
     self._is_started = True
+
+  def _loss(self) -> LostPeerError:
+    self._over.set()
+    sys.excepthook = functools.partial(_leave, sys.excepthook)
+    return LostPeerError(f'{self._task.name} lost {self._lost()}. {_REMEDY}')
 
   def _watch(self) -> None:
     while not self._over.wait(0.2):

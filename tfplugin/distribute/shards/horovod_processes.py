@@ -1,0 +1,193 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of Horovod, and sums over them.
+
+A program has them if it calls `hvd.init()` in a `horovodrun`, or if its
+strategy joins them. Horovod is imported by those alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+from absl import logging
+
+from tfplugin.distribute import cluster_config
+from tfplugin.distribute import cluster_task
+from tfplugin.distribute.shards import all_reduce
+from tfplugin.distribute.shards import group_assignment as groups_lib
+
+_REPORT_SECS = 30.0
+_LIMIT_SECS = 600.0
+
+
+def _initialised() -> Optional[Any]:
+  """Returns the module `horovod.tensorflow`, if it has been initialised."""
+  module = sys.modules.get('horovod.tensorflow')
+  return module if module is not None and module.is_initialized() else None
+
+
+def number() -> int:
+  """Returns how many there are; 1 where Horovod has not been initialised."""
+  horovod = _initialised()
+  return 1 if horovod is None else horovod.size()
+
+
+def sum_over(x: all_reduce.Summand,
+             groups: groups_lib.GroupAssignment = None) -> all_reduce.Summand:
+  """Returns the sum of `x` over all processes, or over this one's group.
+
+  Args:
+    x: A tensor, or `IndexedSlices`, which stays one: rows are gathered.
+    groups: A group assignment of the processes by rank, or None.
+  """
+  horovod = _initialised()
+
+  def total(x):
+    return horovod.allreduce(x, op=horovod.Sum)
+
+  if groups is None:
+    return total(x)
+  group = groups_lib.group_of_shard(groups)[horovod.rank()]
+  return all_reduce.take_from_group(
+      total(all_reduce.put_in_group(x, group, len(groups))), x,
+      tf.constant(group), len(groups))
+
+
+def join(task: cluster_task.ClusterTask) -> None:
+  """Makes the training tasks of a cluster Horovod's processes.
+
+  Each task has to call it. The first one tells the others where all are, on the
+  port that `HOROVOD_GLOO_RENDEZVOUS_PORT` has; in a `horovodrun`, Horovod does.
+
+  Args:
+    task: This process.
+
+  Raises:
+    ImportError: Horovod is not there.
+    ValueError: No port is set, or a `horovodrun` gave this process another
+      rank than `TF_CONFIG`.
+    TimeoutError: The first task cannot be reached.
+  """
+  try:
+    import horovod.tensorflow as horovod
+  except ImportError as error:
+    raise ImportError(
+        '`engine` must be one that is installed. Received: \'horovod\', and '
+        f'{error}. Build it for the TensorFlow that is here: '
+        'HOROVOD_WITH_TENSORFLOW=1 HOROVOD_WITH_GLOO=1 pip install '
+        '--no-build-isolation horovod==0.28.1') from error
+  if not horovod.is_initialized():
+    with _environment(_description(task)):
+      horovod.init()
+  ours = task.training_index, task.num_workers
+  theirs = horovod.rank(), horovod.size()
+  if ours != theirs:
+    raise ValueError(
+        'TF_CONFIG must number the processes as Horovod does. Received: '
+        f'{task.name} is number {ours[0]} of {ours[1]}, and has rank '
+        f'{theirs[0]} of {theirs[1]}. List the tasks in the order of the '
+        'ranks, or leave out `horovodrun`.')
+
+
+def _description(task: cluster_task.ClusterTask) -> dict[str, str]:
+  """Returns what Horovod is to find in the environment."""
+  if 'HOROVOD_RANK' in os.environ:
+    return {}
+  variable = cluster_config.HOROVOD_PORT_VARIABLE
+  port = os.environ.get(variable, '')
+  if not port.isdecimal():
+    raise ValueError(
+        f'`{variable}` must be a free port of the first worker\'s host, '
+        f'the same in all. Received: {port!r}. `tfplugin-launch` and '
+        '`tfplugin-train` set it.')
+  hosts = [address.rpartition(':')[0]
+           for job, addresses in task.cluster_spec.as_dict().items()
+           if job != 'evaluator' for address in addresses]
+  first = task.training_tasks[0]
+  job, _, index = first.partition(':')
+  host = task.cluster_spec.task_address(job, int(index)).rpartition(':')[0]
+  is_local = all(map(_is_loopback, hosts))
+  if task.training_index == 0:
+    _serve('127.0.0.1' if is_local else '', int(port), task.num_workers)
+  else:
+    _wait_for(first, host, int(port))
+  rank, size = str(task.training_index), str(task.num_workers)
+  return {
+      'HOROVOD_RANK': rank, 'HOROVOD_SIZE': size,
+      # Each is a host of its own: nothing is summed on a host first.
+      'HOROVOD_LOCAL_RANK': '0', 'HOROVOD_LOCAL_SIZE': '1',
+      'HOROVOD_CROSS_RANK': rank, 'HOROVOD_CROSS_SIZE': size,
+      'HOROVOD_HOSTNAME': task.name,
+      'HOROVOD_CONTROLLER': 'gloo', 'HOROVOD_CPU_OPERATIONS': 'gloo',
+      'HOROVOD_GLOO_RENDEZVOUS_ADDR': host,
+      'HOROVOD_GLOO_TIMEOUT_SECONDS': os.environ.get(
+          'HOROVOD_GLOO_TIMEOUT_SECONDS', f'{_LIMIT_SECS:.0f}'),
+      **({'HOROVOD_GLOO_IFACE': 'lo'}
+         if is_local and 'HOROVOD_GLOO_IFACE' not in os.environ else {})}
+
+
+def _is_loopback(host: str) -> bool:
+  if host == 'localhost':
+    return True
+  try:
+    return ipaddress.ip_address(host.strip('[]')).is_loopback
+  except ValueError:
+    return False
+
+
+def _serve(host: str, port: int, size: int) -> None:
+  """Tells the processes where all are, as long as this one lives."""
+  from horovod.runner.common.util import hosts
+  from horovod.runner.http import http_server
+  server = http_server.RendezvousHTTPServer(
+      (host, port), http_server.RendezvousHandler, 0)
+  server.init([hosts.SlotInfo(str(rank), rank, 0, rank, size, 1, size)
+               for rank in range(size)])
+  threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def _wait_for(name: str, host: str, port: int) -> None:
+  begin = reported = time.monotonic()
+  while True:
+    try:
+      socket.create_connection((host, port), timeout=1.0).close()
+      return
+    except OSError as error:
+      now = time.monotonic()
+      if now - begin > _LIMIT_SECS:
+        raise TimeoutError(
+            f'{name} must serve on port {port} of {host}, for Horovod\'s '
+            f'processes to find each other. Received: {error}, for '
+            f'{_LIMIT_SECS:.0f} s. See its log.') from error
+      if now - reported > _REPORT_SECS:
+        reported = now
+        logging.info('Waiting for %s on port %d of %s, %.0f s so far.',
+                     name, port, host, now - begin)
+      time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+  """Has `values` in the environment, which no child process is to get."""
+  before = {name: os.environ.get(name) for name in values}
+  os.environ.update(values)
+  try:
+    yield
+  finally:
+    for name, value in before.items():
+      if value is None:
+        os.environ.pop(name)
+      else:
+        os.environ[name] = value
