@@ -9,10 +9,12 @@ pass is the time in which numpy multiplies such an array in place. Sparse: 4,096
 ids with repeats, tables of 1e5, 1e6 and 1e7 rows. Repeats alternate between the
 variants and the least time of each counts, so that other load on the machine
 falls on all of them. `benchmarks/contrib_reference.py` times the originals.
+Prints the figures as JSON.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -22,6 +24,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import rows
 from tfplugin.optimizers import variable_clipping
 
 tf1 = tf.compat.v1
@@ -44,8 +47,13 @@ def _optimizer(table, max_norm):
       optimizer, [(table, [1])], max_norm)
 
 
-def _dense_step(max_norm, fraction_beyond):
-  """A step whose gradient pushes a fraction of the rows out of the ball."""
+def dense_step(max_norm, fraction_beyond):
+  """Returns a step of SGD on a table, clipped or not (None), and its session.
+
+  Args:
+    max_norm: The bound.
+    fraction_beyond: Of the rows, which the gradient pushes out of the ball.
+  """
   with tf.Graph().as_default():
     value = tf1.placeholder(tf.float32, [500000, _WIDTH])
     table, push = (
@@ -54,16 +62,24 @@ def _dense_step(max_norm, fraction_beyond):
         for name in ('table', 'push'))
     step = _optimizer(table, max_norm).apply_gradients(
         [(push.read_value(), table)])
-    rows = np.full(value.shape, 0.01, np.float32)
-    rows[:int(len(rows) * fraction_beyond)] = 1.0
+    pushed = np.full(value.shape, 0.01, np.float32)
+    pushed[:int(len(pushed) * fraction_beyond)] = 1.0
     session = _session()
     for variable in (table, push):
-      session.run(tf1.assign(variable, value).op, {value: rows})
-    return session.make_callable(step)
+      session.run(tf1.assign(variable, value).op, {value: pushed})
+    return session, step
 
 
 def sparse_step(max_norm, num_rows):
-  """Returns a step of SGD on 4,096 rows of a table, clipped or not (None)."""
+  """Returns a step of SGD on 4,096 rows of a table, clipped or not (None).
+
+  Args:
+    max_norm: The bound.
+    num_rows: Of the table.
+
+  Returns:
+    The session and the step.
+  """
   with tf.Graph().as_default():
     table = tf1.get_variable('table', [num_rows, _WIDTH],
                              initializer=tf1.ones_initializer())
@@ -73,7 +89,7 @@ def sparse_step(max_norm, num_rows):
     step = _optimizer(table, max_norm).apply_gradients([(gradient, table)])
     session = _session()
     session.run(tf1.global_variables_initializer())
-    return session.make_callable(step)
+    return session, step
 
 
 def least_times(steps, num_rounds, steps_per_round):
@@ -89,29 +105,41 @@ def least_times(steps, num_rounds, steps_per_round):
   return best
 
 
+def _callables(steps):
+  return [session.make_callable(step) for session, step in steps]
+
+
 def _numpy_pass():
   array = np.ones([500000, _WIDTH], np.float32)
   return lambda: np.multiply(array, np.float32(1.0001), out=array)
 
 
-def main(argv):
-  if argv[1:] == ['v1']:
-    tf1.disable_v2_behavior()
+def measure():
+  """Returns milliseconds of a step by what it is, and of a pass."""
+  found = {}
   for fraction in (0.0, 0.01, 0.1, 1.0):
     one_pass, plain, clipped = least_times(
-        [_numpy_pass(), _dense_step(None, fraction),
-         _dense_step(1.0, fraction)], 20, 1)
-    added = clipped - plain
-    print(f'dense, {fraction:4.0%} of rows beyond: one pass {one_pass:.1f} ms, '
-          f'SGD step {plain:.1f} ms, clipping adds {added:.1f} ms = '
-          f'{added / one_pass:.2f} passes', flush=True)
-  for num_rows in (10**5, 10**6, 10**7):
+        [_numpy_pass(), *_callables([
+            dense_step(max_norm, fraction) for max_norm in (None, 1.0)])],
+        20, 1)
+    found |= {f'dense {fraction:.0%}/pass_ms': one_pass,
+              f'dense {fraction:.0%}/plain_ms': plain,
+              f'dense {fraction:.0%}/clipped_ms': clipped}
+  for num_rows in rows.NUM_ROWS:
     plain, inside, beyond = least_times(
-        [sparse_step(max_norm, num_rows) for max_norm in (None, 1e3, 1.0)],
-        20, 20)
-    print(f'sparse, {num_rows:.0e} rows: step {plain:.2f} ms; clipping adds '
-          f'{inside - plain:.2f} ms with no row beyond, {beyond - plain:.2f} '
-          'with all', flush=True)
+        _callables([sparse_step(max_norm, num_rows)
+                    for max_norm in (None, 1e3, 1.0)]), 20, 20)
+    for kind, clipped in (('none', inside), ('all', beyond)):
+      found |= {f'sparse {num_rows} {kind}/plain_ms': plain,
+                f'sparse {num_rows} {kind}/clipped_ms': clipped}
+  return found
+
+
+def main(argv):
+  """Measures in one of the two behaviours."""
+  if argv[1:] == ['v1']:
+    tf1.disable_v2_behavior()
+  print(json.dumps(measure()))
 
 
 if __name__ == '__main__':

@@ -9,7 +9,7 @@ on a gradient that costs nothing. One process with two logical CPUs against
 MirroredStrategy; two processes against MultiWorkerMirroredStrategy and, where
 it is installed, Horovod: alone, and as our engine. Every figure is the least of
 the steps of alternating runs, each in processes of its own, since TensorFlow's
-strategies share collective keys within one.
+strategies share collective keys within one. Prints the figures as JSON.
 """
 
 from __future__ import annotations
@@ -21,31 +21,30 @@ import subprocess
 import sys
 import time
 
-_SHAPES = {'220 variables': [1000] * 200 + [100_000] * 20,
-           'one of 10M floats': [10_000_000]}
+from benchmarks import rows
+
+_SHAPES = dict(zip(rows.SHAPES, ([1000] * 200 + [100_000] * 20, [10_000_000])))
 # What is measured: this package, over TensorFlow or Horovod; TensorFlow's
-# strategy; Horovod alone.
-OURS, ENGINE, THEIRS, HOROVOD = 'ours', 'engine', 'theirs', 'horovod'
-_ROUNDS = 3
+# strategies; Horovod alone; one sum of as many floats by TensorFlow, alone.
+_OURS, _ENGINE, _HOROVOD, _ALONE = 'ours', 'engine', 'Horovod', 'all-reduce'
+_THEIRS = {1: 'MirroredStrategy', 2: 'MultiWorkerMirroredStrategy'}
+_ROUNDS = 2
 _STEPS = 30
 _TIME_LIMIT_SECS = 180
 
 
-def measure(kind: str, in_cluster: bool) -> float:
-  """Returns the least milliseconds of a step.
-
-  Args:
-    kind: One of the names above.
-    in_cluster: Whether there are two processes.
-  """
+def _least_ms(kind: str, in_cluster: bool) -> float:
+  """Returns the least milliseconds of a step, in this process."""
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   import tensorflow as tf
 
   sizes = _SHAPES[os.environ['CROSS_SHARD_BENCHMARK_SHAPES']]
   sgd = tf.compat.v1.train.GradientDescentOptimizer(0.1)
-  if kind == HOROVOD:
+  if kind == _HOROVOD:
     variables = [tf.Variable(tf.zeros([size])) for size in sizes]
     step = _horovod_step(variables, sgd)
+  elif kind == _ALONE:
+    step = _sum_of(sum(sizes))
   else:
     strategy = _strategy(kind, in_cluster)
     with strategy.scope():
@@ -71,9 +70,9 @@ def _strategy(kind: str, in_cluster: bool):
   from tfplugin.testing import devices
 
   names = None if in_cluster else devices.make_logical_cpus(2)
-  if kind == OURS:
+  if kind == _OURS:
     return cross_shard_strategy.CrossShardStrategy(names)
-  if kind == ENGINE:
+  if kind == _ENGINE:
     return cross_shard_strategy.CrossShardStrategy(names, engine='horovod')
   return (tf.distribute.MultiWorkerMirroredStrategy() if in_cluster
           else tf.distribute.MirroredStrategy(names))
@@ -93,8 +92,23 @@ def _horovod_step(variables, optimizer):
   return step
 
 
+def _sum_of(size):
+  """Returns a step that sums one tensor over the processes."""
+  import tensorflow as tf
+  strategy = tf.distribute.MultiWorkerMirroredStrategy()
+  with strategy.scope():
+    floats = tf.Variable(tf.zeros([size]))
+
+  def replica():
+    total = tf.distribute.get_replica_context().all_reduce(
+        tf.distribute.ReduceOp.SUM, floats + 1.0)
+    return total[0]
+
+  return lambda: strategy.run(replica)
+
+
 def _run(kind: str, num_processes: int, shapes: str) -> float:
-  """Runs `measure` in processes of its own."""
+  """Runs `_least_ms` in processes of its own."""
   # Imported here: a process that measures sets the log level before.
   from tfplugin.bin import ports
   meeting_port, = ports.pick_free(1)
@@ -120,28 +134,25 @@ def _run(kind: str, num_processes: int, shapes: str) -> float:
   return json.loads(outputs[0].splitlines()[-1])
 
 
-def main() -> None:
-  """Prints the table."""
-  has_horovod = importlib.util.find_spec('horovod') is not None
-  for num_processes, kinds in (
-      (1, {OURS: 'ours', THEIRS: 'MirroredStrategy'}),
-      (2, {OURS: 'ours', THEIRS: 'MultiWorkerMirroredStrategy',
-           **({ENGINE: "ours, engine='horovod'", HOROVOD: 'Horovod alone'}
-              if has_horovod else {})})):
+def measure() -> dict[str, float]:
+  """Returns the least milliseconds of a step, by what makes it."""
+  found = {}
+  for num_processes, theirs in _THEIRS.items():
+    kinds = [_OURS, theirs]
+    if num_processes > 1:
+      kinds.append(_ALONE)
+      if importlib.util.find_spec('horovod') is not None:
+        kinds += [_ENGINE, _HOROVOD]
     for shapes in _SHAPES:
-      times = {kind: [] for kind in kinds}
       for _ in range(_ROUNDS):
-        for kind, results in times.items():
-          results.append(_run(kind, num_processes, shapes))
-      ours = min(times[OURS])
-      print(f'{num_processes} process(es), {shapes}:', '; '.join(
-          f'{name} {min(times[kind]):.2f} ms (ours to it '
-          f'{ours / min(times[kind]):.2f})' for kind, name in kinds.items()),
-            flush=True)
+        for kind in kinds:
+          name = f'{num_processes}/{shapes}/{kind}'
+          found[name] = min(found.get(name, float('inf')),
+                            _run(kind, num_processes, shapes))
+  return found
 
 
 if __name__ == '__main__':
-  if len(sys.argv) == 3:
-    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]) > 1)))
-  else:
-    main()
+  print(json.dumps(
+      _least_ms(sys.argv[1], sys.argv[2] != '1') if sys.argv[1:]
+      else measure()))

@@ -5,11 +5,12 @@
 usage: python -m benchmarks.drop_stale_benchmark [v1|v2]
 
 The same model with the bare optimizer and with the wrapper, 1 and 50 variables;
-repeats alternate and the least time of each counts.
+repeats alternate and the least time of each counts. Prints the figures as JSON.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -45,15 +46,23 @@ def _step(num_variables, size, wrap):
     return session.make_callable(step)
 
 
-def main(argv):
-  if argv[1:] == ['v1']:
-    tf1.disable_v2_behavior()
+def measure():
+  """Returns milliseconds of a step, bare and wrapped."""
+  found = {}
   for num_variables, size in ((1, 1000), (50, 128), (50, 300)):
     bare, wrapped = clipping_benchmark.least_times(
         [_step(num_variables, size, False), _step(num_variables, size, True)],
         40, 10)
-    print(f'{num_variables} variables of [{size}, {size}]: bare '
-          f'{bare:.2f} ms, wrapped {wrapped:.2f} ms = {wrapped / bare:.3f}x')
+    found |= {f'{num_variables} of {size}/bare_ms': bare,
+              f'{num_variables} of {size}/wrapped_ms': wrapped}
+  return found
+
+
+def main(argv):
+  """Measures in one of the two behaviours."""
+  if argv[1:] == ['v1']:
+    tf1.disable_v2_behavior()
+  print(json.dumps(measure()))
 
 
 if __name__ == '__main__':

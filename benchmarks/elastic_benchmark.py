@@ -8,11 +8,12 @@ Two workers and a parameter server, each a process, an MLP 784-256-256-10, 32
 rows a step. One cluster holds all variants, each in a graph and a container of
 its own; both workers run the same one at a time, in slots by the clock. The
 best slot of each variant counts. Bytes that cross the network from one
-communication to the next are printed in units of the model.
+communication to the next are in units of the model. Prints the figures as JSON.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -25,13 +26,13 @@ import tensorflow as tf
 import tfplugin
 from benchmarks import machine
 from benchmarks import roles
+from benchmarks import rows
 from tfplugin.bin import ports
 
 tf1 = tf.compat.v1
 
-_PERIODS = (1, 10, 100)
 _VARIANTS = ('async', *(f'{kind} {period}' for kind in ('optimizer', 'strategy')
-                        for period in _PERIODS))
+                        for period in rows.PERIODS))
 _ROUNDS = 6
 _SLOT_SECS = 1.0
 _START_SECS = 300.0
@@ -134,6 +135,18 @@ def _start(variant, server, cluster, task):
   return session, step
 
 
+def steps_here(variants):
+  """Returns the session and the step of each; a worker and a server are here.
+
+  Args:
+    variants: Some of those above.
+  """
+  hosts = [f'127.0.0.1:{port}' for port in ports.pick_free(2)]
+  cluster = tf.train.ClusterSpec({'ps': hosts[:1], 'worker': hosts[1:]})
+  servers = [tf.distribute.Server(cluster, job, 0) for job in ('ps', 'worker')]
+  return [_start(variant, servers[1], cluster, 0) for variant in variants]
+
+
 def _transferred(session, step, period):
   """Bytes between the processes in `period` steps: in one communication."""
   total = 0
@@ -195,20 +208,25 @@ def _run_cluster(behavior):
     return [worker.answer(_START_SECS) for worker in workers]
 
 
+def measure(behavior):
+  """Returns steps per second of a worker, and what a communication moves."""
+  (first, transferred), (second, _) = _run_cluster(behavior)
+  best = [max(np.mean(slot) for slot in zip(*rates))
+          for rates in zip(first, second)]
+  return {f'{variant}/{name}': figure
+          for variant, rate, sent in zip(_VARIANTS, best, transferred)
+          for name, figure in (('rate', rate), ('models', sent / _MODEL_BYTES))}
+
+
 def main(argv):
+  """Measures in one of the two behaviours, or runs a role."""
   behavior = (argv[1:2] or ['v2'])[0]
   if behavior == 'v1':
     tf1.disable_v2_behavior()
   if argv[2:]:
     _run_role(int(argv[2]), argv[3].split(','))
     return
-  (first, transferred), (second, _) = _run_cluster(behavior)
-  best = [max(np.mean(slot) for slot in zip(*rates))
-          for rates in zip(first, second)]
-  for variant, rate, sent in zip(_VARIANTS, best, transferred):
-    print(f'{variant:14} {rate:6.0f} steps/s per worker = '
-          f'{rate / best[0]:.2f} x async; a communication moves '
-          f'{sent / _MODEL_BYTES:.2f} models', flush=True)
+  print(json.dumps(measure(behavior)))
 
 
 if __name__ == '__main__':

@@ -42,7 +42,8 @@ class PagePart:
     file = f'benchmarks/results/{name}.json'
     self.results = machine.ROOT / file
     self._marks = (f'<!-- From {file}: begin -->', f'<!-- From {file}: end -->')
-    self._title, self._not_yet, self._lines = title, not_yet, lines
+    self.not_yet = not_yet
+    self._title, self._lines = title, lines
 
   def section(self, results: Optional[Results]) -> str:
     """Returns the part.
@@ -50,7 +51,7 @@ class PagePart:
     Args:
       results: What the benchmark wrote, or None.
     """
-    lines = [self._not_yet] if results is None else self._lines(results)
+    lines = [self.not_yet] if results is None else self._lines(results)
     begin, end = self._marks
     heading = [f'## {self._title}', ''] if self._title else []
     return '\n'.join([begin, *heading, *lines, end])

@@ -69,7 +69,8 @@ def _rows(names, size):
   norms = {cells.NO_CLIP: None, cells.INSIDE: 1e3, cells.BEYOND: 1.0}
   found = {}
   for name in names:
-    step = clipping_benchmark.sparse_step(norms[name], size)
+    session, op = clipping_benchmark.sparse_step(norms[name], size)
+    step = session.make_callable(op)
     step()
     found[name] = functools.partial(_milliseconds, step, _ROUND_SECS)
   return found

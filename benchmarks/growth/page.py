@@ -9,6 +9,7 @@ round. Formulas are fitted to the medians.
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Iterator
 from typing import Optional
@@ -106,7 +107,36 @@ def _shown(every):
 PART = page_part.PagePart(
     'growth', 'How cost grows',
     'Not measured yet: `make bench-growth` writes this part.', _lines)
+# By the page of the wrapper: the part whose curves it shows.
+_CURVES = {'variable_clipping': 'rows', 'drop_stale_gradients': 'workers_1',
+           'towers': 'towers', 'cross_shard': 'parameters'}
+
+
+def _curves(name: str, results: Results) -> Iterator[str]:
+  part = next(part for part in cells.PARTS if part.name == name)
+  if name in results['parts']:
+    yield (f'{part.text} Formulas, and the machine: '
+           '[speed](../speed.md#how-cost-grows).')
+    yield ''
+    yield f'![{part.title}: {part.unit}](../{picture(part)})'
+
+
+WRAPPERS = [page_part.PagePart(
+    'growth', '', PART.not_yet, functools.partial(_curves, name),
+    page_part.PAGE.parent / 'wrappers' / f'{page}.md')
+            for page, name in _CURVES.items()]
+
+
+def write(results: Optional[Results] = None) -> None:
+  """Writes the file of results, if they are given, and all pages.
+
+  Args:
+    results: What `make bench-growth` measured.
+  """
+  PART.write(results)
+  for part in WRAPPERS:
+    part.write()
 
 
 if __name__ == '__main__':
-  PART.write()
+  write()

@@ -238,9 +238,9 @@ def main(argv: list[str]) -> int:
     print(page.PART.section(results))
   else:
     pictures.write(results)
-    page.PART.write(results)
+    page.write(results)
     print(f'Wrote {page.PART.results}, pictures and a part of '
-          f'{page_part.PAGE}.')
+          f'{page_part.PAGE}, and of the pages of the wrappers.')
   return int(measured.has_failed)
 
 

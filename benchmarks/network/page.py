@@ -127,7 +127,32 @@ PART = page_part.PagePart(
     'network', 'On a network, measured',
     'Not measured yet: `make bench-network`, as root on Linux, writes this '
     'part.', _lines)
+PICTURE = 'pictures/network_periods.png'
+
+
+def _curves(results: Results) -> Iterator[str]:
+  del results
+  yield ('Steps per second of each of two workers, by the communication period '
+         'and what is exchanged, on links of several rates; the machine, and '
+         'all figures: [speed](../speed.md#on-a-network-measured).')
+  yield ''
+  yield f'![Steps per second by the communication period](../{PICTURE})'
+
+
+WRAPPER = page_part.PagePart(
+    'network', '', PART.not_yet, _curves,
+    page_part.PAGE.parent / 'wrappers' / 'elastic_averaging.md')
+
+
+def write(results: Optional[Results] = None) -> None:
+  """Writes the file of results, if they are given, and all pages.
+
+  Args:
+    results: What `make bench-network` measured.
+  """
+  PART.write(results)
+  WRAPPER.write()
 
 
 if __name__ == '__main__':
-  PART.write()
+  write()

@@ -29,6 +29,7 @@ from benchmarks import roles
 from benchmarks.network import cells
 from benchmarks.network import hosts
 from benchmarks.network import page
+from benchmarks.network import pictures
 
 _WORKERS, _SERVER = (0, 1), 2
 _START_SECS = 900.0
@@ -121,7 +122,8 @@ def main(argv: list[str]) -> int:
   if is_try:
     print(page.PART.section(results))
     return 0
-  page.PART.write(results)
+  pictures.write(results)
+  page.write(results)
   print(f'Wrote {page.PART.results} and a part of {page_part.PAGE}.')
   return 0
 

@@ -184,6 +184,20 @@ def test_an_unknown_form_is_refused():
     formulas.fit('cubic', [1, 2], [3, 4])
 
 
+@pytest.mark.parametrize('part', page.WRAPPERS, ids=lambda part: part.page.stem)
+def test_the_page_of_a_wrapper_has_its_curves(part):
+  text = part.page.read_text(encoding='utf-8')
+  assert part.written(text, part.read()) == text
+  for picture in re.findall(r'\]\((\.\./pictures/growth_\w+\.png)\)', text):
+    assert (part.page.parent / picture).exists()
+
+
+def test_curves_of_a_wrapper_by_hand():
+  """Of the parts in the figures by hand, the page of clipping has the rows."""
+  shown = {part.page.stem: part.section(_BY_HAND) for part in page.WRAPPERS}
+  assert '](../pictures/growth_rows.png)' in shown['variable_clipping']
+
+
 def test_each_part_with_figures_has_a_picture(tmp_path):
   pictures.write(_BY_HAND, tmp_path)
   written = sorted(path.name for path in (tmp_path / 'pictures').iterdir())

@@ -10,11 +10,13 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib import image
 
 from benchmarks import page_part
 from benchmarks.network import cells
 from benchmarks.network import models
 from benchmarks.network import page
+from benchmarks.network import pictures
 
 _ABOUT = dict(machine='A machine', cores=2, kernel='6.0', load_before=0.0,
               python='3.11.0', tensorflow='2.15.1', commit='abc')
@@ -77,6 +79,28 @@ def test_the_page_has_what_the_results_say():
   text = page_part.PAGE.read_text(encoding='utf-8')
   assert page.PART.written(text, page.PART.read()) == text
   assert page.PART.written(text, _BY_HAND) != text
+
+
+def test_the_page_of_elastic_averaging_has_the_curves():
+  part = page.WRAPPER
+  text = part.page.read_text(encoding='utf-8')
+  assert part.written(text, part.read()) == text
+  if part.read() is not None:
+    assert (page_part.PAGE.parent / page.PICTURE).exists()
+  assert f'](../{page.PICTURE})' in part.section(_BY_HAND)
+
+
+def test_curves_of_the_figures(tmp_path):
+  """A panel for each link that was measured; the same figures are the same."""
+  for name in 'ab':
+    pictures.write(_BY_HAND, tmp_path / name)
+  one, other = ((tmp_path / name / page.PICTURE).read_bytes() for name in 'ab')
+  assert one == other
+  both = dict(_BY_HAND, links={**_BY_HAND['links'],
+                               'unshaped': _BY_HAND['links']['1000 Mbit/s']})
+  pictures.write(both, tmp_path / 'b')
+  sizes = [image.imread(tmp_path / name / page.PICTURE).shape for name in 'ab']
+  assert sizes[1][:2] == (sizes[0][0], 2 * sizes[0][1])
 
 
 def test_every_figure_of_the_page_follows_from_the_results():
