@@ -28,6 +28,9 @@ PORT = 2222
 # say to each other without work.
 _QUIET_BYTES, _QUIET_SECS = 4096, 0.2
 _DRAIN_SECS = 60.0
+# Two workers on a machine of two cores: more threads would take turns, which
+# those of two hosts do not.
+_CORES_OF_HOST = 1
 
 
 def _drain() -> None:
@@ -64,6 +67,8 @@ def _ring(name: str, task: int, addresses: list[str]) -> None:
                              for address in addresses[:2]]},
       'task': {'type': 'worker', 'index': task}})
   requests = roles.requests()
+  import tensorflow as tf
+  tf.config.threading.set_intra_op_parallelism_threads(_CORES_OF_HOST)
   from benchmarks.network import models
   way = trained.Trained(models.ring_step(cells.Cell(name)), 1)
   way.step()
@@ -78,7 +83,9 @@ def _worker(job: str, task: int, addresses: list[str]) -> None:
   places = [f'{address}:{PORT}' for address in addresses]
   cluster = tf.train.ClusterSpec({'ps': places[2:], 'worker': places[:2]})
   requests = roles.requests()
-  server = tf.distribute.Server(cluster, job, task)
+  server = tf.distribute.Server(
+      cluster, job, task, config=tf.compat.v1.ConfigProto(
+          intra_op_parallelism_threads=_CORES_OF_HOST))
   if job == 'ps':
     roles.say(None)
     server.join()
