@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -81,8 +82,11 @@ def figures_of(prefix: str, command: Sequence[str]) -> dict[str, float]:
   Raises:
     FailedError: It ends with an error.
   """
+  # TensorFlow 2 sets it, and 1.15 would behave like 2 then.
+  environ = {name: value for name, value in os.environ.items()
+             if name != 'TF2_BEHAVIOR'}
   done = subprocess.run(command, cwd=machine.ROOT, stdout=subprocess.PIPE,
-                        text=True, check=False)
+                        text=True, env=environ, check=False)
   if done.returncode:
     raise FailedError(f'{prefix} ended with status {done.returncode}.')
   return dict(_flat(prefix, json.loads(done.stdout[done.stdout.index('{'):])))
