@@ -33,6 +33,8 @@ BLOCK = 256
 # The middle and the step of a block.
 _HEADER_BYTES = 8
 _MAX_CODE = 127.0
+# The least float32 of full precision; smaller ones have no reciprocal.
+_LEAST_STEP = 2.0 ** -126
 # 633 / 1024 is near the golden ratio: n = 0 ... 1023 gives each dither once,
 # and those that follow each other are far apart. They keep away from 0 and 1,
 # so that the least and the largest value of a block arrive as they are.
@@ -120,8 +122,10 @@ def decode(sent: tf.Tensor, shape: Shape, dtype: tf.DType) -> tf.Tensor:
   count, missing = _blocks(size)
   headers = tf.bitcast(tf.reshape(sent[:_HEADER_BYTES * count], [count, 2, 4]),
                        tf.float32)
-  codes = tf.reshape(tf.pad(sent[_HEADER_BYTES * count:], [[0, missing]]),
-                     [count, BLOCK])
+  codes = sent[_HEADER_BYTES * count:]
+  if not _is_zero(missing):
+    codes = tf.pad(codes, [[0, missing]])
+  codes = tf.reshape(codes, [count, BLOCK])
   value = headers[:, :1] + tf.cast(codes, tf.float32) * headers[:, 1:]
   return tf.cast(tf.reshape(tf.reshape(value, [-1])[:size], shape), dtype)
 
@@ -130,20 +134,25 @@ def _encode_blocks(value, dither, keeps_zero):
   size = _size(value.shape if value.shape.is_fully_defined() else
                tf.shape(value))
   count, missing = _blocks(size)
-  flat = tf.cast(tf.reshape(value, [-1]), tf.float32)
-  # The last block is filled with a value that it has.
-  blocks = tf.reshape(
-      tf.concat([flat, tf.repeat(flat[-1:], missing)], 0), [count, BLOCK])
+  blocks = tf.cast(tf.reshape(value, [-1]), tf.float32)
+  if not _is_zero(missing):
+    # The last block is filled with a value that it has.
+    blocks = tf.concat([blocks, tf.repeat(blocks[-1:], missing)], 0)
+  blocks = tf.reshape(blocks, [count, BLOCK])
   if keeps_zero:
     high = tf.reduce_max(tf.abs(blocks), 1, keepdims=True)
     middle = tf.zeros_like(high)
   else:
     low = tf.reduce_min(blocks, 1, keepdims=True)
-    middle = (low + tf.reduce_max(blocks, 1, keepdims=True)) / 2
-    high = middle - low
+    most = tf.reduce_max(blocks, 1, keepdims=True)
+    middle = (low + most) / 2
+    high = tf.maximum(middle - low, most - middle)
+    blocks -= middle
   step = high / _MAX_CODE
-  codes = tf.floor(tf.math.divide_no_nan(blocks - middle, step) + dither)
-  codes = tf.cast(tf.clip_by_value(codes, -_MAX_CODE, _MAX_CODE), tf.int8)
+  # No value is beyond `high`, so that no code is beyond 127, by more than the
+  # rounding that dithers have room for. To divide each value takes longer.
+  per_step = tf.where(step < _LEAST_STEP, 0.0, 1 / step)
+  codes = tf.cast(tf.floor(blocks * per_step + dither), tf.int8)
   headers = tf.bitcast(tf.concat([middle, step], 1), tf.int8)
   return tf.concat([tf.reshape(headers, [-1]),
                     tf.reshape(codes, [-1])[:size]], 0)
@@ -154,6 +163,11 @@ def _size(shape):
   if tf.is_tensor(shape):
     return tf.reduce_prod(shape)
   return tf.TensorShape(shape).num_elements()
+
+
+def _is_zero(count):
+  """Whether that is known; a copy less."""
+  return not tf.is_tensor(count) and count == 0
 
 
 def _blocks(size):
