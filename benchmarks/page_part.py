@@ -102,7 +102,14 @@ def table(corner: str, columns: Sequence[str],
     yield f'| {name} | {" | ".join(value or _NONE for value in values)} |'
 
 
-def with_spread(every: Sequence[float]) -> Optional[str]:
-  """Returns the median with the least and the largest; None of none."""
-  return f'{statistics.median(every):.4g} ({min(every):.4g} to ' \
-         f'{max(every):.4g})' if every else None
+def with_spread(every: Sequence[float],
+                middle: Callable[[Sequence[float]], float] = statistics.median,
+                ) -> Optional[str]:
+  """Returns the middle with the least and the largest; None of none.
+
+  Args:
+    every: The figures.
+    middle: What is said of them.
+  """
+  return f'{middle(every):.4g} ({min(every):.4g} to {max(every):.4g})' \
+      if every else None

@@ -84,8 +84,11 @@ def running(commands: Sequence[Sequence[str]], directory: pathlib.Path,
   """
   processes = []
   # A proxy is for the machine's own network, which no role is to use.
+  # TF2_BEHAVIOR is what this process's TensorFlow has set: 1.15 would behave
+  # like 2.
   environment = {name: value for name, value in os.environ.items()
-                 if not name.lower().endswith('_proxy')}
+                 if not name.lower().endswith('_proxy') and
+                 name != 'TF2_BEHAVIOR'}
   try:
     with contextlib.ExitStack() as stack:
       stderr = stack.enter_context(log.open('a')) if log else None

@@ -29,19 +29,43 @@ class Trained:
 
   @property
   def communications(self):
-    """How many have begun."""
-    return self.count // self._period if self._period else 0
+    """How many have begun: a period begins with one."""
+    return -(-self.count // self._period) if self._period else 0
 
-  def for_secs(self, begin: float, secs: float) -> float:
-    """Steps per second of whole periods, from `begin` on, for `secs`."""
-    time.sleep(max(0.0, begin - time.time()))
-    ends = [] if self._period else [(time.time(), self.count)]
-    while time.time() < begin + secs or len(ends) < 2:
+  def end_period(self) -> None:
+    """Makes the steps that the period lacks: the next one communicates."""
+    while not self._is_end():
       self.step()
-      if not (self._period and self.count % self._period):
-        ends.append((time.time(), self.count))
+
+  def for_secs(self, begin: float, secs: float, before: float = 0.0,
+               after: float = 0.0) -> float:
+    """Makes steps for a time, and then those that the period lacks.
+
+    Args:
+      begin: When the first step is made.
+      secs: The time whose steps count; longer until there is a period.
+      before: The time until then, of steps that do not count.
+      after: The time beyond that, so that others are not alone at their end.
+
+    Returns:
+      Steps per second, of whole periods.
+    """
+    time.sleep(max(0.0, begin - time.time()))
+    counted, ends = begin + before, []
+    while True:
+      now = time.time()
+      is_counted = counted <= now < counted + secs or len(ends) < 2
+      if now >= counted and is_counted and self._is_end():
+        ends.append((now, self.count))
+      if now >= counted + secs + after and len(ends) > 1:
+        break
+      self.step()
+    self.end_period()
     (start, first), (end, last) = ends[0], ends[-1]
     return (last - first) / (end - start)
+
+  def _is_end(self):
+    return not (self._period and self.count % self._period)
 
   def for_steps(self, begin: float, steps: int) -> float:
     """Steps per second of that many."""

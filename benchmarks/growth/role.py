@@ -75,6 +75,7 @@ def _worker(task, servers, workers):
           models.build(cell, cluster, task), server, task, cell.period,
           task == 0)
       ways[name, count].step()
+      ways[name, count].end_period()
   roles.say(None)
   while True:
     name, count, begin, secs = requests.get()

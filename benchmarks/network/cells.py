@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Optional
 
+NUM_WORKER = 2
+LAYERS = (784, 1024, 1024, 10)
+MODEL_BYTES = 4 * sum((m + 1) * n for m, n in zip(LAYERS, LAYERS[1:]))
 PERIODS = (1, 10, 32, 100)
 # Name of the column: what elastic averaging is given.
 EXCHANGES = {
@@ -17,10 +20,20 @@ EXCHANGES = {
     'overlap, float16': {'overlap': True, 'exchange_dtype': 'float16'},
     'overlap, int8': {'overlap': True, 'exchange_dtype': 'int8'},
 }
+WITHOUT_OVERLAP = ('plain', 'float16', 'int8')
 LOCAL, ASYNC = 'local steps', 'asynchronous SGD'
 ON_SERVER = (ASYNC, 'drop stale', 'clipping')
+# Each step waits for all workers, and takes the mean of their gradients.
+SYNC = 'SyncReplicas'
 CROSS_SHARD, MIRRORED = 'cross shard', 'MultiWorkerMirrored'
 RINGS = (CROSS_SHARD, MIRRORED)
+# Horovod's processes talk to each other all the time, so that they are there
+# only while they are measured.
+ENGINE, HOROVOD = 'cross shard, engine=\'horovod\'', 'Horovod'
+OF_HOROVOD = (ENGINE, HOROVOD)
+# The wrappers of tf.contrib, and the same program with ours: an MLP of 1.08 MB.
+CONTRIB, AS_CONTRIB = 'contrib', 'tfplugin'
+PROGRAM_PERIODS = (0, 1, 10)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,10 +61,22 @@ def elastic(period: int, exchange: str) -> Cell:
   return Cell(f'elastic, period {period}, {exchange}', period, exchange)
 
 
-CELLS = (Cell(LOCAL, 0), *map(Cell, ON_SERVER),
+CELLS = (Cell(LOCAL, 0), *map(Cell, ON_SERVER), Cell(SYNC),
          *(elastic(period, exchange) for period in PERIODS
            for exchange in EXCHANGES))
 RING_CELLS = tuple(map(Cell, RINGS))
+HOROVOD_CELLS = tuple(map(Cell, OF_HOROVOD))
+SYNC_CELLS = (Cell(SYNC), *RING_CELLS, *HOROVOD_CELLS)
+
+
+def program_cell(whose: str, period: int) -> str:
+  """The name of a cell of the program that both packages run.
+
+  Args:
+    whose: `CONTRIB` or `AS_CONTRIB`.
+    period: Steps from one communication to the next; 0: asynchronous SGD.
+  """
+  return f'{whose}, {f"elastic, period {period}" if period else ASYNC}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +86,7 @@ class Link:
   Attributes:
     mbit: In 10^6 bits a second; None: not shaped.
     slot_secs: At least; longer until two communications have begun.
-    ring_steps: Of the two rings.
+    sync_steps: Of the cells whose steps wait for all workers.
     rounds: How often each cell is measured, in turn with the others.
     quick_rounds: The same in the quick selection.
     quick: The cells of the quick selection, by words in their names.
@@ -69,7 +94,7 @@ class Link:
 
   mbit: Optional[int]
   slot_secs: float
-  ring_steps: int
+  sync_steps: int
   rounds: int
   quick_rounds: int
   quick: tuple[str, ...] = ('',)
@@ -80,16 +105,16 @@ class Link:
     return 'unshaped' if self.mbit is None else f'{self.mbit} Mbit/s'
 
 
-_FEW = (LOCAL, ASYNC, 'period 10, ', 'period 100, plain')
+_FEW = (LOCAL, ASYNC, 'plain', 'period 10, ')
 LINKS = (
-    Link(None, 1.0, 40, 5, 2),
-    Link(1000, 1.5, 20, 5, 3),
-    Link(100, 5.0, 5, 3, 1, _FEW + ('period 1, plain', 'period 32, plain')),
-    Link(50, 10.0, 3, 3, 1, (LOCAL, ASYNC, 'period 10, plain',
+    Link(None, 2.0, 40, 5, 3),
+    Link(1000, 3.0, 20, 5, 3),
+    Link(100, 6.0, 5, 3, 2, _FEW),
+    Link(50, 10.0, 3, 3, 2, (LOCAL, ASYNC, 'period 10, plain',
                              'period 10, overlap, int8')),
 )
 # For a try of the machinery; the figures are none.
-TRY = (Link(1000, 0.3, 3, 1, 1, (LOCAL, ASYNC, 'period 10, plain',
+TRY = (Link(1000, 0.3, 3, 1, 1, (LOCAL, ASYNC, SYNC, 'period 10, plain',
                                  'period 10, overlap, float16')),)
 
 

@@ -6,7 +6,8 @@
   r            a namespace that all links lead to, and that routes between them
 
 Nothing of the machine's own network changes. A link is shaped at both ends, so
-that it carries its rate in each direction.
+that it carries its rate in each direction, and is shared alike by the hosts at
+the other end that send at the same time, as a queue for each flow does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,9 +24,14 @@ from typing import Optional
 # With the process that made it: what a killed one has left can be told.
 _PREFIX = 'tfplugin-net-'
 _NAMESPACES = pathlib.Path('/var/run/netns')
-# What a link may carry at once after a pause: the kernel's own segments have
-# 64 KB.
-_BURST, _LATENCY = '256kb', '100ms'
+# What a namespace has instead of files of /etc: `ip netns` mounts it.
+_ETC = pathlib.Path('/etc/netns')
+# What a link may carry at once after a pause, and of one host before it is the
+# turn of the next: the kernel's own segments have 64 KB.
+_BURST, _TURN = '128kb', '65536'
+# Packets of less than 128 bytes, by the length in their header, and the part of
+# the rate that is kept for them.
+_SMALL_MASK, _SMALL_PART = '0xff80', 0.05
 _DEVICE = 'e0'
 
 
@@ -80,15 +87,37 @@ class Hosts:
       mbit: In 10^6 bits a second; None takes it away.
     """
     for host in range(len(self.addresses)):
-      for name, device in ((self._name(host), _DEVICE),
-                           (self._router, f'r{host}')):
+      for name, device, end in ((self._name(host), _DEVICE, 'dst'),
+                                (self._router, f'r{host}', 'src')):
         # There is nothing to delete at first.
-        _run('ip', 'netns', 'exec', name, 'tc', 'qdisc', 'del', 'dev', device,
-             'root', check=False)
+        _in(name, 'tc', 'qdisc', 'del', 'dev', device, 'root', check=False)
         if mbit is not None:
-          _run('ip', 'netns', 'exec', name, 'tc', 'qdisc', 'add', 'dev', device,
-               'root', 'tbf', 'rate', f'{mbit}mbit', 'burst', _BURST, 'latency',
-               _LATENCY)
+          self._share(name, device, host, end, mbit)
+
+  def _share(self, namespace, device, host, end, mbit):
+    """Shapes an end of the link of `host`: a class for each other host."""
+
+    def add(what, *settings):
+      _in(namespace, 'tc', what, 'add', 'dev', device, *settings)
+
+    def rate(classid, parent, part):
+      add('class', 'parent', parent, 'classid', classid, 'htb', 'rate',
+          f'{part:.0f}kbit', 'ceil', f'{mbit}mbit', 'burst', _BURST, 'cburst',
+          _BURST, 'quantum', _TURN)
+
+    def into(classid, prio, *match):
+      add('filter', 'parent', '1:', 'protocol', 'ip', 'prio', prio, 'u32',
+          'match', *match, 'flowid', classid)
+
+    add('qdisc', 'root', 'handle', '1:', 'htb')
+    rate('1:1', '1:', 1000 * mbit)
+    # Acknowledgements do not wait behind what is sent the same way.
+    rate('1:2', '1:1', 1000 * mbit * _SMALL_PART)
+    into('1:2', '1', 'u16', '0', _SMALL_MASK, 'at', '2')
+    others = [n for n in range(len(self.addresses)) if n != host]
+    for other in others:
+      rate(f'1:1{other}', '1:1', 1000 * mbit * (1 - _SMALL_PART) / len(others))
+      into(f'1:1{other}', '2', 'ip', end, f'{self.addresses[other]}/32')
 
   def _name(self, host):
     return f'{self._own}h{host}'
@@ -111,10 +140,13 @@ class Hosts:
       _in(name, 'ip', 'link', 'set', _DEVICE, 'up')
       _in(name, 'ip', 'link', 'set', 'lo', 'up')
       _in(name, 'ip', 'route', 'add', 'default', 'via', gateway)
+      # Horovod's processes listen where the name of their machine leads.
+      (_ETC / name).mkdir(parents=True)
+      (_ETC / name / 'hosts').write_text(
+          f'127.0.0.1 localhost\n{address} {socket.gethostname()}\n')
 
   def _remove(self):
-    for path in _NAMESPACES.glob(f'{self._own}*'):
-      _run('ip', 'netns', 'del', path.name, check=False)
+    _remove(_NAMESPACES.glob(f'{self._own}*'))
 
 
 def counted_bytes() -> tuple[int, int]:
@@ -132,11 +164,17 @@ def _remove_left_behind():
   for path in _NAMESPACES.glob(f'{_PREFIX}*'):
     pid = path.name[len(_PREFIX):].split('-')[0]
     if not pathlib.Path('/proc', pid).exists():
-      _run('ip', 'netns', 'del', path.name, check=False)
+      _remove([path])
 
 
-def _in(namespace, *argv):
-  _run('ip', 'netns', 'exec', namespace, *argv)
+def _remove(namespaces):
+  for path in namespaces:
+    _run('ip', 'netns', 'del', path.name, check=False)
+    shutil.rmtree(_ETC / path.name, ignore_errors=True)
+
+
+def _in(namespace, *argv, check=True):
+  _run('ip', 'netns', 'exec', namespace, *argv, check=check)
 
 
 def _run(*argv, check=True):

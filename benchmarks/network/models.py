@@ -15,13 +15,12 @@ import tensorflow as tf
 
 import tfplugin
 from benchmarks.network import cells
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute.shards import cross_shard_strategy
+from tfplugin.distribute.shards import horovod_processes
 
 tf1 = tf.compat.v1
 
-LAYERS = (784, 1024, 1024, 10)
-MODEL_BYTES = 4 * sum((m + 1) * n for m, n in zip(LAYERS, LAYERS[1:]))
-NUM_WORKER = 2
 _RATE = 0.01
 # Nothing is dropped: the cost of looking is measured.
 _STALENESS = 10**6
@@ -60,8 +59,13 @@ def build(cell: cells.Cell, cluster: tf.train.ClusterSpec, task: int) -> Built:
     if cell.exchange:
       return _elastic(cell, worker, task, step,
                       cluster.num_tasks('worker'))
-    loss = _loss(task)
-    return Built(_wrapped(cell).minimize(loss, step), [], [])
+    loss, hooks = _loss(task), []
+    optimizer = _wrapped(cell)
+    train_op = optimizer.minimize(loss, step)
+    if cell.name == cells.SYNC:
+      hooks.append(optimizer.make_session_run_hook(task == 0))
+      hooks[0].begin()
+    return Built(train_op, [], hooks)
 
 
 def _elastic(cell, worker, task, step, num_worker):
@@ -84,6 +88,9 @@ def _wrapped(cell):
     return tfplugin.VariableClippingOptimizer(
         _sgd(), {v: [0] for v in tf1.trainable_variables()
                  if v.shape.ndims == 2}, _MAX_NORM)
+  if cell.name == cells.SYNC:
+    return tf1.train.SyncReplicasOptimizer(
+        _sgd(), cells.NUM_WORKER, cells.NUM_WORKER)
   return _sgd()
 
 
@@ -91,25 +98,40 @@ def ring_step(cell: cells.Cell) -> Any:
   """Returns a function that makes a step of all processes in TF_CONFIG.
 
   Args:
-    cell: One of `cells.RING_CELLS`.
+    cell: One of `cells.RING_CELLS` or `cells.HOROVOD_CELLS`.
   """
-  strategy = (cross_shard_strategy.CrossShardStrategy()
-              if cell.name == cells.CROSS_SHARD else
-              tf.distribute.MultiWorkerMirroredStrategy())
+  if cell.name == cells.HOROVOD:
+    # As in cross shard's engine, from the same environment.
+    horovod_processes.join(cluster_task.from_environment())
+    import horovod.tensorflow as hvd
+    return _step(lambda gradients: [
+        hvd.allreduce(gradient, op=hvd.Sum) for gradient in gradients])
+  if cell.name == cells.MIRRORED:
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+  elif cell.name == cells.ENGINE:
+    strategy = cross_shard_strategy.CrossShardStrategy(engine='horovod')
+  else:
+    strategy = cross_shard_strategy.CrossShardStrategy()
   with strategy.scope():
-    variables = [tf.Variable(tf.random.stateless_normal(
-        shape, [0, index], stddev=0.03)) for index, shape in enumerate(
-            shape for m, n in zip(LAYERS, LAYERS[1:]) for shape in ((m, n),
-                                                                    (n,)))]
-    optimizer = _sgd()
+    step = _step(lambda gradients: gradients)
+  return tf.function(lambda: strategy.run(step))
 
-  def replica():
+
+def _step(summed):
+  shapes = [shape for m, n in zip(cells.LAYERS, cells.LAYERS[1:])
+            for shape in ((m, n), (n,))]
+  variables = [tf.Variable(tf.random.stateless_normal(
+      shape, [0, index], stddev=0.03)) for index, shape in enumerate(shapes)]
+  optimizer = _sgd()
+
+  @tf.function
+  def step():
     with tf.GradientTape() as tape:
       loss = _loss_of(variables, 0)
     optimizer.apply_gradients(
-        zip(tape.gradient(loss, variables), variables))
+        zip(summed(tape.gradient(loss, variables)), variables))
 
-  return tf.function(lambda: strategy.run(replica))
+  return step
 
 
 def _sgd():
@@ -118,7 +140,7 @@ def _sgd():
 
 def _loss(task):
   variables = []
-  for index, (m, n) in enumerate(zip(LAYERS, LAYERS[1:])):
+  for index, (m, n) in enumerate(zip(cells.LAYERS, cells.LAYERS[1:])):
     variables += [
         tf1.get_variable(f'kernel_{index}', [m, n]),
         tf1.get_variable(f'bias_{index}', [n],
@@ -128,11 +150,11 @@ def _loss(task):
 
 def _loss_of(variables, task):
   random = np.random.RandomState(task)
-  hidden = tf.constant(random.rand(32, LAYERS[0]).astype(np.float32))
-  labels = tf.constant(random.randint(LAYERS[-1], size=32))
+  hidden = tf.constant(random.rand(32, cells.LAYERS[0]).astype(np.float32))
+  labels = tf.constant(random.randint(cells.LAYERS[-1], size=32))
   for kernel, bias in zip(variables[::2], variables[1::2]):
     hidden = tf.matmul(hidden, kernel) + bias
-    if bias.shape[0] != LAYERS[-1]:
+    if bias.shape[0] != cells.LAYERS[-1]:
       hidden = tf.nn.relu(hidden)
   return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
       labels=labels, logits=hidden))

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of docs/speed.md that is written from benchmarks/results.
 
-A figure is the median of the rounds, of the mean of both workers; in brackets
-the least and the largest round.
+A figure is that of all rounds together, of the mean of both workers; in
+brackets the least and the largest round.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from benchmarks.network import cells
 from tfplugin.ops import network_times
 
 Results = page_part.Results
+_EVERY = cells.CELLS + cells.RING_CELLS + cells.HOROVOD_CELLS
 
 
 def rounds(results: Results, link: cells.Link, name: str) -> list[float]:
@@ -33,10 +34,15 @@ def rounds(results: Results, link: cells.Link, name: str) -> list[float]:
           ] if measured else []
 
 
+def _shown(results, link, name):
+  return page_part.with_spread(rounds(results, link, name),
+                               statistics.harmonic_mean)
+
+
 def rate(results: Results, link: cells.Link, name: str) -> Optional[float]:
-  """Returns the median of `rounds`, or None."""
+  """Returns the steps per second over all rounds, or None."""
   every = rounds(results, link, name)
-  return statistics.median(every) if every else None
+  return statistics.harmonic_mean(every) if every else None
 
 
 def models_moved(results: Results, link: cells.Link, name: str,
@@ -48,23 +54,68 @@ def models_moved(results: Results, link: cells.Link, name: str,
                for way in zip(*moved)) if moved else None
 
 
-def predicted(results: Results, link: cells.Link,
-              cell: cells.Cell) -> Optional[float]:
-  """Returns the steps per second that `network_times` foresees, or None."""
+def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
+                  num_worker: Optional[int] = None) -> Optional[float]:
+  """Returns the time of a period that `network_times` foresees, or None.
+
+  What the hosts take is that of the cells without a shaped link, if those are
+  measured.
+
+  Args:
+    results: What has been measured so far.
+    link: A link.
+    cell: A cell.
+    num_worker: Instead of that of the results.
+  """
   alone = rate(results, link, cells.LOCAL)
   if alone is None or link.mbit is None:
     return None
+  settings = cells.EXCHANGES.get(cell.exchange, {})
+  dtype = settings.get('exchange_dtype')
+  host_secs, call_secs = host_costs(results, dtype)
   cluster = network_times.Cluster(
       results['model_bytes'], 1 / alone,
-      link.mbit * 1e6 / 8 * network_times.PAYLOAD, results['num_worker'])
+      link.mbit * 1e6 / 8 * network_times.PAYLOAD,
+      num_worker or results['num_worker'], host_secs=host_secs,
+      call_secs=call_secs)
+  if cell.name == cells.LOCAL:
+    return cluster.step_secs
   if cell.name in cells.ON_SERVER:
-    return 1 / network_times.async_secs(cluster)
-  if cell.name in cells.RINGS:
-    return 1 / network_times.ring_secs(cluster)
-  settings = cells.EXCHANGES[cell.exchange]
-  return cell.period / network_times.elastic_secs(
-      cluster, cell.period, settings.get('overlap', False),
-      settings.get('exchange_dtype'))
+    return network_times.async_secs(cluster)
+  if cell.name == cells.SYNC:
+    return network_times.sync_secs(cluster)
+  if cell.name in cells.RINGS + cells.OF_HOROVOD:
+    return network_times.ring_secs(cluster)
+  return network_times.elastic_secs(
+      cluster, cell.period, settings.get('overlap', False), dtype)
+
+
+def host_costs(results: Results, exchange_dtype: Optional[str],
+               ) -> tuple[float, float]:
+  """Returns h and c of `network_times`, of periods without a shaped link.
+
+  A period of t steps takes t * (s + c) + h there: c of the longest period of
+  all types, h of the shortest one of this.
+
+  Args:
+    results: What has been measured so far.
+    exchange_dtype: The type on the way.
+  """
+  unshaped = cells.LINKS[0]
+  ends = {}
+  for exchange in cells.WITHOUT_OVERLAP:
+    rates = [rate(results, unshaped, cells.elastic(period, exchange).name)
+             for period in (cells.PERIODS[0], cells.PERIODS[-1])]
+    if None in rates:
+      return 0.0, 0.0
+    ends[cells.EXCHANGES[exchange].get('exchange_dtype')] = [
+        period / each for period, each in zip(
+            (cells.PERIODS[0], cells.PERIODS[-1]), rates)]
+  step = statistics.mean(
+      (last - first) / (cells.PERIODS[-1] - cells.PERIODS[0])
+      for first, last in ends.values())
+  call = max(0.0, step - 1 / rate(results, unshaped, cells.LOCAL))
+  return max(0.0, ends[exchange_dtype][0] - step), call
 
 
 def _lines(results) -> Iterator[str]:
@@ -72,32 +123,47 @@ def _lines(results) -> Iterator[str]:
   yield (f'Two workers and a parameter server, each a host of its own in a '
          f'namespace of the network, an MLP of '
          f'{results["model_bytes"] / 1e6:.2f} MB, 32 rows a step, seed '
-         f'{results["seed"]}. Steps per second of a worker: the median of the '
-         'rounds, with the least and the largest. '
+         f'{results["seed"]}. Steps per second of a worker over all rounds, '
+         'with the least and the largest of one: where the other is in its '
+         'period when a worker begins differs from round to round. '
          f'`make bench-network{" ARGS=--quick" * results["is_quick"]}` '
          f'on {machine.sentence(about)}')
   links = [link for link in cells.LINKS if link.name in results['links']]
   yield from page_part.table(
       'steps/s', [link.name for link in links],
-      [(name, [page_part.with_spread(rounds(results, link, name))
-               for link in links])
-       for name in (cells.LOCAL, *cells.ON_SERVER, *cells.RINGS)])
+      [(name, [_shown(results, link, name) for link in links])
+       for name in (cells.LOCAL, *cells.ON_SERVER, cells.SYNC, *cells.RINGS,
+                    *cells.OF_HOROVOD)])
   for link in links:
     yield from page_part.table(
         f'{link.name}, elastic averaging', list(cells.EXCHANGES),
         [(f'period {period}', [
-            page_part.with_spread(rounds(
-                results, link, cells.elastic(period, exchange).name))
+            _shown(results, link, cells.elastic(period, exchange).name)
             for exchange in cells.EXCHANGES]) for period in cells.PERIODS])
+  yield from _programs(results, links)
   yield from _moved(results, links)
   yield from _off(results, links)
   for what in results['not_run']:
     yield from ('', f'Not run: {what}.')
 
 
+def _programs(results, links):
+  rows = []
+  for period in cells.PROGRAM_PERIODS:
+    names = [cells.program_cell(whose, period)
+             for whose in (cells.CONTRIB, cells.AS_CONTRIB)]
+    rows += [(name, [_shown(results, link, name) for link in links])
+             for name in names]
+  if any(value for _, values in rows for value in values):
+    yield from ('', 'One program, `benchmarks/contrib_reference.py`, with '
+                '`tf.contrib` on TensorFlow 1.15.5 and with tfplugin: two '
+                'workers and a server, an MLP of 1.08 MB.')
+    yield from page_part.table('steps/s', [link.name for link in links], rows)
+
+
 def _moved(results, links):
   rows = []
-  for cell in (*cells.CELLS, *cells.RING_CELLS):
+  for cell in _EVERY:
     moved = [models_moved(results, link, cell.name) for link in links]
     if any(moved):
       rows.append((cell.name, [
@@ -110,12 +176,13 @@ def _moved(results, links):
 
 def _off(results, links):
   shaped, rows = [link for link in links if link.mbit is not None], []
-  for cell in (*cells.CELLS[1:], *cells.RING_CELLS):
+  for cell in _EVERY[1:]:
     off = []
     for link in shaped:
       measured = rate(results, link, cell.name)
-      foreseen = predicted(results, link, cell)
-      off.append(measured and foreseen and f'{foreseen / measured - 1:+.1%}')
+      secs = foreseen_secs(results, link, cell)
+      off.append(measured and secs and
+                 f'{cell.period / secs / measured - 1:+.1%}')
     if any(off):
       rows.append((cell.name, off))
   yield from ('', 'What `tfplugin-plan` foresees is beside that:')

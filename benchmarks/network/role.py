@@ -31,6 +31,7 @@ _DRAIN_SECS = 60.0
 # Two workers on a machine of two cores: more threads would take turns, which
 # those of two hosts do not.
 _CORES_OF_HOST = 1
+_MEETING_PORT = PORT + 20  # Of Horovod's processes.
 
 
 def _drain() -> None:
@@ -49,12 +50,14 @@ def _drain() -> None:
 def _serve(ways: dict, requests: queue.Queue) -> None:
   roles.say(None)
   while True:
-    name, begin, secs, steps = requests.get()
+    name, begin, (before, secs, after), steps = requests.get()
     cell = ways[name]
     sent, received = hosts.counted_bytes()
     count = cell.communications
-    rate = cell.for_steps(begin, steps) if steps else cell.for_secs(begin, secs)
-    _drain()
+    rate = (cell.for_steps(begin, steps) if steps else
+            cell.for_secs(begin, secs, before, after))
+    if name not in cells.OF_HOROVOD:  # Whose processes are never quiet.
+      _drain()
     now = hosts.counted_bytes()
     count = cell.communications - count
     roles.say([rate, [(now[0] - sent) / count, (now[1] - received) / count]
@@ -62,10 +65,12 @@ def _serve(ways: dict, requests: queue.Queue) -> None:
 
 
 def _ring(name: str, task: int, addresses: list[str]) -> None:
+  port = PORT + 1 + (cells.RINGS + cells.OF_HOROVOD).index(name)
   os.environ['TF_CONFIG'] = json.dumps({
-      'cluster': {'worker': [f'{address}:{PORT + 1 + cells.RINGS.index(name)}'
-                             for address in addresses[:2]]},
+      'cluster': {'worker': [f'{address}:{port}'
+                             for address in addresses[:cells.NUM_WORKER]]},
       'task': {'type': 'worker', 'index': task}})
+  os.environ['HOROVOD_GLOO_RENDEZVOUS_PORT'] = str(_MEETING_PORT)
   requests = roles.requests()
   import tensorflow as tf
   tf.config.threading.set_intra_op_parallelism_threads(_CORES_OF_HOST)
@@ -81,7 +86,8 @@ def _worker(job: str, task: int, addresses: list[str]) -> None:
 
   from benchmarks.network import models
   places = [f'{address}:{PORT}' for address in addresses]
-  cluster = tf.train.ClusterSpec({'ps': places[2:], 'worker': places[:2]})
+  cluster = tf.train.ClusterSpec({'ps': places[cells.NUM_WORKER:],
+                                  'worker': places[:cells.NUM_WORKER]})
   requests = roles.requests()
   server = tf.distribute.Server(
       cluster, job, task, config=tf.compat.v1.ConfigProto(
@@ -100,6 +106,7 @@ def _worker(job: str, task: int, addresses: list[str]) -> None:
           models.build(cell, cluster, task), server, task, cell.period,
           task == 0 or cell.name == cells.LOCAL)
       ways[cell.name].step()
+      ways[cell.name].end_period()
       _drain()
   _serve(ways, requests)
 
@@ -107,7 +114,8 @@ def _worker(job: str, task: int, addresses: list[str]) -> None:
 def main(argv: list[str]) -> None:
   """Runs the role that the arguments name."""
   kind, task, addresses = argv[1], int(argv[2]), argv[3].split(',')
-  (_ring if kind in cells.RINGS else _worker)(kind, task, addresses)
+  is_ring = kind in cells.RINGS + cells.OF_HOROVOD
+  (_ring if is_ring else _worker)(kind, task, addresses)
 
 
 if __name__ == '__main__':

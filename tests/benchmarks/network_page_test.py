@@ -14,9 +14,9 @@ from matplotlib import image
 
 from benchmarks import page_part
 from benchmarks.network import cells
-from benchmarks.network import models
 from benchmarks.network import page
 from benchmarks.network import pictures
+from tfplugin.ops import network_times
 
 _ABOUT = dict(machine='A machine', cores=2, kernel='6.0', load_before=0.0,
               python='3.11.0', tensorflow='2.15.1', commit='abc')
@@ -54,25 +54,49 @@ def _tables(text):
 
 
 def test_figures_by_hand():
-  """The mean of the workers of each round: 100, 90, 120; the median is 100."""
+  """The mean of the workers of each round: 100, 90, 120 or 10, 11.1, 8.3 ms."""
   text = page.PART.section(_BY_HAND)
   found = _tables(text)
   link = '1000 Mbit/s'
-  assert found['steps/s', cells.LOCAL, link] == '100 (90 to 120)'
+  assert found['steps/s', cells.LOCAL, link] == '101.9 (90 to 120)'
   assert found['steps/s', cells.ASYNC, link] == '25 (25 to 25)'
   assert found['steps/s', 'clipping', link] == '-'
   corner = f'{link}, elastic averaging'
-  assert found[corner, 'period 10', 'overlap'] == '60 (50 to 70)'
+  assert found[corner, 'period 10', 'overlap'] == '58.33 (50 to 70)'
   assert found[corner, 'period 10', 'plain'] == '-'
   assert found['models', cells.ASYNC, link] == '1.100, 1.200'
-  # 10 steps of 10 ms hide 2.5 messages of the model; a ring adds one of them.
+  # 10 steps hide 3 messages of the model of 8.4 ms; a ring adds one of them.
+  step = (1 / 100 + 1 / 90 + 1 / 120) / 3
   assert found['predicted', 'elastic, period 10, overlap', link] == (
-      f'{100 / 60 - 1:+.1%}')
+      f'{1 / step / (350 / 6) - 1:+.1%}')
   message = 8e6 / (1e9 * 1448 / 1514)
   assert found['predicted', cells.CROSS_SHARD, link] == (
-      f'{1 / (0.01 + message) / 40 - 1:+.1%}')
+      f'{1 / (step + message) / 40 - 1:+.1%}')
   assert 'Not run: what is not.' in text
   assert 'seed 0' in text and 'commit abc' in text and 'ARGS=--quick' in text
+
+
+def test_what_hosts_take_is_that_without_a_shaped_link():
+  """Steps of 10 ms and c of 2 ms; h of 28, 18 and 8 ms."""
+  unshaped = {cells.LOCAL: _figures((100.0, 100.0))}
+  for exchange, host_secs in zip(cells.WITHOUT_OVERLAP, (0.028, 0.018, 0.008)):
+    for period in (1, 100):
+      rate = period / (period * 0.012 + host_secs)
+      unshaped[cells.elastic(period, exchange).name] = _figures((rate, rate))
+  link = next(link for link in cells.LINKS if link.mbit == 1000)
+  results = dict(_BY_HAND, links={
+      'unshaped': unshaped, link.name: {cells.LOCAL: _figures((50.0, 50.0))}})
+  assert page.host_costs(_BY_HAND, None) == (0.0, 0.0)
+  np.testing.assert_allclose(page.host_costs(results, 'float16'),
+                             (0.018, 0.002), rtol=1e-9)
+  cluster = network_times.Cluster(
+      1e6, 1 / 50, 1e9 / 8 * network_times.PAYLOAD, 2, host_secs=0.008,
+      call_secs=0.002)
+  for exchange in ('int8', 'overlap, int8'):
+    np.testing.assert_allclose(
+        page.foreseen_secs(results, link, cells.elastic(10, exchange)),
+        network_times.elastic_secs(cluster, 10, 'overlap' in exchange, 'int8'),
+        rtol=1e-9)
 
 
 def test_the_page_has_what_the_results_say():
@@ -118,7 +142,7 @@ def test_every_figure_of_the_page_follows_from_the_results():
       shown = (found[f'{link}, elastic averaging', match[1], match[2]]
                if match else found['steps/s', name, link])
       rounds = np.mean(figures['steps_per_sec'], axis=1)
-      expected = [np.median(rounds), rounds.min(), rounds.max()]
+      expected = [1 / np.mean(1 / rounds), rounds.min(), rounds.max()]
       np.testing.assert_allclose(
           [float(n) for n in re.findall(r'[\d.e+]+', shown)], expected,
           rtol=1e-3)
@@ -136,9 +160,13 @@ def test_without_results_the_page_says_so():
 
 
 def test_cells_have_names_of_their_own():
-  every = cells.CELLS + cells.RING_CELLS
-  assert len({cell.name for cell in every}) == len(every) == 4 + 4 * 6 + 2
-  assert models.MODEL_BYTES == 4 * (785 * 1024 + 1025 * 1024 + 1025 * 10)
+  every = [cell.name for cell in
+           cells.CELLS + cells.RING_CELLS + cells.HOROVOD_CELLS] + [
+               cells.program_cell(whose, period) for period in
+               cells.PROGRAM_PERIODS
+               for whose in (cells.CONTRIB, cells.AS_CONTRIB)]
+  assert len(set(every)) == len(every) == 5 + 4 * 6 + 2 + 2 + 6
+  assert cells.MODEL_BYTES == 4 * (785 * 1024 + 1025 * 1024 + 1025 * 10)
 
 
 @pytest.mark.parametrize('link', cells.LINKS, ids=lambda link: link.name)

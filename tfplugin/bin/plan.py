@@ -31,8 +31,10 @@ _OPTIONS = (
     flags.DEFINE_integer('ps', 1, 'Parameter servers, each on a link of its '
                          'own.'),
     flags.DEFINE_float('latency_ms', 0.0, 'Of one way.'),
-    flags.DEFINE_float('host_ms', 0.0, 'What a communication that overlaps '
-                       'steps takes of their processor time.'),
+    flags.DEFINE_float('host_ms', 0.0, 'What a communication takes of the '
+                       'processors, beside the link.'),
+    flags.DEFINE_float('call_ms', 0.0, 'What each step of elastic averaging '
+                       'without overlap takes to call the servers.'),
     flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods.'),
 )
 _NEEDED = ('model_mb', 'step_ms', 'link_mbit', 'workers')
@@ -55,7 +57,8 @@ def main(argv: list[str]) -> None:
       link_bytes=values['link_mbit'] * 1e6 / 8 * network_times.PAYLOAD,
       num_worker=values['workers'], num_ps=values['ps'],
       latency_secs=values['latency_ms'] / 1e3,
-      host_secs=values['host_ms'] / 1e3)
+      host_secs=values['host_ms'] / 1e3,
+      call_secs=values['call_ms'] / 1e3)
   for line in lines(cluster, [_period(text) for text in values['periods']]):
     print(line, file=sys.stdout)
 

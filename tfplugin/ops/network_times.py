@@ -11,32 +11,35 @@ links that carry R bytes a second in each direction, and L the latency of a way:
   Z                               what a worker does between two communications
 
 A communication pulls and then pushes. The two directions of a link do not wait
-for each other, but the workers do: each message finds the messages of others
-before it, of which the one that is on the link is half through on average. By
-mean value analysis, for n = 1 ... W workers, with q = u = 0 for none,
+for each other, but the workers do: those whose messages are on a link share it.
+For that mean value analysis is exact, however long the messages and the pauses
+are, and however they vary. For n = 1 ... W workers, with q = 0 for none,
 
-  r(n) = max(f * M / R, D * (1 + q(n - 1) - u(n - 1) / 2))
-  x(n) = n / (Z + 2 * r(n) + 4 * L)
-  q(n) = x(n) * r(n);   u(n) = x(n) * D
+  r(n) = max(f * M / R, D * (1 + q(n - 1)))
+  q(n) = n * r(n) / (Z + 2 * r(n) + 4 * L)
 
   C(Z) = 2 * r(W) + 4 * L
 
-so that one worker alone has C = 2 * f * M / R, and very many share R / (f * M)
-communications a second. With t the period and s the time of a local step,
+so that one worker alone has C = 2 * f * M / R, two without a pause 3 / 2 of
+that, and very many share R / (f * M) communications a second. With t the
+period, s the time of a local step, h what a communication takes of the
+processors, and c what a step takes to call a server for nothing,
 
-  asynchronous SGD      Z = s;       a step takes s + C(Z)
-  elastic averaging     Z = t * s;   t steps take t * s + C(Z)
-    with overlap                     t steps take max(t * s + h, C(0))
+  asynchronous SGD      Z = s + h;           a step takes Z + C(Z)
+  elastic averaging     Z = t * (s + c) + h; t steps take Z + C(Z)
+    with overlap                             t steps take max(t * s + h, C(0))
   SyncReplicas          a step takes s + 2 * max(1, W / P) * M / R + 4 * L
   cross shard           a step takes s + 2 * (W - 1) * (M / (W * R) + L)
 
-where h is what a communication takes of the processor that steps would have
-had; in SyncReplicas all workers pull at once, and push at once; and cross shard
-is a ring, without a server.
+In SyncReplicas all workers pull at once, and push at once; and cross shard is a
+ring, without a server.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
   networks. Journal of the ACM 27 (1980).
+  Baskett, Chandy, Muntz and Palacios. Open, closed, and mixed networks of
+  queues with different classes of customers. Journal of the ACM 22 (1975): of
+  a link that is shared, the means alone matter.
 """
 
 from __future__ import annotations
@@ -66,8 +69,9 @@ class Cluster:
     num_worker: The workers, the chief included.
     num_ps: The parameter servers, which have equal parts of the model.
     latency_secs: Of one way.
-    host_secs: What a communication that overlaps steps takes of the processor
-      that they would have had.
+    host_secs: What a communication takes of the processors, beside the link.
+    call_secs: What each step without overlap takes to call the servers, also
+      where it communicates nothing: its graph has a part there.
 
   Raises:
     TypeError: One is of the wrong type.
@@ -81,6 +85,7 @@ class Cluster:
   num_ps: int = 1
   latency_secs: float = 0.0
   host_secs: float = 0.0
+  call_secs: float = 0.0
 
   def __post_init__(self):
     for field in dataclasses.fields(self):
@@ -122,11 +127,11 @@ def communication_secs(cluster: Cluster, between_secs: float,
         f'{exchange_dtype!r}.')
   own = BYTES_LEFT[exchange_dtype] * cluster.model_bytes / cluster.link_bytes
   demand = own / cluster.num_ps
-  waiting = on_link = way = 0.0
+  on_link = way = 0.0
   for workers in range(1, cluster.num_worker + 1):
-    way = max(own, demand * (1 + waiting - on_link / 2))
-    rate = workers / (between_secs + 2 * way + 4 * cluster.latency_secs)
-    waiting, on_link = rate * way, rate * demand
+    way = max(own, demand * (1 + on_link))
+    on_link = workers * way / (
+        between_secs + 2 * way + 4 * cluster.latency_secs)
   return 2 * way + 4 * cluster.latency_secs
 
 
@@ -145,11 +150,11 @@ def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
     >>> round(elastic_secs(alone, 4), 3), elastic_secs(alone, 4, overlap=True)
     (0.06, 0.04)
   """
-  steps = period * cluster.step_secs
-  if not overlap:
-    return steps + communication_secs(cluster, steps, exchange_dtype)
-  return max(steps + cluster.host_secs,
-             communication_secs(cluster, 0.0, exchange_dtype))
+  busy = period * cluster.step_secs + cluster.host_secs
+  if overlap:
+    return max(busy, communication_secs(cluster, 0.0, exchange_dtype))
+  busy += period * cluster.call_secs
+  return busy + communication_secs(cluster, busy, exchange_dtype)
 
 
 def hidden_period(cluster: Cluster,
@@ -171,7 +176,7 @@ def hidden_period(cluster: Cluster,
 
 def async_secs(cluster: Cluster) -> float:
   """The time of a step of asynchronous SGD, also with clips or drops."""
-  return elastic_secs(cluster, 1)
+  return elastic_secs(dataclasses.replace(cluster, call_secs=0.0), 1)
 
 
 def sync_secs(cluster: Cluster) -> float:

@@ -1,0 +1,146 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The processes on the hosts, those that stay and those that come and go."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import pathlib
+import sys
+import time
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+from typing import Optional
+
+from benchmarks import machine
+from benchmarks import roles
+from benchmarks.network import cells
+from benchmarks.network import hosts
+from benchmarks.network import page
+
+MODEL = {'model_bytes': cells.MODEL_BYTES, 'num_worker': cells.NUM_WORKER}
+_WORKERS, _SERVER = range(cells.NUM_WORKER), cells.NUM_WORKER
+_START_SECS = 900.0
+# Beyond a slot: two whole periods of the slowest cell, and a quiet link.
+_SLOT_LIMIT_SECS = 300.0
+_NOTICE_SECS = 0.2
+_PROGRAM_PORT, _PROGRAM_ROUNDS = 2300, 2
+
+
+class Testbed:
+  """Hosts, and what measures on them."""
+
+  def __init__(self, made: hosts.Hosts, log: pathlib.Path,
+               contrib: Optional[str] = None, horovod: Optional[str] = None):
+    """Says where all is run.
+
+    Args:
+      made: The hosts.
+      log: Where what the processes say goes.
+      contrib: A Python with the originals, or None.
+      horovod: A Python with Horovod, or None.
+    """
+    self._made, self._log, self._horovod = made, log, horovod
+    self._programs = {cells.CONTRIB: contrib,
+                      cells.AS_CONTRIB: sys.executable} if contrib else {}
+
+  def measure(self, links: tuple[cells.Link, ...],
+              is_quick: bool) -> dict[str, Any]:
+    """Returns the cells' figures by link and name.
+
+    Args:
+      links: The links, from the fastest to the slowest.
+      is_quick: Whether it is the quick selection.
+    """
+    results = {}
+    with self._running({('ps', 0): _SERVER, **{
+        (kind, task): task for kind in ('worker', *cells.RINGS)
+        for task in _WORKERS}}, sys.executable) as every:
+      print('all are ready', flush=True)
+      for link in links:
+        self._made.shape(link.mbit)
+        results[link.name] = {}
+        rounds = link.quick_rounds if is_quick else link.rounds
+        for turn in range(rounds):
+          self._measure_stayers(link, is_quick, (turn + 0.5) / rounds, every,
+                                results)
+          self._measure_visitors(link, turn, results[link.name])
+    return results
+
+  def _measure_stayers(self, link, is_quick, part, every, results):
+    for cell in cells.selected(link, cells.CELLS + cells.RING_CELLS, is_quick):
+      # Of one alone. Where the other is in its period when a worker begins
+      # decides whether they meet on the link, again and again.
+      secs = page.foreseen_secs(
+          {'links': results, **MODEL}, link, cell, num_worker=1) or 0.0
+      kind = cell.name if cell in cells.RING_CELLS else 'worker'
+      _measure(link, cell, [every[kind, task] for task in _WORKERS], secs,
+               secs * part, results[link.name])
+
+  def _measure_visitors(self, link, turn, found):
+    for cell in cells.HOROVOD_CELLS if self._horovod else ():
+      with self._running({(cell.name, task): task for task in _WORKERS},
+                         self._horovod) as pair:
+        _measure(link, cell, list(pair.values()), 0.0, 0.0, found)
+    if turn >= _PROGRAM_ROUNDS:
+      return
+    for (whose, python), period in itertools.product(
+        self._programs.items(), cells.PROGRAM_PERIODS):
+      self._run_program(link, cells.program_cell(whose, period), python, period,
+                        found)
+
+  @contextlib.contextmanager
+  def _running(self, kinds: Mapping[tuple[str, int], int],
+               python: str) -> Iterator[dict[tuple[str, int], roles.Role]]:
+    """Runs roles while a `with` lasts; they are ready.
+
+    Args:
+      kinds: The host of each role, by its kind and task.
+      python: That runs them.
+    """
+    with roles.running([self._made.command(host, [
+        python, '-W', 'ignore', '-m', 'benchmarks.network.role', kind,
+        str(task), ','.join(self._made.addresses)])
+                        for (kind, task), host in kinds.items()],
+                       machine.ROOT, self._log) as processes:
+      every = {key: roles.Role(process, f'{key[0]}:{key[1]}')
+               for key, process in zip(kinds, processes)}
+      for role in every.values():
+        role.answer(_START_SECS)
+      yield every
+
+  def _run_program(self, link, name, python, period, found):
+    """Adds what the program says that both packages run."""
+    on = (_SERVER, *_WORKERS)
+    places = ','.join(
+        f'{self._made.addresses[host]}:{_PROGRAM_PORT}' for host in on)
+    with roles.running([self._made.command(host, [
+        python, '-W', 'ignore', '-m', 'benchmarks.contrib_reference', '--role',
+        str(role), str(period), places]) for role, host in enumerate(on)],
+                       machine.ROOT, self._log) as processes:
+      workers = [roles.Role(process, name) for process in processes[1:]]
+      _add(link, name, [worker.answer(_SLOT_LIMIT_SECS) for worker in workers],
+           None, found)
+
+
+def _measure(link, cell, pair, between, later, found):
+  """Adds a round: `between` two communications, of a worker that is `later`."""
+  begin = time.time() + _NOTICE_SECS
+  for role, wait in zip(pair, (0.0, later)):
+    role.ask(cell.name, begin + wait,
+             (between - wait, link.slot_secs, between),
+             link.sync_steps if cell in cells.SYNC_CELLS else 0)
+  rates, moved = zip(*(
+      role.answer(link.slot_secs + _SLOT_LIMIT_SECS) for role in pair))
+  _add(link, cell.name, rates, None if None in moved else [
+      sum(way) / len(moved) for way in zip(*moved)], found)
+
+
+def _add(link, name, rates, moved, found):
+  figures = found.setdefault(name, {'steps_per_sec': [], 'bytes': []})
+  figures['steps_per_sec'].append(list(rates))
+  figures['bytes'].append(moved)
+  print(f'{link.name}, round {len(figures["bytes"])}: {name}: '
+        f'{sum(rates) / len(rates):.4g} steps/s per worker', flush=True)
