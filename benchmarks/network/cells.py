@@ -20,7 +20,9 @@ EXCHANGES = {
     'overlap, float16': {'overlap': True, 'exchange_dtype': 'float16'},
     'overlap, int8': {'overlap': True, 'exchange_dtype': 'int8'},
 }
-WITHOUT_OVERLAP = ('plain', 'float16', 'int8')
+WITHOUT_OVERLAP = {name: settings.get('exchange_dtype')
+                   for name, settings in EXCHANGES.items()
+                   if 'overlap' not in settings}
 LOCAL, ASYNC = 'local steps', 'asynchronous SGD'
 ON_SERVER = (ASYNC, 'drop stale', 'clipping')
 # Each step waits for all workers, and takes the mean of their gradients.
@@ -49,6 +51,17 @@ class Cell:
   name: str
   period: int = 1
   exchange: str = ''
+
+
+def without_overlap(exchange: str) -> str:
+  """The exchange of the same bytes that is a part of the step.
+
+  Args:
+    exchange: A key of `EXCHANGES`.
+  """
+  dtype = EXCHANGES[exchange].get('exchange_dtype')
+  return next(name for name, other in WITHOUT_OVERLAP.items()
+              if other == dtype)
 
 
 def elastic(period: int, exchange: str) -> Cell:

@@ -70,9 +70,7 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
   alone = rate(results, link, cells.LOCAL)
   if alone is None or link.mbit is None:
     return None
-  settings = cells.EXCHANGES.get(cell.exchange, {})
-  dtype = settings.get('exchange_dtype')
-  host_secs, call_secs = host_costs(results, dtype)
+  host_secs, call_secs = host_costs(results, cell)
   cluster = network_times.Cluster(
       results['model_bytes'], 1 / alone,
       link.mbit * 1e6 / 8 * network_times.PAYLOAD,
@@ -80,42 +78,44 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
       call_secs=call_secs)
   if cell.name == cells.LOCAL:
     return cluster.step_secs
-  if cell.name in cells.ON_SERVER:
-    return network_times.async_secs(cluster)
-  if cell.name == cells.SYNC:
-    return network_times.sync_secs(cluster)
   if cell.name in cells.RINGS + cells.OF_HOROVOD:
     return network_times.ring_secs(cluster)
+  if not cell.exchange:
+    return network_times.server_secs(cluster)
+  settings = cells.EXCHANGES[cell.exchange]
   return network_times.elastic_secs(
-      cluster, cell.period, settings.get('overlap', False), dtype)
+      cluster, cell.period, settings.get('overlap', False),
+      settings.get('exchange_dtype'))
 
 
-def host_costs(results: Results, exchange_dtype: Optional[str],
-               ) -> tuple[float, float]:
-  """Returns h and c of `network_times`, of periods without a shaped link.
+def host_costs(results: Results, cell: cells.Cell) -> tuple[float, float]:
+  """Returns h and c of `network_times`, of steps without a shaped link.
 
-  A period of t steps takes t * (s + c) + h there: c of the longest period of
-  all types, h of the shortest one of this.
+  There t steps of elastic averaging take t * (s + c) + h: c of the longest
+  period of all types, h of the shortest one of the cell's; others s + h.
 
   Args:
     results: What has been measured so far.
-    exchange_dtype: The type on the way.
+    cell: A cell.
   """
   unshaped = cells.LINKS[0]
+  alone = rate(results, unshaped, cells.LOCAL)
+  if not cell.exchange:
+    own = rate(results, unshaped, cell.name)
+    return max(0.0, 1 / own - 1 / alone) if own and alone else 0.0, 0.0
   ends = {}
   for exchange in cells.WITHOUT_OVERLAP:
     rates = [rate(results, unshaped, cells.elastic(period, exchange).name)
              for period in (cells.PERIODS[0], cells.PERIODS[-1])]
     if None in rates:
       return 0.0, 0.0
-    ends[cells.EXCHANGES[exchange].get('exchange_dtype')] = [
-        period / each for period, each in zip(
-            (cells.PERIODS[0], cells.PERIODS[-1]), rates)]
+    ends[exchange] = [period / each for period, each in zip(
+        (cells.PERIODS[0], cells.PERIODS[-1]), rates)]
   step = statistics.mean(
       (last - first) / (cells.PERIODS[-1] - cells.PERIODS[0])
       for first, last in ends.values())
-  call = max(0.0, step - 1 / rate(results, unshaped, cells.LOCAL))
-  return max(0.0, ends[exchange_dtype][0] - step), call
+  first, _ = ends[cells.without_overlap(cell.exchange)]
+  return max(0.0, first - step), max(0.0, step - 1 / alone)
 
 
 def _lines(results) -> Iterator[str]:

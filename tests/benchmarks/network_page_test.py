@@ -78,7 +78,8 @@ def test_figures_by_hand():
 
 def test_what_hosts_take_is_that_without_a_shaped_link():
   """Steps of 10 ms and c of 2 ms; h of 28, 18 and 8 ms."""
-  unshaped = {cells.LOCAL: _figures((100.0, 100.0))}
+  unshaped = {cells.LOCAL: _figures((100.0, 100.0)),
+              cells.CROSS_SHARD: _figures((20.0, 20.0))}
   for exchange, host_secs in zip(cells.WITHOUT_OVERLAP, (0.028, 0.018, 0.008)):
     for period in (1, 100):
       rate = period / (period * 0.012 + host_secs)
@@ -86,9 +87,13 @@ def test_what_hosts_take_is_that_without_a_shaped_link():
   link = next(link for link in cells.LINKS if link.mbit == 1000)
   results = dict(_BY_HAND, links={
       'unshaped': unshaped, link.name: {cells.LOCAL: _figures((50.0, 50.0))}})
-  assert page.host_costs(_BY_HAND, None) == (0.0, 0.0)
-  np.testing.assert_allclose(page.host_costs(results, 'float16'),
-                             (0.018, 0.002), rtol=1e-9)
+  assert page.host_costs(_BY_HAND, cells.elastic(1, 'plain')) == (0.0, 0.0)
+  for exchange in ('float16', 'overlap, float16'):
+    np.testing.assert_allclose(
+        page.host_costs(results, cells.elastic(32, exchange)), (0.018, 0.002),
+        rtol=1e-9)
+  np.testing.assert_allclose(
+      page.host_costs(results, cells.Cell(cells.CROSS_SHARD)), (0.04, 0.0))
   cluster = network_times.Cluster(
       1e6, 1 / 50, 1e9 / 8 * network_times.PAYLOAD, 2, host_secs=0.008,
       call_secs=0.002)

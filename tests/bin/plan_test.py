@@ -24,9 +24,10 @@ def _lines(capsys, **changes):
 
 def test_a_line_for_each_wrapper_and_period(capsys):
   lines = _lines(capsys, periods=['1', '10'])
-  assert len(lines) == 1 + 4 + 2 * 6 + 4
-  table = {line[:58].strip(): line[58:].split() for line in lines[1:17]}
-  assert table['asynchronous SGD; drop stale, clipping'] == ['0.4', '20.0%']
+  assert len(lines) == 1 + 3 + 2 * 6 + 4
+  table = {line[:58].strip(): line[58:].split() for line in lines[1:16]}
+  assert table['asynchronous SGD, SyncReplicas; drop stale, clipping'] == [
+      '0.4', '20.0%']
   assert table['towers, in one process'] == ['2', '100.0%']
   # 10 steps of 1/2 s and 2 s of network; float16 1 s.
   assert table['elastic averaging, period 10'] == ['1.429', '71.4%']

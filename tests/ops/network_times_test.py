@@ -30,7 +30,7 @@ def test_one_worker_pulls_and_then_pushes():
   assert network_times.communication_secs(_CLUSTER, 9.0, 'float16') == 1.0
   assert network_times.communication_secs(
       _with(latency_secs=0.25), 0.0) == 2.0 + 4 * 0.25
-  assert network_times.async_secs(_CLUSTER) == 2.5
+  assert network_times.server_secs(_CLUSTER) == 2.5
   assert network_times.elastic_secs(_CLUSTER, 10) == 5.0 + 2.0
 
 
@@ -103,7 +103,7 @@ def test_what_the_hosts_take():
   assert network_times.elastic_secs(busy, 10) == pytest.approx(9.0)
   assert network_times.elastic_secs(busy, 10, overlap=True) == 6.0
   assert network_times.elastic_secs(busy, 1, overlap=True) == 2.0
-  assert network_times.async_secs(busy) == 3.5
+  assert network_times.server_secs(busy) == 3.5
 
 
 def test_overlap_takes_the_longer_one():
@@ -116,13 +116,10 @@ def test_overlap_takes_the_longer_one():
   assert network_times.hidden_period(_with(step_secs=99.0)) == 1
 
 
-def test_steps_that_wait_for_all():
-  """All pull at once and push at once; a ring of 4 sends 2 * 3 quarters."""
-  four = _with(num_worker=4)
-  assert network_times.sync_secs(four) == 0.5 + 4 * 2
-  assert network_times.sync_secs(
-      dataclasses.replace(four, num_ps=8)) == 0.5 + 2
-  assert network_times.ring_secs(four) == 0.5 + 6 / 4
+def test_a_ring():
+  """Of 4 workers each sends 2 * 3 quarters of the model."""
+  four = _with(num_worker=4, host_secs=0.25)
+  assert network_times.ring_secs(four) == 0.5 + 0.25 + 6 / 4
   assert network_times.ring_secs(_CLUSTER) == 0.5
 
 

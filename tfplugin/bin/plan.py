@@ -101,10 +101,9 @@ def predictions(cluster: network_times.Cluster, periods: list[int],
     cluster: The training.
     periods: The communication periods of elastic averaging.
   """
-  yield ('asynchronous SGD; drop stale, clipping', 1,
-         network_times.async_secs(cluster))
-  yield 'SyncReplicas', 1, network_times.sync_secs(cluster)
-  yield ('cross shard, MultiWorkerMirrored', 1,
+  yield ('asynchronous SGD, SyncReplicas; drop stale, clipping', 1,
+         network_times.server_secs(cluster))
+  yield ('cross shard, MultiWorkerMirrored, Horovod', 1,
          network_times.ring_secs(cluster))
   yield ('towers, in one process', 1, cluster.step_secs)
   for period in periods:

@@ -25,14 +25,14 @@ that, and very many share R / (f * M) communications a second. With t the
 period, s the time of a local step, h what a communication takes of the
 processors, and c what a step takes to call a server for nothing,
 
-  asynchronous SGD      Z = s + h;           a step takes Z + C(Z)
+  on the servers        Z = s + h;           a step takes Z + C(Z)
   elastic averaging     Z = t * (s + c) + h; t steps take Z + C(Z)
     with overlap                             t steps take max(t * s + h, C(0))
-  SyncReplicas          a step takes s + 2 * max(1, W / P) * M / R + 4 * L
-  cross shard           a step takes s + 2 * (W - 1) * (M / (W * R) + L)
+  cross shard           a step takes s + h + 2 * (W - 1) * (M / (W * R) + L)
 
-In SyncReplicas all workers pull at once, and push at once; and cross shard is a
-ring, without a server.
+On the servers are the variables of asynchronous SGD, of drop stale and clipping
+and of SyncReplicas, whose workers wait for each other but may be a step apart;
+cross shard is a ring, without a server.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
@@ -174,16 +174,9 @@ def hidden_period(cluster: Cluster,
   return max(1, math.ceil(whole / cluster.step_secs - 1e-9))
 
 
-def async_secs(cluster: Cluster) -> float:
-  """The time of a step of asynchronous SGD, also with clips or drops."""
+def server_secs(cluster: Cluster) -> float:
+  """The time of a step whose variables are on the servers."""
   return elastic_secs(dataclasses.replace(cluster, call_secs=0.0), 1)
-
-
-def sync_secs(cluster: Cluster) -> float:
-  """The time of a step where all workers pull at once, and push at once."""
-  return cluster.step_secs + 4 * cluster.latency_secs + max(
-      1, cluster.num_worker / cluster.num_ps) * 2 * (
-          cluster.model_bytes / cluster.link_bytes)
 
 
 def ring_secs(cluster: Cluster) -> float:
@@ -197,6 +190,6 @@ def ring_secs(cluster: Cluster) -> float:
     0.02
   """
   workers = cluster.num_worker
-  return cluster.step_secs + 2 * (workers - 1) * (
+  return cluster.step_secs + cluster.host_secs + 2 * (workers - 1) * (
       cluster.model_bytes / (workers * cluster.link_bytes) +
       cluster.latency_secs)
