@@ -10,7 +10,11 @@ from typing import Optional
 NUM_WORKER = 2
 LAYERS = (784, 1024, 1024, 10)
 MODEL_BYTES = 4 * sum((m + 1) * n for m, n in zip(LAYERS, LAYERS[1:]))
+LARGEST_PART = 4 * max(
+    m * n for m, n in zip(LAYERS, LAYERS[1:])) / MODEL_BYTES
 PERIODS = (1, 10, 32, 100)
+# Where steps last longer than what overlap puts beside them, on 1 Gbit/s.
+HIDING_PERIOD, HIDING = 40, ('plain', 'overlap')
 # Name of the column: what elastic averaging is given.
 EXCHANGES = {
     'plain': {},
@@ -24,6 +28,8 @@ WITHOUT_OVERLAP = {name: settings.get('exchange_dtype')
                    for name, settings in EXCHANGES.items()
                    if 'overlap' not in settings}
 LOCAL, ASYNC = 'local steps', 'asynchronous SGD'
+# While the other worker does nothing.
+ALONE = 'local steps of one worker alone'
 ON_SERVER = (ASYNC, 'drop stale', 'clipping')
 # Each step waits for all workers, and takes the mean of their gradients.
 SYNC = 'SyncReplicas'
@@ -76,8 +82,12 @@ def elastic(period: int, exchange: str) -> Cell:
 
 CELLS = (Cell(LOCAL, 0), *map(Cell, ON_SERVER), Cell(SYNC),
          *(elastic(period, exchange) for period in PERIODS
-           for exchange in EXCHANGES))
+           for exchange in EXCHANGES),
+         *(elastic(HIDING_PERIOD, exchange) for exchange in HIDING))
+ALONE_CELL = Cell(ALONE, 0)
 RING_CELLS = tuple(map(Cell, RINGS))
+# Whose processes stay from the first round to the last.
+STAYING_CELLS = (CELLS[0], ALONE_CELL, *CELLS[1:], *RING_CELLS)
 HOROVOD_CELLS = tuple(map(Cell, OF_HOROVOD))
 SYNC_CELLS = (Cell(SYNC), *RING_CELLS, *HOROVOD_CELLS)
 
@@ -118,16 +128,16 @@ class Link:
     return 'unshaped' if self.mbit is None else f'{self.mbit} Mbit/s'
 
 
-_FEW = (LOCAL, ASYNC, 'plain', 'period 10, ')
+_FEW = ('local', ASYNC, 'plain', 'period 10, ')
 LINKS = (
     Link(None, 2.0, 40, 5, 3),
     Link(1000, 3.0, 20, 5, 3),
     Link(100, 6.0, 5, 3, 2, _FEW),
-    Link(50, 10.0, 3, 3, 2, (LOCAL, ASYNC, 'period 10, plain',
+    Link(50, 10.0, 3, 3, 2, ('local', ASYNC, 'plain',
                              'period 10, overlap, int8')),
 )
 # For a try of the machinery; the figures are none.
-TRY = (Link(1000, 0.3, 3, 1, 1, (LOCAL, ASYNC, SYNC, 'period 10, plain',
+TRY = (Link(1000, 0.3, 3, 1, 1, ('local', ASYNC, SYNC, 'period 10, plain',
                                  'period 10, overlap, float16')),)
 
 

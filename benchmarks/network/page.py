@@ -8,6 +8,7 @@ brackets the least and the largest round.
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Iterator
 from typing import Optional
@@ -19,6 +20,8 @@ from tfplugin.ops import network_times
 
 Results = page_part.Results
 _EVERY = cells.CELLS + cells.RING_CELLS + cells.HOROVOD_CELLS
+# Of the processors' time when one waits: each turn halves what is left of it.
+_TURNS = 40
 
 
 def rounds(results: Results, link: cells.Link, name: str) -> list[float]:
@@ -59,7 +62,9 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
   """Returns the time of a period that `network_times` foresees, or None.
 
   What the hosts take is that of the cells without a shaped link, if those are
-  measured.
+  measured. Both workers' hosts are on one machine: all that its processors do
+  takes longer where the other worker does something, too, as its local steps
+  do. So the longer one waits for the link, the faster the other one is.
 
   Args:
     results: What has been measured so far.
@@ -67,55 +72,89 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
     cell: A cell.
     num_worker: Instead of that of the results.
   """
-  alone = rate(results, link, cells.LOCAL)
-  if alone is None or link.mbit is None:
+  both = rate(results, link, cells.LOCAL)
+  if both is None or link.mbit is None:
     return None
-  host_secs, call_secs = host_costs(results, cell)
-  cluster = network_times.Cluster(
-      results['model_bytes'], 1 / alone,
-      link.mbit * 1e6 / 8 * network_times.PAYLOAD,
-      num_worker or results['num_worker'], host_secs=host_secs,
-      call_secs=call_secs)
-  if cell.name == cells.LOCAL:
+  alone = rate(results, link, cells.ALONE) or both
+  host, encode, call = host_costs(results, cell)
+  # What a worker does in a period while the other one is busy, too.
+  busy = max(cell.period, 1) * (1 / both + call) + host
+  part, secs = 1.0, 0.0
+  for _ in range(_TURNS):
+    faster = part + (1 - part) * both / alone
+    secs = _secs(network_times.Cluster(
+        results['model_bytes'], faster / both,
+        link.mbit * 1e6 / 8 * network_times.PAYLOAD,
+        num_worker or results['num_worker'],
+        largest_part=results['largest_part'], host_secs=faster * host,
+        encode_secs=faster * encode, call_secs=faster * call), cell)
+    if cell not in cells.RING_CELLS + cells.HOROVOD_CELLS:
+      # In a ring all work, and all wait, at the same time.
+      part = (part + min(1.0, faster * busy / secs)) / 2
+  return secs
+
+
+def _secs(cluster: network_times.Cluster, cell: cells.Cell) -> float:
+  if not cell.period:
     return cluster.step_secs
   if cell.name in cells.RINGS + cells.OF_HOROVOD:
     return network_times.ring_secs(cluster)
   if not cell.exchange:
-    return network_times.server_secs(cluster)
+    return network_times.server_secs(cluster, cell.name == cells.SYNC)
   settings = cells.EXCHANGES[cell.exchange]
+  if 'overlap' in settings:  # Whose steps call no server: c is of the step.
+    cluster = dataclasses.replace(
+        cluster, step_secs=cluster.step_secs + cluster.call_secs)
   return network_times.elastic_secs(
       cluster, cell.period, settings.get('overlap', False),
       settings.get('exchange_dtype'))
 
 
-def host_costs(results: Results, cell: cells.Cell) -> tuple[float, float]:
-  """Returns h and c of `network_times`, of steps without a shaped link.
+def host_costs(results: Results,
+               cell: cells.Cell) -> tuple[float, float, float]:
+  """Returns h, e and c of `network_times`, of steps without a shaped link.
 
-  There t steps of elastic averaging take t * (s + c) + h: c of the longest
-  period of all types, h of the shortest one of the cell's; others s + h.
+  There t steps of elastic averaging take t * (s + c) + h: two periods tell both
+  of them, the longest and the shortest; with overlap, where the shortest lasts
+  as long as what is beside it, the next one. Other steps take s + h. Of h, what
+  the smaller type leaves of that of float32 is beside the messages; the rest
+  is e.
 
   Args:
     results: What has been measured so far.
     cell: A cell.
   """
   unshaped = cells.LINKS[0]
-  alone = rate(results, unshaped, cells.LOCAL)
+  local = rate(results, unshaped, cells.LOCAL)
+  if not local:
+    return 0.0, 0.0, 0.0
+
+  def secs(name, period=1):
+    """What `period` steps take; 0: not measured."""
+    every = rate(results, unshaped, name)
+    return period / every if every else 0.0
+
+  def line(exchange, first):
+    """The time per step, and what a communication adds to that."""
+    last = cells.PERIODS[-1]
+    short, long = (secs(cells.elastic(period, exchange).name, period)
+                   for period in (first, last))
+    if not (short and long):
+      return None
+    step = (long - short) / (last - first)
+    return step, max(0.0, short - first * step)
+
   if not cell.exchange:
-    own = rate(results, unshaped, cell.name)
-    return max(0.0, 1 / own - 1 / alone) if own and alone else 0.0, 0.0
-  ends = {}
-  for exchange in cells.WITHOUT_OVERLAP:
-    rates = [rate(results, unshaped, cells.elastic(period, exchange).name)
-             for period in (cells.PERIODS[0], cells.PERIODS[-1])]
-    if None in rates:
-      return 0.0, 0.0
-    ends[exchange] = [period / each for period, each in zip(
-        (cells.PERIODS[0], cells.PERIODS[-1]), rates)]
-  step = statistics.mean(
-      (last - first) / (cells.PERIODS[-1] - cells.PERIODS[0])
-      for first, last in ends.values())
-  first, _ = ends[cells.without_overlap(cell.exchange)]
-  return max(0.0, first - step), max(0.0, step - 1 / alone)
+    return max(0.0, secs(cell.name) - 1 / local), 0.0, 0.0
+  plain = cells.without_overlap(cell.exchange)
+  every = {exchange: line(exchange, cells.PERIODS[0])
+           for exchange in cells.WITHOUT_OVERLAP}
+  own = line(cell.exchange, cells.PERIODS[plain != cell.exchange])
+  if own is None or None in every.values():
+    return 0.0, 0.0, 0.0
+  left = network_times.BYTES_LEFT[cells.WITHOUT_OVERLAP[plain]]
+  encode = max(0.0, every[plain][1] - left * every['plain'][1])
+  return own[1], encode, max(0.0, own[0] - 1 / local)
 
 
 def _lines(results) -> Iterator[str]:
@@ -132,14 +171,15 @@ def _lines(results) -> Iterator[str]:
   yield from page_part.table(
       'steps/s', [link.name for link in links],
       [(name, [_shown(results, link, name) for link in links])
-       for name in (cells.LOCAL, *cells.ON_SERVER, cells.SYNC, *cells.RINGS,
-                    *cells.OF_HOROVOD)])
+       for name in (cells.LOCAL, cells.ALONE, *cells.ON_SERVER, cells.SYNC,
+                    *cells.RINGS, *cells.OF_HOROVOD)])
   for link in links:
     yield from page_part.table(
         f'{link.name}, elastic averaging', list(cells.EXCHANGES),
         [(f'period {period}', [
             _shown(results, link, cells.elastic(period, exchange).name)
-            for exchange in cells.EXCHANGES]) for period in cells.PERIODS])
+            for exchange in cells.EXCHANGES])
+         for period in sorted((*cells.PERIODS, cells.HIDING_PERIOD))])
   yield from _programs(results, links)
   yield from _moved(results, links)
   yield from _off(results, links)

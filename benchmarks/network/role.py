@@ -108,7 +108,7 @@ def _worker(job: str, task: int, addresses: list[str]) -> None:
       ways[cell.name].step()
       ways[cell.name].end_period()
       _drain()
-  _serve(ways, requests)
+  _serve({**ways, cells.ALONE: ways[cells.LOCAL]}, requests)
 
 
 def main(argv: list[str]) -> None:

@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
   why = hosts.missing()
   if why is not None:
     print(f'Nothing was run, and nothing is written: {why}. Not run: all '
-          f'{len(cells.CELLS + cells.RING_CELLS)} cells on '
+          f'{len(cells.STAYING_CELLS)} cells on '
           f'{", ".join(link.name for link in cells.LINKS)}.', file=sys.stderr)
     return 1
   signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

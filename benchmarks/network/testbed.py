@@ -20,7 +20,8 @@ from benchmarks.network import cells
 from benchmarks.network import hosts
 from benchmarks.network import page
 
-MODEL = {'model_bytes': cells.MODEL_BYTES, 'num_worker': cells.NUM_WORKER}
+MODEL = {'model_bytes': cells.MODEL_BYTES, 'largest_part': cells.LARGEST_PART,
+         'num_worker': cells.NUM_WORKER}
 _WORKERS, _SERVER = range(cells.NUM_WORKER), cells.NUM_WORKER
 _START_SECS = 900.0
 # Beyond a slot: two whole periods of the slowest cell, and a quiet link.
@@ -70,13 +71,14 @@ class Testbed:
     return results
 
   def _measure_stayers(self, link, is_quick, part, every, results):
-    for cell in cells.selected(link, cells.CELLS + cells.RING_CELLS, is_quick):
+    for cell in cells.selected(link, cells.STAYING_CELLS, is_quick):
       # Of one alone. Where the other is in its period when a worker begins
       # decides whether they meet on the link, again and again.
       secs = page.foreseen_secs(
           {'links': results, **MODEL}, link, cell, num_worker=1) or 0.0
       kind = cell.name if cell in cells.RING_CELLS else 'worker'
-      _measure(link, cell, [every[kind, task] for task in _WORKERS], secs,
+      workers = _WORKERS[:1] if cell == cells.ALONE_CELL else _WORKERS
+      _measure(link, cell, [every[kind, task] for task in workers], secs,
                secs * part, results[link.name])
 
   def _measure_visitors(self, link, turn, found):

@@ -99,7 +99,7 @@ def test_where_there_can_be_none_it_says_what_is_not_run(
   monkeypatch.setattr(sys, 'platform', system)
   assert run.main([]) == 1
   said = capsys.readouterr().err
-  assert words in said and 'Not run: all 31 cells on unshaped, 1000' in said
+  assert words in said and 'Not run: all 34 cells on unshaped, 1000' in said
 
 
 def test_an_unknown_flag_is_refused(capsys):

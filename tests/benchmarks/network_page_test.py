@@ -30,7 +30,8 @@ def _figures(*rounds, bytes_moved=None):
 # Of a model of 1 MB on a link of 1000 Mbit/s.
 _BY_HAND = {
     'about': _ABOUT, 'seed': 0, 'model_bytes': 1_000_000, 'num_worker': 2,
-    'is_quick': True, 'not_run': ['what is not'], 'links': {'1000 Mbit/s': {
+    'largest_part': 0.5, 'is_quick': True, 'not_run': ['what is not'],
+    'links': {'1000 Mbit/s': {
         cells.LOCAL: _figures((99.0, 101.0), (89.0, 91.0), (120.0, 120.0)),
         cells.ASYNC: _figures((20.0, 30.0), bytes_moved=[1.1e6, 1.2e6]),
         'elastic, period 10, overlap': _figures(
@@ -76,32 +77,65 @@ def test_figures_by_hand():
   assert 'seed 0' in text and 'commit abc' in text and 'ARGS=--quick' in text
 
 
-def test_what_hosts_take_is_that_without_a_shaped_link():
-  """Steps of 10 ms and c of 2 ms; h of 28, 18 and 8 ms."""
+# Of local steps of 10 ms, where no link is shaped: by exchange c, h, and what
+# of h is not beside the messages, of which there are 1, 1 / 2 and .2578.
+_HOST_MS = {'plain': (2.0, 28.0, 0.0), 'float16': (2.0, 18.0, 4.0),
+            'int8': (3.0, 8.0, 8.0 - 28 * (1 / 4 + 1 / 128)),
+            'overlap': (1.0, 30.0, 0.0), 'overlap, float16': (0.5, 20.0, 4.0),
+            'overlap, int8': (0.0, 9.0, 8.0 - 28 * (1 / 4 + 1 / 128))}
+
+
+def _with_hosts(**link):
+  """Results of which no link is shaped, and of a link."""
   unshaped = {cells.LOCAL: _figures((100.0, 100.0)),
               cells.CROSS_SHARD: _figures((20.0, 20.0))}
-  for exchange, host_secs in zip(cells.WITHOUT_OVERLAP, (0.028, 0.018, 0.008)):
-    for period in (1, 100):
-      rate = period / (period * 0.012 + host_secs)
-      unshaped[cells.elastic(period, exchange).name] = _figures((rate, rate))
-  link = next(link for link in cells.LINKS if link.mbit == 1000)
-  results = dict(_BY_HAND, links={
-      'unshaped': unshaped, link.name: {cells.LOCAL: _figures((50.0, 50.0))}})
-  assert page.host_costs(_BY_HAND, cells.elastic(1, 'plain')) == (0.0, 0.0)
-  for exchange in ('float16', 'overlap, float16'):
-    np.testing.assert_allclose(
-        page.host_costs(results, cells.elastic(32, exchange)), (0.018, 0.002),
-        rtol=1e-9)
+  for exchange, (call, host, _) in _HOST_MS.items():
+    for period in (1, 10, 100):
+      # With overlap a period of 1 is shorter than what is beside it.
+      if period > 1 or 'overlap' not in exchange:
+        rate = 1e3 * period / (period * (10 + call) + host)
+        unshaped[cells.elastic(period, exchange).name] = _figures((rate, rate))
+  return dict(_BY_HAND, links={'unshaped': unshaped, '1000 Mbit/s': {
+      name: _figures((rate, rate)) for name, rate in link.items()}})
+
+
+@pytest.mark.parametrize('exchange', cells.EXCHANGES)
+def test_what_hosts_take_is_that_without_a_shaped_link(exchange):
+  results = _with_hosts()
+  call, host, encode = _HOST_MS[exchange]
   np.testing.assert_allclose(
-      page.host_costs(results, cells.Cell(cells.CROSS_SHARD)), (0.04, 0.0))
+      page.host_costs(results, cells.elastic(32, exchange)),
+      (host / 1e3, encode / 1e3, call / 1e3), rtol=1e-9, atol=1e-12)
+  np.testing.assert_allclose(
+      page.host_costs(results, cells.Cell(cells.CROSS_SHARD)), (0.04, 0.0, 0.0))
+  assert page.host_costs(_BY_HAND, cells.elastic(1, exchange)) == (0., 0., 0.)
+
+
+@pytest.mark.parametrize('exchange', cells.EXCHANGES)
+@pytest.mark.parametrize('period', cells.PERIODS)
+def test_what_is_foreseen_is_the_equations_with_what_hosts_take(
+    exchange, period):
+  """Steps are 1 / 50 s where the other works, too, and 1 / 80 s alone."""
+  link = next(link for link in cells.LINKS if link.mbit == 1000)
+  cell = cells.elastic(period, exchange)
+  secs = page.foreseen_secs(
+      _with_hosts(**{cells.LOCAL: 50.0, cells.ALONE: 80.0}), link, cell)
+  call, host, encode = (each / 1e3 for each in _HOST_MS[exchange])
+  # Of the part of the time that the other one is busy.
+  busy = min(1.0, np.interp(
+      0.0, *zip(*sorted((part - min(1.0, (
+          (part / 50 + (1 - part) / 80) * 50 * (
+              period * (1 / 50 + call) + host)) / secs), part)
+                        for part in np.linspace(0, 1, 1001)))))
+  slower = busy + (1 - busy) * 50 / 80
+  beside = 'overlap' in exchange
   cluster = network_times.Cluster(
-      1e6, 1 / 50, 1e9 / 8 * network_times.PAYLOAD, 2, host_secs=0.008,
-      call_secs=0.002)
-  for exchange in ('int8', 'overlap, int8'):
-    np.testing.assert_allclose(
-        page.foreseen_secs(results, link, cells.elastic(10, exchange)),
-        network_times.elastic_secs(cluster, 10, 'overlap' in exchange, 'int8'),
-        rtol=1e-9)
+      1e6, slower * (1 / 50 + call * beside), 1e9 / 8 * network_times.PAYLOAD,
+      2, largest_part=0.5, host_secs=slower * host, encode_secs=slower * encode,
+      call_secs=slower * call)
+  np.testing.assert_allclose(secs, network_times.elastic_secs(
+      cluster, period, beside, cells.EXCHANGES[exchange].get('exchange_dtype')),
+                             rtol=1e-4)
 
 
 def test_the_page_has_what_the_results_say():
@@ -166,20 +200,21 @@ def test_without_results_the_page_says_so():
 
 def test_cells_have_names_of_their_own():
   every = [cell.name for cell in
-           cells.CELLS + cells.RING_CELLS + cells.HOROVOD_CELLS] + [
+           cells.STAYING_CELLS + cells.HOROVOD_CELLS] + [
                cells.program_cell(whose, period) for period in
                cells.PROGRAM_PERIODS
                for whose in (cells.CONTRIB, cells.AS_CONTRIB)]
-  assert len(set(every)) == len(every) == 5 + 4 * 6 + 2 + 2 + 6
+  assert len(set(every)) == len(every) == 5 + 4 * 6 + 2 + 1 + 2 + 2 + 6
   assert cells.MODEL_BYTES == 4 * (785 * 1024 + 1025 * 1024 + 1025 * 10)
 
 
 @pytest.mark.parametrize('link', cells.LINKS, ids=lambda link: link.name)
 def test_a_quick_selection_is_a_part(link):
-  every = cells.CELLS + cells.RING_CELLS
+  every = cells.STAYING_CELLS
   assert cells.selected(link, every, is_quick=False) == list(every)
   quick = cells.selected(link, every, is_quick=True)
-  assert {cells.LOCAL, cells.ASYNC, 'elastic, period 10, plain'} <= {
+  plain = {f'elastic, period {period}, plain' for period in cells.PERIODS}
+  assert plain | {cells.LOCAL, cells.ALONE, cells.ASYNC} <= {
       cell.name for cell in quick} <= {cell.name for cell in every}
   # Each word of it is one of a name.
   assert all(any(words in cell.name for cell in every) for words in link.quick)

@@ -24,16 +24,26 @@ def _lines(capsys, **changes):
 
 def test_a_line_for_each_wrapper_and_period(capsys):
   lines = _lines(capsys, periods=['1', '10'])
-  assert len(lines) == 1 + 3 + 2 * 6 + 4
-  table = {line[:58].strip(): line[58:].split() for line in lines[1:16]}
-  assert table['asynchronous SGD, SyncReplicas; drop stale, clipping'] == [
-      '0.4', '20.0%']
+  assert len(lines) == 1 + 4 + 2 * 6 + 4
+  table = {line[:58].strip(): line[58:].split() for line in lines[1:17]}
+  for name in ('asynchronous SGD; drop stale, clipping', 'SyncReplicas'):
+    assert table[name] == ['0.4', '20.0%']
   assert table['towers, in one process'] == ['2', '100.0%']
   # 10 steps of 1/2 s and 2 s of network; float16 1 s.
   assert table['elastic averaging, period 10'] == ['1.429', '71.4%']
   assert table['elastic averaging, period 10, float16'] == ['1.667', '83.3%']
   assert table['elastic averaging, period 10, overlap'] == ['2', '100.0%']
   assert table['elastic averaging, period 1, overlap'] == ['0.5', '25.0%']
+
+
+def test_the_largest_variable_is_the_last_that_is_pushed(capsys):
+  """A pull of 1 s, and 1 / 4 s for what is pushed after it."""
+  lines = _lines(capsys, periods=['10'], largest_mb=0.25)
+  rate, = (line[58:].split()[0] for line in lines
+           if line[:58].strip() == 'elastic averaging, period 10')
+  assert rate == '1.6'  # 10 / (5 + 1.25)
+  with pytest.raises(ValueError, match='`largest_part` must be at most 1'):
+    _lines(capsys, largest_mb=2.0)
 
 
 def test_the_period_that_hides_is_named(capsys):

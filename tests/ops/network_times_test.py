@@ -25,43 +25,65 @@ def _with(**changes):
   return dataclasses.replace(_CLUSTER, **changes)
 
 
+def _met(cluster, between_secs=0.0):
+  """T(W): workers that meet by chance, and share the link at once."""
+  return network_times.cycle_secs(cluster, between_secs, sharing_secs=0.0)
+
+
 def test_one_worker_pulls_and_then_pushes():
-  assert network_times.communication_secs(_CLUSTER, 0.0) == 2.0
-  assert network_times.communication_secs(_CLUSTER, 9.0, 'float16') == 1.0
-  assert network_times.communication_secs(
+  assert network_times.cycle_secs(_CLUSTER, 0.0) == 2.0
+  assert network_times.cycle_secs(_CLUSTER, 9.0, 'float16') == 9.0 + 1.0
+  assert network_times.cycle_secs(
       _with(latency_secs=0.25), 0.0) == 2.0 + 4 * 0.25
   assert network_times.server_secs(_CLUSTER) == 2.5
   assert network_times.elastic_secs(_CLUSTER, 10) == 5.0 + 2.0
 
 
+def test_what_is_pulled_is_pushed_beside_the_rest():
+  """Of elastic averaging; gradients need all variables."""
+  parts = _with(largest_part=0.25)
+  assert network_times.cycle_secs(parts, 0.0) == 1.25
+  assert network_times.elastic_secs(parts, 10) == 5.0 + 1.25
+  assert network_times.server_secs(parts) == 2.5
+
+
 def test_two_messages_share_the_link():
   """Without pauses the other one's is on each link for half of the time."""
-  two = _with(num_worker=2)
-  assert network_times.communication_secs(two, 0.0) == 2 * (1 + 0.5)
+  assert _met(_with(num_worker=2)) == 2 * (1 + 0.5)
   # With a pause of 2 s: on each link for 1 s of 4.
-  assert network_times.communication_secs(two, 2.0) == 2 * (1 + 0.25)
+  assert _met(_with(num_worker=2), 2.0) == 2.0 + 2 * (1 + 0.25)
+  # Pulls and pushes of 1 s within 1.5 s: on each link for 2 / 3.
+  np.testing.assert_allclose(_met(_with(num_worker=2, largest_part=0.5)),
+                             1.5 + 2 * 2 / 3, rtol=1e-12)
+
+
+def test_messages_take_some_time_to_share_a_link():
+  """Between 2 s, where they never meet, and 3 s: by 1 / (1 + 0.045)."""
+  np.testing.assert_allclose(
+      network_times.cycle_secs(_with(num_worker=2), 0.0), 2 + 1 / 1.045,
+      rtol=1e-12)
+  # A thousandth of the bytes: they take turns.
+  short = network_times.cycle_secs(_with(num_worker=2, model_bytes=0.1), 0.0)
+  np.testing.assert_allclose(short, 2e-3 + 1e-3 / 46, rtol=1e-9)
 
 
 def test_latency_is_a_pause_for_the_link():
   """On each link for 1 s of 2 + 4 / 2: r(2) = 1 + 1 / 4."""
   np.testing.assert_allclose(
-      network_times.communication_secs(
-          _with(num_worker=2, latency_secs=0.5), 0.0),
-      2 * (1 + 0.25) + 4 * 0.5, rtol=1e-12)
+      _met(_with(num_worker=2, latency_secs=0.5)), 2 * (1 + 0.25) + 4 * 0.5,
+      rtol=1e-12)
 
 
 def test_three_workers_by_hand():
   """r(2) = 3 / 2, q(2) = 2 * (3 / 2) / 3 = 1, r(3) = 2."""
-  np.testing.assert_allclose(
-      network_times.communication_secs(_with(num_worker=3), 0.0), 4.0,
-      rtol=1e-12)
+  np.testing.assert_allclose(_met(_with(num_worker=3)), 4.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize('workers, pause', [(2, 0.5), (3, 2.0), (5, 4.0)])
 def test_simulated_links(workers, pause):
   """Messages of one length, and pauses that vary: the mean is exact."""
   np.testing.assert_allclose(
-      network_times.communication_secs(_with(num_worker=workers), pause),
+      _met(_with(num_worker=workers), pause) - pause,
       _simulated_secs(workers, pause), rtol=0.02)
 
 
@@ -86,24 +108,29 @@ def _simulated_secs(workers, pause, cycles=40_000):
   return (now * workers - paused) / done
 
 
-def test_many_workers_share_the_link():
+@pytest.mark.parametrize('sharing', [0.0, 0.045, 1e9])
+def test_many_workers_share_the_link(sharing):
+  def rate(cluster):
+    return 400 / network_times.cycle_secs(cluster, 0.0, sharing_secs=sharing)
+
   many = _with(num_worker=400)
-  rate = 400 / network_times.communication_secs(many, 0.0)
-  assert 0.99 < rate <= 1.0
+  assert 0.99 < rate(many) <= 1.0
   # Two servers carry twice as much; a worker's own link is the limit of few.
-  twice = 400 / network_times.communication_secs(
-      dataclasses.replace(many, num_ps=2), 0.0)
-  assert 1.98 < twice <= 2.0
-  assert network_times.communication_secs(_with(num_ps=8), 0.0) == 2.0
+  assert 1.98 < rate(dataclasses.replace(many, num_ps=2)) <= 2.0
+  assert network_times.cycle_secs(_with(num_ps=8), 0.0) == 2.0
 
 
 def test_what_the_hosts_take():
-  """h of a communication and c of each step: 10 * (0.5 + 0.1) + 1 + 2."""
-  busy = _with(host_secs=1.0, call_secs=0.1)
-  assert network_times.elastic_secs(busy, 10) == pytest.approx(9.0)
+  """e delays a communication, which is beside the rest of h, 1 - 3 / 4 s."""
+  busy = _with(host_secs=1.0, encode_secs=0.75, call_secs=0.1)
+  assert network_times.elastic_secs(busy, 10) == pytest.approx(6 + 0.75 + 2)
   assert network_times.elastic_secs(busy, 10, overlap=True) == 6.0
-  assert network_times.elastic_secs(busy, 1, overlap=True) == 2.0
-  assert network_times.server_secs(busy) == 3.5
+  assert network_times.elastic_secs(busy, 1, overlap=True) == 2.75
+  assert network_times.server_secs(busy) == 2.5
+  # No link is the limit.
+  fast = dataclasses.replace(busy, link_bytes=1e9)
+  assert network_times.elastic_secs(fast, 10) == pytest.approx(6 + 1)
+  assert network_times.server_secs(fast) == 1.5
 
 
 def test_overlap_takes_the_longer_one():
@@ -114,6 +141,12 @@ def test_overlap_takes_the_longer_one():
   assert network_times.hidden_period(_CLUSTER) == 4
   assert network_times.hidden_period(_CLUSTER, 'float16') == 2
   assert network_times.hidden_period(_with(step_secs=99.0)) == 1
+
+
+def test_workers_that_wait_for_each_other_meet():
+  """On each link for 1 s of 2.5 s."""
+  assert network_times.server_secs(
+      _with(num_worker=2, largest_part=0.5), meets=True) == 0.5 + 2 * 1.4
 
 
 def test_a_ring():
@@ -135,7 +168,8 @@ def test_bytes_are_those_of_the_types():
 @pytest.mark.parametrize('changes, error', [
     ({'num_worker': 2.0}, TypeError), ({'num_ps': 0}, ValueError),
     ({'model_bytes': '7'}, TypeError), ({'link_bytes': 0.0}, ValueError),
-    ({'latency_secs': -1.0}, ValueError),
+    ({'latency_secs': -1.0}, ValueError), ({'largest_part': 0.0}, ValueError),
+    ({'largest_part': 1.5}, ValueError), ({'encode_secs': -1.0}, ValueError),
     ({'step_secs': float('nan')}, ValueError)], ids=str)
 def test_what_cannot_be_is_refused(changes, error):
   with pytest.raises(error, match=f'`{next(iter(changes))}` must be'):
@@ -144,4 +178,4 @@ def test_what_cannot_be_is_refused(changes, error):
 
 def test_a_type_that_there_is_not_is_refused():
   with pytest.raises(ValueError, match='`exchange_dtype` must be one of'):
-    network_times.communication_secs(_CLUSTER, 0.0, 'float64')
+    network_times.cycle_secs(_CLUSTER, 0.0, 'float64')

@@ -30,9 +30,14 @@ _OPTIONS = (
     flags.DEFINE_integer('workers', None, 'Workers, the chief included.'),
     flags.DEFINE_integer('ps', 1, 'Parameter servers, each on a link of its '
                          'own.'),
+    flags.DEFINE_float('largest_mb', None, 'The largest variable: others are '
+                       'pushed while it is pulled. Unless given, as large as '
+                       'the model.'),
     flags.DEFINE_float('latency_ms', 0.0, 'Of one way.'),
     flags.DEFINE_float('host_ms', 0.0, 'What a communication takes of the '
-                       'processors, beside the link.'),
+                       'processors.'),
+    flags.DEFINE_float('encode_ms', 0.0, 'The part of --host_ms that is not '
+                       'beside the messages.'),
     flags.DEFINE_float('call_ms', 0.0, 'What each step of elastic averaging '
                        'without overlap takes to call the servers.'),
     flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods.'),
@@ -56,8 +61,11 @@ def main(argv: list[str]) -> None:
       step_secs=values['step_ms'] / 1e3,
       link_bytes=values['link_mbit'] * 1e6 / 8 * network_times.PAYLOAD,
       num_worker=values['workers'], num_ps=values['ps'],
+      largest_part=1.0 if values['largest_mb'] is None else (
+          values['largest_mb'] / values['model_mb']),
       latency_secs=values['latency_ms'] / 1e3,
       host_secs=values['host_ms'] / 1e3,
+      encode_secs=values['encode_ms'] / 1e3,
       call_secs=values['call_ms'] / 1e3)
   for line in lines(cluster, [_period(text) for text in values['periods']]):
     print(line, file=sys.stdout)
@@ -101,8 +109,9 @@ def predictions(cluster: network_times.Cluster, periods: list[int],
     cluster: The training.
     periods: The communication periods of elastic averaging.
   """
-  yield ('asynchronous SGD, SyncReplicas; drop stale, clipping', 1,
+  yield ('asynchronous SGD; drop stale, clipping', 1,
          network_times.server_secs(cluster))
+  yield 'SyncReplicas', 1, network_times.server_secs(cluster, meets=True)
   yield ('cross shard, MultiWorkerMirrored, Horovod', 1,
          network_times.ring_secs(cluster))
   yield ('towers, in one process', 1, cluster.step_secs)

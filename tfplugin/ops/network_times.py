@@ -2,44 +2,55 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long steps take where the link of the parameter servers is the limit.
 
-In seconds and bytes, with W workers, P parameter servers, a model of M bytes,
-links that carry R bytes a second in each direction, and L the latency of a way:
+In seconds and bytes, with W workers, P parameter servers, a model of M bytes
+whose largest variable has the part g of them, links that carry R bytes a second
+in each direction, and L the latency of a way:
 
-  D = f * M / (P * R)             what a server's link needs for one message of
-                                  one worker; f: the share of the bytes that
-                                  `exchange_dtype` leaves
-  Z                               what a worker does between two communications
+  m = f * M / R    one message of the whole model; f: the share of the bytes
+                   that `exchange_dtype` leaves
+  Z                what a worker does between two communications
 
-A communication pulls and then pushes. The two directions of a link do not wait
-for each other, but the workers do: those whose messages are on a link share it.
-For that mean value analysis is exact, however long the messages and the pauses
-are, and however they vary. For n = 1 ... W workers, with q = 0 for none,
+A communication pulls the model and then pushes it. In elastic averaging each
+variable is pushed as soon as it is pulled, so that a worker alone needs
 
-  r(n) = max(f * M / R, D * (1 + q(n - 1)))
-  q(n) = n * r(n) / (Z + 2 * r(n) + 4 * L)
+  A = (1 + g) * m + 4 * L
 
-  C(Z) = 2 * r(W) + 4 * L
+and elsewhere g = 1: gradients need all variables. The two directions of a link
+do not wait for each other, but the workers do: those whose messages are on a
+link share it. If they never met, a communication would come every
 
-so that one worker alone has C = 2 * f * M / R, two without a pause 3 / 2 of
-that, and very many share R / (f * M) communications a second. With t the
-period, s the time of a local step, h what a communication takes of the
-processors, and c what a step takes to call a server for nothing,
+  T0 = max(Z + A, W * m / P)
 
-  on the servers        Z = s + h;           a step takes Z + C(Z)
-  elastic averaging     Z = t * (s + c) + h; t steps take Z + C(Z)
-    with overlap                             t steps take max(t * s + h, C(0))
+If they met by chance, and shared the link alike, it is what mean value analysis
+says: for n = 1 ... W workers, with q(0) = 0,
+
+  r(n) = m * max(1, (1 + q(n - 1)) / P)
+  q(n) = n * r(n) / T(n),   T(n) = Z + A + 2 * (r(n) - m)
+
+and comes every T(W). Messages take some time, `SHARING_SECS` = S, until they
+share a link alike, since TCP begins slowly: who came first keeps most of it,
+and short messages take turns. So a communication comes every
+
+  C(Z) = T0 + m / (m + S) * max(0, T(W) - T0)
+
+With t the period, s the time of a step that communicates nothing, c what a step
+takes to call a server for nothing, h what a communication takes of the
+processors, and e the part of that which is not beside the messages:
+
+  on the servers        a step takes max(s + h, C(s)), with g = 1
+  elastic averaging     t steps take max(B + h, C(B + e)), with B = t * (s + c)
+    with overlap        t steps take max(t * s + h, C(e))
   cross shard           a step takes s + h + 2 * (W - 1) * (M / (W * R) + L)
 
-On the servers are the variables of asynchronous SGD, of drop stale and clipping
-and of SyncReplicas, whose workers wait for each other but may be a step apart;
-cross shard is a ring, without a server.
+On the servers are the variables of asynchronous SGD, of drop stale and of
+clipping; also those of SyncReplicas, whose workers meet since they wait for
+each other: max(s + h, T(W)). Cross shard is a ring, without a server.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
   networks. Journal of the ACM 27 (1980).
-  Baskett, Chandy, Muntz and Palacios. Open, closed, and mixed networks of
-  queues with different classes of customers. Journal of the ACM 22 (1975): of
-  a link that is shared, the means alone matter.
+  Denning and Buzen. The operational analysis of queueing network models.
+  Computing Surveys 10 (1978): T0, from the asymptotes of the throughput.
 """
 
 from __future__ import annotations
@@ -52,6 +63,8 @@ from typing import Optional
 # Of the bits of an Ethernet link: 1,448 bytes of a TCP segment in a frame of
 # 1,514.
 PAYLOAD = 1448 / 1514
+# As measured on links of 1 Gbit/s, where messages of 16 to 62 ms met.
+SHARING_SECS = 0.045
 # What a type leaves of the bytes of float32; `wire_types` has the equations.
 BYTES_LEFT = {None: 1.0, 'float16': 1 / 2, 'bfloat16': 1 / 2,
               'int8': 1 / 4 + 1 / 128}
@@ -68,8 +81,11 @@ class Cluster:
       the headers; see `PAYLOAD`.
     num_worker: The workers, the chief included.
     num_ps: The parameter servers, which have equal parts of the model.
+    largest_part: The largest variable's part of the model, above 0.
     latency_secs: Of one way.
-    host_secs: What a communication takes of the processors, beside the link.
+    host_secs: What a communication takes of the processors.
+    encode_secs: The part of that which is not beside the messages: to make them
+      smaller, and to read them.
     call_secs: What each step without overlap takes to call the servers, also
       where it communicates nothing: its graph has a part there.
 
@@ -83,8 +99,10 @@ class Cluster:
   link_bytes: float
   num_worker: int
   num_ps: int = 1
+  largest_part: float = 1.0
   latency_secs: float = 0.0
   host_secs: float = 0.0
+  encode_secs: float = 0.0
   call_secs: float = 0.0
 
   def __post_init__(self):
@@ -95,44 +113,51 @@ class Cluster:
         raise TypeError(
             f'`{field.name}` must be {"an integer" if is_count else "a number"}'
             f'. Received: {value!r}.')
-      may_be_0 = field.default is not dataclasses.MISSING and not is_count
+      may_be_0 = field.default == 0.0
       if not (math.isfinite(value) and (value > 0 or may_be_0 and value == 0)):
         raise ValueError(
             f'`{field.name}` must be {"at least 0" if may_be_0 else "positive"}'
             f' and finite. Received: {value!r}.')
+    if self.largest_part > 1:
+      raise ValueError('`largest_part` must be at most 1, the whole model. '
+                       f'Received: {self.largest_part!r}.')
 
 
-def communication_secs(cluster: Cluster, between_secs: float,
-                       exchange_dtype: Optional[str] = None) -> float:
-  """The time C(Z) of a pull and a push of the model.
+def cycle_secs(cluster: Cluster, between_secs: float,
+               exchange_dtype: Optional[str] = None,
+               sharing_secs: float = SHARING_SECS) -> float:
+  """The time C(Z) from one communication of a worker to its next.
 
   Args:
     cluster: The training.
     between_secs: Z, what a worker does between two of them.
     exchange_dtype: A key of `BYTES_LEFT`.
+    sharing_secs: S; 0: workers that meet share the link at once.
 
   Raises:
     ValueError: `exchange_dtype` is none.
 
   Example:
     >>> alone = Cluster(1e6, 0.01, 1e8, num_worker=1)
-    >>> communication_secs(alone, 0.0)
-    0.02
-    >>> communication_secs(alone, 0.0, 'float16')
-    0.01
+    >>> cycle_secs(alone, 0.0), round(cycle_secs(alone, 0.01, 'float16'), 3)
+    (0.02, 0.02)
   """
   if exchange_dtype not in BYTES_LEFT:
     raise ValueError(
         f'`exchange_dtype` must be one of {tuple(BYTES_LEFT)}. Received: '
         f'{exchange_dtype!r}.')
-  own = BYTES_LEFT[exchange_dtype] * cluster.model_bytes / cluster.link_bytes
-  demand = own / cluster.num_ps
-  on_link = way = 0.0
+  message = BYTES_LEFT[exchange_dtype] * cluster.model_bytes / (
+      cluster.link_bytes)
+  alone = between_secs + (1 + cluster.largest_part) * message + (
+      4 * cluster.latency_secs)
+  apart = max(alone, cluster.num_worker * message / cluster.num_ps)
+  met, on_link = alone, 0.0
   for workers in range(1, cluster.num_worker + 1):
-    way = max(own, demand * (1 + on_link))
-    on_link = workers * way / (
-        between_secs + 2 * way + 4 * cluster.latency_secs)
-  return 2 * way + 4 * cluster.latency_secs
+    way = message * max(1.0, (1 + on_link) / cluster.num_ps)
+    met = alone + 2 * (way - message)
+    on_link = workers * way / met
+  share = message / (message + sharing_secs)
+  return apart + share * max(0.0, met - apart)
 
 
 def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
@@ -150,11 +175,12 @@ def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
     >>> round(elastic_secs(alone, 4), 3), elastic_secs(alone, 4, overlap=True)
     (0.06, 0.04)
   """
-  busy = period * cluster.step_secs + cluster.host_secs
-  if overlap:
-    return max(busy, communication_secs(cluster, 0.0, exchange_dtype))
-  busy += period * cluster.call_secs
-  return busy + communication_secs(cluster, busy, exchange_dtype)
+  steps, between = period * cluster.step_secs, cluster.encode_secs
+  if not overlap:
+    steps += period * cluster.call_secs
+    between += steps
+  return max(steps + cluster.host_secs,
+             cycle_secs(cluster, between, exchange_dtype))
 
 
 def hidden_period(cluster: Cluster,
@@ -169,14 +195,21 @@ def hidden_period(cluster: Cluster,
     >>> hidden_period(Cluster(1e6, 0.01, 1e8, num_worker=1))
     2
   """
-  whole = communication_secs(cluster, 0.0, exchange_dtype)
+  whole = cycle_secs(cluster, cluster.encode_secs, exchange_dtype)
   # The quotient of what is equal may be a little above the integer.
   return max(1, math.ceil(whole / cluster.step_secs - 1e-9))
 
 
-def server_secs(cluster: Cluster) -> float:
-  """The time of a step whose variables are on the servers."""
-  return elastic_secs(dataclasses.replace(cluster, call_secs=0.0), 1)
+def server_secs(cluster: Cluster, meets: bool = False) -> float:
+  """The time of a step whose variables are on the servers.
+
+  Args:
+    cluster: The training.
+    meets: Whether the workers wait for each other, as those of SyncReplicas.
+  """
+  whole = dataclasses.replace(cluster, largest_part=1.0)
+  return max(cluster.step_secs + cluster.host_secs, cycle_secs(
+      whole, cluster.step_secs, sharing_secs=0.0 if meets else SHARING_SECS))
 
 
 def ring_secs(cluster: Cluster) -> float:
