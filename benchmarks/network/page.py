@@ -9,6 +9,7 @@ brackets the least and the largest round.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import statistics
 from collections.abc import Iterator
 from typing import Optional
@@ -116,9 +117,9 @@ def host_costs(results: Results,
 
   There t steps of elastic averaging take t * (s + c) + h: two periods tell both
   of them, the longest and the shortest; with overlap, where the shortest lasts
-  as long as what is beside it, the next one. Other steps take s + h. Of h, what
-  the smaller type leaves of that of float32 is beside the messages; the rest
-  is e.
+  as long as what is beside it, the next one. c is the mean of all types. Other
+  steps take s + h. Of h, what the smaller type leaves of that of float32 is
+  beside the messages; the rest is e.
 
   Args:
     results: What has been measured so far.
@@ -134,27 +135,25 @@ def host_costs(results: Results,
     every = rate(results, unshaped, name)
     return period / every if every else 0.0
 
-  def line(exchange, first):
-    """The time per step, and what a communication adds to that."""
-    last = cells.PERIODS[-1]
-    short, long = (secs(cells.elastic(period, exchange).name, period)
-                   for period in (first, last))
-    if not (short and long):
-      return None
-    step = (long - short) / (last - first)
-    return step, max(0.0, short - first * step)
-
   if not cell.exchange:
     return max(0.0, secs(cell.name) - 1 / local), 0.0, 0.0
+  last, costs = cells.PERIODS[-1], {}
+  for is_beside, first in enumerate(cells.PERIODS[:2]):
+    ends = {exchange: [secs(cells.elastic(period, exchange).name, period)
+                       for period in (first, last)]
+            for exchange in cells.EXCHANGES
+            if is_beside == (exchange not in cells.WITHOUT_OVERLAP)}
+    if not all(itertools.chain(*ends.values())):
+      return 0.0, 0.0, 0.0
+    step = statistics.mean((long - short) / (last - first)
+                           for short, long in ends.values())
+    costs.update({exchange: (max(0.0, short - first * step), step - 1 / local)
+                  for exchange, (short, _) in ends.items()})
   plain = cells.without_overlap(cell.exchange)
-  every = {exchange: line(exchange, cells.PERIODS[0])
-           for exchange in cells.WITHOUT_OVERLAP}
-  own = line(cell.exchange, cells.PERIODS[plain != cell.exchange])
-  if own is None or None in every.values():
-    return 0.0, 0.0, 0.0
   left = network_times.BYTES_LEFT[cells.WITHOUT_OVERLAP[plain]]
-  encode = max(0.0, every[plain][1] - left * every['plain'][1])
-  return own[1], encode, max(0.0, own[0] - 1 / local)
+  encode = max(0.0, costs[plain][0] - left * costs['plain'][0])
+  host, call = costs[cell.exchange]
+  return host, encode, max(0.0, call)
 
 
 def _lines(results) -> Iterator[str]:

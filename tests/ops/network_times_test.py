@@ -144,9 +144,12 @@ def test_overlap_takes_the_longer_one():
 
 
 def test_workers_that_wait_for_each_other_meet():
-  """On each link for 1 s of 2.5 s."""
+  """Both pull at the same time, and both push."""
   assert network_times.server_secs(
-      _with(num_worker=2, largest_part=0.5), meets=True) == 0.5 + 2 * 1.4
+      _with(num_worker=2, largest_part=0.5), meets=True) == 0.5 + 2 * 2
+  assert network_times.server_secs(
+      _with(num_worker=2, num_ps=8, latency_secs=0.1), meets=True) == (
+          pytest.approx(0.5 + 2 + 0.4))
 
 
 def test_a_ring():

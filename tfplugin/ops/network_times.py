@@ -43,8 +43,9 @@ processors, and e the part of that which is not beside the messages:
   cross shard           a step takes s + h + 2 * (W - 1) * (M / (W * R) + L)
 
 On the servers are the variables of asynchronous SGD, of drop stale and of
-clipping; also those of SyncReplicas, whose workers meet since they wait for
-each other: max(s + h, T(W)). Cross shard is a ring, without a server.
+clipping. Also those of SyncReplicas, whose workers wait for each other and so
+pull and push at the same time: max(s + h, s + 2 * W * m / P + 4 * L). Cross
+shard is a ring, without a server.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
@@ -207,9 +208,14 @@ def server_secs(cluster: Cluster, meets: bool = False) -> float:
     cluster: The training.
     meets: Whether the workers wait for each other, as those of SyncReplicas.
   """
-  whole = dataclasses.replace(cluster, largest_part=1.0)
-  return max(cluster.step_secs + cluster.host_secs, cycle_secs(
-      whole, cluster.step_secs, sharing_secs=0.0 if meets else SHARING_SECS))
+  if meets:
+    message = cluster.model_bytes / cluster.link_bytes
+    secs = cluster.step_secs + 4 * cluster.latency_secs + 2 * message * max(
+        1.0, cluster.num_worker / cluster.num_ps)
+  else:
+    whole = dataclasses.replace(cluster, largest_part=1.0)
+    secs = cycle_secs(whole, cluster.step_secs)
+  return max(cluster.step_secs + cluster.host_secs, secs)
 
 
 def ring_secs(cluster: Cluster) -> float:
