@@ -12,6 +12,7 @@ of a step that communicates nothing, on the worker's machine.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 
@@ -56,6 +57,7 @@ def main(argv: list[str]) -> None:
     raise app.UsageError('Needs ' + ', '.join(f'--{m}' for m in missing) +
                          ', e.g. --model_mb=7.45 --step_ms=4.1 '
                          '--link_mbit=1000 --workers=2.')
+  _check(values)
   cluster = network_times.Cluster(
       model_bytes=values['model_mb'] * 1e6,
       step_secs=values['step_ms'] / 1e3,
@@ -69,6 +71,24 @@ def main(argv: list[str]) -> None:
       call_secs=values['call_ms'] / 1e3)
   for line in lines(cluster, [_period(text) for text in values['periods']]):
     print(line, file=sys.stdout)
+
+
+def _check(values: dict) -> None:
+  """Raises ValueError for a number that is out of range, by its flag."""
+  for flag in _OPTIONS:
+    value = values[flag.name]
+    least_is_0 = flag.default == 0.0
+    if isinstance(value, (int, float)) and not (
+        math.isfinite(value) and (value > 0 or least_is_0 and value == 0)):
+      raise ValueError(
+          f'`--{flag.name}` must be '
+          f'{"at least 0" if least_is_0 else "positive"} and finite. '
+          f'Received: {value}.')
+  largest = values['largest_mb']
+  if largest is not None and largest > values['model_mb']:
+    raise ValueError(
+        '`--largest_mb` must be at most `--model_mb`, of which it is a part. '
+        f'Received: {largest} of {values["model_mb"]}.')
 
 
 def _period(text: str) -> int:
