@@ -51,8 +51,6 @@ _TESTED_BY = {
         'tests/optimizers/elastic_custom_getter_test.py',
     'tfplugin/distribute/elastic/local_copy.py':
         'tests/distribute/elastic/elastic_average_strategy_test.py',
-    'tfplugin/distribute/prompt_start.py':
-        'tests/distribute/time_limit_test.py',
     'tfplugin/hooks/curves/graph_counts.py':
         'tests/hooks/curves/tensorboard_hook_test.py',
     'tfplugin/hooks/curves/tensorboard_page.py':

@@ -13,9 +13,9 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import prompt_start
 from tfplugin.distribute import refusals
 from tfplugin.distribute.inputs import untuned_inputs
+from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.updates import met_updates
 
 tf1 = tf.compat.v1

@@ -32,6 +32,7 @@ from tfplugin.hooks.curves import tensorboard_hook
 from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.endings import refused_step_hook
 from tfplugin.hooks.endings import stop_in_order_hook
 
 tf1 = tf.compat.v1
@@ -65,7 +66,9 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       it: the training is complete without it.
     chief: warns where the default moving rate of elastic averaging counts
       workers that are not there.
-    chief and worker: say whom they wait for while a parameter server is away.
+    chief and worker: say whom they wait for while a parameter server is away,
+      and go on after a step that TensorFlow would wait for without end
+      (`tfplugin.hooks.RefusedStepHook`).
     ps: ends when the chief and every worker have reported, and with an error
       when the chief is gone for good.
     chief and worker without a ps, whose steps need every worker: end with
@@ -158,14 +161,7 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
   stop = stop_in_order_hook.StopInOrderHook()
   report = report_finished_hook.ReportFinishedHook(
       config, unless=stop.has_stopped)
-  last_hooks = [
-      events_hook.EventsHook(config, max_steps=train_spec.max_steps), stop]
-  if task.trains:
-    last_hooks += [
-        tensorboard_hook.TensorBoardHook(config, estimator.params),
-        *fault_hook.hooks()]
-  if task.job == 'worker' and task.num_ps:
-    last_hooks.append(report)
+  last_hooks = _last_hooks(task, estimator, train_spec.max_steps, stop, report)
   with contextlib.ExitStack() as stack:
     hooks = _first_hooks(
         task, config, start_limit_secs, contact_limit_secs, stack)
@@ -211,6 +207,25 @@ def _first_hooks(
            absent_workers.AbsentWorkersHook(task)]
   if task.job == 'worker':
     hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
+  return hooks
+
+
+def _last_hooks(
+    task: cluster_task.ClusterTask, estimator: tf.estimator.Estimator,
+    max_steps: Optional[int],
+    stop: stop_in_order_hook.StopInOrderHook,
+    report: report_finished_hook.ReportFinishedHook,
+) -> list[tf1.train.SessionRunHook]:
+  """Returns the hooks that begin after the user's: what is told of steps."""
+  config = estimator.config
+  hooks = [events_hook.EventsHook(config, max_steps=max_steps), stop]
+  if task.trains:
+    hooks += [tensorboard_hook.TensorBoardHook(config, estimator.params),
+              *fault_hook.hooks()]
+  if task.num_ps and task.trains:
+    if task.job == 'worker':
+      hooks.append(report)
+    hooks.append(refused_step_hook.RefusedStepHook())
   return hooks
 
 

@@ -14,7 +14,7 @@ from typing import Optional
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import prompt_start
+from tfplugin.distribute.sessions import prompt_start
 from tfplugin.estimator import decorator_stack
 
 _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')

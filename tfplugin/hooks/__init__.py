@@ -8,6 +8,7 @@ from tfplugin.hooks.curves.tensorboard_hook import TensorBoardHook
 from tfplugin.hooks.elastic_average_hook import ElasticAverageHook
 from tfplugin.hooks.elastic_checkpoint_hook import ElasticCheckpointHook
 from tfplugin.hooks.elastic_distance_hook import ElasticDistanceHook
+from tfplugin.hooks.endings.refused_step_hook import RefusedStepHook
 from tfplugin.hooks.endings.stop_in_order_hook import StopInOrderHook
 from tfplugin.hooks.events_hook import EventsHook
 from tfplugin.hooks.keep_contact_hook import KeepContactHook
@@ -25,6 +26,7 @@ __all__ = (
     'ElasticDistanceHook',
     'EventsHook',
     'KeepContactHook',
+    'RefusedStepHook',
     'ReportFinishedHook',
     'StalenessSummaryHook',
     'StopInOrderHook',

@@ -19,8 +19,8 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
-from tfplugin.distribute import prompt_start
 from tfplugin.distribute import time_limit
+from tfplugin.distribute.sessions import prompt_start
 from tfplugin.events import event_log
 
 tf1 = tf.compat.v1

@@ -16,6 +16,7 @@ from tests.optimizers import elastic_graphs
 from tfplugin import estimator
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.sessions import refused_runs
 from tfplugin.testing import clusters
 from tfplugin.testing import decorated_models
 
@@ -159,6 +160,7 @@ class LostOnce:
   def __init__(self):
     self.runs, self.ends = 0, tf.queue.FIFOQueue(1, tf.int64, [[]])
     self.serve = self.fail = tf.no_op()
+    self.refused = refused_runs.RefusedRuns()
     self.stop, self._run = self.ends.enqueue(-1), self.ends.dequeue()
 
   @property
@@ -177,6 +179,38 @@ def test_a_session_that_recovers_does_so_here_too():
       while exchange.runs < 2:
         session.run(step)
       assert len(_threads()) == 1
+
+
+def test_a_run_that_is_refused_does_not_wait_for_ever(cluster, monkeypatch):
+  """Of the first session no run writes its mark."""
+  original, sessions = refused_runs.RefusedRuns.run, []
+  has_asked = threading.Event()
+
+  def run(self, session, fetches):
+    if session not in sessions:
+      sessions.append(session)
+    if len(sessions) == 1:
+      self.asked()
+      has_asked.set()
+      return session.run(fetches)
+    return original(self, session, fetches)
+
+  monkeypatch.setattr(refused_runs.RefusedRuns, 'run', run)
+  monkeypatch.setattr(refused_runs, '_LOOK_SECS', 0.01)
+  monkeypatch.setattr(refused_runs, '_OF_FIRST', 1e-6)
+  worker = Optimizer(cluster)
+  with worker.graph.as_default(), worker.session() as session:
+    session.run(worker.train)  # The exchange waits for the next step.
+    assert has_asked.wait(60)  # From then on there is a watch, until it ends.
+    for thread in threading.enumerate():
+      if thread.name == refused_runs.WATCH:
+        thread.join(60)
+        assert not thread.is_alive()
+    monkeypatch.setattr(refused_runs, '_OF_FIRST', 1e6)
+    for _ in range(4):
+      session.run(worker.train)
+    assert len(_threads()) == 1
+  assert len(sessions) == 2
 
 
 class Result(NamedTuple):

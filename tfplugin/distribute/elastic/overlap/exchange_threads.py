@@ -97,7 +97,8 @@ class ExchangeThreads(tf1.train.SessionRunHook):
 
   def _serve(self, session, coord, exchange):
     try:
-      while session.run(exchange.run) >= 0:
+      exchange.refused.begin(session, coord)
+      while exchange.refused.run(session, exchange.run) >= 0:
         pass
     except Exception as error:  # noqa: BLE001 (it is the step's)
       if coord.should_stop():
@@ -109,6 +110,8 @@ class ExchangeThreads(tf1.train.SessionRunHook):
         if not coord.should_stop():  # Else a step has raised it already.
           coord.request_stop(error)
           session.close()
+    finally:
+      exchange.refused.end()
 
   def _join(self):
     patience = time_limit.Patience('This worker', _LIMIT_SECS)

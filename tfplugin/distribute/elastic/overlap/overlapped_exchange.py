@@ -15,6 +15,7 @@ from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.sessions import refused_runs
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
 
@@ -43,6 +44,7 @@ class OverlappedExchange:
       None until a step is ended.
     fail: An op that lets the waiting step go on without what it waits for.
     stop: An op that ends: the next `run` is the last one.
+    refused: Ends the session of a `run` that this worker's server has refused.
   """
 
   run: Optional[tf.Tensor] = None
@@ -55,6 +57,7 @@ class OverlappedExchange:
     """
     self._device = device
     self._snapshots = {}
+    self.refused = refused_runs.RefusedRuns(device)
     self._in_flight = self._flag('in_flight')
     self._is_served = self._flag('is_served')
     with tf.init_scope(), tf1.name_scope(_SCOPE), placement.only_on(device):
