@@ -24,7 +24,15 @@ from tfplugin.optimizers import drop_stale_gradient
 tf1 = tf.compat.v1
 
 
-def _step(num_variables, size, wrap):
+def step(num_variables: int, size: int,
+         wrap: bool) -> tuple[tf1.Session, tf.Operation]:
+  """Returns a session, and the op that makes a step in it.
+
+  Args:
+    num_variables: Kernels of the model, one after the other.
+    size: Of each side of a kernel.
+    wrap: Whether stale gradients are dropped.
+  """
   with tf.Graph().as_default():
     kernels = [
         tf1.get_variable(f'kernel_{i}', [size, size],
@@ -36,22 +44,23 @@ def _step(num_variables, size, wrap):
     optimizer = tf1.train.AdamOptimizer(1e-3)
     if wrap:
       optimizer = drop_stale_gradient.DropStaleGradientOptimizer(optimizer, 10)
-    step = optimizer.minimize(
+    train_op = optimizer.minimize(
         tf.reduce_sum(hidden),
         global_step=tf1.train.get_or_create_global_step())
     session = tf1.Session(config=tf1.ConfigProto(
         intra_op_parallelism_threads=2, inter_op_parallelism_threads=2))
     session.run([tf1.global_variables_initializer(),
                  tf1.local_variables_initializer()])
-    return session.make_callable(step)
+    return session, train_op
 
 
 def measure():
   """Returns milliseconds of a step, bare and wrapped."""
   found = {}
   for num_variables, size in ((1, 1000), (50, 128), (50, 300)):
+    steps = [step(num_variables, size, wrap) for wrap in (False, True)]
     bare, wrapped = clipping_benchmark.least_times(
-        [_step(num_variables, size, False), _step(num_variables, size, True)],
+        [session.make_callable(train_op) for session, train_op in steps],
         40, 10)
     found |= {f'{num_variables} of {size}/bare_ms': bare,
               f'{num_variables} of {size}/wrapped_ms': wrapped}

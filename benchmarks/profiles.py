@@ -15,6 +15,7 @@ from __future__ import annotations
 import collections
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -65,7 +66,12 @@ def _dense(kind):
 
 def _sparse():
   from benchmarks import clipping_benchmark
-  return [clipping_benchmark.sparse_step(norm, 10**6) for norm in (1.0, None)]
+  return [clipping_benchmark.sparse_step(norm, 10**7) for norm in (1.0, None)]
+
+
+def _drop_stale():
+  from benchmarks import drop_stale_benchmark
+  return [drop_stale_benchmark.step(1, 1000, wrap) for wrap in (True, False)]
 
 
 def _towers(model):
@@ -88,8 +94,10 @@ CASES: Mapping[str, Case] = {
                   _dense('v2')),
     'dense_v1': Case('Dense clip, all rows beyond, reference variables',
                      'clipping', 'SGD', _dense('v1')),
-    'sparse': Case('Sparse clip of 4,096 ids in 1e+06 rows, all beyond',
+    'sparse': Case('Sparse clip of 4,096 ids in 1e+07 rows, all beyond',
                    'clipping', 'SGD', _sparse),
+    'drop_stale': Case('Drop stale, Adam, one variable of [1000, 1000]',
+                       'drop stale', 'Adam', _drop_stale),
     'towers_mlp': Case('Towers, 2 devices, MLP', 'towers',
                        'CentralStorageStrategy', _towers('mlp')),
     'towers_cnn': Case('Towers, 2 devices, CNN', 'towers',
@@ -127,15 +135,22 @@ def _traced(session, step):
   metadata = tf1.RunMetadata()
   session.run(step, options=tf1.RunOptions(
       trace_level=tf1.RunOptions.FULL_TRACE), run_metadata=metadata)
-  of_type = {op.name: op.type for op in session.graph.get_operations()}
-  of_type[_RECEIVED] = _RECEIVED
   ops, counts = collections.Counter(), collections.Counter()
   for device in metadata.step_stats.dev_stats:
     for node in device.node_stats:
-      kind = of_type.get(node.node_name.split(':')[0], _CONTROL)
+      kind = _kind(node)
       ops[kind] += (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
       counts[kind] += 1
   return ms, {'ops': ops, 'counts': counts}
+
+
+def _kind(node):
+  """The type of an op, also of one in a branch, which the graph lacks."""
+  if node.node_name.startswith(_RECEIVED):
+    return _RECEIVED
+  # Of an op that oneDNN computes, the name without what says so.
+  found = re.search(r' = (?:_Mkl(?:Native)?)?(\w+)\(', node.timeline_label)
+  return found.group(1) if found else _CONTROL
 
 
 def _medians(rounds):

@@ -8,6 +8,9 @@ import dataclasses
 from typing import Optional
 
 NUM_WORKER = 2
+# Of a processor: each worker's, and the server's. Of two processors, so that
+# no host gets more when another one waits.
+PARTS = (0.75, 0.75, 0.5)
 LAYERS = (784, 1024, 1024, 10)
 MODEL_BYTES = 4 * sum((m + 1) * n for m, n in zip(LAYERS, LAYERS[1:]))
 LARGEST_PART = 4 * max(
@@ -84,6 +87,9 @@ CELLS = (Cell(LOCAL, 0), *map(Cell, ON_SERVER), Cell(SYNC),
          *(elastic(period, exchange) for period in PERIODS
            for exchange in EXCHANGES),
          *(elastic(HIDING_PERIOD, exchange) for exchange in HIDING))
+# Whose communications are shown with what they take of processors.
+COSTED = (*(elastic(10, exchange) for exchange in EXCHANGES),
+          *(elastic(HIDING_PERIOD, exchange) for exchange in HIDING))
 ALONE_CELL = Cell(ALONE, 0)
 RING_CELLS = tuple(map(Cell, RINGS))
 # Whose processes stay from the first round to the last.
@@ -111,7 +117,6 @@ class Link:
     slot_secs: At least; longer until two communications have begun.
     sync_steps: Of the cells whose steps wait for all workers.
     rounds: How often each cell is measured, in turn with the others.
-    quick_rounds: The same in the quick selection.
     quick: The cells of the quick selection, by words in their names.
   """
 
@@ -119,7 +124,6 @@ class Link:
   slot_secs: float
   sync_steps: int
   rounds: int
-  quick_rounds: int
   quick: tuple[str, ...] = ('',)
 
   @property
@@ -129,16 +133,20 @@ class Link:
 
 
 _FEW = ('local', ASYNC, 'plain', 'period 10, ')
+# As many ways as workers meet in on the link, parts of a period apart. Where
+# processors are the limit, whose speed may change from second to second, many
+# short rounds are a better mean than few long ones.
+_MANY, _ROUNDS = 12, 5
 LINKS = (
-    Link(None, 2.0, 40, 5, 3),
-    Link(1000, 3.0, 20, 5, 3),
-    Link(100, 6.0, 5, 3, 2, _FEW),
-    Link(50, 10.0, 3, 3, 2, ('local', ASYNC, 'plain',
-                             'period 10, overlap, int8')),
+    Link(None, 1.0, 20, _MANY),
+    Link(1000, 1.2, 10, _MANY),
+    Link(100, 2.5, 5, _ROUNDS, _FEW),
+    Link(50, 5.0, 3, _ROUNDS, ('local', ASYNC, 'plain',
+                               'period 10, overlap, int8')),
 )
 # For a try of the machinery; the figures are none.
-TRY = (Link(1000, 0.3, 3, 1, 1, ('local', ASYNC, SYNC, 'period 10, plain',
-                                 'period 10, overlap, float16')),)
+TRY = (Link(1000, 0.3, 3, 1, ('local', ASYNC, SYNC, 'period 10, plain',
+                              'period 10, overlap, float16')),)
 
 
 def selected(link: Link, all_cells: tuple[Cell, ...],

@@ -63,7 +63,10 @@ def build(cell: cells.Cell, cluster: tf.train.ClusterSpec, task: int) -> Built:
     optimizer = _wrapped(cell)
     train_op = optimizer.minimize(loss, step)
     if cell.name == cells.SYNC:
-      hooks.append(optimizer.make_session_run_hook(task == 0))
+      # No tokens at first: with them a worker may be a step ahead, so that the
+      # gradients of the other one are dropped, and it waits for ever at the end
+      # of a number of steps.
+      hooks.append(optimizer.make_session_run_hook(task == 0, num_tokens=0))
       hooks[0].begin()
     return Built(train_op, [], hooks)
 

@@ -58,6 +58,20 @@ def models_moved(results: Results, link: cells.Link, name: str,
                for way in zip(*moved)) if moved else None
 
 
+def processors_ms(results: Results, link: cells.Link,
+                  name: str) -> Optional[tuple[float, float]]:
+  """Returns what a step takes of the worker's and the server's processors.
+
+  Args:
+    results: What `make bench-network` wrote.
+    link: A link.
+    name: That of a cell.
+  """
+  measured = results['links'].get(link.name, {}).get(name)
+  taken = [each for each in (measured or {}).get('processors_ms', ()) if each]
+  return tuple(map(statistics.mean, zip(*taken))) if taken else None
+
+
 def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
                   num_worker: Optional[int] = None) -> Optional[float]:
   """Returns the time of a period that `network_times` foresees, or None.
@@ -164,6 +178,7 @@ def _lines(results) -> Iterator[str]:
          f'{results["seed"]}. Steps per second of a worker over all rounds, '
          'with the least and the largest of one: where the other is in its '
          'period when a worker begins differs from round to round. '
+         f'{_parts(results.get("parts"))} '
          f'`make bench-network{" ARGS=--quick" * results["is_quick"]}` '
          f'on {machine.sentence(about)}')
   links = [link for link in cells.LINKS if link.name in results['links']]
@@ -181,9 +196,18 @@ def _lines(results) -> Iterator[str]:
          for period in sorted((*cells.PERIODS, cells.HIDING_PERIOD))])
   yield from _programs(results, links)
   yield from _moved(results, links)
+  yield from _processors(results, links)
   yield from _off(results, links)
   for what in results['not_run']:
     yield from ('', f'Not run: {what}.')
+
+
+def _parts(parts):
+  if parts is None:
+    return 'The hosts share all processors.'
+  *workers, server = parts
+  return (f'A worker has {workers[0]:g} of a processor, and the server '
+          f'{server:g}.')
 
 
 def _programs(results, links):
@@ -211,6 +235,22 @@ def _moved(results, links):
               'models: sent, received. Of up to 64 KB that the kernel cuts '
               'into frames later, it counts one header.')
   yield from page_part.table('models', [link.name for link in links], rows)
+
+
+def _processors(results, links):
+  rows = []
+  for cell in cells.COSTED:
+    shown = []
+    for link in links:
+      local, taken = (processors_ms(results, link, name)
+                      for name in (cells.LOCAL, cell.name))
+      shown.append(local and taken and ', '.join(
+          f'{cell.period * (ms - of_local):.1f}'
+          for ms, of_local in zip(taken, local)))
+    rows.append((cell.name, shown))
+  yield from ('', 'What a communication takes of the processors of its worker, '
+              'and of the server\'s, that local steps do not:')
+  yield from page_part.table('ms', [link.name for link in links], rows)
 
 
 def _off(results, links):

@@ -53,7 +53,7 @@ def _serve(ways: dict, requests: queue.Queue) -> None:
     name, begin, (before, secs, after), steps = requests.get()
     cell = ways[name]
     sent, received = hosts.counted_bytes()
-    count = cell.communications
+    count, made = cell.communications, cell.count
     rate = (cell.for_steps(begin, steps) if steps else
             cell.for_secs(begin, secs, before, after))
     if name not in cells.OF_HOROVOD:  # Whose processes are never quiet.
@@ -61,7 +61,7 @@ def _serve(ways: dict, requests: queue.Queue) -> None:
     now = hosts.counted_bytes()
     count = cell.communications - count
     roles.say([rate, [(now[0] - sent) / count, (now[1] - received) / count]
-          if count else None])
+          if count else None, cell.count - made])
 
 
 def _ring(name: str, task: int, addresses: list[str]) -> None:

@@ -7,8 +7,8 @@ server and two rings of two, each a process on a host of its own; all are built
 on links that are not shaped, and then make their steps one after the other, in
 rounds. Writes benchmarks/results/network.json and a part of docs/speed.md.
 
---quick takes fewer cells of the slow links and fewer rounds, some 25 minutes;
-all takes an hour. --try takes a few seconds for a few cells, prints the part
+--quick takes fewer cells of the slow links, some 50 minutes; all takes more
+than an hour. --try takes a few seconds for a few cells, prints the part
 and writes nothing: to see that everything works here.
 
 --contrib is a Python 3.7 with TensorFlow 1.15, for the originals' figures;
@@ -31,11 +31,16 @@ from benchmarks.network import cells
 from benchmarks.network import hosts
 from benchmarks.network import page
 from benchmarks.network import pictures
+from benchmarks.network import processors
 from benchmarks.network import testbed
 
 
-def main(argv: list[str]) -> int:
-  """Measures; returns the exit status."""
+def parsed(argv: list[str]) -> argparse.Namespace:
+  """Returns what the flags say.
+
+  Args:
+    argv: The flags.
+  """
   parser = argparse.ArgumentParser(
       prog='python -m benchmarks.network.run', description=__doc__,
       formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -43,7 +48,12 @@ def main(argv: list[str]) -> int:
   parser.add_argument('--try', action='store_true', dest='is_try')
   parser.add_argument('--contrib', metavar='PYTHON')
   parser.add_argument('--horovod', metavar='PYTHON')
-  arguments = parser.parse_args(argv)
+  return parser.parse_args(argv)
+
+
+def main(argv: list[str]) -> int:
+  """Measures; returns the exit status."""
+  arguments = parsed(argv)
   why = hosts.missing()
   if why is not None:
     print(f'Nothing was run, and nothing is written: {why}. Not run: all '
@@ -52,10 +62,11 @@ def main(argv: list[str]) -> int:
     return 1
   signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
   about, is_quick = machine.about(), arguments.quick or arguments.is_try
+  parts = cells.PARTS if processors.missing() is None else None
   with tempfile.TemporaryDirectory() as directory:
     log = pathlib.Path(directory, 'stderr')
     try:
-      with hosts.Hosts() as made:
+      with hosts.Hosts(parts=parts) as made:
         links = testbed.Testbed(
             made, log, arguments.contrib, arguments.horovod).measure(
                 cells.TRY if arguments.is_try else cells.LINKS, is_quick)
@@ -63,7 +74,7 @@ def main(argv: list[str]) -> int:
       print(log.read_text() if log.exists() else '', file=sys.stderr, end='')
   results = {
       'about': about, 'seed': 0, **testbed.MODEL, 'is_quick': is_quick,
-      'links': links, 'not_run': list(_not_run(arguments))}
+      'parts': parts, 'links': links, 'not_run': list(_not_run(arguments))}
   if arguments.is_try:
     print(page.PART.section(results))
     return 0
@@ -75,6 +86,8 @@ def main(argv: list[str]) -> int:
 
 def _not_run(arguments: argparse.Namespace) -> Iterator[str]:
   yield 'several parameter servers, and more workers than two'
+  if processors.missing():
+    yield f'hosts with processors of their own: {processors.missing()}'
   if not arguments.contrib:
     yield 'contrib, for want of a Python with TensorFlow 1.15'
   if not arguments.horovod:

@@ -22,20 +22,25 @@ _ABOUT = dict(machine='A machine', cores=2, kernel='6.0', load_before=0.0,
               python='3.11.0', tensorflow='2.15.1', commit='abc')
 
 
-def _figures(*rounds, bytes_moved=None):
+def _figures(*rounds, bytes_moved=None, processors_ms=None):
   return {'steps_per_sec': [list(each) for each in rounds],
-          'bytes': [bytes_moved] * len(rounds)}
+          'bytes': [bytes_moved] * len(rounds),
+          'processors_ms': processors_ms or [None] * len(rounds)}
 
 
 # Of a model of 1 MB on a link of 1000 Mbit/s.
 _BY_HAND = {
     'about': _ABOUT, 'seed': 0, 'model_bytes': 1_000_000, 'num_worker': 2,
     'largest_part': 0.5, 'is_quick': True, 'not_run': ['what is not'],
+    'parts': [0.75, 0.75, 0.5],
     'links': {'1000 Mbit/s': {
-        cells.LOCAL: _figures((99.0, 101.0), (89.0, 91.0), (120.0, 120.0)),
+        cells.LOCAL: _figures(
+            (99.0, 101.0), (89.0, 91.0), (120.0, 120.0),
+            processors_ms=[[3.0, 0.0], [3.5, 0.25], [4.0, 0.5]]),
         cells.ASYNC: _figures((20.0, 30.0), bytes_moved=[1.1e6, 1.2e6]),
         'elastic, period 10, overlap': _figures(
-            (50.0, 50.0), (70.0, 70.0), bytes_moved=[5e5, 1e6]),
+            (50.0, 50.0), (70.0, 70.0), bytes_moved=[5e5, 1e6],
+            processors_ms=[[5.0, 1.0], [7.0, 0.5]]),
         cells.CROSS_SHARD: _figures((40.0, 40.0))}}}
 
 
@@ -73,6 +78,12 @@ def test_figures_by_hand():
   message = 8e6 / (1e9 * 1448 / 1514)
   assert found['predicted', cells.CROSS_SHARD, link] == (
       f'{1 / (step + message) / 40 - 1:+.1%}')
+  # Ten steps of 6 - 3.5 and of 0.75 - 0.25 ms.
+  assert found['ms', 'elastic, period 10, overlap', link] == '25.0, 5.0'
+  assert found['ms', 'elastic, period 10, plain', link] == '-'
+  assert 'A worker has 0.75 of a processor, and the server 0.5.' in text
+  assert 'share all processors' in page.PART.section(
+      {**_BY_HAND, 'parts': None})
   assert 'Not run: what is not.' in text
   assert 'seed 0' in text and 'commit abc' in text and 'ARGS=--quick' in text
 
