@@ -8,9 +8,6 @@ import dataclasses
 from typing import Optional
 
 NUM_WORKER = 2
-# Of a processor: each worker's, and the server's. Of two processors, so that
-# no host gets more when another one waits.
-PARTS = (0.75, 0.75, 0.5)
 LAYERS = (784, 1024, 1024, 10)
 MODEL_BYTES = 4 * sum((m + 1) * n for m, n in zip(LAYERS, LAYERS[1:]))
 LARGEST_PART = 4 * max(

@@ -5,7 +5,6 @@
   h0, h1, h2   each a namespace with an address 10.77.n.2 and a link of its own
   r            a namespace that all links lead to, and that routes between them
 
-Each may have a part of the processors of its own, in a group with its name.
 Nothing of the machine's own network changes. A link is shaped at both ends, so
 that it carries its rate in each direction, and is shared alike by the hosts at
 the other end that send at the same time, as a queue for each flow does.
@@ -21,8 +20,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Optional
-
-from benchmarks.network import processors
 
 # With the process that made it: what a killed one has left can be told.
 _PREFIX = 'tfplugin-net-'
@@ -53,15 +50,13 @@ def missing() -> Optional[str]:
 class Hosts:
   """Hosts with a link each, while a `with` lasts."""
 
-  def __init__(self, count: int = 3, parts: Optional[Sequence[float]] = None):
+  def __init__(self, count: int = 3):
     """Says how many.
 
     Args:
       count: Of hosts.
-      parts: How much of a processor each has; None: all of them share them all.
     """
     self._own = f'{_PREFIX}{os.getpid()}-'
-    self._parts = parts
     self.addresses = [f'10.77.{n}.2' for n in range(1, count + 1)]
 
   def __enter__(self) -> Hosts:
@@ -83,9 +78,7 @@ class Hosts:
       host: Its number, from 0.
       argv: A command of this machine.
     """
-    inside = ['ip', 'netns', 'exec', self._name(host), *argv]
-    return inside if self._parts is None else processors.command(
-        self._name(host), inside)
+    return ['ip', 'netns', 'exec', self._name(host), *argv]
 
   def shape(self, mbit: Optional[int]) -> None:
     """Gives all links a rate.
@@ -151,11 +144,9 @@ class Hosts:
       (_ETC / name).mkdir(parents=True)
       (_ETC / name / 'hosts').write_text(
           f'127.0.0.1 localhost\n{address} {socket.gethostname()}\n')
-      if self._parts is not None:
-        processors.make(name, self._parts[host])
 
   def _remove(self):
-    _remove(self._own)
+    _remove(_NAMESPACES.glob(f'{self._own}*'))
 
 
 def counted_bytes() -> tuple[int, int]:
@@ -170,23 +161,16 @@ def counted_bytes() -> tuple[int, int]:
 
 def _remove_left_behind():
   """Removes the hosts of processes that were killed."""
-  for name in _names(_PREFIX):
-    pid = name[len(_PREFIX):].split('-')[0]
+  for path in _NAMESPACES.glob(f'{_PREFIX}*'):
+    pid = path.name[len(_PREFIX):].split('-')[0]
     if not pathlib.Path('/proc', pid).exists():
-      _remove(name)
+      _remove([path])
 
 
-def _names(prefix):
-  return sorted({path.name for path in _NAMESPACES.glob(f'{prefix}*')}.union(
-      processors.names(prefix)))
-
-
-def _remove(prefix):
-  for name in _names(prefix):
-    # What is there of a name: its namespace, its files, its group.
-    _run('ip', 'netns', 'del', name, check=False)
-    shutil.rmtree(_ETC / name, ignore_errors=True)
-    processors.remove(name)
+def _remove(namespaces):
+  for path in namespaces:
+    _run('ip', 'netns', 'del', path.name, check=False)
+    shutil.rmtree(_ETC / path.name, ignore_errors=True)
 
 
 def _in(namespace, *argv, check=True):

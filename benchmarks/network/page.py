@@ -178,7 +178,7 @@ def _lines(results) -> Iterator[str]:
          f'{results["seed"]}. Steps per second of a worker over all rounds, '
          'with the least and the largest of one: where the other is in its '
          'period when a worker begins differs from round to round. '
-         f'{_parts(results.get("parts"))} '
+         'The hosts share the processors of the machine. '
          f'`make bench-network{" ARGS=--quick" * results["is_quick"]}` '
          f'on {machine.sentence(about)}')
   links = [link for link in cells.LINKS if link.name in results['links']]
@@ -200,14 +200,6 @@ def _lines(results) -> Iterator[str]:
   yield from _off(results, links)
   for what in results['not_run']:
     yield from ('', f'Not run: {what}.')
-
-
-def _parts(parts):
-  if parts is None:
-    return 'The hosts share all processors.'
-  *workers, server = parts
-  return (f'A worker has {workers[0]:g} of a processor, and the server '
-          f'{server:g}.')
 
 
 def _programs(results, links):

@@ -29,7 +29,7 @@ PORT = 2222
 _QUIET_BYTES, _QUIET_SECS = 4096, 0.2
 _DRAIN_SECS = 60.0
 # Two workers on a machine of two cores: more threads would take turns, which
-# those of two hosts do not.
+# those of two hosts do not. Within an op, and of ops that could run together.
 _CORES_OF_HOST = 1
 _MEETING_PORT = PORT + 20  # Of Horovod's processes.
 
@@ -74,6 +74,7 @@ def _ring(name: str, task: int, addresses: list[str]) -> None:
   requests = roles.requests()
   import tensorflow as tf
   tf.config.threading.set_intra_op_parallelism_threads(_CORES_OF_HOST)
+  tf.config.threading.set_inter_op_parallelism_threads(_CORES_OF_HOST)
   from benchmarks.network import models
   way = trained.Trained(models.ring_step(cells.Cell(name)), 1)
   way.step()
@@ -91,7 +92,8 @@ def _worker(job: str, task: int, addresses: list[str]) -> None:
   requests = roles.requests()
   server = tf.distribute.Server(
       cluster, job, task, config=tf.compat.v1.ConfigProto(
-          intra_op_parallelism_threads=_CORES_OF_HOST))
+          intra_op_parallelism_threads=_CORES_OF_HOST,
+          inter_op_parallelism_threads=_CORES_OF_HOST))
   if job == 'ps':
     roles.say(None)
     server.join()

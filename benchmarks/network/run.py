@@ -31,16 +31,11 @@ from benchmarks.network import cells
 from benchmarks.network import hosts
 from benchmarks.network import page
 from benchmarks.network import pictures
-from benchmarks.network import processors
 from benchmarks.network import testbed
 
 
-def parsed(argv: list[str]) -> argparse.Namespace:
-  """Returns what the flags say.
-
-  Args:
-    argv: The flags.
-  """
+def main(argv: list[str]) -> int:
+  """Measures; returns the exit status."""
   parser = argparse.ArgumentParser(
       prog='python -m benchmarks.network.run', description=__doc__,
       formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -48,12 +43,7 @@ def parsed(argv: list[str]) -> argparse.Namespace:
   parser.add_argument('--try', action='store_true', dest='is_try')
   parser.add_argument('--contrib', metavar='PYTHON')
   parser.add_argument('--horovod', metavar='PYTHON')
-  return parser.parse_args(argv)
-
-
-def main(argv: list[str]) -> int:
-  """Measures; returns the exit status."""
-  arguments = parsed(argv)
+  arguments = parser.parse_args(argv)
   why = hosts.missing()
   if why is not None:
     print(f'Nothing was run, and nothing is written: {why}. Not run: all '
@@ -62,11 +52,10 @@ def main(argv: list[str]) -> int:
     return 1
   signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
   about, is_quick = machine.about(), arguments.quick or arguments.is_try
-  parts = cells.PARTS if processors.missing() is None else None
   with tempfile.TemporaryDirectory() as directory:
     log = pathlib.Path(directory, 'stderr')
     try:
-      with hosts.Hosts(parts=parts) as made:
+      with hosts.Hosts() as made:
         links = testbed.Testbed(
             made, log, arguments.contrib, arguments.horovod).measure(
                 cells.TRY if arguments.is_try else cells.LINKS, is_quick)
@@ -74,7 +63,7 @@ def main(argv: list[str]) -> int:
       print(log.read_text() if log.exists() else '', file=sys.stderr, end='')
   results = {
       'about': about, 'seed': 0, **testbed.MODEL, 'is_quick': is_quick,
-      'parts': parts, 'links': links, 'not_run': list(_not_run(arguments))}
+      'links': links, 'not_run': list(_not_run(arguments))}
   if arguments.is_try:
     print(page.PART.section(results))
     return 0
@@ -86,8 +75,6 @@ def main(argv: list[str]) -> int:
 
 def _not_run(arguments: argparse.Namespace) -> Iterator[str]:
   yield 'several parameter servers, and more workers than two'
-  if processors.missing():
-    yield f'hosts with processors of their own: {processors.missing()}'
   if not arguments.contrib:
     yield 'contrib, for want of a Python with TensorFlow 1.15'
   if not arguments.horovod:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
 import subprocess
@@ -19,7 +18,6 @@ from benchmarks import trained
 from benchmarks.network import cells
 from benchmarks.network import hosts
 from benchmarks.network import models
-from benchmarks.network import processors
 from benchmarks.network import run
 
 tf1 = tf.compat.v1
@@ -29,25 +27,19 @@ def _names():
   return [path.name for path in pathlib.Path('/var/run/netns').glob('*')]
 
 
-@contextlib.contextmanager
-def _hosts(*args, **kwargs):
-  """Hosts, where there may be any."""
+@pytest.fixture(name='made')
+def fixture_made():
+  """Three hosts, where there may be any."""
   why = hosts.missing()
   if why is not None:
     pytest.skip(why)
   try:
-    with hosts.Hosts(*args, **kwargs) as made:
+    with hosts.Hosts() as made:
       yield made
   except RuntimeError as e:
     if 'ermi' not in str(e) and 'mount' not in str(e):
       raise
     pytest.skip(f'the kernel refuses namespaces: {e}')
-
-
-@pytest.fixture(name='made')
-def fixture_made():
-  with _hosts() as made:
-    yield made
   assert not [name for name in _names() if f'-{os.getpid()}-' in name]
 
 
@@ -88,55 +80,6 @@ def test_a_host_reaches_another_and_counts_its_bytes(made):
             'socket.create_connection((sys.argv[1], 2222), 60).sendall('
             'bytes(10**6))', made.addresses[1])
     assert 1.0e6 < int(peer.stdout.readline()) < 1.2e6
-
-
-def test_a_host_has_its_part_of_a_processor_and_no_more():
-  why = processors.missing()
-  if why is not None:
-    pytest.skip(why)
-  spin = ('import time\n'
-          'begin, used = time.time(), time.process_time()\n'
-          'while time.process_time() - used < 1.0: pass\n'
-          'print(time.time() - begin)')
-  with _hosts(1, parts=[0.25]) as made:
-    secs = float(_output(made, 0, sys.executable, '-c', spin))
-    own = processors.names(f'tfplugin-net-{os.getpid()}-')
-  # A second of the processor in no less than four.
-  assert secs > 3.5
-  assert own == [f'tfplugin-net-{os.getpid()}-h0']
-  assert not processors.names(f'tfplugin-net-{os.getpid()}-')
-
-
-def test_without_groups_hosts_share_and_the_results_say_so(
-    monkeypatch, tmp_path):
-  monkeypatch.setattr(processors, '_FIRST', tmp_path / 'first')
-  monkeypatch.setattr(processors, '_SECOND', tmp_path)
-  why = processors.missing()
-  assert 'no control groups' in why
-  assert f'hosts with processors of their own: {why}' in run._not_run(
-      run.parsed(['--quick']))
-
-
-@pytest.mark.parametrize('is_second', [False, True])
-def test_a_group_is_what_the_kernel_reads(monkeypatch, tmp_path, is_second):
-  """Its files, in a directory that is none of the kernel's."""
-  monkeypatch.setattr(processors, '_FIRST', tmp_path / 'cpu')
-  monkeypatch.setattr(processors, '_SECOND', tmp_path)
-  folder = tmp_path if is_second else tmp_path / 'cpu'
-  folder.mkdir(exist_ok=True)
-  if is_second:
-    (folder / 'cgroup.procs').touch()
-    (folder / 'cgroup.subtree_control').write_text('cpuset cpu io')
-  else:
-    (folder / 'cpu.cfs_quota_us').write_text('-1')
-  assert processors.missing() is None
-  processors.make('a', 0.75)
-  written = {path.name: path.read_text() for path in (folder / 'a').iterdir()}
-  assert written == ({'cpu.max': '3750 5000'} if is_second else {
-      'cpu.cfs_period_us': '5000', 'cpu.cfs_quota_us': '3750'})
-  assert processors.names('a') == ['a']
-  subprocess.run(processors.command('a', ['true']), check=True)
-  assert (folder / 'a' / 'cgroup.procs').read_text().strip().isdigit()
 
 
 def test_what_a_killed_one_left_is_removed(made):

@@ -32,7 +32,6 @@ def _figures(*rounds, bytes_moved=None, processors_ms=None):
 _BY_HAND = {
     'about': _ABOUT, 'seed': 0, 'model_bytes': 1_000_000, 'num_worker': 2,
     'largest_part': 0.5, 'is_quick': True, 'not_run': ['what is not'],
-    'parts': [0.75, 0.75, 0.5],
     'links': {'1000 Mbit/s': {
         cells.LOCAL: _figures(
             (99.0, 101.0), (89.0, 91.0), (120.0, 120.0),
@@ -81,9 +80,6 @@ def test_figures_by_hand():
   # Ten steps of 6 - 3.5 and of 0.75 - 0.25 ms.
   assert found['ms', 'elastic, period 10, overlap', link] == '25.0, 5.0'
   assert found['ms', 'elastic, period 10, plain', link] == '-'
-  assert 'A worker has 0.75 of a processor, and the server 0.5.' in text
-  assert 'share all processors' in page.PART.section(
-      {**_BY_HAND, 'parts': None})
   assert 'Not run: what is not.' in text
   assert 'seed 0' in text and 'commit abc' in text and 'ARGS=--quick' in text
 
