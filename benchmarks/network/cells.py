@@ -133,7 +133,7 @@ _FEW = ('local', ASYNC, 'plain', 'period 10, ')
 # As many ways as workers meet in on the link, parts of a period apart. Where
 # processors are the limit, whose speed may change from second to second, many
 # short rounds are a better mean than few long ones.
-_MANY, _ROUNDS = 12, 5
+_MANY, _ROUNDS = 8, 4
 LINKS = (
     Link(None, 1.0, 20, _MANY),
     Link(1000, 1.2, 10, _MANY),

@@ -29,7 +29,7 @@ _SLOT_LIMIT_SECS = 120.0
 _NOTICE_SECS = 0.2
 _PROGRAM_PORT = 2300
 # Rounds with those that come and go: a start takes as long as ten slots.
-_VISITS = 3
+_VISITS = 2
 
 
 class Testbed:

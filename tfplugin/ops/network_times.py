@@ -11,27 +11,19 @@ in each direction, and L the latency of a way:
   Z                what a worker does between two communications
 
 A communication pulls the model and then pushes it. In elastic averaging each
-variable is pushed as soon as it is pulled, so that a worker alone needs
+variable is pushed as soon as it is pulled, so that beside what is pulled only
+the largest one takes time of its own: (1 + g) * m, and elsewhere g = 1, since
+gradients need all variables. The two directions of a link do not wait for each
+other, but the workers do: those whose messages are on a link share it alike.
+Where each is in its cycle when the others begin is left to chance, which is
+what mean value analysis is for: for n = 1 ... W workers, with q(0) = 0 of them
+on a link,
 
-  A = (1 + g) * m + 4 * L
+  r(n) = m * max(1, (1 + q(n - 1)) / P)        a message of the whole model
+  T(n) = Z + (1 + g) * r(n) + 4 * L
+  q(n) = n * r(n) / T(n)
 
-and elsewhere g = 1: gradients need all variables. The two directions of a link
-do not wait for each other, but the workers do: those whose messages are on a
-link share it. If they never met, a communication would come every
-
-  T0 = max(Z + A, W * m / P)
-
-If they met by chance, and shared the link alike, it is what mean value analysis
-says: for n = 1 ... W workers, with q(0) = 0,
-
-  r(n) = m * max(1, (1 + q(n - 1)) / P)
-  q(n) = n * r(n) / T(n),   T(n) = Z + A + 2 * (r(n) - m)
-
-and comes every T(W). Messages take some time, `SHARING_SECS` = S, until they
-share a link alike, since TCP begins slowly: who came first keeps most of it,
-and short messages take turns. So a communication comes every
-
-  C(Z) = T0 + m / (m + S) * max(0, T(W) - T0)
+A communication of each comes every C(Z) = T(W).
 
 With t the period, s the time of a step that communicates nothing, c what a step
 takes to call a server for nothing, h what a communication takes of the
@@ -50,8 +42,6 @@ shard is a ring, without a server.
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
   networks. Journal of the ACM 27 (1980).
-  Denning and Buzen. The operational analysis of queueing network models.
-  Computing Surveys 10 (1978): T0, from the asymptotes of the throughput.
 """
 
 from __future__ import annotations
@@ -64,9 +54,6 @@ from typing import Optional
 # Of the bits of an Ethernet link: 1,448 bytes of a TCP segment in a frame of
 # 1,514.
 PAYLOAD = 1448 / 1514
-# Fitted, not derived: to two workers on 1 Gbit/s, whose messages of 16 to 62 ms
-# met.
-SHARING_SECS = 0.045
 # What a type leaves of the bytes of float32; `wire_types` has the equations.
 BYTES_LEFT = {None: 1.0, 'float16': 1 / 2, 'bfloat16': 1 / 2,
               'int8': 1 / 4 + 1 / 128}
@@ -126,15 +113,13 @@ class Cluster:
 
 
 def cycle_secs(cluster: Cluster, between_secs: float,
-               exchange_dtype: Optional[str] = None,
-               sharing_secs: float = SHARING_SECS) -> float:
+               exchange_dtype: Optional[str] = None) -> float:
   """The time C(Z) from one communication of a worker to its next.
 
   Args:
     cluster: The training.
     between_secs: Z, what a worker does between two of them.
     exchange_dtype: A key of `BYTES_LEFT`.
-    sharing_secs: S; 0: workers that meet share the link at once.
 
   Raises:
     ValueError: `exchange_dtype` is none.
@@ -150,16 +135,13 @@ def cycle_secs(cluster: Cluster, between_secs: float,
         f'{exchange_dtype!r}.')
   message = BYTES_LEFT[exchange_dtype] * cluster.model_bytes / (
       cluster.link_bytes)
-  alone = between_secs + (1 + cluster.largest_part) * message + (
-      4 * cluster.latency_secs)
-  apart = max(alone, cluster.num_worker * message / cluster.num_ps)
-  met, on_link = alone, 0.0
+  cycle, on_link = 0.0, 0.0
   for workers in range(1, cluster.num_worker + 1):
     way = message * max(1.0, (1 + on_link) / cluster.num_ps)
-    met = alone + 2 * (way - message)
-    on_link = workers * way / met
-  share = message / (message + sharing_secs)
-  return apart + share * max(0.0, met - apart)
+    cycle = between_secs + (1 + cluster.largest_part) * way + (
+        4 * cluster.latency_secs)
+    on_link = workers * way / cycle
+  return cycle
 
 
 def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
