@@ -7,8 +7,8 @@ server and two rings of two, each a process on a host of its own; all are built
 on links that are not shaped, and then make their steps one after the other, in
 rounds. Writes benchmarks/results/network.json and a part of docs/speed.md.
 
---quick takes fewer cells of the slow links, some 50 minutes; all takes more
-than an hour. --try takes a few seconds for a few cells, prints the part
+--quick takes fewer cells of the slow links, about an hour; all takes
+longer. --try takes three minutes for a few cells, prints the part
 and writes nothing: to see that everything works here.
 
 --contrib is a Python 3.7 with TensorFlow 1.15, for the originals' figures;

@@ -7,8 +7,8 @@
 Two workers and a parameter server, a process each; a step is an update of one
 number. TensorFlow's servers refuse one of 43,000 steps by chance, once they
 have seen 100,000. Says of each worker how many steps it made in how many
-sessions, and how long the longest step took; fails where a worker hangs.
-Without the hook one does, sooner or later.
+sessions, and how long the longest step took; fails where a worker hangs, as one
+does without the hook, sooner or later, or fails.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def main() -> int:
       for role in ('ps,0', 'worker,0', 'worker,1')]
   limit = time.monotonic() + secs + _PATIENCE_SECS
   try:
-    for process in processes[1:]:
-      process.wait(limit - time.monotonic())
+    ends = [process.wait(limit - time.monotonic())
+            for process in processes[1:]]
   except subprocess.TimeoutExpired:
     sys.stderr.write('A worker hangs.\n')
     return 1
@@ -113,7 +113,7 @@ def main() -> int:
     for process in processes:
       process.kill()
       process.wait()
-  return 0
+  return int(any(ends))
 
 
 if __name__ == '__main__':
