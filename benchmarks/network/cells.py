@@ -80,17 +80,19 @@ def elastic(period: int, exchange: str) -> Cell:
   return Cell(f'elastic, period {period}, {exchange}', period, exchange)
 
 
-CELLS = (Cell(LOCAL, 0), *map(Cell, ON_SERVER), Cell(SYNC),
+# What is hidden is said of local steps: measured next to them.
+CELLS = (Cell(LOCAL, 0),
+         *(elastic(HIDING_PERIOD, exchange) for exchange in HIDING),
+         *map(Cell, ON_SERVER), Cell(SYNC),
          *(elastic(period, exchange) for period in PERIODS
-           for exchange in EXCHANGES),
-         *(elastic(HIDING_PERIOD, exchange) for exchange in HIDING))
+           for exchange in EXCHANGES))
 # Whose communications are shown with what they take of processors.
 COSTED = (*(elastic(10, exchange) for exchange in EXCHANGES),
           *(elastic(HIDING_PERIOD, exchange) for exchange in HIDING))
 ALONE_CELL = Cell(ALONE, 0)
 RING_CELLS = tuple(map(Cell, RINGS))
 # Whose processes stay from the first round to the last.
-STAYING_CELLS = (CELLS[0], ALONE_CELL, *CELLS[1:], *RING_CELLS)
+STAYING_CELLS = (ALONE_CELL, *CELLS, *RING_CELLS)
 HOROVOD_CELLS = tuple(map(Cell, OF_HOROVOD))
 SYNC_CELLS = (Cell(SYNC), *RING_CELLS, *HOROVOD_CELLS)
 
@@ -133,10 +135,10 @@ _FEW = ('local', ASYNC, 'plain', 'period 10, ')
 # As many ways as workers meet in on the link, parts of a period apart. Where
 # processors are the limit, whose speed may change from second to second, many
 # short rounds are a better mean than few long ones.
-_MANY, _ROUNDS = 8, 4
+_MOST, _MANY, _ROUNDS = 10, 6, 4
 LINKS = (
     Link(None, 1.0, 20, _MANY),
-    Link(1000, 1.2, 10, _MANY),
+    Link(1000, 1.6, 10, _MOST),
     Link(100, 2.5, 5, _ROUNDS, _FEW),
     Link(50, 5.0, 3, _ROUNDS, ('local', ASYNC, 'plain',
                                'period 10, overlap, int8')),

@@ -36,7 +36,9 @@ def test_a_half_keeps_its_bits(behavior, dtype, bits):
   assert (arrives != value).any()
 
 
-def test_what_is_too_large_for_float16_stays_there_and_no_finite_is_lost():
+def test_what_is_too_large_for_float16_stays_there_and_no_finite_is_lost(
+    behavior):
+  del behavior
   value = np.array([1e6, -1e30, np.inf, -np.inf, np.nan], np.float32)
   np.testing.assert_array_equal(
       _there(value, 'float16')[1], [65504, -65504, np.inf, -np.inf, np.nan])
