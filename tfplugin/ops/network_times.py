@@ -32,12 +32,13 @@ processors, and e the part of that which is not beside the messages:
   on the servers        a step takes max(s + h, C(s)), with g = 1
   elastic averaging     t steps take max(B + h, C(B + e)), with B = t * (s + c)
     with overlap        t steps take max(t * s + h, C(e))
-  cross shard           a step takes s + h + 2 * (W - 1) * (M / (W * R) + L)
+  cross shard           a step takes s + h / 2 + 2 * (W - 1) * (M / (W * R) + L)
 
 On the servers are the variables of asynchronous SGD, of drop stale and of
 clipping. Also those of SyncReplicas, whose workers wait for each other and so
 pull and push at the same time: max(s + h, s + 2 * W * m / P + 4 * L). Cross
-shard is a ring, without a server.
+shard is a ring, without a server: in the first half of its messages it sums; in
+the second it passes sums on, and what hosts do is beside that.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
@@ -212,6 +213,6 @@ def ring_secs(cluster: Cluster) -> float:
     0.02
   """
   workers = cluster.num_worker
-  return cluster.step_secs + cluster.host_secs + 2 * (workers - 1) * (
+  return cluster.step_secs + cluster.host_secs / 2 + 2 * (workers - 1) * (
       cluster.model_bytes / (workers * cluster.link_bytes) +
       cluster.latency_secs)
