@@ -81,18 +81,17 @@ def elastic(period: int, exchange: str) -> Cell:
 
 
 _HIDDEN = tuple(elastic(HIDING_PERIOD, exchange) for exchange in HIDING)
-CELLS = (Cell(LOCAL, 0), *map(Cell, ON_SERVER), Cell(SYNC),
-         *(elastic(period, exchange) for period in PERIODS
-           for exchange in EXCHANGES), *_HIDDEN)
+_OTHERS = (*map(Cell, ON_SERVER), Cell(SYNC),
+           *(elastic(period, exchange) for period in PERIODS
+             for exchange in EXCHANGES))
+CELLS = (Cell(LOCAL, 0), *_OTHERS, *_HIDDEN)
 # Whose communications are shown with what they take of processors.
-COSTED = (*(elastic(10, exchange) for exchange in EXCHANGES),
-          *(elastic(HIDING_PERIOD, exchange) for exchange in HIDING))
+COSTED = (*(elastic(10, exchange) for exchange in EXCHANGES), *_HIDDEN)
 ALONE_CELL = Cell(ALONE, 0)
 RING_CELLS = tuple(map(Cell, RINGS))
 # Whose processes stay from the first round to the last. What is hidden is said
 # of local steps: measured next to them.
-STAYING_CELLS = (ALONE_CELL, CELLS[0], *_HIDDEN, *CELLS[1:-len(_HIDDEN)],
-                 *RING_CELLS)
+STAYING_CELLS = (ALONE_CELL, CELLS[0], *_HIDDEN, *_OTHERS, *RING_CELLS)
 HOROVOD_CELLS = tuple(map(Cell, OF_HOROVOD))
 SYNC_CELLS = (Cell(SYNC), *RING_CELLS, *HOROVOD_CELLS)
 

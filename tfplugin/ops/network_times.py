@@ -37,8 +37,8 @@ processors, and e the part of that which is not beside the messages:
 On the servers are the variables of asynchronous SGD, of drop stale and of
 clipping. Also those of SyncReplicas, whose workers wait for each other and so
 pull and push at the same time: max(s + h, s + 2 * W * m / P + 4 * L). Cross
-shard is a ring, without a server: in the first half of its messages it sums; in
-the second it passes sums on, and what hosts do is beside that.
+shard is a ring, without a server. Half of h is what rings take that have been
+measured (docs/speed.md); they sum in the first half of their messages alone.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
