@@ -101,11 +101,20 @@ def encode(value: tf.Tensor, exchange_dtype: str, dither: Dither = 0.5,
   """
   if exchange_dtype == INT8:
     return _encode_blocks(value, dither, keeps_zero)
-  if exchange_dtype == 'float16':
-    limit = tf.constant(tf.float16.max, value.dtype)
-    value = tf.where(tf.math.is_finite(value),
-                     tf.clip_by_value(value, -limit, limit), value)
-  return tf.cast(value, exchange_dtype)
+  sent = tf.cast(value, exchange_dtype)
+  if exchange_dtype != 'float16':
+    return sent
+  # Beyond the largest half is rare, and to look for it in halves takes half as
+  # long as to limit what is none.
+  return tf.cond(tf.reduce_all(tf.math.is_finite(sent)),
+                 lambda: tf.identity(sent),
+                 lambda: tf.cast(_within_halves(value), exchange_dtype))
+
+
+def _within_halves(value):
+  limit = tf.constant(tf.float16.max, value.dtype)
+  return tf.where(tf.math.is_finite(value),
+                  tf.clip_by_value(value, -limit, limit), value)
 
 
 def decode(sent: tf.Tensor, shape: Shape, dtype: tf.DType) -> tf.Tensor:

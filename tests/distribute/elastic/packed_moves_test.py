@@ -13,7 +13,10 @@ import tensorflow as tf
 import tfplugin
 from tests.distribute.elastic import transfers
 from tests.optimizers import elastic_graphs
+from tfplugin.distribute import graph_order
 from tfplugin.distribute.elastic import elastic_average_strategy
+from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.elastic import packed_moves
 from tfplugin.testing import clusters
 from tfplugin.testing import strategy_worker
 
@@ -143,6 +146,54 @@ def test_large_variables_are_sent_as_they_are(cluster):
   assert _strategy_transfers(
       cluster, [[limit]] * 4 + [[limit + 1]] * 4, communication_period=1,
   ).messages == {way: count + 4 for way, count in small.items()}
+
+
+def _pair(size, device, use_resource, touched=None):
+  with tf1.device(device):
+    center = tf1.get_variable(f'center_{size}{device[-1]}', [size],
+                              use_resource=use_resource)
+  with tf1.device('/job:worker/task:0'):
+    copy = tf1.get_variable(f'copy_{size}{device[-1]}', [size],
+                            use_resource=use_resource)
+  return elastic_pairs.Pair([copy], center, True, touched=touched)
+
+
+@pytest.mark.parametrize('wire', [
+    None, elastic_pairs.Wire('float16'), elastic_pairs.Wire('int8')],
+                         ids=['whole', 'float16', 'int8'])
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_a_server_reads_the_largest_last(behavior, wire, use_resource):
+  """And so sends it first; each server for itself."""
+  del behavior
+  sizes = [600_000, 200_000, 400_000]
+  with tf.Graph().as_default():
+    pairs = [_pair(size, f'/job:ps/task:{task}', use_resource)
+             for task in range(2) for size in sizes]
+    differences = packed_moves.differences_of(pairs, 0.5, wire)
+    names = [pair.center.op.name for pair in pairs]
+    before = [{op.name for op in graph_order.upstream([each.center.op])}
+              for each in differences]
+  for index, found in enumerate(before):
+    task, size = divmod(index, 3)
+    assert {name for name in names if name in found} == {
+        names[3 * task + other] for other in range(3)
+        if sizes[other] <= sizes[size]}
+
+
+def test_rows_wait_for_no_other_variable(behavior):
+  """They come from the worker: each would wait for a way."""
+  del behavior
+  with tf.Graph().as_default():
+    rows = [tf1.get_variable(f'touched_{size}', [size], tf.bool)
+            for size in (200_000, 400_000)]
+    pairs = [_pair(size, '/job:ps/task:0', True, touched)
+             for size, touched in zip((200_000, 400_000), rows)]
+    pairs.append(_pair(600_000, '/job:ps/task:0', True))
+    found = [{op.name for op in graph_order.upstream([each.center.op])}
+             for each in packed_moves.differences_of(pairs, 0.5)]
+  for pair, names in zip(pairs, found):
+    assert {other.center.op.name for other in pairs} & names == {
+        pair.center.op.name}
 
 
 @pytest.mark.parametrize('settings', [

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a communication moves of many variables: small ones in one message.
 
+Of large ones the largest leaves a server first. Its difference goes back while
+the others follow, so that workers that meet on a link come apart.
+
 A tensor that goes to another task is a call of its own, which takes longer than
 the bytes of a small one. Those of one type that go the same way are one tensor:
 concatenated where they are, split where they arrive, of which no bit changes.
@@ -17,6 +20,8 @@ import tensorflow as tf
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.ops import elastic
+
+tf1 = tf.compat.v1
 
 # Larger tensors are sent as they are: to copy them twice takes longer than a
 # call. docs/exchange.md has the figures.
@@ -34,7 +39,7 @@ def differences_of(
     moving_rate: The share of the differences that moves.
     wire: The smaller type on the way; None: their own.
   """
-  seen = [elastic_pairs.seen_of(pair, wire) for pair in pairs]
+  seen = _seen_of(pairs, wire)
   arrived = _carried([each.sent for each in seen], [
       (pair.center.device, pair.local.device) for pair in pairs])
   return [elastic_pairs.differences_of(
@@ -56,6 +61,27 @@ def move(pairs: Sequence[elastic_pairs.Pair],
       (pair.local.device, pair.center.device) for pair in pairs])
   return [elastic_pairs.move(pair, each._replace(sent=sent), use_locking)
           for pair, each, sent in zip(pairs, differences, arrived)]
+
+
+def _seen_of(pairs, wire):
+  """As `elastic_pairs.seen_of`, for several variables."""
+  # What is read last is sent first: TensorFlow puts a send behind what else can
+  # run then, and there is nothing else after the last. Without any order each
+  # graph has one by chance. Rows come from the worker: to wait for those of
+  # another variable would be a way of its own.
+  result, before = {}, {}
+  for pair in sorted(pairs, key=_num_elements):
+    if pair.touched is not None:
+      result[pair] = elastic_pairs.seen_of(pair, wire)
+      continue
+    with tf1.control_dependencies(before.get(pair.center.device, ())):
+      seen = result[pair] = elastic_pairs.seen_of(pair, wire)
+    before[pair.center.device] = [seen.sent]
+  return [result[pair] for pair in pairs]
+
+
+def _num_elements(pair):
+  return pair.center.shape.num_elements() or 0
 
 
 def _carried(values: Sequence[Optional[tf.Tensor]],

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -165,7 +166,9 @@ def _sent(worker):
     for node in graph.node:
       if node.op not in ('_Send', '_HostSend') or 'ctrl' in node.input[0]:
         continue  # A bare signal is no tensor of the graph.
-      tensor = worker.graph.get_operation_by_name(node.input[0]).outputs[0]
+      # What a branch returns is named after it and its output.
+      name = re.sub(r'/output/_\d+$', '', node.input[0])
+      tensor = worker.graph.get_operation_by_name(name).outputs[0]
       assert tensor.dtype.as_datatype_enum == node.attr['T'].type
       job = node.attr['send_device'].s.decode().split('/')[1]
       sent[job] = sent.get(job, 0) + (
