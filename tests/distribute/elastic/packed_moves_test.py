@@ -163,7 +163,7 @@ def _pair(size, device, use_resource, touched=None):
                          ids=['whole', 'float16', 'int8'])
 @pytest.mark.parametrize('use_resource', [True, False])
 def test_a_server_reads_the_largest_last(behavior, wire, use_resource):
-  """And so sends it first; each server for itself."""
+  """And so sends it first, if it has one thread; each server for itself."""
   del behavior
   sizes = [600_000, 200_000, 400_000]
   with tf.Graph().as_default():

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a communication moves of many variables: small ones in one message.
 
-Of large ones the largest leaves a server first. Its difference goes back while
-the others follow, so that workers that meet on a link come apart.
+Of large ones the largest is to leave a server first. Its difference goes back
+while the others follow, so that workers that meet on a link come apart.
 
 A tensor that goes to another task is a call of its own, which takes longer than
 the bytes of a small one. Those of one type that go the same way are one tensor:
@@ -66,9 +66,10 @@ def move(pairs: Sequence[elastic_pairs.Pair],
 def _seen_of(pairs, wire):
   """As `elastic_pairs.seen_of`, for several variables."""
   # What is read last is sent first: TensorFlow puts a send behind what else can
-  # run then, and there is nothing else after the last. Without any order each
-  # graph has one by chance. Rows come from the worker: to wait for those of
-  # another variable would be a way of its own.
+  # run then, and there is nothing else after the last. So it is on a server of
+  # one thread; another thread may be there sooner, mostly where values are made
+  # smaller first. Without an order each graph has one by chance. Rows come from
+  # the worker: to wait for those of another variable would be a way of its own.
   result, before = {}, {}
   for pair in sorted(pairs, key=_num_elements):
     if pair.touched is not None:
