@@ -116,6 +116,8 @@ class Link:
     sync_steps: Of the cells whose steps wait for all workers.
     rounds: How often each cell is measured, in turn with the others.
     quick: The cells of the quick selection, by words in their names.
+    apart_secs: At most, that workers of elastic averaging have before that, to
+      come apart on the link as in a long training.
   """
 
   mbit: Optional[int]
@@ -123,6 +125,7 @@ class Link:
   sync_steps: int
   rounds: int
   quick: tuple[str, ...] = ('',)
+  apart_secs: float = 0.0
 
   @property
   def name(self) -> str:
@@ -134,14 +137,16 @@ _FEW = ('local', ASYNC, 'plain', 'period 10, ')
 # As many ways as workers meet in on the link, parts of a period apart. Where
 # processors are the limit, whose speed may change from second to second, many
 # short rounds are a better mean than few long ones.
-_MOST, _MANY, _ROUNDS = 10, 6, 4
+_MANY, _FEW_ROUNDS = 6, 3
 LINKS = (
     Link(None, 1.0, 20, _MANY),
-    Link(1000, 1.6, 10, _MOST),
-    Link(100, 2.5, 5, _ROUNDS, _FEW),
-    Link(50, 5.0, 3, _ROUNDS, ('local', ASYNC, 'plain',
-                               'period 10, overlap, int8')),
+    Link(1000, 1.6, 10, _MANY, apart_secs=4.0),
+    Link(100, 2.5, 5, _FEW_ROUNDS, _FEW, 15.0),
+    Link(50, 5.0, 3, _FEW_ROUNDS, ('local', ASYNC, 'plain',
+                                   'period 10, overlap, int8'), 20.0),
 )
+# Communications within which workers come apart (docs/speed.md).
+COME_APART = 10
 # For a try of the machinery; the figures are none.
 TRY = (Link(1000, 0.3, 3, 1, ('local', ASYNC, SYNC, 'period 10, plain',
                               'period 10, overlap, float16')),)

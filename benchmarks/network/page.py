@@ -132,8 +132,8 @@ def host_costs(results: Results,
   There t steps of elastic averaging take t * (s + c) + h: two periods tell both
   of them, the longest and the shortest; with overlap, where the shortest lasts
   as long as what is beside it, the next one. c is the mean of all types. Other
-  steps take s + h. Of h, what the smaller type leaves of that of float32 is
-  beside the messages; the rest is e.
+  steps take s + h. Of h, what the smaller type leaves of that of float32 is of
+  the messages; the rest is e.
 
   Args:
     results: What has been measured so far.
@@ -172,16 +172,19 @@ def host_costs(results: Results,
 
 def _lines(results) -> Iterator[str]:
   about = results['about']
+  links = [link for link in cells.LINKS if link.name in results['links']]
   yield (f'Two workers and a parameter server, each a host of its own in a '
          f'namespace of the network, an MLP of '
          f'{results["model_bytes"] / 1e6:.2f} MB, 32 rows a step, seed '
          f'{results["seed"]}. Steps per second of a worker over all rounds, '
          'with the least and the largest of one: where the other is in its '
-         'period when a worker begins differs from round to round. '
+         'period when a worker begins differs from round to round. Elastic '
+         'averaging is measured when the workers have had the time of '
+         f'{cells.COME_APART} communications to come apart, at most '
+         f'{_apart(links)}. '
          'The hosts share the processors of the machine. '
          f'`make bench-network{" ARGS=--quick" * results["is_quick"]}` '
          f'on {machine.sentence(about)}')
-  links = [link for link in cells.LINKS if link.name in results['links']]
   yield from page_part.table(
       'steps/s', [link.name for link in links],
       [(name, [_shown(results, link, name) for link in links])
@@ -200,6 +203,11 @@ def _lines(results) -> Iterator[str]:
   yield from _off(results, links)
   for what in results['not_run']:
     yield from ('', f'Not run: {what}.')
+
+
+def _apart(links):
+  return ', '.join(f'{link.apart_secs:g} s on {link.name}' for link in links
+                   if link.apart_secs)
 
 
 def _programs(results, links):

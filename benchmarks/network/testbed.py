@@ -97,14 +97,16 @@ class Testbed:
         {'links': results, **MODEL}, link, cell, num_worker=1) or 0.0
     kind = cell.name if cell in cells.RING_CELLS else 'worker'
     workers = _WORKERS[:1] if cell == cells.ALONE_CELL else _WORKERS
+    apart = min(link.apart_secs if cell.exchange else 0.0,
+                cells.COME_APART * secs)
     _measure(link, cell, [every[kind, task] for task in workers], secs,
-             secs * part, results[link.name], [every['ps', 0]])
+             secs * part, apart, results[link.name], [every['ps', 0]])
 
   def _measure_visitors(self, link, found):
     for cell in cells.HOROVOD_CELLS if self._horovod else ():
       with self._running({(cell.name, task): task for task in _WORKERS},
                          self._horovod) as pair:
-        _measure(link, cell, list(pair.values()), 0.0, 0.0, found)
+        _measure(link, cell, list(pair.values()), 0.0, 0.0, 0.0, found)
     for (whose, python), period in itertools.product(
         self._programs.items(), cells.PROGRAM_PERIODS):
       self._run_program(link, cells.program_cell(whose, period), python, period,
@@ -153,17 +155,28 @@ def _slots(link, is_quick):
       yield turn, None
 
 
-def _measure(link, cell, pair, between, later, found, server=()):
-  """Adds a round: `between` two communications, of a worker that is `later`."""
+def _measure(link, cell, pair, between, later, apart, found, server=()):
+  """Adds a round of workers that have come `apart`.
+
+  Args:
+    link: The link.
+    cell: The cell.
+    pair: The workers' roles.
+    between: Seconds from a communication to the next, of one worker alone.
+    later: How long after the first one the other one begins.
+    apart: Seconds beyond `between` of steps that do not count.
+    found: The figures of the link.
+    server: The role of the parameter server.
+  """
   begin = time.time() + _NOTICE_SECS
   on = (pair, server)
   before = [_processors_secs(roles) for roles in on]
   for role, wait in zip(pair, (0.0, later)):
     role.ask(cell.name, begin + wait,
-             (between - wait, link.slot_secs, between),
+             (between + apart - wait, link.slot_secs, between),
              link.sync_steps if cell in cells.SYNC_CELLS else 0)
   rates, moved, steps = zip(*(
-      role.answer(link.slot_secs + _SLOT_LIMIT_SECS) for role in pair))
+      role.answer(apart + link.slot_secs + _SLOT_LIMIT_SECS) for role in pair))
   taken = [_processors_secs(roles) - secs for roles, secs in zip(on, before)]
   _add(link, cell.name, rates, None if None in moved else [
       sum(way) / len(moved) for way in zip(*moved)], found,

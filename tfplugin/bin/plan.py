@@ -37,8 +37,8 @@ _OPTIONS = (
     flags.DEFINE_float('latency_ms', 0.0, 'Of one way.'),
     flags.DEFINE_float('host_ms', 0.0, 'What a communication takes of the '
                        'processors.'),
-    flags.DEFINE_float('encode_ms', 0.0, 'The part of --host_ms that is not '
-                       'beside the messages.'),
+    flags.DEFINE_float('encode_ms', 0.0, 'The part of --host_ms that makes '
+                       'messages smaller and reads them.'),
     flags.DEFINE_float('call_ms', 0.0, 'What each step of elastic averaging '
                        'without overlap takes to call the servers.'),
     flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods.'),

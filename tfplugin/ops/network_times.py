@@ -15,23 +15,33 @@ variable is pushed as soon as it is pulled, so that beside what is pulled only
 the largest one takes time of its own: (1 + g) * m, and elsewhere g = 1, since
 gradients need all variables. The two directions of a link do not wait for each
 other, but the workers do: those whose messages are on a link share it alike.
-Where each is in its cycle when the others begin is left to chance, which is
-what mean value analysis is for: for n = 1 ... W workers, with q(0) = 0 of them
-on a link,
+Where it is left to chance where each is in its cycle when the others begin,
+mean value analysis has the time from one communication of a worker to its next,
+T(W): for n = 1 ... W workers, with q(0) = 0 of them on a link,
 
   r(n) = m * max(1, (1 + q(n - 1)) / P)        a message of the whole model
   T(n) = Z + (1 + g) * r(n) + 4 * L
   q(n) = n * r(n) / T(n)
 
-A communication of each comes every C(Z) = T(W).
+Workers that never meet need the time of one alone, unless their messages fill
+the servers' links:
+
+  A = max(Z + (1 + g) * m + 4 * L, W * m / P)
+
+In elastic averaging a server sends the largest variable first, and its push is
+beside the pulls of the others. Where it is more than all of them, workers that
+meet come apart within about ten communications, and stay so: C(Z) = A where
+1 / 2 < g < 1. Elsewhere C(Z) = T(W). Both are measured, and so in simulations
+of links whose shares are not quite alike.
 
 With t the period, s the time of a step that communicates nothing, c what a step
 takes to call a server for nothing, h what a communication takes of the
-processors, and e the part of that which is not beside the messages:
+processors, and e the part of that which makes messages smaller and reads them,
+half of which is beside the messages of other variables:
 
   on the servers        a step takes max(s + h, C(s)), with g = 1
-  elastic averaging     t steps take max(B + h, C(B + e)), with B = t * (s + c)
-    with overlap        t steps take max(t * s + h, C(e))
+  elastic averaging     t steps take max(B + h, C(B + e / 2)), B = t * (s + c)
+    with overlap        t steps take max(t * s + h, C(e / 2))
   cross shard           a step takes s + h / 2 + 2 * (W - 1) * (M / (W * R) + L)
 
 On the servers are the variables of asynchronous SGD, of drop stale and of
@@ -74,8 +84,7 @@ class Cluster:
     largest_part: The largest variable's part of the model, above 0.
     latency_secs: Of one way.
     host_secs: What a communication takes of the processors.
-    encode_secs: The part of that which is not beside the messages: to make them
-      smaller, and to read them.
+    encode_secs: The part of that which makes messages smaller and reads them.
     call_secs: What each step without overlap takes to call the servers, also
       where it communicates nothing: its graph has a part there.
 
@@ -136,13 +145,17 @@ def cycle_secs(cluster: Cluster, between_secs: float,
         f'{exchange_dtype!r}.')
   message = BYTES_LEFT[exchange_dtype] * cluster.model_bytes / (
       cluster.link_bytes)
-  cycle, on_link = 0.0, 0.0
+  apart = max(
+      between_secs + (1 + cluster.largest_part) * message + (
+          4 * cluster.latency_secs),
+      cluster.num_worker * message / cluster.num_ps)
+  chance, on_link = 0.0, 0.0
   for workers in range(1, cluster.num_worker + 1):
     way = message * max(1.0, (1 + on_link) / cluster.num_ps)
-    cycle = between_secs + (1 + cluster.largest_part) * way + (
+    chance = between_secs + (1 + cluster.largest_part) * way + (
         4 * cluster.latency_secs)
-    on_link = workers * way / cycle
-  return cycle
+    on_link = workers * way / chance
+  return apart if 0.5 < cluster.largest_part < 1 else chance
 
 
 def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
@@ -160,7 +173,7 @@ def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
     >>> round(elastic_secs(alone, 4), 3), elastic_secs(alone, 4, overlap=True)
     (0.06, 0.04)
   """
-  steps, between = period * cluster.step_secs, cluster.encode_secs
+  steps, between = period * cluster.step_secs, cluster.encode_secs / 2
   if not overlap:
     steps += period * cluster.call_secs
     between += steps
@@ -180,7 +193,7 @@ def hidden_period(cluster: Cluster,
     >>> hidden_period(Cluster(1e6, 0.01, 1e8, num_worker=1))
     2
   """
-  whole = cycle_secs(cluster, cluster.encode_secs, exchange_dtype)
+  whole = cycle_secs(cluster, cluster.encode_secs / 2, exchange_dtype)
   # The quotient of what is equal may be a little above the integer.
   return max(1, math.ceil(whole / cluster.step_secs - 1e-9))
 
