@@ -24,9 +24,6 @@ EXCHANGES = {
     'overlap, float16': {'overlap': True, 'exchange_dtype': 'float16'},
     'overlap, int8': {'overlap': True, 'exchange_dtype': 'int8'},
 }
-WITHOUT_OVERLAP = {name: settings.get('exchange_dtype')
-                   for name, settings in EXCHANGES.items()
-                   if 'overlap' not in settings}
 LOCAL, ASYNC = 'local steps', 'asynchronous SGD'
 # While the other worker does nothing.
 ALONE = 'local steps of one worker alone'
@@ -57,17 +54,6 @@ class Cell:
   name: str
   period: int = 1
   exchange: str = ''
-
-
-def without_overlap(exchange: str) -> str:
-  """The exchange of the same bytes that is a part of the step.
-
-  Args:
-    exchange: A key of `EXCHANGES`.
-  """
-  dtype = EXCHANGES[exchange].get('exchange_dtype')
-  return next(name for name, other in WITHOUT_OVERLAP.items()
-              if other == dtype)
 
 
 def elastic(period: int, exchange: str) -> Cell:
@@ -137,16 +123,16 @@ _FEW = ('local', ASYNC, 'plain', 'period 10, ')
 # As many ways as workers meet in on the link, parts of a period apart. Where
 # processors are the limit, whose speed may change from second to second, many
 # short rounds are a better mean than few long ones.
-_MANY, _FEW_ROUNDS = 6, 3
+_MANY, _FEW_ROUNDS = 6, 2
 LINKS = (
     Link(None, 1.0, 20, _MANY),
-    Link(1000, 1.6, 10, _MANY, apart_secs=4.0),
-    Link(100, 2.5, 5, _FEW_ROUNDS, _FEW, 15.0),
+    Link(1000, 1.6, 10, _MANY, apart_secs=6.0),
+    Link(100, 2.5, 5, _FEW_ROUNDS, _FEW, 30.0),
     Link(50, 5.0, 3, _FEW_ROUNDS, ('local', ASYNC, 'plain',
-                                   'period 10, overlap, int8'), 20.0),
+                                   'period 10, overlap, int8'), 60.0),
 )
 # Communications within which workers come apart (docs/speed.md).
-COME_APART = 10
+COME_APART = 20
 # For a try of the machinery; the figures are none.
 TRY = (Link(1000, 0.3, 3, 1, ('local', ASYNC, SYNC, 'period 10, plain',
                               'period 10, overlap, float16')),)

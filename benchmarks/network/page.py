@@ -91,7 +91,7 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
   if both is None or link.mbit is None:
     return None
   alone = rate(results, link, cells.ALONE) or both
-  host, encode, call = host_costs(results, cell)
+  host, call = host_costs(results, cell)
   # What a worker does in a period while the other one is busy, too.
   busy = max(cell.period, 1) * (1 / both + call) + host
   part, secs = 1.0, 0.0
@@ -102,7 +102,7 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
         link.mbit * 1e6 / 8 * network_times.PAYLOAD,
         num_worker or results['num_worker'],
         largest_part=results['largest_part'], host_secs=faster * host,
-        encode_secs=faster * encode, call_secs=faster * call), cell)
+        call_secs=faster * call), cell)
     if cell not in cells.RING_CELLS + cells.HOROVOD_CELLS:
       # In a ring all work, and all wait, at the same time.
       part = (part + min(1.0, faster * busy / secs)) / 2
@@ -125,15 +125,13 @@ def _secs(cluster: network_times.Cluster, cell: cells.Cell) -> float:
       settings.get('exchange_dtype'))
 
 
-def host_costs(results: Results,
-               cell: cells.Cell) -> tuple[float, float, float]:
-  """Returns h, e and c of `network_times`, of steps without a shaped link.
+def host_costs(results: Results, cell: cells.Cell) -> tuple[float, float]:
+  """Returns h and c of `network_times`, of steps without a shaped link.
 
   There t steps of elastic averaging take t * (s + c) + h: two periods tell both
   of them, the longest and the shortest; with overlap, where the shortest lasts
   as long as what is beside it, the next one. c is the mean of all types. Other
-  steps take s + h. Of h, what the smaller type leaves of that of float32 is of
-  the messages; the rest is e.
+  steps take s + h.
 
   Args:
     results: What has been measured so far.
@@ -142,7 +140,7 @@ def host_costs(results: Results,
   unshaped = cells.LINKS[0]
   local = rate(results, unshaped, cells.LOCAL)
   if not local:
-    return 0.0, 0.0, 0.0
+    return 0.0, 0.0
 
   def secs(name, period=1):
     """What `period` steps take; 0: not measured."""
@@ -150,24 +148,21 @@ def host_costs(results: Results,
     return period / every if every else 0.0
 
   if not cell.exchange:
-    return max(0.0, secs(cell.name) - 1 / local), 0.0, 0.0
+    return max(0.0, secs(cell.name) - 1 / local), 0.0
   last, costs = cells.PERIODS[-1], {}
   for is_beside, first in enumerate(cells.PERIODS[:2]):
     ends = {exchange: [secs(cells.elastic(period, exchange).name, period)
                        for period in (first, last)]
-            for exchange in cells.EXCHANGES
-            if is_beside == (exchange not in cells.WITHOUT_OVERLAP)}
+            for exchange, settings in cells.EXCHANGES.items()
+            if is_beside == ('overlap' in settings)}
     if not all(itertools.chain(*ends.values())):
-      return 0.0, 0.0, 0.0
+      return 0.0, 0.0
     step = statistics.mean((long - short) / (last - first)
                            for short, long in ends.values())
     costs.update({exchange: (max(0.0, short - first * step), step - 1 / local)
                   for exchange, (short, _) in ends.items()})
-  plain = cells.without_overlap(cell.exchange)
-  left = network_times.BYTES_LEFT[cells.WITHOUT_OVERLAP[plain]]
-  encode = max(0.0, costs[plain][0] - left * costs['plain'][0])
   host, call = costs[cell.exchange]
-  return host, encode, max(0.0, call)
+  return host, max(0.0, call)
 
 
 def _lines(results) -> Iterator[str]:
@@ -178,10 +173,8 @@ def _lines(results) -> Iterator[str]:
          f'{results["model_bytes"] / 1e6:.2f} MB, 32 rows a step, seed '
          f'{results["seed"]}. Steps per second of a worker over all rounds, '
          'with the least and the largest of one: where the other is in its '
-         'period when a worker begins differs from round to round. Elastic '
-         'averaging is measured when the workers have had the time of '
-         f'{cells.COME_APART} communications to come apart, at most '
-         f'{_apart(links)}. '
+         'period when a worker begins differs from round to round. '
+         f'{_apart(results, links)} '
          'The hosts share the processors of the machine. '
          f'`make bench-network{" ARGS=--quick" * results["is_quick"]}` '
          f'on {machine.sentence(about)}')
@@ -205,9 +198,15 @@ def _lines(results) -> Iterator[str]:
     yield from ('', f'Not run: {what}.')
 
 
-def _apart(links):
-  return ', '.join(f'{link.apart_secs:g} s on {link.name}' for link in links
-                   if link.apart_secs)
+def _apart(results, links):
+  if 'come_apart' not in results:
+    return ('Elastic averaging is measured in its first communications, in '
+            'which workers have not come apart yet.')
+  limits = ', '.join(f'{link.apart_secs:g} s on {link.name}' for link in links
+                     if link.apart_secs)
+  return ('Elastic averaging is measured when the workers have had the time of '
+          f'{results["come_apart"]} communications to come apart, at most '
+          f'{limits}.')
 
 
 def _programs(results, links):

@@ -63,7 +63,8 @@ def main(argv: list[str]) -> int:
       print(log.read_text() if log.exists() else '', file=sys.stderr, end='')
   results = {
       'about': about, 'seed': 0, **testbed.MODEL, 'is_quick': is_quick,
-      'links': links, 'not_run': list(_not_run(arguments))}
+      'links': links, 'not_run': list(_not_run(arguments)),
+      'come_apart': cells.COME_APART}
   if arguments.is_try:
     print(page.PART.section(results))
     return 0

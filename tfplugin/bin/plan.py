@@ -37,8 +37,6 @@ _OPTIONS = (
     flags.DEFINE_float('latency_ms', 0.0, 'Of one way.'),
     flags.DEFINE_float('host_ms', 0.0, 'What a communication takes of the '
                        'processors.'),
-    flags.DEFINE_float('encode_ms', 0.0, 'The part of --host_ms that makes '
-                       'messages smaller and reads them.'),
     flags.DEFINE_float('call_ms', 0.0, 'What each step of elastic averaging '
                        'without overlap takes to call the servers.'),
     flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods.'),
@@ -67,7 +65,6 @@ def main(argv: list[str]) -> None:
           values['largest_mb'] / values['model_mb']),
       latency_secs=values['latency_ms'] / 1e3,
       host_secs=values['host_ms'] / 1e3,
-      encode_secs=values['encode_ms'] / 1e3,
       call_secs=values['call_ms'] / 1e3)
   for line in lines(cluster, [_period(text) for text in values['periods']]):
     print(line, file=sys.stdout)

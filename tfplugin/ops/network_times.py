@@ -30,25 +30,26 @@ the servers' links:
 
 In elastic averaging a server sends the largest variable first, and its push is
 beside the pulls of the others. Where it is more than all of them, workers that
-meet come apart within about ten communications, and stay so: C(Z) = A where
+meet come apart within ten to twenty communications, and stay so: C(Z) = A where
 1 / 2 < g < 1. Elsewhere C(Z) = T(W). Both are measured, and so in simulations
 of links whose shares are not quite alike.
 
 With t the period, s the time of a step that communicates nothing, c what a step
 takes to call a server for nothing, h what a communication takes of the
-processors, and e the part of that which makes messages smaller and reads them,
-half of which is beside the messages of other variables:
+processors:
 
   on the servers        a step takes max(s + h, C(s)), with g = 1
-  elastic averaging     t steps take max(B + h, C(B + e / 2)), B = t * (s + c)
-    with overlap        t steps take max(t * s + h, C(e / 2))
+  elastic averaging     t steps take max(B + h, C(B) + h / 2), B = t * (s + c)
+    with overlap        t steps take max(t * s + h, C(0) + h)
   cross shard           a step takes s + h / 2 + 2 * (W - 1) * (M / (W * R) + L)
 
 On the servers are the variables of asynchronous SGD, of drop stale and of
 clipping. Also those of SyncReplicas, whose workers wait for each other and so
 pull and push at the same time: max(s + h, s + 2 * W * m / P + 4 * L). Cross
-shard is a ring, without a server. Half of h is what rings take that have been
-measured (docs/speed.md); they sum in the first half of their messages alone.
+shard is a ring, without a server. What hosts do is beside a part of the
+messages: half of it where nothing else is to be done, and nothing of it beside
+steps, which need the processors. That these are the parts is what has been
+measured (docs/speed.md), not what follows from something.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
@@ -84,7 +85,6 @@ class Cluster:
     largest_part: The largest variable's part of the model, above 0.
     latency_secs: Of one way.
     host_secs: What a communication takes of the processors.
-    encode_secs: The part of that which makes messages smaller and reads them.
     call_secs: What each step without overlap takes to call the servers, also
       where it communicates nothing: its graph has a part there.
 
@@ -101,7 +101,6 @@ class Cluster:
   largest_part: float = 1.0
   latency_secs: float = 0.0
   host_secs: float = 0.0
-  encode_secs: float = 0.0
   call_secs: float = 0.0
 
   def __post_init__(self):
@@ -173,12 +172,12 @@ def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
     >>> round(elastic_secs(alone, 4), 3), elastic_secs(alone, 4, overlap=True)
     (0.06, 0.04)
   """
-  steps, between = period * cluster.step_secs, cluster.encode_secs / 2
-  if not overlap:
-    steps += period * cluster.call_secs
-    between += steps
-  return max(steps + cluster.host_secs,
-             cycle_secs(cluster, between, exchange_dtype))
+  steps, host = period * cluster.step_secs, cluster.host_secs
+  if overlap:
+    return max(steps + host, cycle_secs(cluster, 0.0, exchange_dtype) + host)
+  steps += period * cluster.call_secs
+  return max(steps + host,
+             cycle_secs(cluster, steps, exchange_dtype) + host / 2)
 
 
 def hidden_period(cluster: Cluster,
@@ -193,7 +192,7 @@ def hidden_period(cluster: Cluster,
     >>> hidden_period(Cluster(1e6, 0.01, 1e8, num_worker=1))
     2
   """
-  whole = cycle_secs(cluster, cluster.encode_secs / 2, exchange_dtype)
+  whole = cycle_secs(cluster, 0.0, exchange_dtype)
   # The quotient of what is equal may be a little above the integer.
   return max(1, math.ceil(whole / cluster.step_secs - 1e-9))
 
