@@ -35,7 +35,7 @@ meet come apart within ten to twenty communications, and stay so: C(Z) = A where
 of links whose shares are not quite alike.
 
 With t the period, s the time of a step that communicates nothing, c what a step
-takes to call a server for nothing, h what a communication takes of the
+takes to call a server for nothing, and h what a communication takes of the
 processors:
 
   on the servers        a step takes max(s + h, C(s)), with g = 1
