@@ -19,6 +19,7 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
+from tests import parts
 from tests.forks import forked_programs
 from tfplugin.testing import behaviors
 
@@ -68,6 +69,14 @@ def pytest_configure(config):
     _write_no_graphs()
   gc.freeze()  # Modules stay; they need not be looked through again.
   gc.set_threshold(_OBJECTS_PER_COLLECTION)
+
+
+def pytest_collection_modifyitems(config, items):
+  mine = parts.without_others(items)
+  chosen = set(map(id, mine))
+  config.hook.pytest_deselected(
+      items=[item for item in items if id(item) not in chosen])
+  items[:] = mine
 
 
 @pytest.fixture(autouse=True)

@@ -26,8 +26,6 @@ FORMS = {
     'VariableClippingStrategy': True,
     'CrossShardStrategy': False,
 }
-# The variable of the environment that says which cells a run of tests plays.
-PART = 'CHAOS_PART'
 ELASTIC = tuple(form for form in FORMS if 'lastic' in form)
 
 STEPS = 120
@@ -130,26 +128,6 @@ def matrix() -> list[Cell]:
 def sample() -> list[Cell]:
   """Returns the cells among the tests: each two values meet that can."""
   return _chosen(_NUM_TESTED)
-
-
-def part(cells: list[Cell], text: str) -> list[Cell]:
-  """Returns the cells of one of several runs that share them.
-
-  Args:
-    cells: All cells, the same in every run.
-    text: `1/2` is the first run's half, `2/2` the second's; empty: all.
-
-  Raises:
-    ValueError: `text` is none of these: a slip would leave cells out unseen.
-  """
-  if not text:
-    return cells
-  number, _, count = text.partition('/')
-  if not (number.isdecimal() and count.isdecimal() and
-          1 <= int(number) <= int(count)):
-    raise ValueError(
-        f'`{PART}` must be a number of parts, such as 1/2. Received: {text!r}')
-  return cells[int(number) - 1::int(count)]
 
 
 @functools.lru_cache

@@ -10,6 +10,7 @@ import socket
 
 import pytest
 
+from tests import parts
 from tests.chaos import cells
 from tests.chaos import page
 from tests.chaos import play
@@ -23,8 +24,7 @@ _FIELDS = [field.name for field in dataclasses.fields(cells.Cell)]
 @pytest.mark.distributed
 @pytest.mark.usefixtures('forking')
 @pytest.mark.parametrize(
-    'cell', cells.part(_SAMPLE, os.environ.get(cells.PART, '')),
-    ids=lambda cell: cell.name)
+    'cell', parts.share(_SAMPLE), ids=lambda cell: cell.name)
 def test_what_holds_after_every_fault(cell, tmp_path):
   if cell.kind == 'cut' and 'TEST_SRCDIR' in os.environ and (
       not _can_set_filters()):
@@ -65,21 +65,6 @@ def test_each_two_values_meet_in_the_part_where_they_can():
                for chosen in (cells.possible(), _SAMPLE))
     assert {pair for pair in can - do
             if not cells.is_left_to_the_matrix(pair)} == set()
-
-
-def test_parts_are_the_whole_once():
-  for count in (1, 2, 5):
-    parts = [cells.part(_SAMPLE, f'{number}/{count}')
-             for number in range(1, count + 1)]
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
-    assert sorted(itertools.chain(*parts), key=str) == sorted(_SAMPLE, key=str)
-  assert cells.part(_SAMPLE, '') == _SAMPLE
-
-
-@pytest.mark.parametrize('text', ['0/2', '3/2', '1', '1/', '/2', '-1/2', 'a/b'])
-def test_what_is_no_part_is_refused(text):
-  with pytest.raises(ValueError, match='`CHAOS_PART` must be'):
-    cells.part(_SAMPLE, text)
 
 
 def test_the_page_is_of_this_matrix():
