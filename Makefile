@@ -67,7 +67,7 @@ bench-growth: venv  ## Measures how cost grows, in 20 minutes; writes docs/speed
 docs: venv  ## Builds the site in build/site; needs no network once installed
 	@sh build_defs/make_docs_venv.sh $(VENV)
 	@rm -rf build/site
-	PYTHONPATH= .venv-docs/bin/python build_defs/run_pictures.py
+	PYTHONPATH= .venv-docs/bin/python build_defs/run_pictures.py $(PICTURES)
 	PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 .venv-docs/bin/python -m sphinx \
 	  --fail-on-warning --keep-going --quiet --doctree-dir build/site-doctrees \
 	  docs build/site $(ARGS)

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes pictures of real runs, each with a fault in it, for the site.
 
-usage: python build_defs/run_pictures.py
+usage: python build_defs/run_pictures.py [RUN ...]
 
-What is in docs/pictures/runs stays, and is not kept in the history: delete it
-to have it made anew. The picture of the README is kept: delete it, too, to have
-another one. Without a browser nothing is made.
+Without a name all of `RUNS` are made. What is in docs/pictures/runs stays, and
+is not kept in the history: delete it to have it made anew. The picture of the
+README is kept: delete it, too, to have another one. Without a browser nothing
+is made.
 """
 
 from __future__ import annotations
@@ -88,8 +89,16 @@ def _make(name: str) -> None:
     shutil.copy(taken, picture(name))
 
 
-def main() -> None:
-  """Makes the pictures that are missing."""
+def main(names: list[str]) -> None:
+  """Makes the pictures that are missing.
+
+  Args:
+    names: Of `RUNS`; empty: all.
+  """
+  unknown = sorted(set(names) - set(RUNS))
+  if unknown:
+    raise SystemExit(
+        f'`RUN` must be one of {", ".join(RUNS)}. Received: {unknown[0]}')
   sys.path.insert(0, str(_ROOT))
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   from tfplugin.report import pictures
@@ -99,14 +108,14 @@ def main() -> None:
     sys.stdout.write(f'No pictures of runs: {error}\n')
     return
   DIRECTORY.mkdir(exist_ok=True)
-  for name in RUNS:
+  for name in names or RUNS:
     if not picture(name).exists():
       sys.stdout.write(f'Taking pictures of: {command(name)}\n')
       sys.stdout.flush()
       _make(name)
-  if not README_PICTURE.exists():
+  if not README_PICTURE.exists() and picture(_ITS_RUN).exists():
     shutil.copy(picture(_ITS_RUN), README_PICTURE)
 
 
 if __name__ == '__main__':
-  main()
+  main(sys.argv[1:])

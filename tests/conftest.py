@@ -72,7 +72,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-  mine = parts.without_others(items)
+  mine = parts.without_others(items, os.environ.get(parts.PART, ''))
   chosen = set(map(id, mine))
   config.hook.pytest_deselected(
       items=[item for item in items if id(item) not in chosen])

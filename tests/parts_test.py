@@ -17,16 +17,18 @@ _CELLS = range(40)
 class _Item:
   """What is read of a test that pytest has collected."""
 
-  def __init__(self, name, **params):
+  def __init__(self, name, mark=None, **params):
     words = '-'.join(map(str, params.values()))
     self.nodeid = f'tests/a_test.py::{name}[{words}]'
+    self.get_closest_marker = {mark: True}.get
     if params:
-      self.callspec = type('callspec', (), dict(params=params, id=words))
+      self.callspec = types.SimpleNamespace(params=params, id=words)
 
 
 _ITEMS = [_Item('test_both', behavior=behavior, cell=cell)
           for behavior in behaviors.BEHAVIORS for cell in _CELLS]
-_ALONE = [_Item('test_alone'), _Item('test_cells', cell='v3')]
+_SHARED = [_Item('test_matrix', 'shared', cell=cell) for cell in _CELLS]
+_ALONE = [_Item('test_alone'), _Item('test_cells', 'distributed', cell='v3')]
 
 
 def test_runs_share_behaviors_and_each_plays_every_cell():
@@ -40,14 +42,21 @@ def test_runs_share_behaviors_and_each_plays_every_cell():
                  for item in half) > len(_CELLS) // 4
 
 
-def test_what_has_no_behavior_is_in_every_run():
+def test_runs_share_the_cells_of_a_marked_test():
+  for count in (2, 5):
+    runs = [parts.without_others(_SHARED, f'{number + 1}/{count}')
+            for number in range(count)]
+    assert sorted(map(id, itertools.chain(*runs))) == sorted(map(id, _SHARED))
+    assert min(map(len, runs)) >= len(_CELLS) // count // 2
+
+
+def test_whatever_else_is_in_every_run():
   for part in ('', '1/2', '2/2', '3/5'):
     assert parts.without_others(_ALONE, part) == _ALONE
 
 
 def test_without_a_part_everything_is_played():
-  assert parts.without_others(_ITEMS, '') == _ITEMS
-  assert parts.share([*_CELLS], '') == [*_CELLS]
+  assert parts.without_others(_ITEMS + _SHARED, '') == _ITEMS + _SHARED
 
 
 def test_a_run_leaves_out_what_the_other_plays(monkeypatch):
@@ -64,16 +73,7 @@ def test_a_run_leaves_out_what_the_other_plays(monkeypatch):
       item for item in _ITEMS if item not in halves['2/2']]
 
 
-def test_shares_are_the_whole_once():
-  for count in (1, 2, 5):
-    shares = [parts.share([*_CELLS], f'{number}/{count}')
-              for number in range(1, count + 1)]
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
-    assert sorted(itertools.chain(*shares)) == [*_CELLS]
-
-
 @pytest.mark.parametrize('text', ['0/2', '3/2', '1', '1/', '/2', '-1/2', 'a/b'])
-@pytest.mark.parametrize('function', [parts.share, parts.without_others])
-def test_what_is_no_part_is_refused(function, text):
+def test_what_is_no_part_is_refused(text):
   with pytest.raises(pytest.UsageError, match='`TEST_PART` must be'):
-    function(_ITEMS, text)
+    parts.without_others(_ITEMS, text)

@@ -10,7 +10,6 @@ import socket
 
 import pytest
 
-from tests import parts
 from tests.chaos import cells
 from tests.chaos import page
 from tests.chaos import play
@@ -23,8 +22,8 @@ _FIELDS = [field.name for field in dataclasses.fields(cells.Cell)]
 
 @pytest.mark.distributed
 @pytest.mark.usefixtures('forking')
-@pytest.mark.parametrize(
-    'cell', parts.share(_SAMPLE), ids=lambda cell: cell.name)
+@pytest.mark.shared
+@pytest.mark.parametrize('cell', _SAMPLE, ids=lambda cell: cell.name)
 def test_what_holds_after_every_fault(cell, tmp_path):
   if cell.kind == 'cut' and 'TEST_SRCDIR' in os.environ and (
       not _can_set_filters()):

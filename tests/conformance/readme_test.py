@@ -14,6 +14,8 @@ import shlex
 import subprocess
 import sys
 
+import pytest
+
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 _README = _ROOT / 'README.md'
 _BLOCK = re.compile(r'^```(\w+)[^\n]*\n(.*?)^```', re.M | re.S)
@@ -79,6 +81,7 @@ def test_python_blocks_run_one_after_the_other(tmp_path):
   assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.usefixtures('forking')
 def test_every_flag_exists(tmp_path):
   commands = [command for command in _commands() if _PROGRAM.search(command)]
   assert commands

@@ -57,7 +57,7 @@ def test_pictures_that_are_there_stay(monkeypatch, tmp_path):
   monkeypatch.setattr(run_pictures, '_make', make)
   run_pictures.picture('tower').write_text('kept')
   for _ in range(2):
-    run_pictures.main()
+    run_pictures.main([])
   assert made == [name for name in run_pictures.RUNS if name != 'tower']
   assert (tmp_path / 'report.png').read_text() == 'elastic_average'
   assert run_pictures.picture('tower').read_text() == 'kept'
@@ -66,6 +66,20 @@ def test_pictures_that_are_there_stay(monkeypatch, tmp_path):
 def test_without_a_browser_nothing_is_made(monkeypatch, capsys, tmp_path):
   monkeypatch.setattr(run_pictures, 'DIRECTORY', tmp_path / 'runs')
   monkeypatch.setenv('PATH', str(tmp_path))
-  run_pictures.main()
+  run_pictures.main([])
   assert 'apt-get install chromium' in capsys.readouterr().out
   assert not list(tmp_path.iterdir())
+
+
+def test_runs_are_chosen_by_name(monkeypatch, tmp_path):
+  monkeypatch.setattr(run_pictures, 'DIRECTORY', tmp_path)
+  monkeypatch.setattr(run_pictures, 'README_PICTURE', tmp_path / 'report.png')
+  monkeypatch.setattr('tfplugin.report.pictures.browser', lambda: 'chromium')
+  made = []
+  monkeypatch.setattr(run_pictures, '_make', made.append)
+  run_pictures.main(['tower', 'drop_stale'])
+  assert made == ['tower', 'drop_stale']
+  assert not run_pictures.README_PICTURE.exists()
+  with pytest.raises(SystemExit, match='`RUN` must be .*tower.*: towers$'):
+    run_pictures.main(['tower', 'towers'])
+  assert made == ['tower', 'drop_stale']
