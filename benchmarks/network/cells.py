@@ -102,8 +102,8 @@ class Link:
     sync_steps: Of the cells whose steps wait for all workers.
     rounds: How often each cell is measured, in turn with the others.
     quick: The cells of the quick selection, by words in their names.
-    apart_secs: At most, that workers of elastic averaging have before that, to
-      come apart on the link as in a long training.
+    apart_secs: At most, that workers of elastic averaging, which begin half a
+      period apart, have before that, to meet on the link as in a long training.
   """
 
   mbit: Optional[int]
@@ -126,13 +126,14 @@ _FEW = ('local', ASYNC, 'plain', 'period 10, ')
 _MANY, _FEW_ROUNDS = 6, 2
 LINKS = (
     Link(None, 1.0, 20, _MANY),
-    Link(1000, 1.6, 10, _MANY, apart_secs=6.0),
-    Link(100, 2.5, 5, _FEW_ROUNDS, _FEW, 30.0),
+    Link(1000, 1.6, 10, _MANY, apart_secs=3.0),
+    Link(100, 2.5, 5, _FEW_ROUNDS, _FEW, 15.0),
     Link(50, 5.0, 3, _FEW_ROUNDS, ('local', ASYNC, 'plain',
-                                   'period 10, overlap, int8'), 60.0),
+                                   'period 10, overlap, int8'), 30.0),
 )
-# Communications within which workers come apart (docs/speed.md).
-COME_APART = 20
+# Communications after which workers that began apart are as in a long training;
+# those that begin together need ten to thirty (docs/speed.md).
+COME_APART = 10
 # For a try of the machinery; the figures are none.
 TRY = (Link(1000, 0.3, 3, 1, ('local', ASYNC, SYNC, 'period 10, plain',
                               'period 10, overlap, float16')),)

@@ -30,7 +30,7 @@ the servers' links:
 
 In elastic averaging a server sends the largest variable first, and its push is
 beside the pulls of the others. Where it is more than all of them, workers that
-meet come apart within ten to twenty communications, and stay so: C(Z) = A where
+meet come apart within ten to thirty communications, and stay so: C(Z) = A where
 1 / 2 < g < 1. Elsewhere C(Z) = T(W). Both are measured, and so in simulations
 of links whose shares are not quite alike.
 
@@ -39,17 +39,18 @@ takes to call a server for nothing, and h what a communication takes of the
 processors:
 
   on the servers        a step takes max(s + h, C(s)), with g = 1
-  elastic averaging     t steps take max(B + h, C(B) + h / 2), B = t * (s + c)
-    with overlap        t steps take max(t * s + h, C(0) + h)
+  elastic averaging     t steps take max(B + h, C(B + h / 2)), B = t * (s + c)
+    with overlap        t steps take max(t * s + h, C(h))
   cross shard           a step takes s + h / 2 + 2 * (W - 1) * (M / (W * R) + L)
 
 On the servers are the variables of asynchronous SGD, of drop stale and of
 clipping. Also those of SyncReplicas, whose workers wait for each other and so
 pull and push at the same time: max(s + h, s + 2 * W * m / P + 4 * L). Cross
-shard is a ring, without a server. What hosts do is beside a part of the
-messages: half of it where nothing else is to be done, and nothing of it beside
-steps, which need the processors. That these are the parts is what has been
-measured (docs/speed.md), not what follows from something.
+shard is a ring, without a server. What hosts do is beside the
+messages of other workers, and beside those of the worker itself in part: half
+of it where nothing else is to be done, and nothing of it beside steps, which
+need the processors. That these are the parts is what has been measured
+(docs/speed.md), not what follows from something.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
@@ -174,10 +175,10 @@ def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
   """
   steps, host = period * cluster.step_secs, cluster.host_secs
   if overlap:
-    return max(steps + host, cycle_secs(cluster, 0.0, exchange_dtype) + host)
+    return max(steps + host, cycle_secs(cluster, host, exchange_dtype))
   steps += period * cluster.call_secs
   return max(steps + host,
-             cycle_secs(cluster, steps, exchange_dtype) + host / 2)
+             cycle_secs(cluster, steps + host / 2, exchange_dtype))
 
 
 def hidden_period(cluster: Cluster,
@@ -192,7 +193,8 @@ def hidden_period(cluster: Cluster,
     >>> hidden_period(Cluster(1e6, 0.01, 1e8, num_worker=1))
     2
   """
-  whole = cycle_secs(cluster, 0.0, exchange_dtype)
+  host = cluster.host_secs
+  whole = cycle_secs(cluster, host, exchange_dtype) - host
   # The quotient of what is equal may be a little above the integer.
   return max(1, math.ceil(whole / cluster.step_secs - 1e-9))
 
