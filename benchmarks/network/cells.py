@@ -120,20 +120,21 @@ class Link:
 
 
 _FEW = ('local', ASYNC, 'plain', 'period 10, ')
-# As many ways as workers meet in on the link, parts of a period apart. Where
-# processors are the limit, whose speed may change from second to second, many
-# short rounds are a better mean than few long ones.
-_MANY, _FEW_ROUNDS = 6, 2
+# Where processors are the limit, whose speed may change from second to second,
+# many short rounds are a better mean than few long ones; so they are where
+# workers that push gradients meet, as many parts of a period apart. Workers of
+# elastic averaging need time on a link.
+_MANY, _SOME, _FEW_ROUNDS = 6, 4, 2
 LINKS = (
     Link(None, 1.0, 20, _MANY),
-    Link(1000, 1.6, 10, _MANY, apart_secs=3.0),
-    Link(100, 2.5, 5, _FEW_ROUNDS, _FEW, 15.0),
-    Link(50, 5.0, 3, _FEW_ROUNDS, ('local', ASYNC, 'plain',
-                                   'period 10, overlap, int8'), 30.0),
+    Link(1000, 3.0, 10, _SOME, apart_secs=6.0),
+    Link(100, 5.0, 5, _FEW_ROUNDS, _FEW, 30.0),
+    Link(50, 10.0, 3, _FEW_ROUNDS, ('local', ASYNC, 'plain',
+                                   'period 10, overlap, int8'), 60.0),
 )
-# Communications after which workers that began apart are as in a long training;
-# those that begin together need ten to thirty (docs/speed.md).
-COME_APART = 10
+# Communications after which workers are as in a long training: those that begin
+# together, or that something has disturbed, need up to thirty (docs/speed.md).
+COME_APART = 40
 # For a try of the machinery; the figures are none.
 TRY = (Link(1000, 0.3, 3, 1, ('local', ASYNC, SYNC, 'period 10, plain',
                               'period 10, overlap, float16')),)

@@ -204,9 +204,9 @@ def _apart(results, links):
             'which workers have not come apart yet.')
   limits = ', '.join(f'{link.apart_secs:g} s on {link.name}' for link in links
                      if link.apart_secs)
-  return ('On shaped links the workers of elastic averaging begin half a period '
-          'apart, as those of a long training are, and have had the time of '
-          f'{results["come_apart"]} communications, at most {limits}.')
+  return ('On shaped links the workers of elastic averaging begin half a '
+          'period apart, as those of a long training are, and have had the '
+          f'time of {results["come_apart"]} communications, at most {limits}.')
 
 
 def _programs(results, links):

@@ -64,21 +64,22 @@ def test_every_cell_is_measured_in_each_round(measured):
       **{cell.name: _LINK.rounds for cell in _QUICK}, None: testbed._VISITS}
 
 
-def test_workers_of_elastic_averaging_have_time_to_come_apart(monkeypatch):
-  """The times that one worker alone would need, or what a link has."""
+def test_workers_of_elastic_averaging_begin_apart(monkeypatch):
+  """By half of what one alone would need, with time for more, on slow links."""
   asked = []
   monkeypatch.setattr(testbed, '_measure', lambda *args: asked.append(args))
   monkeypatch.setattr(testbed.page, 'foreseen_secs', lambda *a, **k: 0.25)
   every = {('worker', 0): 'a', ('worker', 1): 'b', ('ps', 0): 'c'}
-  for secs, cell in ((9.0, cells.elastic(1, 'plain')),
+  for secs, cell in ((99.0, cells.elastic(1, 'plain')),
                      (1.0, cells.elastic(1, 'plain')),
-                     (9.0, cells.Cell(cells.ASYNC))):
+                     (0.0, cells.elastic(1, 'plain')),
+                     (99.0, cells.Cell(cells.ASYNC))):
     link = dataclasses.replace(_LINK, apart_secs=secs)
     testbed.Testbed(_Hosts(), pathlib.Path())._measure_stayer(
-        link, cell, 0.5, every, {link.name: {}})
+        link, cell, 0.25, every, {link.name: {}})
   assert [args[3:6] for args in asked] == [
       (0.25, 0.125, 0.25 * cells.COME_APART), (0.25, 0.125, 1.0),
-      (0.25, 0.125, 0.0)]
+      (0.25, 0.0625, 0.0), (0.25, 0.0625, 0.0)]
 
 
 def test_a_failed_slot_is_measured_again_by_new_processes(measured):

@@ -189,6 +189,18 @@ def test_what_the_hosts_take():
   assert network_times.server_secs(fast) == 1.5
 
 
+def test_what_the_hosts_take_is_beside_the_messages_of_other_workers():
+  """Four messages fill the link; one worker alone waits for its own."""
+  full = _with(num_worker=4, largest_part=0.75, host_secs=1.0)
+  assert network_times.elastic_secs(full, 1) == 4.0
+  assert network_times.elastic_secs(full, 1, overlap=True) == 4.0
+  assert network_times.hidden_period(full) == (4.0 - 1.0) / 0.5
+  alone = dataclasses.replace(full, num_worker=1)
+  assert network_times.elastic_secs(alone, 1) == 0.5 + 0.5 + 1.75
+  assert network_times.elastic_secs(alone, 1, overlap=True) == 1.0 + 1.75
+  assert network_times.hidden_period(alone) == 4  # 1.75 / 0.5
+
+
 def test_overlap_takes_the_longer_one():
   assert network_times.elastic_secs(_CLUSTER, 3, overlap=True) == 2.0
   assert network_times.elastic_secs(_CLUSTER, 10, overlap=True) == 5.0
