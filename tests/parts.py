@@ -10,7 +10,9 @@ of a test that is marked so (`pytest.mark.shared`), the matrix of faults first.
 
 from __future__ import annotations
 
+import collections
 import zlib
+from collections.abc import Iterator
 from typing import Optional
 
 import pytest
@@ -37,23 +39,31 @@ def without_others(items: list, part: str) -> list:
           1 <= int(number) <= int(count)):
     raise pytest.UsageError(
         f'`{PART}` must be a number of parts, such as 1/2. Received: {part!r}')
-  return [item for item in items
-          if _run_of(item, int(count)) in (None, int(number) - 1)]
+  runs = zip(items, _runs_of(items, int(count)))
+  return [item for item, run in runs if run in (None, int(number) - 1)]
 
 
-def _run_of(item, count: int) -> Optional[int]:
-  """Returns the number of the only run that plays a test, or None."""
-  behavior = _behavior(item)
-  if behavior is None:
-    if item.get_closest_marker('shared') is None:
-      return None
-    return zlib.crc32(item.nodeid.encode()) % count
-  # The behaviours of a cell follow each other, from a place of its own on.
-  words = item.callspec.id.split('-')
-  words.remove(behavior)
-  cell = '-'.join([item.nodeid.partition('[')[0], *words])
-  return (zlib.crc32(cell.encode()) +
-          behaviors.BEHAVIORS.index(behavior)) % count
+def _runs_of(items, count: int) -> Iterator[Optional[int]]:
+  """Yields of each test the number of the only run that plays it, or None.
+
+  A cell is told by its number among those of its test: pytest's versions, and
+  Python's, give long and nameless parameters ids of different kinds.
+  """
+  cells = collections.defaultdict(dict)
+  for item in items:
+    behavior = _behavior(item)
+    if behavior is None and item.get_closest_marker('shared') is None:
+      yield None
+      continue
+    test, words = item.nodeid.partition('[')[0], item.callspec.id.split('-')
+    if behavior is not None:
+      words.remove(behavior)
+    numbers = cells[test]
+    place = zlib.crc32(
+        f'{test} {numbers.setdefault(tuple(words), len(numbers))}'.encode())
+    # The behaviours of a cell follow each other, from a place of its own on.
+    turn = 0 if behavior is None else behaviors.BEHAVIORS.index(behavior)
+    yield (place + turn) % count
 
 
 def _behavior(item) -> Optional[str]:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two runs that share the tests: together all of them, and each pair."""
 
+import copy
 import itertools
 import types
 
@@ -48,6 +49,27 @@ def test_runs_share_the_cells_of_a_marked_test():
             for number in range(count)]
     assert sorted(map(id, itertools.chain(*runs))) == sorted(map(id, _SHARED))
     assert min(map(len, runs)) >= len(_CELLS) // count // 2
+
+
+@pytest.mark.parametrize('items', [_ITEMS, _SHARED], ids=['cells', 'matrix'])
+def test_what_a_run_plays_does_not_rest_on_ids(items):
+  """Which pytest's versions give in different ways."""
+
+  def others(item):
+    test, words = item.nodeid[:-1].split('[')
+    first, second = words.split('-') if '-' in words else ('', words)
+    renamed = copy.copy(item)
+    renamed.callspec = types.SimpleNamespace(
+        params=item.callspec.params,
+        id='-'.join(filter(None, [first, f'cell{second}'])))
+    renamed.nodeid = f'{test}[{renamed.callspec.id}]'
+    return renamed
+
+  for part in ('1/2', '2/2'):
+    assert [others(item).nodeid
+            for item in parts.without_others(items, part)] == [
+                item.nodeid for item in parts.without_others(
+                    list(map(others, items)), part)]
 
 
 def test_whatever_else_is_in_every_run():
