@@ -132,8 +132,8 @@ LINKS = (
     Link(50, 10.0, 3, _FEW_ROUNDS, ('local', ASYNC, 'plain',
                                    'period 10, overlap, int8'), 60.0),
 )
-# Communications after which workers are as in a long training: those that begin
-# together, or that something has disturbed, need up to thirty (docs/speed.md).
+# Communications after which workers are as in a long training, also those that
+# something has disturbed (docs/speed.md).
 COME_APART = 40
 # For a try of the machinery; the figures are none.
 TRY = (Link(1000, 0.3, 3, 1, ('local', ASYNC, SYNC, 'period 10, plain',

@@ -30,9 +30,10 @@ the servers' links:
 
 In elastic averaging a server sends the largest variable first, and its push is
 beside the pulls of the others. Where it is more than all of them, workers that
-meet come apart within ten to thirty communications, and stay so: C(Z) = A where
-1 / 2 < g < 1. Elsewhere C(Z) = T(W). Both are measured, and so in simulations
-of links whose shares are not quite alike.
+meet come apart within some tens of communications, and stay so until something
+disturbs one of them: C(Z) = A where 1 / 2 < g < 1. Elsewhere C(Z) = T(W). Both
+have been measured, and so in simulations of links whose shares are not quite
+alike.
 
 With t the period, s the time of a step that communicates nothing, c what a step
 takes to call a server for nothing, and h what a communication takes of the
@@ -46,11 +47,11 @@ processors:
 On the servers are the variables of asynchronous SGD, of drop stale and of
 clipping. Also those of SyncReplicas, whose workers wait for each other and so
 pull and push at the same time: max(s + h, s + 2 * W * m / P + 4 * L). Cross
-shard is a ring, without a server. What hosts do is beside the
-messages of other workers, and beside those of the worker itself in part: half
-of it where nothing else is to be done, and nothing of it beside steps, which
-need the processors. That these are the parts is what has been measured
-(docs/speed.md), not what follows from something.
+shard is a ring, without a server. What hosts do is beside the messages of other
+workers, and beside those of the worker itself in part: half of it where nothing
+else is to be done, and nothing of it beside steps, which need the processors.
+That these are the parts has been seen of workers that have come apart, and does
+not follow from something.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
