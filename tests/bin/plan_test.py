@@ -33,7 +33,8 @@ def test_a_line_for_each_wrapper_and_period(capsys):
   assert table['elastic averaging, period 10'] == ['1.429', '71.4%']
   assert table['elastic averaging, period 10, float16'] == ['1.667', '83.3%']
   assert table['elastic averaging, period 10, overlap'] == ['2', '100.0%']
-  assert table['elastic averaging, period 1, overlap'] == ['0.5', '25.0%']
+  # In parts: 1 s and an eighth.
+  assert table['elastic averaging, period 1, overlap'] == ['0.8889', '44.4%']
 
 
 def test_the_largest_variable_is_the_last_that_is_pushed(capsys):
@@ -59,8 +60,8 @@ def test_the_period_that_hides_is_named(capsys):
   lines = _lines(capsys)
   assert lines[-4:] == [
       *(f'{how}: all of a communication is hidden from a period of {period} on'
-        for how, period in (('overlap', 4), ('overlap, float16', 2),
-                            ('overlap, int8', 2))),
+        for how, period in (('overlap', 3), ('overlap, float16', 2),
+                            ('overlap, int8', 1))),
       'without overlap: nothing is hidden']
 
 

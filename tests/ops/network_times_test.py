@@ -63,6 +63,20 @@ def test_a_variable_that_is_more_than_the_others_brings_workers_apart():
       1.5 * (1 + 2 / 3), rtol=1e-12)
 
 
+def test_parts_are_pushed_while_the_rest_is_pulled():
+  """With period 1 and with overlap; the last one takes time of its own."""
+  assert network_times.cycle_secs(_CLUSTER, 3.0, in_parts=True) == 3.0 + 1.125
+  # Of variables that are smaller than an eighth, the largest.
+  assert network_times.cycle_secs(
+      _with(largest_part=0.0625), 3.0, in_parts=True) == 3.0 + 1.0625
+  # Two workers without pauses: on the link for 8 / 9.
+  assert network_times.cycle_secs(
+      _with(num_worker=2), 0.0, in_parts=True) == 1 + 8 / 9 + 0.125
+  assert [network_times.elastic_secs(_CLUSTER, *how) for how in (
+      (1,), (2,), (1, True), (2, True))] == [
+          0.5 + 1.125, 1.0 + 2.0, 1.125, 1.125]
+
+
 def test_latency_is_a_pause_for_the_link():
   """On each link for 1 s of 2 + 4 / 2: r(2) = 1 + 1 / 4."""
   np.testing.assert_allclose(
@@ -99,6 +113,17 @@ def test_simulated_links_of_elastic_averaging(workers, pause, parts, rtol):
                       lambda random: pause * random.uniform(0.95, 1.05), 0.1,
                       1_000),
       rtol=rtol)
+
+
+@pytest.mark.parametrize('workers', [2, 4, 8])
+@pytest.mark.parametrize('pause', [0.05, 0.5, 2.0, 8.0])
+def test_simulated_links_of_parts(workers, pause):
+  np.testing.assert_allclose(
+      network_times.cycle_secs(_with(num_worker=workers), pause,
+                               in_parts=True),
+      _simulated_secs(workers, [1 / 8] * 8,
+                      lambda random: pause * random.uniform(0.95, 1.05), 0.1,
+                      1_000), rtol=1 / 6)
 
 
 class _Simulated:
@@ -181,7 +206,7 @@ def test_what_the_hosts_take():
   busy = _with(host_secs=1.0, call_secs=0.1)
   assert network_times.elastic_secs(busy, 10) == pytest.approx(6 + 2 + 0.5)
   assert network_times.elastic_secs(busy, 10, overlap=True) == 6.0
-  assert network_times.elastic_secs(busy, 1, overlap=True) == 2.0 + 1.0
+  assert network_times.elastic_secs(busy, 1, overlap=True) == 1.125 + 1.0
   assert network_times.server_secs(busy) == 2.5
   # No link is the limit.
   fast = dataclasses.replace(busy, link_bytes=1e9)
@@ -192,21 +217,26 @@ def test_what_the_hosts_take():
 def test_what_the_hosts_take_is_beside_the_messages_of_other_workers():
   """Four messages fill the link; one worker alone waits for its own."""
   full = _with(num_worker=4, largest_part=0.75, host_secs=1.0)
-  assert network_times.elastic_secs(full, 1) == 4.0
-  assert network_times.elastic_secs(full, 1, overlap=True) == 4.0
-  assert network_times.hidden_period(full) == (4.0 - 1.0) / 0.5
+  assert network_times.elastic_secs(full, 2) == 4.0
+  # In parts, of a pause of 1 s: T(1) = 2.125, r(2) = 1.4706, T(2) = 2.5956,
+  # r(3) = 2.1331, T(3) = 3.2581, r(4) = 2.9641.
+  secs = pytest.approx(1.125 + 2.9641, abs=1e-4)
+  assert network_times.elastic_secs(full, 1) == secs
+  assert network_times.elastic_secs(full, 1, overlap=True) == secs
+  assert network_times.hidden_period(full) == 7  # 3.0891 / 0.5
   alone = dataclasses.replace(full, num_worker=1)
-  assert network_times.elastic_secs(alone, 1) == 0.5 + 0.5 + 1.75
-  assert network_times.elastic_secs(alone, 1, overlap=True) == 1.0 + 1.75
-  assert network_times.hidden_period(alone) == 4  # 1.75 / 0.5
+  assert network_times.elastic_secs(alone, 1) == 0.5 + 0.5 + 1.125
+  assert network_times.elastic_secs(alone, 2) == 1.0 + 0.5 + 1.75
+  assert network_times.elastic_secs(alone, 1, overlap=True) == 1.0 + 1.125
+  assert network_times.hidden_period(alone) == 3  # 1.125 / 0.5
 
 
 def test_overlap_takes_the_longer_one():
-  assert network_times.elastic_secs(_CLUSTER, 3, overlap=True) == 2.0
+  assert network_times.elastic_secs(_CLUSTER, 2, overlap=True) == 1.125
   assert network_times.elastic_secs(_CLUSTER, 10, overlap=True) == 5.0
   assert network_times.elastic_secs(
       _with(host_secs=0.25), 10, overlap=True) == 5.25
-  assert network_times.hidden_period(_CLUSTER) == 4
+  assert network_times.hidden_period(_CLUSTER) == 3
   assert network_times.hidden_period(_CLUSTER, 'float16') == 2
   assert network_times.hidden_period(_with(step_secs=99.0)) == 1
 

@@ -13,15 +13,19 @@ in each direction, and L the latency of a way:
 A communication pulls the model and then pushes it. In elastic averaging each
 variable is pushed as soon as it is pulled, so that beside what is pulled only
 the largest one takes time of its own: (1 + g) * m, and elsewhere g = 1, since
-gradients need all variables. The two directions of a link do not wait for each
-other, but the workers do: those whose messages are on a link share it alike.
-Where it is left to chance where each is in its cycle when the others begin,
-mean value analysis has the time from one communication of a worker to its next,
-T(W): for n = 1 ... W workers, with q(0) = 0 of them on a link,
+gradients need all variables. With overlap, and with period 1, what goes by
+itself is at most a part of an eighth: g <= 1 / 8. The two directions of a link
+do not wait for each other, but the workers do: those whose messages are on a
+link share it alike. Where it is left to chance where each is in its cycle when
+the others begin, mean value analysis has the time from one communication of a
+worker to its next, T(W): for n = 1 ... W workers, with q(0) = 0 of them on a
+link,
 
   r(n) = m * max(1, (1 + q(n - 1)) / P)        a message of the whole model
-  T(n) = Z + (1 + g) * r(n) + 4 * L
+  T(n) = Z + (1 + g) * r(n) + 4 * L            or Z + r(n) + g * m + 4 * L
   q(n) = n * r(n) / T(n)
+
+The latter is in parts: that the last one waits for others is left out.
 
 Workers that never meet need the time of one alone, unless their messages fill
 the servers' links:
@@ -31,17 +35,18 @@ the servers' links:
 In elastic averaging a server sends the largest variable first, and its push is
 beside the pulls of the others. Where it is more than all of them, workers that
 meet come apart within some tens of communications, and stay so until something
-disturbs one of them: C(Z) = A where 1 / 2 < g < 1. Elsewhere C(Z) = T(W). Both
-have been measured, and so in simulations of links whose shares are not quite
-alike.
+disturbs one of them: C(Z) = A where 1 / 2 < g < 1. Elsewhere, and in parts,
+C(Z) = T(W). All have been measured, and so in simulations of links whose shares
+are not quite alike.
 
 With t the period, s the time of a step that communicates nothing, c what a step
 takes to call a server for nothing, and h what a communication takes of the
 processors:
 
   on the servers        a step takes max(s + h, C(s)), with g = 1
-  elastic averaging     t steps take max(B + h, C(B + h / 2)), B = t * (s + c)
-    with overlap        t steps take max(t * s + h, C(h))
+  elastic averaging     t steps take max(B + h, C(B + h / 2)), B = t * (s + c),
+                        in parts if t = 1
+    with overlap        t steps take max(t * s + h, C(h)), in parts
   cross shard           a step takes s + h / 2 + 2 * (W - 1) * (M / (W * R) + L)
 
 On the servers are the variables of asynchronous SGD, of drop stale and of
@@ -71,6 +76,8 @@ PAYLOAD = 1448 / 1514
 # What a type leaves of the bytes of float32; `wire_types` has the equations.
 BYTES_LEFT = {None: 1.0, 'float16': 1 / 2, 'bfloat16': 1 / 2,
               'int8': 1 / 4 + 1 / 128}
+# The largest part of what a server sends in parts; `packed_moves` makes them.
+_PART = 1 / 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,13 +131,15 @@ class Cluster:
 
 
 def cycle_secs(cluster: Cluster, between_secs: float,
-               exchange_dtype: Optional[str] = None) -> float:
+               exchange_dtype: Optional[str] = None,
+               in_parts: bool = False) -> float:
   """The time C(Z) from one communication of a worker to its next.
 
   Args:
     cluster: The training.
     between_secs: Z, what a worker does between two of them.
     exchange_dtype: A key of `BYTES_LEFT`.
+    in_parts: Whether large variables go in parts.
 
   Raises:
     ValueError: `exchange_dtype` is none.
@@ -146,17 +155,17 @@ def cycle_secs(cluster: Cluster, between_secs: float,
         f'{exchange_dtype!r}.')
   message = BYTES_LEFT[exchange_dtype] * cluster.model_bytes / (
       cluster.link_bytes)
-  apart = max(
-      between_secs + (1 + cluster.largest_part) * message + (
-          4 * cluster.latency_secs),
-      cluster.num_worker * message / cluster.num_ps)
-  chance, on_link = 0.0, 0.0
+  between_secs += 4 * cluster.latency_secs
+  if not in_parts and 0.5 < cluster.largest_part < 1:
+    return max(between_secs + (1 + cluster.largest_part) * message,
+               cluster.num_worker * message / cluster.num_ps)
+  last = min(cluster.largest_part, _PART if in_parts else 1.0)
+  secs, on_link = 0.0, 0.0
   for workers in range(1, cluster.num_worker + 1):
     way = message * max(1.0, (1 + on_link) / cluster.num_ps)
-    chance = between_secs + (1 + cluster.largest_part) * way + (
-        4 * cluster.latency_secs)
-    on_link = workers * way / chance
-  return apart if 0.5 < cluster.largest_part < 1 else chance
+    secs = between_secs + way + last * (message if in_parts else way)
+    on_link = workers * way / secs
+  return secs
 
 
 def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
@@ -176,10 +185,11 @@ def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
   """
   steps, host = period * cluster.step_secs, cluster.host_secs
   if overlap:
-    return max(steps + host, cycle_secs(cluster, host, exchange_dtype))
+    return max(steps + host, cycle_secs(cluster, host, exchange_dtype, True))
   steps += period * cluster.call_secs
   return max(steps + host,
-             cycle_secs(cluster, steps + host / 2, exchange_dtype))
+             cycle_secs(cluster, steps + host / 2, exchange_dtype,
+                        period == 1))
 
 
 def hidden_period(cluster: Cluster,
@@ -195,7 +205,7 @@ def hidden_period(cluster: Cluster,
     2
   """
   host = cluster.host_secs
-  whole = cycle_secs(cluster, host, exchange_dtype) - host
+  whole = cycle_secs(cluster, host, exchange_dtype, True) - host
   # The quotient of what is equal may be a little above the integer.
   return max(1, math.ceil(whole / cluster.step_secs - 1e-9))
 

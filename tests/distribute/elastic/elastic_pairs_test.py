@@ -1,10 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a communication moves, and what of it crosses the network."""
+"""What a penalty adds to gradients, and how halves are read and written."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -13,104 +12,48 @@ from tfplugin.optimizers import elastic_custom_getter
 
 tf1 = tf.compat.v1
 
-_PS = '/job:ps/task:0'
-_WORKER = '/job:worker/task:0'
 
-
-def _move(pair, moving_rate):
-  return elastic_pairs.move(
-      pair, elastic_pairs.differences_of(pair, moving_rate))
-
-
-def _pair(center=0.0, device='', use_resource=True, **kwargs):
-  getter = elastic_custom_getter.ElasticAverageCustomGetter(device)
+def _pair():
+  getter = elastic_custom_getter.ElasticAverageCustomGetter('')
   with getter.scope():
-    tf1.get_variable('w', initializer=np.float32(center),
-                     use_resource=use_resource, **kwargs)
+    tf1.get_variable('w', initializer=[[3.0], [2.0], [3.0]], use_resource=True)
   return getter.pairs[0]
 
 
-def _run(session, pair, copy, op):
+def _start(session):
   session.run(tf1.global_variables_initializer())
   session.run(tf1.local_variables_initializer())
-  session.run(pair.local.assign(copy))
-  session.run(op)
-  return [value.tolist() for value in session.run([
-      v.read_value() for v in pair.variables()])]
-
-
-def test_center_is_sent_once_and_difference_once():
-  with tf.Graph().as_default() as graph:
-    with tf1.device(_PS):
-      pair = _pair(device=_WORKER)
-    with tf1.device(_WORKER):
-      pair.local_center = tf1.get_variable('kept', [], use_resource=True)
-    before = set(graph.get_operations())
-    _move(pair, 0.5)
-    new = [op for op in graph.get_operations() if op not in before]
-  crossing = {
-      (source.op.device, op.device, source.name) for op in new
-      for source in op.inputs if source.dtype == tf.float32
-      and source.op.device and op.device and source.op.device != op.device}
-  assert sorted((a, b) for a, b, _ in crossing) == [
-      (_PS, _WORKER), (_WORKER, _PS)]
-
-
-@pytest.mark.parametrize('use_resource', [True, False])
-def test_whole_variable_moves_by_the_rule(behavior, use_resource):
-  del behavior
-  with tf.Graph().as_default(), tf1.Session() as session:
-    pair = _pair([4.0, 0.0], use_resource=use_resource)
-    # d = .25 * ([8, 2] - [4, 0])
-    assert _run(session, pair, [8.0, 2.0], _move(pair, 0.25)) == [
-        [7.0, 1.5], [5.0, 0.5]]
-
-
-def test_view_of_the_centre_is_of_before_the_move(behavior):
-  del behavior
-  for use_resource in (True, False):
-    with tf.Graph().as_default(), tf1.Session() as session:
-      pair = _pair([4.0], use_resource=use_resource)
-      pair.local_center = tf1.get_variable(
-          'view', [1], use_resource=use_resource)
-      assert _run(session, pair, [8.0], _move(pair, 0.25)) == [
-          [7.0], [5.0], [4.0]]
-
-
-def test_only_touched_rows_move_and_are_forgotten(behavior):
-  del behavior
-  with tf.Graph().as_default(), tf1.Session() as session:
-    pair = _pair([[0.0], [0.0], [0.0]])
-    pair.touched = tf1.get_variable(
-        'touched', initializer=[True, False, True], use_resource=True)
-    assert _run(session, pair, [[4.0], [4.0], [8.0]],
-                _move(pair, 0.5)) == [
-        [[2.0], [4.0], [4.0]], [[2.0], [0.0], [4.0]], [False] * 3]
-
-
-def test_copies_of_several_devices_move_at_once(behavior):
-  del behavior
-  with tf.Graph().as_default(), tf1.Session() as session:
-    a, b, center = [tf1.get_variable(name, initializer=value,
-                                     use_resource=True)
-                    for name, value in (('a', 1.0), ('b', 5.0), ('c', 3.0))]
-    op = _move(elastic_pairs.Pair((a, b), center, True), 0.25)
-    session.run(tf1.global_variables_initializer())
-    session.run(op)
-    # d = -.5 and .5, both of the centre before: it stays.
-    assert session.run([a, b, center]) == [1.5, 4.5, 3.0]
 
 
 def test_penalty_on_no_gradient_and_on_sparse_ones(behavior):
   del behavior
   with tf.Graph().as_default(), tf1.Session() as session:
-    pair = _pair([[1.0], [2.0], [3.0]])
+    pair = _pair()
     pair.local_center = tf1.get_variable(
         'view', initializer=[[1.0], [2.0], [3.0]], use_resource=True)
     gradients = [elastic_pairs.penalized(g, pair.local, pair, 0.5) for g in (
         None, tf.IndexedSlices(tf.constant([[1.0], [1.0]]),
                                tf.constant([2, 2]), tf.constant([3, 1])))]
-    _run(session, pair, [[3.0], [2.0], [3.0]], tf.no_op())  # .5 * (3 - 1)
+    _start(session)
+    # .5 * ([3, 2, 3] - [1, 2, 3])
     alone, added = session.run(gradients)
   assert alone.tolist() == [[1.0], [0.0], [0.0]]
   assert added.tolist() == [[1.0], [0.0], [2.0]]
+
+
+@pytest.mark.parametrize('how, whole, rows', [
+    ('update', [1.0, 5.0, 7.0], [3.0, 7.0, 1.0]),
+    ('add', [4.0, 7.0, 10.0], [3.0, 9.0, 4.0]),
+    ('sub', [2.0, -3.0, -4.0], [3.0, -5.0, 2.0])])
+def test_variables_and_rows_are_written_and_read(behavior, how, whole, rows):
+  del behavior
+  with tf.Graph().as_default(), tf1.Session() as session:
+    value, copy = tf.constant([[1.0], [5.0], [7.0]]), _pair().local
+    for arguments, expected in (((value,), whole),
+                                ((value[::2], tf.constant([2, 1])), rows)):
+      _start(session)
+      session.run(elastic_pairs.write(copy, how, *arguments))
+      assert session.run(elastic_pairs.read(copy)).tolist() == [
+          [each] for each in expected]
+    assert session.run(elastic_pairs.read(copy, tf.constant([2, 0]))).tolist(
+        ) == [[rows[2]], [rows[0]]]

@@ -18,7 +18,8 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.distribute.elastic import packed_moves
+from tfplugin.distribute.elastic.moves import packed_moves
+from tfplugin.distribute.elastic.moves import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
@@ -47,9 +48,7 @@ class Exchange:
   accumulated or are not finite, does not count and does not communicate.
 
   All that is known of "now or later" is here: `begin` decides when a step is
-  due, and `finish` what the communication waits for, so that one which overlaps
-  the next steps, or is refused because it is not finite, changes this file
-  alone.
+  due, and `finish` what the communication waits for.
 
   Attributes:
     local_step: Counts the worker's steps; an int64 scalar.
@@ -304,8 +303,8 @@ class Exchange:
       with tf1.control_dependencies([m for m in moves if m is not None]):
         return tf.constant(True)
 
-    wire = self._wire(start)
-    differences = packed_moves.differences_of(pairs, self._rate, wire)
+    differences = packed_moves.differences_of(
+        pairs, self._rate, self._wire(start), self._settings.has_parts)
     if not (self.finite.is_asked and pairs):
       return move(differences)
     is_finite = self.finite.accepted(
@@ -316,19 +315,19 @@ class Exchange:
         is_finite, lambda: move(differences), lambda: self._skip(pairs),
         _written(pairs, counters))
 
-  def _wire(self, start) -> Optional[elastic_pairs.Wire]:
+  def _wire(self, start) -> Optional[pair_moves.Wire]:
     """How the communication of the step after `start` crosses the network."""
     dtype = self._settings.exchange_dtype
     if dtype != wire_types.INT8:
-      return dtype and elastic_pairs.Wire(dtype)
-    return elastic_pairs.Wire(dtype, wire_types.dither_of(
+      return dtype and pair_moves.Wire(dtype)
+    return pair_moves.Wire(dtype, wire_types.dither_of(
         start // self._settings.communication_period))
 
   def _skip(self, pairs) -> tf.Tensor:
     """Counts a communication that is not made."""
     with tf1.control_dependencies([
         *self.finite.count(), *(op for pair in pairs
-                                for op in elastic_pairs.move_nothing(pair))]):
+                                for op in pair_moves.move_nothing(pair))]):
       return tf.constant(True)
 
 

@@ -1,12 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""An averaged variable, and what a communication moves between its halves."""
+"""An averaged variable: its copies, its centre, and what workers keep of it."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
 from typing import Optional
 
 import tensorflow as tf
@@ -124,186 +123,13 @@ def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,
   return [v for v in (*views, *feedbacks, *touched) if v is not None]
 
 
-class Wire(NamedTuple):
-  """How values cross the network in one communication.
-
-  Attributes:
-    dtype: One of `wire_types.TYPES`.
-    dither: For the centre, see `wire_types.encode`.
-  """
-
-  dtype: str
-  dither: wire_types.Dither = 0.5
-
-
-class Seen(NamedTuple):
-  """What a worker gets of a centre.
-
-  Attributes:
-    sent: The value, or what stands for it in a smaller type.
-    rows: The ids of the rows, or None for the whole variable.
-  """
-
-  sent: tf.Tensor
-  rows: Optional[tf.Tensor]
-
-
-class Differences(NamedTuple):
-  """What a communication of one variable is going to move.
-
-  Attributes:
-    of_copies: The difference of each copy from the centre, times the rate.
-    center: The centre before it moves, as the worker sees it.
-    rows: The ids of the rows, or None for the whole variable.
-    sent: What goes to the centre; None: the sum of what several copies lose.
-    kept: What the feedback is then; None where there is none.
-  """
-
-  of_copies: Sequence[tf.Tensor]
-  center: tf.Tensor
-  rows: Optional[tf.Tensor]
-  sent: Optional[tf.Tensor] = None
-  kept: Optional[tf.Tensor] = None
-
-
-def seen_of(pair: Pair, wire: Optional[Wire] = None) -> Seen:
-  """Returns what leaves a centre for the worker, at the centre's end.
+def read(variable: tf.Variable, rows: Optional[tf.Tensor] = None) -> tf.Tensor:
+  """Returns the value of a variable, or of some of its rows, where it is.
 
   Args:
-    pair: The variable.
-    wire: As for `differences_of`.
+    variable: The variable.
+    rows: The ids of the rows; None for the whole variable.
   """
-  rows = _touched_rows(pair)
-  value = _read(pair.center, rows)
-  if not _is_rounded(pair, wire):
-    return Seen(value, rows)
-  with placement.only_on(pair.center.device):
-    return Seen(wire_types.encode(value, wire.dtype, wire.dither), rows)
-
-
-def differences_of(pair: Pair, moving_rate: elastic.Rate,
-                   wire: Optional[Wire] = None,
-                   seen: Optional[Seen] = None) -> Differences:
-  """Returns what one communication of a variable moves.
-
-    d[i] = moving_rate * (copy[i] - center),  of the values before any moves
-
-  The centre crosses the network once.
-
-  Args:
-    pair: The variable.
-    moving_rate: The share of the difference that moves.
-    wire: The smaller type in which the centre and the difference of the one
-      copy cross the network; None: in their own.
-    seen: What `seen_of` returned, at the worker's end; None: it goes there by
-      itself.
-  """
-  center, rows = seen or seen_of(pair, wire)
-  if _is_rounded(pair, wire):
-    return _rounded_differences(pair, moving_rate, wire, center, rows)
-  differences = []
-  for copy in pair.copies:
-    with placement.only_on(copy.device):
-      differences.append(
-          elastic.elastic_difference(_read(copy, rows), center, moving_rate))
-  return Differences(differences, center, rows,
-                     None if differences[1:] else differences[0])
-
-
-def _is_rounded(pair, wire):
-  return wire is not None and wire_types.is_smaller(
-      wire.dtype, pair.center.dtype)
-
-
-def _rounded_differences(pair, moving_rate, wire, sent, rows):
-  """The same with Q(v), what is left of a value v at the other end.
-
-    without feedback:  d = Q(moving_rate * (copy - Q(center)))
-                       copy -= d;   center += d
-    with feedback:     d = moving_rate * (copy - Q(center));  e = d + feedback
-                       copy -= d;   center += Q(e);   feedback = e - Q(e)
-
-  In both the sum of copy, centre and feedback stays.
-  """
-  with placement.only_on(pair.local.device):
-    copy = _read(pair.local, rows)
-    shape = pair.local.shape if rows is None else tf.shape(copy)
-    center = wire_types.decode(sent, shape, copy.dtype)
-    difference = elastic.elastic_difference(copy, center, moving_rate)
-    owed = difference if pair.feedback is None else (
-        difference + _read(pair.feedback, rows))
-    sent = wire_types.encode(owed, wire.dtype, keeps_zero=True)
-    arrives = wire_types.decode(sent, shape, copy.dtype)
-    if pair.feedback is None:
-      return Differences([arrives], center, rows, sent)
-    return Differences([difference], center, rows, sent, owed - arrives)
-
-
-def move(pair: Pair, differences: Differences,
-         use_locking: bool = True) -> tf.Operation:
-  """Returns the op of one variable's communication.
-
-    copy[i] -= d[i];   center += sum{i} d[i];   local_center = center before
-
-  A snapshot becomes d. The sum crosses the network once.
-
-  Args:
-    pair: The variable.
-    differences: Those of `differences_of`.
-    use_locking: Whether the centre, if it is a reference variable, is updated
-      under a lock; a resource variable always is.
-  """
-  rows, center = differences.rows, differences.center
-  how = 'update' if pair.is_snapshot else 'sub'
-  moves = [write(copy, how, difference, rows)
-           for copy, difference in zip(pair.copies, differences.of_copies)]
-  kept = []
-  if pair.local_center is not None:
-    kept = [write(pair.local_center, 'update', center, rows)]
-  if differences.kept is not None:
-    moves.append(write(pair.feedback, 'update', differences.kept, rows))
-  # The value of a reference variable may be its buffer: take it over before it
-  # changes. Else nothing to wait for, which would be a message of its own.
-  first = kept if branching.is_reference(pair.center) else []
-  with tf1.control_dependencies(first), placement.only_on(pair.center.device):
-    moves += [*kept, write(pair.center, 'add', _arriving(pair, differences),
-                           rows, use_locking=use_locking)]
-  if pair.touched is not None:
-    with tf1.control_dependencies(moves):
-      moves = [write(pair.touched, 'update', tf.zeros_like(pair.touched))]
-  return tf.group(*[m for m in moves if m is not None])
-
-
-def move_nothing(pair: Pair) -> list:
-  """Returns the ops of a communication that is not made: none but a snapshot's.
-
-  Args:
-    pair: The variable.
-  """
-  return [write(copy, 'update', tf.zeros(copy.shape, copy.dtype.base_dtype))
-          for copy in pair.copies if pair.is_snapshot]
-
-
-def _arriving(pair: Pair, differences: Differences) -> tf.Tensor:
-  """What the centre gains, computed where it is."""
-  if differences.sent is None:
-    return tf.add_n(differences.of_copies)
-  shape = pair.center.shape
-  if differences.rows is not None:
-    shape = tf.concat([[tf.size(differences.rows)], shape[1:]], 0)
-  return wire_types.decode(
-      differences.sent, shape, pair.center.dtype.base_dtype)
-
-
-def _touched_rows(pair: Pair) -> Optional[tf.Tensor]:
-  """The ids of the rows to move, or None for the whole variable."""
-  if pair.touched is None:
-    return None
-  with placement.only_on(pair.touched.device):
-    return tf.reshape(tf.where(pair.touched.read_value()), [-1])
-
-
-def _read(variable: tf.Variable, rows: Optional[tf.Tensor]) -> tf.Tensor:
   with placement.only_on(variable.device):
     return (variable.read_value() if rows is None else
             row_reads.gather(variable, rows))

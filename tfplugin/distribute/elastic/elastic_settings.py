@@ -142,6 +142,15 @@ class ElasticSettings:
             f'`{argument}` must be another one with overlap=True: {why}. '
             f'Received: {value!r}. {remedy}.')
 
+  @property
+  def has_parts(self) -> bool:
+    """Whether large variables cross the network in parts.
+
+    A part is a message, which a step sends also if it is not due: only where
+    all runs of a graph communicate.
+    """
+    return self.overlap or self.communication_period == 1
+
   def rate(self, num_worker: int) -> elastic.Rate:
     """The moving rate among `num_worker` workers."""
     if self.moving_rate is not None:

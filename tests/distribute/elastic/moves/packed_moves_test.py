@@ -1,6 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Small variables cross the network together, and no bit of them changes."""
+"""Small variables cross the network together, large ones in parts.
+
+No bit of them changes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from tests.optimizers import elastic_graphs
 from tfplugin.distribute import graph_order
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic import packed_moves
+from tfplugin.distribute.elastic.moves import packed_moves
+from tfplugin.distribute.elastic.moves import pair_moves
 from tfplugin.testing import clusters
 from tfplugin.testing import strategy_worker
 
@@ -76,7 +80,8 @@ def _optimizer_transfers(cluster, shapes, use_resource=True, **settings):
     getter = tfplugin.ElasticAverageCustomGetter('/job:worker/task:0')
     with getter.scope():
       loss = _loss([
-          tf1.get_variable(f'v{index}', shape, use_resource=use_resource)
+          tf1.get_variable('_'.join(map(str, ('v', index, *shape))), shape,
+                           use_resource=use_resource)
           for index, shape in enumerate(shapes)])
     optimizer = elastic_graphs.make_optimizer(getter, **settings)
     train = optimizer.minimize(loss, step)
@@ -138,7 +143,7 @@ def test_an_overlapped_communication_leaves_no_message_to_a_step(
   assert _optimizer_transfers(cluster, [[3, 2]] * 20, **settings) == BRANCH
 
 
-def test_large_variables_are_sent_as_they_are(cluster):
+def test_others_are_sent_as_they_are(cluster):
   limit = 32 * 1024 // 4  # As docs/exchange.md has it, in floats.
   small = {(WORKER, PS): 4, (PS, WORKER): 4}
   assert _strategy_transfers(
@@ -146,6 +151,47 @@ def test_large_variables_are_sent_as_they_are(cluster):
   assert _strategy_transfers(
       cluster, [[limit]] * 4 + [[limit + 1]] * 4, communication_period=1,
   ).messages == {way: count + 4 for way, count in small.items()}
+
+
+# What docs/exchange.md has of parts, in floats: the least one.
+LEAST_PART = 256 * 1024 // 4
+
+
+@FORMS
+@pytest.mark.parametrize('size, count', [
+    (LEAST_PART, 1), (LEAST_PART + 1, 2), (3 * LEAST_PART, 3),
+    (16 * LEAST_PART, 8)], ids=str)
+def test_the_parts_of_a_large_variable_cost_one_wait(
+    behavior, cluster, transfers_of, size, count):
+  del behavior
+  messages, waits = COMMUNICATION
+  # Servers take turns with variables: the other one has the small one.
+  assert transfers_of(cluster, [[size], [2]], communication_period=1) == (
+      {way: 2 * 2 - 1 + count for way in messages}, waits)
+
+
+@FORMS
+def test_a_step_that_may_not_be_due_has_no_message_for_parts(
+    behavior, cluster, transfers_of):
+  """It would send each without a value."""
+  del behavior
+  assert transfers_of(
+      cluster, [[16 * LEAST_PART], [2]], communication_period=2,
+  ) == transfers_of(cluster, [[2], [2]], communication_period=2)
+
+
+def test_an_overlapped_communication_has_parts(behavior, cluster):
+  del behavior
+  messages, waits = BRANCH
+  assert _optimizer_transfers(
+      cluster, [[16 * LEAST_PART], [2]], communication_period=1, overlap=True,
+  ) == ({way: count + 7 for way, count in messages.items()}, waits)
+
+
+def test_a_variable_that_is_a_part_of_many_is_sent_as_it_is(cluster):
+  assert _strategy_transfers(
+      cluster, [[2 * LEAST_PART]] * 16, communication_period=1,
+  ).messages == {(WORKER, PS): 2 + 16, (PS, WORKER): 2 + 16}
 
 
 def _pair(size, device, use_resource, touched=None):
@@ -159,7 +205,7 @@ def _pair(size, device, use_resource, touched=None):
 
 
 @pytest.mark.parametrize('wire', [
-    None, elastic_pairs.Wire('float16'), elastic_pairs.Wire('int8')],
+    None, pair_moves.Wire('float16'), pair_moves.Wire('int8')],
                          ids=['whole', 'float16', 'int8'])
 @pytest.mark.parametrize('use_resource', [True, False])
 def test_a_server_reads_the_largest_last(behavior, wire, use_resource):
@@ -180,6 +226,64 @@ def test_a_server_reads_the_largest_last(behavior, wire, use_resource):
         if sizes[other] <= sizes[size]}
 
 
+WIRES = {None: None, 'float16': pair_moves.Wire('float16'),
+         'int8': pair_moves.Wire('int8')}
+
+
+@pytest.mark.parametrize('wire, large, small', [
+    # 5.6 and 2.8 MB in all, an eighth is 700 and 350 KB: 6 and 3 parts.
+    (None, [652 * 256] * 5 + [165_440], [521 * 256] * 2 + [133_248]),
+    ('float16', [652 * 256] * 5 + [165_440], [521 * 256] * 2 + [133_248]),
+    # Of 256 KB: 4 and 2 parts.
+    ('int8', [977 * 256] * 3 + [249_664], [782 * 256, 199_808])],
+                         ids=['whole', 'float16', 'int8'])
+def test_parts_are_an_eighth_of_what_a_server_sends_in_whole_blocks(
+    behavior, wire, large, small):
+  del behavior
+  with tf.Graph().as_default():
+    pairs = [_pair(size, f'/job:ps/task:{task}', True)
+             for task in range(2) for size in (1_000_000, 400_000)]
+    differences = packed_moves.differences_of(pairs, 0.5, WIRES[wire], True)
+  assert [each.sizes for each in differences] == [large, small] * 2
+  assert list(map(sum, (large, small))) == [1_000_000, 400_000]
+
+
+@pytest.mark.parametrize('wire', WIRES, ids=str)
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_what_has_arrived_goes_back_while_the_rest_follows(
+    behavior, wire, use_resource):
+  del behavior
+  with tf.Graph().as_default():
+    pair = _pair(1_000_000, '/job:ps/task:0', use_resource)
+    difference, = packed_moves.differences_of([pair], 0.5, WIRES[wire], True)
+    assert len(difference.sent) == (4 if wire == 'int8' else 8)
+    for index, part in enumerate(difference.sent):
+      assert _parts_behind(part) == {index}
+
+
+def _parts_behind(tensor):
+  """Which outputs of ops that take a tensor apart are behind another one."""
+  tensors, found = [tensor], set()
+  for each in tensors:
+    if each.op.type in ('Split', 'SplitV'):
+      found.add(each.value_index)
+    tensors += [i for i in each.op.inputs if all(i is not t for t in tensors)]
+  return found
+
+
+def test_several_copies_rows_and_a_server_of_its_own_have_no_parts(behavior):
+  del behavior
+  size, server, worker = 1_000_000, '/job:ps/task:0', '/job:worker/task:0'
+  with tf.Graph().as_default():
+    two = _pair(size, server, True)
+    two.copies.append(tf1.get_variable('other', [size]))
+    touched = tf1.get_variable('touched', [size], tf.bool)
+    for pair in (two, _pair(size + 2, server, True, touched),
+                 _pair(size + 3, worker, True)):
+      difference, = packed_moves.differences_of([pair], 0.5, has_parts=True)
+      assert difference.sizes is None
+
+
 def test_rows_wait_for_no_other_variable(behavior):
   """They come from the worker: each would wait for a way."""
   del behavior
@@ -196,21 +300,27 @@ def test_rows_wait_for_no_other_variable(behavior):
         pair.center.op.name}
 
 
+@pytest.mark.parametrize('period', [1, 2])
 @pytest.mark.parametrize('settings', [
     {}, {'exchange_dtype': 'float16'}, {'exchange_dtype': 'int8'},
     {'rho': 0.125}, {'on_nonfinite': 'drop'},
     {'update_order': 'elastic_first'}], ids=str)
-def test_no_bit_changes_on_the_way(behavior, cluster, settings):
-  """A process alone, where nothing is packed, has the same values."""
+def test_no_bit_changes_on_the_way(behavior, cluster, settings, period):
+  """A process alone, where nothing is packed or in parts, has the same values.
+
+  With period 1 the last variable goes in parts, also as int8.
+  """
   del behavior
-  shapes = [[], [1], [7], [2, 3, 4], [300], [9000], [5, 0]]
+  shapes = [[], [1], [7], [2, 3, 4], [300], [9000], [5, 0],
+            *[[263_000]] * (period == 1)]
   model_fn = _model_of(shapes, (tf.float32, tf.float64))
   values = []
   for resolver, target in ((_resolver(cluster), cluster.target('worker', 0)),
                            (None, '')):
     worker = strategy_worker.StrategyWorker(
         elastic_average_strategy.ElasticAverageStrategy(
-            resolver, communication_period=2, moving_rate=0.3, **settings),
+            resolver, communication_period=period, moving_rate=0.3,
+            **settings),
         model_fn, target)
     worker.step(5)
     names = [v.op.name for v in worker.graph.get_collection(
