@@ -13,7 +13,10 @@ import tensorflow as tf
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 _PROGRAM = [sys.executable, str(_ROOT / 'examples/wide_and_deep.py')]
-_STEPS = 500
+# Of 500 steps in a cluster, the least and the largest gain of a dozen were .010
+# and .026: the first steps decide, as they do with another seed. Of 1000 they
+# are alike.
+_STEPS = 1000
 _TIME_LIMIT_SECS = 150
 # Below the norm that most vectors start with, about 0.88 (16 numbers of a
 # truncated normal of 0.25): whatever the order of steps, the bound is met.
@@ -66,7 +69,7 @@ def test_a_cluster_learns_as_one_device_does_within_bounds(
   assert reader.get_tensor('global_step') >= _STEPS
   assert reader.get_tensor('stale_counter') >= 0
   # Rows come in any order, and steps of a cluster too: as much is learnt in as
-  # many steps, about 0.013.
+  # many steps, about 0.036.
   example = load_example('examples/wide_and_deep.py')
   alone = _gain(example, tmp_path / 'one', 1)
   assert alone > 0
