@@ -147,7 +147,7 @@ class ElasticSettings:
     """Whether large variables cross the network in parts.
 
     A part is a message, which a step sends also if it is not due: only where
-    all runs of a graph communicate.
+    runs of a graph communicate, unless they apply no gradients.
     """
     return self.overlap or self.communication_period == 1
 
