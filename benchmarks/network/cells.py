@@ -128,9 +128,9 @@ _MANY, _SOME, _FEW_ROUNDS = 6, 4, 2
 LINKS = (
     Link(None, 1.0, 20, _MANY),
     Link(1000, 3.0, 10, _SOME, apart_secs=6.0),
-    Link(100, 5.0, 5, _FEW_ROUNDS, _FEW, 30.0),
+    Link(100, 5.0, 5, _FEW_ROUNDS, _FEW, 20.0),
     Link(50, 10.0, 3, _FEW_ROUNDS, ('local', ASYNC, 'plain',
-                                   'period 10, overlap, int8'), 60.0),
+                                   'period 10, overlap, int8'), 40.0),
 )
 # Communications after which workers are as in a long training, also those that
 # something has disturbed (docs/speed.md).

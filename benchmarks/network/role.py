@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program of a host: a parameter server, a worker, or a part of a ring.
 
-usage: python -m benchmarks.network.role ps|worker|RING TASK ADDRESSES
+usage: python -m benchmarks.network.role ps|worker|RING TASK ADDRESSES CELLS
 
 Reads requests from stdin, a line of JSON each, and answers with one; ends when
-its input does. Says `null` when all cells are built and have made a step.
+its input does. Says `null` when those of the cells (a list in JSON) that are
+its own are built and have made a step.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def _ring(name: str, task: int, addresses: list[str]) -> None:
   _serve({name: way}, requests)
 
 
-def _worker(job: str, task: int, addresses: list[str]) -> None:
+def _worker(job: str, task: int, addresses: list[str],
+            names: list[str]) -> None:
   import tensorflow as tf
 
   from benchmarks.network import models
@@ -99,6 +101,8 @@ def _worker(job: str, task: int, addresses: list[str]) -> None:
     server.join()
   ways = {}
   for cell in cells.CELLS:
+    if cell.name not in names:
+      continue
     container = cell.name.translate(str.maketrans(' ,', '..'))
     if cell.name == cells.LOCAL:
       container += str(task)
@@ -110,14 +114,16 @@ def _worker(job: str, task: int, addresses: list[str]) -> None:
       ways[cell.name].step()
       ways[cell.name].end_period()
       _drain()
-  _serve({**ways, cells.ALONE: ways[cells.LOCAL]}, requests)
+  _serve({**ways, cells.ALONE: ways.get(cells.LOCAL)}, requests)
 
 
 def main(argv: list[str]) -> None:
   """Runs the role that the arguments name."""
   kind, task, addresses = argv[1], int(argv[2]), argv[3].split(',')
-  is_ring = kind in cells.RINGS + cells.OF_HOROVOD
-  (_ring if is_ring else _worker)(kind, task, addresses)
+  if kind in cells.RINGS + cells.OF_HOROVOD:
+    _ring(kind, task, addresses)
+  else:
+    _worker(kind, task, addresses, json.loads(argv[4]))
 
 
 if __name__ == '__main__':

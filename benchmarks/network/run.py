@@ -4,8 +4,9 @@
 
 Needs root, for namespaces of the network, and Linux. Two workers, a parameter
 server and two rings of two, each a process on a host of its own; all are built
-on links that are not shaped, and then make their steps one after the other, in
-rounds. Writes benchmarks/results/network.json and a part of docs/speed.md.
+on the link that they are measured on, and then make their steps one after the
+other, in rounds. Writes benchmarks/results/network.json and a part of
+docs/speed.md.
 
 --quick takes fewer cells of the slow links, about an hour; all takes
 longer. --try takes three minutes for a few cells, prints the part

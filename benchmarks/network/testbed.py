@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import pathlib
 import sys
 import time
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -67,12 +69,14 @@ class Testbed:
 
   def _measure_slots(self, link, slots, results):
     """Measures, with processes of their own, and returns what is left."""
-    self._made.shape(None)
+    # First of all: on a link that gets slower gRPC sends by turns what it sends
+    # one after the other on one that has always been so.
+    self._made.shape(link.mbit)
     with self._running({('ps', 0): _SERVER, **{
         (kind, task): task for kind in ('worker', *cells.RINGS)
-        for task in _WORKERS}}, sys.executable) as every:
+        for task in _WORKERS}}, sys.executable, {
+            cell.name for _, cell in slots if cell}) as every:
       print(f'{link.name}: all are ready', flush=True)
-      self._made.shape(link.mbit)
       for index, (turn, cell) in enumerate(slots):
         try:
           if cell is None:
@@ -108,7 +112,7 @@ class Testbed:
   def _measure_visitors(self, link, found):
     for cell in cells.HOROVOD_CELLS if self._horovod else ():
       with self._running({(cell.name, task): task for task in _WORKERS},
-                         self._horovod) as pair:
+                         self._horovod, [cell.name]) as pair:
         _measure(link, cell, list(pair.values()), 0.0, 0.0, 0.0, found)
     for (whose, python), period in itertools.product(
         self._programs.items(), cells.PROGRAM_PERIODS):
@@ -116,17 +120,19 @@ class Testbed:
                         found)
 
   @contextlib.contextmanager
-  def _running(self, kinds: Mapping[tuple[str, int], int],
-               python: str) -> Iterator[dict[tuple[str, int], roles.Role]]:
+  def _running(self, kinds: Mapping[tuple[str, int], int], python: str,
+               names: Collection[str],
+               ) -> Iterator[dict[tuple[str, int], roles.Role]]:
     """Runs roles while a `with` lasts; they are ready.
 
     Args:
       kinds: The host of each role, by its kind and task.
       python: That runs them.
+      names: Of the cells that are built.
     """
     with roles.running([self._made.command(host, [
         python, '-W', 'ignore', '-m', 'benchmarks.network.role', kind,
-        str(task), ','.join(self._made.addresses)])
+        str(task), ','.join(self._made.addresses), json.dumps(sorted(names))])
                         for (kind, task), host in kinds.items()],
                        machine.ROOT, self._log) as processes:
       every = {key: roles.Role(process, f'{key[0]}:{key[1]}')

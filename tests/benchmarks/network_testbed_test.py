@@ -20,8 +20,11 @@ _QUICK = cells.selected(_LINK, cells.STAYING_CELLS, is_quick=True)
 class _Hosts:
   addresses = ('a', 'b', 'c')
 
+  def __init__(self):
+    self.mbit = None
+
   def shape(self, mbit):
-    del mbit
+    self.mbit = mbit
 
 
 @pytest.fixture(name='measured')
@@ -29,11 +32,13 @@ def fixture_measured(monkeypatch):
   """Measures without hosts: fails at the slots of a list, by their number."""
 
   def measure(fails_at):
-    starts, asked, made = [], [], []
+    starts, asked, made, made_hosts = [], [], [], _Hosts()
 
     @contextlib.contextmanager
-    def running(self, kinds, python):
+    def running(self, kinds, python, names):
       del self, python
+      assert made_hosts.mbit == _LINK.mbit, 'made for another link'
+      assert set(names) <= {cell.name for cell in _QUICK}
       starts.append(len(made))
       yield dict.fromkeys(kinds)
 
@@ -50,7 +55,7 @@ def fixture_measured(monkeypatch):
     monkeypatch.setattr(
         testbed.Testbed, '_measure_visitors',
         lambda self, link, found: slot(link.name, None))
-    testbed.Testbed(_Hosts(), pathlib.Path()).measure((_LINK,), is_quick=True)
+    testbed.Testbed(made_hosts, pathlib.Path()).measure((_LINK,), is_quick=True)
     return starts, made
 
   return measure
