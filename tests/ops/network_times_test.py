@@ -69,9 +69,9 @@ def test_parts_are_pushed_while_the_rest_is_pulled():
   # Of variables that are smaller than an eighth, the largest.
   assert network_times.cycle_secs(
       _with(largest_part=0.0625), 3.0, in_parts=True) == 3.0 + 1.0625
-  # Two workers without pauses: on the link for 8 / 9.
-  assert network_times.cycle_secs(
-      _with(num_worker=2), 0.0, in_parts=True) == 1 + 8 / 9 + 0.125
+  # Two workers fill the link, but for their pauses.
+  assert [network_times.cycle_secs(_with(num_worker=2), pause, in_parts=True)
+          for pause in (0.0, 1.0)] == [2.0, 1.0 + 1.125]
   assert [network_times.elastic_secs(_CLUSTER, *how) for how in (
       (1,), (2,), (1, True), (2, True))] == [
           0.5 + 1.125, 1.0 + 2.0, 1.125, 1.125]
@@ -117,13 +117,15 @@ def test_simulated_links_of_elastic_averaging(workers, pause, parts, rtol):
 
 @pytest.mark.parametrize('workers', [2, 4, 8])
 @pytest.mark.parametrize('pause', [0.05, 0.5, 2.0, 8.0])
-def test_simulated_links_of_parts(workers, pause):
-  np.testing.assert_allclose(
-      network_times.cycle_secs(_with(num_worker=workers), pause,
-                               in_parts=True),
-      _simulated_secs(workers, [1 / 8] * 8,
-                      lambda random: pause * random.uniform(0.95, 1.05), 0.1,
-                      1_000), rtol=1 / 6)
+@pytest.mark.parametrize('unlike, most', [(0.1, 1.3), (0.3, 1.2)])
+def test_simulated_links_of_parts(unlike, most, workers, pause):
+  """Never faster, and by how much slower where shares are nearly alike."""
+  apart = network_times.cycle_secs(
+      _with(num_worker=workers), pause, in_parts=True)
+  simulated = _simulated_secs(
+      workers, [1 / 8] * 8, lambda random: pause * random.uniform(0.95, 1.05),
+      unlike, 1_000)
+  assert 0.99 < simulated / apart < most
 
 
 class _Simulated:
@@ -218,12 +220,9 @@ def test_what_the_hosts_take_is_beside_the_messages_of_other_workers():
   """Four messages fill the link; one worker alone waits for its own."""
   full = _with(num_worker=4, largest_part=0.75, host_secs=1.0)
   assert network_times.elastic_secs(full, 2) == 4.0
-  # In parts, of a pause of 1 s: T(1) = 2.125, r(2) = 1.4706, T(2) = 2.5956,
-  # r(3) = 2.1331, T(3) = 3.2581, r(4) = 2.9641.
-  secs = pytest.approx(1.125 + 2.9641, abs=1e-4)
-  assert network_times.elastic_secs(full, 1) == secs
-  assert network_times.elastic_secs(full, 1, overlap=True) == secs
-  assert network_times.hidden_period(full) == 7  # 3.0891 / 0.5
+  assert network_times.elastic_secs(full, 1) == 4.0
+  assert network_times.elastic_secs(full, 1, overlap=True) == 4.0
+  assert network_times.hidden_period(full) == 6  # (4 - 1) / 0.5
   alone = dataclasses.replace(full, num_worker=1)
   assert network_times.elastic_secs(alone, 1) == 0.5 + 0.5 + 1.125
   assert network_times.elastic_secs(alone, 2) == 1.0 + 0.5 + 1.75
