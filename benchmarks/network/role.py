@@ -100,9 +100,7 @@ def _worker(job: str, task: int, addresses: list[str],
     roles.say(None)
     server.join()
   ways = {}
-  for cell in cells.CELLS:
-    if cell.name not in names:
-      continue
+  for cell in (cell for cell in cells.CELLS if cell.name in names):
     container = cell.name.translate(str.maketrans(' ,', '..'))
     if cell.name == cells.LOCAL:
       container += str(task)

@@ -117,15 +117,17 @@ def test_simulated_links_of_elastic_averaging(workers, pause, parts, rtol):
 
 @pytest.mark.parametrize('workers', [2, 4, 8])
 @pytest.mark.parametrize('pause', [0.05, 0.5, 2.0, 8.0])
-@pytest.mark.parametrize('unlike, most', [(0.1, 1.3), (0.3, 1.2)])
-def test_simulated_links_of_parts(unlike, most, workers, pause):
-  """Never faster, and by how much slower where shares are nearly alike."""
+def test_simulated_links_of_parts(workers, pause):
+  """Between workers that never meet and such that meet each time."""
   apart = network_times.cycle_secs(
       _with(num_worker=workers), pause, in_parts=True)
   simulated = _simulated_secs(
       workers, [1 / 8] * 8, lambda random: pause * random.uniform(0.95, 1.05),
-      unlike, 1_000)
-  assert 0.99 < simulated / apart < most
+      0.1, 1_000)
+  # Pauses that vary, and 1,000 cycles: a mean within a hundredth.
+  assert 0.99 * apart < simulated < 1.01 * (pause + workers + 1 / 8)
+  # As docs/speed.md says, which no formula does.
+  assert simulated < 1.3 * apart
 
 
 class _Simulated:
