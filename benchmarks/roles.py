@@ -47,11 +47,12 @@ class Role:
     self._process.stdin.write(json.dumps(request) + '\n')
     self._process.stdin.flush()
 
-  def processors_secs(self) -> float:
-    """The time that it has had a processor so far, of all its threads."""
+  def processors_secs(self) -> tuple[float, float]:
+    """The time that its threads have had so far: in all, in the kernel."""
     stat = pathlib.Path(f'/proc/{self._process.pid}/stat').read_text()
     user, system = stat.rpartition(')')[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf('SC_CLK_TCK')
+    ticks = os.sysconf('SC_CLK_TCK')
+    return (int(user) + int(system)) / ticks, int(system) / ticks
 
   def answer(self, limit_secs: float) -> Any:
     """Returns the next answer.

@@ -124,10 +124,10 @@ _FEW = ('local', ASYNC, 'plain', 'period 10, ')
 # many short rounds are a better mean than few long ones; so they are where
 # workers that push gradients meet, as many parts of a period apart. Workers of
 # elastic averaging need time on a link.
-_MANY, _SOME, _FEW_ROUNDS = 6, 4, 2
+_MANY, _FEW_ROUNDS = 6, 2
 LINKS = (
     Link(None, 1.0, 20, _MANY),
-    Link(1000, 3.0, 10, _SOME, apart_secs=6.0),
+    Link(1000, 2.0, 10, _MANY, apart_secs=6.0),
     Link(100, 5.0, 5, _FEW_ROUNDS, _FEW, 20.0),
     Link(50, 10.0, 3, _FEW_ROUNDS, ('local', ASYNC, 'plain',
                                    'period 10, overlap, int8'), 40.0),

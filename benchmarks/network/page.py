@@ -59,8 +59,10 @@ def models_moved(results: Results, link: cells.Link, name: str,
 
 
 def processors_ms(results: Results, link: cells.Link,
-                  name: str) -> Optional[tuple[float, float]]:
+                  name: str) -> Optional[tuple[float, ...]]:
   """Returns what a step takes of the worker's and the server's processors.
+
+  The third one is what the kernel takes of both.
 
   Args:
     results: What `make bench-network` wrote.
@@ -79,7 +81,10 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
   What the hosts take is that of the cells without a shaped link, if those are
   measured. Both workers' hosts are on one machine: all that its processors do
   takes longer where the other worker does something, too, as its local steps
-  do. So the longer one waits for the link, the faster the other one is.
+  do. So the longer one waits for the link, the faster the other one is. On a
+  slow link messages come in smaller pieces, each of which the kernel hands over
+  by itself: what more it takes there is beside the wire, so that it counts
+  where the processors are what is waited for.
 
   Args:
     results: What has been measured so far.
@@ -93,7 +98,8 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
   alone = rate(results, link, cells.ALONE) or both
   host, call = host_costs(results, cell)
   # What a worker does in a period while the other one is busy, too.
-  busy = max(cell.period, 1) * (1 / both + call) + host
+  busy = (max(cell.period, 1) * (1 / both + call) + host +
+          _more_of_the_kernel(results, link, cell))
   part, secs = 1.0, 0.0
   for _ in range(_TURNS):
     faster = part + (1 - part) * both / alone
@@ -103,10 +109,22 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
         num_worker or results['num_worker'],
         largest_part=results['largest_part'], host_secs=faster * host,
         call_secs=faster * call), cell)
+    if cell.exchange:
+      secs = max(secs, faster * busy)
     if cell not in cells.RING_CELLS + cells.HOROVOD_CELLS:
       # In a ring all work, and all wait, at the same time.
       part = (part + min(1.0, faster * busy / secs)) / 2
   return secs
+
+
+def _more_of_the_kernel(results, link, cell):
+  """Seconds of a period, of the worker's and the server's kernel."""
+  taken = [processors_ms(results, each, cell.name)
+           for each in (link, cells.LINKS[0])]
+  if not all(taken):
+    return 0.0
+  on_link, unshaped = (each[2] for each in taken)
+  return max(0.0, cell.period * (on_link - unshaped) / 1e3)
 
 
 def _secs(cluster: network_times.Cluster, cell: cells.Cell) -> float:
@@ -248,7 +266,8 @@ def _processors(results, links):
           for ms, of_local in zip(taken, local)))
     rows.append((cell.name, shown))
   yield from ('', 'What a communication takes of the processors of its worker, '
-              'and of the server\'s, that local steps do not:')
+              'of the server\'s, and of these in the kernel, that local steps '
+              'do not:')
   yield from page_part.table('ms', [link.name for link in links], rows)
 
 

@@ -179,21 +179,24 @@ def _measure(link, cell, pair, between, later, apart, found, server=()):
   """
   begin = time.time() + _NOTICE_SECS
   on = (pair, server)
-  before = [_processors_secs(roles) for roles in on]
+  before = _processors_secs(*on)
   for role, wait in zip(pair, (0.0, later)):
     role.ask(cell.name, begin + wait,
              (between + apart - wait, link.slot_secs, between),
              link.sync_steps if cell in cells.SYNC_CELLS else 0)
   rates, moved, steps = zip(*(
       role.answer(apart + link.slot_secs + _SLOT_LIMIT_SECS) for role in pair))
-  taken = [_processors_secs(roles) - secs for roles, secs in zip(on, before)]
+  taken = [now - secs for now, secs in zip(_processors_secs(*on), before)]
   _add(link, cell.name, rates, None if None in moved else [
       sum(way) / len(moved) for way in zip(*moved)], found,
        [1e3 * secs / sum(steps) for secs in taken])
 
 
-def _processors_secs(roles):
-  return sum(role.processors_secs() for role in roles)
+def _processors_secs(*on):
+  """Seconds of each of the groups of roles, and of these the kernel's."""
+  every = [[role.processors_secs() for role in group] for group in on]
+  return [*(sum(total for total, _ in group) for group in every),
+          sum(kernel for group in every for _, kernel in group)]
 
 
 def _add(link, name, rates, moved, found, processors_ms=None):

@@ -35,11 +35,12 @@ _BY_HAND = {
     'links': {'1000 Mbit/s': {
         cells.LOCAL: _figures(
             (99.0, 101.0), (89.0, 91.0), (120.0, 120.0),
-            processors_ms=[[3.0, 0.0], [3.5, 0.25], [4.0, 0.5]]),
+            processors_ms=[[3.0, 0.0, 0.25], [3.5, 0.25, 0.5],
+                           [4.0, 0.5, 0.75]]),
         cells.ASYNC: _figures((20.0, 30.0), bytes_moved=[1.1e6, 1.2e6]),
         'elastic, period 10, overlap': _figures(
             (50.0, 50.0), (70.0, 70.0), bytes_moved=[5e5, 1e6],
-            processors_ms=[[5.0, 1.0], [7.0, 0.5]]),
+            processors_ms=[[5.0, 1.0, 2.0], [7.0, 0.5, 3.0]]),
         cells.CROSS_SHARD: _figures((40.0, 40.0))}}}
 
 
@@ -77,8 +78,8 @@ def test_figures_by_hand():
   message = 8e6 / (1e9 * 1448 / 1514)
   assert found['predicted', cells.CROSS_SHARD, link] == (
       f'{1 / (step + message) / 40 - 1:+.1%}')
-  # Ten steps of 6 - 3.5 and of 0.75 - 0.25 ms.
-  assert found['ms', 'elastic, period 10, overlap', link] == '25.0, 5.0'
+  # Ten steps of 6 - 3.5, of 0.75 - 0.25 and of 2.5 - 0.5 ms.
+  assert found['ms', 'elastic, period 10, overlap', link] == '25.0, 5.0, 20.0'
   assert found['ms', 'elastic, period 10, plain', link] == '-'
   assert 'Not run: what is not.' in text
   assert 'in its first communications' in text
@@ -143,6 +144,27 @@ def test_what_is_foreseen_is_the_equations_with_what_hosts_take(
   np.testing.assert_allclose(secs, network_times.elastic_secs(
       cluster, period, beside, cells.EXCHANGES[exchange].get('exchange_dtype')),
                              rtol=1e-4)
+
+
+def test_what_more_the_kernel_takes_counts_where_nothing_else_is_waited_for():
+  """Ten ms for a period of 100; on a full link it is beside the wire."""
+  link = next(link for link in cells.LINKS if link.mbit == 1000)
+  hidden, waiting = cells.elastic(100, 'overlap'), cells.elastic(1, 'plain')
+  results = _with_hosts(**{cells.LOCAL: 100.0, hidden.name: 90.0,
+                           waiting.name: 20.0})
+  before = [page.foreseen_secs(results, link, cell)
+            for cell in (hidden, waiting)]
+  for cell in (hidden, waiting):
+    for name, kernel in (('unshaped', 0.2),
+                         (link.name, 0.2 + 10 / cell.period)):
+      results['links'][name][cell.name]['processors_ms'] = [[9.0, 1.0, kernel]]
+  after = [page.foreseen_secs(results, link, cell)
+           for cell in (hidden, waiting)]
+  call, host = _HOST_MS['overlap']
+  np.testing.assert_allclose(before[0], (100 * (10 + call) + host) / 1e3)
+  np.testing.assert_allclose(after[0], before[0] + 0.01)
+  # All that it has of the processors is 10 + 2 + 28 + 10 ms.
+  np.testing.assert_allclose(after[1], max(before[1], 0.05), rtol=1e-3)
 
 
 @pytest.mark.parametrize('link', cells.LINKS[1:], ids=lambda link: link.name)
