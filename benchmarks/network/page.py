@@ -16,65 +16,17 @@ from typing import Optional
 
 from benchmarks import machine
 from benchmarks import page_part
+from benchmarks.network import aims
 from benchmarks.network import cells
+from benchmarks.network import figures
 from tfplugin.ops import network_times
 
-Results = page_part.Results
 _EVERY = cells.CELLS + cells.RING_CELLS + cells.HOROVOD_CELLS
 # Of the processors' time when one waits: each turn halves what is left of it.
 _TURNS = 40
 
 
-def rounds(results: Results, link: cells.Link, name: str) -> list[float]:
-  """Returns the steps per second per worker of each round; empty: none.
-
-  Args:
-    results: What `make bench-network` wrote.
-    link: A link.
-    name: That of a cell.
-  """
-  measured = results['links'].get(link.name, {}).get(name)
-  return [statistics.mean(each) for each in measured['steps_per_sec']
-          ] if measured else []
-
-
-def _shown(results, link, name):
-  return page_part.with_spread(rounds(results, link, name),
-                               statistics.harmonic_mean)
-
-
-def rate(results: Results, link: cells.Link, name: str) -> Optional[float]:
-  """Returns the steps per second over all rounds, or None."""
-  every = rounds(results, link, name)
-  return statistics.harmonic_mean(every) if every else None
-
-
-def models_moved(results: Results, link: cells.Link, name: str,
-                 ) -> Optional[tuple[float, float]]:
-  """Returns what a worker sends and receives in a communication, in models."""
-  measured = results['links'].get(link.name, {}).get(name)
-  moved = [each for each in (measured or {}).get('bytes', ()) if each]
-  return tuple(statistics.median(way) / results['model_bytes']
-               for way in zip(*moved)) if moved else None
-
-
-def processors_ms(results: Results, link: cells.Link,
-                  name: str) -> Optional[tuple[float, ...]]:
-  """Returns what a step takes of the worker's and the server's processors.
-
-  The third one is what the kernel takes of both.
-
-  Args:
-    results: What `make bench-network` wrote.
-    link: A link.
-    name: That of a cell.
-  """
-  measured = results['links'].get(link.name, {}).get(name)
-  taken = [each for each in (measured or {}).get('processors_ms', ()) if each]
-  return tuple(map(statistics.mean, zip(*taken))) if taken else None
-
-
-def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
+def foreseen_secs(results: figures.Results, link: cells.Link, cell: cells.Cell,
                   num_worker: Optional[int] = None) -> Optional[float]:
   """Returns the time of a period that `network_times` foresees, or None.
 
@@ -84,7 +36,8 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
   do. So the longer one waits for the link, the faster the other one is. On a
   slow link messages come in smaller pieces, each of which the kernel hands over
   by itself: what more it takes there is beside the wire, so that it counts
-  where the processors are what is waited for.
+  where the processors are what is waited for. All times of processors are those
+  of the machine while the cell was measured, as local steps beside it say.
 
   Args:
     results: What has been measured so far.
@@ -92,17 +45,20 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
     cell: A cell.
     num_worker: Instead of that of the results.
   """
-  both = rate(results, link, cells.LOCAL)
+  both, unshaped = (figures.local_rate(results, each, cell.name)
+                    for each in (link, cells.LINKS[0]))
   if both is None or link.mbit is None:
     return None
-  alone = rate(results, link, cells.ALONE) or both
-  host, call = host_costs(results, cell)
+  alone_to_both = (figures.rate(results, link, cells.ALONE) or both) / (
+      figures.rate(results, link, cells.LOCAL))
+  host, call = (secs * (unshaped or both) / both
+                for secs in host_costs(results, cell))
   # What a worker does in a period while the other one is busy, too.
   busy = (max(cell.period, 1) * (1 / both + call) + host +
           _more_of_the_kernel(results, link, cell))
   part, secs = 1.0, 0.0
   for _ in range(_TURNS):
-    faster = part + (1 - part) * both / alone
+    faster = part + (1 - part) / alone_to_both
     secs = _secs(network_times.Cluster(
         results['model_bytes'], faster / both,
         link.mbit * 1e6 / 8 * network_times.PAYLOAD,
@@ -119,9 +75,9 @@ def foreseen_secs(results: Results, link: cells.Link, cell: cells.Cell,
 
 def _more_of_the_kernel(results, link, cell):
   """Seconds of a period, of the worker's and the server's kernel."""
-  taken = [processors_ms(results, each, cell.name)
+  taken = [figures.processors_ms(results, each, cell.name)
            for each in (link, cells.LINKS[0])]
-  if not all(taken):
+  if not all(taken) or not all(each[2:] for each in taken):
     return 0.0
   on_link, unshaped = (each[2] for each in taken)
   return max(0.0, cell.period * (on_link - unshaped) / 1e3)
@@ -143,7 +99,8 @@ def _secs(cluster: network_times.Cluster, cell: cells.Cell) -> float:
       settings.get('exchange_dtype'))
 
 
-def host_costs(results: Results, cell: cells.Cell) -> tuple[float, float]:
+def host_costs(results: figures.Results,
+               cell: cells.Cell) -> tuple[float, float]:
   """Returns h and c of `network_times`, of steps without a shaped link.
 
   There t steps of elastic averaging take t * (s + c) + h: two periods tell both
@@ -156,31 +113,28 @@ def host_costs(results: Results, cell: cells.Cell) -> tuple[float, float]:
     cell: A cell.
   """
   unshaped = cells.LINKS[0]
-  local = rate(results, unshaped, cells.LOCAL)
-  if not local:
-    return 0.0, 0.0
 
-  def secs(name, period=1):
-    """What `period` steps take; 0: not measured."""
-    every = rate(results, unshaped, name)
-    return period / every if every else 0.0
+  def more(name, period=1):
+    """What `period` steps take more than local ones; None: not measured."""
+    every = figures.rate(results, unshaped, name)
+    local = figures.local_rate(results, unshaped, name)
+    return period / every - period / local if every and local else None
 
   if not cell.exchange:
-    return max(0.0, secs(cell.name) - 1 / local), 0.0
+    return max(0.0, more(cell.name) or 0.0), 0.0
   last, costs = cells.PERIODS[-1], {}
   for is_beside, first in enumerate(cells.PERIODS[:2]):
-    ends = {exchange: [secs(cells.elastic(period, exchange).name, period)
+    ends = {exchange: [more(cells.elastic(period, exchange).name, period)
                        for period in (first, last)]
             for exchange, settings in cells.EXCHANGES.items()
             if is_beside == ('overlap' in settings)}
-    if not all(itertools.chain(*ends.values())):
+    if None in itertools.chain(*ends.values()):
       return 0.0, 0.0
-    step = statistics.mean((long - short) / (last - first)
-                           for short, long in ends.values())
-    costs.update({exchange: (max(0.0, short - first * step), step - 1 / local)
+    call = max(0.0, statistics.mean((long - short) / (last - first)
+                                    for short, long in ends.values()))
+    costs.update({exchange: (max(0.0, short - first * call), call)
                   for exchange, (short, _) in ends.items()})
-  host, call = costs[cell.exchange]
-  return host, max(0.0, call)
+  return costs[cell.exchange]
 
 
 def _lines(results) -> Iterator[str]:
@@ -198,19 +152,20 @@ def _lines(results) -> Iterator[str]:
          f'on {machine.sentence(about)}')
   yield from page_part.table(
       'steps/s', [link.name for link in links],
-      [(name, [_shown(results, link, name) for link in links])
+      [(name, [figures.shown(results, link, name) for link in links])
        for name in (cells.LOCAL, cells.ALONE, *cells.ON_SERVER, cells.SYNC,
                     *cells.RINGS, *cells.OF_HOROVOD)])
   for link in links:
     yield from page_part.table(
         f'{link.name}, elastic averaging', list(cells.EXCHANGES),
         [(f'period {period}', [
-            _shown(results, link, cells.elastic(period, exchange).name)
+            figures.shown(results, link, cells.elastic(period, exchange).name)
             for exchange in cells.EXCHANGES])
          for period in sorted((*cells.PERIODS, cells.HIDING_PERIOD))])
   yield from _programs(results, links)
   yield from _moved(results, links)
   yield from _processors(results, links)
+  yield from aims.lines(results)
   yield from _off(results, links)
   for what in results['not_run']:
     yield from ('', f'Not run: {what}.')
@@ -232,7 +187,7 @@ def _programs(results, links):
   for period in cells.PROGRAM_PERIODS:
     names = [cells.program_cell(whose, period)
              for whose in (cells.CONTRIB, cells.AS_CONTRIB)]
-    rows += [(name, [_shown(results, link, name) for link in links])
+    rows += [(name, [figures.shown(results, link, name) for link in links])
              for name in names]
   if any(value for _, values in rows for value in values):
     yield from ('', 'One program, `benchmarks/contrib_reference.py`, with '
@@ -244,7 +199,7 @@ def _programs(results, links):
 def _moved(results, links):
   rows = []
   for cell in _EVERY:
-    moved = [models_moved(results, link, cell.name) for link in links]
+    moved = [figures.models_moved(results, link, cell.name) for link in links]
     if any(moved):
       rows.append((cell.name, [
           each and f'{each[0]:.3f}, {each[1]:.3f}' for each in moved]))
@@ -259,15 +214,15 @@ def _processors(results, links):
   for cell in cells.COSTED:
     shown = []
     for link in links:
-      local, taken = (processors_ms(results, link, name)
+      local, taken = (figures.processors_ms(results, link, name)
                       for name in (cells.LOCAL, cell.name))
       shown.append(local and taken and ', '.join(
           f'{cell.period * (ms - of_local):.1f}'
           for ms, of_local in zip(taken, local)))
     rows.append((cell.name, shown))
-  yield from ('', 'What a communication takes of the processors of its worker, '
-              'of the server\'s, and of these in the kernel, that local steps '
-              'do not:')
+  yield from ('', 'What a communication takes of the processors that local '
+              'steps do not: of its worker\'s, of the server\'s and, if that '
+              'was measured, what the kernel has of these:')
   yield from page_part.table('ms', [link.name for link in links], rows)
 
 
@@ -276,13 +231,16 @@ def _off(results, links):
   for cell in _EVERY[1:]:
     off = []
     for link in shaped:
-      measured = rate(results, link, cell.name)
+      measured = figures.rate(results, link, cell.name)
       secs = foreseen_secs(results, link, cell)
       off.append(measured and secs and
                  f'{cell.period / secs / measured - 1:+.1%}')
     if any(off):
       rows.append((cell.name, off))
-  yield from ('', 'What `tfplugin-plan` foresees is beside that:')
+  yield from ('', 'What `tfplugin-plan` foresees is beside that, for the local '
+              'steps next to each round of elastic averaging, since the speed '
+              'of the machine changes, and with what more of the kernel a '
+              'communication takes on a link:')
   yield from page_part.table(
       'predicted', [link.name for link in shaped], rows)
 
@@ -294,7 +252,7 @@ PART = page_part.PagePart(
 PICTURE = 'pictures/network_periods.png'
 
 
-def _curves(results: Results) -> Iterator[str]:
+def _curves(results: figures.Results) -> Iterator[str]:
   del results
   yield ('Steps per second of each of two workers, by the communication period '
          'and what is exchanged, on links of several rates; the machine, and '
@@ -308,7 +266,7 @@ WRAPPER = page_part.PagePart(
     page_part.PAGE.parent / 'wrappers' / 'elastic_averaging.md')
 
 
-def write(results: Optional[Results] = None) -> None:
+def write(results: Optional[figures.Results] = None) -> None:
   """Writes the file of results, if they are given, and all pages.
 
   Args:

@@ -11,6 +11,7 @@ import matplotlib
 
 from benchmarks import page_part
 from benchmarks.network import cells
+from benchmarks.network import figures
 from benchmarks.network import page
 
 _INCHES_OF_LINK, _DOTS_PER_INCH = (3.6, 3.6), 100
@@ -48,12 +49,12 @@ def write(results: page_part.Results,
 def _draw(axes, results, link):
   """The rounds' medians with their spread; what has no period, as lines."""
   for name, style in ((cells.LOCAL, ':'), (cells.ASYNC, '--')):
-    rate = page.rate(results, link, name)
+    rate = figures.rate(results, link, name)
     if rate:
       axes.axhline(rate, color='gray', linestyle=style, linewidth=1, label=name)
   for exchange in cells.EXCHANGES:
     found = {period: every for period in cells.PERIODS for every in [
-        page.rounds(results, link, cells.elastic(period, exchange).name)]
+        figures.rounds(results, link, cells.elastic(period, exchange).name)]
              if every}
     middle = [statistics.median(every) for every in found.values()]
     spread = [[m - min(every) for m, every in zip(middle, found.values())],

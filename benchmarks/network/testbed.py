@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import json
 import pathlib
+import statistics
 import sys
 import time
 from collections.abc import Collection
@@ -29,6 +30,8 @@ _START_SECS = 900.0
 # Beyond a slot: two whole periods of the slowest cell, and a quiet link.
 _SLOT_LIMIT_SECS = 120.0
 _NOTICE_SECS = 0.2
+# Of local steps before and after a cell: the machine's speed at that time.
+_BESIDE_SECS = 1.0
 _PROGRAM_PORT = 2300
 # Rounds with those that come and go: a start takes as long as ten slots.
 _VISITS = 2
@@ -50,6 +53,7 @@ class Testbed:
     self._made, self._log, self._horovod = made, log, horovod
     self._programs = {cells.CONTRIB: contrib,
                       cells.AS_CONTRIB: sys.executable} if contrib else {}
+    self._before = None  # What `_measure` returned last.
 
   def measure(self, links: tuple[cells.Link, ...],
               is_quick: bool) -> dict[str, Any]:
@@ -72,14 +76,16 @@ class Testbed:
     # First of all: on a link that gets slower gRPC sends by turns what it sends
     # one after the other on one that has always been so.
     self._made.shape(link.mbit)
+    self._before = None
     with self._running({('ps', 0): _SERVER, **{
         (kind, task): task for kind in ('worker', *cells.RINGS)
         for task in _WORKERS}}, sys.executable, {
-            cell.name for _, cell in slots if cell}) as every:
+            cells.LOCAL, *(cell.name for _, cell in slots if cell)}) as every:
       print(f'{link.name}: all are ready', flush=True)
       for index, (turn, cell) in enumerate(slots):
         try:
           if cell is None:
+            self._before = None
             self._measure_visitors(link, results[link.name])
           else:
             self._measure_stayer(link, cell, (turn + 0.5) / link.rounds, every,
@@ -106,8 +112,9 @@ class Testbed:
       # Workers of elastic averaging end up apart, wherever they began, and what
       # a long training does is asked for.
       apart, part = min(link.apart_secs, cells.COME_APART * secs), 0.5
-    _measure(link, cell, [every[kind, task] for task in workers], secs,
-             secs * part, apart, results[link.name], [every['ps', 0]])
+    self._before = _measure(
+        link, cell, [every[kind, task] for task in workers], secs, secs * part,
+        apart, results[link.name], [every['ps', 0]], self._before)
 
   def _measure_visitors(self, link, found):
     for cell in cells.HOROVOD_CELLS if self._horovod else ():
@@ -164,8 +171,12 @@ def _slots(link, is_quick):
       yield turn, None
 
 
-def _measure(link, cell, pair, between, later, apart, found, server=()):
+def _measure(link, cell, pair, between, later, apart, found, server=(),
+             local=None):
   """Adds a round of workers that have come `apart`.
+
+  The speed of a machine changes from second to second, so that next to each
+  round of elastic averaging there are local steps.
 
   Args:
     link: The link.
@@ -176,7 +187,13 @@ def _measure(link, cell, pair, between, later, apart, found, server=()):
     apart: Seconds beyond `between` of steps that do not count.
     found: The figures of the link.
     server: The role of the parameter server.
+    local: What this returned of the cell before, if that is this moment.
+
+  Returns:
+    The rates of local steps after the round; None: not measured.
   """
+  if cell.exchange:
+    local = local or _local_rates(pair)
   begin = time.time() + _NOTICE_SECS
   on = (pair, server)
   before = _processors_secs(*on)
@@ -187,9 +204,20 @@ def _measure(link, cell, pair, between, later, apart, found, server=()):
   rates, moved, steps = zip(*(
       role.answer(apart + link.slot_secs + _SLOT_LIMIT_SECS) for role in pair))
   taken = [now - secs for now, secs in zip(_processors_secs(*on), before)]
+  after = _local_rates(pair) if cell.exchange else None
   _add(link, cell.name, rates, None if None in moved else [
       sum(way) / len(moved) for way in zip(*moved)], found,
-       [1e3 * secs / sum(steps) for secs in taken])
+       [1e3 * secs / sum(steps) for secs in taken],
+       after and [statistics.harmonic_mean(each)
+                  for each in zip(local, after)])
+  return after
+
+
+def _local_rates(pair):
+  begin = time.time() + _NOTICE_SECS
+  for role in pair:
+    role.ask(cells.LOCAL, begin, (0.0, _BESIDE_SECS, 0.0), 0)
+  return [role.answer(_BESIDE_SECS + _SLOT_LIMIT_SECS)[0] for role in pair]
 
 
 def _processors_secs(*on):
@@ -199,11 +227,13 @@ def _processors_secs(*on):
           sum(kernel for group in every for _, kernel in group)]
 
 
-def _add(link, name, rates, moved, found, processors_ms=None):
-  figures = found.setdefault(
-      name, {'steps_per_sec': [], 'bytes': [], 'processors_ms': []})
+def _add(link, name, rates, moved, found, processors_ms=None, beside=None):
+  figures = found.setdefault(name, {
+      'steps_per_sec': [], 'bytes': [], 'processors_ms': [],
+      'local_steps_per_sec': []})
   figures['steps_per_sec'].append(list(rates))
   figures['bytes'].append(moved)
   figures['processors_ms'].append(processors_ms)
+  figures['local_steps_per_sec'].append(beside)
   print(f'{link.name}, round {len(figures["bytes"])}: {name}: '
         f'{sum(rates) / len(rates):.4g} steps/s per worker', flush=True)

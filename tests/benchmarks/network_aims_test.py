@@ -1,0 +1,77 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The table of aims, by hand and from the file of results."""
+# BUILD data: //:docs
+# BUILD data: //benchmarks:results
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import page_part
+from benchmarks.network import aims
+from benchmarks.network import cells
+from benchmarks.network import page
+
+
+def _results(**cells_of_link):
+  """The rates of rounds, and the worker's and the server's ms of a step."""
+  return {'num_worker': 2, 'about': {'cores': 2}, 'links': {
+      aims.LINK.name: {name: {
+          'steps_per_sec': [[rate, rate] for rate in rates],
+          'processors_ms': [ms and [*ms, 1.0] for _ in rates]}
+                       for name, (rates, ms) in cells_of_link.items()}}}
+
+
+def test_by_hand():
+  """Two workers, two cores: 5 + 1 ms at 125 steps/s are three quarters."""
+  both, plain = (cells.elastic(10, exchange).name
+                 for exchange in ('overlap, float16', 'plain'))
+  found = list(aims.lines(_results(**{
+      both: ([125.0, 125.0], (5.0, 1.0)), plain: ([50.0, 62.5], (6.0, 2.0))})))
+  # The mean of 20 and 16 ms to 8 ms; 8 ms at 1000 / 18 steps/s.
+  assert found[-1] == (
+      f'| {both}, to {plain} | 2.25 (2 to 2.5) | 2.2 | yes | 75% | 44% |')
+  assert len(found) == 6
+  found = list(aims.lines(_results(**{
+      both: ([100.0], None), plain: ([50.0], None)})))
+  assert found[-1] == (
+      f'| {both}, to {plain} | 2 (2 to 2) | 2.2 | no | - | - |')
+
+
+def test_local_steps_are_those_next_to_the_cell():
+  name = cells.elastic(cells.HIDING_PERIOD, 'overlap').name
+  results = _results(**{name: ([90.0], None), cells.LOCAL: ([50.0], None)})
+  found = list(aims.lines(results))[-1]
+  assert found.startswith(f'| {name}, to {cells.LOCAL} | 1.8 ')
+  results['links'][aims.LINK.name][name]['local_steps_per_sec'] = [[90., 110.]]
+  found = list(aims.lines(results))[-1]
+  assert found.startswith(
+      f'| {name}, to {cells.LOCAL} | 0.9 (0.9 to 0.9) | 0.88 | yes |')
+
+
+def test_without_the_cells_there_is_nothing():
+  assert not list(aims.lines(_results()))
+
+
+def test_the_page_has_the_ratios_of_the_results():
+  """Anew from the numbers of the file, of all aims."""
+  results = page.PART.read()
+  if results is None or aims.LINK.name not in results['links']:
+    pytest.skip(f'Not measured on {aims.LINK.name}: `make bench-network`.')
+  text = page_part.PAGE.read_text(encoding='utf-8')
+  for first, second, aim in aims.AIMS:
+    row = next(line for line in text.splitlines()
+               if line.startswith(f'| {first}, to {second} |'))
+    measured = results['links'][aims.LINK.name]
+    rounds = [measured[first]['steps_per_sec'],
+              measured[first].get('local_steps_per_sec',
+                                  measured[second]['steps_per_sec'])
+              if second == cells.LOCAL else measured[second]['steps_per_sec']]
+    one, other = (1 / np.mean(1 / np.mean(each, axis=1)) for each in rounds)
+    shown = row.split('|')[2:5]
+    np.testing.assert_allclose(float(shown[0].split()[0]), one / other,
+                               rtol=1e-3)
+    assert [each.strip() for each in shown[1:]] == [
+        f'{aim:g}', 'yes' if one / other >= aim else 'no']
