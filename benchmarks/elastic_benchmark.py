@@ -27,6 +27,7 @@ import tfplugin
 from benchmarks import machine
 from benchmarks import roles
 from benchmarks import rows
+from benchmarks import trained
 from tfplugin.bin import ports
 
 tf1 = tf.compat.v1
@@ -141,10 +142,8 @@ def steps_here(variants):
   Args:
     variants: Some of those above.
   """
-  hosts = [f'127.0.0.1:{port}' for port in ports.pick_free(2)]
-  cluster = tf.train.ClusterSpec({'ps': hosts[:1], 'worker': hosts[1:]})
-  servers = [tf.distribute.Server(cluster, job, 0) for job in ('ps', 'worker')]
-  return [_start(variant, servers[1], cluster, 0) for variant in variants]
+  cluster, server = trained.cluster_here()
+  return [_start(variant, server, cluster, 0) for variant in variants]
 
 
 def _transferred(session, step, period):

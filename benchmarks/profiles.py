@@ -93,23 +93,15 @@ def _exchanges():
   """The model of the network's benchmark; a worker and a server are here."""
   import tensorflow as tf
 
+  from benchmarks import trained
   from benchmarks.network import cells
   from benchmarks.network import models
-  from tfplugin.bin import ports
-  worker, server = (f'127.0.0.1:{port}' for port in ports.pick_free(2))
-  cluster = tf.train.ClusterSpec({'ps': [server], 'worker': [worker]})
-  [_, target] = [tf.distribute.Server(cluster, job, 0).target
-                 for job in ('ps', 'worker')]
+  cluster, server = trained.cluster_here()
   sides = []
   for exchange in ('float16', 'plain'):
     with tf.Graph().as_default() as graph, graph.container(exchange):
       built = models.build(cells.elastic(1, exchange), cluster, 0)
-      session = tf.compat.v1.Session(target)
-      session.run(tf.compat.v1.global_variables_initializer())
-      session.run(built.starts)
-      for hook in built.hooks:
-        hook.after_create_session(session, tf.train.Coordinator())
-      sides.append((session, built.step))
+      sides.append((trained.start_session(built, server, 0, True), built.step))
   return sides
 
 

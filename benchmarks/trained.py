@@ -76,16 +76,28 @@ class Trained:
     return steps / (time.time() - start)
 
 
-def start(built: Any, server: Any, task: int, period: int,
-          initializes: bool) -> Trained:
-  """Returns what has been built, in a session of a cluster's worker.
+def cluster_here() -> tuple[Any, Any]:
+  """Returns a cluster of a worker and a server in this process, and the worker.
+
+  They have no end.
+  """
+  import tensorflow as tf
+
+  from tfplugin.bin import ports
+  hosts = [f'127.0.0.1:{port}' for port in ports.pick_free(2)]
+  cluster = tf.train.ClusterSpec({'ps': hosts[:1], 'worker': hosts[1:]})
+  servers = [tf.distribute.Server(cluster, job, 0) for job in ('ps', 'worker')]
+  return cluster, servers[1]
+
+
+def start_session(built: Any, server: Any, task: int, initializes: bool) -> Any:
+  """Returns a session of a cluster's worker, ready to make steps.
 
   Args:
     built: `step`, `starts` and `hooks`, as of `network.models.Built`, in the
       default graph.
     server: The worker's.
     task: The worker's number.
-    period: See `Trained`.
     initializes: Whether it gives the variables their values; else it waits
       until another one has.
   """
@@ -104,6 +116,21 @@ def start(built: Any, server: Any, task: int, period: int,
     session.run(each)
   for hook in built.hooks:
     hook.after_create_session(session, tf.train.Coordinator())
+  return session
+
+
+def start(built: Any, server: Any, task: int, period: int,
+          initializes: bool) -> Trained:
+  """Returns what has been built, in a session of a cluster's worker.
+
+  Args:
+    built: As for `start_session`, like the others.
+    server: The worker's.
+    task: The worker's number.
+    period: See `Trained`.
+    initializes: Whether it gives the variables their values.
+  """
+  session = start_session(built, server, task, initializes)
   call = session.make_callable(built.step)
 
   def step():

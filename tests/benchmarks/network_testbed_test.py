@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a failed process costs the measurement on the network: its slot."""
+"""What is measured in a slot on the network, and that a failure costs one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import pathlib
 
+import numpy as np
 import pytest
 
 from benchmarks.network import cells
@@ -85,6 +86,52 @@ def test_workers_of_elastic_averaging_begin_apart(monkeypatch):
   assert [args[3:6] for args in asked] == [
       (0.25, 0.125, 0.25 * cells.COME_APART), (0.25, 0.125, 1.0),
       (0.25, 0.0625, 0.0), (0.25, 0.0625, 0.0)]
+
+
+class _Worker:
+  """Answers as a role, with rates in the order of what is asked."""
+
+  def __init__(self, rates):
+    self._rates, self.asked, self._secs = iter(rates), [], 0.0
+
+  def ask(self, name, begin, secs, steps):
+    del begin, secs, steps
+    self.asked.append(name)
+
+  def answer(self, limit_secs):
+    del limit_secs
+    return [next(self._rates), [10.0, 20.0], 5]
+
+  def processors_secs(self):
+    self._secs += 0.5
+    return self._secs, self._secs / 5
+
+
+def test_local_steps_are_measured_before_and_after_a_round():
+  """The ones after it are those before the next one, if that is at once."""
+  pair = [_Worker([100.0, 8.0, 50.0, 9.0, 25.0, 3.0]),
+          _Worker([60.0, 7.0, 60.0, 6.0, 20.0, 3.0])]
+  cell, found = cells.elastic(10, 'plain'), {}
+  after = None
+  for _ in range(2):
+    after = testbed._measure(_LINK, cell, pair, 0.1, 0.0, 0.0, found,
+                             [_Worker([])], after)
+  assert after == [25.0, 20.0]
+  assert testbed._measure(_LINK, cells.Cell(cells.ASYNC), pair, 0.1, 0.0, 0.0,
+                          found, [_Worker([])], after) is None
+  for worker in pair:
+    assert worker.asked == [cells.LOCAL, cell.name, cells.LOCAL, cell.name,
+                            cells.LOCAL, cells.ASYNC]
+  figures = found[cell.name]
+  # The harmonic means of 100 and 50, 60 and 60; of 50 and 25, 60 and 20.
+  np.testing.assert_allclose(figures['local_steps_per_sec'],
+                             [[200 / 3, 60.0], [100 / 3, 30.0]])
+  assert figures['steps_per_sec'] == [[8.0, 7.0], [9.0, 6.0]]
+  # Half a second of each worker for ten steps, and of the server; a fifth of
+  # all that is the kernel's.
+  np.testing.assert_allclose(figures['processors_ms'],
+                             [[100.0, 50.0, 30.0]] * 2)
+  assert found[cells.ASYNC]['local_steps_per_sec'] == [None]
 
 
 def test_a_failed_slot_is_measured_again_by_new_processes(measured):
