@@ -40,16 +40,16 @@ def lines(results: page_part.Results) -> Iterator[str]:
               if second == cells.LOCAL else
               figures.rounds(results, LINK, second))
     if ours and others:
-      ratio, every = (statistics.harmonic_mean(ours) / statistics.harmonic_mean(
-          others), [one / other for one, other in zip(ours, others)])
+      every = [one / other for one, other in zip(ours, others)]
+      ratio = statistics.median(every)
       rows.append((f'{first}, to {second}', [
           f'{ratio:.4g} ({min(every):.4g} to {max(every):.4g})', f'{aim:g}',
           'yes' if ratio >= aim else 'no', *(
               _busy(results, name) for name in (first, second))]))
   if rows:
     yield from ('', f'The aims at {LINK.name}: steps per second to those of '
-                'the other cell, over all rounds, with the least and the '
-                'largest of one; and the part of the time in which the '
+                'the other cell in the same round, the median with the least '
+                'and the largest; and the part of the time in which the '
                 'processors work for the workers and the server.')
     yield from page_part.table(
         'ratio', ['measured', 'aim', 'met', 'busy', 'busy, the other'], rows)

@@ -27,6 +27,7 @@ EXCHANGES = {
 LOCAL, ASYNC = 'local steps', 'asynchronous SGD'
 # While the other worker does nothing.
 ALONE = 'local steps of one worker alone'
+CALLING_ALONE = 'elastic steps of one worker alone'
 ON_SERVER = (ASYNC, 'drop stale', 'clipping')
 # Each step waits for all workers, and takes the mean of their gradients.
 SYNC = 'SyncReplicas'
@@ -73,11 +74,14 @@ _OTHERS = (*map(Cell, ON_SERVER), Cell(SYNC),
 CELLS = (Cell(LOCAL, 0), *_OTHERS, *_HIDDEN)
 # Whose communications are shown with what they take of processors.
 COSTED = (*(elastic(10, exchange) for exchange in EXCHANGES), *_HIDDEN)
-ALONE_CELL = Cell(ALONE, 0)
+# Nearly all of whose steps communicate nothing, but call the server.
+CALLING = elastic(PERIODS[-1], 'plain')
+# The steps that one worker makes alone, by the name of that.
+ALONE_STEPS = {ALONE: CELLS[0], CALLING_ALONE: CALLING}
+_ALONE_CELLS = tuple(Cell(name, of.period) for name, of in ALONE_STEPS.items())
 RING_CELLS = tuple(map(Cell, RINGS))
-# Whose processes stay from the first round to the last. What is hidden is said
-# of local steps: measured next to them.
-STAYING_CELLS = (ALONE_CELL, CELLS[0], *_HIDDEN, *_OTHERS, *RING_CELLS)
+# Whose processes stay from the first round to the last.
+STAYING_CELLS = (*_ALONE_CELLS, CELLS[0], *_HIDDEN, *_OTHERS, *RING_CELLS)
 HOROVOD_CELLS = tuple(map(Cell, OF_HOROVOD))
 SYNC_CELLS = (Cell(SYNC), *RING_CELLS, *HOROVOD_CELLS)
 
@@ -121,13 +125,12 @@ class Link:
 
 _FEW = ('local', ASYNC, 'plain', 'period 10, ')
 # Where processors are the limit, whose speed may change from second to second,
-# many short rounds are a better mean than few long ones; so they are where
-# workers that push gradients meet, as many parts of a period apart. Workers of
-# elastic averaging need time on a link.
+# it takes many rounds, of several communications each; so it does where workers
+# that push gradients meet, as many parts of a period apart.
 _MANY, _FEW_ROUNDS = 6, 2
 LINKS = (
-    Link(None, 1.0, 20, _MANY),
-    Link(1000, 2.0, 10, _MANY, apart_secs=6.0),
+    Link(None, 2.0, 20, _MANY),
+    Link(1000, 4.0, 10, _MANY, apart_secs=6.0),
     Link(100, 5.0, 5, _FEW_ROUNDS, _FEW, 20.0),
     Link(50, 10.0, 3, _FEW_ROUNDS, ('local', ASYNC, 'plain',
                                    'period 10, overlap, int8'), 40.0),
@@ -149,5 +152,8 @@ def selected(link: Link, all_cells: tuple[Cell, ...],
     all_cells: Those that there are.
     is_quick: Whether it is the quick selection.
   """
-  return [cell for cell in all_cells if not is_quick or cell in RING_CELLS or
-          any(words in cell.name for words in link.quick)]
+  return [cell for cell in all_cells
+          # What processors alone decide is that without a shaped link.
+          if (cell.name != CALLING_ALONE or link.mbit is None) and (
+              not is_quick or cell in RING_CELLS or
+              any(words in cell.name for words in link.quick))]

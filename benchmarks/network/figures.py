@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import statistics
+from typing import Callable
 from typing import Optional
 
 from benchmarks import page_part
@@ -28,14 +29,27 @@ def rounds(results: Results, link: cells.Link, name: str) -> list[float]:
 
 def shown(results: Results, link: cells.Link, name: str) -> Optional[str]:
   """Returns the steps per second with the least and the largest round."""
-  return page_part.with_spread(rounds(results, link, name),
-                               statistics.harmonic_mean)
+  return page_part.with_spread(rounds(results, link, name), middle(name))
 
 
 def rate(results: Results, link: cells.Link, name: str) -> Optional[float]:
   """Returns the steps per second over all rounds, or None."""
   every = rounds(results, link, name)
-  return statistics.harmonic_mean(every) if every else None
+  return middle(name)(every) if every else None
+
+
+def middle(name: str) -> Callable[[list[float]], float]:
+  """Returns what makes one rate of the rounds' of a cell.
+
+  The median, of what is measured again and again. Workers that push gradients
+  begin another part of a period apart in each round, and meet accordingly: the
+  mean time of their steps.
+
+  Args:
+    name: That of the cell.
+  """
+  return (statistics.harmonic_mean if name in cells.ON_SERVER else
+          statistics.median)
 
 
 def local_rounds(results: Results, link: cells.Link, name: str) -> list[float]:
@@ -58,7 +72,7 @@ def local_rate(results: Results, link: cells.Link,
                name: str) -> Optional[float]:
   """Returns those of `local_rounds` over all rounds, or None."""
   every = local_rounds(results, link, name)
-  return statistics.harmonic_mean(every) if every else None
+  return statistics.median(every) if every else None
 
 
 def models_moved(results: Results, link: cells.Link, name: str,
@@ -83,4 +97,4 @@ def processors_ms(results: Results, link: cells.Link,
   """
   measured = results['links'].get(link.name, {}).get(name)
   taken = [each for each in (measured or {}).get('processors_ms', ()) if each]
-  return tuple(map(statistics.mean, zip(*taken))) if taken else None
+  return tuple(map(statistics.median, zip(*taken))) if taken else None

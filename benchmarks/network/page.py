@@ -33,7 +33,8 @@ def foreseen_secs(results: figures.Results, link: cells.Link, cell: cells.Cell,
   What the hosts take is that of the cells without a shaped link, if those are
   measured. Both workers' hosts are on one machine: all that its processors do
   takes longer where the other worker does something, too, as its local steps
-  do. So the longer one waits for the link, the faster the other one is. On a
+  do. So the longer one waits for the link, the faster the other one is, in its
+  steps and in its calls of the server. On a
   slow link messages come in smaller pieces, each of which the kernel hands over
   by itself: what more it takes there is beside the wire, so that it counts
   where the processors are what is waited for. All times of processors are those
@@ -49,38 +50,58 @@ def foreseen_secs(results: figures.Results, link: cells.Link, cell: cells.Cell,
                     for each in (link, cells.LINKS[0]))
   if both is None or link.mbit is None:
     return None
-  alone_to_both = (figures.rate(results, link, cells.ALONE) or both) / (
-      figures.rate(results, link, cells.LOCAL))
-  host, call = (secs * (unshaped or both) / both
-                for secs in host_costs(results, cell))
-  # What a worker does in a period while the other one is busy, too.
-  busy = (max(cell.period, 1) * (1 / both + call) + host +
-          _more_of_the_kernel(results, link, cell))
+  slower = (unshaped or both) / both
+  host, call = (secs * slower for secs in host_costs(results, cell))
+  kernel = _more_of_the_kernel(results, link, cell, slower)
+  steps_alone, calls_alone = _alone_to_both(results)
   part, secs = 1.0, 0.0
   for _ in range(_TURNS):
-    faster = part + (1 - part) / alone_to_both
+    step = (part + (1 - part) * steps_alone) / both
+    calls = part + (1 - part) * calls_alone
     secs = _secs(network_times.Cluster(
-        results['model_bytes'], faster / both,
+        results['model_bytes'], step,
         link.mbit * 1e6 / 8 * network_times.PAYLOAD,
         num_worker or results['num_worker'],
-        largest_part=results['largest_part'], host_secs=faster * host,
-        call_secs=faster * call), cell)
+        largest_part=results['largest_part'], host_secs=calls * host,
+        call_secs=calls * call), cell)
+    busy = max(cell.period, 1) * step + calls * (
+        max(cell.period, 1) * call + host + kernel)
     if cell.exchange:
-      secs = max(secs, faster * busy)
+      secs = max(secs, busy)
     if cell not in cells.RING_CELLS + cells.HOROVOD_CELLS:
       # In a ring all work, and all wait, at the same time.
-      part = (part + min(1.0, faster * busy / secs)) / 2
+      part = (part + min(1.0, busy / secs)) / 2
   return secs
 
 
-def _more_of_the_kernel(results, link, cell):
+def _alone_to_both(results):
+  """What one worker alone takes, to one beside another: for a step, a call.
+
+  Both are those of the machine, and so of all links.
+  """
+  every = [local / alone for link in cells.LINKS for alone, local in zip(
+      figures.rounds(results, link, cells.ALONE),
+      figures.local_rounds(results, link, cells.ALONE))]
+  step = statistics.median(every) if every else 1.0
+  # What a step that calls takes more than a local one, in local ones.
+  alone, both = ([
+      local / calling - by for calling, local in zip(
+          figures.rounds(results, cells.LINKS[0], name),
+          figures.local_rounds(results, cells.LINKS[0], name))]
+                 for name, by in ((cells.CALLING_ALONE, step),
+                                  (cells.CALLING.name, 1.0)))
+  return step, (statistics.median(alone) / statistics.median(both)
+                if alone and both else step)
+
+
+def _more_of_the_kernel(results, link, cell, slower):
   """Seconds of a period, of the worker's and the server's kernel."""
   taken = [figures.processors_ms(results, each, cell.name)
            for each in (link, cells.LINKS[0])]
   if not all(taken) or not all(each[2:] for each in taken):
     return 0.0
   on_link, unshaped = (each[2] for each in taken)
-  return max(0.0, cell.period * (on_link - unshaped) / 1e3)
+  return max(0.0, cell.period * (on_link - unshaped * slower) / 1e3)
 
 
 def _secs(cluster: network_times.Cluster, cell: cells.Cell) -> float:
@@ -143,9 +164,12 @@ def _lines(results) -> Iterator[str]:
   yield (f'Two workers and a parameter server, each a host of its own in a '
          f'namespace of the network, an MLP of '
          f'{results["model_bytes"] / 1e6:.2f} MB, 32 rows a step, seed '
-         f'{results["seed"]}. Steps per second of a worker over all rounds, '
-         'with the least and the largest of one: where the other is in its '
-         'period when a worker begins differs from round to round. '
+         f'{results["seed"]}. Steps per second of a worker, the median of '
+         'all rounds with the least and the largest; of workers that push '
+         'gradients to a server the mean over rounds, in each of which they '
+         'begin another part of a step apart. '
+         'The elastic steps of one worker alone are '
+         f'{cells.CALLING.exchange}, of period {cells.CALLING.period}. '
          f'{_apart(results, links)} '
          'The hosts share the processors of the machine. '
          f'`make bench-network{" ARGS=--quick" * results["is_quick"]}` '
@@ -153,8 +177,8 @@ def _lines(results) -> Iterator[str]:
   yield from page_part.table(
       'steps/s', [link.name for link in links],
       [(name, [figures.shown(results, link, name) for link in links])
-       for name in (cells.LOCAL, cells.ALONE, *cells.ON_SERVER, cells.SYNC,
-                    *cells.RINGS, *cells.OF_HOROVOD)])
+       for name in (cells.LOCAL, *cells.ALONE_STEPS, *cells.ON_SERVER,
+                    cells.SYNC, *cells.RINGS, *cells.OF_HOROVOD)])
   for link in links:
     yield from page_part.table(
         f'{link.name}, elastic averaging', list(cells.EXCHANGES),

@@ -112,7 +112,8 @@ def _worker(job: str, task: int, addresses: list[str],
       ways[cell.name].step()
       ways[cell.name].end_period()
       _drain()
-  _serve({**ways, cells.ALONE: ways.get(cells.LOCAL)}, requests)
+  _serve({**ways, **{name: ways.get(cell.name)
+                     for name, cell in cells.ALONE_STEPS.items()}}, requests)
 
 
 def main(argv: list[str]) -> None:

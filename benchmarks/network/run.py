@@ -8,7 +8,7 @@ on the link that they are measured on, and then make their steps one after the
 other, in rounds. Writes benchmarks/results/network.json and a part of
 docs/speed.md.
 
---quick takes fewer cells of the slow links, about an hour; all takes
+--quick takes fewer cells of the slow links, not quite two hours; all takes
 longer. --try takes three minutes for a few cells, prints the part
 and writes nothing: to see that everything works here.
 
@@ -69,8 +69,8 @@ def main(argv: list[str]) -> int:
   if arguments.is_try:
     print(page.PART.section(results))
     return 0
-  pictures.write(results)
   page.write(results)
+  pictures.write(results)
   print(f'Wrote {page.PART.results} and a part of {page_part.PAGE}.')
   return 0
 

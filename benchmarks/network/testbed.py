@@ -106,7 +106,10 @@ class Testbed:
     secs = page.foreseen_secs(
         {'links': results, **MODEL}, link, cell, num_worker=1) or 0.0
     kind = cell.name if cell in cells.RING_CELLS else 'worker'
-    workers = _WORKERS[:1] if cell == cells.ALONE_CELL else _WORKERS
+    is_alone = cell.name in cells.ALONE_STEPS
+    beside = [every['worker', task] for task in _WORKERS
+              if is_alone or cell.exchange]
+    workers = _WORKERS[:1] if is_alone else _WORKERS
     apart = 0.0
     if cell.exchange and link.apart_secs:
       # Workers of elastic averaging end up apart, wherever they began, and what
@@ -114,7 +117,7 @@ class Testbed:
       apart, part = min(link.apart_secs, cells.COME_APART * secs), 0.5
     self._before = _measure(
         link, cell, [every[kind, task] for task in workers], secs, secs * part,
-        apart, results[link.name], [every['ps', 0]], self._before)
+        apart, results[link.name], [every['ps', 0]], beside, self._before)
 
   def _measure_visitors(self, link, found):
     for cell in cells.HOROVOD_CELLS if self._horovod else ():
@@ -172,11 +175,11 @@ def _slots(link, is_quick):
 
 
 def _measure(link, cell, pair, between, later, apart, found, server=(),
-             local=None):
+             beside=(), local=None):
   """Adds a round of workers that have come `apart`.
 
-  The speed of a machine changes from second to second, so that next to each
-  round of elastic averaging there are local steps.
+  The speed of a machine changes from second to second, so that next to a round
+  of which processors are the limit there are local steps.
 
   Args:
     link: The link.
@@ -187,13 +190,14 @@ def _measure(link, cell, pair, between, later, apart, found, server=(),
     apart: Seconds beyond `between` of steps that do not count.
     found: The figures of the link.
     server: The role of the parameter server.
+    beside: The roles that make local steps before and after.
     local: What this returned of the cell before, if that is this moment.
 
   Returns:
     The rates of local steps after the round; None: not measured.
   """
-  if cell.exchange:
-    local = local or _local_rates(pair)
+  if beside:
+    local = local or _local_rates(beside)
   begin = time.time() + _NOTICE_SECS
   on = (pair, server)
   before = _processors_secs(*on)
@@ -204,7 +208,7 @@ def _measure(link, cell, pair, between, later, apart, found, server=(),
   rates, moved, steps = zip(*(
       role.answer(apart + link.slot_secs + _SLOT_LIMIT_SECS) for role in pair))
   taken = [now - secs for now, secs in zip(_processors_secs(*on), before)]
-  after = _local_rates(pair) if cell.exchange else None
+  after = _local_rates(beside) if beside else None
   _add(link, cell.name, rates, None if None in moved else [
       sum(way) / len(moved) for way in zip(*moved)], found,
        [1e3 * secs / sum(steps) for secs in taken],

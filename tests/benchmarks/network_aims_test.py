@@ -29,9 +29,9 @@ def test_by_hand():
                  for exchange in ('overlap, float16', 'plain'))
   found = list(aims.lines(_results(**{
       both: ([125.0, 125.0], (5.0, 1.0)), plain: ([50.0, 62.5], (6.0, 2.0))})))
-  # The mean of 20 and 16 ms to 8 ms; 8 ms at 1000 / 18 steps/s.
+  # Half-way from 50 to 62.5 steps/s, of 8 ms.
   assert found[-1] == (
-      f'| {both}, to {plain} | 2.25 (2 to 2.5) | 2.2 | yes | 75% | 44% |')
+      f'| {both}, to {plain} | 2.25 (2 to 2.5) | 2.2 | yes | 75% | 45% |')
   assert len(found) == 6
   found = list(aims.lines(_results(**{
       both: ([100.0], None), plain: ([50.0], None)})))
@@ -74,9 +74,10 @@ def test_the_page_has_the_ratios_of_the_results():
               measured[first].get('local_steps_per_sec',
                                   measured[second]['steps_per_sec'])
               if second == cells.LOCAL else measured[second]['steps_per_sec']]
-    one, other = (1 / np.mean(1 / np.mean(each, axis=1)) for each in rounds)
+    one, other = (np.mean(each, axis=1) for each in rounds)
+    ratio = np.median(one / other)
     shown = row.split('|')[2:5]
-    np.testing.assert_allclose(float(shown[0].split()[0]), one / other,
+    np.testing.assert_allclose(float(shown[0].split()[0]), ratio,
                                rtol=1e-3)
     assert [each.strip() for each in shown[1:]] == [
-        f'{aim:g}', 'yes' if one / other >= aim else 'no']
+        f'{aim:g}', 'yes' if ratio >= aim else 'no']

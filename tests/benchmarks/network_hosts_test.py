@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -99,7 +100,36 @@ def test_where_there_can_be_none_it_says_what_is_not_run(
   monkeypatch.setattr(sys, 'platform', system)
   assert run.main([]) == 1
   said = capsys.readouterr().err
-  assert words in said and 'Not run: all 34 cells on unshaped, 1000' in said
+  assert words in said and 'Not run: all 35 cells on unshaped, 1000' in said
+
+
+def test_figures_outlive_a_picture_that_fails(monkeypatch):
+  """They took two hours."""
+  written = []
+
+  class _Testbed:
+
+    def __init__(self, *args):
+      del args
+
+    def measure(self, links, is_quick):
+      del is_quick
+      return {link.name: {} for link in links}
+
+  def fail(results):
+    del results
+    raise OSError('No space is left.')
+
+  monkeypatch.setattr(hosts, 'missing', lambda: None)
+  monkeypatch.setattr(hosts, 'Hosts', contextlib.nullcontext)
+  monkeypatch.setattr(run.testbed, 'Testbed', _Testbed)
+  monkeypatch.setattr(run.page, 'write', written.append)
+  monkeypatch.setattr(run.pictures, 'write', fail)
+  monkeypatch.setattr(run.signal, 'signal', lambda *args: None)
+  with pytest.raises(OSError, match='No space'):
+    run.main([])
+  assert [set(results['links']) for results in written] == [
+      {link.name for link in cells.LINKS}]
 
 
 def test_an_unknown_flag_is_refused(capsys):

@@ -88,6 +88,24 @@ def test_workers_of_elastic_averaging_begin_apart(monkeypatch):
       (0.25, 0.0625, 0.0), (0.25, 0.0625, 0.0)]
 
 
+@pytest.mark.parametrize('cell, alone, beside', [
+    (cells.elastic(1, 'plain'), False, True),
+    (cells.Cell(cells.ALONE, 0), True, True),
+    (cells.Cell(cells.CALLING_ALONE, 100), True, True),
+    (cells.Cell(cells.LOCAL, 0), False, False),
+    (cells.Cell(cells.ASYNC), False, False)], ids=lambda each: getattr(
+        each, 'name', each))
+def test_local_steps_of_both_are_beside_what_processors_limit(
+    monkeypatch, cell, alone, beside):
+  asked = []
+  monkeypatch.setattr(testbed, '_measure', lambda *args: asked.append(args))
+  every = {('worker', 0): 'a', ('worker', 1): 'b', ('ps', 0): 'c'}
+  testbed.Testbed(_Hosts(), pathlib.Path())._measure_stayer(
+      _LINK, cell, 0.5, every, {_LINK.name: {}})
+  assert asked[0][2] == ['a', 'b'][:1 if alone else 2]
+  assert asked[0][8] == (['a', 'b'] if beside else [])
+
+
 class _Worker:
   """Answers as a role, with rates in the order of what is asked."""
 
@@ -115,10 +133,10 @@ def test_local_steps_are_measured_before_and_after_a_round():
   after = None
   for _ in range(2):
     after = testbed._measure(_LINK, cell, pair, 0.1, 0.0, 0.0, found,
-                             [_Worker([])], after)
+                             [_Worker([])], pair, after)
   assert after == [25.0, 20.0]
   assert testbed._measure(_LINK, cells.Cell(cells.ASYNC), pair, 0.1, 0.0, 0.0,
-                          found, [_Worker([])], after) is None
+                          found, [_Worker([])]) is None
   for worker in pair:
     assert worker.asked == [cells.LOCAL, cell.name, cells.LOCAL, cell.name,
                             cells.LOCAL, cells.ASYNC]
