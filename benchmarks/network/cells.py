@@ -68,10 +68,9 @@ def elastic(period: int, exchange: str) -> Cell:
 
 
 _HIDDEN = tuple(elastic(HIDING_PERIOD, exchange) for exchange in HIDING)
-_OTHERS = (*map(Cell, ON_SERVER), Cell(SYNC),
-           *(elastic(period, exchange) for period in PERIODS
-             for exchange in EXCHANGES))
-CELLS = (Cell(LOCAL, 0), *_OTHERS, *_HIDDEN)
+CELLS = (Cell(LOCAL, 0), *map(Cell, ON_SERVER), Cell(SYNC),
+         *(elastic(period, exchange) for period in PERIODS
+           for exchange in EXCHANGES), *_HIDDEN)
 # Whose communications are shown with what they take of processors.
 COSTED = (*(elastic(10, exchange) for exchange in EXCHANGES), *_HIDDEN)
 # Nearly all of whose steps communicate nothing, but call the server.
@@ -81,7 +80,7 @@ ALONE_STEPS = {ALONE: CELLS[0], CALLING_ALONE: CALLING}
 _ALONE_CELLS = tuple(Cell(name, of.period) for name, of in ALONE_STEPS.items())
 RING_CELLS = tuple(map(Cell, RINGS))
 # Whose processes stay from the first round to the last.
-STAYING_CELLS = (*_ALONE_CELLS, CELLS[0], *_HIDDEN, *_OTHERS, *RING_CELLS)
+STAYING_CELLS = (*_ALONE_CELLS, *CELLS, *RING_CELLS)
 HOROVOD_CELLS = tuple(map(Cell, OF_HOROVOD))
 SYNC_CELLS = (Cell(SYNC), *RING_CELLS, *HOROVOD_CELLS)
 

@@ -9,8 +9,8 @@ other, in rounds. Writes benchmarks/results/network.json and a part of
 docs/speed.md.
 
 --quick takes fewer cells of the slow links, not quite two hours; all takes
-longer. --try takes three minutes for a few cells, prints the part
-and writes nothing: to see that everything works here.
+longer. --try takes a minute or two for a few cells, prints the
+part and writes nothing: to see that everything works here.
 
 --contrib is a Python 3.7 with TensorFlow 1.15, for the originals' figures;
 --horovod one that has Horovod beside all else: `make test-horovod` makes
