@@ -68,10 +68,25 @@ def foreseen_secs(results: figures.Results, link: cells.Link, cell: cells.Cell,
         max(cell.period, 1) * call + host + kernel)
     if cell.exchange:
       secs = max(secs, busy)
-    if cell not in cells.RING_CELLS + cells.HOROVOD_CELLS:
-      # In a ring all work, and all wait, at the same time.
-      part = (part + min(1.0, busy / secs)) / 2
+    if cell not in cells.SYNC_CELLS:  # In which all work at the same time.
+      part = (part + _beside(min(1.0, busy / secs), cell, results)) / 2
   return secs
+
+
+def _beside(busy, cell, results):
+  """The part of what a worker works in which the other one does, too.
+
+  Workers of elastic averaging that have come apart work by turns as far as they
+  can; others as chance has it.
+
+  Args:
+    busy: The part of the time in which each of them works.
+    cell: The cell.
+    results: What has been measured so far.
+  """
+  if not cell.exchange or 'come_apart' not in results:
+    return busy
+  return max(0.0, 2 - 1 / busy)
 
 
 def _alone_to_both(results):
@@ -173,7 +188,7 @@ def _lines(results) -> Iterator[str]:
          f'{_apart(results, links)} '
          'The hosts share the processors of the machine. '
          f'`make bench-network{" ARGS=--quick" * results["is_quick"]}` '
-         f'on {machine.sentence(about)}')
+         f'on {machine.sentence(about)}{_added(results)}')
   yield from page_part.table(
       'steps/s', [link.name for link in links],
       [(name, [figures.shown(results, link, name) for link in links])
@@ -193,6 +208,12 @@ def _lines(results) -> Iterator[str]:
   yield from _off(results, links)
   for what in results['not_run']:
     yield from ('', f'Not run: {what}.')
+
+
+def _added(results):
+  return ''.join(
+      f' Rounds added at commit {each["about"]["commit"]}, with --add: '
+      f'{", ".join(each["cells"])}.' for each in results.get('added', ()))
 
 
 def _apart(results, links):
@@ -222,7 +243,7 @@ def _programs(results, links):
 
 def _moved(results, links):
   rows = []
-  for cell in _EVERY:
+  for cell in (*cells.STAYING_CELLS, *cells.HOROVOD_CELLS):
     moved = [figures.models_moved(results, link, cell.name) for link in links]
     if any(moved):
       rows.append((cell.name, [

@@ -12,6 +12,10 @@ docs/speed.md.
 longer. --try takes a minute or two for a few cells, prints the
 part and writes nothing: to see that everything works here.
 
+--add takes names of cells, and adds rounds of these to the results that there
+are, on all links that they were measured on: the middle of more rounds is
+closer to what a long training does. It has to be the same machine.
+
 --contrib is a Python 3.7 with TensorFlow 1.15, for the originals' figures;
 --horovod one that has Horovod beside all else: `make test-horovod` makes
 .venv-horovod. Without them those cells are not run.
@@ -25,6 +29,8 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import Any
+from typing import Optional
 
 from benchmarks import machine
 from benchmarks import page_part
@@ -35,16 +41,27 @@ from benchmarks.network import pictures
 from benchmarks.network import testbed
 
 
-def main(argv: list[str]) -> int:
-  """Measures; returns the exit status."""
+def _arguments(argv):
   parser = argparse.ArgumentParser(
       prog='python -m benchmarks.network.run', description=__doc__,
       formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument('--quick', action='store_true')
-  parser.add_argument('--try', action='store_true', dest='is_try')
+  of_what = parser.add_mutually_exclusive_group()
+  of_what.add_argument('--quick', action='store_true')
+  of_what.add_argument('--try', action='store_true', dest='is_try')
+  of_what.add_argument('--add', metavar='CELL', nargs='+', choices=[
+      cell.name for cell in cells.STAYING_CELLS])
   parser.add_argument('--contrib', metavar='PYTHON')
   parser.add_argument('--horovod', metavar='PYTHON')
   arguments = parser.parse_args(argv)
+  if arguments.add and (arguments.contrib or arguments.horovod):
+    parser.error('--add has no rounds of contrib and of Horovod: leave out '
+                 '--contrib and --horovod, or measure all anew, without --add')
+  return arguments
+
+
+def main(argv: list[str]) -> int:
+  """Measures; returns the exit status."""
+  arguments = _arguments(argv)
   why = hosts.missing()
   if why is not None:
     print(f'Nothing was run, and nothing is written: {why}. Not run: all '
@@ -53,19 +70,28 @@ def main(argv: list[str]) -> int:
     return 1
   signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
   about, is_quick = machine.about(), arguments.quick or arguments.is_try
+  results = page.PART.read() if arguments.add else {
+      'about': about, 'seed': 0, **testbed.MODEL, 'is_quick': is_quick,
+      'not_run': list(_not_run(arguments)), 'come_apart': cells.COME_APART}
+  if arguments.add:
+    why = _no_addition(results, about, arguments.add)
+    if why is not None:
+      print(f'Nothing was run, and nothing is written: {why}.', file=sys.stderr)
+      return 1
   with tempfile.TemporaryDirectory() as directory:
     log = pathlib.Path(directory, 'stderr')
     try:
       with hosts.Hosts() as made:
-        links = testbed.Testbed(
-            made, log, arguments.contrib, arguments.horovod).measure(
-                cells.TRY if arguments.is_try else cells.LINKS, is_quick)
+        bed = testbed.Testbed(made, log, arguments.contrib, arguments.horovod)
+        if arguments.add:
+          bed.add(results['links'], arguments.add)
+          results.setdefault('added', []).append(
+              {'about': about, 'cells': arguments.add})
+        else:
+          results['links'] = bed.measure(
+              cells.TRY if arguments.is_try else cells.LINKS, is_quick)
     finally:
       print(log.read_text() if log.exists() else '', file=sys.stderr, end='')
-  results = {
-      'about': about, 'seed': 0, **testbed.MODEL, 'is_quick': is_quick,
-      'links': links, 'not_run': list(_not_run(arguments)),
-      'come_apart': cells.COME_APART}
   if arguments.is_try:
     print(page.PART.section(results))
     return 0
@@ -73,6 +99,23 @@ def main(argv: list[str]) -> int:
   pictures.write(results)
   print(f'Wrote {page.PART.results} and a part of {page_part.PAGE}.')
   return 0
+
+
+def _no_addition(results: Optional[page_part.Results], about: dict[str, Any],
+                 names: list[str]) -> Optional[str]:
+  """Why rounds of cells cannot be added to results; None: they can."""
+  if results is None:
+    return f'there is no {page.PART.results} to add rounds to'
+  missing = set(names).difference(*results['links'].values())
+  if missing:
+    return (f'{page.PART.results} has no {", no ".join(sorted(missing))} to '
+            'add rounds to: measure all anew, without --add')
+  for what in ('machine', 'cores', 'python', 'tensorflow'):
+    if about[what] != results['about'][what]:
+      return (f'rounds that are added have to be of the same {what}, which is '
+              f'{results["about"][what]} in {page.PART.results}. Received: '
+              f'{about[what]}. Measure all anew, without --add')
+  return None
 
 
 def _not_run(arguments: argparse.Namespace) -> Iterator[str]:

@@ -66,10 +66,25 @@ class Testbed:
     results = {}
     for link in links:
       results[link.name] = {}
-      slots = list(_slots(link, is_quick))
-      while slots:
-        slots = self._measure_slots(link, slots, results)
+      self._measure_link(link, results, list(_slots(
+          link, cells.selected(link, cells.STAYING_CELLS, is_quick), _VISITS)))
     return results
+
+  def add(self, results: dict[str, Any], names: Collection[str]) -> None:
+    """Adds rounds of cells where they have been measured.
+
+    Args:
+      results: What `measure` returned.
+      names: Those of the cells.
+    """
+    for link in cells.LINKS:
+      self._measure_link(link, results, list(_slots(link, [
+          cell for cell in cells.STAYING_CELLS
+          if cell.name in names and cell.name in results.get(link.name, ())])))
+
+  def _measure_link(self, link, results, slots):
+    while slots:
+      slots = self._measure_slots(link, slots, results)
 
   def _measure_slots(self, link, slots, results):
     """Measures, with processes of their own, and returns what is left."""
@@ -80,16 +95,16 @@ class Testbed:
     with self._running({('ps', 0): _SERVER, **{
         (kind, task): task for kind in ('worker', *cells.RINGS)
         for task in _WORKERS}}, sys.executable, {
-            cells.LOCAL, *(cell.name for _, cell in slots if cell)}) as every:
+            cells.LOCAL, *(cells.ALONE_STEPS.get(cell.name, cell).name
+                           for _, cell in slots if cell)}) as every:
       print(f'{link.name}: all are ready', flush=True)
-      for index, (turn, cell) in enumerate(slots):
+      for index, (part, cell) in enumerate(slots):
         try:
           if cell is None:
             self._before = None
             self._measure_visitors(link, results[link.name])
           else:
-            self._measure_stayer(link, cell, (turn + 0.5) / link.rounds, every,
-                                 results)
+            self._measure_stayer(link, cell, part, every, results)
         except (RuntimeError, TimeoutError) as e:
           # TensorFlow draws the ids of a session's steps anew for each, of 32
           # bits: a server that remembers 100,000 of them takes one of 43,000
@@ -165,13 +180,19 @@ class Testbed:
            None, found)
 
 
-def _slots(link, is_quick):
-  """Turns and cells; no cell: those that come and go."""
+def _slots(link, selected, visits=0):
+  """Cells, and the part of a period after which the other worker begins.
+
+  No cell: those that come and go. How workers that push gradients meet differs
+  so much that in each round two parts of a period are tried.
+  """
   for turn in range(link.rounds):
-    for cell in cells.selected(link, cells.STAYING_CELLS, is_quick):
-      yield turn, cell
-    if turn < _VISITS:
-      yield turn, None
+    for cell in selected:
+      times = 2 if cell.name in cells.ON_SERVER else 1
+      for index in range(times):
+        yield (turn + (index + 0.5) / times) / link.rounds, cell
+    if turn < visits:
+      yield 0.0, None
 
 
 def _measure(link, cell, pair, between, later, apart, found, server=(),

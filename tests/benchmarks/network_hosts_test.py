@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import time
 import pytest
 import tensorflow as tf
 
+from benchmarks import machine
 from benchmarks import roles
 from benchmarks import trained
 from benchmarks.network import cells
@@ -103,33 +105,83 @@ def test_where_there_can_be_none_it_says_what_is_not_run(
   assert words in said and 'Not run: all 35 cells on unshaped, 1000' in said
 
 
-def test_figures_outlive_a_picture_that_fails(monkeypatch):
-  """They took two hours."""
+class _Testbed:
+
+  def __init__(self, *args):
+    del args
+
+  def measure(self, links, is_quick):
+    del is_quick
+    return {link.name: {} for link in links}
+
+  def add(self, results, names):
+    for name in names:
+      results['unshaped'][name] += ' and more'
+
+
+@pytest.fixture(name='written')
+def fixture_written(monkeypatch):
+  """Runs without hosts; what the page would be of."""
   written = []
+  monkeypatch.setattr(hosts, 'missing', lambda: None)
+  monkeypatch.setattr(hosts, 'Hosts', contextlib.nullcontext)
+  monkeypatch.setattr(run.testbed, 'Testbed', _Testbed)
+  monkeypatch.setattr(run.page, 'write', written.append)
+  monkeypatch.setattr(run.pictures, 'write', lambda results: None)
+  monkeypatch.setattr(run.signal, 'signal', lambda *args: None)
+  return written
 
-  class _Testbed:
 
-    def __init__(self, *args):
-      del args
-
-    def measure(self, links, is_quick):
-      del is_quick
-      return {link.name: {} for link in links}
+def test_figures_outlive_a_picture_that_fails(monkeypatch, written):
+  """They took two hours."""
 
   def fail(results):
     del results
     raise OSError('No space is left.')
 
-  monkeypatch.setattr(hosts, 'missing', lambda: None)
-  monkeypatch.setattr(hosts, 'Hosts', contextlib.nullcontext)
-  monkeypatch.setattr(run.testbed, 'Testbed', _Testbed)
-  monkeypatch.setattr(run.page, 'write', written.append)
   monkeypatch.setattr(run.pictures, 'write', fail)
-  monkeypatch.setattr(run.signal, 'signal', lambda *args: None)
   with pytest.raises(OSError, match='No space'):
     run.main([])
   assert [set(results['links']) for results in written] == [
       {link.name for link in cells.LINKS}]
+
+
+def _results(**changes):
+  return {'about': {**machine.about(), **changes}, 'is_quick': True,
+          'links': {'unshaped': {cells.ASYNC: 'one', cells.SYNC: 'another'}}}
+
+
+def test_rounds_are_added_to_the_results_that_there_are(monkeypatch, written):
+  monkeypatch.setattr(run.page.PART, 'read', lambda: _results(commit='before'))
+  assert run.main(['--add', cells.ASYNC]) == 0
+  assert [results['links'] for results in written] == [
+      {'unshaped': {cells.ASYNC: 'one and more', cells.SYNC: 'another'}}]
+  assert written[0]['about']['commit'] == 'before' and written[0]['is_quick']
+  assert [(each['about']['commit'], each['cells'])
+          for each in written[0]['added']] == [
+              (machine.about()['commit'], [cells.ASYNC])]
+
+
+@pytest.mark.parametrize('results, words', [
+    (None, 'there is no .*network.json to add'),
+    (_results(cores=96), 'the same cores, which is 96 .* Received: '),
+    (_results(tensorflow='1.15.5'), 'the same tensorflow, which is 1.15.5'),
+    ({**_results(), 'links': {}}, f'has no {cells.ASYNC} to add')])
+def test_rounds_of_something_else_are_not_added(
+    monkeypatch, capsys, written, results, words):
+  monkeypatch.setattr(run.page.PART, 'read', lambda: results)
+  assert run.main(['--add', cells.ASYNC]) == 1
+  said = capsys.readouterr().err
+  assert re.search(f'Nothing was run, and nothing is written: .*{words}', said)
+  assert not written
+
+
+@pytest.mark.parametrize('flags, words', [
+    (['--try'], 'not allowed with'), (['--horovod', 'python'], 'leave out')])
+def test_a_flag_that_an_addition_would_ignore_is_refused(capsys, flags, words):
+  with pytest.raises(SystemExit):
+    run.main([*flags, '--add', cells.ASYNC])
+  assert words in capsys.readouterr().err
 
 
 def test_an_unknown_flag_is_refused(capsys):

@@ -88,6 +88,9 @@ def test_figures_by_hand():
   assert 'the time of 20 communications' in page.PART.section(
       dict(_BY_HAND, come_apart=20))
   assert 'seed 0' in text and 'commit abc' in text and 'ARGS=--quick' in text
+  assert 'Rounds added at commit def, with --add: one, another.' in (
+      page.PART.section(dict(_BY_HAND, added=[{
+          'about': dict(_ABOUT, commit='def'), 'cells': ['one', 'another']}])))
 
 
 # Of local steps of 10 ms, where no link is shaped: c and h by exchange.
@@ -126,8 +129,9 @@ def test_what_hosts_take_is_that_without_a_shaped_link(exchange):
 @pytest.mark.parametrize('period', cells.PERIODS)
 @pytest.mark.parametrize('alone_to_both', (None, 0.5))
 @pytest.mark.parametrize('mbit', (1000, 100))
+@pytest.mark.parametrize('is_apart', (False, True))
 def test_what_is_foreseen_is_the_equations_with_what_hosts_take(
-    exchange, period, alone_to_both, mbit):
+    exchange, period, alone_to_both, mbit, is_apart):
   """Steps are 1 / 50 s where the other works, too, and 1 / 80 s alone.
 
   So are calls and what a communication takes; or half of that, of which a
@@ -139,28 +143,60 @@ def test_what_is_foreseen_is_the_equations_with_what_hosts_take(
   if alone_to_both:
     rate = 100 / (100 * 0.01 * 50 / 80 + alone_to_both * 0.228)
     results['links']['unshaped'][cells.CALLING_ALONE] = _figures((rate,))
+  if is_apart:
+    results['come_apart'] = 40
   secs = page.foreseen_secs(results, link, cell)
   # Local steps without a shaped link are twice as fast, and so are the hosts.
   call, host = (2 * each / 1e3 for each in _HOST_MS[exchange])
 
+  overlaps = 'overlap' in exchange
+
   def slowed(part, alone):
     return part + (1 - part) * alone
 
-  # Of the part of the time that the other one is busy.
-  busy = min(1.0, np.interp(
-      0.0, *zip(*sorted((part - min(1.0, (
-          period * slowed(part, 50 / 80) / 50 +
-          slowed(part, alone_to_both or 50 / 80) * (period * call + host)
-      ) / secs), part) for part in np.linspace(0, 1, 1001)))))
-  calls = slowed(busy, alone_to_both or 50 / 80)
-  beside = 'overlap' in exchange
-  cluster = network_times.Cluster(
-      1e6, slowed(busy, 50 / 80) / 50 + calls * call * beside,
-      mbit * 1e6 / 8 * network_times.PAYLOAD, 2, largest_part=0.5,
-      host_secs=calls * host, call_secs=calls * call)
-  np.testing.assert_allclose(secs, network_times.elastic_secs(
-      cluster, period, beside, cells.EXCHANGES[exchange].get('exchange_dtype')),
-                             rtol=1e-4)
+  def secs_of(part):
+    """Of a period, where the other works in that part of what one works in."""
+    steps, calls = (slowed(part, alone)
+                    for alone in (50 / 80, alone_to_both or 50 / 80))
+    cluster = network_times.Cluster(
+        1e6, steps / 50 + calls * call * overlaps,
+        mbit * 1e6 / 8 * network_times.PAYLOAD, 2, largest_part=0.5,
+        host_secs=calls * host, call_secs=calls * call)
+    works = period * steps / 50 + calls * (period * call + host)
+    return works, max(works, network_times.elastic_secs(
+        cluster, period, overlaps,
+        cells.EXCHANGES[exchange].get('exchange_dtype')))
+
+  def too_much(part):
+    """That part less what follows of it."""
+    works, every = secs_of(part)
+    return part - (max(0.0, 2 * works - every) / works if is_apart else
+                   works / every)
+
+  # By chance it is the part of all time; by turns, what two have too much for
+  # the time. The largest that agrees with itself.
+  parts = np.linspace(1, 0, 501)
+  after = next((i for i, part in enumerate(parts) if too_much(part) <= 1e-12))
+  low, high = parts[after], parts[max(0, after - 1)]
+  for _ in range(30):
+    middle = (low + high) / 2
+    low, high = (middle, high) if too_much(middle) <= 0 else (low, middle)
+  np.testing.assert_allclose(secs, secs_of(low)[1], rtol=1e-4)
+
+
+def test_workers_that_have_come_apart_work_by_turns():
+  """Ten steps of 80 a second, of one alone, and 1.6 messages of 50 Mbit/s."""
+  link = next(link for link in cells.LINKS if link.mbit == 50)
+  results = dict(
+      _with_hosts(50, **{cells.LOCAL: 50.0, cells.ALONE: 80.0}),
+      largest_part=0.6)
+  cell, faster = cells.elastic(10, 'plain'), 50 / 80
+  call, host = (2 * faster * each / 1e3 for each in _HOST_MS['plain'])
+  by_hand = 10 * (1 / 80 + call) + host / 2 + 1.6 * 8 / 50 * 1514 / 1448
+  by_chance = page.foreseen_secs(results, link, cell)
+  apart = page.foreseen_secs(dict(results, come_apart=40), link, cell)
+  np.testing.assert_allclose(apart, by_hand, rtol=5e-3)  # And latency.
+  assert by_chance > 1.05 * apart
 
 
 def test_the_speed_of_the_machine_is_that_next_to_the_cell():

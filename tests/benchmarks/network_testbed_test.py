@@ -70,6 +70,47 @@ def test_every_cell_is_measured_in_each_round(measured):
       **{cell.name: _LINK.rounds for cell in _QUICK}, None: testbed._VISITS}
 
 
+def test_workers_that_push_gradients_meet_in_twice_as_many_ways():
+  """At the middles of six equal parts, of three rounds."""
+  every = [cells.elastic(1, 'plain'), cells.Cell(cells.ASYNC)]
+  slots = list(testbed._slots(_LINK, every, visits=2))
+  np.testing.assert_allclose(
+      [part for part, cell in slots if cell == every[1]],
+      (np.arange(6) + 0.5) / 6)
+  np.testing.assert_allclose(
+      [part for part, cell in slots if cell == every[0]],
+      (np.arange(3) + 0.5) / 3)
+  assert [cell for _, cell in slots].count(None) == 2
+
+
+def test_rounds_are_added_where_a_cell_has_been_measured(monkeypatch):
+  """With all that its steps are of; others are left as they were."""
+  added, built = [], []
+
+  @contextlib.contextmanager
+  def running(self, kinds, python, names):
+    del self, python
+    built.append(set(names))
+    yield dict.fromkeys(kinds)
+
+  monkeypatch.setattr(testbed.Testbed, '_running', running)
+  monkeypatch.setattr(
+      testbed, '_measure', lambda link, cell, *args: added.append(
+          (link.name, cell.name)))
+  results = {'unshaped': {cells.CALLING_ALONE: {}, cells.ASYNC: {}},
+             '100 Mbit/s': {cells.ASYNC: {}, cells.SYNC: {}}}
+  testbed.Testbed(_Hosts(), pathlib.Path()).add(
+      results, [cells.CALLING_ALONE, cells.ASYNC])
+  rounds = {link.name: link.rounds for link in cells.LINKS}
+  assert {each: added.count(each) for each in added} == {
+      ('unshaped', cells.CALLING_ALONE): rounds['unshaped'],
+      ('unshaped', cells.ASYNC): 2 * rounds['unshaped'],
+      ('100 Mbit/s', cells.ASYNC): 2 * rounds['100 Mbit/s']}
+  assert built == [{cells.LOCAL, cells.CALLING.name, cells.ASYNC},
+                   {cells.LOCAL, cells.ASYNC}]
+  assert set(results) == {'unshaped', '100 Mbit/s'}
+
+
 def test_workers_of_elastic_averaging_begin_apart(monkeypatch):
   """By half of what one alone would need, with time for more, on slow links."""
   asked = []
