@@ -34,6 +34,7 @@ from typing import Optional
 
 from benchmarks import machine
 from benchmarks import page_part
+from benchmarks.network import aims
 from benchmarks.network import cells
 from benchmarks.network import hosts
 from benchmarks.network import page
@@ -110,6 +111,10 @@ def _no_addition(results: Optional[page_part.Results], about: dict[str, Any],
   if missing:
     return (f'{page.PART.results} has no {", no ".join(sorted(missing))} to '
             'add rounds to: measure all anew, without --add')
+  for first, second, _ in aims.AIMS:
+    if second != cells.LOCAL and (first in names) != (second in names):
+      return (f'the page compares {first!r} with {second!r} of the same round: '
+              'add both or neither')
   for what in ('machine', 'cores', 'python', 'tensorflow'):
     if about[what] != results['about'][what]:
       return (f'rounds that are added have to be of the same {what}, which is '

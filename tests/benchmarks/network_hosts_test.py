@@ -176,6 +176,22 @@ def test_rounds_of_something_else_are_not_added(
   assert not written
 
 
+def test_rounds_that_are_compared_are_added_together(
+    monkeypatch, capsys, written):
+  """All three of one period on 1 Gbit/s: each is compared with another one."""
+  three = [cells.elastic(10, exchange).name
+           for exchange in ('plain', 'overlap, float16', 'overlap, int8')]
+  results = _results()
+  results['links']['unshaped'] = dict.fromkeys(three, 'one')
+  monkeypatch.setattr(run.page.PART, 'read', lambda: results)
+  for names in (three[:1], three[1:], three[:2], three[2:]):
+    assert run.main(['--add', *names]) == 1
+    assert 'of the same round: add both or neither' in capsys.readouterr().err
+  assert not written
+  assert run.main(['--add', *three]) == 0
+  assert written[0]['links']['unshaped'] == dict.fromkeys(three, 'one and more')
+
+
 @pytest.mark.parametrize('flags, words', [
     (['--try'], 'not allowed with'), (['--horovod', 'python'], 'leave out')])
 def test_a_flag_that_an_addition_would_ignore_is_refused(capsys, flags, words):
