@@ -2,12 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train test test-horovod lint living chaos soak mutants wheel bench \
+.PHONY: help venv train test test-all test-horovod lint living chaos soak mutants wheel bench \
   bench-network bench-growth docs build-files requirements clean
 
 VENV := .venv$(if $(TF),-$(TF))
 # Sources come from this directory, whatever the caller has set.
 PY := PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 $(VENV)/bin/python
+PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal
+# Tests that write the page of the table that they walk.
+PAGES := tests.programs.programs_test tests.contrib.old_names_test \
+  tests.estimator.decorator_stack_test tests.compat.estimator_names_test \
+  tests.distribute.strategy_matrix_test tests.conformance.replica_context_test
 ARGS ?=
 
 help:  ## Lists the targets
@@ -24,8 +29,12 @@ venv:  ## Makes .venv with the pinned packages, once
 train: venv  ## Trains on a local cluster with elastic averaging
 	$(PY) -m tfplugin.bin.train $(ARGS)
 
-test: venv  ## Runs all tests
-	$(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
+test: venv  ## Runs the tests; of large matrices, and of both behaviours, a sample
+	TEST_SAMPLE=$(or $(TEST_SAMPLE),0) $(PYTEST) $(ARGS)
+
+test-all: venv  ## Runs everything, in an hour, and writes the tables in docs/
+	TEST_SAMPLE=all $(PYTEST) $(ARGS)
+	for page in $(PAGES); do $(PY) -m $$page || exit; done
 
 test-horovod: venv  ## Builds Horovod, and runs the tests that need it
 	@sh build_defs/make_horovod_venv.sh $(VENV)

@@ -19,12 +19,13 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
-from tests import parts
+from tests import sampling
 from tests.forks import forked_programs
 from tfplugin.testing import behaviors
 
 tf1 = tf.compat.v1
 
+pytest_plugins = ['tests.forks.forked_tests']
 _NUM_LOGICAL_CPUS = 4
 # Collections of garbage took a fifth of the tests' time: they begin after 700
 # new objects by default, and one graph has many more.
@@ -72,7 +73,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-  mine = parts.without_others(items, os.environ.get(parts.PART, ''))
+  mine = sampling.sample(items, os.environ.get(sampling.SAMPLE, ''))
   chosen = set(map(id, mine))
   config.hook.pytest_deselected(
       items=[item for item in items if id(item) not in chosen])

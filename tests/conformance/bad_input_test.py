@@ -61,14 +61,17 @@ def _assert_refused(error, message, call):
     assert [op.name for op in graph.get_operations()] == before
 
 
-@pytest.mark.parametrize('opt, remedy', [
-    (tf.keras.optimizers.Adam(), 'Keras optimizers are not supported'),
-    (tf.keras.optimizers.legacy.Adam(), 'Keras optimizers are not supported'),
-    (tf1.train.AdamOptimizer, r'Pass an instance, not the class'),
-    ('sgd', 'Pass e.g.')], ids=('keras', 'keras_legacy', 'class', 'name'))
+@pytest.mark.parametrize('make_opt, remedy', [
+    (lambda: tf.keras.optimizers.Adam(), 'Keras optimizers are not supported'),
+    (lambda: tf.keras.optimizers.legacy.Adam(),
+     'Keras optimizers are not supported'),
+    (lambda: tf1.train.AdamOptimizer, r'Pass an instance, not the class'),
+    (lambda: 'sgd', 'Pass e.g.')],
+                         ids=('keras', 'keras_legacy', 'class', 'name'))
 @pytest.mark.parametrize('name', _MAKERS)
-def test_wrong_optimizer_type(behavior, name, opt, remedy):
+def test_wrong_optimizer_type(behavior, name, make_opt, remedy):
   argument = '`opt(imizer_or_optimizer_fn)?` must be'
+  opt = make_opt()
   _assert_refused(TypeError, f'{argument}.*{remedy}',
                   lambda: _MAKERS[name](opt))
 

@@ -274,7 +274,7 @@ def fixture_keras_reference(tmp_path_factory):
       model, None, str(tmp_path_factory.mktemp('plain')), 1))
 
 
-@pytest.mark.shared
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings('ignore:.*is deprecated')
 @pytest.mark.parametrize('model', KERAS_MODELS)
 @pytest.mark.parametrize('strategy', KERAS_STRATEGIES)

@@ -8,7 +8,7 @@ import fcntl
 import os
 import pty
 import re
-import select
+import selectors
 import signal
 import struct
 import subprocess
@@ -148,7 +148,10 @@ class Program:
     return self.process.wait(_LIMIT_SECS)
 
   def _read(self):
-    if not select.select([self._ours], [], [], _LIMIT_SECS)[0]:
+    with selectors.DefaultSelector() as selector:
+      selector.register(self._ours, selectors.EVENT_READ)
+      is_ready = selector.select(_LIMIT_SECS)
+    if not is_ready:
       self.process.send_signal(signal.SIGTERM)
       raise TimeoutError(self.screen.text)
     try:

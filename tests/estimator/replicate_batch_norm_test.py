@@ -119,7 +119,7 @@ def _assert_as_one_device(layer, rows, num_towers, known=True):
         variables[name], value, rtol=1e-3, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.shared
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize('layer', _LAYERS)
 def test_sync_trains_every_layer_as_one_device(layer):
   _assert_as_one_device(layer, rows=7, num_towers=2)

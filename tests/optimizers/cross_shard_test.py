@@ -264,11 +264,13 @@ def test_one_shard_without_context_warns_once(behavior, caplog):
   assert len(warnings) == 1
 
 
-@pytest.mark.parametrize('opt', [
-    tf.keras.optimizers.SGD(), tf.keras.optimizers.legacy.Adam(), SGD, 'sgd'])
-def test_wrong_optimizer_is_refused(opt):
+@pytest.mark.parametrize('make_opt', [
+    lambda: tf.keras.optimizers.SGD(),
+    lambda: tf.keras.optimizers.legacy.Adam(),
+    lambda: SGD, lambda: 'sgd'], ids=['keras', 'legacy', 'class', 'name'])
+def test_wrong_optimizer_is_refused(make_opt):
   with pytest.raises(TypeError, match='`opt` must be an instance'):
-    cross_shard.CrossShardOptimizer(opt)
+    cross_shard.CrossShardOptimizer(make_opt())
 
 
 @pytest.mark.parametrize('reduction', ['mean', Reduction.NONE, None, 'sum'])

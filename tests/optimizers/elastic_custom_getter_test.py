@@ -139,7 +139,6 @@ def test_variable_made_elsewhere_is_named():
 
 @pytest.mark.parametrize('argument, value, error', [
     ('opt', tf1.train.AdamOptimizer, TypeError),
-    ('opt', tf.keras.optimizers.SGD(), TypeError),
     ('num_worker', 0, ValueError), ('num_worker', 1.5, TypeError),
     ('communication_period', -1, ValueError),
     ('communication_period', 2.5, TypeError),
@@ -152,6 +151,11 @@ def test_bad_arguments(argument, value, error):
     with pytest.raises(error, match=f'`{argument}`.*Received'):
       _optimizer(Getter(''), **{argument: value})
     assert not tf1.get_default_graph().get_operations()
+
+
+def test_a_keras_optimizer_is_refused():
+  with pytest.raises(TypeError, match='`opt`.*Received'):
+    _optimizer(Getter(''), opt=tf.keras.optimizers.SGD())
 
 
 def test_worker_device_must_be_a_name():

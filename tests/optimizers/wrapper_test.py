@@ -35,12 +35,13 @@ def test_wrapper_with_nothing_overridden_equals_bare_optimizer(behavior):
   assert results[0][1] == results[1][1]
 
 
-@pytest.mark.parametrize('opt, remedy', [
-    (tf.keras.optimizers.SGD(), 'Keras optimizers are not supported'),
-    (tf1.train.AdamOptimizer, r'`AdamOptimizer\(\.\.\.\)`'),
-    (None, 'Pass e.g.'),
-])
-def test_wrong_optimizer_type_names_the_remedy(opt, remedy):
+@pytest.mark.parametrize('make_opt, remedy', [
+    (lambda: tf.keras.optimizers.SGD(), 'Keras optimizers are not supported'),
+    (lambda: tf1.train.AdamOptimizer, r'`AdamOptimizer\(\.\.\.\)`'),
+    (lambda: None, 'Pass e.g.'),
+], ids=['keras', 'class', 'none'])
+def test_wrong_optimizer_type_names_the_remedy(make_opt, remedy):
+  opt = make_opt()
   with pytest.raises(TypeError, match=f'`opt` must be .* Received: .*{remedy}'):
     wrapper.OptimizerWrapper(opt, False, 'W')
 

@@ -33,7 +33,7 @@ def fixture_reference():
       PROGRAMS[program], *args))
 
 
-@pytest.mark.shared
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize('program', PROGRAMS)
 def test_rules_change_the_numbers(reference, program):
   """Otherwise a form that does nothing would pass."""

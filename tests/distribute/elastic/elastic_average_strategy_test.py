@@ -314,7 +314,6 @@ def test_devices_of_one_worker_average_their_gradients(behavior):
     ({'num_worker': 0}, ValueError, 'num_worker'),
     ({'moving_rate': 1.5}, ValueError, 'moving_rate'),
     ({'moving_rate': 'x'}, TypeError, 'moving_rate'),
-    ({'moving_rate': tf.constant(0.5)}, TypeError, 'moving_rate'),
     ({'rho': None}, TypeError, 'moving_rate / learning_rate'),
     ({'rho': -1.0}, ValueError, 'rho'),
     ({'rho': float('nan')}, ValueError, 'rho'),
@@ -326,6 +325,12 @@ def test_devices_of_one_worker_average_their_gradients(behavior):
 def test_bad_argument_raises(settings, error, words):
   with pytest.raises(error, match=words):
     elastic_average_strategy.ElasticAverageStrategy(**settings)
+
+
+def test_a_tensor_is_refused_as_moving_rate():
+  with pytest.raises(TypeError, match='moving_rate'):
+    elastic_average_strategy.ElasticAverageStrategy(
+        moving_rate=tf.constant(0.5))
 
 
 def test_settings_have_the_words_of_the_optimizer():

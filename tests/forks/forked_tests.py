@@ -1,0 +1,205 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Plugin of pytest that runs each module's tests in a forked process.
+
+A TensorFlow server is never freed: its descriptors, threads and memory stay as
+long as its process lives. So the process that collects the tests runs none of
+them. It forks a child for each module, and another one when a child has grown.
+Modules that were imported stay imported, which makes a fork cheap.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import warnings
+
+import psutil
+import pytest
+from _pytest import runner
+
+_PR_SET_PDEATHSIG = 1
+# Seconds that pytest-timeout has to end a child before its parent does.
+_GRACE_SECS = 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Usage:
+  """What a process holds.
+
+  Attributes:
+    mebibytes: Resident memory.
+    descriptors: Open files and sockets.
+    threads: Threads of Python and of C++.
+  """
+
+  mebibytes: int
+  descriptors: int
+  threads: int
+
+  @classmethod
+  def of_this_process(cls) -> Usage:
+    process = psutil.Process()
+    return cls(process.memory_info().rss >> 20, process.num_fds(),
+               process.num_threads())
+
+  def exceeds(self, other: Usage) -> bool:
+    return any(mine > limit for mine, limit in zip(
+        dataclasses.astuple(self), dataclasses.astuple(other)))
+
+
+# A test fails if its process holds more after it.
+LIMIT = Usage(mebibytes=1536, descriptors=256, threads=300)
+# A child that holds more runs one more test, and is replaced.
+_REPLACED = Usage(mebibytes=1024, descriptors=128, threads=150)
+
+
+def pytest_addoption(parser):
+  parser.addoption(
+      '--one-process', action='store_true',
+      help='run the tests in this process, for debuggers and tracers')
+
+
+def pytest_configure(config):
+  if not (config.option.one_process or config.option.usepdb):
+    config.pluginmanager.register(ForkedTests(), 'forked-tests')
+
+
+class ForkedTests:
+  """Runs tests in children; where it was forked, it is the child."""
+
+  def __init__(self):
+    self._child = None
+    self._is_child = False
+    self._reports = None
+
+  @pytest.hookimpl(wrapper=True)
+  def pytest_make_collect_report(self, collector):
+    """Refuses a module that runs TensorFlow when it is imported."""
+    num_threads = psutil.Process().num_threads()
+    report = yield
+    if psutil.Process().num_threads() > num_threads and isinstance(
+        collector, pytest.Module):
+      report.outcome = 'failed'
+      report.longrepr = (
+          f'{collector.nodeid} starts threads when it is imported, which a '
+          'forked process lacks. Call TensorFlow in tests or fixtures only.')
+    return report
+
+  @pytest.hookimpl(tryfirst=True)
+  def pytest_runtest_protocol(self, item, nextitem):
+    """Runs a test in a child, and repeats its reports here."""
+    if self._is_child:
+      self._reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
+      return True
+    item.ihook.pytest_runtest_logstart(
+        nodeid=item.nodeid, location=item.location)
+    if self._child is None:
+      self._child = self._fork(item.session)
+    is_last = nextitem is None or nextitem.path != item.path
+    reports, is_alive = self._child.run(item, None if is_last else nextitem)
+    if not is_alive:
+      self._child = None
+    for report in reports:
+      item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(
+        nodeid=item.nodeid, location=item.location)
+    return True
+
+  @pytest.hookimpl(tryfirst=True, optionalhook=True)
+  def pytest_timeout_set_timer(self):
+    """Lets the child alone time a test: only its stacks are of interest."""
+    return None if self._is_child else True
+
+  def _fork(self, session):
+    # Created before a fork: a child would delete what another one left there.
+    session.config._tmp_path_factory.getbasetemp()
+    ours, theirs = multiprocessing.Pipe()
+    with warnings.catch_warnings():
+      # The threads of pytest-xdist wait for messages, and hold no lock.
+      warnings.simplefilter('ignore', DeprecationWarning)
+      pid = os.fork()
+    if pid:
+      theirs.close()
+      return _Child(pid, ours)
+    ours.close()
+    self._is_child = True
+    status = 1
+    try:
+      self._serve(session, theirs)
+      status = 0
+    finally:
+      os._exit(status)
+
+  def _serve(self, session, connection):
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    is_last = False
+    while not is_last:
+      index, next_index = connection.recv()
+      item = session.items[index]
+      is_last = (next_index is None or
+                 Usage.of_this_process().exceeds(_REPLACED))
+      item.config.hook.pytest_runtest_protocol(
+          item=item, nextitem=None if is_last else session.items[next_index])
+      usage = Usage.of_this_process()
+      reports = [item.config.hook.pytest_report_to_serializable(
+          config=item.config, report=report) for report in self._reports]
+      connection.send((reports, usage, not is_last))
+
+
+class _Child:
+  """A process that runs tests one by one."""
+
+  def __init__(self, pid, connection):
+    self._pid = pid
+    self._connection = connection
+
+  def run(self, item, nextitem):
+    """Returns a test's reports, and whether the process can run another."""
+    items = item.session.items
+    try:
+      self._connection.send((items.index(item),
+                             nextitem and items.index(nextitem)))
+      while not self._connection.poll(_limit_secs(item)):
+        os.kill(self._pid, signal.SIGKILL)
+      reports, usage, is_alive = self._connection.recv()
+    except (EOFError, ConnectionError):
+      return [_failure(item, 'The process of this test ended: '
+                       f'{self._status()}.')], False
+    if not is_alive:
+      self._status()
+    reports = [item.config.hook.pytest_report_from_serializable(
+        config=item.config, data=report) for report in reports]
+    log = os.environ.get('USAGE_LOG')
+    if log:
+      with open(log, 'a') as file:
+        file.write(f'{item.nodeid}\t{sum(r.duration for r in reports):.3f}\t'
+                   f'{usage.mebibytes}\t{usage.descriptors}\t{usage.threads}\n')
+    if usage.exceeds(LIMIT):
+      reports.append(_failure(item, (
+          f'After this test its process holds {usage}, more than {LIMIT}. '
+          'Start the servers in a process that ends, or split the test.')))
+    return reports, is_alive
+
+  def _status(self):
+    self._connection.close()
+    status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+    return (f'status {status}' if status >= 0
+            else signal.Signals(-status).name)
+
+
+def _limit_secs(item):
+  marker = item.get_closest_marker('timeout')
+  secs = marker and (marker.args[0] if marker.args
+                     else marker.kwargs.get('timeout'))
+  return float(secs or item.config.getini('timeout')) + _GRACE_SECS
+
+
+def _failure(item, text):
+  return pytest.TestReport(
+      item.nodeid, item.location, {}, 'failed', text, 'call')
