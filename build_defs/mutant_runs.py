@@ -26,9 +26,10 @@ from build_defs import executed_lines
 from build_defs import mutants as mutants_lib
 from build_defs import tests_of_files
 
-# As tests/conftest.py sets it, before TensorFlow is imported.
+# As tests/conftest.py sets it, before TensorFlow is imported; and the sample of
+# the tests that `make test` runs.
 ENVIRONMENT = {'TF_CPP_MIN_LOG_LEVEL': '2', 'TF_ENABLE_ONEDNN_OPTS': '0',
-               'PYTHONDONTWRITEBYTECODE': '1'}
+               'PYTHONDONTWRITEBYTECODE': '1', 'TEST_SAMPLE': '0'}
 # A mutant that takes this many times as long as its tests, and more, hangs.
 _SLOWER, MORE_SECS = 4, 20
 _LIMIT_SECS = 3600

@@ -5,7 +5,7 @@
 A test that exists for both behaviours of TensorFlow runs under one of them. Of
 a large matrix, marked `pytest.mark.sampled(n)`, one cell of n runs, and more
 until each value of each parameter has run. Tests alternate, so that half of the
-sample has either behaviour. The samples 0, 1, 2... rotate: 2 n of them hold all.
+sample has either behaviour. The samples 0 to 2 n - 1 hold everything together.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ def _cells(items):
     behavior = [value for value in params.values()
                 if str(value) in behaviors.BEHAVIORS]
     # Rows of a table may be alike.
-    seen[cell, *behavior] += 1
-    cells[(*cell, ('row', seen[cell, *behavior]))].append(item)
+    row = (*cell, *behavior)
+    seen[row] += 1
+    cells[(*cell, ('row', seen[row]))].append(item)
   return cells

@@ -22,7 +22,7 @@ _FIELDS = [field.name for field in dataclasses.fields(cells.Cell)]
 
 @pytest.mark.distributed
 @pytest.mark.usefixtures('forking')
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize('cell', _SAMPLE, ids=lambda cell: cell.name)
 def test_what_holds_after_every_fault(cell, tmp_path):
   if cell.kind == 'cut' and 'TEST_SRCDIR' in os.environ and (

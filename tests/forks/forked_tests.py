@@ -15,8 +15,7 @@ import dataclasses
 import multiprocessing
 import os
 import signal
-import threading
-import time
+import sys
 import warnings
 
 import psutil
@@ -56,7 +55,7 @@ class Usage:
 # A test fails if its process holds more after it.
 LIMIT = Usage(mebibytes=1536, descriptors=256, threads=300)
 # A child that holds more runs one more test, and is replaced.
-_REPLACED = Usage(mebibytes=1024, descriptors=128, threads=150)
+_REPLACED = Usage(mebibytes=1024, descriptors=128, threads=100)
 
 
 def pytest_addoption(parser):
@@ -66,7 +65,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-  if not (config.option.one_process or config.option.usepdb):
+  # A tracer, such as a debugger's, belongs to its process.
+  if not (config.option.one_process or config.option.usepdb or sys.gettrace()):
     config.pluginmanager.register(ForkedTests(), 'forked-tests')
 
 
@@ -83,8 +83,8 @@ class ForkedTests:
     """Refuses a module that runs TensorFlow when it is imported."""
     num_threads = psutil.Process().num_threads()
     report = yield
-    if psutil.Process().num_threads() > num_threads and isinstance(
-        collector, pytest.Module):
+    has_more = psutil.Process().num_threads() > num_threads
+    if has_more and isinstance(collector, pytest.Module):
       report.outcome = 'failed'
       report.longrepr = (
           f'{collector.nodeid} starts threads when it is imported, which a '
@@ -175,11 +175,6 @@ class _Child:
       self._status()
     reports = [item.config.hook.pytest_report_from_serializable(
         config=item.config, data=report) for report in reports]
-    log = os.environ.get('USAGE_LOG')
-    if log:
-      with open(log, 'a') as file:
-        file.write(f'{item.nodeid}\t{sum(r.duration for r in reports):.3f}\t'
-                   f'{usage.mebibytes}\t{usage.descriptors}\t{usage.threads}\n')
     if usage.exceeds(LIMIT):
       reports.append(_failure(item, (
           f'After this test its process holds {usage}, more than {LIMIT}. '

@@ -50,6 +50,7 @@ def test_rules_change_the_numbers(reference, program):
           1e-3, 10 * PROGRAMS[program].tolerance)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', forms.FORMS)
 @pytest.mark.parametrize('program', PROGRAMS)
 def test_program(behavior, tmp_path, reference, program, form):
