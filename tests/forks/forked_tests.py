@@ -10,6 +10,7 @@ Modules that were imported stay imported, which makes a fork cheap.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import multiprocessing
@@ -134,6 +135,9 @@ class ForkedTests:
       self._serve(session, theirs)
       status = 0
     finally:
+      # Ctrl-C ends a test in the middle; its fixtures may have processes.
+      with contextlib.suppress(BaseException):
+        session._setupstate.teardown_exact(None)
       os._exit(status)
 
   def _serve(self, session, connection):

@@ -119,6 +119,19 @@ def test_a_test_that_hangs_ends_in_its_time(tmp_path):
   assert 'time.sleep(50)' in text, 'the stack'
 
 
+def test_an_interrupt_tears_fixtures_down(tmp_path):
+  status, text = _run(tmp_path, a=_PIDS + """
+    import pytest
+    @pytest.fixture
+    def kept():
+      yield
+      _write()
+    def test_is_interrupted(kept): raise KeyboardInterrupt
+    """)
+  assert status == 1 and 'ended: status 1' in text, text
+  assert len(_pids(tmp_path)) == 1
+
+
 def test_a_process_that_has_grown_is_replaced(tmp_path):
   status, text = _run(tmp_path, a=_PIDS + """
     import pytest, threading
