@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 import warnings
 
 import psutil
@@ -166,15 +167,21 @@ class _Child:
   def run(self, item, nextitem):
     """Returns a test's reports, and whether the process can run another."""
     items = item.session.items
+    start = time.monotonic()
     try:
       self._connection.send((items.index(item),
                              nextitem and items.index(nextitem)))
-      while not self._connection.poll(_limit_secs(item)):
+      while not self._connection.poll(_limit_secs(item) + _GRACE_SECS):
         os.kill(self._pid, signal.SIGKILL)
       reports, usage, is_alive = self._connection.recv()
     except (EOFError, ConnectionError):
-      return [_failure(item, 'The process of this test ended: '
-                       f'{self._status()}.')], False
+      status = self._status()
+      return [_failure(item, (
+          f'This test took longer than its {_limit_secs(item):g} s; the stacks '
+          'of its threads are on stderr.'
+          if time.monotonic() - start >= _limit_secs(item) else
+          f'The process of this test ended: {status}. It crashed, or was '
+          'killed, as by the kernel when memory is short.'))], False
     if not is_alive:
       self._status()
     reports = [item.config.hook.pytest_report_from_serializable(
@@ -188,15 +195,14 @@ class _Child:
   def _status(self):
     self._connection.close()
     status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-    return (f'status {status}' if status >= 0
-            else signal.Signals(-status).name)
+    return signal.Signals(-status).name if status < 0 else f'status {status}'
 
 
 def _limit_secs(item):
   marker = item.get_closest_marker('timeout')
   secs = marker and (marker.args[0] if marker.args
                      else marker.kwargs.get('timeout'))
-  return float(secs or item.config.getini('timeout')) + _GRACE_SECS
+  return float(secs or item.config.getini('timeout'))
 
 
 def _failure(item, text):

@@ -116,6 +116,7 @@ def test_a_test_that_hangs_ends_in_its_time(tmp_path):
       """)
   assert status == 1
   assert _outcomes(text).items() >= {'passed': 1, 'failed': 1}.items(), text
+  assert 'This test took longer than its 1 s' in text
   assert 'time.sleep(50)' in text, 'the stack'
 
 
