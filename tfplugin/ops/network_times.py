@@ -155,7 +155,7 @@ def cycle_secs(cluster: Cluster, between_secs: float,
   message = BYTES_LEFT[exchange_dtype] * cluster.model_bytes / (
       cluster.link_bytes)
   between_secs += 4 * cluster.latency_secs
-  last = min(cluster.largest_part, _PART if in_parts else 1.0)
+  last = min(cluster.largest_part, _PART) if in_parts else cluster.largest_part
   if in_parts or 0.5 < last < 1:
     return max(between_secs + (1 + last) * message,
                cluster.num_worker * message / cluster.num_ps)
