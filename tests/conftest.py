@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import signal
+import socket
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 # Bit-for-bit comparisons need one order of summation.
@@ -21,6 +22,7 @@ from absl import flags
 
 from tests import sampling
 from tests.forks import forked_programs
+from tfplugin import _socket_filters
 from tfplugin.testing import behaviors
 
 tf1 = tf.compat.v1
@@ -96,6 +98,16 @@ def forking():
   """Programs that a test starts have imported TensorFlow already."""
   with forked_programs.forking():
     yield
+
+
+@pytest.fixture
+def socket_filters():
+  """Skips a test where the kernel lets root alone set filters on sockets."""
+  with socket.socket() as tried:
+    try:
+      _socket_filters.attach(tried, _socket_filters.assembled((6, 0, 0, 0)))
+    except PermissionError as e:
+      pytest.skip(f'The kernel lets this user set no socket filters: {e}')
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 """Filters of Linux's kernel on the sockets of other processes.
 
 A filter decides which of the packets that reach a socket it takes (`man 7
-socket`, SO_ATTACH_FILTER). To set one from outside needs no right beyond those
-of the process's user.
+socket`, SO_ATTACH_FILTER). Most kernels let a user filter the sockets of the
+user's own processes; some let root alone.
 """
 
 from __future__ import annotations

@@ -5,15 +5,12 @@
 
 import dataclasses
 import itertools
-import os
-import socket
 
 import pytest
 
 from tests.chaos import cells
 from tests.chaos import page
 from tests.chaos import play
-from tfplugin import _socket_filters
 from tfplugin.faults import language
 
 _SAMPLE = cells.sample()
@@ -24,20 +21,10 @@ _FIELDS = [field.name for field in dataclasses.fields(cells.Cell)]
 @pytest.mark.usefixtures('forking')
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize('cell', _SAMPLE, ids=lambda cell: cell.name)
-def test_what_holds_after_every_fault(cell, tmp_path):
-  if cell.kind == 'cut' and 'TEST_SRCDIR' in os.environ and (
-      not _can_set_filters()):
-    pytest.skip('The kernel sets no filters in the sandbox of Bazel.')
+def test_what_holds_after_every_fault(cell, tmp_path, request):
+  if cell.kind == 'cut':
+    request.getfixturevalue('socket_filters')
   play.play(cell, tmp_path)
-
-
-def _can_set_filters():
-  with socket.socket() as tried:
-    try:
-      _socket_filters.attach(tried, _socket_filters.assembled((6, 0, 0, 0)))
-    except PermissionError:
-      return False
-  return True
 
 
 def _values(chosen, field):

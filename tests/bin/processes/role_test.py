@@ -3,6 +3,7 @@
 """Tests of one process that starts, ends and starts again."""
 
 import os
+import shlex
 import signal
 import sys
 
@@ -23,7 +24,8 @@ def test_it_starts_again_and_tells_of_its_last_process(tmp_path):
   code = ('import os, sys; first = not os.path.exists("came"); '
           'open("came", "w"); print("first" if first else "second"); '
           'sys.exit(2 * first)')
-  in_its_folder = f"cd {tmp_path}; exec {sys.executable} -c '{code}'"
+  in_its_folder = (f'cd {shlex.quote(str(tmp_path))}; '
+                   f"exec {shlex.quote(sys.executable)} -c '{code}'")
   role = role_lib.Role(_TASK, ['sh', '-c', in_its_folder], os.environ,
                        tmp_path / 'log')
   assert role.wait(_LIMIT) and not role.is_running
