@@ -5,7 +5,9 @@
 A TensorFlow server is never freed: its descriptors, threads and memory stay as
 long as its process lives. So the process that collects the tests runs none of
 them. It forks a child for each module, and another one when a child has grown.
-Modules that were imported stay imported, which makes a fork cheap.
+Modules that were imported stay imported, which makes a fork cheap. A child has
+a directory for temporary files, which ends with it. Its last test fails if
+processes outlive it.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ import ctypes
 import dataclasses
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 import warnings
 
@@ -27,6 +31,8 @@ from _pytest import runner
 _PR_SET_PDEATHSIG = 1
 # Seconds that pytest-timeout has to end a child before its parent does.
 _GRACE_SECS = 30
+# Seconds in which the processes of a child end after it.
+_PROCESSES_SECS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,9 +124,15 @@ class ForkedTests:
     """Lets the child alone time a test: only its stacks are of interest."""
     return None if self._is_child else True
 
+  def pytest_sessionfinish(self):
+    """Ends the child that would run tests after the one that stopped all."""
+    if self._child:
+      self._child.end()
+
   def _fork(self, session):
     # Created before a fork: a child would delete what another one left there.
     session.config._tmp_path_factory.getbasetemp()
+    directory = tempfile.mkdtemp(prefix='tests-')
     ours, theirs = multiprocessing.Pipe()
     with warnings.catch_warnings():
       # The threads of pytest-xdist wait for messages, and hold no lock.
@@ -128,9 +140,10 @@ class ForkedTests:
       pid = os.fork()
     if pid:
       theirs.close()
-      return _Child(pid, ours)
+      return _Child(pid, ours, directory)
     ours.close()
     self._is_child = True
+    tempfile.tempdir = os.environ['TMPDIR'] = directory
     status = 1
     try:
       self._serve(session, theirs)
@@ -160,9 +173,10 @@ class ForkedTests:
 class _Child:
   """A process that runs tests one by one."""
 
-  def __init__(self, pid, connection):
+  def __init__(self, pid, connection, directory):
     self._pid = pid
     self._connection = connection
+    self._directory = directory
 
   def run(self, item, nextitem):
     """Returns a test's reports, and whether the process can run another."""
@@ -175,27 +189,60 @@ class _Child:
         os.kill(self._pid, signal.SIGKILL)
       reports, usage, is_alive = self._connection.recv()
     except (EOFError, ConnectionError):
-      status = self._status()
+      is_late = time.monotonic() - start >= _limit_secs(item)
+      status = self._wait()
+      self._end_processes()
       return [_failure(item, (
           f'This test took longer than its {_limit_secs(item):g} s; the stacks '
-          'of its threads are on stderr.'
-          if time.monotonic() - start >= _limit_secs(item) else
+          'of its threads are on stderr.' if is_late else
           f'The process of this test ended: {status}. It crashed, or was '
           'killed, as by the kernel when memory is short.'))], False
-    if not is_alive:
-      self._status()
     reports = [item.config.hook.pytest_report_from_serializable(
         config=item.config, data=report) for report in reports]
     if usage.exceeds(LIMIT):
       reports.append(_failure(item, (
           f'After this test its process holds {usage}, more than {LIMIT}. '
           'Start the servers in a process that ends, or split the test.')))
+    if not is_alive:
+      left = self.end()
+      if left:
+        reports.append(_failure(item, (
+            f'Tests of {item.path.name} left processes behind, which were '
+            f'killed: {left}. End them in the test or in its fixture.')))
     return reports, is_alive
 
-  def _status(self):
+  def end(self):
+    """Waits for its end; returns the commands of processes that it left."""
+    self._wait()
+    return self._end_processes()
+
+  def _wait(self):
+    """Waits for the end of the process; returns how it ended."""
     self._connection.close()
     status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
     return signal.Signals(-status).name if status < 0 else f'status {status}'
+
+  def _end_processes(self):
+    """Kills the processes that it has left; returns their commands."""
+    deadline = time.monotonic() + _PROCESSES_SECS
+    while self._processes() and time.monotonic() < deadline:
+      time.sleep(0.02)
+    commands = []
+    for process in self._processes():
+      with contextlib.suppress(psutil.NoSuchProcess):
+        commands.append(' '.join(process.cmdline())[:200])
+        process.kill()
+    shutil.rmtree(self._directory, ignore_errors=True)
+    return commands
+
+  def _processes(self):
+    """Returns its descendants: the environment has the directory's name."""
+    found = []
+    for process in psutil.process_iter():
+      with contextlib.suppress(psutil.Error):
+        if process.environ().get('TMPDIR') == self._directory:
+          found.append(process)
+    return found
 
 
 def _limit_secs(item):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 
+import psutil
 import pytest
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
@@ -131,6 +132,54 @@ def test_an_interrupt_tears_fixtures_down(tmp_path):
     """)
   assert status == 1 and 'ended: status 1' in text, text
   assert len(_pids(tmp_path)) == 1
+
+
+def test_processes_that_are_left_fail_by_name(tmp_path):
+  status, text = _run(tmp_path, a='''
+      import subprocess
+      def test_ends_its_own():
+        subprocess.Popen(['sleep', '0.5'])
+      ''', b='''
+      import subprocess
+      def test_leaves_one():
+        subprocess.Popen(['sleep', '4321'], start_new_session=True)
+      ''')
+  assert status == 1
+  assert "Tests of b_test.py left processes behind" in text
+  assert "['sleep 4321']" in text
+  assert _outcomes(text).items() >= {'passed': 2, 'failed': 1}.items(), text
+  assert not [process for process in psutil.process_iter(['cmdline'])
+              if process.info.get('cmdline') == ['sleep', '4321']]
+
+
+def test_the_first_failure_may_end_all(tmp_path):
+  status, text = _run(tmp_path, '-x', a=_PIDS + """
+    import tempfile
+    def test_fails():
+      _write()
+      (pathlib.Path(__file__).parent / 'made').write_text(tempfile.mkdtemp())
+      assert False
+    def test_is_not_run(): pass
+    """, b='def test_neither(): pass')
+  assert status == 1 and _outcomes(text)['failed'] == 1, text
+  assert not pathlib.Path((tmp_path / 'made').read_text()).parent.exists()
+  [(pid, _)] = _pids(tmp_path)
+  assert not psutil.pid_exists(pid)
+
+
+def test_temporary_files_end_with_the_process(tmp_path):
+  status, text = _run(tmp_path, a="""
+      import pathlib, subprocess, tempfile
+      def test_makes_files():
+        ours = tempfile.mkdtemp()
+        theirs = subprocess.run(
+            ['mktemp'], capture_output=True, text=True).stdout.strip()
+        (pathlib.Path(__file__).parent / 'made').write_text(f'{ours} {theirs}')
+      """)
+  assert status == 0, text
+  ours, theirs = (tmp_path / 'made').read_text().split()
+  assert pathlib.Path(ours).parent == pathlib.Path(theirs).parent
+  assert not pathlib.Path(ours).parent.exists()
 
 
 def test_a_process_that_has_grown_is_replaced(tmp_path):
