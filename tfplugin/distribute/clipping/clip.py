@@ -120,8 +120,7 @@ def _clip_rows(variable: tf.Variable, ids: tf.Tensor,
 
 def _any_slice(exceeds: tf.Tensor) -> tf.Tensor:
   """Returns `[num_rows]`: whether any slice of the row is beyond the bound."""
-  other_axes = list(range(1, len(exceeds.shape)))
-  return tf.reduce_any(exceeds, axis=other_axes) if other_axes else exceeds
+  return tf.reduce_any(exceeds, axis=list(range(1, len(exceeds.shape))))
 
 
 def _clip_parts(parts: Sequence[tf.Variable],
