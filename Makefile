@@ -8,7 +8,9 @@
 VENV := .venv$(if $(TF),-$(TF))
 # Sources come from this directory, whatever the caller has set.
 PY := PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 $(VENV)/bin/python
-PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal
+# One more than processors: tests of clusters wait for a third of their time.
+JOBS ?= $(shell echo $$(($$(nproc) + 1)))
+PYTEST := $(PY) -m pytest -n $(JOBS) --dist worksteal
 # Tests that write the page of the table that they walk.
 PAGES := tests.programs.programs_test tests.contrib.old_names_test \
   tests.estimator.decorator_stack_test tests.compat.estimator_names_test \
@@ -29,10 +31,10 @@ venv:  ## Makes .venv with the pinned packages, once
 train: venv  ## Trains on a local cluster with elastic averaging
 	$(PY) -m tfplugin.bin.train $(ARGS)
 
-test: venv  ## Runs the tests; of large matrices, and of both behaviours, a sample
+test: venv  ## Runs the tests; of those that take long a sample
 	TEST_SAMPLE=$(or $(TEST_SAMPLE),0) $(PYTEST) $(ARGS)
 
-test-all: venv  ## Runs everything, in an hour, and writes the tables in docs/
+test-all: venv  ## Runs everything, in half an hour; writes the tables in docs/
 	TEST_SAMPLE=all $(PYTEST) $(ARGS)
 	for page in $(PAGES); do $(PY) -m $$page || exit; done
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sample of the tests that `make test` runs; `make test-all` runs all of them.
 
-A test that exists for both behaviours of TensorFlow runs under one of them. Of
-a large matrix, marked `pytest.mark.sampled(n)`, one cell of n runs, and more
-until each value of each parameter has run. Tests alternate, so that half of the
-sample has either behaviour. The samples 0 to 2 n - 1 hold everything together.
+Of a test that takes long, marked `pytest.mark.sampled(n)`, one cell of n runs,
+and more until each value of each parameter has run. A cell runs under one of
+TensorFlow's behaviours; cells alternate, so that half of the sample has either.
+The samples 0 to 2 n - 1 hold everything together.
 """
 
 from __future__ import annotations
@@ -43,11 +43,10 @@ def sample(items: Sequence, number: str) -> list:
 
 def _sample_of_test(name, items, number):
   """Returns some cells of one test, each under one of its behaviours."""
-  cells = _cells(items)
-  if len(items) == 1:
-    return items
   marker = items[0].get_closest_marker('sampled')
-  count = marker.args[0] if marker else 1
+  if not marker:
+    return items
+  count, cells = marker.args[0], _cells(items)
   # Numbers, since versions of pytest give long parameters different ids.
   ranked = sorted(cells, key=lambda cell: zlib.crc32(f'{name} {cell}'.encode()))
   places = {cell: zlib.crc32(name.encode()) + rank

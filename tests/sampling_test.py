@@ -34,11 +34,12 @@ def _product(name, count=None, **params):
           for values in itertools.product(*params.values())]
 
 
-_BOTH = _product('test_both', behavior=behaviors.BEHAVIORS, form=_FORMS)
+_BOTH = _product('test_both', 1, behavior=behaviors.BEHAVIORS, form=_FORMS)
 _MATRIX = _product('test_matrix', 5, behavior=behaviors.BEHAVIORS,
                    model=_MODELS, form=_FORMS)
 _LIST = _product('test_list', 4, form=_FORMS)
-_ALONE = [_Item('test_alone'), *_product('test_cells', form=_FORMS)]
+_ALONE = [_Item('test_alone'), *_product('test_cells', form=_FORMS),
+          *_product('test_quick', behavior=behaviors.BEHAVIORS)]
 
 
 def _values(items, name):
@@ -55,7 +56,7 @@ def test_a_sample_has_one_behavior_of_each_cell():
 
 def test_tests_of_one_cell_are_of_either_behavior():
   items = [item for number in range(40) for item in _product(
-      f'test_{number}', behavior=behaviors.BEHAVIORS)]
+      f'test_{number}', 1, behavior=behaviors.BEHAVIORS)]
   assert min(_values(sampling.sample(items, '0'), 'behavior').values()) > 10
 
 
@@ -81,7 +82,7 @@ def test_a_list_has_no_value_twice():
 
 
 def test_rows_that_are_alike_are_different_cells():
-  rows = [_Item('test_rows', x=1), _Item('test_rows', x=1)]
+  rows = [_Item('test_rows', 1, x=1), _Item('test_rows', 1, x=1)]
   assert sampling.sample(rows, '0') == rows
 
 

@@ -111,6 +111,7 @@ def served_logits(export_dir):
         signature.inputs['words'].name: WORDS})[:, 0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize('behavior, canned', [
     *(('v2', canned) for canned in CANNED),
     ('v1', MOST)], indirect=['behavior'])
@@ -164,6 +165,7 @@ def estimator_of(directory, strategy=None, fn=model_fn, **kwargs):
       fn, model_dir=str(directory), config=config_of(strategy), **kwargs)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize('strategy', STRATEGIES)
 def test_train_and_evaluate_exports_and_goes_on_without_strategy_and_with_it(
     behavior, strategy, tmp_path):

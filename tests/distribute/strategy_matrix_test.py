@@ -180,8 +180,7 @@ def fixture_trained(tmp_path_factory):
   return without_strategy, with_strategy
 
 
-# With Keras optimizers: estimators that bring them, and strategies that are
-# besides told to count every step, as such an optimizer does by itself.
+# Estimators that bring Keras optimizers, and strategies that count every step.
 KERAS_STEPS = 3
 
 
@@ -301,6 +300,7 @@ def of_model(contents, model):
           if not name.startswith(others)}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.filterwarnings('ignore:.*is deprecated')
 @pytest.mark.filterwarnings('ignore:.*is a deprecated')
 @pytest.mark.parametrize('strategy, optimizer, model', CELLS)

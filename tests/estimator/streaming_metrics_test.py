@@ -269,6 +269,7 @@ def test_the_tables_hold_every_metric():
   assert keras == {*_KERAS_METRICS, _REFUSED[1]}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize('table', (_V1_METRICS, _KERAS_METRICS),
                          ids=('v1', 'keras'))
 def test_every_metric_equals_one_device(behavior, table):

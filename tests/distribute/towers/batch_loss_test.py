@@ -116,6 +116,7 @@ def _one_step(make_losses, devices, static, tape=False, mode='train'):
     return loss, predictions['gradients'][0]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize('static', (False, True))
 def test_gradients_are_those_of_one_device(behavior, static):
   names, losses = zip(*_LOSSES.items())
