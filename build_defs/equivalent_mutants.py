@@ -26,6 +26,9 @@ REASONS: dict[tuple[str, str, str], str] = {
     ('tfplugin/distribute/elastic/start_barrier.py',
      'StartBarrier.announce.put', 'return tf.constant(False)'):
         'a branch must return something; the group around it drops it',
+    ('tfplugin/distribute/sessions/refused_runs.py', 'RefusedRuns._watch',
+     'if asked is None or (self._lasts() <= self._limit()):'):
+        'no run lasts as long as the limit to the nanosecond',
     ('tfplugin/estimator/sharded_tpu_estimator.py', '_join',
      'if isinstance(results[1], tf.data.Dataset):'):
         'one input_fn makes the input of all shards: datasets, or none',

@@ -249,3 +249,13 @@ def test_whoever_lost_a_connection_connects_again(target, waiting):
     session.run(step.initializer)
     refused_runs._end_connections(refused_runs._port(session))
     assert session.run(step + tf.constant(1, tf.int64)) == 1
+
+
+def test_a_run_lasts_from_the_call_to_the_answer():
+  with tf.Graph().as_default():
+    runs = refused_runs.RefusedRuns()
+  start = time.monotonic()
+  runs.asked()
+  time.sleep(0.01)
+  runs.answered(1.0)
+  assert 0.01 <= runs._longest_secs <= time.monotonic() - start
