@@ -5,6 +5,7 @@
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from concurrent import futures
@@ -230,6 +231,19 @@ def test_a_training_that_fails_leaves_no_watch_that_ends_the_process(
                 if thread.name == lost_peers.WATCH]:
     watch.join(60.0)
     assert not watch.is_alive()
+
+
+def test_an_error_of_horovod_names_the_task_that_is_lost(
+    monkeypatch, tmp_path):
+  def fail(estimator, train_spec, eval_spec):
+    raise tf.errors.UnknownError(None, None, 'Horovod has been shut down.')
+
+  monkeypatch.setattr(tf.estimator, 'train_and_evaluate', fail)
+  monkeypatch.setattr(sys, 'excepthook', sys.excepthook)
+  _set_task(monkeypatch, {'chief': ['localhost:1'], 'worker': ['localhost:2']},
+            'chief')
+  with pytest.raises(lost_peers.LostPeerError, match='chief:0 lost'):
+    _run(tmp_path)
 
 
 def test_a_worker_names_the_chief_that_does_not_start(monkeypatch, tmp_path):
