@@ -115,3 +115,29 @@ def test_parts_of_a_variable_move_by_the_rule(behavior, use_resource, wire):
     assert _run(session, pair, [[8.0, 2.0], [1.0, -2.0]],
                 pair_moves.move(pair, differences)) == [
         [[7.0, 1.5], [1.0, -1.0]], [[5.0, 0.5], [1.0, 1.0]]]
+
+
+@pytest.mark.parametrize('by_rows', [False, True], ids=['whole', 'rows'])
+def test_int8_loses_nothing_of_copy_centre_and_feedback(behavior, by_rows):
+  """Rounds the difference, and the feedback keeps what the centre lacks."""
+  del behavior
+  random = np.random.RandomState(0)
+  center, copy = random.randn(2, 40, 16).astype(np.float32)
+  touched = (np.arange(40) % 3 == 0) if by_rows else np.full(40, True)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    pair = _pair(center)
+    pair.feedback = tf1.get_variable(
+        'feedback', initializer=np.zeros_like(center), use_resource=True)
+    if by_rows:
+      pair.touched = tf1.get_variable(
+          'touched', initializer=touched, use_resource=True)
+    differences = pair_moves.differences_of(pair, 0.25, pair_moves.Wire('int8'))
+    _run(session, pair, copy, pair_moves.move(pair, differences))
+    local, moved, kept = session.run([pair.local, pair.center, pair.feedback])
+  np.testing.assert_allclose(
+      local + moved + kept, copy + center, rtol=0, atol=1e-6)
+  np.testing.assert_array_equal(local[~touched], copy[~touched])
+  # A step of the code of int8 is 1/254 of a range below 10.
+  difference = 0.25 * (copy - center) * touched[:, np.newaxis]
+  np.testing.assert_allclose(local, copy - difference, atol=10 / 254)
+  assert np.abs(kept[touched]).max() > 1e-4
