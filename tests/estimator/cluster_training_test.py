@@ -5,7 +5,6 @@
 import json
 import os
 import signal
-import sys
 import threading
 import time
 from concurrent import futures
@@ -19,7 +18,6 @@ from tfplugin.checkpoints import model_dir_lock
 from tfplugin.estimator import cluster_training
 from tfplugin.events import event_files
 from tfplugin.hooks import finish_board
-from tfplugin.hooks.endings import lost_peers
 
 tf1 = tf.compat.v1
 
@@ -200,50 +198,6 @@ def test_a_second_run_is_kept_out(tmp_path):
         'one run at a time.*where worker:0 .process .* is running')):
       _run(tmp_path)
   _run(tmp_path)
-
-
-def test_without_ps_there_is_no_listener(monkeypatch, tmp_path):
-  # TensorFlow's strategies for such a cluster refuse any.
-  specs = []
-  monkeypatch.setattr(tf.estimator, 'train_and_evaluate',
-                      lambda estimator, train_spec, _: specs.append(train_spec))
-  _set_task(monkeypatch, {'chief': ['localhost:1'], 'worker': ['localhost:2']},
-            'chief')
-  _run(tmp_path)
-  assert not specs[0].saving_listeners
-
-
-def test_a_training_that_fails_leaves_no_watch_that_ends_the_process(
-    monkeypatch, tmp_path):
-  def fail(estimator, train_spec, eval_spec):
-    hook, = (hook for hook in train_spec.hooks
-             if isinstance(hook, lost_peers.LostPeersHook))
-    with tf.Graph().as_default():
-      hook.begin()
-    raise ValueError('no such file')
-
-  monkeypatch.setattr(tf.estimator, 'train_and_evaluate', fail)
-  _set_task(monkeypatch, {'chief': ['localhost:1'], 'worker': ['localhost:2']},
-            'chief')
-  with pytest.raises(ValueError, match='no such file'):
-    _run(tmp_path)
-  for watch in [thread for thread in threading.enumerate()
-                if thread.name == lost_peers.WATCH]:
-    watch.join(60.0)
-    assert not watch.is_alive()
-
-
-def test_an_error_of_horovod_names_the_task_that_is_lost(
-    monkeypatch, tmp_path):
-  def fail(estimator, train_spec, eval_spec):
-    raise tf.errors.UnknownError(None, None, 'Horovod has been shut down.')
-
-  monkeypatch.setattr(tf.estimator, 'train_and_evaluate', fail)
-  monkeypatch.setattr(sys, 'excepthook', sys.excepthook)
-  _set_task(monkeypatch, {'chief': ['localhost:1'], 'worker': ['localhost:2']},
-            'chief')
-  with pytest.raises(lost_peers.LostPeerError, match='chief:0 lost'):
-    _run(tmp_path)
 
 
 def test_a_worker_names_the_chief_that_does_not_start(monkeypatch, tmp_path):
