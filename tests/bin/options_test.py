@@ -100,6 +100,17 @@ def test_settings_survive_the_file(tmp_path):
   assert options_lib.load(options.save()) == options
 
 
+def test_other_settings_of_an_earlier_session_stay(tmp_path):
+  made = [options_lib.TrainOptions(model_dir=str(tmp_path), staleness=s)
+          for s in (1, 1, 2)]
+  for session, one in enumerate(made, 1):
+    path = one.save(session)
+  assert options_lib.load(path) == made[2]
+  # Sessions 1 and 2 had the same.
+  assert options_lib.load(tmp_path / 'train_options-2.json') == made[1]
+  assert len(list(tmp_path.iterdir())) == 2
+
+
 @pytest.mark.parametrize('text', ['{"model_dir', '{"modell_dir": "x"}'])
 def test_a_file_of_something_else_is_refused(tmp_path, text):
   path = tmp_path / 'train_options.json'

@@ -118,7 +118,6 @@ def trained(request, tmp_path_factory):
   model_dir = tmp_path_factory.mktemp(request.param)
   options = options_lib.TrainOptions(
       model_dir=str(model_dir), wrapper=request.param, workers=0, steps=3)
-  run_files.status_dir(model_dir).mkdir()
   parts = experiment.make_experiment(options)
   parts.estimator.train(parts.train_spec.input_fn, max_steps=3)
   options.save()

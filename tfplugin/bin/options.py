@@ -133,10 +133,21 @@ class TrainOptions:
     kind = 'wrapper' if self.strategy == 'none' else 'strategy'
     return f'{self.model} with {kind}={self.technique}'
 
-  def save(self) -> pathlib.Path:
-    """Writes the settings into `model_dir`, where `load` finds them."""
+  def save(self, session: int = 1) -> pathlib.Path:
+    """Writes the settings into `model_dir`, where `load` finds them.
+
+    Args:
+      session: The number of the session that begins. Other settings of an
+        earlier one stay, as `train_options-<its number>.json`.
+
+    Returns:
+      The file.
+    """
     path = pathlib.Path(self.model_dir) / FILE_NAME
-    path.write_text(json.dumps(dataclasses.asdict(self), indent=2) + '\n')
+    text = json.dumps(dataclasses.asdict(self), indent=2) + '\n'
+    if path.exists() and path.read_text() != text:
+      path.rename(path.with_stem(f'{path.stem}-{session - 1}'))
+    path.write_text(text)
     return path
 
   def _default(self, name: str, value: object) -> None:

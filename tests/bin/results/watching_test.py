@@ -64,7 +64,8 @@ def test_the_last_step_is_that_of_the_settings(tmp_path):
   assert watch.steps == 300
   # The second sample of each.
   assert {task: (last.global_step, last.figures)
-          for task, last in watch.statuses.items()} == {
+          for task, last in ((task, state.status) for task, state
+                             in watch.states.items())} == {
               'chief:0': (180, {'staleness': 1}),
               'worker:0': (185, {'staleness': 1})}
 
@@ -72,7 +73,7 @@ def test_the_last_step_is_that_of_the_settings(tmp_path):
 def test_a_program_of_ones_own_has_no_settings(tmp_path):
   hand_written.write_events(tmp_path, event(0, 'chief:0', 'starting', 'begin'))
   watch = watching.Watch(str(tmp_path))
-  assert watch.steps is None and watch.statuses == {'chief:0': None}
+  assert watch.steps is None and watch.states['chief:0'].status is None
   # It tells its last step with its first one.
   hand_written.write_events(
       tmp_path, event(1, 'chief:0', 'training', 'begin', step=1, max_steps=70))

@@ -10,6 +10,7 @@ import os
 import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 from typing import NamedTuple
 from typing import Optional
 from typing import Union
@@ -93,13 +94,23 @@ def path_in(directory: Union[str, os.PathLike], who: str = '') -> pathlib.Path:
 
 def write(path: pathlib.Path, tasks: Sequence[TaskSummary],
           error: Optional[str] = None) -> None:
-  """Writes the summary as JSON.
+  """Writes the summary as JSON; those of earlier sessions stay in the file.
 
   Args:
     path: The file; its directory exists.
-    tasks: Of the run.
-    error: Why the run did not do its work; None: it did.
+    tasks: Of the session.
+    error: Why the session did not do its work; None: it did.
   """
   path.write_text(json.dumps({
       'version': VERSION, 'error': error,
-      'tasks': [task._asdict() for task in tasks]}, indent=2) + '\n')
+      'tasks': [task._asdict() for task in tasks],
+      'earlier': _earlier(path)}, indent=2) + '\n')
+
+
+def _earlier(path: pathlib.Path) -> list[Mapping[str, Any]]:
+  """Returns the summaries of earlier sessions, the oldest first."""
+  try:
+    newest = json.loads(path.read_text())
+  except (OSError, ValueError):
+    return []
+  return [*newest.pop('earlier', ()), newest]

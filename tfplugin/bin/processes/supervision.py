@@ -21,6 +21,7 @@ from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import stalls
 from tfplugin.bin.processes import task_states
 from tfplugin.distribute import cluster_config
+from tfplugin.events import event_log
 from tfplugin.hooks import finish_board
 
 
@@ -32,6 +33,7 @@ class Settings:
     log_dir: Where the log files go.
     summary_path: The file of the summary.
     model_dir: Where the tasks write their events; None: not known.
+    session: The number of the run's session; None: each task counts.
     policy: Who is started again.
     keep_going: Whether the run goes on without a worker that is lost.
     stall_limit: How long nobody may make a step, in seconds; 0: for ever.
@@ -42,6 +44,7 @@ class Settings:
   log_dir: str
   summary_path: pathlib.Path
   model_dir: Optional[str] = None
+  session: Optional[int] = None
   policy: restarts.RestartPolicy = dataclasses.field(
       default_factory=restarts.RestartPolicy)
   keep_going: bool = True
@@ -115,6 +118,9 @@ class SupervisedRun:
             environment: Mapping[str, str],
             cpus: Optional[Sequence[int]] = None) -> role_lib.Role:
     """Starts a task; see `LocalCluster.start`."""
+    session = self._settings.session
+    if session is not None:
+      environment = {**environment, event_log.SESSION_VARIABLE: str(session)}
     return self.cluster.start(task, command, self._addresses, environment, cpus)
 
   def wait(self, *, while_waiting: Callable[[], None] = lambda: None,

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Optional
 from typing import Union
 
+from tfplugin.bin.processes import status as status_lib
 from tfplugin.events import event_files
 from tfplugin.events import record
 
@@ -27,15 +28,23 @@ class State:
     step: The newest global step that it has told of; None before.
     details: The newest of its figures, e.g. `steps_per_sec`, by name.
     open: The begins without their ends, by name.
+    samples: What tfplugin-train tells besides, such as the loss.
   """
 
   last: Optional[record.Event] = None
   step: Optional[int] = None
   open: dict[str, record.Event] = dataclasses.field(default_factory=dict)
   details: dict[str, float] = dataclasses.field(default_factory=dict)
+  samples: status_lib.Samples = dataclasses.field(
+      default_factory=status_lib.Samples)
 
   def take(self, event: record.Event) -> None:
     """Takes the next event of the task."""
+    if event.name == 'sampling':
+      self.samples.take(event)
+      return
+    if self.last is not None and self.last.session != event.session:
+      self.samples.begin_session()
     if self.last is not None and self.last.pid != event.pid:
       self.open.clear()
       self.details.clear()
@@ -47,6 +56,11 @@ class State:
       self.open[event.name] = event
     elif event.kind == record.END:
       self.open.pop(event.name, None)
+
+  @property
+  def status(self) -> Optional[status_lib.Status]:
+    """The newest sample; None: there is none of this session."""
+    return self.samples.status
 
   @property
   def waits_on(self) -> list[str]:

@@ -42,21 +42,17 @@ class Line(NamedTuple):
 
 
 def make_lines(states: Mapping[str, task_states.State], now: float,
-               statuses: Optional[Mapping[
-                   str, Optional[status_lib.Status]]] = None,
                ends: Optional[Mapping[str, str]] = None) -> list[Line]:
   """Returns a line for each task.
 
   Args:
     states: From the events, by task.
     now: The time, in seconds since the epoch.
-    statuses: The last status of each task, where the program writes one.
     ends: How the processes ended that do not run, by task, where it is known.
   """
-  statuses, ends = statuses or {}, ends or {}
+  ends = ends or {}
   return [
-      Line(task, _numbers(state, statuses.get(task)),
-           ends.get(task) or _does(task, state, now))
+      Line(task, _numbers(state), ends.get(task) or _does(task, state, now))
       for task, state in states.items()
   ]
 
@@ -115,8 +111,8 @@ def _fitting(lines: Sequence[Line], room: int) -> list[str]:
   return headings
 
 
-def _numbers(state: task_states.State,
-             status: Optional[status_lib.Status]) -> dict[str, str]:
+def _numbers(state: task_states.State) -> dict[str, str]:
+  status = state.status
   step, rate = state.step, state.details.get('steps_per_sec')
   if status is not None and (state.last is None or
                              status.time >= state.last.time):

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from typing import Optional
 
 from tfplugin.bin import options
-from tfplugin.bin import run_files
-from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
@@ -65,15 +63,6 @@ class Watch:
     """What is known of each task."""
     return {task: followed.states[task]
             for task, followed in self._followed.items()}
-
-  @property
-  def statuses(self) -> dict[str, Optional[status.Status]]:
-    """The last status of each task, which tfplugin-train writes."""
-    directory = run_files.status_dir(self._run_dir)
-    return {
-        task: status.read_last(directory / f'{task.replace(":", "-")}.jsonl')
-        for task in self._followed
-    }
 
   @property
   def steps(self) -> Optional[int]:
@@ -134,8 +123,8 @@ def follow_live(watch: Watch, terminal) -> None:
       watch.update()
       is_last = is_over(watch.states)
       shown.update(
-          task_table.make_lines(watch.states, time.time(), watch.statuses),
-          is_last, watch.steps)
+          task_table.make_lines(watch.states, time.time()), is_last,
+          watch.steps)
       if is_last:
         return
       time.sleep(_LIVE_EVERY_SECS)
