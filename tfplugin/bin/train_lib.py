@@ -10,6 +10,7 @@ import pathlib
 import sys
 import sysconfig
 import time
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Optional
@@ -57,6 +58,7 @@ def train(options: options_lib.TrainOptions,
   """
   failures.check_installed()
   first_step = check_input(options)
+  earlier = _earlier(options) if first_step else None
   is_done = first_step >= options.steps
   # A single process that has nothing to train would not evaluate either.
   cluster = ({} if options.is_local and not is_done else
@@ -66,6 +68,7 @@ def train(options: options_lib.TrainOptions,
     options.save(session)
     start = time.time()
     with progress_lib.Progress(options.steps, terminal) as progress:
+      _tell_differences(options, earlier, progress.say)
       run = _run_cluster(options, cluster, tasks, progress, session)
     wall_secs = time.time() - start
     roles = {task.name: run.states[task.name].status for task in tasks
@@ -174,3 +177,14 @@ def _earlier(options: options_lib.TrainOptions
   """Returns the settings of the run that was in model_dir before."""
   settings = pathlib.Path(options.model_dir) / options_lib.FILE_NAME
   return options_lib.load(settings) if settings.exists() else None
+
+
+def _tell_differences(options: options_lib.TrainOptions,
+                      earlier: Optional[options_lib.TrainOptions],
+                      say: Callable[[str], None]) -> None:
+  """Says which settings differ from those of the session before."""
+  changed = options.differences(earlier) if earlier else []
+  if changed:
+    say(f'Warning: the training in {options.model_dir} goes on with other '
+        f'settings: {", ".join(changed)}. For a training of its own choose '
+        'another --model_dir.')
