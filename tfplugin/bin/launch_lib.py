@@ -111,7 +111,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
          display: Union[live_display.Lines, live_display.LiveDisplay]) -> None:
   lines: list[str] = []
   shown = output.TaskOutput(lines.append, options.show, options.grep,
-                            is_colored(options))
+                            is_colored(options), options.hide)
   for start in starts:
     role = run.start(
         start.task, start.command,
@@ -158,6 +158,9 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
   finally:
     display.stop()
     show(is_all=True)
+    if shown.num_hidden:
+      display.say(f'{shown.num_hidden} lines about deprecation are not shown; '
+                  '--hide=nothing shows them.')
 
 
 def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout

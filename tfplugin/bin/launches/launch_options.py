@@ -7,7 +7,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 import shutil
+from collections.abc import Sequence
 from typing import Optional
 
 from tfplugin.bin import ports
@@ -21,6 +23,9 @@ from tfplugin.bin.processes import restarts
 from tfplugin.faults import environment
 
 _LAST_PORT = 65535
+_PYTHON = re.compile(r'python[\d.]*')
+# Those without a value.
+_PYTHON_FLAGS = ('-u', '-B', '-O', '-OO', '-E', '-I', '-s', '-S', '-q', '-v')
 _OF_MANIFESTS = ('run_name', 'image', 'claim')
 # What else acts there.
 _IN_MANIFESTS = ('command', 'logs_dir', 'workers', 'ps', 'evaluator', 'restart',
@@ -62,6 +67,7 @@ class LaunchOptions:
     grace_secs: How long a task that is to end has for its last checkpoint.
     show: Whose output is shown: tasks, jobs, or 'all'.
     grep: A regular expression; only lines in which it is found are shown.
+    hide: Which lines are counted instead of shown; one of `output.HIDDEN`.
     color: Whether the prefixes are coloured: 'auto', 'always' or 'never'.
     commands: Those of some tasks; see `task_settings.parse`.
     env: Environment variables of some tasks, likewise.
@@ -96,6 +102,7 @@ class LaunchOptions:
   grace_secs: float = 30.0
   show: tuple[str, ...] = (output.ALL,)
   grep: str = ''
+  hide: str = output.DEPRECATIONS
   color: str = 'auto'
   commands: tuple[str, ...] = ()
   env: tuple[str, ...] = ()
@@ -202,6 +209,8 @@ class LaunchOptions:
                          f'Received: {command[0]!r}, which is not found, or '
                          'not executable. Give its path, or `python '
                          'program.py`.')
+      if not self.manifest and not self.dry_run:
+        _check_script(command)
 
   @property
   def num_workers(self) -> int:
@@ -240,3 +249,15 @@ class LaunchOptions:
         restarts.parse(self.restart), self.max_restarts,
         self.restart_delay_secs,
         is_together=not self.ps and self.num_workers > 0)
+
+
+def _check_script(command: Sequence[str]) -> None:
+  """Raises if Python is called with a script that does not exist."""
+  if not _PYTHON.fullmatch(os.path.basename(command[0])):
+    return
+  arguments = [word for word in command[1:] if word not in _PYTHON_FLAGS]
+  # After an option that takes a value it is not known which word is the script.
+  if arguments and not arguments[0].startswith('-') and not os.path.exists(
+      arguments[0]):
+    raise ValueError(f'{arguments[0]}: no such file. Give the path of the '
+                     f'program from {os.getcwd()}.')
