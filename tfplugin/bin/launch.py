@@ -33,8 +33,8 @@ _COMMANDS = command_line.CommandLine((
     command_line.Group('The cluster', (
         flags.DEFINE_integer(
             'workers', None, 'Worker processes besides the chief, which trains '
-            'too. Default: 1; with --hosts as many as make one task that trains '
-            'on each machine; with --slurm the tasks that are left.'),
+            'too. Default: 1; with --hosts as many as make one task that '
+            'trains on each machine; with --slurm the tasks that are left.'),
         flags.DEFINE_integer('ps', 1, 'Parameter servers. They are ended when '
                              'the chief and the workers are done.'),
         flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
@@ -75,9 +75,9 @@ _COMMANDS = command_line.CommandLine((
             'port', None, 'With --hosts or --slurm: the first port; each task '
             f'has the next one. Default: {layouts.DEFAULT_PORT}; with --slurm '
             'one that follows from the job.'),
-        flags.DEFINE_string('bind', None, 'On one machine: the address at which '
-                            'the tasks are reached; at no other. Default: '
-                            f'{ports.LOOPBACK}.'),
+        flags.DEFINE_string('bind', None, 'On one machine: the address at '
+                            'which the tasks are reached; at no other. '
+                            f'Default: {ports.LOOPBACK}.'),
     )),
     command_line.Group('Failures and time limits', (
         flags.DEFINE_string(
@@ -86,8 +86,8 @@ _COMMANDS = command_line.CommandLine((
             'worker=always,ps=on_failure.'),
         flags.DEFINE_integer('max_restarts', 3, 'How often each task starts '
                              'again.'),
-        flags.DEFINE_float('restart_delay_secs', 1.0, 'Before the first restart '
-                           'of a task; doubled for each further one.'),
+        flags.DEFINE_float('restart_delay_secs', 1.0, 'Before the first '
+                           'restart of a task; doubled for each further one.'),
         flags.DEFINE_bool('keep_going', True, 'Whether the run goes on without '
                           'a worker that dies, as asynchronous training can.'),
         flags.DEFINE_float('stall_limit', 0.0, 'After how many seconds without '
@@ -114,15 +114,15 @@ _COMMANDS = command_line.CommandLine((
                                   'repeated.'),
     )),
     command_line.Group('Kubernetes', (
-        flags.DEFINE_enum('manifest', '', ['', *manifests.FORMS], 'Starts '
-                          'nothing; shows what runs the tasks on Kubernetes, by '
-                          "itself or by Kubeflow's operator, for `kubectl apply "
-                          '-f -`.'),
+        flags.DEFINE_enum(
+            'manifest', '', ['', *manifests.FORMS], 'Starts nothing; shows the '
+            "manifest of the run for Kubernetes, or for Kubeflow's operator, "
+            'to pass to `kubectl apply -f -`.'),
         flags.DEFINE_string('image', '', 'The container image that has the '
                             'program.'),
         flags.DEFINE_string('run_name', 'tfplugin', 'The name of the run.'),
-        flags.DEFINE_string('claim', '', 'A PersistentVolumeClaim and where all '
-                            'tasks mount it, e.g. runs=/runs.'),
+        flags.DEFINE_string('claim', '', 'A PersistentVolumeClaim and where '
+                            'all tasks mount it, e.g. runs=/runs.'),
     )),
 ), (
     command_line.Need(('live',), '--model_dir', lambda v: v['model_dir']),

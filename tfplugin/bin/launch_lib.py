@@ -158,9 +158,6 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
   finally:
     display.stop()
     show(is_all=True)
-    if shown.num_hidden:
-      display.say(f'{shown.num_hidden} lines about deprecation are not shown; '
-                  '--hide=nothing shows them.')
 
 
 def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout

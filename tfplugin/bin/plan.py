@@ -31,8 +31,8 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_float('step_ms', None, 'A step without any communication, '
                            'in milliseconds.'),
         flags.DEFINE_integer('workers', None, 'Workers, the chief included.'),
-        flags.DEFINE_integer('ps', 1, 'Parameter servers, each on a link of its '
-                             'own.'),
+        flags.DEFINE_integer('ps', 1, 'Parameter servers, each on a link of '
+                             'its own.'),
         flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods of '
                           'elastic averaging.'),
     ), is_common=True),

@@ -82,13 +82,13 @@ _COMMANDS = command_line.CommandLine((
     ), is_common=True),
     command_line.Group('Where it runs', (
         flags.DEFINE_string(
-            'model_dir', None, 'The directory for checkpoints, events, logs and '
-            'curves. Default: a new one under runs/.'),
-        _int('workers', None, 'Worker processes besides the chief, which trains '
-             'too: 1 makes two that train. Default: 1; tower and cross_shard: '
-             '0.'),
-        _int('ps', None, 'Parameter servers. Default: 1; tower and cross_shard: '
-             '0.'),
+            'model_dir', None, 'The directory for checkpoints, events, logs '
+            'and curves. Default: a new one under runs/.'),
+        _int('workers', None, 'Worker processes besides the chief, which '
+             'trains too: 1 makes two that train. Default: 1; tower and '
+             'cross_shard: 0.'),
+        _int('ps', None, 'Parameter servers. Default: 1; tower and '
+             'cross_shard: 0.'),
         _bool('evaluator', True, 'Whether a process evaluates each checkpoint.'),
         _int('devices', 2, 'tower, cross_shard: how many logical CPU devices.'),
     ), is_common=True),
@@ -106,8 +106,8 @@ _COMMANDS = command_line.CommandLine((
     ), is_common=True),
     command_line.Group('Failures and time limits', (
         flags.DEFINE_string(
-            'restart', 'on_failure', 'Which tasks that fail start again: never, '
-            'on_failure or always; for some of them, e.g. '
+            'restart', 'on_failure', 'Which tasks that fail start again: '
+            'never, on_failure or always; for some of them, e.g. '
             'worker=always,ps=on_failure.'),
         _int('max_restarts', 3, 'How often each task starts again.'),
         _float('stall_limit', 0.0, 'After how many seconds without a step of '

@@ -282,7 +282,7 @@ class LocalCluster:
     raise RoleError(self._describe_failures(role, failure))
 
   def _describe_failures(self, role: role_lib.Role, failure: str) -> str:
-    """Returns the first failure, and the one that ends the run if it differs."""
+    """Returns the first failure, and another one that ends the run."""
     first, first_failure = self._first_failure
     alike = [r.task.name for r in self.roles
              if r is first or r.poll() is not None and r.ended_as(first)]

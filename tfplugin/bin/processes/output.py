@@ -93,6 +93,9 @@ class TaskOutput:
           self._show_lines(role, prefix, followed.tracebacks.take(line))
       if is_all:
         self._show_lines(role, prefix, followed.tracebacks.rest())
+    if is_all and self.num_hidden:
+      self._say(f'{self.num_hidden} lines about deprecation were not shown; '
+                '--hide=nothing shows them.')
 
   def _show_lines(self, role: role_lib.Role, prefix: str,
                   lines: Sequence[str]) -> None:
