@@ -13,6 +13,8 @@ from typing import NoReturn
 
 from absl import app
 
+from tfplugin.events import last_words
+
 # The extra `train`; imported by the modules that use them, when they do.
 _PACKAGES = ('matplotlib', 'rich')
 # The status that a shell reports for a program that Ctrl-C has ended.
@@ -39,8 +41,9 @@ def shown() -> Iterator[None]:
     yield
   except app.UsageError as e:
     end_of_usage(str(e))
-  except KeyboardInterrupt:
-    print('Ended on request.', file=sys.stderr)
+  except KeyboardInterrupt as e:
+    text = str(e) or last_words.STOPPED
+    print(f'{text[0].upper()}{text[1:]}.', file=sys.stderr)
     sys.exit(_INTERRUPTED)
   except (ValueError, RuntimeError, OSError) as e:
     print(f'Error: {e}', file=sys.stderr)

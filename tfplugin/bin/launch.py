@@ -17,7 +17,6 @@ import time
 
 from absl import flags
 
-from tfplugin.bin import command_line
 from tfplugin.bin import failures
 from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
@@ -26,6 +25,7 @@ from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.processes import output
 from tfplugin.bin.results import live_display
+from tfplugin.bin.usage import command_line
 
 # Each flag but `live` sets the field of `LaunchOptions` of the same name;
 # `command` sets `commands`.

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from absl import app
 from absl import flags
 
-from tfplugin.bin import command_line
 from tfplugin.bin import failures
+from tfplugin.bin.usage import command_line
 from tfplugin.ops import network_times
 
 _COMMANDS = command_line.CommandLine((

@@ -12,7 +12,6 @@ import tensorflow as tf
 from absl import app
 from absl import flags
 
-from tfplugin.bin import command_line
 from tfplugin.bin import failures
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
@@ -20,6 +19,7 @@ from tfplugin.bin import techniques
 from tfplugin.bin import train_lib
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import run_result
+from tfplugin.bin.usage import command_line
 
 _int, _float, _bool = (flags.DEFINE_integer, flags.DEFINE_float,
                        flags.DEFINE_bool)

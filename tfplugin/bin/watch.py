@@ -6,8 +6,8 @@
 
 RUN_DIR is the model_dir of the run; its processes may be on other machines that
 share the directory. On a terminal a bar and a table change; elsewhere lines
-come once in 10 s. It ends when every task that trains has done its work, or by
-Ctrl-C.
+come once in 10 s. It ends when every task that trains has done its work or was
+stopped, or by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import sys
 from absl import app
 from absl import flags
 
-from tfplugin.bin import command_line
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import watching
+from tfplugin.bin.usage import command_line
 
 _COMMANDS = command_line.CommandLine((
     command_line.Group('How it is shown', (

@@ -42,7 +42,8 @@ class EventLog:
     observer: Called with each event once it is written; None: nobody.
   """
 
-  def __init__(self, model_dir: Union[str, os.PathLike, None], task: str):
+  def __init__(self, model_dir: Union[str, os.PathLike, None], task: str,
+               pid: Optional[int] = None):
     """Opens nothing yet.
 
     Args:
@@ -50,8 +51,10 @@ class EventLog:
         machine's file systems, as `gs://...` or `hdfs://...`, nothing is
         written, and a warning says so.
       task: The task, e.g. `worker:0`.
+      pid: The process of which the events are; None: this one.
     """
     self.task = task
+    self._pid = pid or os.getpid()
     self.last_step: Optional[int] = None
     self.saved_step: Optional[int] = None
     self.stopped_by: Optional[str] = None
@@ -80,7 +83,7 @@ class EventLog:
       **details: Values of JSON; `step` is the global step.
     """
     self._note(name, details)
-    event = record.Event(time.time(), os.getpid(), self.task, name, kind,
+    event = record.Event(time.time(), self._pid, self.task, name, kind,
                          details, self.session)
     if self.path is None:
       self._warn('it is no directory of this machine')
@@ -136,7 +139,8 @@ class EventLog:
 
   def _note(self, name: str, details: Mapping[str, Any]) -> None:
     """Remembers what the last event of the task will tell."""
-    step = details.get('step')
+    # The step of a sample was read before the update.
+    step = None if name == 'sampling' else details.get('step')
     self.last_step = self.last_step if step is None else step
     if name == 'saving' and step is not None:
       self.saved_step = step

@@ -52,6 +52,11 @@ def _line(task, *events, status=None, **kwargs):
     ('worker:1', [event(9, 'worker:1', 'dying', error='OSError',
                         message='full\nof it')], 'died: OSError: full'),
     ('worker:1', [event(9, 'worker:1', 'ended')], 'done'),
+    ('chief:0', [event(9, 'chief:0', 'stopped', step=2240, saved_step=2239)],
+     'stopped on request at step 2,240, saved model.ckpt-2239, the same command'
+     ' goes on'),
+    ('ps:0', [event(1, 'ps:0', 'waiting', 'begin', on=['chief:0']),
+              event(9, 'ps:0', 'stopped')], 'stopped on request'),
     ('ps:0', [event(1, 'ps:0', 'starting', 'begin')], 'starting'),
     ('ps:0', [event(1, 'ps:0', 'starting', 'begin'),
               event(2, 'ps:0', 'starting', 'end'),

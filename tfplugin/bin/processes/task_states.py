@@ -14,6 +14,7 @@ from typing import Union
 
 from tfplugin.bin.processes import status as status_lib
 from tfplugin.events import event_files
+from tfplugin.events import last_words
 from tfplugin.events import record
 
 _TELL_FIGURES = ('training', 'exchanging', 'dropping')
@@ -100,10 +101,14 @@ def goal(states: Mapping[str, State]) -> Optional[int]:
   return max(told)[1] if told else None
 
 
-def cause(event: record.Event) -> str:
-  """Returns why a task died, in a line, from its last event."""
-  message = str(event.details.get('message', '')).split('\n')[0]
-  return f'{event.details.get("error")}: {message}'
+def describe_stop(states: Mapping[str, State]) -> str:
+  """Returns where a run has stopped on request, from its tasks."""
+  stops = [state.last for state in states.values()
+           if state.last is not None and state.last.name == 'stopped']
+  steps = [event.step for event in stops if event.step is not None]
+  saved = [event.details['saved_step'] for event in stops
+           if event.details.get('saved_step') is not None]
+  return last_words.stopped(max(steps, default=None), max(saved, default=None))
 
 
 class TaskStates:

@@ -11,6 +11,8 @@ from typing import Optional
 
 from tfplugin.bin.processes import status as status_lib
 from tfplugin.bin.processes import task_states
+from tfplugin.events import last_words
+from tfplugin.events import record
 
 # A task that trains tells something every 5 s; three reports are missing then.
 SILENT_SECS = 15.0
@@ -153,8 +155,8 @@ def _does(task: str, state: task_states.State, now: float) -> str:
     return 'has told nothing'
   if last.name == 'ended':
     return 'done'
-  if last.name == 'dying':
-    return f'died: {task_states.cause(last)}'
+  if last.name in record.LAST_WORDS:
+    return last_words.describe(last)
   serves = _SERVES.get(task.partition(':')[0])
   # It serves those for whose end it waits.
   if serves and last.name in ('starting', 'waiting') and (

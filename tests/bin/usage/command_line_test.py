@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-_ROOT = pathlib.Path(__file__).absolute().parents[2]
+_ROOT = pathlib.Path(__file__).absolute().parents[3]
 
 # With a flag that has no effect alone, and what it misses.
 _ALONE = {
