@@ -73,8 +73,8 @@ _COMMANDS = command_line.CommandLine((
                           'classify digits; embedding learns word vectors.'),
         flags.DEFINE_string('data_file', '', 'Your own digits (csv) or text.'),
         flags.DEFINE_enum('optimizer', None, list(models.OPTIMIZERS), 'The '
-                          "optimizer inside the wrapper. Default: the model's."),
-        _float('learning_rate', None, "Its learning rate. Default: the model's."),
+                          "optimizer inside the wrapper. Default: by model."),
+        _float('learning_rate', None, 'Its learning rate. Default: by model.'),
         _int('batch_size', None, 'Rows per step of each worker. Default: the '
              "model's."),
         _int('steps', None, 'The global step to train to. A run in the same '
@@ -89,7 +89,7 @@ _COMMANDS = command_line.CommandLine((
              'cross_shard: 0.'),
         _int('ps', None, 'Parameter servers. Default: 1; tower and '
              'cross_shard: 0.'),
-        _bool('evaluator', True, 'Whether a process evaluates each checkpoint.'),
+        _bool('evaluator', True, 'Whether a process evaluates checkpoints.'),
         _int('devices', 2, 'tower, cross_shard: how many logical CPU devices.'),
     ), is_common=True),
     command_line.Group('Settings of a wrapper', (
@@ -102,7 +102,7 @@ _COMMANDS = command_line.CommandLine((
         _bool('synchronous', False, 'elastic_average: all start together.'),
         _int('staleness', 10, 'drop_stale: how many steps late a gradient may '
              'be.'),
-        _float('max_norm', 2.0, 'variable_clipping: the largest norm of a row.'),
+        _float('max_norm', 2.0, 'variable_clipping: the largest row norm.'),
     ), is_common=True),
     command_line.Group('Failures and time limits', (
         flags.DEFINE_string(
