@@ -22,7 +22,7 @@ tf1 = tf.compat.v1
 # For each argument: its type, which values it may have, both in words, and the
 # remedy.
 _COUNT = (numbers.Integral, lambda value: value >= 1,
-          'an integer of at least 1', 'Pass e.g. 10.')
+          'an integer of at least 1', 'Pass e.g. 2, a number without quotes.')
 _FLAG = (bool, lambda value: True, 'True or False', 'Pass a bool.')
 _RULES = {
     'num_worker': _COUNT,
