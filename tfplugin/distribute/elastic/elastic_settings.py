@@ -142,6 +142,28 @@ class ElasticSettings:
             f'`{argument}` must be another one with overlap=True: {why}. '
             f'Received: {value!r}. {remedy}.')
 
+  @classmethod
+  def with_counted_steps(cls, count_steps: Optional[str],
+                         **settings: Any) -> ElasticSettings:
+    """Returns the settings; warns if the user has not said what is counted.
+
+    Args:
+      count_steps: As the attribute; None: 'communications', with a warning
+        where a global step is several local ones.
+      **settings: The others.
+    """
+    made = cls(count_steps='communications' if count_steps is None
+               else count_steps, **settings)
+    period = made.communication_period
+    if count_steps is None and period > 1:
+      tf1.logging.warning(
+          'global_step counts communications: with communication_period=%d '
+          'max_steps=100,000 makes %s local steps, and whatever follows '
+          "global_step stretches likewise. Pass count_steps='local' to count "
+          "every step, or count_steps='communications' to keep this.", period,
+          f'{100_000 * period:,}')
+    return made
+
   @property
   def has_parts(self) -> bool:
     """Whether large variables cross the network in parts.
