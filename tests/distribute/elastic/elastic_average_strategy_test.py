@@ -12,7 +12,6 @@ import tensorflow as tf
 import tfplugin
 from tfplugin.distribute.elastic import elastic_average_extended
 from tfplugin.distribute.elastic import elastic_average_strategy
-from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.testing import clusters
 from tfplugin.testing import strategy_worker
 
@@ -340,12 +339,8 @@ def test_settings_have_the_words_of_the_optimizer():
       for kind in (elastic_average_strategy.ElasticAverageStrategy,
                    tfplugin.ElasticAverageOptimizer))
   for name in ('communication_period', 'moving_rate', 'synchronous',
-               'update_order'):
+               'update_order'):  # elastic_settings_test.py: count_steps
     assert strategy[name].default == optimizer[name].default
-  # The same, with a warning.
-  assert strategy['count_steps'].default is None
-  assert elastic_settings.ElasticSettings.with_counted_steps(
-      None).count_steps == optimizer['count_steps'].default
 
 
 def test_scope_in_eager_mode_raises_with_remedy():

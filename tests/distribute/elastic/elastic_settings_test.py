@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin import distribute
 from tfplugin import estimator
 from tfplugin.distribute.elastic import elastic_settings
@@ -43,6 +46,12 @@ def test_how_many_steps_max_steps_is_is_said_at_the_start(caplog, make):
   told, = (record.getMessage() for record in caplog.records)
   assert 'max_steps=100,000 makes 1,000,000 local steps' in told
   assert "Pass count_steps='local'" in told
+
+
+def test_by_default_communications_are_counted_as_by_the_optimizer():
+  counted = inspect.signature(tfplugin.ElasticAverageOptimizer).parameters[
+      'count_steps'].default
+  assert Settings.with_counted_steps(None).count_steps == counted
 
 
 def test_numpy_integers_are_integers():
