@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 from absl import app
 from absl import flags
+from absl import logging
 
 from tfplugin.bin import failures
 from tfplugin.bin import models
@@ -137,6 +138,7 @@ def main(argv: list[str]) -> None:
     values['model_dir'] = _new_model_dir(**values)
   # The roles' logs have TensorFlow's messages; here they would break the line.
   tf.get_logger().setLevel('ERROR')
+  logging.set_verbosity(logging.WARNING)
   terminal = live_display.find_terminal() if values.pop('live') else None
   with failures.of_usage():
     options = options_lib.TrainOptions(**values)
