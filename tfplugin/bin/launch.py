@@ -113,16 +113,22 @@ _COMMANDS = command_line.CommandLine((
                                   'on, e.g. --cpus=ps=0-1,4; may be '
                                   'repeated.'),
     )),
-    command_line.Group('Kubernetes', (
+    command_line.Group('Kubernetes and containers', (
         flags.DEFINE_enum(
             'manifest', '', ['', *manifests.FORMS], 'Starts nothing; shows the '
             "manifest of the run for Kubernetes, or for Kubeflow's operator, "
-            'to pass to `kubectl apply -f -`.'),
+            'to pass to `kubectl apply -f -`; or a Compose file.'),
         flags.DEFINE_string('image', '', 'The container image that has the '
                             'program.'),
         flags.DEFINE_string('run_name', 'tfplugin', 'The name of the run.'),
         flags.DEFINE_string('claim', '', 'A PersistentVolumeClaim and where '
                             'all tasks mount it, e.g. runs=/runs.'),
+        flags.DEFINE_string('claim_size', '', 'Makes the claim too, of this '
+                            'size, e.g. 20Gi.'),
+        flags.DEFINE_multi_string('resources', [], 'CPUs, memory and GPUs of '
+                                  'the tasks of a job, or of all, e.g. '
+                                  '--resources=worker=cpu=4,memory=8Gi,gpu=1; '
+                                  'may be repeated.'),
     )),
 ), (
     command_line.Need(('live',), '--model_dir', lambda v: v['model_dir']),
@@ -141,7 +147,7 @@ def main(argv: list[str]) -> None:
   """Launches as the flags say."""
   values = _COMMANDS.values()
   values['commands'] = values.pop('command')
-  for name in ('show', 'hosts', 'commands', 'env', 'cpus'):
+  for name in ('show', 'hosts', 'commands', 'env', 'cpus', 'resources'):
     values[name] = tuple(values[name])
   if not values['logs_dir']:
     # The launches of a job of Slurm share theirs.

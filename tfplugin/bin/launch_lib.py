@@ -14,6 +14,7 @@ from typing import Optional
 from typing import Union
 
 from tfplugin.bin import run_files
+from tfplugin.bin.launches import compose
 from tfplugin.bin.launches import elsewhere
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
@@ -101,7 +102,8 @@ def _manifest(options: launch_options.LaunchOptions,
               starts: Sequence[starts_lib.Start]) -> list[str]:
   """Returns the lines of the manifest that is asked for."""
   make = {manifests.KUBERNETES: manifests.kubernetes,
-          manifests.TF_JOB: manifests.tf_job}[options.manifest]
+          manifests.TF_JOB: manifests.tf_job,
+          manifests.COMPOSE: compose.compose}[options.manifest]
   documents = map(yaml_text.dump, make(starts, options.pods()))
   return '---\n'.join(documents).splitlines()
 

@@ -26,7 +26,7 @@ _LAST_PORT = 65535
 _PYTHON = re.compile(r'python[\d.]*')
 # Those without a value.
 _PYTHON_FLAGS = ('-u', '-B', '-O', '-OO', '-E', '-I', '-s', '-S', '-q', '-v')
-_OF_MANIFESTS = ('run_name', 'image', 'claim')
+_OF_MANIFESTS = ('run_name', 'image', 'claim', 'claim_size', 'resources')
 # What else acts there.
 _IN_MANIFESTS = ('command', 'logs_dir', 'workers', 'ps', 'evaluator', 'restart',
                  'max_restarts', 'grace_secs', 'commands', 'env', 'inject',
@@ -77,6 +77,8 @@ class LaunchOptions:
     run_name: The name of the run there.
     image: The container image there.
     claim: The claim of a volume there; see `manifests.make_pods`.
+    claim_size: Its size, if it is to be made.
+    resources: Of the containers there; likewise.
     dry_run: Whether only the TF_CONFIG of each task is shown.
   """
 
@@ -112,6 +114,8 @@ class LaunchOptions:
   run_name: str = 'tfplugin'
   image: str = ''
   claim: str = ''
+  claim_size: str = ''
+  resources: tuple[str, ...] = ()
   dry_run: bool = False
 
   def __post_init__(self):
@@ -175,7 +179,8 @@ class LaunchOptions:
   def pods(self) -> manifests.Pods:
     """Returns what the pods of a manifest have in common."""
     return manifests.make_pods(self.run_name, self.image, self.policy(),
-                               self.grace_secs, self.claim)
+                               self.grace_secs, self.claim, self.claim_size,
+                               self.resources)
 
   def _check_places(self) -> None:
     layouts.check_hosts(self.hosts)
