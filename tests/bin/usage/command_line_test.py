@@ -21,6 +21,8 @@ _ALONE = {
                '--wrapper=elastic_average or --strategy=elastic_average'),
               ('--noevaluator --wrapper=tower',
                'a cluster, e.g. --workers=1 --ps=1'),
+              ('--noevaluator --wrapper=none --workers=0',
+               'a cluster, e.g. --workers=1 --ps=1'),
               ('--max_restarts=2 --restart=never',
                '--restart=on_failure or always')],
     'train_tpu': [('--iterations_per_loop=10', '--use_tpu'),

@@ -42,8 +42,8 @@ def find(hosts: Sequence[str], host: str = '') -> str:
       break
   raise ValueError(
       f'This machine ({socket.gethostname()}) is '
-      f'{"several times" if found else "not"} in --hosts={",".join(hosts)}. Say '
-      f'which it is: --host={hosts[0]}')
+      f'{"several times" if found else "not"} in --hosts={",".join(hosts)}. '
+      f'Say which it is: --host={hosts[0]}')
 
 
 def _is_here(host: str) -> bool:
