@@ -46,9 +46,9 @@ def test_a_program_says_nothing_before_its_own_lines(level):
 
 def test_what_newer_tensorflow_says_of_the_machine_is_dropped():
   program = textwrap.dedent('''
-      import os, sys
-      from tfplugin import _program_logging
-      _program_logging.filter_stderr()
+      import os, runpy, sys
+      # By its file: the package would import TensorFlow, which has its say.
+      runpy.run_path('tfplugin/_program_logging.py')['filter_stderr']()
       os.write(2, b"""WARNING: All log messages before absl::InitializeLog() is
       I0000 00:00:1795744168.053723    3411 port.cc:153] oneDNN custom
       E0000 00:00:1795744204.166487    4937 cuda_platform.cc:52] failed call
