@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -41,3 +42,24 @@ def test_a_program_says_nothing_before_its_own_lines(level):
   # Newer ones say nothing from there when they are imported.
   assert ('tensorflow/core' in ended.stderr) == (
       level == '0' and 'tensorflow/core' in bare.stderr)
+
+
+def test_what_newer_tensorflow_says_of_the_machine_is_dropped():
+  program = textwrap.dedent('''
+      import os, sys
+      from tfplugin import _program_logging
+      _program_logging.filter_stderr()
+      os.write(2, b"""WARNING: All log messages before absl::InitializeLog() is
+      I0000 00:00:1795744168.053723    3411 port.cc:153] oneDNN custom
+      E0000 00:00:1795744204.166487    4937 cuda_platform.cc:52] failed call
+      E0000 00:00:1795744204.166487    4937 save.cc:52] no space left
+      """.replace(b"      ", b""))
+      sys.stderr.write("ours\\n")
+      os.write(2, b"without an end")
+      ''')
+  ended = subprocess.run(
+      [sys.executable, '-c', program], cwd=_ROOT, capture_output=True,
+      text=True, timeout=120)
+  assert sorted(ended.stderr.splitlines()) == [
+      'E0000 00:00:1795744204.166487    4937 save.cc:52] no space left',
+      'ours', 'without an end']

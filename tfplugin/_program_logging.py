@@ -10,13 +10,25 @@ library tfplugin leaves the level alone.
 
 from __future__ import annotations
 
+import atexit
 import os
 import pathlib
+import re
 import sys
+import threading
 from collections.abc import Sequence
 
 _VARIABLE = 'TF_CPP_MIN_LOG_LEVEL'
 _WARNINGS_AND_ERRORS = '1'
+_ROLE = 'tfplugin.bin.role'
+_STDERR = 2
+_DRAIN_SECS = 1.0
+# Informations of the C++ part, and that there is no driver of CUDA.
+_OF_THE_MACHINE = re.compile(
+    rb'WARNING: All log messages before absl::InitializeLog|'
+    rb'I\d{4} [\d:.]+ +\d+ \S+\.cc:\d+\]|'
+    rb'[WE]\d{4} [\d:.]+ +\d+ (cuda|cudart)\w*\.cc:\d+\]|'
+    rb'To enable the following instructions')
 
 
 def is_own_program(command: Sequence[str]) -> bool:
@@ -42,10 +54,42 @@ def is_own_program(command: Sequence[str]) -> bool:
 
 
 def quieten() -> None:
-  """Sets the level in a program of tfplugin, unless the user has."""
+  """Keeps the lines out of a program of tfplugin, unless a level is set."""
   # Python 3.9 does not know it: there the lines stay.
-  if is_own_program(getattr(sys, 'orig_argv', ())):
-    os.environ.setdefault(_VARIABLE, _WARNINGS_AND_ERRORS)
+  command = getattr(sys, 'orig_argv', ())
+  if is_own_program(command) and _VARIABLE not in os.environ:
+    os.environ[_VARIABLE] = _WARNINGS_AND_ERRORS
+    if _ROLE not in command:  # It has a log file.
+      filter_stderr()
+
+
+def filter_stderr() -> None:
+  """Drops what newer TensorFlow says of the machine, at whatever level.
+
+  It writes to the descriptor, below Python: that is a pipe from now on, of
+  which a thread passes on the other lines. Python's own go past it.
+  """
+  real = os.dup(_STDERR)
+  read, write = os.pipe()
+  os.dup2(write, _STDERR, inheritable=True)
+  os.close(write)
+  sys.stderr = open(os.dup(real), 'w', buffering=1, errors='backslashreplace')
+  thread = threading.Thread(target=_pass_on, args=(read, real), daemon=True)
+  thread.start()
+
+  def restore():
+    os.dup2(real, _STDERR, inheritable=True)
+    thread.join(_DRAIN_SECS)
+
+  atexit.register(restore)
+
+
+def _pass_on(read: int, real: int) -> None:
+  """Copies lines from a pipe but for those about the machine."""
+  with open(read, 'rb') as lines:
+    for line in lines:
+      if not _OF_THE_MACHINE.match(line):
+        os.write(real, line)
 
 
 quieten()

@@ -27,14 +27,18 @@ DEFINITIONS = (
     'io.k8s.api.core.v1.EnvVar',
     'io.k8s.api.core.v1.EnvVarSource',
     'io.k8s.api.core.v1.ObjectFieldSelector',
+    'io.k8s.api.core.v1.PersistentVolumeClaim',
+    'io.k8s.api.core.v1.PersistentVolumeClaimSpec',
     'io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource',
     'io.k8s.api.core.v1.PodSpec',
     'io.k8s.api.core.v1.PodTemplateSpec',
+    'io.k8s.api.core.v1.ResourceRequirements',
     'io.k8s.api.core.v1.Service',
     'io.k8s.api.core.v1.ServicePort',
     'io.k8s.api.core.v1.ServiceSpec',
     'io.k8s.api.core.v1.Volume',
     'io.k8s.api.core.v1.VolumeMount',
+    'io.k8s.api.core.v1.VolumeResourceRequirements',
     'io.k8s.api.networking.v1.NetworkPolicy',
     'io.k8s.api.networking.v1.NetworkPolicyIngressRule',
     'io.k8s.api.networking.v1.NetworkPolicyPeer',
@@ -42,6 +46,8 @@ DEFINITIONS = (
     'io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector',
     'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta',
 )
+# An amount: no object.
+QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity'
 MODELS = {'tf_job': 'TFJob', 'tf_job_spec': 'TFJobSpec',
           'run_policy': 'RunPolicy', 'replica_spec': 'ReplicaSpec'}
 _TYPES = {'int': 'integer', 'str': 'string', 'bool': 'boolean'}
@@ -51,11 +57,12 @@ def kubernetes(root, version):
   text = (root / 'kubernetes_validate' / 'kubernetes-json-schema' /
           f'{version}-local' / '_definitions.json').read_text()
   known = json.loads(text)['$defs']
-  return {_short(name): {
+  found = {_short(name): {
       'required': known[name].get('required', []),
       'properties': {key: _reduced(value) for key, value in
                      known[name]['properties'].items()}}
-          for name in DEFINITIONS}
+           for name in DEFINITIONS}
+  return {**found, _short(QUANTITY): _reduced(known[QUANTITY])}
 
 
 def _short(name):

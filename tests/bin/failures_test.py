@@ -13,7 +13,7 @@ from tfplugin.bin import failures
     (ValueError('`steps` must be'), 1, 'Error: `steps` must be\n'),
     (FileNotFoundError('no data'), 1, 'Error: no data\n'),
     (TimeoutError('waited'), 1, 'Error: waited\n'),
-    (KeyboardInterrupt(), 130, 'Ended on request.\n'),
+    (KeyboardInterrupt(), 130, 'Stopped on request.\n'),
 ])
 def test_the_message_and_the_status(capsys, error, status, shown):
   with pytest.raises(SystemExit) as ended, failures.shown():

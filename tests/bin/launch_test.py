@@ -22,7 +22,7 @@ def _run(*arguments):
 
 def test_without_a_program_it_says_how_to_call_it():
   ended = _run('--workers=2')
-  assert ended.returncode == 1
+  assert ended.returncode == 2
   assert 'tfplugin-launch --workers=2 -- python program.py' in ended.stderr
 
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the settings of the main job."""
 
+import json
+
 import pytest
 
 from tfplugin.bin import models
@@ -98,6 +100,28 @@ def test_settings_survive_the_file(tmp_path):
   options = options_lib.TrainOptions(model_dir=str(tmp_path), workers=3,
                                      moving_rate=0.25)
   assert options_lib.load(options.save()) == options
+
+
+def test_settings_of_other_techniques_are_not_written(tmp_path):
+  for session, kind in enumerate(('wrapper', 'strategy'), 1):
+    path = options_lib.TrainOptions(
+        model_dir=str(tmp_path), **{kind: 'drop_stale'}).save(session)
+    settings = json.loads(path.read_text())
+    assert settings['staleness'] == 10
+    assert not {'devices', 'max_norm', 'rho', 'moving_rate', 'synchronous',
+                'communication_period'} & set(settings)
+
+
+def test_other_settings_of_an_earlier_session_stay(tmp_path):
+  made = [options_lib.TrainOptions(
+      model_dir=str(tmp_path), wrapper='drop_stale', staleness=s)
+          for s in (1, 1, 2)]
+  for session, one in enumerate(made, 1):
+    path = one.save(session)
+  assert options_lib.load(path) == made[2]
+  # Sessions 1 and 2 had the same.
+  assert options_lib.load(tmp_path / 'train_options-2.json') == made[1]
+  assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize('text', ['{"model_dir', '{"modell_dir": "x"}'])

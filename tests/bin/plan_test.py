@@ -43,7 +43,7 @@ def test_the_largest_variable_is_the_last_that_is_pushed(capsys):
   rate, = (line[58:].split()[0] for line in lines
            if line[:58].strip() == 'elastic averaging, period 10')
   assert rate == '1.6'  # 10 / (5 + 1.25)
-  with pytest.raises(ValueError, match='`--largest_mb` .* Received: 2.0 of 1'):
+  with pytest.raises(app.UsageError, match='--largest_mb .* 2.0 of 1'):
     _lines(capsys, largest_mb=2.0)
 
 
@@ -52,7 +52,7 @@ def test_the_largest_variable_is_the_last_that_is_pushed(capsys):
     ('workers', 0, 'positive'), ('largest_mb', 0.0, 'positive'),
     ('model_mb', float('inf'), 'positive'), ('host_ms', -1.0, 'at least 0')])
 def test_what_cannot_be_is_refused_by_its_flag(capsys, flag, value, words):
-  with pytest.raises(ValueError, match=f'`--{flag}` must be {words} and fin'):
+  with pytest.raises(app.UsageError, match=f'--{flag} must be {words} and fin'):
     _lines(capsys, **{flag: value})
 
 
@@ -78,5 +78,5 @@ def test_flags_alone_are_taken():
 
 @pytest.mark.parametrize('period', ['0', 'ten', '1.5'])
 def test_a_period_is_a_number_of_steps(capsys, period):
-  with pytest.raises(ValueError, match=f"`--periods` .* '{period}'"):
+  with pytest.raises(app.UsageError, match=f"--periods .* '{period}'"):
     _lines(capsys, periods=[period])

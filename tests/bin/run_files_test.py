@@ -6,14 +6,8 @@ import pathlib
 
 import pytest
 
+from tests.report import hand_written
 from tfplugin.bin import run_files
-from tfplugin.distribute import cluster_config
-
-
-def test_every_role_has_a_file_of_its_own():
-  path = run_files.status_path('runs/a', cluster_config.Task('worker', 1))
-  assert path == pathlib.Path('runs/a/status/worker-1.jsonl')
-  assert path.parent == run_files.status_dir('runs/a')
 
 
 def test_evaluation_is_where_an_estimator_puts_it():
@@ -22,12 +16,21 @@ def test_evaluation_is_where_an_estimator_puts_it():
 
 def test_a_model_dir_is_of_one_run_at_a_time(tmp_path):
   with run_files.reserved(tmp_path / 'run'):
-    old = run_files.status_path(tmp_path / 'run',
-                                cluster_config.Task('worker', 1))
-    old.write_text('{}')
-    with pytest.raises(RuntimeError, match='by one run at a time'):
+    with pytest.raises(RuntimeError, match='model_dir is in use'):
       with run_files.reserved(tmp_path / 'run'):
         pass
-    assert old.exists()
   with run_files.reserved(tmp_path / 'run'):
-    assert not old.exists()
+    pass
+
+
+def test_sessions_are_counted_and_nothing_of_them_is_deleted(tmp_path):
+  contents = {}
+  for session in (1, 2, 3):
+    with run_files.reserved(tmp_path) as number:
+      assert number == session
+    assert contents == {path: path.read_bytes() for path in contents}
+    hand_written.write_events(tmp_path, hand_written.event(
+        session, 'worker:1', 'ended')._replace(session=session))
+    contents = {path: path.read_bytes() for path in tmp_path.rglob('*')
+                if path.suffix == '.jsonl'}
+    assert contents

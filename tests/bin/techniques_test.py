@@ -11,8 +11,10 @@ from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import techniques
-from tfplugin.bin.processes import status
-from tfplugin.distribute import cluster_config
+from tfplugin.bin.processes import task_states
+from tfplugin.events import event_files
+from tfplugin.events import event_log
+from tfplugin.report.reading import run_data
 
 tf1 = tf.compat.v1
 
@@ -27,12 +29,15 @@ def _train(model_dir, monkeypatch, to_step=_STEPS, **kwargs):
   options = options_lib.TrainOptions(
       model_dir=str(model_dir), workers=0, steps=to_step, max_norm=0.5,
       **kwargs)
-  run_files.status_dir(model_dir).mkdir(exist_ok=True)
+  # As the launcher does.
+  monkeypatch.setenv(event_log.SESSION_VARIABLE,
+                     str(event_files.last_session(model_dir) + 1))
   parts = experiment.make_experiment(options)
   parts.estimator.train(parts.train_spec.input_fn, max_steps=to_step)
-  last = status.read_last(
-      run_files.status_path(model_dir, cluster_config.Task('chief', 0)))
-  return last, parts.estimator.evaluate(parts.eval_spec.input_fn)
+  states = task_states.TaskStates(model_dir, ['chief:0'], from_start=True)
+  states.update()
+  return (states.states['chief:0'].status,
+          parts.estimator.evaluate(parts.eval_spec.input_fn))
 
 
 _COUNTS = {'dropped': 0, 'applied': _STEPS}
@@ -78,6 +83,18 @@ def test_a_wrapper_trains_the_plain_model(
   assert last.counts == counts
   assert metrics['global_step'] == _STEPS
   assert 0.0 < metrics['accuracy'] <= 1.0
+
+
+def test_the_report_has_the_samples_of_all_sessions(tmp_path, monkeypatch):
+  for to_step in (6, 12, 18):
+    _train(tmp_path, monkeypatch, to_step, wrapper='elastic_average')
+    with run_files.reserved(tmp_path):  # As the next start of the command does.
+      pass
+  samples = [e for e in event_files.read_run(tmp_path).events
+             if e.name == 'sampling']
+  assert {e.session for e in samples} == {1, 2, 3}
+  told = run_data.read(tmp_path).samples['chief:0']
+  assert [(s.time, s.step) for s in told] == [(e.time, e.step) for e in samples]
 
 
 @pytest.mark.parametrize('model', models.MODELS)

@@ -112,13 +112,35 @@ def test_a_single_process_evaluates_a_run_that_is_done(tmp_path):
   assert not result.roles
 
 
+@pytest.mark.parametrize('changed, said', [
+    ({'strategy': 'elastic_average'},
+     'wrapper=none (was drop_stale), strategy=elastic_average (was none)'),
+    ({'wrapper': 'drop_stale', 'staleness': 3, 'batch_size': 32},
+     'batch_size=32 (was 64), staleness=3 (was 5)'),
+    # Neither changes what is learnt.
+    ({'wrapper': 'drop_stale', 'staleness': 5, 'evaluator': True,
+      'grace_secs': 9.0}, '')])
+def test_what_differs_from_the_session_before_is_said(
+    tmp_path, capsys, changed, said):
+  model_dir = tmp_path / 'run'
+  _save(model_dir, _MLP)
+  _write_accuracy(model_dir, 3, 0.5)
+  _options(model_dir, wrapper='drop_stale', staleness=5, steps=2,
+           batch_size=64).save()
+  train_lib.train(_options(model_dir, steps=3, **{
+      'evaluator': False, 'batch_size': 64, **changed}))
+  out = capsys.readouterr().out
+  assert (f'Warning: the training in {model_dir} goes on with other settings: '
+          f'{said}. For a training of its own' in out) is bool(said)
+  assert ('Warning' in out) is bool(said)
+
+
 @pytest.fixture(scope='module', params=['none', 'drop_stale'])
 def trained(request, tmp_path_factory):
   """The options of a run of three steps, without or with a wrapper."""
   model_dir = tmp_path_factory.mktemp(request.param)
   options = options_lib.TrainOptions(
       model_dir=str(model_dir), wrapper=request.param, workers=0, steps=3)
-  run_files.status_dir(model_dir).mkdir()
   parts = experiment.make_experiment(options)
   parts.estimator.train(parts.train_spec.input_fn, max_steps=3)
   options.save()

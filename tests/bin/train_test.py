@@ -24,7 +24,7 @@ def _run(*arguments):
 
 def test_each_setting_has_a_flag():
   shown = _run('--helpfull').stdout
-  flags = set(re.findall(r'^ +--(?:\[no\])?(\w+):', shown, re.M))
+  flags = set(re.findall(r'^ +--(?:\[no\])?(\w+)', shown, re.M))
   fields = {f.name for f in dataclasses.fields(options_lib.TrainOptions)}
   assert fields <= flags
 

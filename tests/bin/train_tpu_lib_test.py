@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the TPUEstimator program, off TPU."""
 
+import dataclasses
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -95,3 +98,19 @@ def test_with_a_tpu_the_estimator_takes_any_number_of_shards(tmp_path):
           num_shards=3), 10)
   assert isinstance(estimator, tf1.estimator.tpu.TPUEstimator)
   assert estimator.config.master == 'grpc://10.0.0.1:8470'
+
+
+def test_what_differs_from_the_run_before_is_said(tmp_path, caplog):
+  options = train_tpu_lib.TpuOptions(
+      model_dir=str(tmp_path), train_steps=1, train_batch_size=4)
+  with caplog.at_level('WARNING', logger='absl'):
+    for settings, said in (({}, ''), ({'train_steps': 2}, ''), (
+        {'train_steps': 3, 'learning_rate': 0.5, 'train_batch_size': 8},
+        'train_batch_size=8 (was 4), learning_rate=0.5 (was 0.002)')):
+      train_tpu_lib.train(dataclasses.replace(options, **settings))
+      told = [r.getMessage() for r in caplog.records
+              if 'goes on with other settings' in r.getMessage()]
+      assert [said in text for text in told] == ([True] if said else [])
+  # All that were used are there, the newest last.
+  known = json.loads((tmp_path / 'train_tpu_options.json').read_text())
+  assert [one['train_steps'] for one in known] == [1, 2, 3]

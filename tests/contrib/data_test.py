@@ -22,6 +22,22 @@ def test_an_old_input_pipeline_runs(behavior):
     assert session.run(batch).tolist() == [24, 39]
 
 
+def test_whole_batches_alone(behavior):
+  del behavior
+  with tf.Graph().as_default(), tf1.Session() as session:
+    rows = tf1.data.Dataset.range(1, 4)
+    whole = rows.apply(data.batch_and_drop_remainder(2))
+    # 1, and 2 2; 3 3 3 is left over.
+    padded = rows.map(lambda n: tf.fill([n], n)).apply(
+        data.padded_batch_and_drop_remainder(2, [None], tf.constant(
+            -1, tf.int64)))
+    for dataset, expected in ((whole, [1, 2]), (padded, [[1, -1], [2, 2]])):
+      batch = tf1.data.make_one_shot_iterator(dataset).get_next()
+      assert session.run(batch).tolist() == expected
+      with pytest.raises(tf.errors.OutOfRangeError):
+        session.run(batch)
+
+
 def test_what_is_gone_says_what_there_is_instead():
-  with pytest.raises(AttributeError, match=r'\.batch` with .drop_'):
-    data.batch_and_drop_remainder  # noqa: B018 (the access raises)
+  with pytest.raises(AttributeError, match=r'parallel_interleave` with'):
+    data.sloppy_interleave  # noqa: B018 (the access raises)

@@ -5,7 +5,12 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from tests.compat import fresh_processes
+from tfplugin import contrib
 
 
 def test_without_it_there_is_no_contrib():
@@ -32,6 +37,34 @@ tfplugin.contrib.install()
 assert tf.contrib == 3
 '''])
   assert not [result.errors for result in results if result.errors]
+
+
+def test_the_modules_of_1_15_are_found():
+  (result,) = fresh_processes.run('import tfplugin', ['''
+import tensorflow.compat.v1 as tf, tfplugin
+tf.disable_v2_behavior()
+tfplugin.contrib.install()
+from tensorflow.contrib.estimator.python.estimator import replicate_model_fn
+from tensorflow_estimator.contrib.estimator.python.estimator import (
+    replicate_model_fn as itself)
+for module in (replicate_model_fn, itself):
+  assert module.replicate_model_fn is tfplugin.replicate_model_fn
+  assert module.TowerOptimizer is tfplugin.TowerOptimizer
+from tensorflow.contrib.opt.python.training import (
+    elastic_average_optimizer as e)
+assert e.GLOBAL_VARIABLE_NAME == 'global_center_variable'
+assert tf.contrib.opt.GLOBAL_VARIABLE_NAME == 'global_center_variable'
+assert tf.contrib.opt.LOCAL_VARIABLE_NAME == 'local_center_variable'
+'''])
+  assert not result.errors
+
+
+@pytest.mark.parametrize('name, words', [
+    ('slim', 'pip install tf-slim'), ('layers', 'tf.compat.v1.layers'),
+    ('seq2seq', 'https://www.tensorflow.org/guide/migrate')])
+def test_what_replaces_another_module_is_named(name, words):
+  with pytest.raises(AttributeError, match=re.escape(words)):
+    getattr(contrib, name)
 
 
 def test_what_contrib_has_no_more_is_refused():

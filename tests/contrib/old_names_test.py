@@ -151,7 +151,8 @@ def _row(old, name):
   if name in old.gone:
     return '', f'instead: {old.gone[name]}'
   ours, = (ours for ours in old.ours if ours.__name__ == name)
-  return f'`tfplugin.{ours.__name__}`', 'of tfplugin'
+  place = 'tfplugin' if hasattr(tfplugin, name) else ours.__module__
+  return f'`{place}.{ours.__name__}`', 'of tfplugin'
 
 
 def render():

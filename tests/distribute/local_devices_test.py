@@ -70,3 +70,14 @@ def test_copies_are_on_different_devices():
     local_devices.check_copies(['/cpu:0', '/cpu:0'])
   with pytest.raises(ValueError, match='must exist.*CPU:77'):
     local_devices.check_copies(['/cpu:77'])
+
+
+@pytest.mark.parametrize('devices, missing', [
+    (['/gpu:0', '/gpu:1', '/gpu:0'], '/device:GPU:0, /device:GPU:1'),
+    (['/cpu:0', '/gpu:3'], '/device:GPU:3'), (['/cpu:0', '/cpu:0'], '')])
+def test_a_gpu_that_is_not_there_is_warned_of(caplog, devices, missing):
+  with caplog.at_level('WARNING'):
+    local_devices.check_devices(devices)
+  told = [r.getMessage() for r in caplog.records]
+  assert [f'`devices` names {missing}, which this process does not have' in text
+          for text in told] == ([True] if missing else [])

@@ -26,6 +26,19 @@ def test_own_scope_is_entered_again():
   assert not tf.distribute.has_strategy()
 
 
+@pytest.mark.parametrize('cls', [
+    distribute.TowerStrategy, distribute.CrossShardStrategy,
+    distribute.ElasticAverageStrategy, distribute.DropStaleGradientStrategy,
+    distribute.VariableClippingStrategy])
+def test_the_class_in_the_place_of_an_instance_is_refused(tmp_path, cls):
+  estimator = tf.estimator.Estimator(
+      lambda features, labels, mode: None,
+      config=tf.estimator.RunConfig(str(tmp_path), train_distribute=cls))
+  with pytest.raises(TypeError, match=(
+      '`train_distribute` must be an instance.*Received: its class. Call it')):
+    estimator.train(lambda: tf.data.Dataset.from_tensors((X, X)))
+
+
 def test_another_scope_is_refused_and_both_are_named():
   outer, inner = tf.distribute.OneDeviceStrategy('/cpu:0'), Strategy('/cpu:0')
   with outer.scope():

@@ -106,7 +106,8 @@ def test_ctrl_c_ends_in_order_and_gives_the_terminal_back(
   screen = program.screen
   assert screen.is_cursor_shown
   assert re.search(
-      r'Ending the tasks; (.|\n)*\nchief:0   ended (.|\n)*Ended on request\.$',
+      r'Ending the tasks; (.|\n)*\nchief:0   stopped (.|\n)*'
+      r'Stopped on request\.$',
       screen.text)
   assert not any(map(_is_of_tasks, screen.text.split('\n')))
   colours = [s for s in screen.sequences if re.search(r'(^|;)[349]\d', s)]

@@ -130,7 +130,7 @@ def test_ctrl_c_saves_a_last_checkpoint_and_leaves_no_process(tmp_path):
       [sys.executable, '-m', 'tfplugin.bin.train', '--wrapper=none',
        '--workers=0', '--ps=1', '--steps=100000', '--noevaluator',
        f'--model_dir={tmp_path}'],
-      cwd=_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+      cwd=_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
   try:
     _wait_until(lambda: any(
         e.name == 'training' for e in events.read_run(tmp_path).events))
@@ -152,6 +152,14 @@ def test_ctrl_c_saves_a_last_checkpoint_and_leaves_no_process(tmp_path):
     assert tasks['chief:0']['exit_status'] == 143
     assert tasks['chief:0']['last_step'] == last
     assert tasks['ps:0']['exit_status'] == -signal.SIGTERM
+    assert {t['status'] for t in tasks.values()} == {'stopped'}
+    # Nobody died, the ps that a signal has ended at once neither.
+    ends = {e.task: e for e in told}
+    assert {task: e.name for task, e in ends.items()} == {
+        'chief:0': 'stopped', 'ps:0': 'stopped'}
+    assert program.stderr.read().splitlines()[-1] == (
+        f'Stopped on request at step {ends["chief:0"].step:,}, saved '
+        f'model.ckpt-{last}, the same command goes on.')
   finally:
     program.kill()
   _, alive = psutil.wait_procs(children, timeout=30)

@@ -8,12 +8,16 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import posixpath
+import subprocess
+import sys
 
 import pytest
 
 from tests.docs import pages
+from tfplugin.bin import ports
 
 _PAGES = pages.pages()
 _WITH_CODE = [page for page in _PAGES if not page.startswith('..')
@@ -34,9 +38,19 @@ def _program(page: str) -> str:
   return '\n'.join(pages.blocks(page, 'python'))
 
 
-def _run(program: str, name: str) -> None:
-  # A page may ask whether it is the main program.
-  exec(compile(program, name, 'exec'), {'__name__': '__main__'})
+def _run(program: str, directory: pathlib.Path) -> str:
+  """Runs a program as a file, in a process of its own; returns its output."""
+  # Ports that a page names may be occupied here.
+  for port, free in zip(('2222', '2223'), ports.pick_free(2)):
+    program = program.replace(f'localhost:{port}', f'localhost:{free}')
+  path = directory / 'program.py'
+  path.write_text(program, encoding='utf-8')
+  paths = os.pathsep.join([str(pages.ROOT), os.environ.get('PYTHONPATH', '')])
+  ended = subprocess.run(
+      [sys.executable, str(path)], cwd=directory, capture_output=True,
+      text=True, timeout=300, env={**os.environ, 'PYTHONPATH': paths})
+  assert ended.returncode == 0, ended.stderr
+  return ended.stdout
 
 
 def test_pages_are_found():
@@ -82,18 +96,41 @@ def test_every_page_is_in_one_table_of_contents():
 
 @pytest.mark.parametrize('page', _WITH_CODE)
 def test_python_blocks_run_one_after_the_other(page, tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)  # A program may write files.
   monkeypatch.delenv('TF_CONFIG', raising=False)
-  _run(_program(page), page)
+  _run(_program(page), tmp_path)
 
 
 @pytest.mark.parametrize('page', _WITH_CODE)
-def test_both_sides_of_a_diff_are_programs(page, tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
+def test_both_sides_of_a_diff_are_programs(page, tmp_path):
   for diff in pages.blocks(page, 'diff'):
     sides = _sides(diff)
     compile(sides['-'], page, 'exec')  # Of TensorFlow 1.15: not run here.
-    _run(sides['+'], page)
+    _run(sides['+'], tmp_path)
+
+
+def test_a_session_program_at_module_level_moves_by_three_lines(tmp_path):
+  program, = pages.blocks('start/move_from_contrib.md', 'python')
+  assert 'tf.placeholder' in program and 'tf.train.Server' in program
+  # Half of the difference a step: 0.1 * 2 * 2.5, the mean of x * x.
+  assert _run(program, tmp_path) == 'weight 3.000\n'
+  installed = program.replace(
+      'from tfplugin import contrib',
+      'import tfplugin; tfplugin.contrib.install()').replace(
+          'contrib.opt.', 'tf.contrib.opt.')
+  assert _run(installed, tmp_path) == 'weight 3.000\n'
+
+
+@pytest.mark.parametrize('page', [
+    '../README.md', 'start/move_from_contrib.md', 'contrib_names.md',
+    'differences_from_contrib.md'])
+def test_the_recipe_is_the_same_everywhere(page):
+  recipe = ('import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\n'
+            'from tfplugin import contrib')
+  assert any(block.startswith(recipe) for block in pages.blocks(page, 'python'))
+  # A recipe that lacks the second line runs no session at module level.
+  text = pages.text_of(page)
+  assert text.count('from tfplugin import contrib') == text.count(
+      'disable_v2_behavior()')
 
 
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)

@@ -30,7 +30,7 @@ def test_an_event_is_in_the_file_at_once(tmp_path):
   log.write('training', 'begin', step=3)
   event, = _events(tmp_path)
   assert event[1:] == (os.getpid(), 'worker:0', 'training', 'begin',
-                       {'step': 3})
+                       {'step': 3}, 1)
   assert log.last_step == 3
   log.write('dying')
   assert len(_events(tmp_path)) == 2
@@ -69,6 +69,59 @@ def test_a_task_that_dies_and_comes_back_and_runs_again(tmp_path):
   back = _events(tmp_path)[4].details
   assert back['what'] == 'process' and back['step'] == 8
   assert 0 <= back['away_secs'] < 300
+
+
+def _sessions(model_dir):
+  return [event.session for event in _events(model_dir)
+          if (event.name, event.kind) == ('starting', 'begin')]
+
+
+def test_a_task_that_was_lost_goes_on_with_its_session(tmp_path):
+  for _ in range(2):
+    with event_log.recording(tmp_path, 'worker:0'):
+      pass
+  for _ in range(2):  # Killed: without a last word.
+    event_log.EventLog(tmp_path, 'worker:0').write('starting', 'begin')
+  with event_log.recording(tmp_path, 'worker:0'):
+    pass
+  with event_log.recording(tmp_path, 'worker:0'):
+    pass
+  assert _sessions(tmp_path) == [1, 2, 3, 3, 3, 4]
+
+
+def test_the_launcher_knows_the_session(tmp_path, monkeypatch):
+  for number in ('7', '7', '8'):
+    monkeypatch.setenv(event_log.SESSION_VARIABLE, number)
+    with event_log.recording(tmp_path, 'worker:0'):
+      pass
+  assert _sessions(tmp_path) == [7, 7, 8]
+  assert event_files.last_session(tmp_path) == 8
+  assert event_files.last_session(tmp_path / 'none') == 0
+
+
+@pytest.mark.parametrize('error, signal_name', [
+    (KeyboardInterrupt(), 'SIGINT'), (SystemExit(143), 'SIGTERM')])
+def test_a_task_that_is_told_to_end_does_not_die(tmp_path, error, signal_name):
+  with pytest.raises(type(error)), event_log.recording(tmp_path, 'worker:0'):
+    event_log.write('stopping', signal=signal_name)
+    with event_log.span('saving', step=2239):
+      pass
+    event_log.write('training', 'end', step=2240)
+    raise error
+  last = _events(tmp_path)[-1]
+  assert (last.name, last.details) == ('stopped', {
+      'signal': signal_name, 'step': 2240, 'saved_step': 2239})
+  # The next process goes on, and does not come back from the dead.
+  with event_log.recording(tmp_path, 'worker:0'):
+    pass
+  assert _sessions(tmp_path) == [1, 2]
+  assert 'coming_back' not in [name for name, _ in _told(tmp_path)]
+
+
+def test_an_exit_that_nobody_asked_for_is_a_death(tmp_path):
+  with pytest.raises(SystemExit), event_log.recording(tmp_path, 'worker:0'):
+    raise SystemExit(3)
+  assert _told(tmp_path)[-1] == ('dying', 'instant')
 
 
 def test_outside_of_a_recording_nothing_is_written():

@@ -22,7 +22,8 @@ def test_a_line_has_all_and_comes_back():
   assert line.count(b'\n') == 1 and line.endswith(b'\n')
   assert json.loads(line) == {
       'version': 1, 'time': 12.5, 'pid': 7, 'task': 'worker:0',
-      'name': 'saving', 'kind': 'begin', 'step': 3, 'on': ['ps:0']}
+      'name': 'saving', 'kind': 'begin', 'session': 1, 'step': 3,
+      'on': ['ps:0']}
   assert record.decode(line) == _EVENT
   assert _EVENT.step == 3
 

@@ -14,10 +14,10 @@ def test_each_section_is_json_and_says_what_is_missing(tmp_path):
   report = contents.measure(run_data.read(tmp_path))
   assert report['version'] == 1 and report['run_dir'] == str(tmp_path)
   assert list(report)[2:] == [
-      'timeline', 'speed', 'staleness', 'elastic', 'losses', 'traffic',
-      'clipping', 'settings']
+      'outcome', 'timeline', 'speed', 'staleness', 'elastic', 'losses',
+      'traffic', 'clipping', 'settings']
   assert all(isinstance(report[name]['missing'], list)
-             for name in list(report)[2:])
+             for name in list(report)[3:])
   json.dumps(report, allow_nan=False)
 
 

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import json
+import math
 import pathlib
 
 import tensorflow as tf
 
+from tfplugin.events import event_files
 from tfplugin.events import record
 
 tf1 = tf.compat.v1
@@ -31,15 +33,19 @@ def write_events(run_dir, *events):
       file.write(record.encode(one))
 
 
-def write_samples(run_dir, task, *samples):
-  """Writes lines of (seconds, step, loss, figures) as tfplugin-train does."""
-  directory = pathlib.Path(run_dir, 'status')
-  directory.mkdir(exist_ok=True)
-  (directory / f'{task.replace(":", "-")}.jsonl').write_text(''.join(
-      json.dumps({'time': START + secs, 'first_step_time': START,
-                  'global_step': step, 'local_steps': step, 'loss': loss,
-                  'figures': figures, 'counts': {}}) + '\n'
-      for secs, step, loss, figures in samples))
+def sample(secs, task, step, loss, figures, pid=1):
+  return event(secs, task, 'sampling', pid=pid, step=step, num_steps=step,
+               loss=loss if math.isfinite(loss) else None, figures=figures,
+               counts={})
+
+
+def write_samples(run_dir, task, *samples, pid=1):
+  """Writes events of (seconds, step, loss, figures) as tfplugin-train does."""
+  path = event_files.path_of(run_dir, task)
+  events = [*event_files.read_file(path).events,
+            *(sample(secs, task, *rest, pid) for secs, *rest in samples)]
+  path.unlink(missing_ok=True)
+  write_events(run_dir, *sorted(events, key=lambda one: one.time))
 
 
 def write_scalars(directory, tag, *points):
@@ -99,4 +105,4 @@ def write_chaos_run(run_dir):
   write_samples(run_dir, 'chief:0', (6, 5, 2.0, {'staleness': 0}),
                 (30, 180, 0.5, {'staleness': 1}))
   write_samples(run_dir, 'worker:0', (26, 165, 1.0, {'staleness': 3}),
-                (30, 185, float('nan'), {'staleness': 1}))
+                (30, 185, float('nan'), {'staleness': 1}), pid=2)

@@ -9,7 +9,6 @@ writes them: without more arguments those of 50 tasks and 1e6 steps.
 
 from __future__ import annotations
 
-import json
 import math
 import pathlib
 import sys
@@ -52,9 +51,9 @@ def write(run_dir: pathlib.Path, num_tasks: int = TASKS,
   for index in range(num_tasks):
     task = f'worker:{index - 1}' if index else 'chief:0'
     is_last = index == num_tasks - 1
-    hand_written.write_events(
-        run_dir, *_events(task, secs, num_tasks, is_last))
-    _write_samples(run_dir, task, secs, index, is_last)
+    events = [*_events(task, secs, num_tasks, is_last),
+              *_samples(task, secs, index, is_last)]
+    hand_written.write_events(run_dir, *sorted(events, key=lambda e: e.time))
   steps = np.arange(100, num_steps + 1, 100)
   hand_written.write_scalars(run_dir, 'loss', *(
       (step / _STEPS_PER_SEC, int(step), 1 / math.sqrt(step))
@@ -90,8 +89,7 @@ def _events(task: str, secs: float, num_tasks: int,
   yield hand_written.event(secs + 3, task, 'ended')
 
 
-def _write_samples(run_dir: pathlib.Path, task: str, secs: float, index: int,
-                   is_last: bool) -> None:
+def _samples(task: str, secs: float, index: int, is_last: bool) -> Iterator:
   times = np.arange(0.0, secs, _SAMPLE_SECS)
   noise = np.random.default_rng(index)
   losses = 2 / np.sqrt(1 + times) + noise.normal(0, 0.05, len(times))
@@ -101,15 +99,10 @@ def _write_samples(run_dir: pathlib.Path, task: str, secs: float, index: int,
     losses[place] = LOSS_SPIKE
     losses[place + len(times) // 3] = math.nan
     staleness[place] = STALENESS_SPIKE
-  (run_dir / 'status').mkdir(exist_ok=True)
-  with open(run_dir / 'status' / f'{task.replace(":", "-")}.jsonl', 'w') as f:
-    f.writelines(json.dumps({
-        'time': hand_written.START + 2 + time,
-        'first_step_time': hand_written.START + 2,
-        'global_step': int(time * _STEPS_PER_SEC), 'local_steps': 0,
-        'loss': float(loss), 'figures': {'staleness': int(stale)},
-        'counts': {}}) + '\n'
-                 for time, loss, stale in zip(times, losses, staleness))
+  for time, loss, stale in zip(times, losses, staleness):
+    yield hand_written.sample(
+        2 + time, task, int(time * _STEPS_PER_SEC), float(loss),
+        {'staleness': int(stale)})
 
 
 if __name__ == '__main__':

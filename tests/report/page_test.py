@@ -4,6 +4,7 @@
 
 import html.parser
 import json
+import time
 
 import pytest
 
@@ -80,15 +81,70 @@ def test_a_text_of_the_run_is_no_part_of_the_page(tmp_path):
   assert evil not in text and '&lt;script&gt;alert' in text
 
 
-def test_a_run_of_one_event_has_all_panels_and_says_what_is_missing(tmp_path):
+def test_a_run_of_one_event_has_two_panels_and_says_what_is_missing(tmp_path):
   hand_written.write_events(
       tmp_path, hand_written.event(0, 'chief:0', 'starting', 'begin'))
   report = _report(tmp_path)
   text = page.render(report)
-  assert _Parser(text).sections == list(page.PANELS)
+  assert _Parser(text).sections == ['timeline', 'settings']
+  assert text.count('<details>') == 1
   for name in page.PANELS:
     for missing in report[name]['missing']:
       assert missing.split(':')[0] in text
+
+
+def test_the_title_says_what_the_run_was_and_how_it_ended(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  hand_written.write_scalars(tmp_path / 'eval', 'accuracy', (9, 100, 0.5),
+                             (39, 200, 0.9716))
+  text = page.render(_report(tmp_path))
+  # See test_all_panels_and_their_numbers: (29 + 32 / 3) / 76.
+  outcome = 'finished at step 200, accuracy 97.2%, goodput 52%, 1 fault'
+  assert f'<title>drop_stale: {outcome}</title>' in text
+  date = time.strftime('%Y-%m-%d %H:%M', time.localtime(hand_written.START))
+  assert f'<h1>drop_stale, {date}</h1><p class="outcome">{outcome}</p>' in text
+  assert '<th>session</th>' not in text
+
+
+def test_a_run_that_was_resumed_shows_all_its_sessions(tmp_path):
+  event = hand_written.event
+  for session, (start, first, last) in enumerate(
+      ((0, 1, 100), (1000, 101, 250)), 1):
+    hand_written.write_events(tmp_path, *(
+        one._replace(session=session) for one in (
+            event(start, 'chief:0', 'starting', 'begin', pid=session),
+            event(start + 5, 'chief:0', 'training', 'begin', pid=session,
+                  step=first, num_steps=1),
+            hand_written.sample(start + 6, 'chief:0', first, session / 2,
+                                {'elastic distance': session}, session),
+            event(start + 10, 'chief:0', 'training', 'end', pid=session,
+                  step=last, num_steps=last - first + 1, steps_per_sec=20.0),
+            event(start + 11, 'chief:0', *(
+                ('stopped',) if session == 1 else ('ended',)), pid=session,
+                  step=last, saved_step=last))))
+  report = _report(tmp_path)
+  assert [(s['number'], s['first_step'], s['last_step'], s['outcome'])
+          for s in report['outcome']['sessions']] == [
+              (1, 1, 100, 'stopped on request at step 100, saved '
+               'model.ckpt-100, the same command goes on'),
+              (2, 101, 250, 'finished at step 250')]
+  assert report['elastic']['workers']['chief:0']['distance']['y'] == [1.0, 2.0]
+  assert report['speed']['num_steps'] == 250
+  text = page.render(report)
+  for cell in ('1 to 100', '101 to 250', 'finished at step 250'):
+    assert f'<td>{cell}</td>' in text
+
+
+@pytest.mark.parametrize('last, outcome', [
+    (('dying', {'error': 'E', 'message': ''}), 'failed at step 9'),
+    (('saving', {}), 'goes on, or was killed at step 9'),
+    (('ended', {}), 'finished at step 9')])
+def test_how_a_run_ended(tmp_path, last, outcome):
+  name, details = last
+  hand_written.write_events(
+      tmp_path, hand_written.event(0, 'chief:0', 'training', 'begin', step=9),
+      hand_written.event(1, 'chief:0', name, **details))
+  assert _report(tmp_path)['outcome']['text'].startswith(outcome)
 
 
 def test_bars_are_where_the_states_were(chaos):

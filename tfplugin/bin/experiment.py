@@ -14,11 +14,11 @@ import tensorflow as tf
 from tfplugin.bin import datasets
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
-from tfplugin.bin import run_files
 from tfplugin.bin import techniques
 from tfplugin.bin.processes import status
-from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
+from tfplugin.events import event_log
+from tfplugin.hooks import events_hook
 
 tf1 = tf.compat.v1
 
@@ -128,17 +128,13 @@ def _make_logical_devices(options: options_lib.TrainOptions) -> None:
 def _status_adder(options: options_lib.TrainOptions,
                   config: tf.estimator.RunConfig) -> Callable:
   """Returns a function that adds the hook of the report to the launcher."""
-  task = cluster_task.from_config(config)
-  # A process without a cluster calls itself a worker; it is the chief.
-  job = 'chief' if task.is_alone else task.job
-  path = run_files.status_path(options.model_dir,
-                               cluster_config.Task(job, task.index))
+  log = event_log.EventLog(options.model_dir, events_hook.task_name(config))
 
   def add_status(spec, report):
     for name, figure in {**report.figures, **report.counts}.items():
       if not callable(figure):
         tf1.summary.scalar(name.replace(' ', '_'), figure)
-    hook = status.StatusHook(path, spec.loss, report.figures, report.counts)
+    hook = status.StatusHook(log, spec.loss, report.figures, report.counts)
     return spec._replace(training_hooks=(*spec.training_hooks, hook))
 
   return add_status

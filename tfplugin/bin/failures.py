@@ -1,43 +1,25 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How a program begins, and how it says that it cannot go on."""
+"""How a program says that it cannot begin, or go on."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
-import inspect
+import os
 import sys
-from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Sequence
+from typing import NoReturn
 
 from absl import app
-from absl import flags
+
+from tfplugin.events import last_words
 
 # The extra `train`; imported by the modules that use them, when they do.
 _PACKAGES = ('matplotlib', 'rich')
 # The status that a shell reports for a program that Ctrl-C has ended.
 _INTERRUPTED = 130
-
-
-def run_program(main: Callable[[list[str]], None],
-                own_flags: Sequence[flags.FlagHolder]) -> None:
-  """Runs a program alike as a module and as an installed script.
-
-  absl shows, under `--help`, the docstring and the flags of the main module.
-  That is the script where one calls us, which has neither.
-
-  Args:
-    main: The program; takes what is left of the command line. What it raises
-      is `shown`.
-    own_flags: Its flags.
-  """
-  sys.modules['__main__'].__doc__ = inspect.getmodule(main).__doc__
-  for flag in own_flags:
-    flags.FLAGS.register_key_flag_for_module(sys.argv[0],
-                                             flags.FLAGS[flag.name])
-  app.run(shown()(main))
+_WRONG_USAGE = 2
 
 
 @contextlib.contextmanager
@@ -52,17 +34,49 @@ def shown() -> Iterator[None]:
     Nothing.
 
   Raises:
-    SystemExit: with 130 after Ctrl-C; after an error with its `exit_status`,
-      or with 1.
+    SystemExit: with 130 after Ctrl-C; with 2 after a wrong command line; after
+      another error with its `exit_status`, or with 1.
   """
   try:
     yield
-  except KeyboardInterrupt:
-    print('Ended on request.', file=sys.stderr)
+  except app.UsageError as e:
+    end_of_usage(str(e))
+  except KeyboardInterrupt as e:
+    text = str(e) or last_words.STOPPED
+    print(f'{text[0].upper()}{text[1:]}.', file=sys.stderr)
     sys.exit(_INTERRUPTED)
   except (ValueError, RuntimeError, OSError) as e:
     print(f'Error: {e}', file=sys.stderr)
     sys.exit(getattr(e, 'exit_status', 1))
+
+
+@contextlib.contextmanager
+def of_usage() -> Iterator[None]:
+  """Turns a ValueError into an error of the command line.
+
+  Yields:
+    Nothing.
+
+  Raises:
+    app.UsageError: a setting, which a flag gave, is wrong.
+  """
+  try:
+    yield
+  except ValueError as e:
+    raise app.UsageError(str(e)) from e
+
+
+def end_of_usage(message: str) -> NoReturn:
+  """Says what is wrong with the command line, and ends the program."""
+  print(f'Error: {message}\nSee {_name_of_program()} --help.', file=sys.stderr)
+  sys.exit(_WRONG_USAGE)
+
+
+def _name_of_program() -> str:
+  """Returns how the user calls the program."""
+  name = os.path.basename(sys.argv[0])
+  return (f'python -m tfplugin.bin.{name[:-3]}' if name.endswith('.py')
+          else name)
 
 
 def check_installed() -> None:

@@ -23,91 +23,131 @@ from tfplugin.bin import ports
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
+from tfplugin.bin.processes import output
 from tfplugin.bin.results import live_display
+from tfplugin.bin.usage import command_line
 
 # Each flag but `live` sets the field of `LaunchOptions` of the same name;
 # `command` sets `commands`.
-_OPTIONS = (
-    flags.DEFINE_integer('workers', None, 'Worker processes besides the chief, '
-                         'which trains too. Default: 1; with --hosts as many '
-                         'as make one task that trains on each machine; with '
-                         '--slurm what the other tasks leave.'),
-    flags.DEFINE_integer('ps', 1, 'Parameter servers. They are ended when the '
-                         'chief and the workers are done.'),
-    flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
-    flags.DEFINE_string('bind', None, 'The address of this machine at which '
-                        'the tasks are reached; at no other. Default: '
-                        f'{ports.LOOPBACK}.'),
-    flags.DEFINE_list('hosts', [], 'The machines of the run, alike on each of '
-                      'them, where the same command is called.'),
-    flags.DEFINE_bool('slurm', False, 'Whether srun starts this command once '
-                      'for each task.'),
-    flags.DEFINE_string('host', '', 'Which of --hosts this machine is. Default:'
-                        ' found by its name or address.'),
-    flags.DEFINE_integer('port', None, 'With --hosts or --slurm: the first '
-                         'port; each task has the next one. Default: '
-                         f'{layouts.DEFAULT_PORT}; with --slurm one that '
-                         'follows from the job.'),
-    flags.DEFINE_bool('keep_going', True, 'Whether the run goes on without a '
-                      'worker that dies, as asynchronous training can.'),
-    flags.DEFINE_float('evaluator_limit_secs', 120.0, 'How long the evaluator '
-                       'may take after the others have ended.'),
-    flags.DEFINE_float('ps_limit_secs', 2.0, 'How long a parameter server has '
-                       'to end by itself after all the others.'),
-    flags.DEFINE_string('restart', 'never', 'Which tasks that fail start again:'
-                        ' never, on_failure or always; for some of them, e.g. '
-                        'worker=always,ps=on_failure.'),
-    flags.DEFINE_integer('max_restarts', 3, 'How often each task does.'),
-    flags.DEFINE_float('restart_delay_secs', 1.0, 'Before the first restart of '
-                       'a task; doubled for each further one.'),
-    flags.DEFINE_string('model_dir', None, "The program's model_dir, where its "
-                        'events are. Other launches are kept out of it.'),
-    flags.DEFINE_integer('steps', None, 'The global step at which the program '
-                         'ends, for the time left that a terminal shows with '
-                         '--model_dir.'),
-    flags.DEFINE_bool('live', True, 'Whether a terminal gets, with '
-                      '--model_dir, a bar and a line for each task that '
-                      'change, which needs rich.'),
-    flags.DEFINE_float('stall_limit', 0.0, 'After how many seconds without a '
-                       'step of any task the run counts as stalled; 0: never.'),
-    flags.DEFINE_float('grace_secs', 30.0, 'How long tasks have for a last '
-                       'checkpoint after Ctrl-C or SIGTERM.'),
-    flags.DEFINE_list('show', 'all', 'Whose output is shown: tasks (worker:0), '
-                      'jobs (worker), or all.'),
-    flags.DEFINE_string('grep', '', 'Only lines in which this regular '
-                        'expression is found are shown.'),
-    flags.DEFINE_enum('color', 'auto', ['auto', 'always', 'never'], 'Whether '
-                      'the names of tasks before their lines are coloured.'),
-    flags.DEFINE_multi_string('command', [], 'The program of some tasks, e.g. '
-                              "--command=ps='python ps.py'; for a task, a job "
-                              'or all; may be repeated.'),
-    flags.DEFINE_multi_string('env', [], 'A variable of some tasks, e.g. '
-                              '--env=worker:0=NAME=value; may be repeated.'),
-    flags.DEFINE_multi_string('cpus', [], 'The CPUs that some tasks run on, '
-                              'e.g. --cpus=ps=0-1,4; may be repeated.'),
-    flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
-                        '120; nan chief:0 at step 9"; see docs/faults.md.'),
-    flags.DEFINE_enum('manifest', '', ['', *manifests.FORMS], 'Starts nothing; '
-                      'shows what runs the tasks on Kubernetes, by itself or '
-                      "by Kubeflow's operator, for `kubectl apply -f -`."),
-    flags.DEFINE_string('image', '', 'With --manifest: the container image '
-                        'that has the program.'),
-    flags.DEFINE_string('run_name', 'tfplugin', 'With --manifest: the name of '
-                        'the run.'),
-    flags.DEFINE_string('claim', '', 'With --manifest: a PersistentVolumeClaim '
-                        'and where all tasks mount it, e.g. runs=/runs.'),
-    flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the TF_CONFIG '
-                      'and the command of each task.'),
-    flags.DEFINE_string('logs_dir', None, 'Where the log files go. '
-                        'Default: a new directory under runs/.'),
-)
+_COMMANDS = command_line.CommandLine((
+    command_line.Group('The cluster', (
+        flags.DEFINE_integer(
+            'workers', None, 'Worker processes besides the chief, which trains '
+            'too. Default: 1; with --hosts as many as make one task that '
+            'trains on each machine; with --slurm the tasks that are left.'),
+        flags.DEFINE_integer('ps', 1, 'Parameter servers. They are ended when '
+                             'the chief and the workers are done.'),
+        flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
+        flags.DEFINE_string('model_dir', None, "The program's model_dir, where "
+                            'its events are. Other launches are kept out of '
+                            'it.'),
+        flags.DEFINE_integer('steps', None, 'The global step at which the '
+                             'program ends, for the time left that a terminal '
+                             'shows with --model_dir.'),
+        flags.DEFINE_string('logs_dir', None, 'The directory of the log files. '
+                            'Default: a new one under runs/.'),
+        flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the '
+                          'TF_CONFIG and the command of each task.'),
+    ), is_common=True),
+    command_line.Group('Output', (
+        flags.DEFINE_list('show', 'all', 'Whose output is shown: tasks '
+                          '(worker:0), jobs (worker), or all.'),
+        flags.DEFINE_string('grep', '', 'Only lines in which this regular '
+                            'expression is found are shown.'),
+        flags.DEFINE_enum('hide', output.DEPRECATIONS, output.HIDDEN, 'The '
+                          'lines that are counted instead of shown; the log '
+                          'files have them.'),
+        flags.DEFINE_enum('color', 'auto', ['auto', 'always', 'never'],
+                          'Whether the names of tasks before their lines are '
+                          'coloured.'),
+        flags.DEFINE_bool('live', True, 'Whether a terminal gets, with '
+                          '--model_dir, a bar and a line for each task that '
+                          'change, which needs rich.'),
+    ), is_common=True),
+    command_line.Group('Several machines', (
+        flags.DEFINE_list('hosts', [], 'The machines of the run, alike on each '
+                          'of them, where the same command is called.'),
+        flags.DEFINE_string('host', '', 'Which of --hosts this machine is. '
+                            'Default: found by its name or address.'),
+        flags.DEFINE_bool('slurm', False, 'Whether srun starts this command '
+                          'once for each task.'),
+        flags.DEFINE_integer(
+            'port', None, 'With --hosts or --slurm: the first port; each task '
+            f'has the next one. Default: {layouts.DEFAULT_PORT}; with --slurm '
+            'one that follows from the job.'),
+        flags.DEFINE_string('bind', None, 'On one machine: the address at '
+                            'which the tasks are reached; at no other. '
+                            f'Default: {ports.LOOPBACK}.'),
+    )),
+    command_line.Group('Failures and time limits', (
+        flags.DEFINE_string(
+            'restart', 'never', 'Which tasks that fail start again: never, '
+            'on_failure or always; for some of them, e.g. '
+            'worker=always,ps=on_failure.'),
+        flags.DEFINE_integer('max_restarts', 3, 'How often each task starts '
+                             'again.'),
+        flags.DEFINE_float('restart_delay_secs', 1.0, 'Before the first '
+                           'restart of a task; doubled for each further one.'),
+        flags.DEFINE_bool('keep_going', True, 'Whether the run goes on without '
+                          'a worker that dies, as asynchronous training can.'),
+        flags.DEFINE_float('stall_limit', 0.0, 'After how many seconds without '
+                           'a step of any task the run counts as stalled; 0: '
+                           'never.'),
+        flags.DEFINE_float('evaluator_limit_secs', 120.0, 'How long the '
+                           'evaluator may take after the others have ended.'),
+        flags.DEFINE_float('ps_limit_secs', 2.0, 'How long a parameter server '
+                           'has to end by itself after all the others.'),
+        flags.DEFINE_float('grace_secs', 30.0, 'How long tasks have for a last '
+                           'checkpoint after Ctrl-C or SIGTERM.'),
+        flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
+                            '120; nan chief:0 at step 9"; see docs/faults.md.'),
+    )),
+    command_line.Group('Tasks that differ', (
+        flags.DEFINE_multi_string('command', [], 'The program of some tasks, '
+                                  "e.g. --command=ps='python ps.py'; for a "
+                                  'task, a job or all; may be repeated.'),
+        flags.DEFINE_multi_string('env', [], 'A variable of some tasks, e.g. '
+                                  '--env=worker:0=NAME=value; may be '
+                                  'repeated.'),
+        flags.DEFINE_multi_string('cpus', [], 'The CPUs that some tasks run '
+                                  'on, e.g. --cpus=ps=0-1,4; may be '
+                                  'repeated.'),
+    )),
+    command_line.Group('Kubernetes and containers', (
+        flags.DEFINE_enum(
+            'manifest', '', ['', *manifests.FORMS], 'Starts nothing; shows the '
+            "manifest of the run for Kubernetes, or for Kubeflow's operator, "
+            'to pass to `kubectl apply -f -`; or a Compose file.'),
+        flags.DEFINE_string('image', '', 'The container image that has the '
+                            'program.'),
+        flags.DEFINE_string('run_name', 'tfplugin', 'The name of the run.'),
+        flags.DEFINE_string('claim', '', 'A PersistentVolumeClaim and where '
+                            'all tasks mount it, e.g. runs=/runs.'),
+        flags.DEFINE_string('claim_size', '', 'Makes the claim too, of this '
+                            'size, e.g. 20Gi.'),
+        flags.DEFINE_multi_string('resources', [], 'CPUs, memory and GPUs of '
+                                  'the tasks of a job, or of all, e.g. '
+                                  '--resources=worker=cpu=4,memory=8Gi,gpu=1; '
+                                  'may be repeated.'),
+    )),
+), (
+    command_line.Need(('live',), '--model_dir', lambda v: v['model_dir']),
+    command_line.Need(('max_restarts', 'restart_delay_secs'),
+                      '--restart=on_failure or always',
+                      lambda v: v['restart'] != 'never'),
+    command_line.Need(('evaluator_limit_secs',), '--evaluator',
+                      lambda v: v['evaluator']),
+    command_line.Need(('ps_limit_secs',), '--ps=1 or more', lambda v: v['ps']),
+    command_line.Need(('keep_going',), '--workers=1 or more',
+                      lambda v: v['workers'] != 0),
+))
 
 
 def main(argv: list[str]) -> None:
   """Launches as the flags say."""
-  values = {flag.name: flag.value for flag in _OPTIONS}
+  values = _COMMANDS.values()
   values['commands'] = values.pop('command')
-  for name in ('show', 'hosts', 'commands', 'env', 'cpus'):
+  for name in ('show', 'hosts', 'commands', 'env', 'cpus', 'resources'):
     values[name] = tuple(values[name])
   if not values['logs_dir']:
     # The launches of a job of Slurm share theirs.
@@ -115,7 +155,8 @@ def main(argv: list[str]) -> None:
            time.strftime('launch-%Y%m%d-%H%M%S'))
     values['logs_dir'] = f'runs/{run}/logs'
   is_live = values.pop('live')
-  options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)
+  with failures.of_usage():
+    options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)
   launch_lib.launch(
       options, say=lambda line: print(line, file=sys.stdout, flush=True),
       terminal=live_display.find_terminal(not launch_lib.is_colored(options))
@@ -126,7 +167,7 @@ def run() -> None:
   """The console script."""
   # Flags end where the program begins: the others are the program's own.
   flags.FLAGS.set_gnu_getopt(False)
-  failures.run_program(main, _OPTIONS)
+  _COMMANDS.run(main)
 
 
 if __name__ == '__main__':

@@ -14,6 +14,7 @@ from typing import Optional
 from typing import Union
 
 from tfplugin.bin import run_files
+from tfplugin.bin.launches import compose
 from tfplugin.bin.launches import elsewhere
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
@@ -75,11 +76,13 @@ def launch(options: launch_options.LaunchOptions,
   display = live_display.Lines(say)
   if terminal is not None and options.model_dir:
     display = live_display.LiveDisplay(terminal, options.steps)
-  run = supervision.SupervisedRun(_settings(options, layout), layout.cluster,
-                                  layout.tasks, display.say)
   with contextlib.ExitStack() as stack:
+    session = None
     if options.model_dir and layout.has_chief:
-      stack.enter_context(run_files.reserved(options.model_dir))
+      session = stack.enter_context(run_files.reserved(options.model_dir))
+    run = supervision.SupervisedRun(
+        _settings(options, layout, session), layout.cluster, layout.tasks,
+        display.say)
     # After the processes have ended, however they did.
     stack.callback(lambda: _show_summary(run, say))
     stack.enter_context(display)
@@ -99,7 +102,8 @@ def _manifest(options: launch_options.LaunchOptions,
               starts: Sequence[starts_lib.Start]) -> list[str]:
   """Returns the lines of the manifest that is asked for."""
   make = {manifests.KUBERNETES: manifests.kubernetes,
-          manifests.TF_JOB: manifests.tf_job}[options.manifest]
+          manifests.TF_JOB: manifests.tf_job,
+          manifests.COMPOSE: compose.compose}[options.manifest]
   documents = map(yaml_text.dump, make(starts, options.pods()))
   return '---\n'.join(documents).splitlines()
 
@@ -109,7 +113,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
          display: Union[live_display.Lines, live_display.LiveDisplay]) -> None:
   lines: list[str] = []
   shown = output.TaskOutput(lines.append, options.show, options.grep,
-                            is_colored(options))
+                            is_colored(options), options.hide)
   for start in starts:
     role = run.start(
         start.task, start.command,
@@ -171,12 +175,14 @@ def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout
       max(away_secs, options.ps_limit_secs), layout.has_chief)
 
 
-def _settings(options: launch_options.LaunchOptions,
-              layout: layouts.Layout) -> supervision.Settings:
+def _settings(options: launch_options.LaunchOptions, layout: layouts.Layout,
+              session: Optional[int]) -> supervision.Settings:
   return supervision.Settings(
       log_dir=options.logs_dir,
       summary_path=run_summary.path_in(options.logs_dir, layout.who),
       model_dir=options.model_dir,
+      # Of several launches the others cannot know it.
+      session=None if layout.who else session,
       policy=options.policy(),
       keep_going=options.keep_going,
       stall_limit=options.stall_limit,

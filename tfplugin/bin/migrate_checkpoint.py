@@ -17,19 +17,25 @@ import sys
 from absl import app
 from absl import flags
 
-from tfplugin.bin import failures
+from tfplugin.bin.usage import command_line
 from tfplugin.checkpoints import checkpoint_migration
 from tfplugin.checkpoints import old_checkpoints
 
-_OPTIONS = (
-    flags.DEFINE_enum('to', 'tfplugin', checkpoint_migration.DESTINATIONS,
-                      'Whose names the new checkpoint has.'),
-    flags.DEFINE_enum('wrapper', None, old_checkpoints.WRAPPERS,
-                      'For --to=contrib: what restores it there.'),
-    flags.DEFINE_string('trained', None, 'For --to=contrib '
-                        '--wrapper=elastic_average: a regular expression for '
-                        'the names of the trained variables.'),
-)
+_COMMANDS = command_line.CommandLine((
+    command_line.Group('What is written', (
+        flags.DEFINE_enum('to', 'tfplugin', checkpoint_migration.DESTINATIONS,
+                          'Whose names the new checkpoint has.'),
+        flags.DEFINE_enum('wrapper', None, old_checkpoints.WRAPPERS,
+                          'For --to=contrib: the wrapper that restores it '
+                          'there.'),
+        flags.DEFINE_string('trained', None, 'For --to=contrib '
+                            '--wrapper=elastic_average: a regular expression '
+                            'for the names of the trained variables.'),
+    ), is_common=True),
+), [command_line.Need(('wrapper', 'trained'), '--to=contrib',
+                      lambda values: values['to'] == 'contrib'),
+    command_line.Need(('trained',), '--wrapper=elastic_average',
+                      lambda values: values['wrapper'] == 'elastic_average')])
 
 
 def main(argv: list[str]) -> None:
@@ -39,7 +45,7 @@ def main(argv: list[str]) -> None:
         'Takes two paths, OLD and NEW: checkpoints, or directories. Received: '
         f'{" ".join(argv[1:]) or "none"}')
   changes = checkpoint_migration.migrate(
-      *argv[1:], **{flag.name: flag.value for flag in _OPTIONS})
+      *argv[1:], **_COMMANDS.values())
   for change in changes:
     print(describe(change), file=sys.stdout)
 
@@ -57,7 +63,7 @@ def describe(change: old_checkpoints.Change) -> str:
 
 def run() -> None:
   """The console script."""
-  failures.run_program(main, _OPTIONS)
+  _COMMANDS.run(main)
 
 
 if __name__ == '__main__':

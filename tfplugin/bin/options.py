@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+from typing import Any
 from typing import Optional
 from typing import Union
 
@@ -18,6 +19,10 @@ from tfplugin.bin.processes import restarts
 from tfplugin.faults import environment
 
 FILE_NAME = 'train_options.json'
+# They change nothing of what is learnt.
+_OF_A_SESSION = ('model_dir', 'evaluator', 'steps', 'start_limit_secs',
+                 'finish_limit_secs', 'restart', 'max_restarts', 'stall_limit',
+                 'inject', 'grace_secs')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,10 +138,41 @@ class TrainOptions:
     kind = 'wrapper' if self.strategy == 'none' else 'strategy'
     return f'{self.model} with {kind}={self.technique}'
 
-  def save(self) -> pathlib.Path:
-    """Writes the settings into `model_dir`, where `load` finds them."""
+  def effective(self) -> dict[str, Any]:
+    """Returns the settings that have an effect on this run, by name."""
+    return {name: value for name, value in dataclasses.asdict(self).items()
+            if self.technique in (techniques.with_setting(name) or
+                                  techniques.TECHNIQUES)}
+
+  def differences(self, earlier: TrainOptions) -> list[str]:
+    """Returns what changes for a training that goes on, a text for each.
+
+    Args:
+      earlier: The settings of the session before.
+
+    Returns:
+      E.g. 'batch_size=64 (was 32)'.
+    """
+    before, now = earlier.effective(), self.effective()
+    return [f'{name}={now[name]} (was {before[name]})'
+            for name in now if name in before and name not in _OF_A_SESSION
+            and now[name] != before[name]]
+
+  def save(self, session: int = 1) -> pathlib.Path:
+    """Writes the settings into `model_dir`, where `load` finds them.
+
+    Args:
+      session: The number of the session that begins. Other settings of an
+        earlier one stay, as `train_options-<its number>.json`.
+
+    Returns:
+      The file.
+    """
     path = pathlib.Path(self.model_dir) / FILE_NAME
-    path.write_text(json.dumps(dataclasses.asdict(self), indent=2) + '\n')
+    text = json.dumps(self.effective(), indent=2) + '\n'
+    if path.exists() and path.read_text() != text:
+      path.rename(path.with_stem(f'{path.stem}-{session - 1}'))
+    path.write_text(text)
     return path
 
   def _default(self, name: str, value: object) -> None:

@@ -20,27 +20,38 @@ from absl import app
 from absl import flags
 
 from tfplugin.bin import failures
+from tfplugin.bin.usage import command_line
 from tfplugin.ops import network_times
 
-_OPTIONS = (
-    flags.DEFINE_float('model_mb', None, 'The trained variables, float32, in '
-                       '10^6 bytes: 4 times the millions of parameters.'),
-    flags.DEFINE_float('step_ms', None, 'A step without any communication.'),
-    flags.DEFINE_float('link_mbit', None, 'Each link, in each direction, in '
-                       '10^6 bits a second.'),
-    flags.DEFINE_integer('workers', None, 'Workers, the chief included.'),
-    flags.DEFINE_integer('ps', 1, 'Parameter servers, each on a link of its '
-                         'own.'),
-    flags.DEFINE_float('largest_mb', None, 'The largest variable: others are '
-                       'pushed while it is pulled. Unless given, as large as '
-                       'the model.'),
-    flags.DEFINE_float('latency_ms', 0.0, 'Of one way.'),
-    flags.DEFINE_float('host_ms', 0.0, 'What a communication takes of the '
-                       'processors.'),
-    flags.DEFINE_float('call_ms', 0.0, 'What each step of elastic averaging '
-                       'without overlap takes to call the servers.'),
-    flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods.'),
-)
+_COMMANDS = command_line.CommandLine((
+    command_line.Group('The training', (
+        flags.DEFINE_float('model_mb', None, 'The trained variables, float32, '
+                           'in 10^6 bytes: 4 times the millions of '
+                           'parameters.'),
+        flags.DEFINE_float('step_ms', None, 'A step without any communication, '
+                           'in milliseconds.'),
+        flags.DEFINE_integer('workers', None, 'Workers, the chief included.'),
+        flags.DEFINE_integer('ps', 1, 'Parameter servers, each on a link of '
+                             'its own.'),
+        flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods of '
+                          'elastic averaging.'),
+    ), is_common=True),
+    command_line.Group('The network', (
+        flags.DEFINE_float('link_mbit', None, 'Each link, in each direction, '
+                           'in 10^6 bits a second.'),
+        flags.DEFINE_float('latency_ms', 0.0, 'Of one way, in milliseconds.'),
+    ), is_common=True),
+    command_line.Group('What was measured besides', (
+        flags.DEFINE_float('largest_mb', None, 'The largest variable: others '
+                           'are pushed while it is pulled. Default: as large '
+                           'as the model.'),
+        flags.DEFINE_float('host_ms', 0.0, 'The time of the processors that an '
+                           'exchange takes.'),
+        flags.DEFINE_float('call_ms', 0.0, 'The time that each step of elastic '
+                           'averaging without overlap takes to call the '
+                           'servers.'),
+    )),
+))
 _NEEDED = ('model_mb', 'step_ms', 'link_mbit', 'workers')
 _DTYPES = (None, 'float16', 'int8')
 
@@ -49,13 +60,16 @@ def main(argv: list[str]) -> None:
   """Prints the prediction for the training that the flags describe."""
   if len(argv) > 1:
     raise app.UsageError(f'Takes flags alone. Received: {" ".join(argv[1:])}')
-  values = {flag.name: flag.value for flag in _OPTIONS}
+  values = _COMMANDS.values()
   missing = [name for name in _NEEDED if values[name] is None]
   if missing:
-    raise app.UsageError('Needs ' + ', '.join(f'--{m}' for m in missing) +
-                         ', e.g. --model_mb=7.45 --step_ms=4.1 '
-                         '--link_mbit=1000 --workers=2.')
-  _check(values)
+    raise app.UsageError(
+        ', '.join(f'--{m}' for m in missing) +
+        f' {"is" if len(missing) == 1 else "are"} required, e.g. '
+        '--model_mb=7.45 --step_ms=4.1 --link_mbit=1000 --workers=2.')
+  with failures.of_usage():
+    _check(values)
+    periods = [_period(text) for text in values['periods']]
   cluster = network_times.Cluster(
       model_bytes=values['model_mb'] * 1e6,
       step_secs=values['step_ms'] / 1e3,
@@ -66,25 +80,24 @@ def main(argv: list[str]) -> None:
       latency_secs=values['latency_ms'] / 1e3,
       host_secs=values['host_ms'] / 1e3,
       call_secs=values['call_ms'] / 1e3)
-  for line in lines(cluster, [_period(text) for text in values['periods']]):
+  for line in lines(cluster, periods):
     print(line, file=sys.stdout)
 
 
 def _check(values: dict) -> None:
   """Raises ValueError for a number that is out of range, by its flag."""
-  for flag in _OPTIONS:
-    value = values[flag.name]
-    least_is_0 = flag.default == 0.0
+  for name, value in values.items():
+    least_is_0 = flags.FLAGS[name].default == 0.0
     if isinstance(value, (int, float)) and not (
         math.isfinite(value) and (value > 0 or least_is_0 and value == 0)):
       raise ValueError(
-          f'`--{flag.name}` must be '
+          f'--{name} must be '
           f'{"at least 0" if least_is_0 else "positive"} and finite. '
           f'Received: {value}.')
   largest = values['largest_mb']
   if largest is not None and largest > values['model_mb']:
     raise ValueError(
-        '`--largest_mb` must be at most `--model_mb`, of which it is a part. '
+        '--largest_mb must be at most --model_mb, of which it is a part. '
         f'Received: {largest} of {values["model_mb"]}.')
 
 
@@ -95,7 +108,7 @@ def _period(text: str) -> int:
   except ValueError:
     period = 0
   if period < 1:
-    raise ValueError('`--periods` must be integers of at least 1. Received: '
+    raise ValueError('--periods must be integers of at least 1. Received: '
                      f'{text!r}. Pass e.g. 1,10,100.')
   return period
 
@@ -147,7 +160,7 @@ def _with(dtype):
 
 def run() -> None:
   """The console script."""
-  failures.run_program(main, _OPTIONS)
+  _COMMANDS.run(main)
 
 
 if __name__ == '__main__':

@@ -17,17 +17,19 @@ import sys
 from absl import app
 from absl import flags
 
-from tfplugin.bin import failures
+from tfplugin.bin.usage import command_line
 from tfplugin.report import writing
 
-_OPTIONS = (
-    flags.DEFINE_string('output_dir', None, 'Where the files go. Default: '
-                        'RUN_DIR/report.'),
-    flags.DEFINE_bool('page', True, 'Whether report.html is written, which '
-                      'needs plotly.'),
-    flags.DEFINE_bool('png', False, 'Whether a PNG of each panel is written, '
-                      'which needs Chromium or Chrome.'),
-)
+_COMMANDS = command_line.CommandLine((
+    command_line.Group('What is written', (
+        flags.DEFINE_string('output_dir', None, 'The directory of the files. '
+                            'Default: RUN_DIR/report.'),
+        flags.DEFINE_bool('page', True, 'Whether report.html is written, which '
+                          'needs plotly.'),
+        flags.DEFINE_bool('png', False, 'Whether a PNG of each panel is '
+                          'written, which needs Chromium or Chrome.'),
+    ), is_common=True),
+))
 
 
 def main(argv: list[str]) -> None:
@@ -35,7 +37,7 @@ def main(argv: list[str]) -> None:
   if len(argv) != 2:
     raise app.UsageError('Takes one path, RUN_DIR: the model_dir of a run. '
                          f'Received: {" ".join(argv[1:]) or "none"}')
-  values = {flag.name: flag.value for flag in _OPTIONS}
+  values = _COMMANDS.values()
   if values['png'] and not values['page']:
     raise app.UsageError('PNGs are taken of the page. Received: --png --nopage.'
                          ' Leave one of them out.')
@@ -49,7 +51,7 @@ def main(argv: list[str]) -> None:
 
 def run() -> None:
   """The console script."""
-  failures.run_program(main, _OPTIONS)
+  _COMMANDS.run(main)
 
 
 if __name__ == '__main__':

@@ -12,24 +12,16 @@ import tempfile
 from collections.abc import Iterator
 from typing import Union
 
-from tfplugin.distribute import cluster_config
+from tfplugin.events import event_files
 
 PathLike = Union[str, os.PathLike]
+
+LOCK = 'launch.lock'
 
 
 def log_dir(model_dir: PathLike) -> pathlib.Path:
   """Returns the directory of the log files, one for each role."""
   return pathlib.Path(model_dir) / 'logs'
-
-
-def status_dir(model_dir: PathLike) -> pathlib.Path:
-  """Returns the directory of the status files, one for each role."""
-  return pathlib.Path(model_dir) / 'status'
-
-
-def status_path(model_dir: PathLike, task: cluster_config.Task) -> pathlib.Path:
-  """Returns the status file of `task`."""
-  return status_dir(model_dir) / f'{task.type}-{task.index}.jsonl'
 
 
 def eval_dir(model_dir: PathLike) -> pathlib.Path:
@@ -62,30 +54,28 @@ def make_dir(argument: str, path: PathLike) -> None:
 
 
 @contextlib.contextmanager
-def reserved(model_dir: PathLike) -> Iterator[None]:
-  """Makes `model_dir` ready for a run and keeps other runs out of it.
+def reserved(model_dir: PathLike) -> Iterator[int]:
+  """Makes `model_dir` ready for a session and keeps other launches out of it.
+
+  What earlier sessions have written stays.
 
   Args:
     model_dir: The directory, which need not exist.
 
   Yields:
-    Nothing. The status files of an earlier run are gone then.
+    The number of the session.
 
   Raises:
     ValueError: the directory cannot be written to.
     RuntimeError: another run is in it.
   """
-  statuses = status_dir(model_dir)
-  make_dir('model_dir', statuses)
+  make_dir('model_dir', model_dir)
   # Unlocked when it is closed, and when this process ends, however it ends.
-  with open(statuses / 'lock', 'w') as lock:
+  with open(pathlib.Path(model_dir, LOCK), 'a') as lock:
     try:
       fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as e:
       raise RuntimeError(
-          '`model_dir` must be used by one run at a time. Received: '
-          f'{model_dir}, where another is running. Wait for its end, or take '
-          'another `model_dir`.') from e
-    for path in statuses.glob('*.jsonl'):
-      path.unlink()
-    yield
+          f'model_dir is in use: another launch runs in {model_dir}. Wait for '
+          'its end, or choose another directory.') from e
+    yield event_files.last_session(model_dir) + 1

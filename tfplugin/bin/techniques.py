@@ -65,6 +65,8 @@ class Technique:
       process.
     splits_evenly: Whether the decorator's devices must divide a batch.
     needs_ps: Whether the technique needs a place that all processes share.
+    own_settings: Which of `TrainOptions` have an effect on this technique and
+      on no other.
   """
 
   settings: Callable[[Any], dict] = lambda options: {}
@@ -76,6 +78,7 @@ class Technique:
   has_devices: bool = False
   splits_evenly: bool = False
   needs_ps: bool = False
+  own_settings: tuple[str, ...] = ()
 
 
 def make_strategy(options: Any) -> Optional[tf.distribute.Strategy]:
@@ -179,7 +182,9 @@ TECHNIQUES = {
         decorator=estimator.elastic_average,
         strategy=distribute.ElasticAverageStrategy,
         report_of_graph=_elastic_distance,
-        needs_ps=True),
+        needs_ps=True,
+        own_settings=('communication_period', 'moving_rate', 'rho',
+                      'synchronous')),
     'drop_stale': Technique(
         settings=lambda options: dict(staleness=options.staleness),
         decorator=estimator.drop_stale_gradients,
@@ -190,7 +195,8 @@ TECHNIQUES = {
             {'dropped': optimizer.num_dropped,
              'applied': optimizer.num_applied}),
         report_of_graph=_stale_counts,
-        needs_ps=True),
+        needs_ps=True,
+        own_settings=('staleness',)),
     'variable_clipping': Technique(
         settings=_clip_settings,
         # Several workers update the same rows: with the lock, update and clip
@@ -200,17 +206,26 @@ TECHNIQUES = {
         optimizer=variable_clipping.VariableClippingOptimizer,
         report_of_optimizer=lambda optimizer: Report(
             {'fraction of rows clipped': optimizer.fraction_clipped}),
-        report_of_graph=_fraction_at_bound),
+        report_of_graph=_fraction_at_bound,
+        own_settings=('max_norm',)),
     'tower': Technique(
         settings=_devices,
         decorator=estimator.replicate_model_fn,
         strategy=distribute.TowerStrategy,
-        has_devices=True),
+        has_devices=True,
+        own_settings=('devices',)),
     'cross_shard': Technique(
         settings=_devices,
         decorator=estimator.cross_shard,
         strategy=distribute.CrossShardStrategy,
         has_devices=True,
-        splits_evenly=True),
+        splits_evenly=True,
+        own_settings=('devices',)),
     'none': Technique(),
 }
+
+
+def with_setting(name: str) -> list[str]:
+  """Returns the techniques that a setting has an effect on."""
+  return [key for key, technique in TECHNIQUES.items()
+          if name in technique.own_settings]

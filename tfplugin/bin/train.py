@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 from absl import app
 from absl import flags
+from absl import logging
 
 from tfplugin.bin import failures
 from tfplugin.bin import models
@@ -17,70 +20,129 @@ from tfplugin.bin import techniques
 from tfplugin.bin import train_lib
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import run_result
+from tfplugin.bin.usage import command_line
 
 _int, _float, _bool = (flags.DEFINE_integer, flags.DEFINE_float,
                        flags.DEFINE_bool)
 _TECHNIQUES = list(techniques.TECHNIQUES)
+
+
+def _needs() -> list[command_line.Need]:
+  """Returns what flags need in order to have an effect."""
+  of_wrappers = [
+      command_line.Need(
+          [setting],
+          ' or '.join(f'--{kind}={name}' for name
+                      in techniques.with_setting(setting)
+                      for kind in ('wrapper', 'strategy')),
+          lambda values, setting=setting: (
+              _technique(values) in techniques.with_setting(setting)))
+      for setting in dict.fromkeys(
+          setting for technique in techniques.TECHNIQUES.values()
+          for setting in technique.own_settings)]
+  return [
+      *of_wrappers,
+      command_line.Need(('evaluator', 'start_limit_secs', 'finish_limit_secs'),
+                        'a cluster, e.g. --workers=1 --ps=1', _has_cluster),
+      command_line.Need(('max_restarts',), '--restart=on_failure or always',
+                        lambda values: values['restart'] != 'never')]
+
+
+def _technique(values: Mapping[str, Any]) -> str:
+  """Returns the wrapper or the strategy that is chosen."""
+  if values['strategy'] != 'none':
+    return values['strategy']
+  return values['wrapper'] or 'elastic_average'
+
+
+def _has_cluster(values: Mapping[str, Any]) -> bool:
+  has_devices = techniques.TECHNIQUES[_technique(values)].has_devices
+  workers = values['workers']
+  return not has_devices and (workers is None or workers > 0 or
+                              bool(values['ps']))
+
+
 # Each flag but `live` sets the field of `TrainOptions` of the same name.
-_OPTIONS = (
-    flags.DEFINE_enum('wrapper', None, _TECHNIQUES, 'What is put around the '
-                      'model_fn. Default: elastic_average, or none with a '
-                      'strategy.'),
-    flags.DEFINE_enum('strategy', 'none', _TECHNIQUES, 'What the model, with '
-                      'a plain optimizer, runs under.'),
-    flags.DEFINE_enum('model', 'mlp', list(models.MODELS), 'mlp and cnn '
-                      'classify digits; embedding learns word vectors.'),
-    _int('workers', None, 'Worker processes besides the chief, which trains '
-         'too: 1 makes two that train. Default: 1; tower and cross_shard: 0.'),
-    _int('ps', None, 'Parameter servers. Default: 1; tower, cross_shard: 0.'),
-    _bool('evaluator', True, 'Whether a process evaluates each checkpoint.'),
-    _int('steps', None, 'The global step to train to. A run in the same '
-         'model_dir goes on from where it was.'),
-    flags.DEFINE_string('model_dir', None, 'Where checkpoints, events, logs '
-                        'and curves go. Default: a new one under runs/.'),
-    _int('batch_size', None, 'Rows per step of each worker.'),
-    flags.DEFINE_enum('optimizer', None, list(models.OPTIMIZERS),
-                      'The optimizer inside the wrapper.'),
-    _float('learning_rate', None, 'Its learning rate.'),
-    flags.DEFINE_string('data_file', '', 'Your own digits (csv) or text.'),
-    _int('communication_period', 10, 'elastic_average: local steps between '
-         'two communications.'),
-    _float('moving_rate', None, 'elastic_average: the share of the difference '
-           'that moves. Default: 0.9 / period / processes that train.'),
-    _float('rho', 0.0, 'elastic_average: strength of the penalty.'),
-    _bool('synchronous', False, 'elastic_average: all start together.'),
-    _int('staleness', 10, 'drop_stale: how many steps late a gradient may be.'),
-    _float('max_norm', 2.0, 'variable_clipping: the largest norm of a row.'),
-    _int('devices', 2, 'tower, cross_shard: how many logical CPU devices.'),
-    _float('start_limit_secs', 300.0, 'How long a worker waits for the chief.'),
-    _float('finish_limit_secs', 120.0, 'How long the chief waits for workers.'),
-    flags.DEFINE_string('restart', 'on_failure', 'Which tasks that fail start '
-                        'again: never, on_failure or always; for some of them, '
-                        'e.g. worker=always,ps=on_failure.'),
-    _int('max_restarts', 3, 'How often each task does.'),
-    _float('stall_limit', 0.0, 'After how many seconds without a step of any '
-           'task the run counts as stalled; 0: never.'),
-    flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
-                        '120; nan chief:0 at step 9"; see docs/faults.md.'),
-    _float('grace_secs', 30.0, 'How long tasks have for a last checkpoint '
-           'after Ctrl-C or SIGTERM.'),
-    _bool('live', True, 'Whether a terminal gets a bar and a line for each '
-          'task that change.'),
-)
+_COMMANDS = command_line.CommandLine((
+    command_line.Group('What is trained', (
+        flags.DEFINE_enum(
+            'wrapper', None, _TECHNIQUES, 'The wrapper around the model_fn. '
+            'Default: elastic_average, or none with --strategy.'),
+        flags.DEFINE_enum('strategy', 'none', _TECHNIQUES, 'The strategy that '
+                          'the model, with a plain optimizer, runs under.'),
+        flags.DEFINE_enum('model', 'mlp', list(models.MODELS), 'mlp and cnn '
+                          'classify digits; embedding learns word vectors.'),
+        flags.DEFINE_string('data_file', '', 'Your own digits (csv) or text.'),
+        flags.DEFINE_enum('optimizer', None, list(models.OPTIMIZERS), 'The '
+                          "optimizer inside the wrapper. Default: by model."),
+        _float('learning_rate', None, 'Its learning rate. Default: by model.'),
+        _int('batch_size', None, 'Rows per step of each worker. Default: the '
+             "model's."),
+        _int('steps', None, 'The global step to train to. A run in the same '
+             "model_dir goes on from where it was. Default: the model's."),
+    ), is_common=True),
+    command_line.Group('Where it runs', (
+        flags.DEFINE_string(
+            'model_dir', None, 'The directory for checkpoints, events, logs '
+            'and curves. Default: a new one under runs/.'),
+        _int('workers', None, 'Worker processes besides the chief, which '
+             'trains too: 1 makes two that train. Default: 1; tower and '
+             'cross_shard: 0.'),
+        _int('ps', None, 'Parameter servers. Default: 1; tower and '
+             'cross_shard: 0.'),
+        _bool('evaluator', True, 'Whether a process evaluates checkpoints.'),
+        _int('devices', 2, 'tower, cross_shard: how many logical CPU devices.'),
+    ), is_common=True),
+    command_line.Group('Settings of a wrapper', (
+        _int('communication_period', 10, 'elastic_average: local steps between '
+             'two exchanges.'),
+        _float('moving_rate', None, 'elastic_average: the share of the '
+               'difference that moves. Default: 0.9 / period / processes that '
+               'train.'),
+        _float('rho', 0.0, 'elastic_average: strength of the penalty.'),
+        _bool('synchronous', False, 'elastic_average: all start together.'),
+        _int('staleness', 10, 'drop_stale: how many steps late a gradient may '
+             'be.'),
+        _float('max_norm', 2.0, 'variable_clipping: the largest row norm.'),
+    ), is_common=True),
+    command_line.Group('Failures and time limits', (
+        flags.DEFINE_string(
+            'restart', 'on_failure', 'Which tasks that fail start again: '
+            'never, on_failure or always; for some of them, e.g. '
+            'worker=always,ps=on_failure.'),
+        _int('max_restarts', 3, 'How often each task starts again.'),
+        _float('stall_limit', 0.0, 'After how many seconds without a step of '
+               'any task the run counts as stalled; 0: never.'),
+        _float('grace_secs', 30.0, 'How long tasks have for a last checkpoint '
+               'after Ctrl-C or SIGTERM.'),
+        _float('start_limit_secs', 300.0, 'How long a worker waits for the '
+               'chief.'),
+        _float('finish_limit_secs', 120.0, 'How long the chief waits for '
+               'workers.'),
+        flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
+                            '120; nan chief:0 at step 9"; see docs/faults.md.'),
+    )),
+    command_line.Group('The terminal', (
+        _bool('live', True, 'Whether a terminal gets a bar and a line for each '
+              'task that change.'),
+    )),
+), _needs())
 
 
 def main(argv: list[str]) -> None:
   """Trains as the flags say."""
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {" ".join(argv[1:])}')
-  values = {flag.name: flag.value for flag in _OPTIONS}
+  values = _COMMANDS.values()
   if not values['model_dir']:
     values['model_dir'] = _new_model_dir(**values)
   # The roles' logs have TensorFlow's messages; here they would break the line.
   tf.get_logger().setLevel('ERROR')
+  logging.set_verbosity(logging.WARNING)
   terminal = live_display.find_terminal() if values.pop('live') else None
-  run_result.show(
-      train_lib.train(options_lib.TrainOptions(**values), terminal))
+  with failures.of_usage():
+    options = options_lib.TrainOptions(**values)
+  run_result.show(train_lib.train(options, terminal))
 
 
 def _new_model_dir(wrapper: str, strategy: str, model: str,
@@ -93,7 +155,7 @@ def _new_model_dir(wrapper: str, strategy: str, model: str,
 
 def run() -> None:
   """The console script."""
-  failures.run_program(main, _OPTIONS)
+  _COMMANDS.run(main)
 
 
 if __name__ == '__main__':

@@ -10,6 +10,7 @@ import pathlib
 import sys
 import sysconfig
 import time
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Optional
@@ -25,7 +26,6 @@ from tfplugin.bin import ports
 from tfplugin.bin import run_files
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
-from tfplugin.bin.processes import status
 from tfplugin.bin.processes import supervision
 from tfplugin.bin.results import progress as progress_lib
 from tfplugin.bin.results import run_result
@@ -58,19 +58,23 @@ def train(options: options_lib.TrainOptions,
   """
   failures.check_installed()
   first_step = check_input(options)
+  earlier = _earlier(options) if first_step else None
   is_done = first_step >= options.steps
   # A single process that has nothing to train would not evaluate either.
   cluster = ({} if options.is_local and not is_done else
              ports.make_cluster(options.workers, options.ps))
   tasks = _tasks(options, cluster, is_done)
-  with run_files.reserved(options.model_dir):
-    options.save()
+  with run_files.reserved(options.model_dir) as session:
+    options.save(session)
     start = time.time()
     with progress_lib.Progress(options.steps, terminal) as progress:
-      summary = _run_cluster(options, cluster, tasks, progress)
+      _tell_differences(options, earlier, progress.say)
+      run = _run_cluster(options, cluster, tasks, progress, session)
     wall_secs = time.time() - start
-    return run_result.read_result(options, _statuses(options, tasks),
-                                  summary, start, wall_secs, first_step)
+    roles = {task.name: run.states[task.name].status for task in tasks
+             if task.type in ('chief', 'worker')}
+    return run_result.read_result(options, roles, run.summary, start,
+                                  wall_secs, first_step)
 
 
 def _tasks(options: options_lib.TrainOptions,
@@ -90,30 +94,31 @@ def _tasks(options: options_lib.TrainOptions,
 def _run_cluster(options: options_lib.TrainOptions,
                  cluster: Mapping[str, list[str]],
                  tasks: Sequence[cluster_config.Task],
-                 progress: progress_lib.Progress
-                ) -> list[run_summary.TaskSummary]:
-  """Runs the processes to their end; returns what became of each."""
+                 progress: progress_lib.Progress,
+                 session: int) -> supervision.SupervisedRun:
+  """Runs the processes to their end."""
   settings = str(pathlib.Path(options.model_dir) / options_lib.FILE_NAME)
   command = [sys.executable, '-m', 'tfplugin.bin.role', settings]
-  run = supervision.SupervisedRun(_supervision(options), cluster, tasks,
-                                  progress.say)
+  run = supervision.SupervisedRun(_supervision(options, session), cluster,
+                                  tasks, progress.say)
   variables = {**_environment(), **environment.variables(options.inject)}
   with run:
     for task in tasks:
       run.start(task, command, variables)
-    run.wait(while_waiting=lambda: progress.update(
-        _statuses(options, tasks), run.states, run.ends))
+    run.wait(while_waiting=lambda: progress.update(run.states, run.ends))
     if not run.cluster.wait_for_ps(_PS_LIMIT_SECS):
       progress.say('A parameter server did not end by itself in '
                    f'{_PS_LIMIT_SECS:g} s; it is ended now.')
-  return run.summary
+  return run
 
 
-def _supervision(options: options_lib.TrainOptions) -> supervision.Settings:
+def _supervision(options: options_lib.TrainOptions,
+                 session: int) -> supervision.Settings:
   return supervision.Settings(
       log_dir=str(run_files.log_dir(options.model_dir)),
       summary_path=run_summary.path_in(options.model_dir),
       model_dir=options.model_dir,
+      session=session,
       policy=restarts.RestartPolicy(restarts.parse(options.restart),
                                     options.max_restarts),
       stall_limit=options.stall_limit,
@@ -132,17 +137,6 @@ def _environment() -> dict[str, str]:
     paths = [root, os.environ.get('PYTHONPATH')]
     variables['PYTHONPATH'] = os.pathsep.join(filter(None, paths))
   return variables
-
-
-def _statuses(options: options_lib.TrainOptions,
-              tasks: Sequence[cluster_config.Task]
-             ) -> dict[str, Optional[status.Status]]:
-  """Returns the last status of each task that trains."""
-  return {
-      task.name: status.read_last(
-          run_files.status_path(options.model_dir, task))
-      for task in tasks if task.type in ('chief', 'worker')
-  }
 
 
 def check_input(options: options_lib.TrainOptions) -> int:
@@ -183,3 +177,14 @@ def _earlier(options: options_lib.TrainOptions
   """Returns the settings of the run that was in model_dir before."""
   settings = pathlib.Path(options.model_dir) / options_lib.FILE_NAME
   return options_lib.load(settings) if settings.exists() else None
+
+
+def _tell_differences(options: options_lib.TrainOptions,
+                      earlier: Optional[options_lib.TrainOptions],
+                      say: Callable[[str], None]) -> None:
+  """Says which settings differ from those of the session before."""
+  changed = options.differences(earlier) if earlier else []
+  if changed:
+    say(f'Warning: the training in {options.model_dir} goes on with other '
+        f'settings: {", ".join(changed)}. For a training of its own choose '
+        'another --model_dir.')

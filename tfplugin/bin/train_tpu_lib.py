@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 
 from tfplugin.bin import checkpoints
 from tfplugin.bin import datasets
@@ -20,6 +23,9 @@ from tfplugin.optimizers import cross_shard
 tf1 = tf.compat.v1
 
 _SHUFFLE_BUFFER = 2000
+# They change nothing of what is learnt.
+_OF_A_SESSION = ('model_dir', 'train_steps', 'eval_batch_size',
+                 'iterations_per_loop', 'master')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +116,7 @@ def train(options: TpuOptions) -> dict[str, Any]:
   # A TPU's is in a bucket, which is TensorFlow's to read.
   if not options.use_tpu:
     _check_model_dir(options.model_dir, split)
+    _tell_differences(options)
   estimator.train(make_input_fn(split.train, True),
                   max_steps=options.train_steps)
   return estimator.evaluate(make_input_fn(split.test, False), steps=eval_steps)
@@ -122,6 +129,22 @@ def _check_model_dir(model_dir: str, split: datasets.Split) -> None:
       tf.estimator.ModeKeys.EVAL, {'num_classes': split.num_classes})
   checkpoints.check_model_dir(model_dir, expected)
   run_files.make_dir('model_dir', model_dir)
+
+
+def _tell_differences(options: TpuOptions) -> None:
+  """Warns of settings that differ from the last ones; adds these to a file."""
+  path = pathlib.Path(options.model_dir, 'train_tpu_options.json')
+  known = json.loads(path.read_text()) if path.exists() else []
+  now = dataclasses.asdict(options)
+  before = known[-1] if known else now
+  changed = [f'{name}={now[name]} (was {before[name]})' for name in now
+             if name not in _OF_A_SESSION and before[name] != now[name]]
+  if changed:
+    logging.warning('The training in %s goes on with other settings: %s. For a '
+                    'training of its own choose another --model_dir.',
+                    options.model_dir, ', '.join(changed))
+  if not known or before != now:
+    path.write_text(json.dumps([*known, now], indent=2) + '\n')
 
 
 def make_estimator(options: TpuOptions, num_classes: int):

@@ -6,8 +6,8 @@
 
 RUN_DIR is the model_dir of the run; its processes may be on other machines that
 share the directory. On a terminal a bar and a table change; elsewhere lines
-come once in 10 s. It ends when every task that trains has done its work, or by
-Ctrl-C.
+come once in 10 s. It ends when every task that trains has done its work or was
+stopped, or by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ import sys
 from absl import app
 from absl import flags
 
-from tfplugin.bin import failures
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import watching
+from tfplugin.bin.usage import command_line
 
-_OPTIONS = (
-    flags.DEFINE_bool('once', False, 'Whether it shows the run once and ends.'),
-    flags.DEFINE_bool('live', True, 'Whether a terminal gets a bar and a '
-                      'table that change, which needs rich.'),
-)
+_COMMANDS = command_line.CommandLine((
+    command_line.Group('How it is shown', (
+        flags.DEFINE_bool('once', False, 'Shows the run once and ends.'),
+        flags.DEFINE_bool('live', True, 'Whether a terminal gets a bar and a '
+                          'table that change, which needs rich.'),
+    ), is_common=True),
+))
 
 
 def main(argv: list[str]) -> None:
@@ -33,7 +35,7 @@ def main(argv: list[str]) -> None:
   if len(argv) != 2:
     raise app.UsageError('Takes one path, RUN_DIR: the model_dir of a run. '
                          f'Received: {" ".join(argv[1:]) or "none"}')
-  values = {flag.name: flag.value for flag in _OPTIONS}
+  values = _COMMANDS.values()
   watch = watching.Watch(argv[1])
   terminal = live_display.find_terminal()
   if values['live'] and not values['once'] and terminal is not None:
@@ -45,7 +47,7 @@ def main(argv: list[str]) -> None:
 
 def run() -> None:
   """The console script."""
-  failures.run_program(main, _OPTIONS)
+  _COMMANDS.run(main)
 
 
 if __name__ == '__main__':

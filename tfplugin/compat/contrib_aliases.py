@@ -21,6 +21,9 @@ _FILES = {
     'tpu.python.tpu.tpu_optimizer': f'{_REAL}.tpu',
 }
 
+# Where 1.15 had the file itself.
+_REPLICATE = 'contrib.estimator.python.estimator.replicate_model_fn'
+
 ALIASES = {
     **{f'{api}.contrib': _REAL for api in APIS},
     # The packages that the files were in.
@@ -28,4 +31,11 @@ ALIASES = {
            f'{_REAL}.{file.partition(".")[0]}'
        for file in _FILES for depth in (1, 2, 3)},
     **{f'{_NAME}.{file}': real for file, real in _FILES.items()},
+    **{f'tensorflow_estimator.{_REPLICATE.rsplit(".", depth)[0]}':
+           f'{_REAL}.estimator' for depth in (2, 3)},
+    f'tensorflow_estimator.{_REPLICATE}': f'{_REAL}.estimator',
+    'tensorflow_estimator.contrib': _REAL,
+    # There the file goes before the function of its name.
+    **{f'{package}.{_REPLICATE.rsplit(".", 1)[0]}': f'{_REAL}.estimator_files'
+       for package in ('tensorflow', 'tensorflow_estimator')},
 }

@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for `tf.contrib`: what was there for training and its input.
 
-A program moves by one changed line:
+A program of TensorFlow 1.15 moves by three lines in the place of its imports:
 
+  import tensorflow.compat.v1 as tf
+  tf.disable_v2_behavior()
   from tfplugin import contrib    # was: from tensorflow import contrib
 
   optimizer = contrib.opt.VariableClippingOptimizer(...)
 
-or by one line more, and none changed, in front of its imports:
+One that says `tf.contrib`, or imports modules of it, keeps that with
 
   import tfplugin; tfplugin.contrib.install()
+
+in the place of the third line.
 
 Held here are the modules `data`, `distribute`, `estimator`, `opt`, `tpu` and
 `training`. Of tfplugin itself: in `contrib.opt` drop-stale, elastic averaging
@@ -48,10 +52,20 @@ __all__ = (
 )
 
 
+# docs/start/move_from_contrib.md has a table of their functions.
+_TF_SLIM = 'the package tf-slim has it (pip install tf-slim, import tf_slim)'
+_ELSEWHERE = {
+    'framework': f'`tf.compat.v1.train` has the global step; {_TF_SLIM}',
+    'layers': f'`tf.compat.v1.layers` is near to it; or {_TF_SLIM}',
+    'slim': _TF_SLIM,
+}
+
+
 def __getattr__(name: str):
   message = f'tfplugin has no `contrib.{name}`. It holds ' + ', '.join(
       f'contrib.{held}' for held in __all__ if held != 'install')
   if not name.startswith('__'):
-    message += ('. What else was in `tf.contrib` ended with TensorFlow 1.15; '
-                'see its migration guide.')
+    instead = _ELSEWHERE.get(name, 'TensorFlow says what replaces it: '
+                             'https://www.tensorflow.org/guide/migrate')
+    message += f'. `tf.contrib.{name}` ended with TensorFlow 1.15: {instead}.'
   raise AttributeError(message)

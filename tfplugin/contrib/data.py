@@ -2,12 +2,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `tf.contrib.data` had, where TensorFlow has it now."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from typing import Union
+
+import tensorflow as tf
+
 from tfplugin.contrib import old_names
 
 _DATASET = 'tf.compat.v1.data.Dataset'
 
+
+def batch_and_drop_remainder(
+    batch_size: Union[int, tf.Tensor]) -> Callable[[Any], Any]:
+  """Returns a function for `Dataset.apply` that makes whole batches only.
+
+  Args:
+    batch_size: Rows of a batch; what does not fill the last one is dropped.
+
+  Example:
+    >>> rows = tf.data.Dataset.range(5).apply(batch_and_drop_remainder(2))
+    >>> [batch.tolist() for batch in rows.as_numpy_iterator()]
+    [[0, 1], [2, 3]]
+  """
+  return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
+
+
+def padded_batch_and_drop_remainder(
+    batch_size: Union[int, tf.Tensor], padded_shapes: Any,
+    padding_values: Any = None) -> Callable[[Any], Any]:
+  """Returns a function for `Dataset.apply`: whole batches of padded rows.
+
+  Args:
+    batch_size: See `batch_and_drop_remainder`.
+    padded_shapes: See `Dataset.padded_batch`.
+    padding_values: See `Dataset.padded_batch`.
+  """
+  return lambda dataset: dataset.padded_batch(
+      batch_size, padded_shapes, padding_values, drop_remainder=True)
+
+
 OLD = old_names.OldNames(
     'contrib.data',
+    ours=(batch_and_drop_remainder, padded_batch_and_drop_remainder),
     moved=old_names.same('tf.compat.v1.data.experimental', '''
         AUTOTUNE CheckpointInputPipelineHook Counter CsvDataset Optional
         RandomDataset Reducer SqlDataset TFRecordWriter
@@ -25,10 +64,6 @@ OLD = old_names.OldNames(
         'LMDBDataset': 'the package `tensorflow-io`, or records of your own in '
                        '`tf.compat.v1.data.TFRecordDataset`',
         'assert_element_shape': f'`{_DATASET}.map` with `tf.ensure_shape`',
-        'batch_and_drop_remainder':
-            f'`{_DATASET}.batch` with `drop_remainder=True`',
-        'padded_batch_and_drop_remainder':
-            f'`{_DATASET}.padded_batch` with `drop_remainder=True`',
         'read_batch_features':
             '`tf.compat.v1.data.experimental.make_batched_features_dataset`',
         'reduce_dataset': f'`{_DATASET}.reduce`',

@@ -14,8 +14,13 @@ def install() -> None:
   """Makes `tf.contrib` and `import tensorflow.contrib` be `tfplugin.contrib`.
 
   A program of TensorFlow 1.15 then keeps its imports and uses of the modules
-  that `tfplugin.contrib` has. May be called again; a `tf.contrib` that is there
-  already stays.
+  that `tfplugin.contrib` has. It begins with
+
+    import tensorflow.compat.v1 as tf
+    tf.disable_v2_behavior()
+    import tfplugin; tfplugin.contrib.install()
+
+  May be called again; a `tf.contrib` that is there already stays.
 
   Example:
     >>> tfplugin.contrib.install()

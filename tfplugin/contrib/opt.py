@@ -3,10 +3,15 @@
 """What `tf.contrib.opt` had: our wrappers, and what replaces the others."""
 
 from tfplugin.contrib import old_names
+from tfplugin.optimizers import elastic_custom_getter
 from tfplugin.optimizers.drop_stale_gradient import DropStaleGradientOptimizer
 from tfplugin.optimizers.elastic_average import ElasticAverageOptimizer
 from tfplugin.optimizers.elastic_custom_getter import ElasticAverageCustomGetter
 from tfplugin.optimizers.variable_clipping import VariableClippingOptimizer
+
+# As programs have them that look for variables by these names.
+GLOBAL_VARIABLE_NAME = elastic_custom_getter.GLOBAL_CENTER
+LOCAL_VARIABLE_NAME = 'local_center_variable'
 
 _ADAM = '`tf.compat.v1.train.AdamOptimizer`'
 _ELASTIC = '`ElasticAverageOptimizer`, the nearest to it'

@@ -40,6 +40,8 @@ def devices_of(kind: str) -> list[str]:
 def check_devices(devices: Optional[Sequence[str]]) -> list[str]:
   """Returns `devices` as a list, or the local devices where it is None.
 
+  A GPU that this process does not have is warned of.
+
   Args:
     devices: Device strings, such as `'/gpu:0'` or `'/device:CPU:1'`.
 
@@ -57,7 +59,21 @@ def check_devices(devices: Optional[Sequence[str]]) -> list[str]:
     raise ValueError('`devices` must name at least one device. '
                      f'Received: {devices!r}. Leave it out to use the local '
                      'devices.')
-  return [_canonical(device) for device in devices]
+  devices = [_canonical(device) for device in devices]
+  _warn_of_gpus(devices)
+  return devices
+
+
+def _warn_of_gpus(devices: Sequence[str]) -> None:
+  """Warns of GPUs that are not there: with soft placement the CPU trains."""
+  missing = sorted({device for device in devices if ':GPU:' in device} -
+                   set(devices_of('GPU')))
+  if missing:
+    tf.compat.v1.logging.warning(
+        '`devices` names %s, which this process does not have: the CPU takes '
+        'its place where allow_soft_placement is on, as Estimator has it. Name '
+        'devices of `tf.config.list_logical_devices()`, or leave `devices` '
+        'out.', ', '.join(missing))
 
 
 def check_present(devices: Sequence[str]) -> None:

@@ -13,12 +13,24 @@ import tensorflow as tf
 
 
 class OneStrategy:
-  """Refuses to enter the strategy's scope inside another strategy."""
+  """Refuses to enter the strategy's scope inside another strategy.
+
+  Refuses the class in the place of an instance, too.
+  """
 
   @property
   def described_as(self) -> str:
     """The strategy's name in messages."""
     return type(self).__name__
+
+  def configure(self, *args: Any, **kwargs: Any) -> None:
+    """See `tf.distribute.Strategy.configure`, which Estimator calls first.
+
+    Raises:
+      TypeError: `train_distribute` is the class of a strategy.
+    """
+    _check_is_instance(self)
+    super().configure(*args, **kwargs)
 
   def scope(self):
     """See `tf.distribute.Strategy.scope`.
@@ -51,7 +63,9 @@ class NoKerasSessions(OneStrategy):
 
     Raises:
       RuntimeError: Called in the scope of a strategy, outside any replica.
+      TypeError: `train_distribute` is the class of a strategy.
     """
+    _check_is_instance(self)
     if (tf.distribute.has_strategy() and
         tf.distribute.in_cross_replica_context()):
       raise RuntimeError(
@@ -60,3 +74,11 @@ class NoKerasSessions(OneStrategy):
           'Estimator, such as that of `tf.keras.estimator.model_to_estimator`, '
           'or v2 behaviour.')
     super().configure(*args, **kwargs)
+
+
+def _check_is_instance(called_on: Any) -> None:
+  """Raises if a method was called on the class of a strategy."""
+  if not isinstance(called_on, OneStrategy):
+    raise TypeError(
+        '`train_distribute` must be an instance of a strategy. Received: its '
+        'class. Call it, e.g. `RunConfig(train_distribute=TowerStrategy())`.')

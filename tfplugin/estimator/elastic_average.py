@@ -37,7 +37,7 @@ def elastic_average(
     rho: Optional[float] = 0.0,
     synchronous: bool = False,
     update_order: str = 'gradient_first',
-    count_steps: str = 'communications',
+    count_steps: Optional[str] = None,
     statistics: str = 'average',
     use_locking: bool = True,
     on_nonfinite: str = 'apply',
@@ -95,7 +95,7 @@ def elastic_average(
     synchronous: Whether all workers start together.
     update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
     count_steps: What `global_step` counts: `'communications'` or `'local'`
-      steps.
+      steps. None: communications, with a warning of how many steps that makes.
     statistics: What becomes of floating point variables that are not trained:
       `'average'` or `'shared'`.
     use_locking: As for the optimizer. The centre, a resource variable, is
@@ -155,9 +155,11 @@ def elastic_average(
     Zhang, Choromanska and LeCun. Deep learning with Elastic Averaging SGD.
     NeurIPS 2015. https://arxiv.org/abs/1412.6651
   """
-  settings = elastic_settings.ElasticSettings(
-      num_worker, communication_period, moving_rate, rho, bool(synchronous),
-      update_order, count_steps, statistics, on_nonfinite=on_nonfinite,
+  settings = elastic_settings.ElasticSettings.with_counted_steps(
+      count_steps, num_worker=num_worker,
+      communication_period=communication_period, moving_rate=moving_rate,
+      rho=rho, synchronous=bool(synchronous), update_order=update_order,
+      statistics=statistics, on_nonfinite=on_nonfinite,
       exchange_dtype=exchange_dtype, overlap=overlap,
       sparse_exchange=sparse_exchange)
   del use_locking  # A resource variable always is updated under one.

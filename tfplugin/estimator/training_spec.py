@@ -96,10 +96,10 @@ def check_applied(interception: optimizer_interception.Interception,
     return
   raise ValueError(
       f'`model_fn` below `{decorator}` must apply gradients with a '
-      '`tf.compat.v1.train.Optimizer`. Received: a train_op that none made. '
-      'Keras optimizers are not supported, and an optimizer that is applied in '
-      'a strategy of the model_fn is to be wrapped where it is made: '
-      f'`{wrapper}`.')
+      '`tf.compat.v1.train.Optimizer`. Received: a train_op of something else,'
+      ' such as a Keras optimizer. Use e.g. '
+      '`tf.compat.v1.train.AdamOptimizer`; wrap an optimizer that is applied '
+      f'in a strategy of the model_fn where it is made: `{wrapper}`.')
 
 
 def local_init_op(scaffold: Optional[tf1.train.Scaffold],

@@ -18,6 +18,9 @@ from tfplugin.events import record
 
 PathLike = Union[str, os.PathLike]
 
+# The end of a file, in which the last events are looked for.
+_TAIL_BYTES = 65536
+
 
 class Reading(NamedTuple):
   """What was read.
@@ -95,3 +98,18 @@ def read_run(model_dir: PathLike) -> Reading:
   return Reading(
       tuple(heapq.merge(*(r.events for r in readings), key=lambda e: e.time)),
       sum(r.num_torn for r in readings), sum(r.num_other for r in readings))
+
+
+def last_events(path: PathLike) -> tuple[record.Event, ...]:
+  """Returns the events in the last 64 KB of a file."""
+  try:
+    size = os.path.getsize(path)
+  except OSError:
+    return ()
+  return read_file(path, max(size - _TAIL_BYTES, 0)).events
+
+
+def last_session(model_dir: PathLike) -> int:
+  """Returns the number of a run's newest session; 0 before the first."""
+  ends = [last_events(path) for path in events_dir(model_dir).glob('*.jsonl')]
+  return max((events[-1].session for events in ends if events), default=0)

@@ -16,6 +16,7 @@ import pathlib
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 from typing import Optional
 from typing import Union
@@ -26,8 +27,8 @@ from tfplugin.events import event_files
 from tfplugin.events import process
 from tfplugin.events import record
 
-# The end of a file, in which the last events are looked for.
-_TAIL_BYTES = 65536
+# The number of the session, where a launcher has started the task.
+SESSION_VARIABLE = 'TFPLUGIN_SESSION'
 
 
 class EventLog:
@@ -36,10 +37,13 @@ class EventLog:
   Attributes:
     task: The task, e.g. `worker:0`.
     last_step: The newest global step among the events; None before.
+    saved_step: The global step of the newest checkpoint; None before.
+    stopped_by: The signal that told the task to end; None: there was none.
     observer: Called with each event once it is written; None: nobody.
   """
 
-  def __init__(self, model_dir: Union[str, os.PathLike, None], task: str):
+  def __init__(self, model_dir: Union[str, os.PathLike, None], task: str,
+               pid: Optional[int] = None):
     """Opens nothing yet.
 
     Args:
@@ -47,12 +51,17 @@ class EventLog:
         machine's file systems, as `gs://...` or `hdfs://...`, nothing is
         written, and a warning says so.
       task: The task, e.g. `worker:0`.
+      pid: The process of which the events are; None: this one.
     """
     self.task = task
+    self._pid = pid or os.getpid()
     self.last_step: Optional[int] = None
+    self.saved_step: Optional[int] = None
+    self.stopped_by: Optional[str] = None
     self.observer: Optional[Callable[[record.Event], None]] = None
     self._model_dir = model_dir and os.fspath(model_dir)
     self._file: Optional[int] = None
+    self._session: Optional[int] = None
     self._has_warned = False
     # Whether a line was written in part: by us, or by one that was killed.
     self._is_torn = False
@@ -73,10 +82,9 @@ class EventLog:
       kind: One of `record.KINDS`.
       **details: Values of JSON; `step` is the global step.
     """
-    if details.get('step') is not None:
-      self.last_step = details['step']
-    event = record.Event(time.time(), os.getpid(), self.task, name, kind,
-                         details)
+    self._note(name, details)
+    event = record.Event(time.time(), self._pid, self.task, name, kind,
+                         details, self.session)
     if self.path is None:
       self._warn('it is no directory of this machine')
       return
@@ -106,17 +114,38 @@ class EventLog:
 
   def last_events(self) -> tuple[record.Event, ...]:
     """Returns the last events in the file, of whichever process."""
-    try:
-      size = os.path.getsize(self.path or '')
-    except OSError:
-      return ()
-    return event_files.read_file(self.path, max(size - _TAIL_BYTES, 0)).events
+    return event_files.last_events(self.path) if self.path else ()
+
+  @property
+  def session(self) -> int:
+    """The number of the session: how often the run was started.
+
+    The launcher of the run knows it. Without one a task that ended its work, or
+    was stopped, begins the next session, and one that was lost goes on.
+    """
+    if self._session is None:
+      self._session = int(os.environ.get(SESSION_VARIABLE) or 0)
+    if not self._session:
+      earlier = self.last_events()
+      is_new = not earlier or _was_over(earlier[-1])
+      self._session = (earlier[-1].session if earlier else 0) + is_new
+    return self._session
 
   def close(self) -> None:
     """Closes the file; `write` opens it again."""
     if self._file is not None:
       os.close(self._file)
     self._file = None
+
+  def _note(self, name: str, details: Mapping[str, Any]) -> None:
+    """Remembers what the last event of the task will tell."""
+    # The step of a sample was read before the update.
+    step = None if name == 'sampling' else details.get('step')
+    self.last_step = self.last_step if step is None else step
+    if name == 'saving' and step is not None:
+      self.saved_step = step
+    self.stopped_by = (details.get('signal') if name == 'stopping' else
+                       self.stopped_by)
 
   def _append(self, line: bytes) -> None:
     if self._file is None:
@@ -179,7 +208,7 @@ def recording(model_dir: Union[str, os.PathLike, None],
   token = _current.set(log)
   try:
     earlier = log.last_events()
-    if earlier and earlier[-1].name != 'ended':
+    if earlier and not _was_over(earlier[-1]):
       steps = [e.step for e in earlier if e.step is not None]
       log.write('coming_back', what='process',
                 step=steps[-1] if steps else None,
@@ -188,9 +217,26 @@ def recording(model_dir: Union[str, os.PathLike, None],
     yield log
     log.write('ended', step=log.last_step)
   except BaseException as e:
-    log.write('dying', error=type(e).__name__, message=str(e)[:1000],
-              step=log.last_step)
+    _write_last_words(log, e)
     raise
   finally:
     _current.reset(token)
     log.close()
+
+
+def _was_over(event: record.Event) -> bool:
+  """Whether a task whose last event this is had nothing more to do."""
+  return event.name in ('ended', 'stopped')
+
+
+def _write_last_words(log: EventLog, error: BaseException) -> None:
+  """Writes that the task was stopped on request, or why it dies."""
+  by = log.stopped_by
+  if by is None and isinstance(error, KeyboardInterrupt):
+    by = 'SIGINT'  # Before there was a session, nothing holds it back.
+  if by and isinstance(error, (KeyboardInterrupt, SystemExit)):
+    log.write('stopped', signal=by, step=log.last_step,
+              saved_step=log.saved_step)
+  else:
+    log.write('dying', error=type(error).__name__, message=str(error)[:1000],
+              step=log.last_step)

@@ -19,10 +19,13 @@ INSTANT = 'instant'
 KINDS = (BEGIN, END, INSTANT)
 
 # The names of the events; docs/events.md says what each means.
-NAMES = ('starting', 'coming_back', 'waiting', 'training', 'exchanging',
-         'dropping', 'saving', 'stopping', 'injecting', 'dying', 'ended')
+NAMES = ('starting', 'coming_back', 'waiting', 'training', 'sampling',
+         'exchanging', 'dropping', 'saving', 'stopping', 'injecting', 'stopped',
+         'dying', 'ended')
+# After these a process writes nothing.
+LAST_WORDS = ('stopped', 'dying', 'ended')
 # The keys of a line that belong to no event in particular.
-_COMMON = ('version', 'time', 'pid', 'task', 'name', 'kind')
+_COMMON = ('version', 'time', 'pid', 'task', 'name', 'kind', 'session')
 
 
 class Event(NamedTuple):
@@ -35,6 +38,7 @@ class Event(NamedTuple):
     name: One of `NAMES`.
     kind: One of `KINDS`.
     details: What else is known of it, by name.
+    session: The number of the run's session: how often the run was started.
   """
 
   time: float
@@ -43,6 +47,7 @@ class Event(NamedTuple):
   name: str
   kind: str
   details: Mapping[str, Any]
+  session: int = 1
 
   @property
   def step(self) -> Optional[int]:
@@ -64,8 +69,9 @@ def encode(event: Event) -> bytes:
   if taken:
     raise ValueError('A detail must not have the name of what every event has. '
                      f'Received: {sorted(taken)}. Take another name.')
-  fields = {'version': VERSION, **event._asdict()}
-  fields.update(fields.pop('details'))
+  common = event._asdict()
+  details = common.pop('details')
+  fields = {'version': VERSION, **common, **details}
   return json.dumps(fields, default=str).encode() + b'\n'
 
 
@@ -81,6 +87,7 @@ def decode(line: bytes) -> Optional[Event]:
                      f'{line[:80]!r}')
   if fields['version'] != VERSION:
     return None
+  fields.setdefault('session', 1)  # Lines of before there were sessions.
   try:
     common = {key: fields.pop(key) for key in _COMMON}
   except KeyError as e:

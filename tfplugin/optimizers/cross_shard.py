@@ -90,7 +90,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
   """
 
   def __init__(self,
-               opt: tf1.train.Optimizer,
+               opt: types.Optimizer,
                reduction: str = shard_reduction.MEAN,
                name: str = 'CrossShardOptimizer',
                group_assignment: groups_lib.GroupAssignment = None):

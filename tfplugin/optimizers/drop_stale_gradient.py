@@ -112,7 +112,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
   """
 
   def __init__(self,
-               opt: tf1.train.Optimizer,
+               opt: types.Optimizer,
                staleness: int,
                use_locking: bool = False,
                name: str = 'DropStaleGradient',

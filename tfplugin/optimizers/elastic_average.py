@@ -110,7 +110,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   def __init__(
       self,
-      opt: tf1.train.Optimizer,
+      opt: types.Optimizer,
       num_worker: int,
       ea_custom_getter: elastic_custom_getter.ElasticAverageCustomGetter,
       communication_period: int = 10,

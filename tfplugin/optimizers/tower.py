@@ -71,7 +71,7 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
   COLLECTION_FOR_GRAPH_STATES = 'replicate_model_fn_graph_states'
 
   def __init__(self, optimizer_or_optimizer_fn: Union[
-      tf1.train.Optimizer, Callable[[], tf1.train.Optimizer]]):
+      types.Optimizer, Callable[[], types.Optimizer]]):
     """Wraps an optimizer.
 
     Args:

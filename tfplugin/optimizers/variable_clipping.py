@@ -89,7 +89,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
   """
 
   def __init__(self,
-               opt: tf1.train.Optimizer,
+               opt: types.Optimizer,
                vars_to_clip_dims: clip_rules.Rules,
                max_norm: float,
                use_locking: bool = False,

@@ -10,6 +10,7 @@ from tfplugin.report.reading import run_data
 from tfplugin.report.sections import clipping
 from tfplugin.report.sections import elastic
 from tfplugin.report.sections import losses
+from tfplugin.report.sections import outcome
 from tfplugin.report.sections import settings
 from tfplugin.report.sections import speed
 from tfplugin.report.sections import staleness
@@ -35,10 +36,12 @@ _SECTIONS = {
 def measure(run: run_data.RunData) -> dict[str, Any]:
   """Returns what report.json holds: a section for each panel.
 
-  Each section has `missing`: what it does not know, and what would write it.
+  Before them `outcome`, for the title. Each section has `missing`: what it does
+  not know, and what would write it.
 
   Args:
     run: What the files tell.
   """
+  sections = {name: section(run) for name, section in _SECTIONS.items()}
   return {'version': VERSION, 'run_dir': run.run_dir,
-          **{name: section(run) for name, section in _SECTIONS.items()}}
+          'outcome': outcome.measure(run, sections['speed']), **sections}

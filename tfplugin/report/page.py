@@ -20,6 +20,7 @@ from tfplugin.report.panels import speed_panel
 from tfplugin.report.panels import staleness_panel
 from tfplugin.report.panels import timeline_panel
 from tfplugin.report.panels import traffic_panel
+from tfplugin.report.sections import outcome as outcome_lib
 
 # By the section that each draws, in the order of the page.
 PANELS = {
@@ -36,7 +37,8 @@ PANELS = {
 _STYLE = '''
 body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:1280px;
 padding:0 20px 60px;color:#222;background:#fff}
-h1{font-size:22px;margin:22px 0 2px}h2{font-size:18px;margin:0}
+h1{font-size:22px;margin:22px 0 2px}.outcome{font-size:18px;margin:0 0 6px}
+h2{font-size:18px;margin:0}
 nav a{margin-right:14px;color:#1f4e79}.dir{color:#666;word-break:break-all}
 section{border-top:1px solid #ddd;margin-top:26px;padding-top:14px}
 .reading{color:#555;max-width:80ch;margin:4px 0 10px}
@@ -58,13 +60,21 @@ td:last-child{white-space:normal;overflow-wrap:anywhere}
 # before the next one: the page is there at once, however much it holds.
 _DRAW = '''
 (function() {
+  var narrow = window.innerWidth < 600;
   function draw(div) {
     var data = document.getElementById('data-' + div.id);
     if (!data || div.dataset.drawn) return;
     div.dataset.drawn = 1;
     var plot = JSON.parse(data.textContent);
+    if (narrow) {
+      // Below the curves, not over them; and a finger scrolls the page.
+      plot.layout.legend = {orientation: 'h', y: -0.25, font: {size: 11}};
+      plot.layout.margin = {l: 48, r: 8, t: 48, b: 48};
+      plot.layout.dragmode = false;
+    }
     Plotly.newPlot(div, plot.data, plot.layout,
                    {responsive: true, displaylogo: false,
+                    displayModeBar: narrow ? false : 'hover',
                     // Of plotly 7 the default: a button that uploads the data.
                     showSendToCloud: false});
   }
@@ -97,22 +107,51 @@ def render(report: Mapping[str, Any]) -> str:
   """
   # The library that draws: 4.8 MB, so that no network is needed.
   from plotly import offline
-  panels = {name: draw(report[name]) for name, draw in PANELS.items()}
+  drawn = {name: draw(report[name]) for name, draw in PANELS.items()}
+  panels = {name: p for name, p in drawn.items() if p.has_data}
+  untold = [text for p in drawn.values() if not p.has_data
+            for text in p.missing]
   _align(panels.values(), report['timeline']['wall_secs'])
   links = ''.join(f'<a href="#{name}">{_text(p.title)}</a>'
                   for name, p in panels.items())
   sections = '\n'.join(_section(name, p) for name, p in panels.items())
   data = '\n'.join(_data(name, p) for name, p in panels.items())
-  title = f'Run {report["run_dir"]}'
+  outcome = report['outcome']
+  title = f'{outcome["title"]}: {outcome["text"]}'
   return (
       '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
       '<meta name="viewport" content="width=device-width,initial-scale=1">'
       f'<title>{_text(title)}</title><style>{_STYLE}</style></head><body>\n'
-      f'<h1>The picture of a run</h1><div class="dir">'
-      f'{_text(report["run_dir"])}</div><nav>{links}</nav>\n'
-      f'{sections}\n{data}\n'
+      f'{_head(outcome, report["run_dir"])}<nav>{links}</nav>\n'
+      f'{sections}\n{_untold(untold)}\n{data}\n'
       # Below the text, which is there to be read while this is parsed.
       f'<script>{offline.get_plotlyjs()}</script>\n<script>{_DRAW}</script></body></html>\n')
+
+
+def _head(outcome: Mapping[str, Any], run_dir: str) -> str:
+  """Returns what the run was and how it ended, and a row for each session."""
+  date = outcome_lib.date(outcome['start_time'])
+  head = (f'<h1>{_text(outcome["title"])}, {date}</h1>'
+          f'<p class="outcome">{_text(outcome["text"])}</p>'
+          f'<div class="dir">{_text(run_dir)}</div>')
+  if len(outcome['sessions']) < 2:
+    return head
+  return head + _table(panel_lib.Table(
+      ('session', 'began', 'took', 'steps', 'outcome'),
+      [(s['number'], outcome_lib.date(s['start_time']), f'{s["secs"]:,.0f} s',
+        '' if s['last_step'] is None else
+        f'{s["first_step"]:,} to {s["last_step"]:,}', s['outcome'])
+       for s in outcome['sessions']]))
+
+
+def _untold(texts: Sequence[str]) -> str:
+  """Returns what would fill the panels that are not shown, folded."""
+  if not texts:
+    return ''
+  return ('<details><summary>Panels without data are not shown. What would '
+          'fill them</summary>'
+          + ''.join(f'<p class="missing">{_text(text)}</p>' for text in texts)
+          + '</details>')
 
 
 def _align(panels: Iterable[panel_lib.Panel], wall_secs: float) -> None:

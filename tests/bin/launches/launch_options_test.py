@@ -15,6 +15,8 @@ from tfplugin.bin.launches import launch_options
     ({'workers': -1}, '`workers` must be an integer of at least 0'),
     ({'ps': 0.5}, '`ps` must be an integer'),
     ({'evaluator_limit_secs': -1.0}, '`evaluator_limit_secs` must be at least'),
+    ({'command': ('python3', '-u', 'nope.py', 'a')}, '^nope.py: no such file'),
+    ({'commands': ('ps=python nope.py',)}, '^nope.py: no such file'),
     ({'ps_limit_secs': float('nan')}, '`ps_limit_secs` must be.*finite.*nan'),
     ({'grace_secs': -1.0}, '`grace_secs` must be at least 0'),
     ({'restart': 'perhaps'}, '`restart` must be one of'),
@@ -77,3 +79,10 @@ def test_below_slurm_workers_are_what_the_others_leave(monkeypatch):
   layout = options.layout()
   assert [task.name for task in layout.own] == ['chief:0']
   assert layout.cluster['chief'] == ['n1:10']
+
+
+@pytest.mark.parametrize('words', [
+    ('-c', 'nope'), ('-m', 'nope.py'), ('-W', 'ignore', 'nope.py'),
+    ('-u', __file__), ()])
+def test_what_may_not_be_a_script_is_not_looked_for(words):
+  launch_options.LaunchOptions(command=('python3', *words), logs_dir='x')

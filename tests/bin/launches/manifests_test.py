@@ -18,8 +18,8 @@ from tfplugin.distribute import cluster_config
 _SCHEMAS = json.loads((
     pathlib.Path(__file__).absolute().parents[3] /
     'testdata/kubernetes/schemas.json').read_text(encoding='utf-8'))
-_PYTHON_TYPES = {'string': str, 'integer': int, 'boolean': bool, 'object': dict,
-                 'array': list}
+_PYTHON_TYPES = {'string': str, 'number': float, 'integer': int,
+                 'boolean': bool, 'object': dict, 'array': list}
 _RULES = 'chief=never,ps=always,worker=on_failure,evaluator=on_failure'
 
 
@@ -30,9 +30,10 @@ def _starts(faults='', **settings):
                      faults)
 
 
-def _pods(claim='runs=/runs'):
+def _pods(claim='runs=/runs', claim_size='', resources=()):
   policy = restarts.RestartPolicy(restarts.parse(_RULES), max_restarts=4)
-  return manifests.make_pods('mnist', 'me/program:1', policy, 30.0, claim)
+  return manifests.make_pods('mnist', 'me/program:1', policy, 30.0, claim,
+                             claim_size, resources)
 
 
 def _by_name(documents):
@@ -74,8 +75,9 @@ def _problems_of_type(value, schema, path):
 @pytest.mark.parametrize('version', sorted(_SCHEMAS))
 @pytest.mark.parametrize('make', [manifests.kubernetes, manifests.tf_job])
 def test_manifests_are_of_the_published_schema(version, make):
-  for claim in ('', 'runs=/runs'):
-    for document in make(_starts(), _pods(claim)):
+  resources = ['all=cpu=500m,memory=4Gi', 'worker=cpu=4,memory=8Gi,gpu=1']
+  for pods in (_pods(''), _pods(), _pods('runs=/runs', '20Gi', resources)):
+    for document in make(_starts(), pods):
       assert not list(_problems(
           document, {'ref': document['kind']}, _SCHEMAS[version],
           document['kind']))
@@ -89,6 +91,39 @@ def test_the_check_finds_what_is_wrong(wrong, problem):
   document = {**manifests.kubernetes(_starts(), _pods())[-1], **wrong}
   found = list(_problems(document, {'ref': 'Job'}, _SCHEMAS['v1.29.0'], ''))
   assert any(problem in text for text in found)
+
+
+@pytest.mark.parametrize('make', [manifests.kubernetes, manifests.tf_job])
+def test_resources_are_of_a_job_or_of_all(make):
+  text = json.dumps(make(_starts(), _pods(resources=[
+      'all=cpu=500m,memory=4Gi', 'worker=cpu=4,memory=8Gi,gpu=1'])))
+  # Chief, ps and evaluator; the workers.
+  for amounts, count in (('{"cpu": "500m", "memory": "4Gi"}', 3), (
+      '{"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "1"}', 1)):
+    assert text.count(
+        f'"resources": {{"requests": {amounts}, "limits": {amounts}}}') == count
+  assert '"resources"' not in json.dumps(make(_starts(), _pods()))
+
+
+@pytest.mark.parametrize('make', [manifests.kubernetes, manifests.tf_job])
+def test_a_claim_with_a_size_is_made_too(make):
+  kinds = [d['kind'] for d in make(_starts(), _pods())]
+  assert 'PersistentVolumeClaim' not in kinds
+  claim = _by_name(make(_starts(), _pods('runs=/runs', '20Gi')))[
+      'PersistentVolumeClaim', 'runs']
+  assert claim['spec'] == {'accessModes': ['ReadWriteMany'],
+                           'resources': {'requests': {'storage': '20Gi'}}}
+
+
+@pytest.mark.parametrize('settings, words', [
+    ({'resources': ['worker']}, '`resources` must say whose'),
+    ({'resources': ['boss=cpu=1']}, "'boss=cpu=1'"),
+    ({'resources': ['ps=cpu=many']}, "'ps=cpu=many'"),
+    ({'claim_size': '20 GB'}, '`claim_size` must be a size'),
+    ({'claim': '', 'claim_size': '20Gi'}, 'needs `claim`')])
+def test_amounts_that_kubernetes_would_not_take_are_refused(settings, words):
+  with pytest.raises(ValueError, match=words):
+    _pods(**settings)
 
 
 def test_the_names_of_tf_config_are_those_of_the_pods():

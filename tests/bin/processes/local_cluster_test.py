@@ -220,6 +220,19 @@ def test_the_first_failure_comes_first(tmp_path):
       cluster.wait(timeout=_LIMIT)
 
 
+def test_the_same_end_of_several_is_told_once(tmp_path):
+  with local_cluster.LocalCluster(tmp_path) as cluster:
+    for task in (WORKER, CHIEF):
+      role = _start(cluster, task, 'import os\nprint(os.getpid())\nnope')
+      os.waitid(os.P_PID, role.pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(local_cluster.RoleError) as raised:
+      cluster.wait(timeout=_LIMIT)
+  told = str(raised.value)
+  assert told.startswith('worker:0 ended with status 1. The last lines of ')
+  assert told.count('Traceback') == 1
+  assert told.endswith('\nworker:0, chief:0 ended alike.')
+
+
 def test_of_two_that_end_at_once_the_one_that_wrote_first_comes_first(tmp_path):
   with local_cluster.LocalCluster(tmp_path) as cluster:
     roles = [_start(cluster, cluster_config.Task('chief', index), 'exit(1)')

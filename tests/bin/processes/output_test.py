@@ -89,3 +89,55 @@ def test_who_is_not_there_cannot_be_shown():
 def test_a_bad_pattern_is_refused():
   with pytest.raises(ValueError, match=r"`grep` must be.*Received: '\('"):
     output.TaskOutput(print, pattern='(')
+
+
+_DEPRECATED = (b'WARNING:tensorflow:From a.py:3: f (from b) is deprecated and '
+               b'will be removed in a future version.\n'
+               b'Instructions for updating:\nUse g instead.\n')
+
+
+def test_lines_about_deprecation_are_counted(tmp_path):
+  for hide, num_hidden in ((output.DEPRECATIONS, 6), ('nothing', 0)):
+    said, follower, roles = _follow(tmp_path, hide=hide)
+    for role in roles[:2]:
+      role.write(_DEPRECATED + b'step 1\n')
+    follower.show()
+    follower.show(is_all=True)
+    told = f'{num_hidden} lines about deprecation were not shown; --hide=nothing'
+    assert [told in line for line in said if 'not shown' in line] == (
+        [True] if num_hidden else [])
+    assert len([line for line in said if 'not shown' not in line]) == 8 - num_hidden
+    assert [line for line in said if 'step 1' in line] == [
+        'chief:0| step 1', 'worker:0| step 1']
+
+
+def test_a_message_in_two_formats_is_shown_once(tmp_path):
+  said, follower, (chief, *_) = _follow(tmp_path)
+  absl = 'I1127 01:50:04.293295 140538317994880 estimator.py:72] '
+  chief.write(f'INFO:tensorflow:Using config: {{\n a\n}}\n'
+              f'{absl}Using config: {{\n a\n}}\nprinted\n'
+              f'{absl}step 1\nINFO:tensorflow:step 1\n'
+              f'INFO:tensorflow:step 2\nINFO:tensorflow:step 2\n'.encode())
+  follower.show()
+  assert [line.partition('| ')[2] for line in said] == [
+      'INFO:tensorflow:Using config: {', ' a', '}', 'printed',
+      f'{absl}step 1', 'INFO:tensorflow:step 2', 'INFO:tensorflow:step 2']
+
+
+def test_the_traceback_of_another_task_is_a_line(tmp_path):
+  said, follower, (chief, worker, other) = _follow(tmp_path)
+  trace = (b'Traceback (most recent call last):\n  File "a.py", line 19\n'
+           b'    nope\nNameError: nope\n')
+  chief.write(b'first\n' + trace[:60])
+  follower.show()
+  assert said == ['chief:0| first']
+  chief.write(trace[60:] + b'bye\n')
+  worker.write(trace)
+  other.write(trace.replace(b'19', b'20') + b'  unfinished')
+  follower.show(is_all=True)
+  assert said[1:] == [
+      *(f'chief:0| {line}' for line in trace.decode().splitlines()),
+      'chief:0| bye', 'worker:0| NameError: nope (the traceback of chief:0)',
+      *(f'worker:1| {line}' for line in
+        trace.decode().replace('19', '20').splitlines()),
+      'worker:1|   unfinished']

@@ -35,6 +35,18 @@ def test_the_file(tmp_path):
       'last_step': 120, 'reasons': []}
 
 
+def test_the_summaries_of_earlier_sessions_stay(tmp_path):
+  path = run_summary.path_in(tmp_path)
+  for step in (100, 200, 300):
+    run_summary.write(path, [_TASKS[0]._replace(last_step=step)],
+                      error=f'stopped at {step}')
+  read = json.loads(path.read_text())
+  assert read['tasks'][0]['last_step'] == 300
+  assert [(one['error'], one['tasks'][0]['last_step'])
+          for one in read['earlier']] == [('stopped at 100', 100),
+                                          ('stopped at 200', 200)]
+
+
 def test_what_became_of_each_task(tmp_path):
   codes = {'chief': 'pass', 'worker': 'raise SystemExit(3)',
            'ps': 'import time; time.sleep(120)'}

@@ -1,12 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the status lines that a role prints."""
+"""Tests of the samples that a role writes."""
 
 import json
+import math
 
+import numpy as np
+import pytest
 import tensorflow as tf
 
+from tests.report import hand_written
 from tfplugin.bin.processes import status
+from tfplugin.bin.processes import task_states
+from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
 
@@ -17,20 +23,25 @@ def _status(time, **kwargs):
       'loss': 0.5, 'figures': {}, 'counts': {}, **kwargs})
 
 
+def _read(path, task='chief:0'):
+  states = task_states.TaskStates(path, [task], from_start=True)
+  states.update()
+  return states.states[task].status
+
+
 def test_the_hook_writes_the_first_and_the_last_step(tmp_path):
-  path = tmp_path / 'chief-0.jsonl'
   with tf.Graph().as_default():
     step = tf1.train.create_global_step()
     train_op = tf1.assign_add(step, 1)
     value = tf.cast(train_op, tf.float32)
-    hook = status.StatusHook(path, value / 2, {'distance': value},
-                             {'dropped': 10 * step})
+    hook = status.StatusHook(event_log.EventLog(tmp_path, 'chief:0'), value / 2,
+                             {'distance': value}, {'dropped': 10 * step})
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       session.run(train_op)
-      first = status.read_last(path)
+      first = _read(tmp_path)
       for _ in range(3):
         session.run(train_op)
-  last = status.read_last(path)
+  last = _read(tmp_path)
   assert (first.local_steps, last.local_steps) == (1, 4)
   assert first.time == first.first_step_time == last.first_step_time
   # Figures are those of the last line but one, at most half a second old.
@@ -39,28 +50,57 @@ def test_the_hook_writes_the_first_and_the_last_step(tmp_path):
 
 
 def test_a_session_without_a_step_writes_no_line(tmp_path):
-  path = tmp_path / 'worker-0.jsonl'
   with tf.Graph().as_default():
     tf1.train.create_global_step()
-    hook = status.StatusHook(path, tf.constant(1.0), {}, {})
+    hook = status.StatusHook(event_log.EventLog(tmp_path, 'chief:0'),
+                             tf.constant(1.0), {}, {})
     with tf1.train.SingularMonitoredSession(hooks=[hook]):
       pass
-  assert status.read_last(path) is None
+  assert _read(tmp_path) is None
 
 
-def test_a_line_that_is_being_written_does_not_count(tmp_path):
-  path = tmp_path / 's.jsonl'
-  assert status.read_last(path) is None
-  path.write_text('{"time": 1')
-  assert status.read_last(path) is None
+def test_a_loss_that_is_not_finite_is_a_line_of_json(tmp_path):
+  with tf.Graph().as_default():
+    step = tf1.train.create_global_step()
+    hook = status.StatusHook(event_log.EventLog(tmp_path, 'chief:0'),
+                             tf.constant(np.inf), {}, {})
+    with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
+      session.run(step)
+  line, _ = (tmp_path / 'events/chief-0.jsonl').read_text().splitlines()
+  assert json.loads(line, parse_constant=pytest.fail)['loss'] is None
+  assert math.isnan(_read(tmp_path).loss)
 
 
-def test_the_last_line_of_a_long_file_is_found(tmp_path):
-  path = tmp_path / 's.jsonl'
-  lines = [json.dumps(_status(float(time))._asdict()) for time in range(2000)]
-  path.write_text('\n'.join(lines) + '\n' + lines[0][:9])
-  assert path.stat().st_size > 3 << 16
-  assert status.read_last(path).time == 1999.0
+def _sample(secs, steps, dropped, pid=1, session=1):
+  return hand_written.event(
+      secs, 'chief:0', 'sampling', pid=pid, step=100, num_steps=steps, loss=1.0,
+      figures={}, counts={'dropped': dropped})._replace(session=session)
+
+
+def test_the_processes_of_a_session_add_up(tmp_path):
+  samples = status.Samples()
+  told = []
+  for sample in (_sample(1, 1, 0), _sample(2, 50, 4),
+                 # It was killed, and started again twice.
+                 _sample(9, 1, 1, pid=2), _sample(10, 30, 2, pid=2),
+                 _sample(20, 5, 1, pid=3)):
+    samples.take(sample)
+    told.append((samples.status.local_steps, samples.status.counts['dropped']))
+  assert told == [(1, 0), (50, 4), (51, 5), (80, 6), (85, 7)]
+  assert samples.status.first_step_time == hand_written.START + 1
+
+
+def test_a_new_session_begins_at_nought(tmp_path):
+  hand_written.write_events(
+      tmp_path, hand_written.event(0, 'chief:0', 'starting', 'begin'),
+      _sample(1, 50, 4), hand_written.event(2, 'chief:0', 'ended'))
+  assert _read(tmp_path).local_steps == 50
+  hand_written.write_events(tmp_path, hand_written.event(
+      9, 'chief:0', 'starting', 'begin', pid=2)._replace(session=2))
+  assert _read(tmp_path) is None
+  hand_written.write_events(tmp_path, _sample(10, 3, 1, pid=2, session=2))
+  assert (_read(tmp_path).local_steps, _read(tmp_path).counts) == (
+      3, {'dropped': 1})
 
 
 def test_counts_add_up_and_figures_are_the_newest():

@@ -108,4 +108,4 @@ def test_the_cause_of_another_error_is_written(tmp_path):
           str(tmp_path / 'logs'), tmp_path / 'summary.json'), {}, [], print)
   with pytest.raises(KeyboardInterrupt), run:
     raise KeyboardInterrupt
-  assert _written(tmp_path)['error'] == 'KeyboardInterrupt'
+  assert _written(tmp_path)['error'] == 'stopped on request'

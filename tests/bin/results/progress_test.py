@@ -16,6 +16,12 @@ def _status(time, step, loss, **kwargs):
                        kwargs.get('counts', {}))
 
 
+def _state(*args):
+  state = task_states.State()
+  state.samples.status = _status(*args)
+  return state
+
+
 def test_before_the_first_step():
   assert progress.make_line({}, 100, 0.0) == 'starting: no step yet'
 
@@ -40,7 +46,7 @@ def test_the_rate_is_that_of_the_last_seconds(capsys):
     for second in range(10):
       # 10 steps a second at first, 100 from the fifth second on.
       step = 10 * second if second < 5 else 50 + 100 * (second - 5)
-      shown.update({'chief:0': _status(float(second), step, 1.0)}, {}, {})
+      shown.update({'chief:0': _state(float(second), step, 1.0)}, {})
     shown.say('worker:0 was ended by SIGKILL')
   assert shown._rate() == 100.0
   assert capsys.readouterr().out == 'worker:0 was ended by SIGKILL\n'
@@ -50,9 +56,8 @@ def test_a_terminal_has_a_table_below_what_stays():
   out = io.StringIO()
   terminal = console.Console(file=out, force_terminal=True, width=60,
                              color_system=None)
-  state = task_states.State()
   with progress.Progress(1000, terminal) as shown:
-    shown.update({'chief:0': _status(5.0, 40, 0.25)}, {'chief:0': state}, {})
+    shown.update({'chief:0': _state(5.0, 40, 0.25)}, {})
     shown.say('said')
   first, *_, last = out.getvalue().split('\033[2K')
   assert 'step 40/1000 ' in first

@@ -8,7 +8,7 @@ import pytest
 from rich import console
 
 from tests.report import hand_written
-from tfplugin.bin.processes import status
+from tfplugin.bin.processes import status as status_lib
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import task_table
 
@@ -23,8 +23,8 @@ def _state(*events):
   return state
 
 
-def _status(secs, step, figures=None, counts=None):
-  return status.Status(hand_written.START + secs, 1.0, step, step, 0.5,
+def _told(secs, step, figures=None, counts=None):
+  return status_lib.Status(hand_written.START + secs, 1.0, step, step, 0.5,
                        figures or {}, counts or {})
 
 
@@ -32,8 +32,10 @@ _TRAINING = event(90, 'chief:0', 'training', 'begin', step=50,
                   steps_per_sec=12.34)
 
 
-def _line(task, *events, **kwargs):
-  line, = task_table.make_lines({task: _state(*events)}, NOW, **kwargs)
+def _line(task, *events, status=None, **kwargs):
+  state = _state(*events)
+  state.samples.status = status
+  line, = task_table.make_lines({task: state}, NOW, **kwargs)
   return line
 
 
@@ -50,6 +52,11 @@ def _line(task, *events, **kwargs):
     ('worker:1', [event(9, 'worker:1', 'dying', error='OSError',
                         message='full\nof it')], 'died: OSError: full'),
     ('worker:1', [event(9, 'worker:1', 'ended')], 'done'),
+    ('chief:0', [event(9, 'chief:0', 'stopped', step=2240, saved_step=2239)],
+     'stopped on request at step 2,240, saved model.ckpt-2239, the same command'
+     ' goes on'),
+    ('ps:0', [event(1, 'ps:0', 'waiting', 'begin', on=['chief:0']),
+              event(9, 'ps:0', 'stopped')], 'stopped on request'),
     ('ps:0', [event(1, 'ps:0', 'starting', 'begin')], 'starting'),
     ('ps:0', [event(1, 'ps:0', 'starting', 'begin'),
               event(2, 'ps:0', 'starting', 'end'),
@@ -69,7 +76,7 @@ def test_how_a_process_ended_goes_before_what_it_told():
 @pytest.mark.parametrize('secs, step', [(95, '60'), (85, '50')])
 def test_the_newer_of_event_and_status_tells_the_step(secs, step):
   line = _line('chief:0', _TRAINING,
-               statuses={'chief:0': _status(secs, 60)})
+               status=_told(secs, 60))
   assert line.numbers['step'] == step
   assert task_table.step_of([line]) == int(step)
 
@@ -78,15 +85,14 @@ def test_figures_come_before_counts_and_the_loss():
   line = _line(
       'chief:0', _TRAINING,
       event(91, 'chief:0', 'dropping', num_dropped=5, num_applied=5),
-      statuses={'chief:0': _status(95, 60, {'staleness': 2},
-                                   {'dropped': 6, 'applied': 18})})
+      status=_told(95, 60, {'staleness': 2}, {'dropped': 6, 'applied': 18}))
   # The counts of the status are newer: 6 of 24.
   assert list(line.numbers.items()) == [
       ('step', '60'), ('steps/s', '12.3'), ('staleness', '2'),
       ('dropped', '25.0%'), ('loss', '0.5000')]
   told = _line('chief:0', _TRAINING, event(
-      92, 'chief:0', 'exchanging', num_exchanges=4), statuses={
-          'chief:0': _status(95, 60, {'elastic distance': 0.12345})}).numbers
+      92, 'chief:0', 'exchanging', num_exchanges=4),
+               status=_told(95, 60, {'elastic distance': 0.12345})).numbers
   assert (told['distance'], told['exchanges']) == ('0.123', '4')
 
 
@@ -97,8 +103,8 @@ def test_events_alone_tell_figures_and_a_status_tells_newer_ones():
   assert list(_line('chief:0', *events).numbers.items()) == [
       ('step', '50'), ('steps/s', '12.3'), ('staleness', '3'),
       ('distance', '0.25'), ('dropped', '25.0%'), ('exchanges', '2')]
-  told = _line('chief:0', *events, statuses={
-      'chief:0': _status(95, 60, {'elastic distance': 0.5})}).numbers
+  told = _line('chief:0', *events, status=_told(
+      95, 60, {'elastic distance': 0.5})).numbers
   assert (told['staleness'], told['distance']) == ('3', '0.5')
 
 

@@ -39,6 +39,18 @@ def test_a_run_is_over_when_all_that_train_have_ended(tmp_path):
   assert watching.is_over(watching.Watch(str(tmp_path)).states)
 
 
+def test_a_run_that_was_stopped_is_over_and_nobody_has_died(tmp_path):
+  hand_written.write_events(
+      tmp_path, event(0, 'ps:0', 'waiting', 'begin', on=['chief:0']),
+      event(5, 'ps:0', 'stopped', signal='SIGTERM'),
+      event(5, 'chief:0', 'stopped', signal='SIGTERM', step=7, saved_step=7))
+  watch = watching.Watch(str(tmp_path))
+  assert watching.is_over(watch.states)
+  assert [row[-1] for row in watching.rows(watch.states, START + 9)] == [
+      'stopped on request at step 7, saved model.ckpt-7, the same command goes '
+      'on', 'stopped on request']
+
+
 @pytest.mark.parametrize('width, heading', [
     (20, 'task     step does'),
     (120, 'task     step steps/s staleness dropped   loss does')])
@@ -64,7 +76,8 @@ def test_the_last_step_is_that_of_the_settings(tmp_path):
   assert watch.steps == 300
   # The second sample of each.
   assert {task: (last.global_step, last.figures)
-          for task, last in watch.statuses.items()} == {
+          for task, last in ((task, state.status) for task, state
+                             in watch.states.items())} == {
               'chief:0': (180, {'staleness': 1}),
               'worker:0': (185, {'staleness': 1})}
 
@@ -72,7 +85,7 @@ def test_the_last_step_is_that_of_the_settings(tmp_path):
 def test_a_program_of_ones_own_has_no_settings(tmp_path):
   hand_written.write_events(tmp_path, event(0, 'chief:0', 'starting', 'begin'))
   watch = watching.Watch(str(tmp_path))
-  assert watch.steps is None and watch.statuses == {'chief:0': None}
+  assert watch.steps is None and watch.states['chief:0'].status is None
   # It tells its last step with its first one.
   hand_written.write_events(
       tmp_path, event(1, 'chief:0', 'training', 'begin', step=1, max_steps=70))

@@ -4,10 +4,15 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfplugin
+from tfplugin import distribute
+from tfplugin import estimator
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.optimizers import wrapper
 
@@ -25,6 +30,28 @@ Settings = elastic_settings.ElasticSettings
 def test_a_count_is_a_positive_integer(argument, value, error, words):
   with pytest.raises(error, match=f'`{argument}`.*{words}'):
     Settings(**{argument: value})
+
+
+@pytest.mark.parametrize('make', [
+    lambda **kwargs: distribute.ElasticAverageStrategy(num_worker=1, **kwargs),
+    lambda **kwargs: estimator.elastic_average(
+        lambda features, labels, mode: None, **kwargs)])
+def test_how_many_steps_max_steps_is_is_said_at_the_start(caplog, make):
+  with caplog.at_level('WARNING'):
+    make(communication_period=10, count_steps='local')
+    make(communication_period=10, count_steps='communications')
+    make(communication_period=1)
+    assert not caplog.records
+    make(communication_period=10)
+  told, = (record.getMessage() for record in caplog.records)
+  assert 'max_steps=100,000 makes 1,000,000 local steps' in told
+  assert "Pass count_steps='local'" in told
+
+
+def test_by_default_communications_are_counted_as_by_the_optimizer():
+  counted = inspect.signature(tfplugin.ElasticAverageOptimizer).parameters[
+      'count_steps'].default
+  assert Settings.with_counted_steps(None).count_steps == counted
 
 
 def test_numpy_integers_are_integers():

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import types
 from urllib import parse
 
 import numpy as np
@@ -95,7 +96,7 @@ def _be_second_worker(monkeypatch, **other_jobs):
       'task': {'type': 'worker', 'index': 1}}))
 
 
-def _train_graph(model_dir, steps=3):
+def _train_graph(model_dir, steps=3, every_secs=1e-9, hooks=()):
   """Trains a graph that has summaries, in a session of this process."""
   with tf.Graph().as_default():
     step = tf1.train.create_global_step()
@@ -104,8 +105,8 @@ def _train_graph(model_dir, steps=3):
     tf1.summary.scalar('loss', loss)
     tf1.summary.histogram('losses', loss)
     hook = tensorboard_hook.TensorBoardHook(
-        tf.estimator.RunConfig(str(model_dir)), every_secs=1e-9)
-    with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
+        tf.estimator.RunConfig(str(model_dir)), every_secs=every_secs)
+    with tf1.train.SingularMonitoredSession(hooks=[*hooks, hook]) as session:
       for _ in range(steps):
         session.run(loss)
 
@@ -161,6 +162,25 @@ def test_a_worker_has_a_run_of_its_own_with_the_scalars_of_its_model(
   # The report finds them.
   assert scalars.by_task(scalars.read_tree(tmp_path), 'loss')[
       'worker:1'].values == [2, 4, 6]
+
+
+def test_with_a_period_of_several_steps_each_point_has_all_curves(
+    monkeypatch, tmp_path):
+  clock = types.SimpleNamespace(now=0.0)
+  monkeypatch.setattr(tensorboard_hook, 'time', types.SimpleNamespace(
+      monotonic=lambda: clock.now))
+
+  class TakeASecond(tf1.train.SessionRunHook):
+
+    def after_run(self, run_context, run_values):
+      clock.now += 1
+
+  _be_second_worker(monkeypatch, ps=['localhost:4'])
+  _train_graph(tmp_path, 9, 2.5, [TakeASecond()])
+  server = _Server(tmp_path)
+  # Written at 1 s, 5 s and 9 s: a step that begins 2.5 s later is the fourth.
+  assert server.points('loss', 'worker-1') == [(1, 2), (5, 10), (9, 18)]
+  assert server.points('speed/steps_per_sec', 'worker-1') == [(5, 1), (9, 1)]
 
 
 def test_where_workers_train_in_step_nobody_asks_for_summaries_alone(

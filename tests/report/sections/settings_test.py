@@ -5,8 +5,10 @@
 import json
 
 from tests.report import hand_written
+from tfplugin.report.panels import settings_panel
 from tfplugin.report.reading import run_data
 from tfplugin.report.sections import settings
+from tfplugin.report.sections import timeline
 
 event = hand_written.event
 
@@ -32,6 +34,25 @@ def test_all_that_is_told(tmp_path):
   assert section['ends']['ps:0']['restarts'] == 1
   assert section['settings']['staleness'] == 2
   assert section['num_torn_lines'] == 1 and section['missing'] == []
+
+
+def test_a_stop_on_request_is_no_death(tmp_path):
+  hand_written.write_events(
+      tmp_path, event(0, 'chief:0', 'training', 'begin', step=1),
+      event(4, 'chief:0', 'stopping', signal='SIGTERM'),
+      event(5, 'chief:0', 'stopped', signal='SIGTERM', step=9, saved_step=8))
+  text = ('stopped on request at step 9, saved model.ckpt-8, the same command '
+          'goes on')
+  (tmp_path / 'summary.json').write_text(json.dumps(
+      {'error': text, 'tasks': []}))
+  run = run_data.read(tmp_path)
+  section = settings.measure(run)
+  assert section['deaths'] == []
+  assert settings_panel.draw(section).missing[0] == f'The run was {text}.'
+  told = timeline.measure(run)['tasks']['chief:0']
+  assert [span['state'] for span in told['spans']] == ['training']
+  assert [(mark['kind'], mark['text']) for mark in told['marks']] == [
+      ('stop', 'told to end by SIGTERM'), ('stop', text)]
 
 
 def test_what_is_missing_is_said(tmp_path):

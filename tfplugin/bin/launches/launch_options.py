@@ -7,7 +7,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 import shutil
+from collections.abc import Sequence
 from typing import Optional
 
 from tfplugin.bin import ports
@@ -21,7 +23,10 @@ from tfplugin.bin.processes import restarts
 from tfplugin.faults import environment
 
 _LAST_PORT = 65535
-_OF_MANIFESTS = ('run_name', 'image', 'claim')
+_PYTHON = re.compile(r'python[\d.]*')
+# Those without a value.
+_PYTHON_FLAGS = ('-u', '-B', '-O', '-OO', '-E', '-I', '-s', '-S', '-q', '-v')
+_OF_MANIFESTS = ('run_name', 'image', 'claim', 'claim_size', 'resources')
 # What else acts there.
 _IN_MANIFESTS = ('command', 'logs_dir', 'workers', 'ps', 'evaluator', 'restart',
                  'max_restarts', 'grace_secs', 'commands', 'env', 'inject',
@@ -62,6 +67,7 @@ class LaunchOptions:
     grace_secs: How long a task that is to end has for its last checkpoint.
     show: Whose output is shown: tasks, jobs, or 'all'.
     grep: A regular expression; only lines in which it is found are shown.
+    hide: Which lines are counted instead of shown; one of `output.HIDDEN`.
     color: Whether the prefixes are coloured: 'auto', 'always' or 'never'.
     commands: Those of some tasks; see `task_settings.parse`.
     env: Environment variables of some tasks, likewise.
@@ -71,6 +77,8 @@ class LaunchOptions:
     run_name: The name of the run there.
     image: The container image there.
     claim: The claim of a volume there; see `manifests.make_pods`.
+    claim_size: Its size, if it is to be made.
+    resources: Of the containers there; likewise.
     dry_run: Whether only the TF_CONFIG of each task is shown.
   """
 
@@ -96,6 +104,7 @@ class LaunchOptions:
   grace_secs: float = 30.0
   show: tuple[str, ...] = (output.ALL,)
   grep: str = ''
+  hide: str = output.DEPRECATIONS
   color: str = 'auto'
   commands: tuple[str, ...] = ()
   env: tuple[str, ...] = ()
@@ -105,6 +114,8 @@ class LaunchOptions:
   run_name: str = 'tfplugin'
   image: str = ''
   claim: str = ''
+  claim_size: str = ''
+  resources: tuple[str, ...] = ()
   dry_run: bool = False
 
   def __post_init__(self):
@@ -168,7 +179,8 @@ class LaunchOptions:
   def pods(self) -> manifests.Pods:
     """Returns what the pods of a manifest have in common."""
     return manifests.make_pods(self.run_name, self.image, self.policy(),
-                               self.grace_secs, self.claim)
+                               self.grace_secs, self.claim, self.claim_size,
+                               self.resources)
 
   def _check_places(self) -> None:
     layouts.check_hosts(self.hosts)
@@ -202,6 +214,8 @@ class LaunchOptions:
                          f'Received: {command[0]!r}, which is not found, or '
                          'not executable. Give its path, or `python '
                          'program.py`.')
+      if not self.manifest and not self.dry_run:
+        _check_script(command)
 
   @property
   def num_workers(self) -> int:
@@ -240,3 +254,15 @@ class LaunchOptions:
         restarts.parse(self.restart), self.max_restarts,
         self.restart_delay_secs,
         is_together=not self.ps and self.num_workers > 0)
+
+
+def _check_script(command: Sequence[str]) -> None:
+  """Raises if Python is called with a script that does not exist."""
+  if not _PYTHON.fullmatch(os.path.basename(command[0])):
+    return
+  arguments = [word for word in command[1:] if word not in _PYTHON_FLAGS]
+  # After an option that takes a value it is not known which word is the script.
+  if arguments and not arguments[0].startswith('-') and not os.path.exists(
+      arguments[0]):
+    raise ValueError(f'{arguments[0]}: no such file. Give the path of the '
+                     f'program from {os.getcwd()}.')

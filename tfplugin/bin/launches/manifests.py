@@ -10,6 +10,7 @@ of each completes its TF_CONFIG. Kubernetes 1.29 and later has all of it.
 from __future__ import annotations
 
 import re
+import types
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,8 @@ from tfplugin.distribute import cluster_config
 
 KUBERNETES = 'kubernetes'
 TF_JOB = 'tfjob'
-FORMS = (KUBERNETES, TF_JOB)
+COMPOSE = 'compose'
+FORMS = (KUBERNETES, TF_JOB, COMPOSE)
 
 _PORT = 2222
 _INDEX = 'TASK_INDEX'
@@ -40,6 +42,10 @@ _TF_JOB_POLICIES = {restarts.NEVER: 'Never', restarts.ON_FAILURE: 'ExitCode',
 # As a container ends by a signal.
 _SIGNALED = range(129, 160)
 # The names of pods have 63 characters at most.
+_ALL = 'all'
+GPU = 'nvidia.com/gpu'
+# As Kubernetes writes amounts: 4, 500m, 8Gi, 0.5.
+_QUANTITY = re.compile(r'\d+(\.\d+)?(m|[kMGTPE]|[KMGTPE]i)?')
 _NAME = re.compile(r'[a-z]([-a-z0-9]{0,38}[a-z0-9])?')
 
 
@@ -53,6 +59,8 @@ class Pods(NamedTuple):
     grace_secs: How long a pod has for its last checkpoint.
     claim: A PersistentVolumeClaim that every pod mounts; empty: none.
     mount: Where.
+    claim_size: The size of the claim, which is then made too; empty: it exists.
+    resources: What each container gets, by job or 'all'.
   """
 
   name: str
@@ -61,10 +69,13 @@ class Pods(NamedTuple):
   grace_secs: int
   claim: str = ''
   mount: str = ''
+  claim_size: str = ''
+  resources: Mapping[str, Mapping[str, str]] = types.MappingProxyType({})
 
 
 def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
-              grace_secs: float, claim: str) -> Pods:
+              grace_secs: float, claim: str, claim_size: str = '',
+              resources: Sequence[str] = ()) -> Pods:
   """Checks what the user gave.
 
   Args:
@@ -73,6 +84,8 @@ def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
     policy: Likewise.
     grace_secs: Likewise.
     claim: E.g. `runs=/runs`: the claim and where it is mounted; empty: none.
+    claim_size: E.g. `20Gi`; empty: the claim exists.
+    resources: Each e.g. `worker=cpu=4,memory=8Gi,gpu=1`, of a job or of all.
 
   Returns:
     What the pods have in common.
@@ -92,7 +105,30 @@ def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
     raise ValueError('`claim` must give a PersistentVolumeClaim and where it '
                      f'is mounted. Received: {claim!r}. Write e.g. '
                      '--claim=runs=/runs')
-  return Pods(name, image, policy, round(grace_secs), claim_name, mount)
+  if claim_size and not (claim and _QUANTITY.fullmatch(claim_size)):
+    raise ValueError('`claim_size` must be a size, and needs `claim`. Received:'
+                     f' {claim_size!r}. Write e.g. --claim=runs=/runs '
+                     '--claim_size=20Gi')
+  return Pods(name, image, policy, round(grace_secs), claim_name, mount,
+              claim_size, dict(map(_resources, resources)))
+
+
+def amounts_of(pods: Pods, job: str) -> Mapping[str, str]:
+  """Returns the resources of the tasks of a job; empty: none are said."""
+  return pods.resources.get(job, pods.resources.get(_ALL, {}))
+
+
+def _resources(text: str) -> tuple[str, dict[str, str]]:
+  """Returns whose resources a text has, and these by their names."""
+  who, _, told = text.partition('=')
+  pairs = [part.partition('=')[::2] for part in told.split(',')]
+  if who not in (*_REPLICAS, _ALL) or not all(
+      key and _QUANTITY.fullmatch(value) for key, value in pairs):
+    raise ValueError('`resources` must say whose they are '
+                     f'({", ".join((*_REPLICAS, _ALL))}) and how much. '
+                     f'Received: {text!r}. Write e.g. '
+                     '--resources=worker=cpu=4,memory=8Gi,gpu=1')
+  return who, {GPU if key == 'gpu' else key: value for key, value in pairs}
 
 
 def kubernetes(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
@@ -119,7 +155,7 @@ def kubernetes(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
       'publishNotReadyAddresses': True,
       'selector': _labels(pods),
       'ports': [{'name': 'grpc', 'port': _PORT}]})
-  return [service, _network_policy(pods),
+  return [service, *_claims(pods), _network_policy(pods),
           *(_job(job, members, cluster, pods) for job, members in jobs.items())]
 
 
@@ -148,7 +184,7 @@ def tf_job(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
       # The parameter servers of a run that is done do not end by themselves.
       'runPolicy': {'cleanPodPolicy': 'Running',
                     'backoffLimit': pods.policy.max_restarts},
-      'tfReplicaSpecs': specs}), _network_policy(pods)]
+      'tfReplicaSpecs': specs}), *_claims(pods), _network_policy(pods)]
 
 
 def _by_job(starts: Sequence[starts_lib.Start]
@@ -208,6 +244,10 @@ def _container(name: str, start: starts_lib.Start,
       'command': [_verbatim(word) for word in start.command],
       'env': [*variables, *({'name': key, 'value': _verbatim(value)}
                             for key, value in start.variables.items())]}
+  amounts = amounts_of(pods, start.task.type)
+  if amounts:
+    # Alike: a pod that may take more is the first that is evicted.
+    container['resources'] = {'requests': amounts, 'limits': amounts}
   if pods.claim:
     container['volumeMounts'] = [{'name': 'runs', 'mountPath': pods.mount}]
   return container
@@ -226,6 +266,15 @@ def _template(container: Mapping[str, Any], spec: Mapping[str, Any],
     spec['volumes'] = [{'name': 'runs', 'persistentVolumeClaim': {
         'claimName': pods.claim}}]
   return {'metadata': {'labels': _labels(pods)}, 'spec': spec}
+
+
+def _claims(pods: Pods) -> list[dict]:
+  """Returns the claim of the common volume, if it is to be made."""
+  if not pods.claim_size:
+    return []
+  return [_object('v1', 'PersistentVolumeClaim', pods.claim, pods, {
+      'accessModes': ['ReadWriteMany'],
+      'resources': {'requests': {'storage': pods.claim_size}}})]
 
 
 def _network_policy(pods: Pods) -> dict:

@@ -279,10 +279,18 @@ class LocalCluster:
       self._on_lost(role)
       return
     self.failed = role
+    raise RoleError(self._describe_failures(role, failure))
+
+  def _describe_failures(self, role: role_lib.Role, failure: str) -> str:
+    """Returns the first failure, and another one that ends the run."""
     first, first_failure = self._first_failure
-    if first is not role:
-      failure = f'{first_failure}\n\nLater {failure}'
-    raise RoleError(failure)
+    alike = [r.task.name for r in self.roles
+             if r is first or r.poll() is not None and r.ended_as(first)]
+    if role.task.name not in alike:
+      first_failure += f'\n\nLater {failure}'
+    if len(alike) > 1:
+      first_failure += f'\n{", ".join(alike)} ended alike.'
+    return first_failure
 
   def _restart(self, role: role_lib.Role, delay: float) -> None:
     group = [role]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Optional
 
 _TAIL_LINES = 20
 
@@ -20,8 +21,82 @@ _ADD_IMPORT = (
 _NO_SERVER = re.compile(r'Could not start gRPC server|Address already in use')
 
 # Of things that work; the line after the second tells what to do instead.
+# The format of TensorFlow's logger, and that of absl's.
+_LOGGED = re.compile(
+    r'(?:[A-Z]+:(?P<name>\w+):|[IWEF]\d{4} [\d:.]+ +\d+ [^\]]*\] )'
+    r'(?P<message>.*)')
+_TRACEBACK = 'Traceback (most recent call last)'
+
 _DEPRECATED = re.compile(r'is deprecated|DeprecationWarning|will be removed in')
 _INSTRUCTIONS = 'Instructions for updating:'
+
+
+class Deprecations:
+  """Tells which lines are about deprecation; an instruction has two lines."""
+
+  def __init__(self):
+    self._is_instruction = False
+
+  def has(self, line: str) -> bool:
+    """Returns whether the next line is one of them."""
+    found = (self._is_instruction or _INSTRUCTIONS in line or
+             _DEPRECATED.search(line) is not None)
+    self._is_instruction = line.strip() == _INSTRUCTIONS
+    return found
+
+
+class Repeats:
+  """Tells which lines say once more what the message before has said.
+
+  TensorFlow's logger writes a message, and hands it to the one of absl, which
+  writes it in another format.
+  """
+
+  def __init__(self):
+    self._message: Optional[str] = None
+    self._format = ''
+    # What follows the first line of a message, and what is left of it.
+    self._rest: list[str] = []
+    self._expected: list[str] = []
+
+  def has(self, line: str) -> bool:
+    """Returns whether the next line is one of them."""
+    found = _LOGGED.match(line)
+    if not found:
+      is_repeated = bool(self._expected) and self._expected[0] == line
+      self._expected = self._expected[1:] if is_repeated else []
+      if not is_repeated:
+        self._rest.append(line)
+      return is_repeated
+    is_repeated = (found['message'] == self._message and
+                   bool(found['name']) != bool(self._format))
+    self._expected = self._rest if is_repeated else []
+    self._message = None if is_repeated else found['message']
+    self._format, self._rest = found['name'] or '', []
+    return is_repeated
+
+
+class Tracebacks:
+  """Puts the lines of a traceback together."""
+
+  def __init__(self):
+    self._lines: list[str] = []
+
+  def take(self, line: str) -> list[str]:
+    """Returns what may be shown: a line, a whole traceback, or nothing yet."""
+    if line.startswith(_TRACEBACK):
+      shown, self._lines = self._lines, [line]
+      return shown
+    if not self._lines:
+      return [line]
+    self._lines.append(line)
+    is_end = line and not line[0].isspace()
+    return self.rest() if is_end else []
+
+  def rest(self) -> list[str]:
+    """Returns what is there of a traceback without its end."""
+    shown, self._lines = self._lines, []
+    return shown
 
 
 def without_noise(lines: Sequence[str]) -> list[str]:
@@ -32,13 +107,14 @@ def without_noise(lines: Sequence[str]) -> list[str]:
     ...                'Instructions for updating:', 'Use g.', 'no space left'])
     ['step 1', 'no space left']
   """
-  kept, is_instruction = [], False
-  for line in lines:
-    if not (is_instruction or _DEPRECATED.search(line) or
-            _INSTRUCTIONS in line):
-      kept.append(line)
-    is_instruction = line.strip() == _INSTRUCTIONS
-  return kept
+  deprecations = Deprecations()
+  return [line for line in lines if not deprecations.has(line)]
+
+
+def last_line(text: str) -> str:
+  """Returns the last line that is not empty, such as an exception's message."""
+  return next((line for line in reversed(text.splitlines()) if line.strip()),
+              '')
 
 
 def tail(text: str, task: str, address: str) -> str:

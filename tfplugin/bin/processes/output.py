@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Optional
 
+from tfplugin.bin.processes import log_tails
 from tfplugin.bin.processes import role as role_lib
 
 ALL = 'all'
+DEPRECATIONS = 'deprecations'
+HIDDEN = (DEPRECATIONS, 'nothing')
 # Of a terminal: cyan, green, yellow, magenta, blue, and their light ones.
 _COLORS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 
@@ -38,7 +42,8 @@ class TaskOutput:
   """Follows the logs of roles."""
 
   def __init__(self, say: Callable[[str], None], shown: Sequence[str] = (ALL,),
-               pattern: str = '', is_colored: bool = False):
+               pattern: str = '', is_colored: bool = False,
+               hide: str = 'nothing'):
     """Follows nobody yet.
 
     Args:
@@ -46,6 +51,7 @@ class TaskOutput:
       shown: Of whom: tasks, jobs, or 'all'.
       pattern: A regular expression: only lines in which it is found are shown.
       is_colored: Whether the prefix of each task has a colour of its own.
+      hide: Which lines are counted instead of shown; one of `HIDDEN`.
 
     Raises:
       ValueError: the pattern is no regular expression.
@@ -53,7 +59,11 @@ class TaskOutput:
     self._say = say
     self._shown = frozenset(shown)
     self._is_colored = is_colored
-    self._positions: dict[role_lib.Role, int] = {}
+    self._hides = hide == DEPRECATIONS
+    self._followed: dict[role_lib.Role, _Followed] = {}
+    # The task that was the first with a traceback, by its text.
+    self._tracebacks: dict[str, str] = {}
+    self.num_hidden = 0
     try:
       self._pattern = re.compile(pattern)
     except re.error as e:
@@ -63,30 +73,67 @@ class TaskOutput:
   def follow(self, role: role_lib.Role) -> None:
     """Follows the log of a role that has just begun, if it is shown."""
     if self._shown & {ALL, role.task.type, role.task.name}:
-      self._positions[role] = role.log_start
+      self._followed[role] = _Followed(role.log_start)
 
   def show(self, is_all: bool = False) -> None:
     """Shows the lines that came since the last call.
 
+    A traceback that another task had is one line. A message that TensorFlow
+    logs in two formats is shown once.
+
     Args:
       is_all: Whether a line without its end is shown, too.
     """
-    for number, (role, position) in enumerate(self._positions.items()):
-      with open(role.log_path, 'rb') as log:
-        log.seek(position)
-        added = log.read()
-      if not is_all:  # The rest of the last line is to come.
-        added = added[:added.rfind(b'\n') + 1]
-      self._positions[role] = position + len(added)
-      for line in added.decode(errors='replace').splitlines():
-        if self._pattern.search(line):
-          self._say(self._prefix(role, number) + line)
+    for number, (role, followed) in enumerate(self._followed.items()):
+      prefix = self._prefix(role, number)
+      for line in followed.read(role.log_path, is_all):
+        if self._hides and followed.deprecations.has(line):
+          self.num_hidden += 1
+        elif not followed.repeats.has(line):
+          self._show_lines(role, prefix, followed.tracebacks.take(line))
+      if is_all:
+        self._show_lines(role, prefix, followed.tracebacks.rest())
+    if is_all and self.num_hidden:
+      self._say(f'{self.num_hidden} lines about deprecation were not shown; '
+                '--hide=nothing shows them.')
+
+  def _show_lines(self, role: role_lib.Role, prefix: str,
+                  lines: Sequence[str]) -> None:
+    """Shows a line, or a whole traceback."""
+    text = '\n'.join(lines)
+    first = self._tracebacks.setdefault(text, role.task.name) if (
+        len(lines) > 1) else role.task.name
+    if first != role.task.name:
+      lines = [f'{lines[-1]} (the traceback of {first})']
+    for line in lines:
+      if self._pattern.search(line):
+        self._say(prefix + line)
 
   def _prefix(self, role: role_lib.Role, number: int) -> str:
     prefix = f'{role.task.name}| '
     if not self._is_colored:
       return prefix
     return f'\033[{_COLORS[number % len(_COLORS)]}m{prefix}\033[0m'
+
+
+class _Followed:
+  """How far the log of a role is read, and what its next lines may be."""
+
+  def __init__(self, position: int):
+    self._position = position
+    self.deprecations = log_tails.Deprecations()
+    self.repeats = log_tails.Repeats()
+    self.tracebacks = log_tails.Tracebacks()
+
+  def read(self, path: pathlib.Path, is_all: bool) -> list[str]:
+    """Returns the lines that came; `is_all`: one without its end, too."""
+    with open(path, 'rb') as log:
+      log.seek(self._position)
+      added = log.read()
+    if not is_all:  # The rest of the last line is to come.
+      added = added[:added.rfind(b'\n') + 1]
+    self._position += len(added)
+    return added.decode(errors='replace').splitlines()
 
 
 def should_color(choice: str, is_terminal: bool,

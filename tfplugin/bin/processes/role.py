@@ -150,12 +150,21 @@ class Role:
       return f'starts again in {secs:.0f} s: {self.reasons[-1]}'
     return self.describe_end() if self.status else 'done'
 
+  def written(self) -> str:
+    """Returns what the process that runs, or ran last, has written."""
+    with contextlib.suppress(FileNotFoundError):
+      return self.log_path.read_bytes()[self.log_start:].decode(
+          errors='replace')
+    return ''
+
+  def ended_as(self, other: Role) -> bool:
+    """Returns whether both have ended with one status and one last line."""
+    last = log_tails.last_line(self.written())
+    return (self.status is not None and self.status == other.status and
+            bool(last) and last == log_tails.last_line(other.written()))
+
   def describe_failure(self) -> str:
     """Returns how the process ended, the last lines of its log, a remedy."""
-    written = b''
-    with contextlib.suppress(FileNotFoundError):
-      written = self.log_path.read_bytes()[self.log_start:]
-    tail = log_tails.tail(written.decode(errors='replace'), self.task.name,
-                          self.address)
+    tail = log_tails.tail(self.written(), self.task.name, self.address)
     return (f'{self.task.name} {self.describe_end()}. The last lines of '
             f'{self.log_path}:\n{tail}')

@@ -10,6 +10,7 @@ import os
 import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 from typing import NamedTuple
 from typing import Optional
 from typing import Union
@@ -27,8 +28,8 @@ class TaskSummary(NamedTuple):
 
   Attributes:
     task: Its name.
-    status: 'done', 'failed', 'lost' if the run went on without it, or 'ended'
-      if the launcher ended it.
+    status: 'done', 'failed', 'lost' if the run went on without it, 'stopped'
+      on request, or 'ended' if the launcher ended it for another reason.
     exit_status: Of its last process; negative: the signal; None: of none.
     restarts: How often it was started again.
     last_step: The newest global step that it told of; None: of none.
@@ -44,26 +45,31 @@ class TaskSummary(NamedTuple):
 
 
 def summarize(cluster: local_cluster.LocalCluster,
-              states: Mapping[str, task_states.State]) -> list[TaskSummary]:
+              states: Mapping[str, task_states.State],
+              is_stopped: bool = False) -> list[TaskSummary]:
   """Returns what became of the tasks of a cluster that has been left.
 
   Args:
     cluster: The processes.
     states: What their events have told, by task.
+    is_stopped: Whether the run was stopped on request.
   """
   return [
-      TaskSummary(role.task.name, _status(role, cluster), role.status,
-                  role.num_restarts, states[role.task.name].step,
+      TaskSummary(role.task.name, _status(role, cluster, is_stopped),
+                  role.status, role.num_restarts, states[role.task.name].step,
                   tuple(role.reasons))
       for role in cluster.roles]
 
 
-def _status(role, cluster: local_cluster.LocalCluster) -> str:
+def _status(role, cluster: local_cluster.LocalCluster,
+            is_stopped: bool) -> str:
   if role.status == 0:
     return 'done'
   if role is cluster.failed:
     return 'failed'
-  return 'lost' if role in cluster.lost else 'ended'
+  if role in cluster.lost:
+    return 'lost'
+  return 'stopped' if is_stopped else 'ended'
 
 
 def table(tasks: Sequence[TaskSummary]) -> list[str]:
@@ -93,13 +99,23 @@ def path_in(directory: Union[str, os.PathLike], who: str = '') -> pathlib.Path:
 
 def write(path: pathlib.Path, tasks: Sequence[TaskSummary],
           error: Optional[str] = None) -> None:
-  """Writes the summary as JSON.
+  """Writes the summary as JSON; those of earlier sessions stay in the file.
 
   Args:
     path: The file; its directory exists.
-    tasks: Of the run.
-    error: Why the run did not do its work; None: it did.
+    tasks: Of the session.
+    error: Why the session did not do its work; None: it did.
   """
   path.write_text(json.dumps({
       'version': VERSION, 'error': error,
-      'tasks': [task._asdict() for task in tasks]}, indent=2) + '\n')
+      'tasks': [task._asdict() for task in tasks],
+      'earlier': _earlier(path)}, indent=2) + '\n')
+
+
+def _earlier(path: pathlib.Path) -> list[Mapping[str, Any]]:
+  """Returns the summaries of earlier sessions, the oldest first."""
+  try:
+    newest = json.loads(path.read_text())
+  except (OSError, ValueError):
+    return []
+  return [*newest.pop('earlier', ()), newest]

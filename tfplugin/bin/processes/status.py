@@ -1,12 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A role's status, told to the launcher by lines of JSON in a file."""
+"""A role's status: the events `sampling`, and the hook that writes them."""
 
 from __future__ import annotations
 
-import json
-import os
-import pathlib
+import math
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -17,28 +15,29 @@ from typing import Union
 
 import tensorflow as tf
 
+from tfplugin.events import event_log
+from tfplugin.events import record
+
 tf1 = tf.compat.v1
 
 _EVERY_SECS = 0.5
-# More than two lines have.
-_MOST_BYTES = 1 << 16
 
 
 class Status(NamedTuple):
-  """One line: the state of a role at some moment.
+  """The state of a role at some moment.
 
   Attributes:
     time: Seconds since the epoch.
-    first_step_time: When its first step ended; None before.
+    first_step_time: When its first step ended.
     global_step: The step of the whole run.
-    local_steps: Steps that this role has made in this run.
+    local_steps: Steps that this role has made in this session.
     loss: The loss of its last batch.
     figures: The figures of the technique, by name.
     counts: Its counts, by name; the counts of all roles add up.
   """
 
   time: float
-  first_step_time: Optional[float]
+  first_step_time: float
   global_step: int
   local_steps: int
   loss: float
@@ -47,94 +46,120 @@ class Status(NamedTuple):
 
 
 class StatusHook(tf1.train.SessionRunHook):
-  """Writes a line twice a second, after the first step and at the end."""
+  """Writes an event twice a second, after the first step and at the end."""
 
-  def __init__(self, path: Union[str, os.PathLike], loss: tf.Tensor,
+  def __init__(self, log: event_log.EventLog, loss: tf.Tensor,
                figures: Mapping[str, tf.Tensor],
                counts: Mapping[str, Union[tf.Tensor,
                                           Callable[[], tf.Tensor]]]):
-    """Prepares the file.
+    """Remembers what the events hold.
 
     Args:
-      path: The file; an earlier run's lines are overwritten.
+      log: Where they are written, unless the task is recorded already.
       loss: Scalar tensor.
       figures: Scalar tensors by the name under which they are shown.
       counts: Likewise, where the sum over the roles is shown; or functions
         that find the tensor once the whole graph is there.
     """
-    self._path = pathlib.Path(path)
+    self._log = log
     self._tensors = {'loss': loss}
     self._figures = {'figures': dict(figures), 'counts': dict(counts)}
     self._last_figures = {'figures': {}, 'counts': {}}
     self._is_due = False
-    self._file = None
     self._local_steps = 0
-    self._first_step_time = None
     self._last_time = float('-inf')
     self._last_values = None
 
   def begin(self) -> None:
-    """Opens the file and finds the global step."""
+    """Finds the log and the global step."""
+    self._log = event_log.current() or self._log
     self._tensors['global_step'] = tf1.train.get_global_step()
     self._figures['counts'] = {
         name: count() if callable(count) else count
         for name, count in self._figures['counts'].items()}
-    self._file = open(self._path, 'w')
 
   def before_run(self, run_context) -> tf1.train.SessionRunArgs:
     """Asks for step and loss, and for the figures when they will be shown."""
     del run_context
-    self._is_due = time.time() - self._last_time >= _EVERY_SECS
+    self._is_due = time.monotonic() - self._last_time >= _EVERY_SECS
     return tf1.train.SessionRunArgs(
         {**self._tensors, **(self._figures if self._is_due else {})})
 
   def after_run(self, run_context, run_values) -> None:
-    """Counts the step; writes a line when it is time."""
+    """Counts the step; writes an event when it is time."""
     del run_context
-    now = time.time()
     self._local_steps += 1
     self._last_values = run_values.results
-    if self._first_step_time is None:
-      self._first_step_time = now
     if self._is_due:
       self._last_figures = run_values.results
-      self._write(now)
+      self._write()
 
   def end(self, session: tf1.Session) -> None:
-    """Writes the last line."""
+    """Writes the last event."""
     if self._last_values is not None:
       # Counts can be read at any time, figures belong to a step.
       counts = session.run(self._figures['counts'])
       self._last_figures = {**self._last_figures, 'counts': counts}
-      self._write(time.time())
-    self._file.close()
+      self._write()
 
-  def _write(self, now: float) -> None:
-    self._last_time = now
+  def _write(self) -> None:
+    self._last_time = time.monotonic()
     values = {**self._last_figures, **self._last_values}
-    line = Status(
-        time=now,
-        first_step_time=self._first_step_time,
-        global_step=int(values['global_step']),
-        local_steps=self._local_steps,
-        loss=float(values['loss']),
-        figures={k: float(v) for k, v in values['figures'].items()},
+    self._log.write(
+        'sampling', step=int(values['global_step']),
+        num_steps=self._local_steps, loss=_for_json(values['loss']),
+        figures={k: _for_json(v) for k, v in values['figures'].items()},
         counts={k: int(v) for k, v in values['counts'].items()})
-    self._file.write(json.dumps(line._asdict()) + '\n')
-    self._file.flush()
 
 
-def read_last(path: Union[str, os.PathLike]) -> Optional[Status]:
-  """Returns the last whole line of the file, or None if there is none yet."""
-  try:
-    with open(path, 'rb') as file:
-      # It is asked often, and the file of a long run is long.
-      file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_BYTES))
-      lines = file.read().split(b'\n')
-  except FileNotFoundError:
-    return None
-  # After the last newline comes a line that is just being written.
-  return Status(**json.loads(lines[-2])) if len(lines) > 1 else None
+class Samples:
+  """The samples of a task, of which those of the newest session add up.
+
+  Attributes:
+    status: The newest; None: in its session the task has made no step yet.
+  """
+
+  def __init__(self):
+    self.status: Optional[Status] = None
+    self._last: Optional[record.Event] = None
+    # Of the processes of the session that have gone.
+    self._gone: Optional[Status] = None
+
+  def begin_session(self) -> None:
+    """Forgets the session before."""
+    self.__init__()
+
+  def take(self, event: record.Event) -> None:
+    """Takes the next event `sampling` of the task."""
+    steps = event.details['num_steps']
+    if self._last and event.session != self._last.session:
+      self.begin_session()
+    if self._last and (event.pid != self._last.pid or
+                       steps < self._last.details['num_steps']):
+      self._gone = self.status
+    gone = self._gone
+    self.status = Status(
+        time=event.time,
+        first_step_time=self.status.first_step_time if self.status
+        else event.time,
+        global_step=event.step,
+        local_steps=steps + (gone.local_steps if gone else 0),
+        loss=from_json(event.details['loss']),
+        figures={name: from_json(value)
+                 for name, value in event.details['figures'].items()},
+        counts={name: count + (gone.counts.get(name, 0) if gone else 0)
+                for name, count in event.details['counts'].items()})
+    self._last = event
+
+
+def _for_json(value: float) -> Optional[float]:
+  """Returns a number that JSON has; None for NaN and infinity."""
+  return float(value) if math.isfinite(value) else None
+
+
+def from_json(value: Optional[float]) -> float:
+  """Returns the number of a sample; NaN where it was not finite."""
+  return math.nan if value is None else value
 
 
 def combine(statuses: Iterable[Status]) -> dict[str, float]:

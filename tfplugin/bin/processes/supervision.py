@@ -21,6 +21,8 @@ from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import stalls
 from tfplugin.bin.processes import task_states
 from tfplugin.distribute import cluster_config
+from tfplugin.events import event_log
+from tfplugin.events import record
 from tfplugin.hooks import finish_board
 
 
@@ -32,6 +34,7 @@ class Settings:
     log_dir: Where the log files go.
     summary_path: The file of the summary.
     model_dir: Where the tasks write their events; None: not known.
+    session: The number of the run's session; None: each task counts.
     policy: Who is started again.
     keep_going: Whether the run goes on without a worker that is lost.
     stall_limit: How long nobody may make a step, in seconds; 0: for ever.
@@ -42,6 +45,7 @@ class Settings:
   log_dir: str
   summary_path: pathlib.Path
   model_dir: Optional[str] = None
+  session: Optional[int] = None
   policy: restarts.RestartPolicy = dataclasses.field(
       default_factory=restarts.RestartPolicy)
   keep_going: bool = True
@@ -93,12 +97,29 @@ class SupervisedRun:
   def __exit__(self, unused_type, error, traceback) -> None:
     self.cluster.__exit__(unused_type, error, traceback)
     self._states.update()
-    self.summary = run_summary.summarize(self.cluster, self._states.states)
+    is_stopped = isinstance(error, KeyboardInterrupt)
+    if is_stopped:
+      self._write_last_words()
+      error.args = (task_states.describe_stop(self._states.states),)
+    self.summary = run_summary.summarize(self.cluster, self._states.states,
+                                         is_stopped)
     why = None if error is None else str(error) or type(error).__name__
     try:
       run_summary.write(self._settings.summary_path, self.summary, why)
     except OSError as e:  # A full disk changes nothing of what became of it.
       self._say(f'The summary is not written: {e.strerror}.')
+
+  def _write_last_words(self) -> None:
+    """Writes that the tasks were stopped which a signal has ended at once."""
+    for role in self.cluster.roles:
+      last = self._states.states[role.task.name].last
+      if (last is not None and last.name not in record.LAST_WORDS and
+          role not in self.cluster.lost):
+        log = event_log.EventLog(self._settings.model_dir, role.task.name,
+                                 role.pid)
+        log.write('stopped', signal='SIGTERM')
+        log.close()
+    self._states.update()
 
   @property
   def states(self) -> Mapping[str, task_states.State]:
@@ -115,6 +136,9 @@ class SupervisedRun:
             environment: Mapping[str, str],
             cpus: Optional[Sequence[int]] = None) -> role_lib.Role:
     """Starts a task; see `LocalCluster.start`."""
+    session = self._settings.session
+    if session is not None:
+      environment = {**environment, event_log.SESSION_VARIABLE: str(session)}
     return self.cluster.start(task, command, self._addresses, environment, cpus)
 
   def wait(self, *, while_waiting: Callable[[], None] = lambda: None,

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from typing import Optional
 from typing import Union
 
+from tfplugin.bin.processes import status as status_lib
 from tfplugin.events import event_files
+from tfplugin.events import last_words
 from tfplugin.events import record
 
 _TELL_FIGURES = ('training', 'exchanging', 'dropping')
@@ -27,15 +29,23 @@ class State:
     step: The newest global step that it has told of; None before.
     details: The newest of its figures, e.g. `steps_per_sec`, by name.
     open: The begins without their ends, by name.
+    samples: What tfplugin-train tells besides, such as the loss.
   """
 
   last: Optional[record.Event] = None
   step: Optional[int] = None
   open: dict[str, record.Event] = dataclasses.field(default_factory=dict)
   details: dict[str, float] = dataclasses.field(default_factory=dict)
+  samples: status_lib.Samples = dataclasses.field(
+      default_factory=status_lib.Samples)
 
   def take(self, event: record.Event) -> None:
     """Takes the next event of the task."""
+    if event.name == 'sampling':
+      self.samples.take(event)
+      return
+    if self.last is not None and self.last.session != event.session:
+      self.samples.begin_session()
     if self.last is not None and self.last.pid != event.pid:
       self.open.clear()
       self.details.clear()
@@ -47,6 +57,11 @@ class State:
       self.open[event.name] = event
     elif event.kind == record.END:
       self.open.pop(event.name, None)
+
+  @property
+  def status(self) -> Optional[status_lib.Status]:
+    """The newest sample; None: there is none of this session."""
+    return self.samples.status
 
   @property
   def waits_on(self) -> list[str]:
@@ -86,10 +101,14 @@ def goal(states: Mapping[str, State]) -> Optional[int]:
   return max(told)[1] if told else None
 
 
-def cause(event: record.Event) -> str:
-  """Returns why a task died, in a line, from its last event."""
-  message = str(event.details.get('message', '')).split('\n')[0]
-  return f'{event.details.get("error")}: {message}'
+def describe_stop(states: Mapping[str, State]) -> str:
+  """Returns where a run has stopped on request, from its tasks."""
+  stops = [state.last for state in states.values()
+           if state.last is not None and state.last.name == 'stopped']
+  steps = [event.step for event in stops if event.step is not None]
+  saved = [event.details['saved_step'] for event in stops
+           if event.details.get('saved_step') is not None]
+  return last_words.stopped(max(steps, default=None), max(saved, default=None))
 
 
 class TaskStates:

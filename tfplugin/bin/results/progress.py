@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from typing import Optional
 
 from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
@@ -45,21 +44,20 @@ class Progress:
     if self._live is not None:
       self._live.stop()
 
-  def update(self, statuses: Mapping[str, Optional[status.Status]],
-             states: Mapping[str, task_states.State],
+  def update(self, states: Mapping[str, task_states.State],
              ends: Mapping[str, str]) -> None:
     """Shows the newest figures.
 
     Args:
-      statuses: The last status of each training role by its name.
       states: What each task has told of itself, by its name.
       ends: How those ended that do not run, by name.
     """
     if self._live is not None:
       self._live.update(
-          task_table.make_lines(states, time.time(), statuses, ends))
+          task_table.make_lines(states, time.time(), ends))
       return
-    known = {name: s for name, s in statuses.items() if s is not None}
+    known = {name: state.status for name, state in states.items()
+             if state.status is not None}
     newest = max(known.values(), key=lambda s: s.time, default=None)
     if newest is not None:
       self._history.append((newest.time, newest.global_step))

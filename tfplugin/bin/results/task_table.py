@@ -11,6 +11,8 @@ from typing import Optional
 
 from tfplugin.bin.processes import status as status_lib
 from tfplugin.bin.processes import task_states
+from tfplugin.events import last_words
+from tfplugin.events import record
 
 # A task that trains tells something every 5 s; three reports are missing then.
 SILENT_SECS = 15.0
@@ -42,21 +44,17 @@ class Line(NamedTuple):
 
 
 def make_lines(states: Mapping[str, task_states.State], now: float,
-               statuses: Optional[Mapping[
-                   str, Optional[status_lib.Status]]] = None,
                ends: Optional[Mapping[str, str]] = None) -> list[Line]:
   """Returns a line for each task.
 
   Args:
     states: From the events, by task.
     now: The time, in seconds since the epoch.
-    statuses: The last status of each task, where the program writes one.
     ends: How the processes ended that do not run, by task, where it is known.
   """
-  statuses, ends = statuses or {}, ends or {}
+  ends = ends or {}
   return [
-      Line(task, _numbers(state, statuses.get(task)),
-           ends.get(task) or _does(task, state, now))
+      Line(task, _numbers(state), ends.get(task) or _does(task, state, now))
       for task, state in states.items()
   ]
 
@@ -115,8 +113,8 @@ def _fitting(lines: Sequence[Line], room: int) -> list[str]:
   return headings
 
 
-def _numbers(state: task_states.State,
-             status: Optional[status_lib.Status]) -> dict[str, str]:
+def _numbers(state: task_states.State) -> dict[str, str]:
+  status = state.status
   step, rate = state.step, state.details.get('steps_per_sec')
   if status is not None and (state.last is None or
                              status.time >= state.last.time):
@@ -157,8 +155,8 @@ def _does(task: str, state: task_states.State, now: float) -> str:
     return 'has told nothing'
   if last.name == 'ended':
     return 'done'
-  if last.name == 'dying':
-    return f'died: {task_states.cause(last)}'
+  if last.name in record.LAST_WORDS:
+    return last_words.describe(last)
   serves = _SERVES.get(task.partition(':')[0])
   # It serves those for whose end it waits.
   if serves and last.name in ('starting', 'waiting') and (

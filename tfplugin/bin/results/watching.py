@@ -13,18 +13,17 @@ from collections.abc import Sequence
 from typing import Optional
 
 from tfplugin.bin import options
-from tfplugin.bin import run_files
-from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
 from tfplugin.events import event_files
+from tfplugin.events import last_words
+from tfplugin.events import record
 
 HEADINGS = ('task', 'step', 'steps/s', 'told', 'does')
 # A log file or a pipe gets lines now and then.
 _PLAIN_EVERY_SECS = 10.0
 _LIVE_EVERY_SECS = 0.5
-_LAST_WORDS = ('ended', 'dying')
 _SERVING = ('ps', 'evaluator')
 
 
@@ -67,15 +66,6 @@ class Watch:
             for task, followed in self._followed.items()}
 
   @property
-  def statuses(self) -> dict[str, Optional[status.Status]]:
-    """The last status of each task, which tfplugin-train writes."""
-    directory = run_files.status_dir(self._run_dir)
-    return {
-        task: status.read_last(directory / f'{task.replace(":", "-")}.jsonl')
-        for task in self._followed
-    }
-
-  @property
   def steps(self) -> Optional[int]:
     """The global step at which the run ends; None: it is not told."""
     try:
@@ -99,8 +89,8 @@ def rows(states: Mapping[str, task_states.State],
 
 
 def is_over(states: Mapping[str, task_states.State]) -> bool:
-  """Whether every task that trains has done its work."""
-  return all(state.last is not None and state.last.name == 'ended'
+  """Whether every task that trains has done its work, or was stopped."""
+  return all(state.last is not None and state.last.name in ('ended', 'stopped')
              for task, state in states.items()
              if task.partition(':')[0] not in _SERVING)
 
@@ -134,8 +124,8 @@ def follow_live(watch: Watch, terminal) -> None:
       watch.update()
       is_last = is_over(watch.states)
       shown.update(
-          task_table.make_lines(watch.states, time.time(), watch.statuses),
-          is_last, watch.steps)
+          task_table.make_lines(watch.states, time.time()), is_last,
+          watch.steps)
       if is_last:
         return
       time.sleep(_LIVE_EVERY_SECS)
@@ -168,8 +158,6 @@ def _told(state: task_states.State) -> str:
 
 
 def _does(state: task_states.State, now: float) -> str:
-  if state.last is None or state.last.name not in _LAST_WORDS:
+  if state.last is None or state.last.name not in record.LAST_WORDS:
     return state.describe(now)
-  if state.last.name == 'ended':
-    return 'has done its work'
-  return f'died: {task_states.cause(state.last)}'
+  return last_words.describe(state.last)

@@ -68,7 +68,8 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
     synchronous: Whether workers wait for each other before their first step.
     update_order: `'gradient_first'`, or `'elastic_first'` for the rule as
       published, whose difference is that of the values before the gradient.
-    count_steps: What global_step counts: `'communications'` or `'local'`.
+    count_steps: What global_step counts: `'communications'` or `'local'`. None:
+      communications, with a warning that says how many steps that makes.
     statistics: `'average'` or `'shared'`, see above.
     sparse_exchange: Whether a variable with sparse gradients exchanges only the
       rows that this worker's gradients touched since its last exchange. A row
@@ -138,17 +139,20 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
       rho: float = 0.0,
       synchronous: bool = False,
       update_order: str = 'gradient_first',
-      count_steps: str = 'communications',
+      count_steps: Optional[str] = None,
       statistics: str = 'average',
       sparse_exchange: bool = False,
       on_nonfinite: str = 'apply',
       exchange_dtype: Optional[str] = None,
       overlap: bool = False,
       devices: Optional[Sequence[str]] = None):
-    settings = elastic_settings.ElasticSettings(
-        num_worker, communication_period, moving_rate, rho, synchronous,
-        update_order, count_steps, statistics, sparse_exchange, on_nonfinite,
-        exchange_dtype, overlap)
+    settings = elastic_settings.ElasticSettings.with_counted_steps(
+        count_steps, num_worker=num_worker,
+        communication_period=communication_period, moving_rate=moving_rate,
+        rho=rho, synchronous=synchronous, update_order=update_order,
+        statistics=statistics, sparse_exchange=sparse_exchange,
+        on_nonfinite=on_nonfinite, exchange_dtype=exchange_dtype,
+        overlap=overlap)
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
     devices = _local_devices(devices, resolver)
     settings.check_of_strategy(is_replicated=bool(devices))

@@ -22,7 +22,7 @@ tf1 = tf.compat.v1
 # For each argument: its type, which values it may have, both in words, and the
 # remedy.
 _COUNT = (numbers.Integral, lambda value: value >= 1,
-          'an integer of at least 1', 'Pass e.g. 10.')
+          'an integer of at least 1', 'Pass e.g. 2, a number without quotes.')
 _FLAG = (bool, lambda value: True, 'True or False', 'Pass a bool.')
 _RULES = {
     'num_worker': _COUNT,
@@ -141,6 +141,28 @@ class ElasticSettings:
         raise ValueError(
             f'`{argument}` must be another one with overlap=True: {why}. '
             f'Received: {value!r}. {remedy}.')
+
+  @classmethod
+  def with_counted_steps(cls, count_steps: Optional[str],
+                         **settings: Any) -> ElasticSettings:
+    """Returns the settings; warns if the user has not said what is counted.
+
+    Args:
+      count_steps: As the attribute; None: 'communications', with a warning
+        where a global step is several local ones.
+      **settings: The others.
+    """
+    made = cls(count_steps='communications' if count_steps is None
+               else count_steps, **settings)
+    period = made.communication_period
+    if count_steps is None and period > 1:
+      tf1.logging.warning(
+          'global_step counts communications: with communication_period=%d '
+          'max_steps=100,000 makes %s local steps, and whatever follows '
+          "global_step stretches likewise. Pass count_steps='local' to count "
+          "every step, or count_steps='communications' to keep this.", period,
+          f'{100_000 * period:,}')
+    return made
 
   @property
   def has_parts(self) -> bool:

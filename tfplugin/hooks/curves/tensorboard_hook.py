@@ -89,6 +89,7 @@ class TensorBoardHook(tf1.train.SessionRunHook):
     self._fetches = {}
     self._summaries: Optional[tf.Tensor] = None
     self._due = float('-inf')
+    self._is_due = False
     self._num_steps = 0
     self._reported: Optional[tuple[float, int]] = None
 
@@ -102,15 +103,17 @@ class TensorBoardHook(tf1.train.SessionRunHook):
   def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
     """Asks for the model's summaries, if it is time."""
     del run_context
-    if self._summaries is None or time.monotonic() < self._due:
+    # Decided once: what is due at a step's end alone has no summaries.
+    self._is_due = time.monotonic() >= self._due
+    if self._summaries is None or not self._is_due:
       return None
     return tf1.train.SessionRunArgs(self._summaries)
 
   def after_run(self, run_context, run_values) -> None:
-    """Writes, if it is time."""
+    """Writes, if it was time when the step began."""
     self._num_steps += 1
-    now = time.monotonic()
-    if now >= self._due or run_values.results is not None:
+    if self._is_due:
+      now = time.monotonic()
       self._due = now + self._every_secs
       self._write(run_context.session, now, run_values.results)
 

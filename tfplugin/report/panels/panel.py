@@ -62,6 +62,12 @@ class Panel(NamedTuple):
   tables: Sequence[Table] = ()
   missing: Sequence[str] = ()
 
+  @property
+  def has_data(self) -> bool:
+    """Whether there is anything to show."""
+    return bool(self.figures or self.tables or
+                any(number.value for number in self.numbers))
+
 
 def color(index: int) -> str:
   """Returns the colour of the task, or group, of that number."""

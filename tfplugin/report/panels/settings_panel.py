@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tfplugin.events import last_words
 from tfplugin.report.panels import panel
 
 
@@ -35,7 +36,9 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   ]
   notes = list(section['missing'])
   if section['error']:
-    notes.insert(0, f'The run did not do its work: {section["error"]}')
+    is_stop = section['error'].startswith(last_words.STOPPED)
+    notes.insert(0, f'The run was {section["error"]}.' if is_stop else
+                 f'The run did not do its work: {section["error"]}')
   if section['num_lines_of_other_versions']:
     notes.append(f'{section["num_lines_of_other_versions"]} lines of the events'
                  ' are of another version, and were passed over.')

@@ -25,14 +25,15 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   rate = panel.figure('Steps/s of each worker', panel.SECS, 'steps/s')
   panel.lines(rate, {t: w['rate'] for t, w in workers.items()})
   rate.update_yaxes(rangemode='tozero')
-  figures = [step, rate]
+  has_steps = any(w['step']['x'] for w in workers.values())
+  figures = [step, rate] if has_steps else []
   if rate_of_all['x']:
     both = panel.figure(f'{unit.capitalize()} of all workers', panel.SECS, unit,
                         showlegend=False)
     panel.lines(both, {'all': rate_of_all})
     both.update_traces(line={'shape': 'hv'})
     figures.append(both)
-  if section['lost_secs']:
+  if any(section['lost_secs'].values()):
     figures.append(_lost(section))
   return panel.Panel(
       'Speed, and where the time went',
@@ -48,7 +49,8 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       [panel.Table(
           ('task', 'steps', 'steps/s while it trained'),
           [(t, f'{w["num_steps"]:,}', '' if w['steps_per_sec'] is None else
-            f'{w["steps_per_sec"]:.2f}') for t, w in workers.items()])],
+            f'{w["steps_per_sec"]:.2f}') for t, w in workers.items()])]
+      if section['num_steps'] else [],
       section['missing'])
 
 

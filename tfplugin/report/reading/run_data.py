@@ -30,7 +30,7 @@ class RunData:
 
   Attributes:
     run_dir: The directory.
-    reading: The events of all tasks.
+    reading: The events of all tasks, but for the samples.
     samples: What each task of `tfplugin-train` told, by task.
     scalars: The curves of TensorBoard by tag, by directory.
     options: The settings of `tfplugin-train`; empty: of another program.
@@ -100,8 +100,10 @@ def read(run_dir: Union[str, os.PathLike]) -> RunData:
         'an event. tfplugin-train and '
         'tfplugin.estimator.train_and_evaluate write them; a program that '
         'calls another function gives tfplugin.hooks.EventsHook to each task.')
+  others = tuple(e for e in reading.events if e.name != 'sampling')
   return RunData(
-      str(path), reading, samples_lib.read_all(path),
+      str(path), reading._replace(events=others),
+      samples_lib.of(reading.events),
       scalars_lib.read_tree(path), read_options(path),
       _json(path / 'summary.json'), logs.read_warnings(path))
 

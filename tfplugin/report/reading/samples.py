@@ -4,16 +4,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pathlib
+import math
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import NamedTuple
-from typing import Union
+from typing import Optional
+
+from tfplugin.events import record
 
 
 class Sample(NamedTuple):
-  """One line of `status/<task>.jsonl`.
+  """One event `sampling`.
 
   Attributes:
     time: Seconds since the epoch.
@@ -28,16 +29,16 @@ class Sample(NamedTuple):
   figures: Mapping[str, float]
 
 
-def read_all(run_dir: Union[str, os.PathLike]) -> dict[str, list[Sample]]:
-  """Returns the samples of each task; without such files there are none.
-
-  A process that comes back begins its file anew.
-
-  Args:
-    run_dir: The directory of the run.
-  """
-  return {'{0}:{2}'.format(*path.stem.rpartition('-')): _read(path)
-          for path in sorted(pathlib.Path(run_dir, 'status').glob('*.jsonl'))}
+def of(events: Iterable[record.Event]) -> dict[str, list[Sample]]:
+  """Returns the samples among events, by task."""
+  found = {}
+  for event in events:
+    if event.name == 'sampling':
+      figures = {name: _number(value)
+                 for name, value in event.details['figures'].items()}
+      found.setdefault(event.task, []).append(Sample(
+          event.time, event.step, _number(event.details['loss']), figures))
+  return found
 
 
 def figure(samples: Mapping[str, list[Sample]],
@@ -48,14 +49,6 @@ def figure(samples: Mapping[str, list[Sample]],
   return {task: pairs for task, pairs in found.items() if pairs}
 
 
-def _read(path: pathlib.Path) -> list[Sample]:
-  samples = []
-  # As text: of bytes each line's encoding would be found out anew.
-  for line in path.read_text(encoding='utf-8', errors='replace').split('\n'):
-    try:
-      fields = json.loads(line)
-      samples.append(Sample(fields['time'], fields['global_step'],
-                            fields['loss'], fields['figures']))
-    except (ValueError, KeyError, TypeError):  # Torn, or being written.
-      continue
-  return samples
+def _number(value: Optional[float]) -> float:
+  """Returns NaN for what JSON has no number for."""
+  return math.nan if value is None else value

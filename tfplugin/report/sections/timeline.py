@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
+from tfplugin.events import last_words
 from tfplugin.events import record
 from tfplugin.report.reading import run_data
 
@@ -30,7 +31,8 @@ SILENT_SECS = 15.0
 # A pause in which no task lives is a pause between two runs.
 BETWEEN_RUNS_SECS = 120.0
 _MARKS = {'injecting': 'fault', 'saving': 'checkpoint', 'dying': 'error',
-          'coming_back': 'back', 'stopping': 'stop', 'ended': 'end'}
+          'coming_back': 'back', 'stopping': 'stop', 'stopped': 'stop',
+          'ended': 'end'}
 
 
 class Span(NamedTuple):
@@ -161,7 +163,7 @@ class _Tracker:
         self._open.setdefault('training', event)
 
   def _next(self, event: record.Event) -> tuple:
-    if event.name == 'ended':
+    if event.name in ('ended', 'stopped'):
       return None, ()
     if event.name == 'dying':
       return DEAD, ()
@@ -229,6 +231,8 @@ def _marks(run: run_data.RunData) -> dict[str, list[dict[str, Any]]]:
 
 def _text(kind: str, event: record.Event) -> str:
   details = event.details
+  if event.name == 'stopped':
+    return last_words.describe(event)
   return {
       'fault': details.get('fault', ''),
       'checkpoint': f'checkpoint of step {event.step}',

@@ -1,0 +1,70 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A Compose file has a service for each task, that finds the others."""
+
+import pytest
+
+from tfplugin.bin.launches import compose
+from tfplugin.bin.launches import manifests
+from tfplugin.bin.launches import starts
+from tfplugin.bin.launches import task_settings
+from tfplugin.bin.processes import restarts
+from tfplugin.distribute import cluster_config
+
+
+def _document(claim='runs=/runs', claim_size='', resources=(), **settings):
+  tasks = cluster_config.tasks_of(
+      {'ps': [''], 'chief': [''], 'worker': ['', '']}, True)
+  policy = restarts.RestartPolicy(
+      restarts.parse('chief=never,ps=always,worker=on_failure,evaluator=never'),
+      max_restarts=4)
+  document, = compose.compose(
+      starts.make(tasks, ('python', 'a.py', '$HOME'),
+                  task_settings.parse(**settings), ''),
+      manifests.make_pods('mnist', 'me/program:1', policy, 30.0, claim,
+                          claim_size, resources))
+  return document
+
+
+def test_each_task_finds_the_others_by_the_names_of_the_services():
+  document = _document()
+  assert list(document['services']) == [
+      'ps-0', 'chief-0', 'worker-0', 'worker-1', 'evaluator-0']
+  cluster = {'ps': ['ps-0:2222'], 'chief': ['chief-0:2222'],
+             'worker': ['worker-0:2222', 'worker-1:2222']}
+  for name, service in document['services'].items():
+    job, _, index = name.partition('-')
+    assert cluster_config.decode(service['environment']['TF_CONFIG']) == (
+        cluster, cluster_config.Task(job, int(index)))
+    assert service['image'] == 'me/program:1'
+    assert service['stop_grace_period'] == '30s'
+    assert service['volumes'] == ['runs:/runs']
+  assert document['volumes'] == {'runs': {}}
+
+
+def test_tasks_start_again_and_words_stay_as_they_are():
+  services = _document(env=['ps=A=$(B)'])['services']
+  assert {name: service['restart'] for name, service in services.items()} == {
+      'ps-0': 'on-failure:4', 'chief-0': 'no', 'worker-0': 'on-failure:4',
+      'worker-1': 'on-failure:4', 'evaluator-0': 'no'}
+  assert services['ps-0']['command'] == ['python', 'a.py', '$$HOME']
+  assert services['ps-0']['environment']['A'] == '$$(B)'
+
+
+def test_amounts_are_those_of_compose():
+  services = _document(resources=[
+      'all=cpu=500m,memory=4Gi', 'worker=cpu=4,memory=1G,gpu=2'])['services']
+  assert services['ps-0']['deploy']['resources'] == {
+      'limits': {'cpus': '0.5', 'memory': f'{4 * 2**30}b'}}
+  assert services['worker-1']['deploy']['resources'] == {
+      'limits': {'cpus': '4', 'memory': '1000000000b'},
+      'reservations': {'devices': [
+          {'driver': 'nvidia', 'count': 2, 'capabilities': ['gpu']}]}}
+
+
+@pytest.mark.parametrize('settings, words', [
+    ({'claim_size': '20Gi'}, '`claim_size` has no effect.*20Gi'),
+    ({'resources': ['all=hugepages=4']}, "Received: 'hugepages'")])
+def test_what_compose_has_not_is_refused(settings, words):
+  with pytest.raises(ValueError, match=words):
+    _document(**settings)

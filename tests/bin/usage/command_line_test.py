@@ -1,0 +1,103 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What every program does with its command line."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).absolute().parents[3]
+
+# With a flag that has no effect alone, and what it misses.
+_ALONE = {
+    'train': [('--staleness=3',
+               '--wrapper=drop_stale or --strategy=drop_stale'),
+              ('--devices=4', '--wrapper=tower or --strategy=tower or '
+               '--wrapper=cross_shard or --strategy=cross_shard'),
+              ('--communication_period=5 --wrapper=none',
+               '--wrapper=elastic_average or --strategy=elastic_average'),
+              ('--noevaluator --wrapper=tower',
+               'a cluster, e.g. --workers=1 --ps=1'),
+              ('--max_restarts=2 --restart=never',
+               '--restart=on_failure or always')],
+    'train_tpu': [('--iterations_per_loop=10', '--use_tpu'),
+                  ('--master=grpc://a:1', '--use_tpu')],
+    'launch': [('--live', '--model_dir'),
+               ('--max_restarts=2', '--restart=on_failure or always'),
+               ('--evaluator_limit_secs=2', '--evaluator'),
+               ('--nokeep_going --workers=0', '--workers=1 or more'),
+               ('--ps_limit_secs=2 --ps=0', '--ps=1 or more')],
+    'report': [],
+    'watch': [],
+    'plan': [],
+    'migrate_checkpoint': [('--wrapper=drop_stale', '--to=contrib'),
+                           ('--to=contrib --trained=w',
+                            '--wrapper=elastic_average')],
+}
+
+
+def _run(program, *arguments):
+  return subprocess.run(
+      [sys.executable, '-m', f'tfplugin.bin.{program}', *arguments],
+      cwd=_ROOT, capture_output=True, text=True, timeout=120)
+
+
+def _flags(text):
+  return re.findall(r'^  --(?:\[no\])?(\w+)', text, re.M)
+
+
+@pytest.mark.parametrize('program', _ALONE)
+def test_help_is_no_error_and_short_help_comes_first(program):
+  short, full = (_run(program, flag) for flag in ('--help', '--helpfull'))
+  assert (short.returncode, full.returncode) == (0, 0)
+  for shown in (short, full):
+    assert shown.stdout.startswith(f'tfplugin-{program.replace("_", "-")}: ')
+    assert not shown.stderr
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert "'[]'" not in shown.stdout and "''" not in shown.stdout
+  flags = _flags(full.stdout)
+  assert flags and len(flags) == len(set(flags))
+  assert set(_flags(short.stdout)) <= set(flags)
+  assert ('More with --helpfull: ' in short.stdout) is (
+      len(_flags(short.stdout)) < len(flags))
+
+
+@pytest.mark.parametrize('program', _ALONE)
+def test_a_wrong_flag_is_said_in_a_line_with_status_2(program):
+  ended = _run(program, '--no_such_flag')
+  assert ended.returncode == 2
+  assert ended.stderr.splitlines() == [
+      "Error: Unknown command line flag 'no_such_flag'",
+      f'See python -m tfplugin.bin.{program} --help.']
+  assert not ended.stdout
+
+
+def test_the_version_is_told_with_those_of_what_it_runs_on():
+  ended = _run('train', '--version')
+  assert ended.returncode == 0
+  names = [line.split()[0] for line in ended.stdout.splitlines()]
+  assert names[:3] == ['tfplugin', 'python', 'tensorflow']
+
+
+@pytest.mark.parametrize('program, arguments, remedy', [
+    (program, arguments, remedy)
+    for program, cases in _ALONE.items() for arguments, remedy in cases])
+def test_a_flag_without_effect_is_refused_with_what_it_needs(
+    program, arguments, remedy):
+  ended = _run(program, *arguments.split(), *(
+      ['old', 'new'] if program == 'migrate_checkpoint' else []))
+  name = arguments.split()[-1 if '--trained' in arguments else 0]
+  name = name.partition('=')[0].replace('--no', '--')
+  assert (ended.returncode, ended.stderr) == (2, (
+      f'Error: {name} has no effect without {remedy}. Add it, or leave {name} '
+      f'out.\nSee python -m tfplugin.bin.{program} --help.\n'))
+
+
+def test_a_value_out_of_range_is_an_error_of_the_command_line(tmp_path):
+  ended = _run('train', f'--model_dir={tmp_path / "run"}', '--workers=-1')
+  assert ended.returncode == 2
+  assert '`workers` must be an integer of at least 0' in ended.stderr
+  assert not (tmp_path / 'run').exists()

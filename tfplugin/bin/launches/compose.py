@@ -1,0 +1,106 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A Compose file that runs the tasks as containers of one machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from tfplugin.bin.launches import manifests
+from tfplugin.bin.launches import starts as starts_lib
+from tfplugin.bin.processes import restarts
+from tfplugin.distribute import cluster_config
+
+_PORT = 2222
+# Of Kubernetes' amounts, in which `--resources` are.
+_UNITS = {'': 1.0, 'm': 1e-3, **{unit: 1000.0**(power + 1)
+                                 for power, unit in enumerate('kMGTPE')},
+          **{f'{unit}i': 1024.0**(power + 1)
+             for power, unit in enumerate('KMGTPE')}}
+
+
+def compose(starts: Sequence[starts_lib.Start],
+            pods: manifests.Pods) -> list[dict[str, Any]]:
+  """Returns the file, a service for each task.
+
+  Args:
+    starts: What each task is started with.
+    pods: What the containers have in common.
+
+  Raises:
+    ValueError: a setting has no effect there.
+  """
+  if pods.claim_size:
+    raise ValueError('`claim_size` has no effect with --manifest=compose, '
+                     'whose volumes have no size. Received: '
+                     f'{pods.claim_size!r}. Leave it out.')
+  cluster: dict[str, list[str]] = {}
+  for start in starts:
+    if start.task.type != 'evaluator':
+      cluster.setdefault(start.task.type, []).append(
+          f'{_service_name(start.task)}:{_PORT}')
+  document = {
+      'name': pods.name,
+      'services': {_service_name(start.task): _service(start, cluster, pods)
+                   for start in starts}}
+  if pods.claim:
+    document['volumes'] = {pods.claim: {}}
+  return [document]
+
+
+def _service_name(task: cluster_config.Task) -> str:
+  """Returns the name of a task, by which the other containers find it."""
+  return f'{task.type}-{task.index}'
+
+
+def _service(start: starts_lib.Start, cluster: Mapping[str, Sequence[str]],
+             pods: manifests.Pods) -> dict[str, Any]:
+  variables = {'TF_CONFIG': cluster_config.encode(cluster, start.task),
+               **start.variables}
+  service: dict[str, Any] = {
+      'image': pods.image,
+      'command': [_verbatim(word) for word in start.command],
+      'environment': {name: _verbatim(value)
+                      for name, value in variables.items()},
+      # `always` of Compose starts a task again that has done its work.
+      'restart': ('no' if pods.policy.rules[start.task.type] == restarts.NEVER
+                  else f'on-failure:{pods.policy.max_restarts}'),
+      'stop_grace_period': f'{pods.grace_secs}s'}
+  if pods.claim:
+    service['volumes'] = [f'{pods.claim}:{pods.mount}']
+  amounts = manifests.amounts_of(pods, start.task.type)
+  if amounts:
+    service['deploy'] = {'resources': _resources(amounts)}
+  return service
+
+
+def _verbatim(text: str) -> str:
+  """Returns text in which Compose puts no variable's value."""
+  return text.replace('$', '$$')
+
+
+def _resources(amounts: Mapping[str, str]) -> dict[str, Any]:
+  limits, found = {}, {}
+  for name, text in amounts.items():
+    number = _number(text)
+    if name == 'cpu':
+      limits['cpus'] = f'{number:g}'
+    elif name == 'memory':
+      limits['memory'] = f'{number:.0f}b'
+    elif name == manifests.GPU:
+      found['reservations'] = {'devices': [{
+          'driver': 'nvidia', 'count': round(number),
+          'capabilities': ['gpu']}]}
+    else:
+      raise ValueError('`resources` must be cpu, memory or gpu with '
+                       f'--manifest=compose. Received: {name!r}. Leave it out.')
+  return {'limits': limits, **found} if limits else found
+
+
+def _number(text: str) -> float:
+  """Returns an amount of Kubernetes as a number."""
+  number, unit = re.fullmatch(r'([\d.]+)(\w*)', text).groups()
+  return float(number) * _UNITS[unit]

@@ -1,0 +1,179 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of a program: groups of flags, their help, their checks."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+from typing import Optional
+
+from absl import app
+from absl import flags
+
+from tfplugin.bin import failures
+from tfplugin.events import process
+
+_WIDTH = 80
+_INDENT = 6
+_VALUES = {'int': 'N', 'float': 'X', 'comma separated list of strings': 'A,B'}
+
+
+class Group(NamedTuple):
+  """Flags that are for one purpose.
+
+  Attributes:
+    title: The purpose.
+    flags: In the order in which they are shown.
+    is_common: Whether `--help` shows them; `--helpfull` shows all groups.
+  """
+
+  title: str
+  flags: Sequence[flags.FlagHolder]
+  is_common: bool = False
+
+
+class Need(NamedTuple):
+  """What flags need in order to have an effect.
+
+  Attributes:
+    flags: Their names.
+    remedy: What else must be given, e.g. '--to=contrib'.
+    is_met: Returns whether it is given, from the values of all flags.
+  """
+
+  flags: Sequence[str]
+  remedy: str
+  is_met: Callable[[Mapping[str, Any]], bool]
+
+
+class CommandLine:
+  """The flags of a program."""
+
+  def __init__(self, groups: Sequence[Group], needs: Sequence[Need] = ()):
+    """Remembers the flags, which are defined already.
+
+    Args:
+      groups: In the order in which they are shown.
+      needs: What has no effect alone.
+    """
+    self._groups = groups
+    self._needs = needs
+
+  def values(self) -> dict[str, Any]:
+    """Returns the value of each flag by its name.
+
+    Raises:
+      app.UsageError: a flag is given that has no effect.
+    """
+    values = {flag.name: flag.value for flag in self._flags()}
+    for need in self._needs:
+      given = [name for name in need.flags if flags.FLAGS[name].present]
+      if given and not need.is_met(values):
+        name = given[0]
+        raise app.UsageError(
+            f'--{name} has no effect without {need.remedy}. Add it, or leave '
+            f'--{name} out.')
+    return values
+
+  def run(self, main: Callable[[list[str]], None]) -> None:
+    """Runs a program, alike as a module and as an installed script.
+
+    Args:
+      main: The program; takes what is left of the command line. Its module's
+        docstring is shown by --help, and what it raises is `failures.shown`.
+    """
+    text = inspect.getdoc(inspect.getmodule(main)) or ''
+    app.define_help_flags()
+    for name, short, show in (
+        ('help', 'h', lambda: self.help_lines(text, is_full=False)),
+        ('helpshort', None, lambda: self.help_lines(text, is_full=False)),
+        ('helpfull', None, lambda: self.help_lines(text, is_full=True)),
+        ('version', None, _version_lines)):
+      flags.DEFINE_flag(_ShowFlag(name, short, show))
+    app.run(failures.shown()(main), flags_parser=_parse)
+
+  def help_lines(self, text: str, is_full: bool) -> Iterator[str]:
+    """Yields what --help shows, or --helpfull.
+
+    Args:
+      text: Says what the program does.
+      is_full: Whether all groups are shown.
+    """
+    yield text
+    for group in self._groups:
+      if is_full or group.is_common:
+        yield f'\n{group.title}:'
+        for flag in group.flags:
+          yield from _flag_lines(flags.FLAGS[flag.name])
+    if not is_full and not all(group.is_common for group in self._groups):
+      titles = '; '.join(g.title for g in self._groups if not g.is_common)
+      yield '\n' + textwrap.fill(f'More with --helpfull: {titles}.', _WIDTH)
+
+  def _flags(self) -> Iterator[flags.FlagHolder]:
+    for group in self._groups:
+      yield from group.flags
+
+
+class _ShowFlag(flags.BooleanFlag):
+  """A flag that shows something and ends the program."""
+
+  def __init__(self, name: str, short_name: Optional[str],
+               lines: Callable[[], Iterator[str]]):
+    super().__init__(name, False, f'Shows the {name}.', short_name=short_name,
+                     allow_override=True)
+    self._lines = lines
+
+  def parse(self, argument):
+    if self._parse(argument):
+      for line in self._lines():
+        print(line, file=sys.stdout)
+      sys.exit(0)
+
+
+def _parse(argv: Sequence[str]) -> list[str]:
+  """Parses the command line; says in a line what is wrong with it."""
+  try:
+    return flags.FLAGS(argv)
+  except flags.Error as e:
+    failures.end_of_usage(str(e))
+
+
+def _flag_lines(flag: flags.Flag) -> Iterator[str]:
+  """Yields the name of a flag, and what it is for."""
+  yield f'  {_synopsis(flag)}'
+  # absl puts the choices before the help; they stand in the line above.
+  text = flag.help.rpartition('>: ')[2]
+  if flag.default not in (None, '', []) and flag.default is not False:
+    text += f' Default: {_shown(flag.default)}.'
+  yield textwrap.fill(text, _WIDTH, initial_indent=' ' * _INDENT,
+                      subsequent_indent=' ' * _INDENT)
+
+
+def _synopsis(flag: flags.Flag) -> str:
+  if flag.boolean:
+    return f'--[no]{flag.name}'
+  values = getattr(flag.parser, 'enum_values', None)
+  if values:
+    return f'--{flag.name}={"|".join(filter(None, values))}'
+  return f'--{flag.name}={_VALUES.get(flag.flag_type(), "TEXT")}'
+
+
+def _shown(default: Any) -> str:
+  if default is True:
+    return 'yes'
+  if isinstance(default, list):
+    return ','.join(default)
+  return f'{default:g}' if isinstance(default, float) else str(default)
+
+
+def _version_lines() -> Iterator[str]:
+  for name, version in process.describe()['versions'].items():
+    yield f'{name} {version}'

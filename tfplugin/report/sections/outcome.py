@@ -1,0 +1,111 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a run was, when, how it ended; and the same of each of its sessions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+from tfplugin.events import last_words
+from tfplugin.events import record
+from tfplugin.report.reading import run_data
+from tfplugin.report.reading import scalars
+
+_FINISHED = 'finished'
+_FAILED = 'failed'
+_OPEN = 'goes on, or was killed'
+
+
+def measure(run: run_data.RunData,
+            speed: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns title, outcome and sessions of a run.
+
+  Args:
+    run: What the files tell.
+    speed: The section of this name.
+  """
+  sessions = _sessions(run)
+  faults = sum(e.name == 'injecting' for e in run.reading.events)
+  accuracy = _accuracy(run)
+  parts = [sessions[-1]['outcome']]
+  if accuracy is not None:
+    parts.append(f'accuracy {accuracy:.1%}')
+  if speed['goodput'] is not None:
+    parts.append(f'goodput {speed["goodput"]:.0%}')
+  if faults:
+    parts.append(f'{faults} fault{"s" if faults > 1 else ""}')
+  return {
+      'title': _title(run),
+      'text': ', '.join(parts),
+      'accuracy': accuracy,
+      'num_faults': faults,
+      'start_time': run.start,
+      'sessions': sessions,
+  }
+
+
+def _title(run: run_data.RunData) -> str:
+  if not run.technique:
+    return 'A run'
+  model = run.options.get('model')
+  return f'{run.technique}{f" with {model}" if model else ""}'
+
+
+def _accuracy(run: run_data.RunData) -> Optional[float]:
+  """Returns the last accuracy of an evaluation."""
+  last = [(curves['accuracy'].times[-1], curves['accuracy'].values[-1])
+          for directory, curves in run.scalars.items()
+          if scalars.is_evaluation(directory) and 'accuracy' in curves]
+  return max(last)[1] if last else None
+
+
+def _sessions(run: run_data.RunData) -> list[dict[str, Any]]:
+  found: dict[int, list[record.Event]] = {}
+  for event in run.reading.events:
+    found.setdefault(event.session, []).append(event)
+  return [_session(number, found[number], run) for number in sorted(found)]
+
+
+def _session(number: int, events: Sequence[record.Event],
+             run: run_data.RunData) -> dict[str, Any]:
+  # What a task that ends knew last is no step of the run.
+  steps = [e.step for e in events
+           if e.step is not None and e.name in ('training', 'saving')]
+  return {
+      'number': number,
+      'start_time': events[0].time,
+      'secs': events[-1].time - events[0].time,
+      'first_step': steps[0] if steps else None,
+      'last_step': max(steps, default=None),
+      'outcome': _outcome(events, max(steps, default=None),
+                          run.training_tasks),
+  }
+
+
+def _outcome(events: Sequence[record.Event], step: Optional[int],
+             tasks: Sequence[str]) -> str:
+  """Returns how the tasks that train have ended a session."""
+  last = {e.task: e for e in events if e.task in tasks} or {
+      e.task: e for e in events}
+  names = {e.name for e in last.values()}
+  if 'stopped' in names:
+    saved = [e.details.get('saved_step') for e in last.values()]
+    return last_words.stopped(
+        step, max((s for s in saved if s is not None), default=None))
+  at = '' if step is None else f' at step {step:,}'
+  if names == {'ended'}:
+    return _FINISHED + at
+  # The others go on without a worker.
+  chief = next(iter(last.values()))
+  if 'dying' in names and (chief.name == 'dying' or len(last) == 1):
+    return _FAILED + at
+  return (_FINISHED if chief.name == 'ended' else _OPEN) + at
+
+
+def date(seconds: float) -> str:
+  """Returns when something was, as people of the time zone write it."""
+  return time.strftime('%Y-%m-%d %H:%M', time.localtime(seconds))
