@@ -247,6 +247,7 @@ class Exchange:
     Returns:
       An op that makes the whole step.
     """
+    elastic_settings.refuse_accumulators()
     self._settings.check_exchanged(
         [pair.center.dtype for pair in self._pairs.values()])
     if self._settings.sparse_exchange and self.has_gradients and not any(

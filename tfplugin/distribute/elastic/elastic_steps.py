@@ -70,6 +70,13 @@ class ElasticSteps(met_updates.MetUpdates):
     self._exchange().add(copies.pair)
     return copies
 
+  def _validate_colocate_with_variable(self, colocate_with_variable):
+    if isinstance(colocate_with_variable, tf.Operation):
+      # So it places the step of a worker.
+      elastic_settings.refuse_synchronous(
+          f'a variable beside {colocate_with_variable.name}')
+    super()._validate_colocate_with_variable(colocate_with_variable)
+
   def _create_state(self, next_creator, **kwargs):
     return super()._create_variable(next_creator, **kwargs)
 
