@@ -30,8 +30,11 @@ from tfplugin._tf_internals.branches import is_in_loop
 from tfplugin._tf_internals.branches import is_switch
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
+from tfplugin._tf_internals.estimators import datasets_inside
 from tfplugin._tf_internals.estimators import evaluator_asks
+from tfplugin._tf_internals.estimators import first_of_ends
 from tfplugin._tf_internals.estimators import inputs_through
+from tfplugin._tf_internals.estimators import mend_early_stopping
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
@@ -182,10 +185,12 @@ __all__ = (
     'copy_of_replica_context',
     'copy_of_variable_store',
     'create_optimizer_state',
+    'datasets_inside',
     'device_functions',
     'distributed_apply',
     'evaluator_asks',
     'fills_table_or_queue',
+    'first_of_ends',
     'gradient_factors',
     'graph_element',
     'graphs_between',
@@ -229,6 +234,7 @@ __all__ = (
     'make_sliceable',
     'makes_variable',
     'mean_loss_denominator',
+    'mend_early_stopping',
     'met_already',
     'method_of_write',
     'names_tensor',

@@ -127,9 +127,12 @@ NAMES = {
         '_save_relative_paths _var_list',
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
-    f'{_ESTIMATOR}.estimator.EstimatorV2': '_call_input_fn',
+    f'{_ESTIMATOR}.estimator.EstimatorV2': '_call_input_fn _config',
+    f'{_ESTIMATOR}.run_config.RunConfig': '_is_chief _train_distribute',
     f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',
-    f'{_ESTIMATOR}.training': '_ContinuousEvalListener',
+    f'{_ESTIMATOR}.training': '_ContinuousEvalListener _TrainingExecutor',
+    f'{_ESTIMATOR}.training._TrainingExecutor': '_Evaluator',
+    f'{_ESTIMATOR}.training._TrainingExecutor._Evaluator': '_estimator',
 }
 
 # The same for `tfplugin/compat/`, which TensorFlow 2.15 does without.

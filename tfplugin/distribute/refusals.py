@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfplugin.distribute.sessions import early_stopping
+
 
 class OneStrategy:
   """Refuses to enter the strategy's scope inside another strategy."""
@@ -19,6 +21,11 @@ class OneStrategy:
   def described_as(self) -> str:
     """The strategy's name in messages."""
     return type(self).__name__
+
+  def __deepcopy__(self, memo: dict):
+    """Returns a copy; an Estimator makes one before a hook is made for it."""
+    early_stopping.mend()
+    return super().__deepcopy__(memo)
 
   def scope(self):
     """See `tf.distribute.Strategy.scope`.
