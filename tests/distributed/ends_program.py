@@ -61,7 +61,7 @@ class _Task:
   def __init__(self, settings):
     self.directory = pathlib.Path(settings['directory'])
     task = json.loads(os.environ['TF_CONFIG'])['task']
-    self.name = f'{task["type"]}-{task["index"]}'
+    self.name = f'{task.get("type", "worker")}-{task.get("index", 0)}'
     self.settings = {**settings, **settings.get(self.name, {})}
 
   def batches(self):

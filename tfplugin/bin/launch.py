@@ -24,8 +24,9 @@ from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.results import live_display
+from tfplugin.distribute import cluster_config
 
-# Each flag but `live` sets the field of `LaunchOptions` of the same name;
+# Each flag but `live` and `explain` sets the field of `LaunchOptions` of the same name;
 # `command` sets `commands`.
 _OPTIONS = (
     flags.DEFINE_integer('workers', None, 'Worker processes besides the chief, '
@@ -98,6 +99,8 @@ _OPTIONS = (
                         'and where all tasks mount it, e.g. runs=/runs.'),
     flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the TF_CONFIG '
                       'and the command of each task.'),
+    flags.DEFINE_bool('explain', False, 'Starts nothing; says what tfplugin '
+                      'makes of the TF_CONFIG of this environment.'),
     flags.DEFINE_string('logs_dir', None, 'Where the log files go. '
                         'Default: a new directory under runs/.'),
 )
@@ -106,6 +109,9 @@ _OPTIONS = (
 def main(argv: list[str]) -> None:
   """Launches as the flags say."""
   values = {flag.name: flag.value for flag in _OPTIONS}
+  if values.pop('explain'):
+    print(cluster_config.explain())
+    return
   values['commands'] = values.pop('command')
   for name in ('show', 'hosts', 'commands', 'env', 'cpus'):
     values[name] = tuple(values[name])

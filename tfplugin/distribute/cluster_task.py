@@ -45,8 +45,9 @@ class ClusterTask:
 
   @property
   def is_alone(self) -> bool:
-    """Whether there is no cluster."""
-    return not self.cluster_spec.jobs
+    """Whether there is no cluster, or none of two that train or serve."""
+    return not self.cluster_spec.jobs or (
+        not self.num_ps and self.training_tasks == [self.name])
 
   @property
   def device(self) -> str:

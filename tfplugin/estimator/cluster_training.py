@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.checkpoints import model_dir_lock
+from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
@@ -143,8 +144,11 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   """
   config = estimator.config
   stacks.write_on_signal()
+  explained = cluster_config.explain()
+  tf1.logging.info('tfplugin on TF_CONFIG: %s', explained)
   cluster_task.check_first_run(cluster_task.from_config(config))
-  with event_log.recording(config.model_dir, events_hook.task_name(config)), \
+  with event_log.recording(config.model_dir, events_hook.task_name(config),
+                           cluster=explained), \
       cluster_task.occupied_port_named(cluster_task.from_config(config)):
     return _train_and_evaluate(estimator, train_spec, eval_spec,
                                start_limit_secs, finish_limit_secs,
@@ -183,7 +187,7 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
           config, train_spec, eval_spec, contact_limit_secs, stack)
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
     stop.raise_if_stopped()
-    if task.trains and not task.is_alone:
+    if task.trains and task.cluster_spec.jobs:
       _report(task, config, finish_limit_secs, report)
   return result
 
