@@ -126,7 +126,7 @@ def test_jobs_that_do_not_train_are_left_out(form, tmp_path):
   """Kubeflow's evaluator in the cluster, TonY's notebook and TensorBoard."""
   at = _addresses('chief', 'worker', 'ps', 'evaluator')
   cluster = {**{job: [address] for job, address in at.items()},
-             'tensorboard': ['somewhere'], 'notebook': ['elsewhere:1']}
+             'tensorboard': ['somewhere:1'], 'notebook': ['elsewhere:1']}
   _run(tmp_path, {
       f'{job}-0': {'cluster': cluster, 'environment': 'cloud',
                    'task': {'type': job, 'index': '0'}}

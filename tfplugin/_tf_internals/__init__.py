@@ -132,6 +132,7 @@ from tfplugin._tf_internals.strategies import regroup
 from tfplugin._tf_internals.strategies import select_replica
 from tfplugin._tf_internals.strategies import strategy_with_mixins
 from tfplugin._tf_internals.strategies import SyncOnReadVariable
+from tfplugin._tf_internals.strategies import take_numbered_tasks
 from tfplugin._tf_internals.strategies import with_empty_batches
 from tfplugin._tf_internals.variables import copy_of_variable_store
 from tfplugin._tf_internals.variables import graph_element
@@ -280,6 +281,7 @@ __all__ = (
     'summaries_of_all',
     'summarized_value',
     'strategy_with_mixins',
+    'take_numbered_tasks',
     'takes_from_first_input',
     'takes_lock',
     'tpu_function',

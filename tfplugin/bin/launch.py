@@ -26,8 +26,8 @@ from tfplugin.bin.launches import manifests
 from tfplugin.bin.results import live_display
 from tfplugin.distribute import cluster_config
 
-# Each flag but `live` and `explain` sets the field of `LaunchOptions` of the same name;
-# `command` sets `commands`.
+# Each flag but `live` and `explain` sets the field of `LaunchOptions` of the
+# same name; `command` sets `commands`.
 _OPTIONS = (
     flags.DEFINE_integer('workers', None, 'Worker processes besides the chief, '
                          'which trains too. Default: 1; with --hosts as many '
@@ -55,9 +55,9 @@ _OPTIONS = (
                        'may take after the others have ended.'),
     flags.DEFINE_float('ps_limit_secs', 2.0, 'How long a parameter server has '
                        'to end by itself after all the others.'),
-    flags.DEFINE_string('restart', 'never', 'Which tasks that fail start again:'
-                        ' never, on_failure or always; for some of them, e.g. '
-                        'worker=always,ps=on_failure.'),
+    flags.DEFINE_string('restart', 'on_failure', 'Which tasks that fail start '
+                        'again: never, on_failure or always; for some of them, '
+                        'e.g. worker=always,ps=on_failure.'),
     flags.DEFINE_integer('max_restarts', 3, 'How often each task does.'),
     flags.DEFINE_float('restart_delay_secs', 1.0, 'Before the first restart of '
                        'a task; doubled for each further one.'),

@@ -110,15 +110,7 @@ class LastSave:
     if time.monotonic() < self._next_look:
       return
     self._next_look = time.monotonic() + _LOOK_SECS
-    try:
-      now = int(session.run(step))
-    except (tf.errors.AbortedError, tf.errors.UnavailableError,
-            tf.errors.FailedPreconditionError) as e:
-      raise RuntimeError(
-          'A parameter server must not be lost while the chief, whose own '
-          f'training is over, waits for the workers. Received: {e.message} '
-          'Start this task again: it goes on from the newest checkpoint.'
-      ) from e
+    now = int(session.run(step))
     if (self._save is not None and
         self._timer.last_triggered_step() is not None and
         self._timer.should_trigger_for_step(now)):

@@ -21,6 +21,8 @@ from typing import Union
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
+
 _REMEDY = ('Set it as e.g. {"cluster": {"chief": ["localhost:2222"], "ps": '
            '["localhost:2223"]}, "task": {"type": "chief", "index": 0}}.')
 
@@ -145,6 +147,8 @@ def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
   """
   value = os.environ.get(VARIABLE, '')
   cluster, task = decode(value)
+  if any(isinstance(addresses, Mapping) for addresses in cluster.values()):
+    _tf_internals.take_numbered_tasks()
   if value.strip():
     os.environ[VARIABLE] = _as_strategies_read(value, cluster, task)
   return tf.distribute.cluster_resolver.TFConfigClusterResolver()

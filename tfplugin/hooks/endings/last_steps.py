@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks import wait_for_workers_hook
+from tfplugin.hooks.endings import lost_peers
 
 tf1 = tf.compat.v1
 
@@ -57,6 +58,9 @@ class LastSteps:
 
     Args:
       while_waiting: Called between two looks.
+
+    Raises:
+      LostPeerError: A parameter server has lost its variables meanwhile.
     """
 
     def look():
@@ -68,6 +72,12 @@ class LastSteps:
       look()
       wait_for_workers_hook.wait_for_workers(
           self._task, self._time_limit_secs, look)
+    except (tf.errors.AbortedError, tf.errors.UnavailableError,
+            tf.errors.FailedPreconditionError) as e:
+      raise lost_peers.loss(
+          f'{self._task.name} lost a parameter server while it waited for the '
+          f'last steps of the workers. Received: {e.message} It is to be '
+          'started again; it goes on from the newest checkpoint.') from e
     except _StoppedError:
       tf1.logging.info('%s waits for nobody: a signal asks for the end.',
                        self._task.name)
