@@ -17,6 +17,7 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
+from tfplugin.distribute.elastic import first_values
 from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -192,11 +193,17 @@ def _train(call: model_fn_lib.ModelFnCall,
                              elastic_exchange.AUDITED)
   scope.exchange.add(*scope.pairs)
   train_op = scope.exchange.finish([spec.train_op])
+  first = [first_values.FirstValues(
+      scope.pairs, scope.exchange.local_step.device)] if task.is_chief else []
+  added = [*scope.exchange.variables(), *(
+      v for optimizer in interception.wrappers for v in optimizer.variables())]
   return spec._replace(
       train_op=train_op, training_hooks=(
-          *spec.training_hooks, *exchange_threads.hooks_of(scope.exchange)),
-      scaffold=spec.scaffold and (
-          _scaffold(spec.scaffold, scope, interception.wrappers)))
+          *spec.training_hooks, *exchange_threads.hooks_of(scope.exchange),
+          *first),
+      scaffold=spec.scaffold and _scaffold(
+          spec.scaffold, scope, added,
+          [v for hook in first for v in hook.variables()]))
 
 
 def _task_of(config: Any, num_worker: Optional[int],
@@ -226,13 +233,12 @@ def _task_of(config: Any, num_worker: Optional[int],
 
 
 def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
-              optimizers: list[tf1.train.Optimizer]) -> tf1.train.Scaffold:
+              added: list[tf.Variable],
+              unlisted: list[tf.Variable]) -> tf1.train.Scaffold:
   """Returns a scaffold like `own` that starts what has been added."""
   local = {v.ref() for v in tf1.local_variables()}
-  added = [*scope.exchange.variables(), *(
-      v for optimizer in optimizers for v in optimizer.variables())]
   merged = training_spec.local_init_op(
-      own, [v for v in added if v.ref() in local])
+      own, [*(v for v in added if v.ref() in local), *unlisted])
   if own.init_fn is not None or own.init_op is not None:
     merged['init_fn'] = elastic_start.init_fn_for_centers(
         own.init_fn, scope.pairs)

@@ -125,7 +125,9 @@ def test_rho_zero_keeps_two_copies_and_no_local_center(cluster):
   assert not [n for n in names if 'local_center' in n]
   handles = [op.name for op in worker.graph.get_operations()
              if op.type == 'VarHandleOp']
-  assert sorted(handles) == ['global_step', 'local_step', 'w', 'w/local_copy']
+  # The first holds 8 bytes for each variable.
+  assert sorted(handles) == ['elastic_average/first_values', 'global_step',
+                             'local_step', 'w', 'w/local_copy']
 
 
 def test_rho_keeps_local_center_under_its_contract_name(cluster):

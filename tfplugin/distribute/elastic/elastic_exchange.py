@@ -103,6 +103,11 @@ class Exchange:
     self._context = branching.here()
 
   @property
+  def pairs(self) -> list[elastic_pairs.Pair]:
+    """The averaged variables."""
+    return list(dict.fromkeys(self._pairs.values()))
+
+  @property
   def start(self) -> tf.Tensor:
     """The steps of this worker when the step began."""
     return self._start
@@ -116,8 +121,7 @@ class Exchange:
   def variables(self) -> list[tf.Variable]:
     """The step's counter, and what the communications so far write."""
     return [self.local_step, *(
-        v for pair in dict.fromkeys(self._pairs.values())
-        for v in pair.variables()), *(
+        v for pair in self.pairs for v in pair.variables()), *(
             self.overlapped.variables() if self.overlapped else ())]
 
   def add(self, *pairs: elastic_pairs.Pair) -> None:
@@ -238,20 +242,11 @@ class Exchange:
 
   def finish(self, train_ops: Sequence,
              name: Optional[str] = None) -> tf.Operation:
-    """Ends the step: communicates what has not, and counts.
-
-    Args:
-      train_ops: What the step has done; updates of statistics included.
-      name: The name of the returned op.
-
-    Returns:
-      An op that makes the whole step.
-    """
+    """Ends the step after `train_ops`: communicates, and counts; returns it."""
     elastic_settings.refuse_accumulators()
-    self._settings.check_exchanged(
-        [pair.center.dtype for pair in self._pairs.values()])
+    self._settings.check_exchanged([p.center.dtype for p in self.pairs])
     if self._settings.sparse_exchange and self.has_gradients and not any(
-        pair.touched is not None for pair in self._pairs.values()):
+        pair.touched is not None for pair in self.pairs):
       tf1.logging.warning(
           '`sparse_exchange` acts on variables with sparse gradients, such as '
           'embeddings; no gradient of this step is sparse, and whole variables '

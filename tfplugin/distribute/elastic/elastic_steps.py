@@ -18,6 +18,7 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.elastic import first_values
 from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
@@ -167,6 +168,12 @@ class ElasticSteps(met_updates.MetUpdates):
     changed = {'train_op': exchange.finish(
         self._local_results(result.train_op))}
     hooks = exchange_threads.hooks_of(exchange)
+    if self.experimental_should_init:
+      hooks = (*hooks, first_values.FirstValues(
+          exchange.pairs, exchange.local_step.device))
+      changed['scaffold'] = _tf_internals.regroup(tuple(
+          first_values.scaffold_for_centers(scaffold, exchange.pairs)
+          for scaffold in self._local_results(result.scaffold)))
     if hooks:
       changed['training_hooks'] = (*result.training_hooks, *hooks)
     return parameter_server_base.with_fields(result, **changed)
