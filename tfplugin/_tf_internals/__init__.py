@@ -36,6 +36,7 @@ from tfplugin._tf_internals.estimators import first_of_ends
 from tfplugin._tf_internals.estimators import inputs_through
 from tfplugin._tf_internals.estimators import mend_early_stopping
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
+from tfplugin._tf_internals.estimators import servers_with
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
 from tfplugin._tf_internals.gradients import gradient_factors
@@ -275,6 +276,7 @@ __all__ = (
     'set_save_slice_info',
     'signs',
     'split_of',
+    'servers_with',
     'static_ones',
     'static_size',
     'strategy_divides_loss',

@@ -9,6 +9,7 @@ import copy
 import functools
 import inspect
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 from typing import Callable
@@ -95,6 +96,33 @@ def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
     yield
   finally:
     training.MonitoredTrainingSession = original
+
+
+@contextlib.contextmanager
+def servers_with(options: tf.compat.v1.ConfigProto) -> Iterator[None]:
+  """Lets `tf.estimator.train_and_evaluate` start a task's server with options.
+
+  It starts one, where there is no strategy, with the options of GPUs alone, by
+  a module that is private.
+
+  Args:
+    options: The server's settings.
+
+  Yields:
+    Nothing.
+  """
+  training = sys.modules[tf.estimator.TrainSpec.__module__]
+  original = training.server_lib
+
+  def start(*args, **kwargs):
+    return original.Server(*args, **{**kwargs, 'config': options})
+
+  training.server_lib = types.SimpleNamespace(
+      Server=start, ClusterSpec=original.ClusterSpec)
+  try:
+    yield
+  finally:
+    training.server_lib = original
 
 
 @contextlib.contextmanager

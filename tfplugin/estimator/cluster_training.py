@@ -16,6 +16,7 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.inputs import untuned_inputs
+from tfplugin.distribute.sessions import server_options
 from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import event_log
 from tfplugin.events import record
@@ -195,9 +196,11 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
 def _enter_limits(stack: contextlib.ExitStack,
                   estimator: tf.estimator.Estimator,
                   start_limit_secs: float) -> None:
-  """Lets TensorFlow wait for no thread of tf.data, and starts have a limit."""
+  """Sets up inputs, the task's server, messages, and the limit of starts."""
   stack.enter_context(_tf_internals.inputs_through(
       estimator, untuned_inputs.untuned))
+  stack.enter_context(_tf_internals.servers_with(
+      server_options.of_session(estimator.config.session_config)))
   stack.enter_context(placement.conditions_explained())
   stack.enter_context(time_limit.start_limited_to(start_limit_secs))
 

@@ -17,8 +17,8 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
-from tfplugin.distribute.elastic import first_values
 from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.values import first_values
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
@@ -97,8 +97,9 @@ def elastic_average(
     update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
     count_steps: What `global_step` counts: `'communications'` or `'local'`
       steps.
-    statistics: What becomes of floating point variables that are not trained:
-      `'average'` or `'shared'`.
+    statistics: What becomes of floating point variables that are not trained
+      and that the step writes: `'average'` or `'shared'`. One that only a hook
+      or another program sets is shared with the exchanges.
     use_locking: As for the optimizer. The centre, a resource variable, is
       updated under a lock in any case.
     on_nonfinite: What becomes of gradients, and of what a communication would
@@ -192,7 +193,7 @@ def _train(call: model_fn_lib.ModelFnCall,
                              tf1.trainable_variables(),
                              elastic_exchange.AUDITED)
   scope.exchange.add(*scope.pairs)
-  train_op = scope.exchange.finish([spec.train_op])
+  train_op, unlisted = scope.exchange.end([spec.train_op])
   first = [first_values.FirstValues(
       scope.pairs, scope.exchange.local_step.device)] if task.is_chief else []
   added = [*scope.exchange.variables(), *(
@@ -203,7 +204,7 @@ def _train(call: model_fn_lib.ModelFnCall,
           *first),
       scaffold=spec.scaffold and _scaffold(
           spec.scaffold, scope, added,
-          [v for hook in first for v in hook.variables()]))
+          [*unlisted, *(v for hook in first for v in hook.variables())]))
 
 
 def _task_of(config: Any, num_worker: Optional[int],

@@ -18,8 +18,8 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.elastic import first_values
 from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
@@ -165,14 +165,15 @@ class ElasticSteps(met_updates.MetUpdates):
       self._settings.check_has_hooks(result)
     if not hasattr(result, 'train_op'):
       return self._end_results(exchange, result)
-    changed = {'train_op': exchange.finish(
-        self._local_results(result.train_op))}
+    pairs = exchange.pairs
+    changed = {'train_op': exchange.end(
+        self._local_results(result.train_op))[0]}
     hooks = exchange_threads.hooks_of(exchange)
     if self.experimental_should_init:
       hooks = (*hooks, first_values.FirstValues(
-          exchange.pairs, exchange.local_step.device))
+          pairs, exchange.local_step.device))
       changed['scaffold'] = _tf_internals.regroup(tuple(
-          first_values.scaffold_for_centers(scaffold, exchange.pairs)
+          first_values.scaffold_for_centers(scaffold, pairs)
           for scaffold in self._local_results(result.scaffold)))
     if hooks:
       changed['training_hooks'] = (*result.training_hooks, *hooks)

@@ -17,6 +17,7 @@ import tensorflow as tf
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_start
+from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
@@ -103,9 +104,7 @@ def scaffold_for_centers(own: tf1.train.Scaffold,
 
 
 def _prints(values: Sequence[tf.Tensor]) -> tf.Tensor:
-  """Returns 8 bytes of each value, by which a change of it is seen."""
-  return tf.stack([
-      tf.fingerprint(tf.reshape(value, [1, -1]))[0] for value in values])
+  return tf.stack([set_values.print_of(value) for value in values])
 
 
 def _assign(variables: Sequence[tf.Variable], value: tf.Variable,
