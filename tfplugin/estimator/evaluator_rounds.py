@@ -86,7 +86,7 @@ class EvaluatorRounds:
         exporter.finish()
 
 
-class _Exporter(tf.estimator.Exporter):
+class _Exporter:
   """An exporter that is told of the last checkpoint of a run.
 
   Attributes:
