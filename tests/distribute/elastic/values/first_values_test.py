@@ -102,3 +102,47 @@ def test_what_is_written_before_the_first_step_is_everywhere(
   copies, w = _train(tmp_path, form, writer, where)
   np.testing.assert_array_equal(w, [5.0, 5.0])
   np.testing.assert_array_equal(copies, np.full_like(copies, 5.0))
+
+
+class _Later(_Hook):
+  """Writes after the first step."""
+
+  def after_create_session(self, session, coord):
+    del session, coord
+
+  def after_run(self, run_context, run_values):
+    super().after_run(run_context, run_values)
+    if len(self.seen) == 1:
+      self._write(run_context.session)
+
+
+def test_what_is_written_later_is_a_copys_alone_and_is_averaged(
+    tmp_path, behavior):
+  """Weight surgery in a hook: the copy is 5, and moves towards the centre, 0.
+
+  By a quarter: 5 and 0, then 3.75 and 1.25.
+  """
+  del behavior
+  hooks = []
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=[0.0, 0.0])
+    hooks.append(_Later(_fed(w, None), w.value()))
+    loss = tf.reduce_sum(w * features) * 0.0
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, training_hooks=[hooks[-1]],
+        train_op=tf1.train.GradientDescentOptimizer(1.0).minimize(
+            loss, tf1.train.get_global_step()))
+
+  for form in ('decorator', 'strategy'):
+    directory = str(tmp_path / form)
+    estimator = tf1.estimator.Estimator(
+        estimator_lib.elastic_average(**_SETTINGS)(model_fn)
+        if form == 'decorator' else model_fn, directory,
+        tf1.estimator.RunConfig(train_distribute=STRATEGIES[form]()))
+    estimator.train(
+        lambda: tf.data.Dataset.from_tensors(([1.0, 1.0], [1.0])).repeat(),
+        max_steps=2)
+    np.testing.assert_array_equal(
+        estimator.get_variable_value('w'), [1.25, 1.25])
