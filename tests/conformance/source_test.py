@@ -28,7 +28,6 @@ _PRIVATE = (_INTERNALS, 'tfplugin/compat/')
 # Source files without a test at the mirrored path, and why. Must not grow.
 _NO_TEST = {
     'tfplugin/__main__.py': 'prints; see compat/report_test.py',
-    'tfplugin/types.py': 'aliases only',
     'tfplugin/version.py': 'constants; see _version_gate_test.py',
 }
 

@@ -180,8 +180,8 @@ def test_clipped_embeddings_are_within_the_bound(tmp_path):
 _KILL = '''
 import json, os, pathlib, signal, sys, time
 run = pathlib.Path(sys.argv[1])
-status = run / 'status' / 'chief-0.jsonl'
-while not (status.exists() and status.read_text()):
+chief = run / 'events' / 'chief-0.jsonl'
+while not (chief.exists() and '"sampling"' in chief.read_text()):
   time.sleep(.05)
 last = (run / 'events' / f'{sys.argv[2]}.jsonl').read_text().splitlines()[-1]
 os.kill(json.loads(last)['pid'], signal.SIGKILL)

@@ -118,6 +118,16 @@ def test_a_task_that_is_told_to_end_does_not_die(tmp_path, error, signal_name):
   assert 'coming_back' not in [name for name, _ in _told(tmp_path)]
 
 
+def test_a_task_that_was_stopped_alone_comes_back(tmp_path, monkeypatch):
+  for number in ('1', '1', '2'):
+    monkeypatch.setenv(event_log.SESSION_VARIABLE, number)
+    with pytest.raises(SystemExit), event_log.recording(tmp_path, 'worker:0'):
+      event_log.write('stopping', signal='SIGTERM')
+      raise SystemExit(143)
+  assert [(e.name, e.session) for e in _events(tmp_path)
+          if e.name == 'coming_back'] == [('coming_back', 1)]
+
+
 def test_an_exit_that_nobody_asked_for_is_a_death(tmp_path):
   with pytest.raises(SystemExit), event_log.recording(tmp_path, 'worker:0'):
     raise SystemExit(3)

@@ -129,6 +129,11 @@ def test_a_run_that_was_resumed_shows_all_its_sessions(tmp_path):
                'model.ckpt-100, the same command goes on'),
               (2, 101, 250, 'finished at step 250')]
   assert report['elastic']['workers']['chief:0']['distance']['y'] == [1.0, 2.0]
+  # 11 s each, and of the pause of 989 s ten: the curves keep their width.
+  assert report['timeline']['wall_secs'] == 11 + 10 + 11
+  assert report['elastic']['workers']['chief:0']['distance']['x'] == [6, 27]
+  assert [s['start_time'] - hand_written.START
+          for s in report['outcome']['sessions']] == [0, 1000]
   assert report['speed']['num_steps'] == 250
   text = page.render(report)
   for cell in ('1 to 100', '101 to 250', 'finished at step 250'):

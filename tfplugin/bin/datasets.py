@@ -143,8 +143,7 @@ def _split(path: pathlib.Path, train: Examples, test: Examples,
 
 def _read_lines(path: pathlib.Path) -> list[str]:
   if not path.is_file():
-    raise FileNotFoundError(f'The data file must be one that exists. Received: '
-                            f'{path}. Give the path of another.')
+    raise FileNotFoundError(f'--data_file: no such file: {path}')
   opener = gzip.open if path.suffix == '.gz' else open
   try:
     with opener(path, 'rt', encoding='utf-8') as data:

@@ -56,10 +56,11 @@ def _technique(values: Mapping[str, Any]) -> str:
 
 
 def _has_cluster(values: Mapping[str, Any]) -> bool:
-  has_devices = techniques.TECHNIQUES[_technique(values)].has_devices
-  workers = values['workers']
-  return not has_devices and (workers is None or workers > 0 or
-                              bool(values['ps']))
+  technique = techniques.TECHNIQUES[_technique(values)]
+  workers, ps = values['workers'], values['ps']
+  has_ps = technique.needs_ps if ps is None else ps > 0
+  return not technique.has_devices and (workers is None or workers > 0 or
+                                        has_ps)
 
 
 # Each flag but `live` sets the field of `TrainOptions` of the same name.

@@ -209,7 +209,10 @@ def recording(model_dir: Union[str, os.PathLike, None],
   token = _current.set(log)
   try:
     earlier = log.last_events()
-    if earlier and not _was_over(earlier[-1]):
+    # A task that was stopped alone is started again in the same session.
+    if earlier and (not _was_over(earlier[-1]) or
+                    earlier[-1].name == 'stopped' and
+                    earlier[-1].session == log.session):
       steps = [e.step for e in earlier if e.step is not None]
       log.write('coming_back', what='process',
                 step=steps[-1] if steps else None,

@@ -141,7 +141,9 @@ def _head(outcome: Mapping[str, Any], run_dir: str) -> str:
       [(s['number'], outcome_lib.date(s['start_time']), f'{s["secs"]:,.0f} s',
         '' if s['last_step'] is None else
         f'{s["first_step"]:,} to {s["last_step"]:,}', s['outcome'])
-       for s in outcome['sessions']]))
+       for s in outcome['sessions']])) + (
+           '<p class="reading">Long pauses between sessions are cut out of all '
+           'times.</p>')
 
 
 def _untold(texts: Sequence[str]) -> str:

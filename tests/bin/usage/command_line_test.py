@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every program does with its command line."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -20,6 +21,8 @@ _ALONE = {
               ('--communication_period=5 --wrapper=none',
                '--wrapper=elastic_average or --strategy=elastic_average'),
               ('--noevaluator --wrapper=tower',
+               'a cluster, e.g. --workers=1 --ps=1'),
+              ('--noevaluator --wrapper=none --workers=0',
                'a cluster, e.g. --workers=1 --ps=1'),
               ('--max_restarts=2 --restart=never',
                '--restart=on_failure or always')],
@@ -40,9 +43,12 @@ _ALONE = {
 
 
 def _run(program, *arguments):
+  # A level that is set, as for tests, is a user's wish: all else is shown.
+  environment = {name: value for name, value in os.environ.items()
+                 if name != 'TF_CPP_MIN_LOG_LEVEL'}
   return subprocess.run(
       [sys.executable, '-m', f'tfplugin.bin.{program}', *arguments],
-      cwd=_ROOT, capture_output=True, text=True, timeout=120)
+      cwd=_ROOT, env=environment, capture_output=True, text=True, timeout=120)
 
 
 def _flags(text):

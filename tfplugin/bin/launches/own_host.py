@@ -41,10 +41,9 @@ def find(hosts: Sequence[str], host: str = '') -> str:
     if found:
       break
   raise ValueError(
-      '`hosts` must have this machine once. Received: '
-      f'{",".join(hosts)}, where {", ".join(found) or "none"} is this one, '
-      f'whose name is {socket.gethostname()}. Say which it is, e.g. '
-      f'--host={hosts[0]}')
+      f'This machine ({socket.gethostname()}) is '
+      f'{"several times" if found else "not"} in --hosts={",".join(hosts)}. '
+      f'Say which it is: --host={hosts[0]}')
 
 
 def _is_here(host: str) -> bool:

@@ -21,6 +21,10 @@ from tfplugin.report.reading import logs
 from tfplugin.report.reading import samples as samples_lib
 from tfplugin.report.reading import scalars as scalars_lib
 
+# Of a pause between two sessions that is longer a few seconds are shown: the
+# curves of a run that goes on a day later would have no width.
+_LONG_SECS = 120.0
+_SHOWN_SECS = 10.0
 _TRAINING_JOBS = ('chief', 'worker', 'master')
 
 
@@ -36,6 +40,8 @@ class RunData:
     options: The settings of `tfplugin-train`; empty: of another program.
     summary: What `tfplugin-train` and `tfplugin-launch` found at the end.
     warnings: Of the logs.
+    pauses: Between sessions, each with its end and how much of it is cut out of
+      all times; in their order.
   """
 
   run_dir: str
@@ -47,6 +53,7 @@ class RunData:
   options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   warnings: Sequence[logs.Warning] = ()
+  pauses: Sequence[tuple[float, float]] = ()
 
   @property
   def start(self) -> float:
@@ -57,6 +64,13 @@ class RunData:
   def end(self) -> float:
     """When the last one came."""
     return self.reading.events[-1].time
+
+  def date_of(self, event: record.Event) -> float:
+    """Returns the time of an event with the pauses, for its date."""
+    date = event.time
+    for end, cut in self.pauses:
+      date += cut if date + cut >= end else 0.0
+    return date
 
   @functools.cached_property
   def events_of(self) -> dict[str, list[record.Event]]:
@@ -100,12 +114,32 @@ def read(run_dir: Union[str, os.PathLike]) -> RunData:
         'an event. tfplugin-train and '
         'tfplugin.estimator.train_and_evaluate write them; a program that '
         'calls another function gives tfplugin.hooks.EventsHook to each task.')
-  others = tuple(e for e in reading.events if e.name != 'sampling')
+  pauses = _pauses(reading.events)
+  events = [e._replace(time=_without(pauses, e.time)) for e in reading.events]
+  others = tuple(e for e in events if e.name != 'sampling')
+  scalars = {directory: {tag: curve._replace(times=[
+      _without(pauses, time) for time in curve.times])
+                         for tag, curve in curves.items()}
+             for directory, curves in scalars_lib.read_tree(path).items()}
   return RunData(
-      str(path), reading._replace(events=others),
-      samples_lib.of(reading.events),
-      scalars_lib.read_tree(path), read_options(path),
-      _json(path / 'summary.json'), logs.read_warnings(path))
+      str(path), reading._replace(events=others), samples_lib.of(events),
+      scalars, read_options(path), _json(path / 'summary.json'),
+      logs.read_warnings(path), pauses)
+
+
+def _pauses(events: Sequence[record.Event]) -> list[tuple[float, float]]:
+  """Returns the ends of long pauses between sessions, and what to cut out."""
+  found, latest = [], None
+  for event in events:
+    is_new = latest is not None and event.session > latest.session
+    if is_new and event.time - latest.time > _LONG_SECS:
+      found.append((event.time, event.time - latest.time - _SHOWN_SECS))
+    latest = event
+  return found
+
+
+def _without(pauses: Sequence[tuple[float, float]], time: float) -> float:
+  return time - sum(cut for end, cut in pauses if time >= end)
 
 
 def read_options(run_dir: Union[str, os.PathLike]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _session(number: int, events: Sequence[record.Event],
            if e.step is not None and e.name in ('training', 'saving')]
   return {
       'number': number,
-      'start_time': events[0].time,
+      'start_time': run.date_of(events[0]),
       'secs': events[-1].time - events[0].time,
       'first_step': steps[0] if steps else None,
       'last_step': max(steps, default=None),
