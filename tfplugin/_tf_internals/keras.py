@@ -149,6 +149,35 @@ def batch_norm_moments(moments: Callable, applies: Callable[[], bool],
       base._fused_batch_norm = fused
 
 
+@contextlib.contextmanager
+def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
+                     ) -> Iterator[None]:
+  """Enters `note()` where batch normalisation computes its moments.
+
+  See `batch_norm_moments`.
+
+  Args:
+    note: Returns what is entered.
+  """
+  keras = keras_2()
+  if keras is None:
+    yield
+    return
+  base = keras.layers.BatchNormalization.__base__
+  calculate = base._calculate_mean_and_var
+
+  def calculate_with(*args, **kwargs):
+    with note():
+      return calculate(*args, **kwargs)
+
+  with _LOCK:
+    base._calculate_mean_and_var = calculate_with
+    try:
+      yield
+    finally:
+      base._calculate_mean_and_var = calculate
+
+
 def keras_module_of(fn: Callable) -> Optional[str]:
   """Returns the module of Keras that `fn` is from, or None.
 

@@ -68,6 +68,37 @@ class Shards:
     return []
 
 
+@dataclasses.dataclass(frozen=True)
+class BatchRows:
+  """Where the rows of a batch are divided.
+
+  Attributes:
+    leaves: The dense tensors of the batch that have its rows.
+    rows: See `Shards.rows`.
+    begins: The number of rows before those of each tower.
+  """
+
+  leaves: Sequence[tf.Tensor]
+  rows: Sequence[Rows]
+  begins: Sequence[Rows]
+
+
+def rows_of_batch(features: Any, labels: Any, num_shards: int,
+                  broadcast: Collection[str] = ()) -> BatchRows:
+  """Returns where `split_batch` would split a batch."""
+  leaves = _rows_leaves(features, labels, broadcast)
+  begins, sizes = _bounds(_num_rows(leaves), num_shards)
+  return BatchRows(
+      [leaf for leaf in leaves if tf.is_symbolic_tensor(leaf) and
+       leaf.shape.rank], sizes, begins)
+
+
+def as_tensors(features: Any, labels: Any,
+               broadcast: Collection[str] = ()) -> tuple[Any, Any]:
+  """Returns a batch of which each leaf that has rows is a tensor."""
+  return _map(lambda leaf: leaf, (features, labels), broadcast)
+
+
 def split_batch(features: Any, labels: Any, num_shards: int,
                 broadcast: Collection[str] = ()) -> Shards:
   """Splits a batch along the first dimension, in order, as evenly as it goes.
@@ -84,14 +115,7 @@ def split_batch(features: Any, labels: Any, num_shards: int,
     ValueError: Nothing in the batch has a first dimension, two tensors have
       different ones, or a key of `broadcast` is not there.
   """
-  _check_keys((features, labels), broadcast)
-  leaves = [leaf for leaf, kept in _leaves((features, labels), broadcast)
-            if not kept]
-  if not leaves:
-    raise ValueError(
-        'A batch must have a first dimension to split it over towers. '
-        f'Received: features={features!r}, labels={labels!r}, all of rank 0. '
-        'Batch the input, or name nothing or less in `broadcast`.')
+  leaves = _rows_leaves(features, labels, broadcast)
   if num_shards == 1:
     return Shards([features], [labels], [_num_rows(leaves)])
   rows = _num_rows(leaves)
@@ -101,6 +125,20 @@ def split_batch(features: Any, labels: Any, num_shards: int,
            (features, labels), broadcast)
       for begin, size in zip(begins, sizes)]
   return Shards(*map(list, zip(*shards)), sizes)
+
+
+def _rows_leaves(features: Any, labels: Any,
+                 broadcast: Collection[str]) -> list[Any]:
+  """Returns the leaves of a batch that have its rows."""
+  _check_keys((features, labels), broadcast)
+  leaves = [leaf for leaf, kept in _leaves((features, labels), broadcast)
+            if not kept]
+  if not leaves:
+    raise ValueError(
+        'A batch must have a first dimension to split it over towers. '
+        f'Received: features={features!r}, labels={labels!r}, all of rank 0. '
+        'Batch the input, or name nothing or less in `broadcast`.')
+  return leaves
 
 
 def _bounds(rows: Rows, num_shards: int) -> tuple[list[Rows], list[Rows]]:

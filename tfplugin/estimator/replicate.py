@@ -8,6 +8,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import os
 from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
@@ -24,10 +25,13 @@ from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
+from tfplugin.estimator import split_model
 from tfplugin.estimator import training_spec
 
 tf1 = tf.compat.v1
 
+# The engine that is to replace the towers, while it does not do so yet.
+_ONE_GRAPH = os.environ.get('TFPLUGIN_ONE_GRAPH') == '1'
 _BATCH_NORM = ('mean', 'first', 'sync')
 
 
@@ -192,6 +196,8 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
                 batch_norm: str):
   """Builds the towers of one call and reduces their specs."""
   training_spec.check_no_strategy('replicate_model_fn')
+  if _ONE_GRAPH:
+    return _run_split(call, devices, broadcast, batch_norm)
   arguments = call.arguments
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
@@ -219,6 +225,20 @@ def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
     training_spec.check_spec(specs[0], decorator_stack.REPLICATE)
   return joined_spec.join(
       call.mode, run, specs, weights.loss, shards.rows)
+
+
+def _run_split(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
+               broadcast: Collection[str], batch_norm: str):
+  """Builds the model once, and moves its row-wise ops to the devices."""
+  features, labels = batch_sharding.as_tensors(
+      call.arguments['features'], call.arguments.get('labels'), broadcast)
+  spec = split_model.build(
+      lambda: call(features=features, labels=labels,
+                   **_own_params(call.arguments)),
+      features, labels, devices, broadcast, batch_norm)
+  if call.mode == tf.estimator.ModeKeys.TRAIN:
+    training_spec.check_spec(spec, decorator_stack.REPLICATE)
+  return spec
 
 
 def _own_params(arguments: dict[str, Any]) -> dict[str, Any]:
