@@ -104,6 +104,7 @@ from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
+from tfplugin._tf_internals.row_ops import aligns_rows
 from tfplugin._tf_internals.row_ops import has_own_gradient
 from tfplugin._tf_internals.row_ops import is_batch_norm
 from tfplugin._tf_internals.row_ops import is_size
@@ -301,6 +302,7 @@ __all__ = (
     'copy_op',
     'is_beside_variable',
     'replace_control_inputs',
+    'aligns_rows',
     'has_own_gradient',
     'is_batch_norm',
     'is_size',

@@ -133,6 +133,11 @@ def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
       len(inputs) == 1 or op.type in _SEVERAL_FIRST)
 
 
+def aligns_rows(op: tf.Operation) -> bool:
+  """Returns whether inputs of one rank have equal first dimensions, or 1."""
+  return op.type in _ELEMENTWISE or op.type in ('ConcatV2', 'Pack', 'Select')
+
+
 def is_size(op: tf.Operation) -> bool:
   """Returns whether `op` tells the size of its input, and nothing else."""
   return op.type in _SIZES

@@ -74,11 +74,13 @@ class BatchRows:
 
   Attributes:
     leaves: The dense tensors of the batch that have its rows.
+    composites: The sparse and ragged ones.
     rows: See `Shards.rows`.
     begins: The number of rows before those of each tower.
   """
 
   leaves: Sequence[tf.Tensor]
+  composites: Sequence[Any]
   rows: Sequence[Rows]
   begins: Sequence[Rows]
 
@@ -88,9 +90,11 @@ def rows_of_batch(features: Any, labels: Any, num_shards: int,
   """Returns where `split_batch` would split a batch."""
   leaves = _rows_leaves(features, labels, broadcast)
   begins, sizes = _bounds(_num_rows(leaves), num_shards)
+  composites = [leaf for leaf in leaves if isinstance(
+      leaf, (tf.SparseTensor, tf.RaggedTensor))]
   return BatchRows(
       [leaf for leaf in leaves if tf.is_symbolic_tensor(leaf) and
-       leaf.shape.rank], sizes, begins)
+       leaf.shape.rank], composites, sizes, begins)
 
 
 def as_tensors(features: Any, labels: Any,

@@ -46,7 +46,7 @@ def build(model_fn: Callable[[], Any], features: Any, labels: Any,
       return _with_name(model_fn())
     split = split_graph.SplitGraph(
         batch.leaves, batch.rows, batch.begins, devices,
-        _weights_of_moments(batch_norm, batch.rows))
+        _weights_of_moments(batch_norm, batch.rows), batch.composites)
     graph = tf1.get_default_graph()
     with _tf_internals.gradients_through(
         lambda: tf1.get_default_graph() is graph, split.gradients), (

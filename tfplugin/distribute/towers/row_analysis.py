@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 from typing import Optional
 
 import tensorflow as tf
@@ -61,8 +62,16 @@ class RowAnalysis:
   """
 
   def __init__(self, leaves: Sequence[tf.Tensor], num_rows: Optional[int],
-               splits_batch_norm: bool):
-    """Starts from the tensors of a batch, whose first dimension is its rows."""
+               splits_batch_norm: bool,
+               composites: Sequence[Any] = ()):
+    """Starts from the tensors of a batch.
+
+    Args:
+      leaves: The dense ones, whose first dimension is its rows.
+      num_rows: How many; None: not known.
+      splits_batch_norm: Whether each tower has moments to itself.
+      composites: The sparse and ragged ones.
+    """
     self.rows, self.moments, self.plans, self.unsplit = {}, set(), {}, []
     self._scratch = tf.Graph()
     self._num_rows = num_rows or _WHOLE_ROWS
@@ -80,6 +89,22 @@ class RowAnalysis:
       self._part[leaf.ref()] = self._placeholder(
           leaf.dtype, [_PART_ROWS, *rest])
       self.rows[leaf.ref()] = _tf_internals.Rows(0, 1, len(rest) + 1, 1)
+    for composite in composites:
+      self._add_composite(composite)
+
+  def _add_composite(self, composite: Any) -> None:
+    """Notes the number of rows of a sparse or ragged tensor."""
+    self._depends.update(t.ref() for t in tf.nest.flatten(
+        composite, expand_composites=True))
+    if isinstance(composite, tf.RaggedTensor):
+      self._whole[composite.row_splits.ref()] = self._placeholder(
+          composite.row_splits.dtype, [self._num_rows + 1])
+    else:
+      sizes = [_UNKNOWN_SIZE if size is None else size
+               for size in composite.shape.as_list()[1:]]
+      with self._scratch.as_default():
+        self._whole[composite.dense_shape.ref()] = tf.constant(
+            [self._num_rows, *sizes], tf.int64)
 
   def note_batch_norm(self, ops: Sequence[tf.Operation]) -> None:
     """Notes ops that compute the moments of a batch normalisation."""
@@ -97,7 +122,7 @@ class RowAnalysis:
 
   def factor(self, tensor: tf.Tensor) -> int:
     """Returns how many entries a row has in a tensor that can be sliced."""
-    return self._whole_of(tensor).shape[0] // self._num_rows
+    return (self._first_size(tensor) or self._num_rows) // self._num_rows
 
   def declare(self, tensor: tf.Tensor, like: tf.Tensor) -> None:
     """Notes that `tensor`, a gradient, has its rows where `like` has them."""
@@ -143,8 +168,10 @@ class RowAnalysis:
     modes = [PART if t.ref() in self._part else
              SLICE if self._can_be_sliced(t) else WHOLE for t in inputs]
     whole = [self._whole_of(output).shape for output in op.outputs]
-    is_small = all(shape.rank == 0 or shape.rank == 1 and
-                   shape[0] is not None and shape[0] < 64 for shape in whole)
+    is_small = all(
+        shape.rank is not None and shape.rank < 2 and
+        shape.is_fully_defined() and shape.num_elements() < 64
+        for shape in whole)
     made = self._copied(op, map(self._of_mode, inputs, modes))
     if is_small and made is not None and [
         output.shape.as_list() for output in made.outputs] == [
@@ -178,6 +205,9 @@ class RowAnalysis:
                            (True, True)):
       modes = [PART if o or shapes and z else SLICE if slices and s else WHOLE
                for o, s, z in zip(own, sliced, sizes)]
+      if any(mode == WHOLE and not self._is_known(t)
+             for mode, t in zip(modes, inputs)):
+        continue
       if modes not in choices and set(modes) != {WHOLE}:
         choices.append(modes)
     return choices
@@ -195,12 +225,16 @@ class RowAnalysis:
     if op.type.startswith('FusedBatchNorm'):
       pairs = pairs[:1]
     outputs = [self._rows_of(*pair) for pair in pairs]
-    own = {i: self.rows[t.ref()] if mode == PART else self._rows_of(
-        self._whole_of(t), self._of_mode(t, mode))
+    own = {i: self.rows[t.ref()] if mode == PART else _tf_internals.Rows(
+        0, self.factor(t), self._whole_of(t).shape.rank, 1)
            for i, (t, mode) in enumerate(zip(inputs, modes))
            if mode == SLICE or t.ref() in self.rows}
     if None in outputs or not own or not _tf_internals.keeps_rows_apart(
         op, own, outputs):
+      return False
+    if any(mode == SLICE and self.may_be_rows(t) for t, mode in zip(
+        inputs, modes)) and not (
+            any(map(self.has_parts, inputs)) and _tf_internals.aligns_rows(op)):
       return False
     self._keep(op, Plan(inputs, modes), made)
     self.rows.update(zip((t.ref() for t in op.outputs), outputs))
@@ -238,16 +272,32 @@ class RowAnalysis:
       return whole
     if tensor.ref() not in self._sliced:
       first, *rest = whole.shape.as_list()
+      first = first or self._num_rows
       self._sliced[tensor.ref()] = self._placeholder(
           tensor.dtype, [first // self._num_rows * _PART_ROWS, *rest])
     return self._sliced[tensor.ref()]
 
   def _can_be_sliced(self, tensor: tf.Tensor) -> bool:
     """Returns whether the first dimension of `tensor` may be the rows."""
-    shape = self._whole_of(tensor).shape
-    return (bool(shape.rank) and bool(shape[0]) and
-            shape[0] % self._num_rows == 0 and
-            (self._is_static or tensor.ref() in self._depends))
+    size = self._first_size(tensor)
+    depends = tensor.ref() in self._depends
+    return bool(self._whole_of(tensor).shape.rank) and (
+        depends if size is None else bool(size) and (
+            size % self._num_rows == 0 and (self._is_static or depends)))
+
+  def _is_known(self, tensor: tf.Tensor) -> bool:
+    """Returns whether no dimension of `tensor` may turn out to be rows."""
+    return tensor.dtype in (tf.resource, tf.variant) or (
+        self._whole_of(tensor).shape.is_fully_defined())
+
+  def may_be_rows(self, tensor: tf.Tensor) -> bool:
+    """Returns whether the first dimension is rows, or something else, or 1."""
+    return bool(self._whole_of(tensor).shape.rank) and (
+        self._first_size(tensor) is None)
+
+  def _first_size(self, tensor: tf.Tensor) -> Optional[int]:
+    sizes = self._whole_of(tensor).shape
+    return tf.compat.dimension_value(sizes[0]) if sizes.rank else None
 
   def _whole_of(self, tensor: tf.Tensor) -> tf.Tensor:
     """Returns `tensor`, of the whole batch, in the scratch graph."""

@@ -39,7 +39,8 @@ class SplitGraph:
 
   def __init__(self, leaves: Sequence[tf.Tensor], rows: Sequence[Any],
                begins: Sequence[Any], devices: Sequence[str],
-               moments: Optional[Sequence[weighted_sum.Weight]]):
+               moments: Optional[Sequence[weighted_sum.Weight]],
+               composites: Sequence[Any] = ()):
     """Starts where the model begins.
 
     Args:
@@ -49,6 +50,7 @@ class SplitGraph:
       devices: The devices of the towers; the model is built on the first.
       moments: The weight of each tower in the moments of batch normalisation;
         None: they are those of the whole batch.
+      composites: The sparse and ragged tensors of the batch.
     """
     self._graph = tf1.get_default_graph()
     self._rows, self._begins, self._moments = rows, begins, moments
@@ -56,7 +58,8 @@ class SplitGraph:
     self._outer_devices = _tf_internals.device_functions()
     is_static = all(isinstance(count, int) for count in rows)
     self._analysis = row_analysis.RowAnalysis(
-        leaves, sum(rows) if is_static else None, moments is not None)
+        leaves, sum(rows) if is_static else None, moments is not None,
+        composites)
     self._leaves = {leaf.ref() for leaf in leaves}
     self._parts, self._wholes, self._slices, self._copies = {}, {}, {}, {}
     self._order, self._ours, self._depth = {}, set(), 0
@@ -234,8 +237,19 @@ class SplitGraph:
       begin, size = (value[tower] * factor
                      for value in (self._begins, self._rows))
       with self._building('rows'):
+        if self._analysis.may_be_rows(tensor):
+          begin, size = self._if_rows(tensor, begin, size)
         self._slices[key] = tensor[begin:begin + size]
     return self._slices[key]
+
+  def _if_rows(self, tensor: tf.Tensor, begin: Any, size: Any,
+               ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the bounds of a tower, or of all if `tensor` has no rows."""
+    count = tf.shape(tensor, out_type=tf.int64)[0]
+    total = tf.add_n([tf.cast(rows, tf.int64) for rows in self._rows])
+    has_rows = tf.equal(count, total)
+    return (tf.where(has_rows, tf.cast(begin, tf.int64), 0),
+            tf.where(has_rows, tf.cast(size, tf.int64), count))
 
   @contextlib.contextmanager
   def _building(self, scope: Optional[str], device: Optional[str] = None,
