@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -70,31 +71,31 @@ class Shards:
 
 @dataclasses.dataclass(frozen=True)
 class BatchRows:
-  """Where the rows of a batch are divided.
+  """The tensors of a batch that have its rows.
 
   Attributes:
-    leaves: The dense tensors of the batch that have its rows.
+    dense: The dense tensors.
     composites: The sparse and ragged ones.
-    rows: See `Shards.rows`.
-    begins: The number of rows before those of each tower.
+    num_rows: How many rows they have, where it is static.
   """
 
-  leaves: Sequence[tf.Tensor]
+  dense: Sequence[tf.Tensor]
   composites: Sequence[Any]
-  rows: Sequence[Rows]
-  begins: Sequence[Rows]
+  num_rows: Optional[int]
+
+  def divided(self, num_shards: int) -> tuple[Sequence[Rows], Sequence[Rows]]:
+    """Returns where each shard begins and how many rows it has."""
+    return _bounds(_num_rows([*self.dense, *self.composites]), num_shards)
 
 
-def rows_of_batch(features: Any, labels: Any, num_shards: int,
+def rows_of_batch(features: Any, labels: Any,
                   broadcast: Collection[str] = ()) -> BatchRows:
-  """Returns where `split_batch` would split a batch."""
+  """Returns the tensors of a batch that `split_batch` would split."""
   leaves = _rows_leaves(features, labels, broadcast)
-  begins, sizes = _bounds(_num_rows(leaves), num_shards)
   composites = [leaf for leaf in leaves if isinstance(
       leaf, (tf.SparseTensor, tf.RaggedTensor))]
-  return BatchRows(
-      [leaf for leaf in leaves if tf.is_symbolic_tensor(leaf) and
-       leaf.shape.rank], composites, sizes, begins)
+  return BatchRows([leaf for leaf in leaves if tf.is_symbolic_tensor(leaf)],
+                   composites, _static_rows(leaves))
 
 
 def as_tensors(features: Any, labels: Any,
@@ -158,16 +159,22 @@ def _bounds(rows: Rows, num_shards: int) -> tuple[list[Rows], list[Rows]]:
   return begins, sizes
 
 
-def _num_rows(leaves: Sequence[Any]) -> Rows:
-  """Returns the number of rows that all `leaves` have."""
+def _static_rows(leaves: Sequence[Any]) -> Optional[int]:
+  """Returns the number of rows that all `leaves` have, where it is static."""
   static = {tf.compat.dimension_value(leaf.shape[0]) for leaf in leaves
             if leaf.shape.rank is not None} - {None}
   if len(static) > 1:
     raise ValueError('Every tensor of a batch must have the same first '
                      f'dimension. Received: {sorted(static)} in {leaves}. Name '
                      'in `broadcast` what is not to be split.')
-  if static:
-    return static.pop()
+  return static.pop() if static else None
+
+
+def _num_rows(leaves: Sequence[Any]) -> Rows:
+  """Returns the number of rows that all `leaves` have."""
+  static = _static_rows(leaves)
+  if static is not None:
+    return static
   counts = [_dynamic_rows(leaf) for leaf in leaves]
   with tf.control_dependencies([
       tf.debugging.assert_equal(

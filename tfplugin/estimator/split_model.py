@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 from absl import logging
@@ -24,6 +23,14 @@ from tfplugin.ops import weighted_sum
 tf1 = tf.compat.v1
 
 _VARIABLE_DEVICE = '/device:CPU:0'
+# By `batch_norm`, what the moments of a tower with some rows count; None: towers
+# have no moments of their own.
+_WEIGHTS_OF_MOMENTS = {
+    'mean': weighted_sum.row_shares,
+    # The first tower has rows whenever any tower has.
+    'first': lambda rows: [1.0] + [0.0] * (len(rows) - 1),
+    'sync': None,
+}
 
 
 def build(model_fn: Callable[[], Any], features: Any, labels: Any,
@@ -39,14 +46,14 @@ def build(model_fn: Callable[[], Any], features: Any, labels: Any,
     broadcast: Likewise.
     batch_norm: Likewise.
   """
-  batch = batch_sharding.rows_of_batch(
-      features, labels, len(devices), broadcast)
+  batch = batch_sharding.rows_of_batch(features, labels, broadcast)
   with tf1.device(devices[0]), _variables_on_cpu(devices):
     if len(devices) == 1:
       return _with_name(model_fn())
     split = split_graph.SplitGraph(
-        batch.leaves, batch.rows, batch.begins, devices,
-        _weights_of_moments(batch_norm, batch.rows), batch.composites)
+        batch.dense, batch.composites, batch.num_rows,
+        lambda: batch.divided(len(devices)), devices,
+        _WEIGHTS_OF_MOMENTS[batch_norm])
     graph = tf1.get_default_graph()
     with _tf_internals.gradients_through(
         lambda: tf1.get_default_graph() is graph, split.gradients), (
@@ -57,15 +64,6 @@ def build(model_fn: Callable[[], Any], features: Any, labels: Any,
     spec = _with_name(_of_all_rows(spec, split))
   _warn_of_unsplit(split)
   return spec
-
-
-def _weights_of_moments(batch_norm: str, rows: Sequence[Any],
-                        ) -> Optional[Sequence[weighted_sum.Weight]]:
-  """Returns the weights of the towers' moments; None: they have none."""
-  if batch_norm == 'first':
-    # The first tower has rows whenever any tower has.
-    return [1.0] + [0.0] * (len(rows) - 1)
-  return weighted_sum.row_shares(rows) if batch_norm == 'mean' else None
 
 
 @contextlib.contextmanager

@@ -332,7 +332,9 @@ class RowAnalysis:
       return None
 
   def _note_unsplit(self, op: tf.Operation) -> None:
-    if self._uses_variable(op) and op.outputs:
+    has_rows = any(t.ref() in self.rows or t.ref() in self._depends and
+                   self._can_be_sliced(t) for t in op.inputs)
+    if op.outputs and has_rows and self._uses_variable(op):
       self.unsplit.append(f'{op.name} ({op.type})')
 
   def _uses_variable(self, op: tf.Operation) -> bool:

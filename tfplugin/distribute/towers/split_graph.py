@@ -33,42 +33,53 @@ from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
+# Where each tower begins, and how many rows it has.
+Bounds = tuple[Sequence[Any], Sequence[Any]]
+
 
 class SplitGraph:
   """Moves the row-wise ops of a model to the devices of towers."""
 
-  def __init__(self, leaves: Sequence[tf.Tensor], rows: Sequence[Any],
-               begins: Sequence[Any], devices: Sequence[str],
-               moments: Optional[Sequence[weighted_sum.Weight]],
-               composites: Sequence[Any] = ()):
-    """Starts where the model begins.
+  def __init__(self, dense: Sequence[tf.Tensor], composites: Sequence[Any],
+               num_rows: Optional[int], divide: Callable[[], Bounds],
+               devices: Sequence[str], moments: Optional[Callable]):
+    """Starts where the model begins; no op is made before those of the model.
+
+    So random ops without a seed of their own draw what they draw on one device.
 
     Args:
-      leaves: The tensors of the batch that have its rows.
-      rows: The number of rows of each tower.
-      begins: The number of rows before each tower.
+      dense: The dense tensors of the batch that have its rows.
+      composites: The sparse and ragged ones.
+      num_rows: How many rows there are, where it is static.
+      divide: Returns where each tower begins, and how many rows it has.
       devices: The devices of the towers; the model is built on the first.
-      moments: The weight of each tower in the moments of batch normalisation;
-        None: they are those of the whole batch.
-      composites: The sparse and ragged tensors of the batch.
+      moments: Returns the weight of each tower in the moments of batch
+        normalisation for its rows; None: they are those of the whole batch.
     """
     self._graph = tf1.get_default_graph()
-    self._rows, self._begins, self._moments = rows, begins, moments
+    self._divide, self._weights_of = divide, moments
     self._devices = list(devices)
     self._outer_devices = _tf_internals.device_functions()
-    is_static = all(isinstance(count, int) for count in rows)
     self._analysis = row_analysis.RowAnalysis(
-        leaves, sum(rows) if is_static else None, moments is not None,
-        composites)
-    self._leaves = {leaf.ref() for leaf in leaves}
+        dense, num_rows, moments is not None, composites)
+    self._leaves = {leaf.ref() for leaf in dense}
     self._parts, self._wholes, self._slices, self._copies = {}, {}, {}, {}
     self._order, self._ours, self._depth = {}, set(), 0
-    with self._ours_noted():
-      self._prefixes = [
-          self._graph.unique_name(f'tower_{i}') for i in range(len(devices))]
-      with tf.name_scope(''):
-        self._first_device = tf.no_op('device_of_first_tower').device
     self._seen = len(self._graph.get_operations())
+    self._prefixes = None
+
+  def _begin(self) -> None:
+    """Divides the rows, when the first tower is made."""
+    if self._prefixes is not None:
+      return
+    self._prefixes = [self._graph.unique_name(f'tower_{i}')
+                      for i in range(len(self._devices))]
+    with self._building('rows'):
+      self._begins, self._rows = self._divide()
+      if self._weights_of is not None:
+        self._moments = self._weights_of(self._rows)
+    with self._building('rows', self._devices[0]):
+      self._first_device = tf.no_op('device').device
 
   def update(self) -> None:
     """Splits what the model has become since the last call."""
@@ -76,6 +87,7 @@ class SplitGraph:
     for op in ops:
       self._analysis.add(op)
     with self._ours_noted():
+      self._begin()
       self._redirect(ops)
 
   def whole(self, tensor: Any) -> Any:
@@ -234,9 +246,9 @@ class SplitGraph:
     key = tensor.ref(), tower
     if key not in self._slices:
       factor = self._analysis.factor(tensor)
-      begin, size = (value[tower] * factor
-                     for value in (self._begins, self._rows))
       with self._building('rows'):
+        begin, size = (value[tower] * factor
+                       for value in (self._begins, self._rows))
         if self._analysis.may_be_rows(tensor):
           begin, size = self._if_rows(tensor, begin, size)
         self._slices[key] = tensor[begin:begin + size]
