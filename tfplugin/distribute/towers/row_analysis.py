@@ -215,7 +215,8 @@ class RowAnalysis:
   def _is_row_wise(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
                    modes: Sequence[str]) -> bool:
     made = self._copied(op, map(self._of_mode, inputs, modes))
-    if made is None:
+    if made is None or op.type == 'Reshape' and not self._is_known_shape(
+        self._of_mode(inputs[1], modes[1])):
       return False
     pairs = [(self._whole_of(output), part)
              for output, part in zip(op.outputs, made.outputs)]
@@ -241,6 +242,20 @@ class RowAnalysis:
     if is_batch_norm:
       self.moments.update(t.ref() for t in op.outputs[1:])
     return True
+
+  def _is_known_shape(self, sizes: tf.Tensor) -> bool:
+    """Returns whether `sizes` are known, but for a -1 that is written there.
+
+    Of a `Reshape` to an unknown size the shape is inferred as if it were -1.
+    """
+    if tf.get_static_value(sizes) is not None:
+      return True
+    with self._scratch.as_default():
+      shape = tf.fill(sizes, 0).shape
+    values = tf.get_static_value(sizes, partial=True)
+    inferred = 0 if values is None else sum(value == -1 for value in values)
+    return shape.rank is not None and (
+        shape.as_list().count(None) == inferred)
 
   def _keep(self, op: tf.Operation, plan: Plan, made: tf.Operation) -> None:
     self.plans[op] = plan
