@@ -76,13 +76,17 @@ def _noting(note: Callable[[Sequence[tf.Operation]], None]) -> Iterator[None]:
 
 def _of_all_rows(spec: Any, split: split_graph.SplitGraph) -> Any:
   """Returns `spec` with the rows of all towers in its outputs."""
+  if not hasattr(spec, '_replace'):
+    raise TypeError(
+        '`model_fn` must return a `tf.estimator.EstimatorSpec`. Received: '
+        f'{spec!r}. Return one in every mode.')
   whole = functools.partial(tf.nest.map_structure, split.whole)
   replaced = {'predictions': whole(spec.predictions)}
   if spec.export_outputs:
     replaced['export_outputs'] = {
         key: _export_output(output, split.whole)
         for key, output in spec.export_outputs.items()}
-  if spec.eval_metric_ops:
+  if getattr(spec, 'eval_metric_ops', None):
     replaced['eval_metric_ops'] = {
         key: metric if isinstance(metric, tf.keras.metrics.Metric) else
         whole(metric) for key, metric in spec.eval_metric_ops.items()}
