@@ -56,7 +56,6 @@ from tfplugin._tf_internals.graphs import private_variables
 from tfplugin._tf_internals.graphs import redirect_input
 from tfplugin._tf_internals.graphs import repeats_loop_of
 from tfplugin._tf_internals.graphs import watch_new_ops
-from tfplugin._tf_internals.keras import batch_norm_moments
 from tfplugin._tf_internals.keras import batch_norm_noted
 from tfplugin._tf_internals.keras import is_asked_by_keras_3
 from tfplugin._tf_internals.keras import is_keras_inference
@@ -181,7 +180,6 @@ __all__ = (
     'arguments_of_saver',
     'assigns_by_itself',
     'assigns_variable',
-    'batch_norm_moments',
     'begins_work',
     'branch_of',
     'bodies',

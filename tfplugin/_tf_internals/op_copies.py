@@ -13,6 +13,8 @@ from tfplugin._tf_internals import op_types
 # Of the op that they are on: its place, and the shapes of its outputs.
 _PLACE = '_class'
 _OWN = ('_output_shapes', '_XlaCompile')
+# What joins the branches and the iterations of control flow v1.
+_CONTROL_FLOW = ('Enter', 'Exit', 'Merge', 'NextIteration', 'Switch')
 
 
 def copy_op(graph: tf.Graph, op: tf.Operation, inputs: Sequence[tf.Tensor],
@@ -50,7 +52,7 @@ def is_beside_variable(op: tf.Operation) -> bool:
 
 def can_be_copied(op: tf.Operation) -> bool:
   """Returns whether `op` stands for itself: no branch, loop or function."""
-  return (hasattr(tf.raw_ops, op.type) and
+  return (hasattr(tf.raw_ops, op.type) and op.type not in _CONTROL_FLOW and
           op._get_control_flow_context() is None and
           not any(value.HasField('func') or value.list.func
                   for value in op.node_def.attr.values()) and

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Collection
 from collections.abc import Sequence
@@ -165,15 +164,8 @@ def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   features, labels = batch_sharding.as_tensors(
       call.arguments['features'], call.arguments.get('labels'), broadcast)
   spec = split_model.build(
-      lambda: call(features=features, labels=labels,
-                   **_own_params(call.arguments)),
-      features, labels, devices, broadcast, batch_norm)
+      lambda: call(features=features, labels=labels), features, labels,
+      devices, broadcast, batch_norm)
   if call.mode == tf.estimator.ModeKeys.TRAIN:
     training_spec.check_spec(spec, decorator_stack.REPLICATE)
   return spec
-
-
-def _own_params(arguments: dict[str, Any]) -> dict[str, Any]:
-  """Returns a copy of `params`: no tower sees the changes of another one."""
-  return ({'params': copy.deepcopy(arguments['params'])}
-          if 'params' in arguments else {})
