@@ -267,7 +267,9 @@ def test_state_of_the_size_of_a_batch(behavior):  # Line 18.
   def use(x, logits, row):
     state = tf1.get_variable('state', [7, 1], trainable=False, initializer=(
         tf1.initializers.zeros()))
-    return tf.reduce_mean(row + state), state.assign(logits), {}
+    loss = tf.reduce_mean(row + state)
+    with tf.control_dependencies([loss]):
+      return loss, state.assign(logits), {}
   _assert_equal(use, static=True, modes=[_TRAIN])
   _assert_equal(use, modes=[_TRAIN])
 

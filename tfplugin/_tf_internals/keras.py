@@ -118,9 +118,11 @@ def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
   base = keras.layers.BatchNormalization.__base__
   calculate = base._calculate_mean_and_var
 
-  def calculate_with(*args, **kwargs):
+  def calculate_with(layer, *args, **kwargs):
+    if getattr(layer, 'synchronized', False):  # Of the whole batch.
+      return calculate(layer, *args, **kwargs)
     with note():
-      return calculate(*args, **kwargs)
+      return calculate(layer, *args, **kwargs)
 
   with _LOCK:
     base._calculate_mean_and_var = calculate_with
