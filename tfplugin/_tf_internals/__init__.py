@@ -71,10 +71,6 @@ from tfplugin._tf_internals.losses import reduction_of
 from tfplugin._tf_internals.losses import strategy_divides_loss
 from tfplugin._tf_internals.losses import summaries_of_all
 from tfplugin._tf_internals.losses import summarized_value
-from tfplugin._tf_internals.op_copies import can_be_copied
-from tfplugin._tf_internals.op_copies import copy_op
-from tfplugin._tf_internals.op_copies import is_beside_variable
-from tfplugin._tf_internals.op_copies import replace_control_inputs
 from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import adds_to_variable
 from tfplugin._tf_internals.op_types import assigns_variable
@@ -103,13 +99,19 @@ from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
-from tfplugin._tf_internals.row_ops import aligns_rows
-from tfplugin._tf_internals.row_ops import has_own_gradient
-from tfplugin._tf_internals.row_ops import is_batch_norm
-from tfplugin._tf_internals.row_ops import is_size
-from tfplugin._tf_internals.row_ops import keeps_rows_apart
-from tfplugin._tf_internals.row_ops import reads_only
-from tfplugin._tf_internals.row_ops import Rows
+from tfplugin._tf_internals.rows.op_copies import can_be_copied
+from tfplugin._tf_internals.rows.op_copies import copy_op
+from tfplugin._tf_internals.rows.op_copies import is_beside_variable
+from tfplugin._tf_internals.rows.op_copies import replace_control_inputs
+from tfplugin._tf_internals.rows.row_ops import aligns_rows
+from tfplugin._tf_internals.rows.row_ops import has_moments
+from tfplugin._tf_internals.rows.row_ops import has_own_gradient
+from tfplugin._tf_internals.rows.row_ops import is_batch_norm
+from tfplugin._tf_internals.rows.row_ops import is_reshape
+from tfplugin._tf_internals.rows.row_ops import is_size
+from tfplugin._tf_internals.rows.row_ops import keeps_rows_apart
+from tfplugin._tf_internals.rows.row_ops import reads_only
+from tfplugin._tf_internals.rows.row_ops import Rows
 from tfplugin._tf_internals.saving import arguments_of_saver
 from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
@@ -301,7 +303,9 @@ __all__ = (
     'is_beside_variable',
     'replace_control_inputs',
     'aligns_rows',
+    'has_moments',
     'has_own_gradient',
+    'is_reshape',
     'is_batch_norm',
     'is_size',
     'keeps_rows_apart',

@@ -4,26 +4,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
+from absl import logging
 
+from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.towers.splitting import split_graph
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import split_model
 from tfplugin.estimator import training_spec
+from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
-_BATCH_NORM = ('mean', 'first', 'sync')
+_VARIABLE_DEVICE = '/device:CPU:0'
+# By `batch_norm`, what the moments of a tower count, for the rows of each; None:
+# towers have no moments of their own.
+_WEIGHTS_OF_MOMENTS = {
+    'mean': weighted_sum.row_shares,
+    # The first tower has rows whenever any tower has.
+    'first': lambda rows: [1.0] + [0.0] * (len(rows) - 1),
+    'sync': None,
+}
 
 
 def replicate_model_fn(
@@ -57,11 +71,11 @@ def replicate_model_fn(
       the tensor `loss`.
     * An op that is not known to compute each row by itself is right, and not
       split: a loop, a condition, a `tf.function`, a custom gradient, what a
-      sparse or ragged tensor holds. What follows from it is split again where it
-      has rows and uses a variable. A warning names the ops that use a variable
-      and are not split.
-    * `tf.gradients` is split as the ops behind it are, by variables and by rows;
-      a `tf.GradientTape` in the model_fn runs once.
+      sparse or ragged tensor holds. What follows from it is split again where
+      it has rows and uses a variable. A warning names the ops that use a
+      variable and are not split.
+    * `tf.gradients` is split as the ops behind it are, by variables and by
+      rows; a `tf.GradientTape` in the model_fn runs once.
     * Random ops draw once, and what they draw on one device.
     * Variables are made on the CPU, or on the device if there is one only.
     * Scalars in the batch go to every tower.
@@ -135,8 +149,9 @@ def replicate_model_fn(
     The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
   """
   tower_weights.check_reduction(loss_reduction)
-  if batch_norm not in _BATCH_NORM:
-    raise ValueError(f'`batch_norm` must be one of {_BATCH_NORM}. '
+  if batch_norm not in _WEIGHTS_OF_MOMENTS:
+    names = tuple(_WEIGHTS_OF_MOMENTS)
+    raise ValueError(f'`batch_norm` must be one of {names}. '
                      f'Received: {batch_norm!r}. Leave it out for the mean.')
   if devices is not None:
     local_devices.check_devices(devices)
@@ -158,14 +173,121 @@ def replicate_model_fn(
 
 
 def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
-               broadcast: Collection[str], batch_norm: str):
+                broadcast: Collection[str], batch_norm: str):
   """Builds the model once, and moves its row-wise ops to the devices."""
   training_spec.check_no_strategy('replicate_model_fn')
   features, labels = batch_sharding.as_tensors(
       call.arguments['features'], call.arguments.get('labels'), broadcast)
-  spec = split_model.build(
+  spec = _build(
       lambda: call(features=features, labels=labels), features, labels,
       devices, broadcast, batch_norm)
   if call.mode == tf.estimator.ModeKeys.TRAIN:
     training_spec.check_spec(spec, decorator_stack.REPLICATE)
   return spec
+
+
+def _build(model_fn: Callable[[], Any], features: Any, labels: Any,
+          devices: Sequence[str], broadcast: Collection[str] = (),
+          batch_norm: str = 'mean') -> Any:
+  """Returns the EstimatorSpec of `model_fn`, computed on `devices`.
+
+  Args:
+    model_fn: Builds the model for the whole batch.
+    features: The features that it uses.
+    labels: Its labels.
+    devices: See `tfplugin.replicate_model_fn`.
+    broadcast: Likewise.
+    batch_norm: Likewise.
+  """
+  batch = batch_sharding.rows_of_batch(features, labels, broadcast)
+  with tf1.device(devices[0]), _variables_on_cpu(devices):
+    if len(devices) == 1:
+      return _with_name(model_fn())
+    split = split_graph.SplitGraph(
+        batch.dense, batch.composites, batch.num_rows,
+        lambda: batch.divided(len(devices)), devices,
+        _WEIGHTS_OF_MOMENTS[batch_norm])
+    graph = tf1.get_default_graph()
+    with _tf_internals.gradients_through(
+        lambda: tf1.get_default_graph() is graph, split.gradients), (
+            _tf_internals.batch_norm_noted(
+                functools.partial(_noting, split.note_batch_norm))):
+      spec = model_fn()
+    split.update()
+    spec = _with_name(_of_all_rows(spec, split))
+  _warn_of_unsplit(split)
+  return spec
+
+
+@contextlib.contextmanager
+def _noting(note: Callable[[Sequence[tf.Operation]], None]) -> Iterator[None]:
+  graph = tf1.get_default_graph()
+  before = len(graph.get_operations())
+  yield
+  note(graph.get_operations()[before:])
+
+
+def _of_all_rows(spec: Any, split: split_graph.SplitGraph) -> Any:
+  """Returns `spec` with the rows of all towers in its outputs."""
+  if not hasattr(spec, '_replace'):
+    raise TypeError(
+        '`model_fn` must return a `tf.estimator.EstimatorSpec`. Received: '
+        f'{spec!r}. Return one in every mode.')
+  whole = functools.partial(tf.nest.map_structure, split.whole)
+  replaced = {'predictions': whole(spec.predictions)}
+  if spec.export_outputs:
+    replaced['export_outputs'] = {
+        key: _export_output(output, split.whole)
+        for key, output in spec.export_outputs.items()}
+  if getattr(spec, 'eval_metric_ops', None):
+    replaced['eval_metric_ops'] = {
+        key: metric if isinstance(metric, tf.keras.metrics.Metric) else
+        whole(metric) for key, metric in spec.eval_metric_ops.items()}
+  return spec._replace(**replaced)
+
+
+def _export_output(output: Any, whole: Callable) -> Any:
+  """Returns an ExportOutput with the rows of all towers."""
+  export = tf.estimator.export
+  if isinstance(output, export.ClassificationOutput):
+    return export.ClassificationOutput(
+        whole(output.scores), whole(output.classes))
+  if isinstance(output, export.RegressionOutput):
+    return export.RegressionOutput(whole(output.value))
+  return export.PredictOutput({
+      key: whole(value) for key, value in output.outputs.items()})
+
+
+def _with_name(spec: Any) -> Any:
+  """Returns `spec` with a loss that is the tensor `loss`."""
+  if getattr(spec, 'loss', None) is None or spec.loss.name == 'loss:0':
+    return spec
+  with tf.name_scope(''):
+    return spec._replace(loss=tf.identity(spec.loss, name='loss'))
+
+
+def _warn_of_unsplit(split: split_graph.SplitGraph) -> None:
+  names = list(split.unsplit)
+  if names:
+    logging.warning(
+        'Computed once, on the first device, for the rows of all towers: what '
+        'follows from ops that are not known to compute each row by itself. '
+        'The numbers are right. %s such ops use a variable, the first ones '
+        'are: %s.', len(names), ', '.join(names[:3]))
+
+
+@contextlib.contextmanager
+def _variables_on_cpu(devices: Sequence[str]) -> Iterator[None]:
+  """Makes variables on the CPU, or on the device where there is one only."""
+  if len(devices) == 1:
+    yield
+    return
+
+  def create(next_creator, **kwargs):
+    if kwargs.get('colocate_with') is not None:
+      return next_creator(**kwargs)
+    with tf1.device(_VARIABLE_DEVICE):
+      return next_creator(**kwargs)
+
+  with tf.variable_creator_scope(create):
+    yield

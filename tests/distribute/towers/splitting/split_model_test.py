@@ -7,7 +7,7 @@ import logging
 import pytest
 import tensorflow as tf
 
-from tfplugin.estimator import split_model
+from tfplugin.estimator import replicate
 
 tf1 = tf.compat.v1
 
@@ -15,8 +15,9 @@ tf1 = tf.compat.v1
 def _build(use, devices=2):
   """Returns the spec of a model that returns what `use` makes of rows."""
   x = tf1.placeholder_with_default([[1.], [2.], [6.]], [None, 1])
-  return split_model.build(
-      lambda: use(x), x, None, [f'/cpu:{i}' for i in range(devices)])
+  return replicate.replicate_model_fn(
+      lambda features: use(features),
+      devices=[f'/cpu:{i}' for i in range(devices)])(x, None, 'infer')
 
 
 def test_the_outputs_of_a_spec_have_all_rows(behavior):

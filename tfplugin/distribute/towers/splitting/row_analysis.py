@@ -24,8 +24,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-
-tf1 = tf.compat.v1
+from tfplugin.distribute.towers.splitting import scratch_graph
 
 # The value of an input that a tower uses: that of all rows, the rows of the
 # tower taken from it, or the tower's own.
@@ -33,7 +32,6 @@ WHOLE, SLICE, PART = 'whole', 'slice', 'part'
 
 # Primes, so that no other size of a model is a multiple of them.
 _WHOLE_ROWS, _PART_ROWS, _UNKNOWN_SIZE = 20011, 10007, 23
-_MOST_ELEMENTS = 1000  # Of a constant whose value may matter for a shape.
 _HOPS = 4  # From a variable to the op that uses its value.
 
 
@@ -73,7 +71,7 @@ class RowAnalysis:
       composites: The sparse and ragged ones.
     """
     self.rows, self.moments, self.plans, self.unsplit = {}, set(), {}, []
-    self._scratch = tf.Graph()
+    self._scratch = scratch_graph.ScratchGraph()
     self._num_rows = num_rows or _WHOLE_ROWS
     self._is_static = bool(num_rows)
     self._splits_batch_norm = splits_batch_norm
@@ -84,9 +82,9 @@ class RowAnalysis:
       rest = [_UNKNOWN_SIZE if size is None else size
               for size in leaf.shape.as_list()[1:]]
       self._depends.add(leaf.ref())
-      self._whole[leaf.ref()] = self._placeholder(
+      self._whole[leaf.ref()] = self._scratch.placeholder(
           leaf.dtype, [self._num_rows, *rest])
-      self._part[leaf.ref()] = self._placeholder(
+      self._part[leaf.ref()] = self._scratch.placeholder(
           leaf.dtype, [_PART_ROWS, *rest])
       self.rows[leaf.ref()] = _tf_internals.Rows(0, 1, len(rest) + 1, 1)
     for composite in composites:
@@ -97,14 +95,13 @@ class RowAnalysis:
     self._depends.update(t.ref() for t in tf.nest.flatten(
         composite, expand_composites=True))
     if isinstance(composite, tf.RaggedTensor):
-      self._whole[composite.row_splits.ref()] = self._placeholder(
+      self._whole[composite.row_splits.ref()] = self._scratch.placeholder(
           composite.row_splits.dtype, [self._num_rows + 1])
     else:
       sizes = [_UNKNOWN_SIZE if size is None else size
                for size in composite.shape.as_list()[1:]]
-      with self._scratch.as_default():
-        self._whole[composite.dense_shape.ref()] = tf.constant(
-            [self._num_rows, *sizes], tf.int64)
+      self._whole[composite.dense_shape.ref()] = self._scratch.constant(
+          [self._num_rows, *sizes], tf.int64)
 
   def note_batch_norm(self, ops: Sequence[tf.Operation]) -> None:
     """Notes ops that compute the moments of a batch normalisation."""
@@ -140,7 +137,7 @@ class RowAnalysis:
     if not _tf_internals.can_be_copied(op):
       self._note_unsplit(op)
       return
-    made = self._copied(op, map(self._whole_of, inputs))
+    made = self._scratch.copy(op, map(self._whole_of, inputs))
     if made is None:
       self._note_unsplit(op)
       return
@@ -172,7 +169,7 @@ class RowAnalysis:
         shape.rank is not None and shape.rank < 2 and
         shape.is_fully_defined() and shape.num_elements() < 64
         for shape in whole)
-    made = self._copied(op, map(self._of_mode, inputs, modes))
+    made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
     if is_small and made is not None and [
         output.shape.as_list() for output in made.outputs] == [
             shape.as_list() for shape in whole]:
@@ -183,7 +180,7 @@ class RowAnalysis:
                     inputs: Sequence[tf.Tensor]) -> None:
     modes = [PART if self.has_parts(t) or t.ref() in self._sizes else WHOLE
              for t in inputs]
-    made = self._copied(op, map(self._of_mode, inputs, modes))
+    made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
     if made is None:
       return
     self._keep(op, Plan(inputs, modes), made)
@@ -214,8 +211,8 @@ class RowAnalysis:
 
   def _is_row_wise(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
                    modes: Sequence[str]) -> bool:
-    made = self._copied(op, map(self._of_mode, inputs, modes))
-    if made is None or op.type == 'Reshape' and not self._is_known_shape(
+    made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
+    if made is None or _tf_internals.is_reshape(op) and not self._scratch.is_known_shape(
         self._of_mode(inputs[1], modes[1])):
       return False
     pairs = [(self._whole_of(output), part)
@@ -223,7 +220,7 @@ class RowAnalysis:
     is_batch_norm = _tf_internals.is_batch_norm(op)
     if is_batch_norm and not self._splits_batch_norm:
       return False
-    if op.type.startswith('FusedBatchNorm'):
+    if _tf_internals.has_moments(op):
       pairs = pairs[:1]
     outputs = [self._rows_of(*pair) for pair in pairs]
     own = {i: self.rows[t.ref()] if mode == PART else _tf_internals.Rows(
@@ -242,20 +239,6 @@ class RowAnalysis:
     if is_batch_norm:
       self.moments.update(t.ref() for t in op.outputs[1:])
     return True
-
-  def _is_known_shape(self, sizes: tf.Tensor) -> bool:
-    """Returns whether `sizes` are known, but for a -1 that is written there.
-
-    Of a `Reshape` to an unknown size the shape is inferred as if it were -1.
-    """
-    if tf.get_static_value(sizes) is not None:
-      return True
-    with self._scratch.as_default():
-      shape = tf.fill(sizes, 0).shape
-    values = tf.get_static_value(sizes, partial=True)
-    inferred = 0 if values is None else sum(value == -1 for value in values)
-    return shape.rank is not None and (
-        shape.as_list().count(None) == inferred)
 
   def _keep(self, op: tf.Operation, plan: Plan, made: tf.Operation) -> None:
     self.plans[op] = plan
@@ -288,7 +271,7 @@ class RowAnalysis:
     if tensor.ref() not in self._sliced:
       first, *rest = whole.shape.as_list()
       first = first or self._num_rows
-      self._sliced[tensor.ref()] = self._placeholder(
+      self._sliced[tensor.ref()] = self._scratch.placeholder(
           tensor.dtype, [first // self._num_rows * _PART_ROWS, *rest])
     return self._sliced[tensor.ref()]
 
@@ -317,34 +300,9 @@ class RowAnalysis:
   def _whole_of(self, tensor: tf.Tensor) -> tf.Tensor:
     """Returns `tensor`, of the whole batch, in the scratch graph."""
     if tensor.ref() not in self._whole:
-      self._whole[tensor.ref()] = self._outside(tensor)
+      self._whole[tensor.ref()] = self._scratch.stand_in(
+          tensor, tensor.ref() not in self._depends)
     return self._whole[tensor.ref()]
-
-  def _outside(self, tensor: tf.Tensor) -> tf.Tensor:
-    """Returns a stand-in for a tensor that no op of the analysis made."""
-    if tensor.dtype == tf.resource:
-      made = None if tensor.op.inputs else self._copied(tensor.op, ())
-      if made is not None:
-        return made.outputs[tensor.value_index]
-    elif tensor.shape.is_fully_defined() and (
-        tensor.shape.num_elements() <= _MOST_ELEMENTS) and (
-            tensor.ref() not in self._depends):
-      value = tf.get_static_value(tensor)
-      if value is not None:
-        with self._scratch.as_default():
-          return tf.constant(value, tensor.dtype, tensor.shape)
-    return self._placeholder(tensor.dtype, tensor.shape)
-
-  def _placeholder(self, dtype, shape) -> tf.Tensor:
-    with self._scratch.as_default(), tf.control_dependencies(None):
-      return tf1.placeholder(dtype.base_dtype, shape)
-
-  def _copied(self, op: tf.Operation, inputs) -> Optional[tf.Operation]:
-    try:
-      with self._scratch.as_default(), tf1.device(None):
-        return _tf_internals.copy_op(self._scratch, op, list(inputs), 'copy')
-    except (ValueError, TypeError, tf.errors.InvalidArgumentError):
-      return None
 
   def _note_unsplit(self, op: tf.Operation) -> None:
     has_rows = any(t.ref() in self.rows or t.ref() in self._depends and

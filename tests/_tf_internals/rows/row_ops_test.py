@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin._tf_internals import row_ops
+from tfplugin._tf_internals.rows import row_ops
 
 tf1 = tf.compat.v1
 

@@ -4,7 +4,7 @@
 
 The lists make towers faster, never right: an op that is missing from them is
 computed once, on the rows of all towers. Shape inference says where the rows of
-an input and an output are (`towers/row_analysis.py`); here is what it cannot
+an input and an output are (`splitting/row_analysis.py`); here is what it cannot
 say, namely whether an op that keeps the number of rows mixes them. No public
 API tells it, and the names of ops are no public API.
 """
@@ -141,6 +141,16 @@ def aligns_rows(op: tf.Operation) -> bool:
 def is_size(op: tf.Operation) -> bool:
   """Returns whether `op` tells the size of its input, and nothing else."""
   return op.type in _SIZES
+
+
+def is_reshape(op: tf.Operation) -> bool:
+  """Returns whether `op` is a `Reshape`."""
+  return op.type == 'Reshape'
+
+
+def has_moments(op: tf.Operation) -> bool:
+  """Returns whether all outputs of `op` but the first one are moments."""
+  return op.type in _BATCH_NORM
 
 
 def is_batch_norm(op: tf.Operation) -> bool:

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.estimator import replicate_loss_forms
+from tests.distribute.towers.splitting import loss_forms
 from tfplugin.estimator import replicate
 
 tf1 = tf.compat.v1
+
+pytestmark = pytest.mark.filterwarnings(
+    'ignore:`tf.layers', 'ignore:.*BasicRNNCell')
 
 _Rows = collections.namedtuple('_Rows', 'loss hidden labels mask weight')
 _RANDOM = np.random.RandomState(0)
@@ -56,9 +59,20 @@ def _assert_same(loss, num_towers, known):
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.filterwarnings('ignore:`tf.layers', 'ignore:.*BasicRNNCell')
-@pytest.mark.parametrize('known', (True, False), ids=('known', 'unknown'))
-@pytest.mark.parametrize('num_towers', (2, 3))
-@pytest.mark.parametrize('name', replicate_loss_forms.LOSSES)
+_NAMES = list(loss_forms.LOSSES)
+_CASES = [(2, True), (3, False)]
+_IDS = ('2 towers, known', '3 towers, unknown')
+
+
+@pytest.mark.parametrize('num_towers, known', _CASES, ids=_IDS)
+@pytest.mark.parametrize('name', _NAMES)
 def test_a_loss_equals_one_device(behavior, name, num_towers, known):
-  _assert_same(replicate_loss_forms.LOSSES[name], num_towers, known)
+  _assert_same(loss_forms.LOSSES[name], num_towers, known)
+
+
+@pytest.mark.parametrize('number', range(len(_NAMES)))
+def test_a_sum_of_two_equals_one_device(number):
+  # Each loss once in front, with one of another kind.
+  first, second = (loss_forms.LOSSES[_NAMES[i % len(_NAMES)]]
+                   for i in (number, number + 41))
+  _assert_same(lambda rows: first(rows) - .3 * second(rows), 3, number % 2)

@@ -214,9 +214,10 @@ def test_values_fed_through_an_init_fn(behavior):  # Line 11.
     fed['to'] = tf1.placeholder(tf.float32, [4, 3])
     fed['op'] = table.assign(fed['to'])
     return tf.reduce_mean(row), (), {}
-  found = _train(use, 'table/Read/ReadVariableOp:0' if (
-      tf1.resource_variables_enabled()) else 'table/read:0', init_fn=lambda _, s:
-                 s.run(fed['op'], {fed['to']: np.full([4, 3], 2)}))
+  read = 'table/Read/ReadVariableOp:0' if (
+      tf1.resource_variables_enabled()) else 'table/read:0'
+  found = _train(use, read, init_fn=lambda _, session: session.run(
+      fed['op'], {fed['to']: np.full([4, 3], 2)}))
   np.testing.assert_array_equal(found, np.full([4, 3], 2))
 
 

@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin._tf_internals import op_copies
+from tfplugin._tf_internals.rows import op_copies
 
 tf1 = tf.compat.v1
 
