@@ -30,8 +30,8 @@ from tfplugin.ops import weighted_sum
 tf1 = tf.compat.v1
 
 _VARIABLE_DEVICE = '/device:CPU:0'
-# By `batch_norm`, what the moments of a tower count, for the rows of each; None:
-# towers have no moments of their own.
+# By `batch_norm`, what the moments of a tower count, for the rows of each;
+# None: towers have no moments of their own.
 _WEIGHTS_OF_MOMENTS = {
     'mean': weighted_sum.row_shares,
     # The first tower has rows whenever any tower has.
@@ -66,9 +66,9 @@ def replicate_model_fn(
       others (a loss, a metric, a write to a variable, a condition, a summary,
       Python code) run once, on the rows of all towers. So every number is that
       of one device, whatever it is made of.
-    * What the model_fn finds in the graph is what it finds on one device: names,
-      collections, contexts. The ops of tower i are in `tower_<i>`. The loss is
-      the tensor `loss`.
+    * What the model_fn finds in the graph is what it finds on one device:
+      names, collections, contexts. The ops of tower i are in `tower_<i>`.
+      The loss is the tensor `loss`.
     * An op that is not known to compute each row by itself is right, and not
       split: a loop, a condition, a `tf.function`, a custom gradient, what a
       sparse or ragged tensor holds. What follows from it is split again where

@@ -19,51 +19,53 @@ import tensorflow as tf
 
 # Each element from the elements at the same place.
 _ELEMENTWISE = frozenset("""
-    Abs AccumulateNV2 Acos Acosh Add AddN AddV2 Angle ApproximateEqual AsString
-    Asin Asinh Atan Atan2 Atanh BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0
-    BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 Betainc
-    BitwiseAnd BitwiseOr BitwiseXor BroadcastTo Bucketize Cast Ceil
-    ClipByValue Complex ComplexAbs Conj Cos Cosh Dawsn Digamma Div
-    DivNoNan Elu EluGrad EnsureShape Equal Erf Erfc Erfinv Exp Expint Expm1
-    FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient
-    FakeQuantWithMinMaxVars Floor FloorDiv FloorMod FresnelCos FresnelSin Greater
-    GreaterEqual Identity IdentityN Igamma IgammaGradA Igammac Imag Inv InvGrad
-    Invert IsFinite IsInf IsNan LeakyRelu LeakyReluGrad LeftShift Less LessEqual
-    Lgamma Log Log1p LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Mul
-    MulNoNan Ndtri Neg NextAfter NotEqual OnesLike Polygamma PopulationCount Pow
-    PreventGradient Real RealDiv Reciprocal ReciprocalGrad RegexFullMatch
-    RegexReplace Relu Relu6 Relu6Grad ReluGrad RightShift Rint Round Rsqrt
-    RsqrtGrad SelectV2 Selu SeluGrad Sigmoid SigmoidGrad Sign Sin Sinh Snapshot
-    Softplus SoftplusGrad Softsign SoftsignGrad Spence Sqrt SqrtGrad Square
-    SquaredDifference StaticRegexFullMatch StaticRegexReplace StopGradient
-    StringJoin StringLength StringLower StringStrip StringToHashBucket
-    StringToHashBucketFast StringToHashBucketStrong StringToNumber StringUpper
-    Sub Tan Tanh TanhGrad TruncateDiv TruncateMod Xdivy Xlog1py Xlogy ZerosLike
-    Zeta""".split())
+    Abs AccumulateNV2 Acos Acosh Add AddN AddV2 Angle ApproximateEqual
+    AsString Asin Asinh Atan Atan2 Atanh BesselI0 BesselI0e BesselI1
+    BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e
+    BesselY0 BesselY1 Betainc BitwiseAnd BitwiseOr BitwiseXor
+    BroadcastTo Bucketize Cast Ceil ClipByValue Complex ComplexAbs
+    Conj Cos Cosh Dawsn Digamma Div DivNoNan Elu EluGrad EnsureShape
+    Equal Erf Erfc Erfinv Exp Expint Expm1 FakeQuantWithMinMaxArgs
+    FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars Floor
+    FloorDiv FloorMod FresnelCos FresnelSin Greater GreaterEqual
+    Identity IdentityN Igamma IgammaGradA Igammac Imag Inv InvGrad
+    Invert IsFinite IsInf IsNan LeakyRelu LeakyReluGrad LeftShift Less
+    LessEqual Lgamma Log Log1p LogicalAnd LogicalNot LogicalOr Maximum
+    Minimum Mod Mul MulNoNan Ndtri Neg NextAfter NotEqual OnesLike
+    Polygamma PopulationCount Pow PreventGradient Real RealDiv
+    Reciprocal ReciprocalGrad RegexFullMatch RegexReplace Relu Relu6
+    Relu6Grad ReluGrad RightShift Rint Round Rsqrt RsqrtGrad SelectV2
+    Selu SeluGrad Sigmoid SigmoidGrad Sign Sin Sinh Snapshot Softplus
+    SoftplusGrad Softsign SoftsignGrad Spence Sqrt SqrtGrad Square
+    SquaredDifference StaticRegexFullMatch StaticRegexReplace
+    StopGradient StringJoin StringLength StringLower StringStrip
+    StringToHashBucket StringToHashBucketFast StringToHashBucketStrong
+    StringToNumber StringUpper Sub Tan Tanh TanhGrad TruncateDiv
+    TruncateMod Xdivy Xlog1py Xlogy ZerosLike Zeta""".split())
 
 # Wherever the rows are: an output that still has them has kept them apart.
 _ANY_AXIS = frozenset("""
-    All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3 ConcatV2
-    ConjugateTranspose EuclideanNorm ExpandDims MatMul Max Mean Min MirrorPad
-    OneHot Pack Pad PadV2 Prod ResourceGather Slice Split SplitV Squeeze Sum Tile
-    Transpose Unpack""".split())
+    All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3
+    ConcatV2 ConjugateTranspose EuclideanNorm ExpandDims MatMul Max
+    Mean Min MirrorPad OneHot Pack Pad PadV2 Prod ResourceGather Slice
+    Split SplitV Squeeze Sum Tile Transpose Unpack""".split())
 _SEVERAL = frozenset("""
     BatchMatMul BatchMatMulV2 BatchMatMulV3 ConcatV2 Pack""".split())
 
 # Rows are the first dimension of each input that has them.
 _FIRST_AXIS = frozenset("""
     AvgPool AvgPool3D BiasAdd Conv Conv2D Conv2DBackpropInput
-    Conv2DBackpropInputV2 Conv3D Conv3DBackpropInputV2 DecodeRaw DepthToSpace
-    DepthwiseConv2dNative Dilation2D ExtractImagePatches ExtractVolumePatches
-    FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 GRUBlockCell InTopK InTopKV2
-    LSTMBlockCell MaxPool MaxPool3D MaxPoolGrad MaxPoolV2 ResizeArea
-    ResizeBicubic ResizeBilinear ResizeNearestNeighbor Select
+    Conv2DBackpropInputV2 Conv3D Conv3DBackpropInputV2 DecodeRaw
+    DepthToSpace DepthwiseConv2dNative Dilation2D ExtractImagePatches
+    ExtractVolumePatches FusedBatchNorm FusedBatchNormV2
+    FusedBatchNormV3 GRUBlockCell InTopK InTopKV2 LSTMBlockCell
+    MaxPool MaxPool3D MaxPoolGrad MaxPoolV2 ResizeArea ResizeBicubic
+    ResizeBilinear ResizeNearestNeighbor Select
     SoftmaxCrossEntropyWithLogits SpaceToDepth
     SparseSoftmaxCrossEntropyWithLogits""".split())
 _SEVERAL_FIRST = frozenset("""
     GRUBlockCell InTopK InTopKV2 LSTMBlockCell MaxPoolGrad Select
-    SoftmaxCrossEntropyWithLogits
-    SparseSoftmaxCrossEntropyWithLogits""".split())
+    SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits""".split())
 
 # What lies along the last dimensions is mixed.
 _MIXED_FROM_END = {
