@@ -65,7 +65,8 @@ _FIRST_AXIS = frozenset("""
     SparseSoftmaxCrossEntropyWithLogits""".split())
 _SEVERAL_FIRST = frozenset("""
     GRUBlockCell InTopK InTopKV2 LSTMBlockCell MaxPoolGrad Select
-    SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits""".split())
+    SoftmaxCrossEntropyWithLogits
+    SparseSoftmaxCrossEntropyWithLogits""".split())
 
 # What lies along the last dimensions is mixed.
 _MIXED_FROM_END = {

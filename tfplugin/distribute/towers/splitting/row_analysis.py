@@ -4,8 +4,8 @@
 
 A model that is built for a whole batch is built again in a scratch graph, op by
 op, in two sizes: the whole batch, and a part of it. An op is *row-wise* if its
-outputs have as many rows as its inputs in both sizes, and if it is known to keep
-rows apart (`_tf_internals.keeps_rows_apart`). Then a part of its outputs is its
+outputs have as many rows as its inputs in both sizes, and if it is known to
+keep rows apart (`_tf_internals.keeps_rows_apart`). Then a part of its outputs is its
 result for that part of its inputs, and a tower may compute it.
 
 Some tensors have two values: the size of a batch, and what is made of sizes
@@ -212,7 +212,9 @@ class RowAnalysis:
   def _is_row_wise(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
                    modes: Sequence[str]) -> bool:
     made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
-    if made is None or _tf_internals.is_reshape(op) and not self._scratch.is_known_shape(
+    if made is None:
+      return False
+    if _tf_internals.is_reshape(op) and not self._scratch.is_known_shape(
         self._of_mode(inputs[1], modes[1])):
       return False
     pairs = [(self._whole_of(output), part)
