@@ -5,8 +5,8 @@
 A model that is built for a whole batch is built again in a scratch graph, op by
 op, in two sizes: the whole batch, and a part of it. An op is *row-wise* if its
 outputs have as many rows as its inputs in both sizes, and if it is known to
-keep rows apart (`_tf_internals.keeps_rows_apart`). Then a part of its outputs is its
-result for that part of its inputs, and a tower may compute it.
+keep rows apart (`_tf_internals.keeps_rows_apart`). Then a part of its outputs
+is its result for that part of its inputs, and a tower may compute it.
 
 Some tensors have two values: the size of a batch, and what is made of sizes
 alone, is that of the whole batch where it counts and that of a part where it
