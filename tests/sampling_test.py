@@ -18,7 +18,7 @@ _FORMS = [f'form{number}' for number in range(20)]
 
 
 class _Item:
-  """What is read of a test that pytest has collected."""
+  """Stand-in for a test that pytest has collected."""
 
   def __init__(self, name, count=None, **params):
     words = '-'.join(map(str, params.values()))
@@ -89,7 +89,7 @@ def test_rows_that_are_alike_are_different_cells():
 @pytest.mark.parametrize('items', [_BOTH, _MATRIX, _LIST],
                          ids=['both', 'matrix', 'list'])
 def test_a_sample_does_not_rest_on_ids(items):
-  """Which pytest's versions give in different ways."""
+  """Versions of pytest give different ids."""
 
   def renamed(item):
     other = copy.copy(item)

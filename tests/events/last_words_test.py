@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How the end of a task is told."""
+"""Texts about the end of a task."""
 
 import pytest
 

@@ -37,7 +37,7 @@ _PROCESSES_SECS = 10
 
 @dataclasses.dataclass(frozen=True)
 class Usage:
-  """What a process holds.
+  """Memory, descriptors and threads of a process.
 
   Attributes:
     mebibytes: Resident memory.
@@ -121,7 +121,7 @@ class ForkedTests:
 
   @pytest.hookimpl(tryfirst=True, optionalhook=True)
   def pytest_timeout_set_timer(self):
-    """Lets the child alone time a test: only its stacks are of interest."""
+    """Leaves the timer to the child, whose stacks are of interest."""
     return None if self._is_child else True
 
   def pytest_sessionfinish(self):

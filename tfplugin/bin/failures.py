@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How a program says that it cannot begin, or go on."""
+"""Messages of a program that cannot begin, or go on."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def recording(model_dir: Union[str, os.PathLike, None],
 
 
 def _was_over(event: record.Event) -> bool:
-  """Whether a task whose last event this is had nothing more to do."""
+  """Returns whether a task with this last event had nothing more to do."""
   return event.name in ('ended', 'stopped')
 
 

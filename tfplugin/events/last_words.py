@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How the end of a task is told to people."""
+"""Texts about the end of a task, for people."""
 
 from __future__ import annotations
 

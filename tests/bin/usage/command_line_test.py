@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What every program does with its command line."""
+"""Command lines of every program: help, wrong flags, flags without effect."""
 
 import os
 import pathlib

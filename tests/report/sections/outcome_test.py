@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How each session of a run has ended."""
+"""Outcomes of the sessions of a run."""
 
 import pytest
 

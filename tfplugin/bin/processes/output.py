@@ -117,7 +117,7 @@ class TaskOutput:
 
 
 class _Followed:
-  """How far the log of a role is read, and what its next lines may be."""
+  """Position in the log of a role, and kinds of the lines that may follow."""
 
   def __init__(self, position: int):
     self._position = position

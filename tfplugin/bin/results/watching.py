@@ -89,7 +89,7 @@ def rows(states: Mapping[str, task_states.State],
 
 
 def is_over(states: Mapping[str, task_states.State]) -> bool:
-  """Whether every task that trains has done its work, or was stopped."""
+  """Returns whether every task that trains is done, or was stopped."""
   return all(state.last is not None and state.last.name in ('ended', 'stopped')
              for task, state in states.items()
              if task.partition(':')[0] not in _SERVING)

@@ -64,7 +64,7 @@ class Panel(NamedTuple):
 
   @property
   def has_data(self) -> bool:
-    """Whether there is anything to show."""
+    """Returns whether there is anything to show."""
     return bool(self.figures or self.tables or
                 any(number.value for number in self.numbers))
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a run was, when, how it ended; and the same of each of its sessions."""
+"""Title, date and outcome of a run, and of each of its sessions."""
 
 from __future__ import annotations
 
