@@ -22,6 +22,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 
 import psutil
@@ -62,7 +63,7 @@ class Usage:
 
 # A test fails if its process holds more after it.
 LIMIT = Usage(mebibytes=1536, descriptors=256, threads=300)
-# A child that holds more runs one more test, and is replaced.
+# A child that holds more after a test is replaced.
 _REPLACED = Usage(mebibytes=1024, descriptors=128, threads=100)
 
 
@@ -160,11 +161,15 @@ class ForkedTests:
     while not is_last:
       index, next_index = connection.recv()
       item = session.items[index]
-      is_last = (next_index is None or
-                 Usage.of_this_process().exceeds(_REPLACED))
       item.config.hook.pytest_runtest_protocol(
-          item=item, nextitem=None if is_last else session.items[next_index])
+          item=item, nextitem=next_index and session.items[next_index])
       usage = Usage.of_this_process()
+      is_last = next_index is None or usage.exceeds(_REPLACED)
+      if is_last:
+        try:
+          session._setupstate.teardown_exact(None)
+        except Exception:  # noqa: BLE001 (a fixture may raise anything)
+          self._reports.append(_failure(item, traceback.format_exc()))
       reports = [item.config.hook.pytest_report_to_serializable(
           config=item.config, report=report) for report in self._reports]
       connection.send((reports, usage, not is_last))

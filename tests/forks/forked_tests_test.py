@@ -198,7 +198,7 @@ def test_a_process_that_has_grown_is_replaced(tmp_path):
     """)
   assert status == 0, text
   first, last, following = (pid for pid, _ in _pids(tmp_path))
-  assert first == last != following
+  assert first != last == following
   for pid in (first, following):
     assert (tmp_path / f'closed{pid}').exists()
 
