@@ -44,7 +44,7 @@ _ANSWER = """<script>
                     'chromium')
 @pytest.mark.timeout(280)
 def test_every_plot_is_drawn_without_an_error(tmp_path):
-  hand_written.write_chaos_run(tmp_path)
+  hand_written.write_run_of_all_panels(tmp_path)
   path = writing.write(tmp_path)['report.html']
   text = path.read_text()
   text = text.replace('<script>', _PROBE + '<script>', 1)

@@ -106,3 +106,13 @@ def write_chaos_run(run_dir):
                 (30, 180, 0.5, {'staleness': 1}))
   write_samples(run_dir, 'worker:0', (26, 165, 1.0, {'staleness': 3}),
                 (30, 185, float('nan'), {'staleness': 1}), pid=2)
+
+
+def write_run_of_all_panels(run_dir):
+  """The chaos run, with something to draw in each panel of the page."""
+  write_chaos_run(run_dir)
+  write_scalars(run_dir / 'eval', 'loss', (9, 100, 0.5))
+  write_scalars(run_dir, 'elastic_distance', (9, 100, 0.5))
+  write_scalars(run_dir, 'clipping/fraction_clipped', (1, 1, 0.5))
+  write_events(run_dir, event(
+      41, 'chief:0', 'exchanging', num_exchanges=3))

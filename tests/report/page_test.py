@@ -45,12 +45,7 @@ def _report(tmp_path):
 
 @pytest.fixture
 def chaos(tmp_path):
-  hand_written.write_chaos_run(tmp_path)
-  hand_written.write_scalars(tmp_path / 'eval', 'loss', (9, 100, 0.5))
-  hand_written.write_scalars(tmp_path, 'elastic_distance', (9, 100, 0.5))
-  hand_written.write_scalars(tmp_path, 'clipping/fraction_clipped', (1, 1, 0.5))
-  hand_written.write_events(tmp_path, hand_written.event(
-      41, 'chief:0', 'exchanging', num_exchanges=3))
+  hand_written.write_run_of_all_panels(tmp_path)
   return _report(tmp_path)
 
 

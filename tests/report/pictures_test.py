@@ -32,7 +32,7 @@ def _columns(picture, color):
 @_needs_chromium
 @pytest.mark.timeout(280)
 def test_each_panel_has_a_picture_and_faults_are_where_they_were(tmp_path):
-  hand_written.write_chaos_run(tmp_path)
+  hand_written.write_run_of_all_panels(tmp_path)
   files = writing.write(tmp_path, png=True)
   assert list(files) == ['report.json', 'trace.json', 'report.html', *(
       f'{name}.png' for name in page.PANELS)]
