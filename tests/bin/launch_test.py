@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures('forking')
+
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 

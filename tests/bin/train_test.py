@@ -12,6 +12,8 @@ import pytest
 
 from tfplugin.bin import options as options_lib
 
+pytestmark = pytest.mark.usefixtures('forking')
+
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 

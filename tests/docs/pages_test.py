@@ -94,12 +94,14 @@ def test_every_page_is_in_one_table_of_contents():
   assert set(listed) == there
 
 
+@pytest.mark.usefixtures('forking')
 @pytest.mark.parametrize('page', _WITH_CODE)
 def test_python_blocks_run_one_after_the_other(page, tmp_path, monkeypatch):
   monkeypatch.delenv('TF_CONFIG', raising=False)
   _run(_program(page), tmp_path)
 
 
+@pytest.mark.usefixtures('forking')
 @pytest.mark.parametrize('page', _WITH_CODE)
 def test_both_sides_of_a_diff_are_programs(page, tmp_path):
   for diff in pages.blocks(page, 'diff'):
@@ -108,6 +110,7 @@ def test_both_sides_of_a_diff_are_programs(page, tmp_path):
     _run(sides['+'], tmp_path)
 
 
+@pytest.mark.usefixtures('forking')
 def test_a_session_program_at_module_level_moves_by_three_lines(tmp_path):
   program, = pages.blocks('start/move_from_contrib.md', 'python')
   assert 'tf.placeholder' in program and 'tf.train.Server' in program

@@ -150,13 +150,17 @@ class ForkedTests:
       self._serve(session, theirs)
       status = 0
     finally:
-      # Ctrl-C ends a test in the middle; its fixtures may have processes.
+      # Ctrl-C ends a test in the middle, and perhaps the parent as well.
+      signal.signal(signal.SIGINT, signal.SIG_IGN)
       with contextlib.suppress(BaseException):
         session._setupstate.teardown_exact(None)
+      if status:
+        _end_processes(directory)
       os._exit(status)
 
   def _serve(self, session, connection):
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # As Ctrl-C: what the test has started ends with it.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
     is_last = False
     while not is_last:
       index, next_index = connection.recv()
@@ -196,7 +200,7 @@ class _Child:
     except (EOFError, ConnectionError):
       is_late = time.monotonic() - start >= _limit_secs(item)
       status = self._wait()
-      self._end_processes()
+      _end_processes(self._directory)
       return [_failure(item, (
           f'This test took longer than its {_limit_secs(item):g} s; the stacks '
           'of its threads are on stderr.' if is_late else
@@ -219,7 +223,7 @@ class _Child:
   def end(self):
     """Waits for its end; returns the commands of processes that it left."""
     self._wait()
-    return self._end_processes()
+    return _end_processes(self._directory)
 
   def _wait(self):
     """Waits for the end of the process; returns how it ended."""
@@ -227,27 +231,31 @@ class _Child:
     status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
     return signal.Signals(-status).name if status < 0 else f'status {status}'
 
-  def _end_processes(self):
-    """Kills the processes that it has left; returns their commands."""
-    deadline = time.monotonic() + _PROCESSES_SECS
-    while self._processes() and time.monotonic() < deadline:
-      time.sleep(0.02)
-    commands = []
-    for process in self._processes():
-      with contextlib.suppress(psutil.NoSuchProcess):
-        commands.append(' '.join(process.cmdline())[:200])
-        process.kill()
-    shutil.rmtree(self._directory, ignore_errors=True)
-    return commands
 
-  def _processes(self):
-    """Returns its descendants: the environment has the directory's name."""
-    found = []
-    for process in psutil.process_iter():
-      with contextlib.suppress(psutil.Error):
-        if process.environ().get('TMPDIR') == self._directory:
-          found.append(process)
-    return found
+def _end_processes(directory):
+  """Kills the processes that a child has left; returns their commands."""
+  deadline = time.monotonic() + _PROCESSES_SECS
+  while _processes(directory) and time.monotonic() < deadline:
+    time.sleep(0.02)
+  commands = []
+  for process in _processes(directory):
+    with contextlib.suppress(psutil.NoSuchProcess):
+      commands.append(' '.join(process.cmdline())[:200])
+      process.kill()
+  shutil.rmtree(directory, ignore_errors=True)
+  return commands
+
+
+def _processes(directory):
+  """Returns the descendants of a child: its directory's name is in their
+  environment.
+  """
+  found = []
+  for process in psutil.process_iter():
+    with contextlib.suppress(psutil.Error):
+      if process.environ().get('TMPDIR') == directory:
+        found.append(process)
+  return found
 
 
 def _limit_secs(item):

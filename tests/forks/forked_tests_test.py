@@ -5,9 +5,11 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import psutil
 import pytest
@@ -28,18 +30,28 @@ _PIDS = """
 """
 
 
-def _run(tmp_path, *arguments, **modules):
-  """Returns pytest's status and what it printed of some modules."""
+def _start(tmp_path, *arguments, **modules):
+  """Starts pytest on some modules, as the leader of a group of processes."""
   (tmp_path / 'pytest.ini').write_text(_SETTINGS)
   for name, text in modules.items():
     (tmp_path / f'{name}_test.py').write_text(textwrap.dedent(text))
-  done = subprocess.run(
+  return subprocess.Popen(
       [sys.executable, '-m', 'pytest', '-p', 'tests.forks.forked_tests',
        '-p', 'no:cacheprovider', *arguments, str(tmp_path)],
       cwd=tmp_path, env={**os.environ, 'PYTHONPATH': os.pathsep.join(
           [str(_ROOT), *filter(None, sys.path)])},
-      capture_output=True, text=True, timeout=100, check=False)
-  return done.returncode, done.stdout + done.stderr
+      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+      start_new_session=True)
+
+
+def _run(tmp_path, *arguments, **modules):
+  """Returns pytest's status and what it printed of some modules."""
+  process = _start(tmp_path, *arguments, **modules)
+  try:
+    text, _ = process.communicate(timeout=100)
+  finally:
+    process.kill()
+  return process.returncode, text
 
 
 def _outcomes(text):
@@ -132,6 +144,33 @@ def test_an_interrupt_tears_fixtures_down(tmp_path):
     """)
   assert status == 1 and 'ended: status 1' in text, text
   assert len(_pids(tmp_path)) == 1
+
+
+@pytest.mark.parametrize('arguments', [(), ('-n', '1')], ids=['one', 'xdist'])
+@pytest.mark.parametrize('end', [
+    lambda process: os.killpg(process.pid, signal.SIGINT),
+    lambda process: process.kill(),
+], ids=['ctrl_c', 'killed'])
+def test_what_a_test_has_started_ends_with_the_run(tmp_path, arguments, end):
+  process = _start(tmp_path, *arguments, a="""
+      import pathlib, subprocess, time
+      def test_has_a_program():
+        program = subprocess.Popen(['sleep', '4322'], start_new_session=True)
+        started = pathlib.Path(__file__).with_name('started')
+        started.with_suffix('.new').write_text(str(program.pid))
+        started.with_suffix('.new').rename(started)
+        time.sleep(50)
+      """)
+  try:
+    while not (tmp_path / 'started').exists():
+      assert process.poll() is None, process.communicate()[0]
+      time.sleep(0.05)
+    program = psutil.Process(int((tmp_path / 'started').read_text()))
+    end(process)
+    program.wait(40)
+  finally:
+    process.kill()
+    process.communicate()
 
 
 def test_processes_that_are_left_fail_by_name(tmp_path):

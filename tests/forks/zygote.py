@@ -58,7 +58,6 @@ def _become(request, *streams):
   os.chdir(request['directory'])
   paths = os.environ.get('PYTHONPATH', '').split(os.pathsep)
   sys.path[:] = [path for path in paths if path] + request['path']
-  gc.unfreeze()
   return request['command']
 
 
@@ -87,5 +86,7 @@ if __name__ == '__main__':
     assert tfplugin
   assert tf.estimator.Estimator
   gc.enable()
+  # Nobody looks for garbage in what was imported, not when a program ends
+  # either: that alone would take most of the time of a short one.
   gc.freeze()
   run(serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command lines of every program: help, wrong flags, flags without effect."""
 
-import os
 import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
+
+pytestmark = pytest.mark.usefixtures('forking')
 
 _ROOT = pathlib.Path(__file__).absolute().parents[3]
 
@@ -43,12 +44,9 @@ _ALONE = {
 
 
 def _run(program, *arguments):
-  # A level that is set, as for tests, is a user's wish: all else is shown.
-  environment = {name: value for name, value in os.environ.items()
-                 if name != 'TF_CPP_MIN_LOG_LEVEL'}
   return subprocess.run(
       [sys.executable, '-m', f'tfplugin.bin.{program}', *arguments],
-      cwd=_ROOT, env=environment, capture_output=True, text=True, timeout=120)
+      cwd=_ROOT, capture_output=True, text=True, timeout=120)
 
 
 def _flags(text):
