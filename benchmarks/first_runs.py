@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of the README: their accuracy on held-out rows, and how long.
+"""The runs of docs/programs.md: their accuracy on held-out rows, and how long.
 
 usage: python -m benchmarks.first_runs [--repeats 3]
 
@@ -25,7 +25,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 from benchmarks import machine
 from benchmarks import page_part
 
-# By what the README calls them: the settings of `TrainOptions`.
+# By what the page calls them: the settings of `TrainOptions`.
 ROWS: Mapping[str, Mapping[str, Any]] = {
     'none: elastic averaging, chief + 1 worker': {},
     '`--wrapper=elastic_average --workers=2`': dict(
@@ -91,7 +91,7 @@ def _median(every: Sequence[Mapping[str, Any]], key: str) -> float:
 
 PART = page_part.PagePart(
     'first_runs', '', 'Not measured yet: `python -m benchmarks.first_runs`.',
-    lines, machine.ROOT / 'README.md')
+    lines, machine.ROOT / 'docs/programs.md')
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -31,6 +31,7 @@ from typing import Optional
 
 from benchmarks import machine
 from benchmarks import rows
+from benchmarks import summary
 
 _SUFFIX = '_benchmark'
 _CONTRIB = 'contrib'
@@ -141,6 +142,7 @@ def main(argv: Sequence[str]) -> int:
     print(rows.PART.section(results))
   else:
     rows.write(results)
+    summary.write()
     print(f'Wrote {rows.PART.results}, {rows.PART.page} and the pages of the '
           'wrappers.')
   return 0

@@ -34,6 +34,7 @@ from typing import Optional
 
 from benchmarks import machine
 from benchmarks import page_part
+from benchmarks import summary
 from benchmarks.network import aims
 from benchmarks.network import cells
 from benchmarks.network import hosts
@@ -97,6 +98,7 @@ def main(argv: list[str]) -> int:
     print(page.PART.section(results))
     return 0
   page.write(results)
+  summary.write()
   pictures.write(results)
   print(f'Wrote {page.PART.results} and a part of {page_part.PAGE}.')
   return 0

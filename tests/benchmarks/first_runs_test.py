@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of the README are those of benchmarks/results/first_runs.json."""
+"""The figures of docs/programs.md are those of benchmarks/results/first_runs.json."""
 # BUILD data: //:sources
 # BUILD data: //benchmarks:results
 
@@ -31,7 +31,7 @@ def test_figures_by_hand():
       '| 1 s |']
 
 
-def test_the_table_of_the_readme_is_that_of_the_results():
+def test_the_table_of_the_page_is_that_of_the_results():
   text = first_runs.PART.page.read_text(encoding='utf-8')
   results = first_runs.PART.read()
   assert first_runs.PART.written(text, results) == text

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from benchmarks import first_runs
 from tests.programs import accumulation
 from tests.programs import bert
 from tests.programs import deep_fm
@@ -55,6 +56,16 @@ RULES = {
     'elastic, two copies': 'two copies on the same rows, and their centre',
     'clipped, elastic': 'clipped after each step, then as elastic averaging',
 }
+FIRST_RUNS = """
+## tfplugin-train
+
+The programs that `tfplugin-train` brings, with each wrapper: medians of three
+runs on 2 cores, of 5,000 steps (`--model=cnn`: 3,000). All processes share the
+cores of one machine, so the table compares accuracy, not speed:
+[speed](speed.md) has figures of a network. The accuracy of word vectors is how
+often a true neighbour ranks above a random word.
+
+"""
 SPLITS = """
 A batch is split in two by towers and shards. Most programs then come to the
 numbers of the whole batch. Those that do not, by their own formula:
@@ -95,5 +106,6 @@ def render() -> str:
       in PROGRAMS.items() for split, formula in program.formulas.items())
   parts = [
       TEXT, cells, '\nThe reasons:\n\n', notes, '\nWhat equal means in '
-      'each form:\n\n', rules, SPLITS, splits]
+      'each form:\n\n', rules, SPLITS, splits, FIRST_RUNS,
+      first_runs.PART.section(first_runs.PART.read()), '\n']
   return ''.join(parts).lstrip()

@@ -1,0 +1,77 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Two tables of README.md: steps per second on a network, towers and shards.
+
+usage: python -m benchmarks.summary
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from benchmarks import machine
+from benchmarks import page_part
+from benchmarks import rows
+from benchmarks.network import cells
+from benchmarks.network import figures
+
+_README = machine.ROOT / 'README.md'
+_LINK = '1000 Mbit/s'
+# How README calls a cell of the network's table.
+_CELLS = {
+    'asynchronous SGD': 'asynchronous SGD on parameter servers',
+    'Horovod': 'Horovod',
+    'elastic, period 10, plain': 'elastic averaging, period 10',
+    'elastic, period 10, overlap, int8':
+        "the same with `overlap=True, exchange_dtype='int8'`",
+}
+_ON_ONE_HOST = {
+    'towers, 2 devices, MLP, time to MirroredStrategy':
+        '`TowerStrategy`, MLP',
+    'towers, 2 devices, CNN, time to MirroredStrategy':
+        '`TowerStrategy`, CNN',
+    'cross shard, 2 devices of a process, 220 variables, time to '
+    'MirroredStrategy': '`CrossShardStrategy`, 220 variables',
+    'cross shard, 2 devices of a process, one variable of 10M floats, time to '
+    'MirroredStrategy': '`CrossShardStrategy`, one variable of 10M floats',
+}
+
+
+def _network(results: figures.Results) -> Iterator[str]:
+  link, = (each for each in cells.LINKS if each.name == _LINK)
+  size = results['model_bytes'] / 1e6
+  yield (f'Two workers and a parameter server on links of 1 Gbit/s, a model '
+         f'of {size:.2f} MB:')
+  yield ''
+  yield '| training | steps/s of each worker |'
+  yield '|---|---|'
+  for name, text in _CELLS.items():
+    yield f'| {text} | {figures.rate(results, link, name):.1f} |'
+
+
+def _one_host(results: page_part.Results) -> Iterator[str]:
+  yield '| strategy and model | time of a step to that of Mirrored |'
+  yield '|---|---|'
+  for row in rows.ROWS:
+    if row.what in _ON_ONE_HOST:
+      median = statistics.median(row.every(results['repeats']))
+      yield f'| {_ON_ONE_HOST[row.what]} | {median:.2f} |'
+
+
+PARTS = (
+    page_part.PagePart('network', '', 'Not measured yet: `make bench-network`.',
+                       _network, _README),
+    page_part.PagePart('rows', '', 'Not measured yet: `make bench`.', _one_host,
+                       _README),
+)
+
+
+def write() -> None:
+  """Writes both tables from the results that there are."""
+  for part in PARTS:
+    part.write()
+
+
+if __name__ == '__main__':
+  write()
