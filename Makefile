@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train test test-all test-horovod lint living chaos soak mutants wheel bench \
+.PHONY: help venv train test test-all test-horovod lint living chaos soak mutants wheel sdist bench \
   bench-network bench-growth docs build-files requirements clean
 
 VENV := .venv$(if $(TF),-$(TF))
@@ -65,6 +65,9 @@ wheel: venv  ## Builds dist/tfplugin-*.whl, byte for byte the wheel of bazel
 	$(PY) -m pip wheel --quiet --no-deps --no-build-isolation \
 	  --disable-pip-version-check --wheel-dir dist .
 	@ls dist/*.whl
+
+sdist: venv  ## Builds dist/tfplugin-*.tar.gz, the same bytes each time
+	$(PY) build_defs/build_sdist.py dist
 
 bench: venv  ## Runs every benchmark; figures depend on the machine
 	$(PY) -m benchmarks.run $(ARGS)

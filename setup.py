@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata of the distribution; the tools' settings are in pyproject.toml.
+"""The computed part of the distribution's metadata; see pyproject.toml.
 
 The data that the programs train on lies in testdata/ at the top level and is
 installed as tfplugin/testdata/. Code finds it next to the package, or, in a
@@ -9,6 +9,7 @@ checkout and under Bazel, one directory further up.
 
 import os
 import pathlib
+import re
 
 import setuptools
 
@@ -59,16 +60,20 @@ def _console_scripts() -> list:
   ]
 
 
+def _long_description() -> str:
+  """Returns README.md with links that work on a package index, too."""
+  text = (_ROOT / 'README.md').read_text(encoding='utf-8')
+  source = re.search(r'^Source = "(.*)"$', (
+      _ROOT / 'pyproject.toml').read_text(encoding='utf-8'), re.M).group(1)
+  at = f'v{_version()}'
+  text = re.sub(r'(!\[[^]]*\]\()(?!\w+://)', rf'\1{source}/raw/{at}/', text)
+  return re.sub(r'(?<=\]\()(?!\w+://|#)', f'{source}/blob/{at}/', text)
+
+
 setuptools.setup(
-    name='tfplugin',
     version=_version(),
-    description='Distributed-training wrappers for TensorFlow Estimator: '
-                'elastic averaging, stale gradients, towers, clipping, shards',
-    long_description=(_ROOT / 'README.md').read_text(encoding='utf-8'),
+    long_description=_long_description(),
     long_description_content_type='text/markdown',
-    author='The tfplugin Authors',
-    license='Apache-2.0',
-    python_requires='>=3.9,<3.14',
     packages=[*setuptools.find_packages(include=['tfplugin', 'tfplugin.*']),
               'tfplugin.testdata'],
     package_dir={'tfplugin.testdata': 'testdata'},
@@ -96,13 +101,4 @@ setuptools.setup(
                 'setuptools==75.8.2', 'uv', 'wheel'],
     },
     entry_points={'console_scripts': _console_scripts()},
-    classifiers=[
-        'License :: OSI Approved :: Apache Software License',
-        'Programming Language :: Python :: 3.9',
-        'Programming Language :: Python :: 3.10',
-        'Programming Language :: Python :: 3.11',
-        'Programming Language :: Python :: 3.12',
-        'Programming Language :: Python :: 3.13',
-        'Topic :: Scientific/Engineering :: Artificial Intelligence',
-    ],
 )

@@ -4,7 +4,7 @@
 # Written by `make build-files`.
 """What the BUILD file at the top reads."""
 
-VERSION = "0.1.0"
+VERSION = "1.0.0"
 
 PACKAGE_SOURCES = [
     "//tfplugin:sources",

@@ -8,7 +8,7 @@
 # usage: [PIP=options] try_wheel.sh wheel interpreter...
 set -eu
 
-wheel=$(realpath "$1")
+wheel=$(realpath "$1")  # Or the source archive.
 readme=$(realpath "$(dirname "$0")/../README.md")
 shift
 for python; do

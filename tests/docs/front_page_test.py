@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The front page of the site answers a newcomer's ten questions."""
+"""The front page of the site answers a user's ten questions."""
 # BUILD data: //:sources
 
 from __future__ import annotations
@@ -11,23 +11,45 @@ import pytest
 
 from tests.docs import pages
 
-# The question, as the front page asks it: the pages that answer it.
+# The questions of a user: the pages that answer them.
 _ANSWERS = {
-    'What does this do for me?': {'start/which_wrapper.md'},
-    'Which wrapper do I need?': {'start/which_wrapper.md'},
-    'What is public?': {'api/index.md'},
-    'What is the rule of X?': {
-        'wrappers/elastic_averaging.md', 'wrappers/drop_stale_gradients.md',
-        'wrappers/towers.md', 'wrappers/variable_clipping.md',
-        'wrappers/cross_shard.md'},
-    'How does delegation work?': {'architecture.md', 'start/add_a_wrapper.md'},
-    'What is the proof that X works?': {'evidence.md', 'testing.md'},
-    'How does it differ from contrib?': {
-        'differences_from_contrib.md', 'start/move_from_contrib.md'},
-    'How do I run everything?': {'testing.md'},
-    'How do I write a new wrapper?': {'start/add_a_wrapper.md'},
-    'What private TensorFlow is used?': {'private_tensorflow.md'},
+    'How do I install it?': {'start/install.md'},
+    'How do I move my program of TensorFlow 1.15?': {
+        'start/move_from_contrib.md', 'start/parameter_servers.md'},
+    'Which wrapper do I need?': {
+        'start/which_wrapper.md', 'choosing_a_wrapper.md'},
+    'How do I run it on my three machines?': {'start/in_a_cluster.md'},
+    'How do I run it on Kubernetes or Slurm?': {'start/in_a_cluster.md'},
+    'What happens if a machine dies?': {'reliability.md'},
+    'How do I watch a run?': {'report.md'},
+    'How do I choose a communication period?': {
+        'choosing_a_wrapper.md', 'speed.md'},
+    'How fast is it?': {'speed.md'},
+    'What is not supported, what is stable, how do I report a bug?': {
+        'limitations.md', 'stability.md', 'troubleshooting.md'},
 }
+# Of the same questions, by a word of each: what the page has to say.
+_SAID = {
+    'install': ('start/install.md', "pip install 'tfplugin[cpu]'"),
+    'move': ('start/move_from_contrib.md', 'tf.disable_v2_behavior()'),
+    'Which': ('start/which_wrapper.md', '../wrappers/elastic_averaging.md'),
+    'machines': ('start/in_a_cluster.md', '--hosts=a,b,c'),
+    'Kubernetes': ('start/in_a_cluster.md', 'kubectl apply -f -'),
+    'Slurm': ('start/in_a_cluster.md', 'srun --ntasks='),
+    'dies': ('reliability.md', 'SIGTERM'),
+    'watch': ('report.md', 'tfplugin-report'),
+    'period': ('choosing_a_wrapper.md', '`communication_period=10`'),
+    'fast': ('speed.md', 'asynchronous SGD'),
+    'supported': ('limitations.md', '## Refused'),
+    'stable': ('stability.md', '## What is public'),
+    'bug': ('stability.md', 'python -m tfplugin'),
+}
+# Where README has the answers: one click away, as the front page.
+_OF_README = {
+    'docs/start/install.md', 'docs/start/move_from_contrib.md',
+    'docs/choosing_a_wrapper.md', 'docs/start/in_a_cluster.md',
+    'docs/speed.md', 'docs/limitations.md', 'docs/stability.md',
+    'docs/troubleshooting.md', 'SECURITY.md'}
 _WRAPPERS = sorted(path.stem for path in (pages.DOCS / 'wrappers').iterdir())
 # What a reader looks for on the page of a wrapper, in this order.
 _PARTS = ['The rule', 'The three forms', 'Settings that matter',
@@ -35,10 +57,9 @@ _PARTS = ['The rule', 'The three forms', 'Settings that matter',
           'When something fails', 'What is not claimed', 'References']
 
 
-def _rows() -> dict:
+def _rows(page: str = 'index.md') -> dict:
   """The links behind each question."""
-  lines = re.findall(r'^\| ([^|]+\?) \| (.+) \|$', pages.text_of('index.md'),
-                     re.M)
+  lines = re.findall(r'^\| ([^|]+\?) \| (.+) \|$', pages.text_of(page), re.M)
   return {question: {link.partition('#')[0] for link in re.findall(
       r'\]\(([^)]+)\)', answer)} for question, answer in lines}
 
@@ -47,11 +68,32 @@ def test_each_question_leads_to_its_answer():
   assert _rows() == _ANSWERS
 
 
+@pytest.mark.parametrize('word', _SAID)
+def test_the_page_behind_a_question_answers_it(word):
+  page, said = _SAID[word]
+  question, = (each for each in _ANSWERS if word in each)
+  assert page in _rows()[question]
+  assert said in pages.text_of(page)
+
+
+def test_readme_leads_to_the_answers():
+  links = {link.partition('#')[0] for link in pages.links('../README.md')}
+  assert links >= _OF_README
+
+
+def test_the_maintainers_questions_are_in_contributing():
+  rows = _rows('../CONTRIBUTING.md')
+  assert len(rows) == 10
+  for links in rows.values():
+    assert not [link for link in links
+                if link and not (pages.ROOT / link).is_file()]
+
+
 def test_the_front_page_has_a_picture_and_two_commands():
   assert [link for link in pages.links('index.md')
           if link.endswith('.svg')] == ['pictures/overview.svg']
   commands = ''.join(pages.blocks('index.md', 'sh')).split('\n')
-  assert commands == ['make train', 'make test', '']
+  assert commands == ["pip install 'tfplugin[cpu,train]'", 'tfplugin-train', '']
 
 
 def test_evidence_is_behind_a_summary_of_ten_lines():
