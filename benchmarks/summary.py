@@ -51,7 +51,7 @@ def _network(results: figures.Results) -> Iterator[str]:
 
 
 def _one_host(results: page_part.Results) -> Iterator[str]:
-  yield '| strategy and model | time of a step to that of Mirrored |'
+  yield '| strategy and model | time of a step / step of `MirroredStrategy` |'
   yield '|---|---|'
   for row in rows.ROWS:
     if row.what in _ON_ONE_HOST:

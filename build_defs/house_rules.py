@@ -5,8 +5,8 @@
 usage: house_rules.py
 
 A folder holds few files, a file few lines, names of private TensorFlow stand in
-one place, and Bazel looks into no virtual environment. Lists what breaks a
-rule; the status is then 1.
+one place, Bazel looks into no virtual environment, and sentences are plain
+(english.py). Lists the breaches of a rule; the status is then 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _ROOT = pathlib.Path(__file__).absolute().parent.parent
 if __name__ == '__main__':
   sys.path.insert(0, str(_ROOT))
 
-from build_defs import import_graph  # noqa: E402 (the path comes first)
+from build_defs import english  # noqa: E402 (the path comes first)
+from build_defs import import_graph  # noqa: E402 (likewise)
 from build_defs import private_names  # noqa: E402 (likewise)
 
 MAX_FILES = 15
@@ -89,7 +90,7 @@ def broken_rules(root: pathlib.Path) -> list[str]:
   """Returns what breaks a rule below `root`, a line for each."""
   return [*file_counts(root), *file_lengths(root),
           *environments_in_bazels_way(root),
-          *private_names.private_strings(root)]
+          *private_names.private_strings(root), *english.broken(root)]
 
 
 if __name__ == '__main__':

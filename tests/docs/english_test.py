@@ -1,0 +1,101 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the lint of English, on sentences."""
+# BUILD data: //:sources
+# BUILD data: //:release
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from build_defs import english
+
+_LONG = ' '.join(['word'] * 25)
+
+
+def _rules(text):
+  return [breach.rule for breach in english.breaches('page.md', text)]
+
+
+@pytest.mark.parametrize('text, rules', [
+    ('Returns the tensor behind identity ops.', []),
+    ('Returns what `loss` is another name of.', ['riddle']),
+    ('Returns the part of the loss that that of one is.', ['riddle']),
+    ('A worker that is killed is missed by nobody.', ['word']),
+    ('The wrapper is honoured.', ['word']),
+    ('What is public?', []),
+    ('# What it costs', []),
+    ('[What it costs](costs.md) has the numbers.', []),
+    ('`what` is code.', []),
+    ('```sh\nwhat\n```', []),
+    ('| what | value |\n| --- | --- |\n| the rate | what is left |',
+     ['riddle']),
+    (f'{_LONG}.', []),
+    (f'{_LONG} and one.', ['long']),
+    (f'{_LONG}. {_LONG}.', []),
+    (f'- {_LONG}\n- {_LONG}', []),
+    (f'{_LONG}\n{_LONG}', ['long']),  # One paragraph on two lines.
+    (f'| {_LONG} | {_LONG} |', []),
+])
+def test_rules_by_hand(text, rules):
+  assert _rules(text) == rules
+
+
+_MODULE = '''
+"""A module of what there is."""
+
+
+def public():
+  """Returns what there is.
+
+  Returns:
+    What is in a section has a form of its own.
+  """
+
+
+def _private():
+  """Returns what there is."""
+
+
+class Public:
+  """A class."""
+
+  def method(self):
+    """Returns what there is."""
+'''
+
+
+def test_docstrings_of_public_names_are_read():
+  found = list(english.breaches('a.py', english.docstrings(_MODULE)))
+  assert [breach.sentence for breach in found] == [
+      'A module of what there is.', 'Returns what there is.',
+      'Returns what there is.']
+
+
+def _tree(root, allowed, pages):
+  (root / 'build_defs').mkdir(exist_ok=True)
+  (root / english.ALLOWANCES).write_text(json.dumps(allowed))
+  for file, text in pages.items():
+    (root / file).parent.mkdir(parents=True, exist_ok=True)
+    (root / file).write_text(text)
+
+
+def test_an_allowance_must_not_grow_and_shrinks(tmp_path):
+  two = 'See what is there. Take what is left.'
+  _tree(tmp_path, {'docs/page.md': {'riddle': 2}}, {'docs/page.md': two})
+  assert not english.broken(tmp_path)
+  _tree(tmp_path, {'docs/page.md': {'riddle': 1}, 'gone.md': {'long': 3}},
+        {'docs/page.md': two})
+  assert english.broken(tmp_path)[0] == (
+      'docs/page.md: 2 sentences break the rule "riddle", at most 1. Mend one '
+      'of:')
+  english.shrink(tmp_path)
+  assert json.loads((tmp_path / english.ALLOWANCES).read_text()) == {
+      'docs/page.md': {'riddle': 1}}, 'never raised; what is gone is left out'
+  _tree(tmp_path, {'docs/page.md': {'riddle': 2}},
+        {'docs/page.md': 'See what is there.'})
+  english.shrink(tmp_path)
+  assert json.loads((tmp_path / english.ALLOWANCES).read_text()) == {
+      'docs/page.md': {'riddle': 1}}
