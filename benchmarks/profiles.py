@@ -120,7 +120,7 @@ CASES: Mapping[str, Case] = {
                        'CentralStorageStrategy', _towers('cnn')),
     'elastic': Case('Elastic optimizer, period 1', 'elastic',
                     'asynchronous SGD', _elastic),
-    'exchange': Case('A step of the MLP of 7.45 MB, with a communication in '
+    'exchange': Case('A step of the MLP of 7.45 MB, with an exchange in '
                      'float16', 'float16', 'float32', _exchanges),
 }
 

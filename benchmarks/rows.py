@@ -172,7 +172,7 @@ def _elastic() -> Iterator[Row]:
               1, is_least=True)
   for form in ('optimizer', 'strategy'):
     yield Row(f'elastic {form}, models that cross the network in a '
-              'communication', lambda of, form=form: max(
+              'exchange', lambda of, form=form: max(
                   of[f'elastic/{form} {period}/models']
                   for period in PERIODS), 2.01)
 

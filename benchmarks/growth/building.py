@@ -118,9 +118,9 @@ def _profiles(name, size):
 def _lines(results: page_part.Results) -> Iterator[str]:
   yield ('A kernel of [4, 4] for each variable, SGD: loss, gradients and train '
          f'op, medians of {results["rounds"]}, beside the bare optimizer with '
-         'as many variables. Time goes with operations: each costs about the '
-         'same, whoever asks TensorFlow for it, more in a branch, which passes '
-         'on what it takes from around it. tfplugin\'s own functions take the '
+         'as many variables. Time goes with operations. Each costs about the '
+         'same for every caller, and more in a branch, which captures its '
+         'inputs. tfplugin\'s own functions take the '
          'part in the last column. '
          f'`python -m benchmarks.growth.building` on '
          f'{machine.sentence(results["about"])}')

@@ -112,7 +112,7 @@ _PARTS = (
          bytes_of_size=120),
     Part('rows', 'Rows of a table',
          'Milliseconds of a step with a sparse gradient of 4,096 ids, width '
-         '64; others: what clipping adds to it in the same round.',
+         '64; others: the time that clipping adds in the same round.',
          'rows', (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7), 'ms', 'constant',
          _curves(NO_CLIP, INSIDE, BEYOND), NO_CLIP, is_added=True, rounds=15,
          limit_secs=90.0, bytes_of_size=1000),

@@ -67,8 +67,8 @@ def picture(part: cells.Part) -> str:
 
 
 def _lines(results: Results) -> Iterator[str]:
-  yield ('Medians of the rounds, with the least and the largest; formulas are '
-         'those of the least squares of relative deviations. '
+  yield ('Medians of the rounds, with the least and the largest; formulas '
+         'minimise the squares of relative deviations. '
          f'`make bench-growth`, seed {results["seed"]}, '
          f'{results["secs"] / 60:.0f} minutes on '
          f'{machine.sentence(results["about"])}')

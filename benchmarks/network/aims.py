@@ -47,10 +47,10 @@ def lines(results: page_part.Results) -> Iterator[str]:
           'yes' if ratio >= aim else 'no', *(
               _busy(results, name) for name in (first, second))]))
   if rows:
-    yield from ('', f'The aims at {LINK.name}: steps per second to those of '
-                'the other cell in the same round, the median with the least '
-                'and the largest; and the part of the time in which the '
-                'processors work for the workers and the server.')
+    yield from ('', f'The aims at {LINK.name}. Measured: steps per second as '
+                'a ratio to the other cell in the same round, the median with '
+                'the least and the largest. Busy: the part of the time in '
+                'which the processors work for the workers and the server.')
     yield from page_part.table(
         'ratio', ['measured', 'aim', 'met', 'busy', 'busy, the other'], rows)
 

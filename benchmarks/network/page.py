@@ -176,9 +176,9 @@ def host_costs(results: figures.Results,
 def _lines(results) -> Iterator[str]:
   about = results['about']
   links = [link for link in cells.LINKS if link.name in results['links']]
-  yield (f'Two workers and a parameter server, each a host of its own in a '
-         f'namespace of the network, an MLP of '
-         f'{results["model_bytes"] / 1e6:.2f} MB, 32 rows a step, seed '
+  yield (f'Two workers and a parameter server, each in a network namespace of '
+         f'its own. The model is an MLP of '
+         f'{results["model_bytes"] / 1e6:.2f} MB, with 32 rows a step, seed '
          f'{results["seed"]}. Steps per second of a worker, the median of '
          'all rounds with the least and the largest; of workers that push '
          'gradients to a server the mean over rounds, in each of which they '
@@ -218,13 +218,13 @@ def _added(results):
 
 def _apart(results, links):
   if 'come_apart' not in results:
-    return ('Elastic averaging is measured in its first communications, in '
+    return ('Elastic averaging is measured in its first exchanges, in '
             'which workers have not come apart yet.')
   limits = ', '.join(f'{link.apart_secs:g} s on {link.name}' for link in links
                      if link.apart_secs)
   return ('On shaped links the workers of elastic averaging begin half a '
-          'period apart, as those of a long training are, and have had the '
-          f'time of {results["come_apart"]} communications, at most {limits}.')
+          'period apart, as in a long training. The measurement begins after '
+          f'the time of {results["come_apart"]} exchanges, at most {limits}.')
 
 
 def _programs(results, links):
@@ -248,7 +248,7 @@ def _moved(results, links):
     if any(moved):
       rows.append((cell.name, [
           each and f'{each[0]:.3f}, {each[1]:.3f}' for each in moved]))
-  yield from ('', 'Bytes on a worker\'s interface in a communication, in '
+  yield from ('', 'Bytes on a worker\'s interface in an exchange, in '
               'models: sent, received. Of up to 64 KB that the kernel cuts '
               'into frames later, it counts one header.')
   yield from page_part.table('models', [link.name for link in links], rows)
@@ -265,9 +265,8 @@ def _processors(results, links):
           f'{cell.period * (ms - of_local):.1f}'
           for ms, of_local in zip(taken, local)))
     rows.append((cell.name, shown))
-  yield from ('', 'What a communication takes of the processors that local '
-              'steps do not: of its worker\'s, of the server\'s and, if that '
-              'was measured, what the kernel has of these:')
+  yield from ('', 'Processor time of an exchange beyond local steps: on the '
+              'worker, on the server and, if it was measured, in the kernel:')
   yield from page_part.table('ms', [link.name for link in links], rows)
 
 
@@ -282,10 +281,9 @@ def _off(results, links):
                  f'{cell.period / secs / measured - 1:+.1%}')
     if any(off):
       rows.append((cell.name, off))
-  yield from ('', 'What `tfplugin-plan` foresees is beside that, for the local '
-              'steps next to each round of elastic averaging, since the speed '
-              'of the machine changes, and with what more of the kernel a '
-              'communication takes on a link:')
+  yield from ('', 'The prediction of `tfplugin-plan` less the measurement. It '
+              'uses the local steps next to each round, since the speed of the '
+              'machine changes, and the kernel time on the link:')
   yield from page_part.table(
       'predicted', [link.name for link in shaped], rows)
 
@@ -299,11 +297,11 @@ PICTURE = 'pictures/network_periods.png'
 
 def _curves(results: figures.Results) -> Iterator[str]:
   del results
-  yield ('Steps per second of each of two workers, by the communication period '
-         'and what is exchanged, on links of several rates; the machine, and '
+  yield ('Steps per second of each of two workers, by the period and the settings '
+         'of the exchange, on links of several rates; the machine, and '
          'all figures: [speed](../speed.md#on-a-network-measured).')
   yield ''
-  yield f'![Steps per second by the communication period](../{PICTURE})'
+  yield f'![Steps per second by the period](../{PICTURE})'
 
 
 WRAPPER = page_part.PagePart(

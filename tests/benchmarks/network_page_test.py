@@ -84,8 +84,8 @@ def test_figures_by_hand():
   assert found['ms', 'elastic, period 10, overlap', link] == '25.0, 5.0, 20.0'
   assert found['ms', 'elastic, period 10, plain', link] == '-'
   assert 'Not run: what is not.' in text
-  assert 'in its first communications' in text
-  assert 'the time of 20 communications' in page.PART.section(
+  assert 'in its first exchanges' in text
+  assert 'the time of 20 exchanges' in page.PART.section(
       dict(_BY_HAND, come_apart=20))
   assert 'seed 0' in text and 'commit abc' in text and 'ARGS=--quick' in text
   assert 'Rounds added at commit def, with --add: one, another.' in (

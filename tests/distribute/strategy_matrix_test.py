@@ -30,10 +30,9 @@ TEXT = """
 This page is written by `tests/distribute/strategy_matrix_test.py`, which trains
 every cell of the table: it goes out of date as a failing test.
 
-In each cell the checkpoint of the strategy has the names that TensorFlow gives
-them on one device without a strategy, and the values of the reference, to
-float32 rounding, under v1 and under v2 behaviour. No cell is refused. The
-reference:
+In each cell the checkpoint of the strategy has the names of one device without
+a strategy. Its values are equal to the reference, to float32 rounding,
+under v1 and under v2 behaviour. No cell is refused. The reference:
 """
 
 KERAS_TEXT = """
@@ -41,10 +40,10 @@ KERAS_TEXT = """
 
 A Keras optimizer advances the global step by itself. It trains where that is
 right, and is refused by a TypeError, which names the remedy, where a strategy
-decides about the step. What is equal is the checkpoint after three steps, to
+decides about the step. Equal means the checkpoint after three steps, against
 the references above; with `count_steps='local'` the global step is 3. In
 `model_to_estimator` the model has batch norm. `VariableClippingStrategy` is
-over a `CrossShardStrategy`, with a bound that nothing reaches.
+over a `CrossShardStrategy`, with a bound that no slice reaches.
 """
 
 OUTSIDE_TEXT = """
@@ -52,8 +51,8 @@ OUTSIDE_TEXT = """
 
 Under v2 behaviour, with v1 optimizers and both kinds of Keras optimizers:
 `strategy.run`, with and without tf.function, and `Model.fit`, `evaluate`,
-`predict` and saved models, each against numpy in `strategy_keras_test.py`. What
-is refused is so by a RuntimeError that says what to use, in
+`predict` and saved models, each against numpy in `strategy_keras_test.py`. A refusal
+is a RuntimeError that names the alternative, in
 `strategy_bad_input_test.py`.
 
 Under the policy `mixed_float16` Keras scales losses, and knows by their classes

@@ -29,21 +29,20 @@ and decorators stack. This page is written by
 `tests/estimator/decorator_stack_test.py`, which trains every stack that works
 and provokes every refusal: it goes out of date as a failing test.
 
-Each stack that works has, bit for bit, the variables of the model_fn in which
-the same wrappers are written by hand, one around the other, the upper decorator
-outermost. The communication of `elastic_average` is the end of a step wherever
-the decorator stands: it sends what is clipped. Each stack has been compared
-with numbers that know nothing of the stack, too: clipped weights have the norm
-of the bound, or less where copy and centre mix; where nothing is stale,
-dropping changes nothing; batches split over towers or shards give what one
-device gives with the whole batch, to float32 rounding.
+Each stack that works is compared with a model_fn in which the same wrappers are
+nested by hand, the upper decorator outermost. The variables are equal, bit for
+bit. The exchange of `elastic_average` is the end of a step in every order, so it
+sends clipped values. Each stack is also compared with independent numbers.
+Clipped weights have the norm of the bound, or less where copy and centre mix.
+Dropping changes nothing if no gradient is stale. Batches split over towers or
+shards give the numbers of one device with the whole batch, to float32 rounding.
 
 In a stack of more than two every pair must work. The rows are the upper
 decorator, the columns the lower one.
 
 """
 REFUSALS = """
-What the errors say:
+The errors:
 
 """
 

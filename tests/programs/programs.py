@@ -35,7 +35,7 @@ PROGRAMS = {
 }
 
 TEXT = """
-# Programs: what was compared with what
+# Programs: the comparison
 
 The shapes of programs that people run, under every decorator, every strategy
 and `ShardedTPUEstimator`, without a change of the program. This page is written
@@ -43,10 +43,10 @@ by `tests/programs/programs_test.py`, which trains every cell of the tables
 under v1 and under v2 behaviour: it goes out of date as a failing test.
 
 *Equal*: the checkpoint has the names and the values of the plain program on one
-device, to rounding, where numpy does the rule of the wrapper between the steps.
-A wrapper that does nothing would fail. The program is on the whole batch, but
-for a split that the last table tells of. *Refused*: an error names what cannot
-be and the remedy; the reason is below the table.
+device, to rounding. Between the steps numpy does the rule of the wrapper, so a
+wrapper that does nothing would fail. The program uses the whole batch, except
+for the splits in the last table. *Refused*: an error names the combination and
+the remedy; the reason is below the table.
 
 """
 RULES = {
@@ -68,7 +68,7 @@ often a true neighbour ranks above a random word.
 """
 SPLITS = """
 A batch is split in two by towers and shards. Most programs then come to the
-numbers of the whole batch. Those that do not, by their own formula:
+numbers of the whole batch. The others have a formula of their own:
 
 | program | split | what is computed on one device |
 | --- | --- | --- |
@@ -105,7 +105,7 @@ def render() -> str:
       f'| {name} | {split} | {formula} |\n' for name, program
       in PROGRAMS.items() for split, formula in program.formulas.items())
   parts = [
-      TEXT, cells, '\nThe reasons:\n\n', notes, '\nWhat equal means in '
+      TEXT, cells, '\nThe reasons:\n\n', notes, '\nThe reference of '
       'each form:\n\n', rules, SPLITS, splits, FIRST_RUNS,
       first_runs.PART.section(first_runs.PART.read()), '\n']
   return ''.join(parts).lstrip()

@@ -49,7 +49,7 @@ transformer are compared without their moments, which nearly cancel.
   on each version.
 * The examples: each program of `examples/` for {example_steps} steps.
 * The goldens: the scenarios of `contrib_parity_test.py`, recorded on
-  TensorFlow 1.15.5, which is what they are compared with.
+  TensorFlow 1.15.5, and compared with that recording.
 
 No initial value comes from a seed. Random numbers of TensorFlow depend on the
 seed and on the number of ops in the graph: where a version builds a graph of
@@ -66,7 +66,7 @@ Tasks of two versions understand each other, and no version is refused.
 `tests/distributed/versions_cluster_test.py` runs clusters of two versions, if
 `make venv TF=2.21` has made a second environment: chief, first worker and first
 parameter server are of one version, the second worker, the second server and
-the evaluator of the other. What is checked is what has to hold in a cluster of
+the evaluator of the other. The checks are the same as for a cluster of
 one version. These were run, by hand, in such clusters:
 
 | what | versions |
