@@ -67,7 +67,7 @@ wheel: venv  ## Builds dist/tfplugin-*.whl, byte for byte the wheel of bazel
 	@ls dist/*.whl
 
 sdist: venv  ## Builds dist/tfplugin-*.tar.gz, the same bytes each time
-	$(PY) build_defs/build_sdist.py dist
+	$(PY) build_defs/archives/build_sdist.py dist
 
 bench: venv  ## Runs every benchmark; figures depend on the machine
 	$(PY) -m benchmarks.run $(ARGS)

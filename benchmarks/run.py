@@ -31,7 +31,7 @@ from typing import Optional
 
 from benchmarks import machine
 from benchmarks import rows
-from benchmarks import summary
+from benchmarks.network import summary
 
 _SUFFIX = '_benchmark'
 _CONTRIB = 'contrib'

@@ -34,12 +34,12 @@ from typing import Optional
 
 from benchmarks import machine
 from benchmarks import page_part
-from benchmarks import summary
 from benchmarks.network import aims
 from benchmarks.network import cells
 from benchmarks.network import hosts
 from benchmarks.network import page
 from benchmarks.network import pictures
+from benchmarks.network import summary
 from benchmarks.network import testbed
 
 

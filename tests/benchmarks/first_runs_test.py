@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of docs/programs.md are those of benchmarks/results/first_runs.json."""
+"""The figures of docs/programs.md are those of the recorded first runs."""
 # BUILD data: //:sources
 # BUILD data: //benchmarks:results
 

@@ -16,8 +16,8 @@ import zipfile
 
 import pytest
 
-from build_defs import build_sdist
 from build_defs import import_graph
+from build_defs.archives import build_sdist
 from tfplugin import version
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]

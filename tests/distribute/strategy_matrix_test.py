@@ -51,8 +51,8 @@ OUTSIDE_TEXT = """
 
 Under v2 behaviour, with v1 optimizers and both kinds of Keras optimizers:
 `strategy.run`, with and without tf.function, and `Model.fit`, `evaluate`,
-`predict` and saved models, each against numpy in `strategy_keras_test.py`. A refusal
-is a RuntimeError that names the alternative, in
+`predict` and saved models, each against numpy in `strategy_keras_test.py`. A
+refusal is a RuntimeError that names the alternative, in
 `strategy_bad_input_test.py`.
 
 Under the policy `mixed_float16` Keras scales losses, and knows by their classes

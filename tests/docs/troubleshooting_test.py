@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The messages that the troubleshooting page quotes are those of the package."""
+"""The troubleshooting page quotes messages that the package has."""
 # BUILD data: //:sources
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ and provokes every refusal: it goes out of date as a failing test.
 
 Each stack that works is compared with a model_fn in which the same wrappers are
 nested by hand, the upper decorator outermost. The variables are equal, bit for
-bit. The exchange of `elastic_average` is the end of a step in every order, so it
-sends clipped values. Each stack is also compared with independent numbers.
+bit. The exchange of `elastic_average` is the end of a step in every order, so
+it sends clipped values. Each stack is also compared with independent numbers.
 Clipped weights have the norm of the bound, or less where copy and centre mix.
 Dropping changes nothing if no gradient is stale. Batches split over towers or
 shards give the numbers of one device with the whole batch, to float32 rounding.

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from benchmarks import page_part
-from benchmarks import summary
+from benchmarks.network import summary
 
 _SPEED = page_part.PAGE.read_text(encoding='utf-8')
 

@@ -19,7 +19,7 @@ import sys
 import tarfile
 import tempfile
 
-_ROOT = pathlib.Path(__file__).absolute().parent.parent
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
 # The earliest time that a zip archive holds, as setup.py has it for the wheel.
 _TIME = 315532800
 

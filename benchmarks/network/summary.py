@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two tables of README.md: steps per second on a network, towers and shards.
 
-usage: python -m benchmarks.summary
+usage: python -m benchmarks.network.summary
 """
 
 from __future__ import annotations
