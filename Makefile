@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help venv train test test-all test-horovod lint living chaos soak mutants wheel sdist bench \
-  bench-network bench-growth docs build-files requirements clean
+  bench-network bench-growth docs docs-all build-files requirements clean
 
 VENV := .venv$(if $(TF),-$(TF))
 # Sources come from this directory, whatever the caller has set.
@@ -16,6 +16,11 @@ PAGES := tests.programs.programs_test tests.contrib.old_names_test \
   tests.estimator.decorator_stack_test tests.compat.estimator_names_test \
   tests.distribute.strategy_matrix_test tests.conformance.replica_context_test
 ARGS ?=
+# Needs no network once it is installed.
+SITE = sh build_defs/make_docs_venv.sh $(VENV) && rm -rf build/site && \
+  PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 .venv-docs/bin/python -m sphinx \
+  --fail-on-warning --keep-going --quiet --doctree-dir build/site-doctrees \
+  docs build/site
 
 help:  ## Lists the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1|/' \
@@ -78,13 +83,14 @@ bench-network: venv  ## Measures on slow links; needs root and Linux; ARGS=--qui
 bench-growth: venv  ## Measures how cost grows, in 20 minutes; writes docs/speed.md
 	$(PY) -m benchmarks.growth.run $(ARGS)
 
-docs: venv  ## Builds the site in build/site; needs no network once installed
+docs: venv  ## Builds the site in build/site, without trainings
+	$(SITE) -D nb_execution_mode=off $(ARGS)
+	@echo 'Open build/site/index.html'
+
+docs-all: venv  ## The same; trains for its pictures and runs its notebooks
 	@sh build_defs/make_docs_venv.sh $(VENV)
-	@rm -rf build/site
 	PYTHONPATH= .venv-docs/bin/python build_defs/run_pictures.py $(PICTURES)
-	PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 .venv-docs/bin/python -m sphinx \
-	  --fail-on-warning --keep-going --quiet --doctree-dir build/site-doctrees \
-	  docs build/site $(ARGS)
+	$(SITE) $(ARGS)
 	@echo 'Open build/site/index.html'
 
 build-files: venv  ## Writes the BUILD files anew from the imports

@@ -47,7 +47,8 @@ nb_execution_in_temp = True
 # The reference, from the docstrings.
 autosummary_generate = False
 autodoc_member_order = 'bysource'
-autodoc_typehints = 'none'  # The text of each argument says its type.
+autodoc_typehints = 'signature'
+autodoc_typehints_format = 'short'
 autodoc_class_signature = 'mixed'
 autoclass_content = 'both'
 python_use_unqualified_type_names = True
@@ -58,3 +59,6 @@ html_title = f'tfplugin {version}'
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {'top_of_page_buttons': []}
+html_static_path = ['_static']
+html_css_files = ['site.css']
+html_js_files = ['copy.js']

@@ -298,8 +298,8 @@ PICTURE = 'pictures/network_periods.png'
 def _curves(results: figures.Results) -> Iterator[str]:
   del results
   yield ('Steps per second of each of two workers, by the period and the '
-         'settings of the exchange, on links of several rates; the machine, and '
-         'all figures: [speed](../speed.md#on-a-network-measured).')
+         'settings of the exchange, on links of several rates; the machine, '
+         'and all figures: [speed](../speed.md#on-a-network-measured).')
   yield ''
   yield f'![Steps per second by the period](../{PICTURE})'
 
