@@ -18,6 +18,8 @@ _ROOT = pathlib.Path(__file__).absolute().parents[1]
 @pytest.mark.parametrize('command, is_own', [
     (['python', '-I', '/opt/bin/tfplugin-launch', '--', 'program'], True),
     (['python', '-m', 'tfplugin.bin.role', 'x.json'], True),
+    (['python', '-m', 'tfplugin'], True),
+    (['python', '-m', 'tfplugin_of_another'], False),
     (['python', '-m', 'pytest', 'tfplugin.bin.train'], False),
     (['python', 'train.py'], False),
     (['python'], False),

@@ -42,12 +42,14 @@ def is_own_program(command: Sequence[str]) -> bool:
     True
     >>> is_own_program(['python', '-m', 'tfplugin.bin.train'])
     True
+    >>> is_own_program(['python', '-m', 'tfplugin'])
+    True
     >>> is_own_program(['python', 'program.py', 'tfplugin-train'])
     False
   """
   for argument, following in zip(command[1:], [*command[2:], '']):
     if argument == '-m':
-      return following.startswith('tfplugin.bin.')
+      return following == 'tfplugin' or following.startswith('tfplugin.bin.')
     if not argument.startswith('-'):
       return pathlib.PurePath(argument).name.startswith('tfplugin-')
   return False

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import pytest
 import tensorflow as tf
 
@@ -32,6 +34,8 @@ def test_versions_and_devices_are_printed(capsys):
   assert 'tensorflow-estimator 2.15.0\n' in printed
   assert 'devices: /physical_device:CPU:0' in printed
   assert 'Estimator: yes\n' in printed
+  assert f'system: {platform.platform()}, ' in printed
+  assert 'tfplugin-train and the progress bar: yes\n' in printed
 
 
 def test_the_private_names_are_looked_up_for_the_program():
@@ -56,6 +60,9 @@ def test_where_estimator_cannot_be_loaded_the_reason_is_told():
 @pytest.mark.parametrize('module, line', [
     ('tensorboard', 'tf.summary of TensorFlow 2: no: `pip install tensorboard'),
     ('tensorflow_estimator', 'Estimator: no: `pip install'),
+    ('rich', "tfplugin-train and the progress bar: no: `pip install 'tfplugin["
+             "train]'`"),
+    ('plotly', "tfplugin-report: no: `pip install 'tfplugin[report]'`"),
 ])
 def test_what_is_missing_is_told_with_the_command(monkeypatch, module, line):
   find = report.importlib.util.find_spec

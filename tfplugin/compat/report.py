@@ -18,6 +18,12 @@ from tfplugin.compat import keras_choice
 
 _LAST_WITH_ESTIMATOR = '2.15.'
 _BESIDE = ('tensorflow-estimator', 'tf-keras', 'keras', 'tensorboard', 'numpy')
+# By extra: the programs that need it, and a package of each that it brings.
+_EXTRAS = {
+    'train': ('tfplugin-train and the progress bar', ('matplotlib', 'rich')),
+    'report': ('tfplugin-report', ('plotly',)),
+    'horovod': ("engine='horovod'", ('horovod',)),
+}
 
 
 def check() -> None:
@@ -39,6 +45,7 @@ def lines(with_private_names: bool = False) -> list[str]:
   low, high = version.MIN_TENSORFLOW, version.MAX_TENSORFLOW
   return [
       f'tfplugin {version.__version__}, Python {platform.python_version()}',
+      f'system: {platform.platform()}, {os.cpu_count()} processors',
       f'TensorFlow {tf.__version__} (needed: >= {low}, < {high})',
       *(f'{name} {_version(name)}' for name in _BESIDE),
       f'tf.keras: {_keras()}',
@@ -47,6 +54,8 @@ def lines(with_private_names: bool = False) -> list[str]:
       f'Estimator: {_estimator()}',
       f'TPU embeddings and graceful shutdown of TPUEstimator: {_tpu()}',
       f'tf.summary of TensorFlow 2: {_summaries()}',
+      *(f'{what}: {_extra(name, packages)}'
+        for name, (what, packages) in _EXTRAS.items()),
       *([f'private names: {_private_names()}'] if with_private_names else []),
   ]
 
@@ -90,6 +99,12 @@ def _tpu() -> str:
 def _summaries() -> str:
   is_there = importlib.util.find_spec('tensorboard') is not None
   return 'yes' if is_there else 'no: `pip install tensorboard`'
+
+
+def _extra(name: str, packages: tuple[str, ...]) -> str:
+  """Whether the packages of an extra are there, and the remedy if not."""
+  are_there = all(map(importlib.util.find_spec, packages))
+  return 'yes' if are_there else f"no: `pip install 'tfplugin[{name}]'`"
 
 
 def _private_names() -> str:
