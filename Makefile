@@ -72,7 +72,8 @@ wheel: venv  ## Builds dist/tfplugin-*.whl, byte for byte the wheel of bazel
 	@ls dist/*.whl
 
 sdist: venv  ## Builds dist/tfplugin-*.tar.gz, the same bytes each time
-	$(PY) build_defs/archives/build_sdist.py dist
+	$(PY) setup.py -q sdist -d dist
+	@ls dist/*.tar.gz
 
 bench: venv  ## Runs every benchmark; figures depend on the machine
 	$(PY) -m benchmarks.run $(ARGS)

@@ -7,16 +7,21 @@ installed as tfplugin/testdata/. Code finds it next to the package, or, in a
 checkout and under Bazel, one directory further up.
 """
 
+import gzip
+import io
 import os
 import pathlib
 import re
+import tarfile
 
 import setuptools
+from setuptools.command import sdist
 
 # The earliest time that a zip archive holds: the same sources give the same
 # wheel, byte for byte, whoever builds it.
 os.environ.setdefault('SOURCE_DATE_EPOCH', '315532800')
 
+_TIME = int(os.environ['SOURCE_DATE_EPOCH'])
 _ROOT = pathlib.Path(__file__).resolve().parent
 # The TensorFlow that brings Estimator, and those that lost it. From 2.16 on
 # Keras 2, which Estimator needs, is a distribution of its own, and
@@ -70,7 +75,41 @@ def _long_description() -> str:
   return re.sub(r'(?<=\]\()(?!\w+://|#)', f'{source}/blob/{at}/', text)
 
 
+def _normalised(archive: bytes) -> bytes:
+  """Returns a .tar.gz without what depends on its builder.
+
+  Times, users, modes, the order of the files, and the notes of setuptools in
+  *.egg-info, which may list files of another day.
+  """
+  plain = io.BytesIO()
+  with tarfile.open(fileobj=io.BytesIO(archive)) as old, tarfile.open(
+      fileobj=plain, mode='w', format=tarfile.USTAR_FORMAT) as new:
+    for member in sorted(old.getmembers(), key=lambda member: member.name):
+      if '.egg-info' in member.name:
+        continue
+      kept = tarfile.TarInfo(member.name)
+      kept.type, kept.size, kept.mtime = member.type, member.size, _TIME
+      kept.mode = 0o755 if member.isdir() else 0o644
+      new.addfile(kept, old.extractfile(member))
+  packed = io.BytesIO()
+  # Without a name, and with a time of 0, in the header.
+  with gzip.GzipFile('', 'wb', 9, packed, mtime=0) as stream:
+    stream.write(plain.getvalue())
+  return packed.getvalue()
+
+
+class _Sdist(sdist.sdist):
+  """Makes a source archive: the same sources give the same bytes."""
+
+  def make_archive(self, *args, **kwargs):
+    """See base class."""
+    path = pathlib.Path(super().make_archive(*args, **kwargs))
+    path.write_bytes(_normalised(path.read_bytes()))
+    return str(path)
+
+
 setuptools.setup(
+    cmdclass={'sdist': _Sdist},
     version=_version(),
     long_description=_long_description(),
     long_description_content_type='text/markdown',

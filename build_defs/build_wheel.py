@@ -1,8 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the wheel from the files that Bazel declares, and from nothing else.
+"""Builds the wheel, or the source archive, from the files that Bazel declares.
 
-usage: build_wheel.py OUT.whl SOURCE...
+usage: build_wheel.py OUT.whl|OUT.tar.gz SOURCE...
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def _copy(sources: list, tree: pathlib.Path) -> None:
     target.chmod(0o644)
 
 
-def _run_setup(tree: pathlib.Path, dist: pathlib.Path) -> str:
+def _run_setup(tree: pathlib.Path, dist: pathlib.Path, command: str) -> str:
   """Runs setup.py; returns what it printed if it failed, else nothing."""
   environ = dict(os.environ, HOME=str(tree.parent))
   environ.pop('PYTHONPATH', None)  # Bazel's; it would shadow the copies.
   done = subprocess.run(
-      [sys.executable, 'setup.py', '-q', 'bdist_wheel', '-d', str(dist)],
+      [sys.executable, 'setup.py', '-q', command, '-d', str(dist)],
       cwd=tree, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
       text=True, check=False)
   return done.stdout if done.returncode else ''
@@ -41,7 +41,8 @@ def main(argv: list) -> int:
   with tempfile.TemporaryDirectory() as scratch:
     tree, dist = pathlib.Path(scratch, 'tree'), pathlib.Path(scratch, 'dist')
     _copy(sources, tree)
-    failure = _run_setup(tree, dist)
+    failure = _run_setup(
+        tree, dist, 'sdist' if out.suffix == '.gz' else 'bdist_wheel')
     if failure:
       print(failure, file=sys.stderr)
       return 1

@@ -3,6 +3,7 @@
 """What a release consists of besides the package, and that it agrees."""
 # BUILD data: //:sources
 # BUILD data: //:release
+# BUILD data: //:wheel_sources
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 import pytest
 
 from build_defs import import_graph
-from build_defs.archives import build_sdist
 from tfplugin import version
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
@@ -38,17 +39,23 @@ def _wheel(source: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:
   return wheel
 
 
+def _sources() -> list:
+  """What the source archive is made of, relative to the root."""
+  data = ((_ROOT / 'testdata').glob(pattern)
+          for pattern in ('*.gz', '*.md', '*.txt'))
+  return ['MANIFEST.in', 'setup.py', 'pyproject.toml', 'LICENSE', 'README.md',
+          'CHANGELOG.md', 'SECURITY.md', 'CITATION.cff', 'tfplugin/py.typed',
+          *(path.relative_to(_ROOT).as_posix()
+            for paths in data for path in paths),
+          *(file for file in import_graph.python_files(_ROOT)
+            if file.startswith('tfplugin/'))]
+
+
 @pytest.fixture(name='tree', scope='module')
 def fixture_tree(tmp_path_factory):
-  """A copy of what the source archive is made of."""
+  """A copy of the sources."""
   tree = tmp_path_factory.mktemp('tree')
-  for file in ('MANIFEST.in', 'setup.py', 'pyproject.toml', 'LICENSE',
-               'README.md', 'CHANGELOG.md', 'SECURITY.md', 'CITATION.cff',
-               'tfplugin/py.typed',
-               *(path.relative_to(_ROOT).as_posix() for path in
-                 (_ROOT / 'testdata').glob('*.*')),
-               *(file for file in import_graph.python_files(_ROOT)
-                 if file.startswith('tfplugin/'))):
+  for file in _sources():
     (tree / file).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(_ROOT / file, tree / file)
   return tree
@@ -56,7 +63,14 @@ def fixture_tree(tmp_path_factory):
 
 @pytest.fixture(name='archive', scope='module')
 def fixture_archive(tree, tmp_path_factory):
-  return build_sdist.build(tree, tmp_path_factory.mktemp('sdist'))
+  """The source archive as `pip`, `build` and others make it, by the backend."""
+  directory = tmp_path_factory.mktemp('sdist')
+  subprocess.run(
+      [sys.executable, '-c', 'import sys; from setuptools import build_meta; '
+       'build_meta.build_sdist(sys.argv[1])', str(directory)],
+      cwd=tree, check=True, stdout=subprocess.DEVNULL, timeout=200)
+  archive, = directory.iterdir()
+  return archive
 
 
 @pytest.fixture(name='wheel', scope='module')
@@ -65,12 +79,29 @@ def fixture_wheel(archive, tmp_path_factory):
   return _wheel(archive, tmp_path_factory.mktemp('from_sdist'))
 
 
-def test_source_archive_is_the_same_each_time(tree, archive, tmp_path):
+def test_source_archive_of_make_is_that_of_the_backend(tree, archive, tmp_path):
   (tree / 'setup.py').touch()  # At another time.
   (tree / 'setup.py').chmod(0o600)
-  again = build_sdist.build(tree, tmp_path)
+  subprocess.run([sys.executable, 'setup.py', '-q', 'sdist', '-d', tmp_path],
+                 cwd=tree, check=True, timeout=200)
+  again, = tmp_path.iterdir()
   assert again.name == f'tfplugin-{version.__version__}.tar.gz'
   assert again.read_bytes() == archive.read_bytes()
+
+
+def test_source_archive_of_bazel_is_that_of_the_backend(
+    tree, archive, tmp_path):
+  bazel = tmp_path / archive.name
+  subprocess.run([sys.executable, str(_ROOT / 'build_defs/build_wheel.py'),
+                  str(bazel), *_sources()], cwd=tree, check=True, timeout=200)
+  assert bazel.read_bytes() == archive.read_bytes()
+
+
+def test_source_archive_holds_the_sources_and_nothing_else(archive):
+  with tarfile.open(archive) as files:
+    names = [member.name.partition('/')[2] for member in files.getmembers()
+             if member.isfile()]
+  assert sorted(names) == sorted([*_sources(), 'PKG-INFO', 'setup.cfg'])
 
 
 def test_source_archive_gives_the_wheel_of_the_checkout(tree, wheel, tmp_path):
