@@ -50,6 +50,8 @@ _OF_README = {
     'docs/choosing_a_wrapper.md', 'docs/start/in_a_cluster.md',
     'docs/speed.md', 'docs/limitations.md', 'docs/stability.md',
     'docs/troubleshooting.md', 'SECURITY.md'}
+# User pages with names of tests that are to move to Evidence. Must not grow.
+_NAME_TESTS = {'launcher.md', 'reliability.md'}
 _WRAPPERS = sorted(path.stem for path in (pages.DOCS / 'wrappers').iterdir())
 # What a reader looks for on the page of a wrapper, in this order.
 _PARTS = ['The rule', 'The three forms', 'Settings that matter',
@@ -110,6 +112,23 @@ def test_the_page_of_a_wrapper_has_all_parts(wrapper):
   assert f'](../pictures/{wrapper}.svg)' in text
   for form in ('Strategy', 'Decorator', 'Optimizer'):
     assert f'**{form}.**' in text
+
+
+def _listed(page: str, caption: str = '') -> list:
+  """The pages of a table of contents, by its caption where it has one."""
+  body, = (each for each in pages.blocks(page, '{toctree}')
+           if f':caption: {caption}' in each or not caption)
+  return [f'{line.strip()}.md' for line in body.splitlines()
+          if line.strip() and not line.startswith(':')]
+
+
+def test_user_pages_name_no_test():
+  internal = {*_listed('evidence.md'), *_listed('index.md', 'Evidence'),
+              *_listed('index.md', 'Internals')}
+  named = {page for page in pages.pages()
+           if re.search(r'_test\b|`test_', re.sub(
+               r'<!--.*?-->', '', pages.text_of(page), flags=re.S))}
+  assert named <= internal | _NAME_TESTS
 
 
 def test_there_is_a_page_for_each_wrapper():
