@@ -5,9 +5,12 @@
 usage: english.py [--shrink] [--list [FILE...]]
 
 A sentence has at most 25 words, no word that has a plainer one, and no pronoun
-in the place of a noun. build_defs/english_allowances.json holds the number of
-breaches that each file may have. The number must not grow: mend the sentence.
---shrink lowers the allowances to the numbers of today; --list shows breaches.
+in the place of a noun. A module's docstring begins with a noun, a function's
+with a verb, and a nested function has a name that says more than `run`.
+build_defs/english_allowances.json holds the number of breaches that each page
+and each folder of the package may have. The number must not grow: mend the
+sentence. --shrink lowers the allowances to the numbers of today; --list shows
+the breaches.
 """
 
 from __future__ import annotations
@@ -56,12 +59,18 @@ _SECTION = re.compile(r'^ *(Args|Attributes|Raises|Returns|Yields|Example|'
                       r'Examples|References|Usage):\s*$', re.M)
 
 
+# How a function's docstring begins; a property's with the noun of its value.
+_VERB = re.compile(r'[A-Z][a-z-]+s[,;:]? |See base class')
+_NO_NOUN = re.compile('What|How|Which|Where|When|Whether|That|Is|Are|On|To|No ')
+_VAGUE = {'apply', 'call', 'move', 'run', 'show', 'take'}
+
+
 class Breach(NamedTuple):
   """A sentence that breaks a rule.
 
   Attributes:
     file: Relative to the root.
-    rule: 'long', 'riddle' or 'word'.
+    rule: 'long', 'riddle' or 'word'; of code 'begin' or 'nested'.
     sentence: The sentence, as it was read.
     found: The number of words, or the words.
   """
@@ -142,6 +151,29 @@ def docstrings(source: str) -> str:
   return '\n\n'.join(_SECTION.split(text)[0] for text in texts if text)
 
 
+def code_breaches(file: str, source: str) -> Iterator[Breach]:
+  """Yields the docstrings that begin otherwise, and the vague nested names.
+
+  Args:
+    file: Its name, for the message.
+    source: The module.
+  """
+  module = ast.parse(source)
+  text = ast.get_docstring(module) or ''
+  if _NO_NOUN.match(text):
+    yield Breach(file, 'begin', text.splitlines()[0], 'no noun')
+  for node in ast.walk(module):
+    if not isinstance(node, ast.FunctionDef):
+      continue
+    text = (ast.get_docstring(node) or '').split('\n')[0]
+    if text and not node.decorator_list and not _VERB.match(f'{text} '):
+      yield Breach(file, 'begin', f'{node.name}: {text}', 'no verb')
+    for child in ast.walk(node):
+      if (isinstance(child, ast.FunctionDef) and child is not node
+          and child.name in _VAGUE):
+        yield Breach(file, 'nested', f'{node.name}.{child.name}', child.name)
+
+
 def all_breaches(root: pathlib.Path) -> list[Breach]:
   """Returns the breaches of all pages and public docstrings below `root`."""
   found: list[Breach] = []
@@ -151,16 +183,30 @@ def all_breaches(root: pathlib.Path) -> list[Breach]:
                       path.read_text(encoding='utf-8'))
   for path in sorted(root.glob('tfplugin/**/*.py')):
     file = path.relative_to(root).as_posix()
+    source = path.read_text(encoding='utf-8')
+    found += code_breaches(file, source)
     if not re.search(r'/_(?!_)', file):
-      found += breaches(file, docstrings(path.read_text(encoding='utf-8')))
+      found += breaches(file, docstrings(source))
   return found
 
 
+def place(file: str) -> str:
+  """Returns the page, or the folder of the package, that has an allowance.
+
+  Modules are renamed more often than folders.
+
+  Args:
+    file: Relative to the root.
+  """
+  return file if file.endswith('.md') else '/'.join(
+      pathlib.PurePosixPath(file).parent.parts[:2])
+
+
 def counts(found: list[Breach]) -> dict[str, dict[str, int]]:
-  """Returns the number of breaches of each file, by rule."""
+  """Returns the number of breaches of each place, by rule."""
   counted: dict = collections.defaultdict(collections.Counter)
   for breach in found:
-    counted[breach.file][breach.rule] += 1
+    counted[place(breach.file)][breach.rule] += 1
   return {file: dict(sorted(rules.items())) for file, rules in counted.items()}
 
 
@@ -170,7 +216,7 @@ def _allowances(root: pathlib.Path) -> dict[str, dict[str, int]]:
 
 
 def broken(root: pathlib.Path) -> list[str]:
-  """Returns a line for each sentence of a file beyond its allowance.
+  """Returns the breaches of each place that has more than its allowance.
 
   Args:
     root: Holds the pages.
@@ -183,8 +229,9 @@ def broken(root: pathlib.Path) -> list[str]:
       if number > most:
         lines.append(f'{file}: {number} sentences break the rule "{rule}", at '
                      f'most {most}. Mend one of:')
-        lines += [f'  {breach.found}: {breach.sentence}' for breach in found
-                  if (breach.file, breach.rule) == (file, rule)]
+        lines += [f'  {breach.file}: {breach.sentence} ({breach.found})'
+                  for breach in found
+                  if (place(breach.file), breach.rule) == (file, rule)]
   return lines
 
 

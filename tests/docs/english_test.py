@@ -74,6 +74,28 @@ def test_docstrings_of_public_names_are_read():
       'Returns what there is.']
 
 
+@pytest.mark.parametrize('source, found', [
+    ('"""Registry of rules."""', []),
+    ('"""What rules there are."""', ['no noun']),
+    ('def f():\n  """Returns a rule."""', []),
+    ('def f():\n  """The rule."""', ['no verb']),
+    ('def f():\n  """See base class."""', []),
+    ('class C:\n  @property\n  def f(self):\n    """The rule."""', []),
+    ('def f():\n  def run():\n    pass', ['run']),
+    ('def run():\n  def exchange():\n    pass', []),
+])
+def test_how_docstrings_begin_and_nested_functions_are_named(source, found):
+  assert [breach.found for breach in english.code_breaches('a.py', source)
+          ] == found
+
+
+def test_modules_share_the_allowance_of_their_folder():
+  assert english.place('tfplugin/hooks/curves/curve_file.py') == (
+      'tfplugin/hooks')
+  assert english.place('tfplugin/types.py') == 'tfplugin'
+  assert english.place('docs/speed.md') == 'docs/speed.md'
+
+
 def _tree(root, allowed, pages):
   (root / 'build_defs').mkdir(exist_ok=True)
   (root / english.ALLOWANCES).write_text(json.dumps(allowed))
