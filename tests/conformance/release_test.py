@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a release consists of besides the package, and that it agrees."""
 # BUILD data: //:sources
-# BUILD data: //:release
 # BUILD data: //:wheel_sources
 
 from __future__ import annotations
 
 import email
+import os
 import pathlib
 import re
 import shutil
@@ -30,11 +30,19 @@ def _text(file: str) -> str:
   return (_ROOT / file).read_text(encoding='utf-8')
 
 
+def _run(*arguments, cwd) -> None:
+  """Runs Python in an environment without what tests and Bazel set."""
+  kept = {key: os.environ[key] for key in ('HOME', 'PATH') if key in os.environ}
+  done = subprocess.run(
+      [sys.executable, *map(str, arguments)], cwd=cwd, env=kept, timeout=200,
+      capture_output=True, text=True, check=False)
+  assert done.returncode == 0, done.stdout + done.stderr
+
+
 def _wheel(source: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:
-  subprocess.run(
-      [sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps',
-       '--no-index', '--no-build-isolation', '--wheel-dir', str(directory),
-       str(source)], check=True, timeout=200, cwd=directory)
+  _run('-m', 'pip', 'wheel', '--quiet', '--no-cache-dir', '--no-deps',
+       '--no-index', '--no-build-isolation', '--wheel-dir', directory, source,
+       cwd=directory)
   wheel, = directory.glob('*.whl')
   return wheel
 
@@ -65,10 +73,8 @@ def fixture_tree(tmp_path_factory):
 def fixture_archive(tree, tmp_path_factory):
   """The source archive as `pip`, `build` and others make it, by the backend."""
   directory = tmp_path_factory.mktemp('sdist')
-  subprocess.run(
-      [sys.executable, '-c', 'import sys; from setuptools import build_meta; '
-       'build_meta.build_sdist(sys.argv[1])', str(directory)],
-      cwd=tree, check=True, stdout=subprocess.DEVNULL, timeout=200)
+  _run('-c', 'import sys; from setuptools import build_meta; '
+       'build_meta.build_sdist(sys.argv[1])', directory, cwd=tree)
   archive, = directory.iterdir()
   return archive
 
@@ -82,8 +88,7 @@ def fixture_wheel(archive, tmp_path_factory):
 def test_source_archive_of_make_is_that_of_the_backend(tree, archive, tmp_path):
   (tree / 'setup.py').touch()  # At another time.
   (tree / 'setup.py').chmod(0o600)
-  subprocess.run([sys.executable, 'setup.py', '-q', 'sdist', '-d', tmp_path],
-                 cwd=tree, check=True, timeout=200)
+  _run('setup.py', '-q', 'sdist', '-d', tmp_path, cwd=tree)
   again, = tmp_path.iterdir()
   assert again.name == f'tfplugin-{version.__version__}.tar.gz'
   assert again.read_bytes() == archive.read_bytes()
@@ -92,8 +97,7 @@ def test_source_archive_of_make_is_that_of_the_backend(tree, archive, tmp_path):
 def test_source_archive_of_bazel_is_that_of_the_backend(
     tree, archive, tmp_path):
   bazel = tmp_path / archive.name
-  subprocess.run([sys.executable, str(_ROOT / 'build_defs/build_wheel.py'),
-                  str(bazel), *_sources()], cwd=tree, check=True, timeout=200)
+  _run(_ROOT / 'build_defs/build_wheel.py', bazel, *_sources(), cwd=tree)
   assert bazel.read_bytes() == archive.read_bytes()
 
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the lint of English, on sentences."""
 # BUILD data: //:sources
-# BUILD data: //:release
 
 from __future__ import annotations
 
