@@ -2,13 +2,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the wheel with its requirements for each of some Pythons, and uses it
+# Installs the wheel, or the source archive, with its requirements for each of some Pythons, and uses it
 # where no source lies: the report, a short training on a local cluster, and the
 # program of README.md. Nothing is left.
-# usage: [PIP=options] try_wheel.sh wheel interpreter...
+# usage: [PIP=options] try_wheel.sh wheel|archive interpreter...
 set -eu
 
-wheel=$(realpath "$1")  # Or the source archive.
+wheel=$(realpath "$1")
 readme=$(realpath "$(dirname "$0")/../README.md")
 shift
 for python; do
@@ -18,8 +18,8 @@ for python; do
   "$python" -m venv "$scratch/venv"
   "$scratch/venv/bin/python" -m pip install --quiet ${PIP:-} \
     "tfplugin[cpu,train] @ file://$wheel"
-  # The first Python block.
-  sed -n '/^```python/,/^```/{/^```/!p;/^```$/q}' "$readme" >"$scratch/program.py"
+  # All Python blocks.
+  sed -n '/^```python/,/^```$/{/^```/!p}' "$readme" >"$scratch/program.py"
   (
     cd "$scratch"
     export PATH="$scratch/venv/bin:$PATH" TF_CPP_MIN_LOG_LEVEL=3 PYTHONPATH=
