@@ -2,9 +2,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the wheel, or the source archive, with its requirements for each of some Pythons, and uses it
-# where no source lies: the report, a short training on a local cluster, and the
-# program of README.md. Nothing is left.
+# Installs the wheel, or the source archive, with its requirements for each of
+# some Pythons, and uses it where no source lies: the report, a short training on
+# a local cluster, and the programs of README.md. Nothing is left.
 # usage: [PIP=options] try_wheel.sh wheel|archive interpreter...
 set -eu
 

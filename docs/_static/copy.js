@@ -17,9 +17,9 @@ document.addEventListener('DOMContentLoaded', () => {
             .map((line) => line.slice(4))
         : lines.map((line) => line.replace(/^\$ /, ''));
       const text = code.join('\n') + '\n';
-      if (navigator.clipboard && window.isSecureContext) {
+      try {
         await navigator.clipboard.writeText(text);
-      } else {  // A file that is opened without a server.
+      } catch {  // A file that is opened without a server.
         const area = document.createElement('textarea');
         area.value = text;
         document.body.append(area);
