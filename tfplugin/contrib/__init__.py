@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for `tf.contrib`: what was there for training and its input.
+"""Stand-in for the parts of `tf.contrib` for training and its input.
 
 A program of TensorFlow 1.15 moves by three lines in the place of its imports:
 
@@ -20,12 +20,12 @@ Held here are the modules `data`, `distribute`, `estimator`, `opt`, `tpu` and
 `training`. Of tfplugin itself: in `contrib.opt` drop-stale, elastic averaging
 and its getter, and variable clipping; in `contrib.estimator` TowerOptimizer and
 replicate_model_fn; in `contrib.tpu` CrossShardOptimizer and cross_replica_sum.
-Their arguments keep their meaning and defaults; what was wrong is corrected, as
-each class says under "Differences from tf.contrib".
+Their arguments keep their meaning and defaults. Each class lists its
+corrections under "Differences from tf.contrib".
 
 Every other name that TensorFlow 2.15 still has, wherever it is now, is that
-object of TensorFlow. A name that is nowhere any more raises an AttributeError
-that says what to do instead. docs/contrib_names.md lists all of them.
+object of TensorFlow. A name that no longer exists raises an AttributeError with
+its replacement. docs/contrib_names.md lists all of them.
 
 Example:
   >>> from tfplugin import contrib

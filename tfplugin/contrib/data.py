@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `tf.contrib.data` had, where TensorFlow has it now."""
+"""Names of `tf.contrib.data`, and their places in TensorFlow today."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ OLD = old_names.OldNames(
         parse_example_dataset prefetch_to_device rejection_resample
         sample_from_datasets scan shuffle_and_repeat unbatch unique'''),
     notes={'CheckpointInputPipelineHook':
-               'ended with TensorFlow 2.15: save what '
-               '`make_saveable_from_iterator` returns'},
+               'ended with TensorFlow 2.15: save the result of '
+               '`make_saveable_from_iterator`'},
     gone={
         'LMDBDataset': 'the package `tensorflow-io`, or records of your own in '
                        '`tf.compat.v1.data.TFRecordDataset`',

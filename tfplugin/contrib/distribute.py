@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `tf.contrib.distribute` had, where TensorFlow has it now."""
+"""Names of `tf.contrib.distribute`, and their places in TensorFlow today."""
 
 from tfplugin.contrib import old_names
 
@@ -29,7 +29,7 @@ OLD = old_names.OldNames(
             'no `num_gpus_per_worker`: all GPUs that the process sees',
         'MirroredStrategy': 'no `num_gpus`, `num_gpus_per_worker`, '
                             '`auto_shard_dataset`: list the `devices`; a batch '
-                            'of Keras is that of all replicas',
+                            'of Keras is split over all replicas',
         'ParameterServerStrategy':
             'no `num_gpus_per_worker`: all GPUs that the process sees',
     },

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `tf.contrib.estimator` had: ours, and what TensorFlow has elsewhere."""
+"""Names of `tf.contrib.estimator`: ours, and TensorFlow's new places."""
 
 from tfplugin.contrib import old_names
 from tfplugin.estimator.replicate import replicate_model_fn
@@ -53,8 +53,8 @@ OLD = old_names.OldNames(
         'boosted_trees_classifier_train_in_memory': _TREES,
         'boosted_trees_regressor_train_in_memory': _TREES,
         'build_supervised_input_receiver_fn_from_input_fn':
-            f'`tf.compat.v1.estimator.experimental.{_RAW}` with what the '
-            'input_fn returns',
+            f'`tf.compat.v1.estimator.experimental.{_RAW}` with the '
+            'result of the input_fn',
         'clip_gradients_by_norm':
             '`tf.clip_by_norm` of each gradient, before `apply_gradients`',
         'export_all_saved_models':

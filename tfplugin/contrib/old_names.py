@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the names of `tf.contrib` are now, and what replaces the others."""
+"""Places of the names of `tf.contrib` today, and replacements of others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class OldNames:
-  """The names of one module, and what stands for each of them today.
+  """The names of one module, and the object behind each of them today.
 
   A module that stands in for the old one takes `__getattr__` from `get` and
   `__dir__` from `dir`. TensorFlow is asked for a name when the user asks for
@@ -52,7 +52,7 @@ class OldNames:
     return list(self.held)
 
   def get(self, name: str) -> Any:
-    """Returns what TensorFlow has under another path; a module's `__getattr__`.
+    """Returns TensorFlow's object of another path; a module's `__getattr__`.
 
     Args:
       name: A name that the module does not define itself.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `tf.contrib.opt` had: our wrappers, and what replaces the others."""
+"""Names of `tf.contrib.opt`: our wrappers, and replacements for the others."""
 
 from tfplugin.contrib import old_names
 from tfplugin.optimizers import elastic_custom_getter

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `tf.contrib.tpu` had: ours, and what TensorFlow has elsewhere."""
+"""Names of `tf.contrib.tpu`: ours, and TensorFlow's new places."""
 
 from tfplugin.contrib import old_names
 from tfplugin.distribute.shards.cross_replica import cross_replica_sum

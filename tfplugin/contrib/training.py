@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `tf.contrib.training` had, where TensorFlow has it now."""
+"""Names of `tf.contrib.training`, and their places in TensorFlow today."""
 
 from tfplugin.contrib import old_names
 

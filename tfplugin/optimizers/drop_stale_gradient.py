@@ -46,17 +46,17 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     2. computes the loss and the gradients;
     3. reads global_step again once every gradient is there, and decides.
 
-  A worker's own step is not staleness: what else in the train op writes
-  global_step, such as `global_step.assign(global_step + 1)` beside the update,
-  comes before 1 or after 3. Group it with the update: a write that is fetched
-  beside the train op, and no part of it, cannot be told from another worker's.
+  A worker's own step is not staleness. Another write of global_step in the
+  train op, such as `global_step.assign(global_step + 1)`, comes before 1 or
+  after 3. Group it with the update: a write that is fetched beside the train op
+  looks like another worker's.
 
   The guarantee: at the moment of step 3 the gradient is at most `staleness`
   updates late. Without a lock other workers may apply between the decision and
-  the update, so that of p workers at most p - 1 further updates come in
-  between. With `use_locking=True` decision and update are one: a mutex beside
-  global_step is held from the second reading to the end of the update, and the
-  bound is exact among the workers that lock. It serialises the updates.
+  the update: of p workers at most p - 1 further updates. With
+  `use_locking=True` decision and update are one. A mutex beside global_step is
+  held from the second reading to the end of the update. The bound is then
+  exact among the workers that lock, and their updates are serialised.
 
   Of several instances in one graph each decides by itself, and does not count
   the other's step if both updates are in one train op. With `use_locking=True`

@@ -33,23 +33,22 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
   Slices within the bound are not touched, bit for bit; afterwards no norm
   exceeds `max_norm * (1 + 8 eps)`, eps being the rounding unit of the dtype.
 
-  With a sparse gradient, and dims without 0, the rows of the batch are clipped
-  alone and the cost does not depend on the table's size. An optimizer like Adam
+  With a sparse gradient, and dims without 0, only the rows of the batch are
+  clipped. The cost does not depend on the table's size. An optimizer like Adam
   or Momentum also moves rows outside the batch (SGD, Adagrad, Ftrl do not):
   such rows may leave the ball until they next occur in a batch.
   `rows='all'` looks at all rows after every step, at the price of a pass over
   the table, and leaves none outside.
 
   On parameter servers the clip reads and writes beside the variable, after the
-  update. Another worker's update that falls between its read and its write is
-  lost for the rows that are written, and one that comes after it may leave a
-  row outside until its own clip, which follows at once. With
-  `use_locking=True` update and clip are one among the workers that lock.
+  update. Another worker's update between its read and its write is lost for the
+  rows that are written. An update after it may leave a row outside until its
+  own clip, which follows at once. With `use_locking=True` update and clip are one among the workers that lock.
 
   Variables created: none.
 
-  Supported: dense and sparse gradients with repeated ids, partitioned variables
-  (a slice that is split over several parts is measured as a whole), float16,
+  Supported: dense and sparse gradients with repeated ids; partitioned
+  variables, where a slice over several parts is measured as a whole; float16,
   bfloat16, float32 and float64; graphs, eager execution and tf.function;
   replicas of tf.distribute, except slices split over several parts.
 
