@@ -43,7 +43,8 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
   On parameter servers the clip reads and writes beside the variable, after the
   update. Another worker's update between its read and its write is lost for the
   rows that are written. An update after it may leave a row outside until its
-  own clip, which follows at once. With `use_locking=True` update and clip are one among the workers that lock.
+  own clip, which follows at once. With `use_locking=True` update and clip are
+  one among the workers that lock.
 
   Variables created: none.
 
