@@ -83,7 +83,7 @@ class ParameterServerExtended(met_updates.MetUpdates,
       if result.train_op is not None:
         result = self._finish_step(result)
       if self._in_multi_worker_mode() and not self.experimental_should_init:
-        prompt_start.add_ready_op()
+        prompt_start.add_ready_op(self.task.training_tasks[0])
     return result
 
   def _ops_of_all_replicas(self, value) -> list:

@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfplugin.distribute.sessions import early_stopping
+
 
 class OneStrategy:
   """Refuses to enter the strategy's scope inside another strategy.
@@ -31,6 +33,11 @@ class OneStrategy:
     """
     _check_is_instance(self)
     super().configure(*args, **kwargs)
+
+  def __deepcopy__(self, memo: dict):
+    """Returns a copy; an Estimator makes one before a hook is made for it."""
+    early_stopping.mend()
+    return super().__deepcopy__(memo)
 
   def scope(self):
     """See `tf.distribute.Strategy.scope`.

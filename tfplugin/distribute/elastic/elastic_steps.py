@@ -19,6 +19,7 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
@@ -69,6 +70,13 @@ class ElasticSteps(met_updates.MetUpdates):
         copies.trainable)
     self._exchange().add(copies.pair)
     return copies
+
+  def _validate_colocate_with_variable(self, colocate_with_variable):
+    if isinstance(colocate_with_variable, tf.Operation):
+      # So it places the step of a worker.
+      elastic_settings.refuse_synchronous(
+          f'a variable beside {colocate_with_variable.name}')
+    super()._validate_colocate_with_variable(colocate_with_variable)
 
   def _create_state(self, next_creator, **kwargs):
     return super()._create_variable(next_creator, **kwargs)
@@ -157,9 +165,16 @@ class ElasticSteps(met_updates.MetUpdates):
       self._settings.check_has_hooks(result)
     if not hasattr(result, 'train_op'):
       return self._end_results(exchange, result)
-    changed = {'train_op': exchange.finish(
-        self._local_results(result.train_op))}
+    pairs = exchange.pairs
+    changed = {'train_op': exchange.end(
+        self._local_results(result.train_op))[0]}
     hooks = exchange_threads.hooks_of(exchange)
+    if self.experimental_should_init:
+      hooks = (*hooks, first_values.FirstValues(
+          pairs, exchange.local_step.device))
+      changed['scaffold'] = _tf_internals.regroup(tuple(
+          first_values.scaffold_for_centers(scaffold, pairs)
+          for scaffold in self._local_results(result.scaffold)))
     if hooks:
       changed['training_hooks'] = (*result.training_hooks, *hooks)
     return parameter_server_base.with_fields(result, **changed)

@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.1
 _LIMIT_SECONDS = 600.0
 
 
-def add_ready_op() -> None:
+def add_ready_op(chief: str) -> None:
   """Adds a readiness check that waits for the chief's initialisation.
 
   A worker's session, unless it is the chief's, runs `ready_for_local_init_op`
@@ -30,6 +30,9 @@ def add_ready_op() -> None:
   added here asks the parameter servers ten times a second before it answers. It
   goes where a `tf.compat.v1.train.Scaffold` looks for one, so that a model that
   brings its own keeps it. Call this when every variable of the graph exists.
+
+  Args:
+    chief: The name of the chief, for the event of the wait.
   """
   key = tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP
   if tf1.get_collection(key):
@@ -41,7 +44,7 @@ def add_ready_op() -> None:
           lambda: tf1.report_uninitialized_variables(variables),
           lambda missing: tf.size(missing) > 0, _LIMIT_SECONDS, [None],
           who='This worker', whom=_variables,
-          tasks=lambda missing: ['chief:0']))
+          tasks=lambda missing: [chief]))
 
 
 def poll_while(look: Callable[[], tf.Tensor],

@@ -1,0 +1,150 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A user's program whose tasks end in different ways.
+
+Each step takes 1 off `w` in the task's own copy or in the cluster's variable,
+and each is counted by the global step, so that a checkpoint tells how many
+steps it has.
+
+  python ends_program.py <settings, as JSON>
+"""
+
+import json
+import os
+import pathlib
+import sys
+import time
+
+import tensorflow as tf
+
+import tfplugin
+import tfplugin.distribute
+import tfplugin.estimator
+
+tf1 = tf.compat.v1
+LIMIT_SECONDS = 60
+
+_ELASTIC = {'communication_period': 1, 'moving_rate': 0.25}
+DECORATORS = {
+    'elastic': tfplugin.estimator.elastic_average(**_ELASTIC),
+    'drop_stale': tfplugin.estimator.drop_stale_gradients(staleness=10**6),
+}
+STRATEGIES = {
+    'elastic_strategy': lambda: tfplugin.distribute.ElasticAverageStrategy(
+        **_ELASTIC),
+    'drop_stale_strategy': lambda: (
+        tfplugin.distribute.DropStaleGradientStrategy(staleness=10**6)),
+}
+
+
+def _model_fn(features, labels, mode, params):
+  del labels
+  w = tf1.get_variable('w', [], initializer=tf1.zeros_initializer())
+  loss = w * tf.reduce_mean(features)
+  if mode == tf.estimator.ModeKeys.PREDICT:
+    return tf1.estimator.EstimatorSpec(mode, {'w': w + 0 * features})
+  optimizer = tf1.train.GradientDescentOptimizer(1.0)
+  if params['form'] == 'optimizer':
+    optimizer = tfplugin.DropStaleGradientOptimizer(optimizer, 10**6)
+  train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+  return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def _serving_input_fn():
+  x = tf1.placeholder(tf.float32, [None])
+  return tf.estimator.export.TensorServingInputReceiver(x, x)
+
+
+class _Task:
+  """One task: how much data it has, and the files by which it meets others."""
+
+  def __init__(self, settings):
+    self.directory = pathlib.Path(settings['directory'])
+    task = json.loads(os.environ['TF_CONFIG'])['task']
+    self.name = f'{task.get("type", "worker")}-{task.get("index", 0)}'
+    self.settings = {**settings, **settings.get(self.name, {})}
+
+  def batches(self):
+    """Yields the batches; later ones wait for the files of other tasks."""
+    for batch in range(self.settings.get('batches', 10**9)):
+      if batch == 3:
+        (self.directory / f'{self.name}.began').touch()
+        self._wait_for(self.settings.get('others', ()), 'began')
+      if batch == 5:
+        self._wait_for(self.settings.get('after', ()), 'over')
+      time.sleep(self.settings.get('secs', 0))
+      yield [1.0]
+    self.over()
+
+  def over(self):
+    """Tells the others that this task makes no further step."""
+    (self.directory / f'{self.name}.over').touch()
+
+  def _wait_for(self, names, what):
+    deadline = time.time() + LIMIT_SECONDS
+    while time.time() < deadline and not all(
+        (self.directory / f'{name}.{what}').exists() for name in names):
+      time.sleep(0.01)
+
+  def input_fn(self):
+    data = tf1.data.Dataset.from_generator(
+        self.batches, tf.float32, tf.TensorShape([1]))
+    return data.map(lambda x: (x, x))
+
+
+class _CountHook(tf1.train.SessionRunHook):
+  """Writes how many steps the task has made; may stop it."""
+
+  def __init__(self, task):
+    self.task = task
+    self.made = 0
+
+  def after_run(self, run_context, run_values):
+    self.made += 1
+    if self.made == self.task.settings.get('stop_after'):
+      self.task.over()
+      run_context.request_stop()
+
+  def end(self, session):
+    path = self.task.directory / f'{self.task.name}.made'
+    path.write_text(str(self.made))
+
+
+def _early_stopping(estimator, count_hook):
+  """As programs write it, after a number of steps of the task's own."""
+  number = count_hook.task.settings.get('stop_early_after')
+  if number is None:
+    return []
+  return [tf.estimator.experimental.make_early_stopping_hook(
+      estimator, lambda: count_hook.made >= number - 1, run_every_secs=None,
+      run_every_steps=1)]
+
+
+def main(settings):
+  """Runs this process's part."""
+  task = _Task(settings)
+  form, is_evaluator = settings['form'], task.name.startswith('evaluator')
+  strategy = STRATEGIES[form]() if form in STRATEGIES else None
+  estimator = tf1.estimator.Estimator(
+      DECORATORS.get(form, lambda model_fn: model_fn)(_model_fn),
+      config=tf1.estimator.RunConfig(
+          str(task.directory / 'model'), train_distribute=strategy,
+          save_checkpoints_steps=settings.get('save_steps', 10**6),
+          keep_checkpoint_max=settings.get('keep', 5),
+          experimental_max_worker_delay_secs=0),
+      params={'form': form})
+  count_hook = _CountHook(task)
+  hooks = [] if is_evaluator else [
+      *_early_stopping(estimator, count_hook), count_hook]
+  tfplugin.estimator.train_and_evaluate(
+      estimator,
+      tf1.estimator.TrainSpec(task.input_fn, settings.get('max_steps'), hooks),
+      tf1.estimator.EvalSpec(
+          lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])), steps=1,
+          start_delay_secs=0, throttle_secs=0,
+          exporters=tf1.estimator.FinalExporter('last', _serving_input_fn)),
+      **settings.get('limits', {}))
+
+
+if __name__ == '__main__':
+  main(json.loads(sys.argv[1]))
