@@ -49,8 +49,9 @@ _COMMANDS = command_line.CommandLine((
                             'Default: a new one under runs/.'),
         flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the '
                           'TF_CONFIG and the command of each task.'),
-        flags.DEFINE_bool('explain', False, 'Starts nothing; says what tfplugin '
-                          'makes of the TF_CONFIG of this environment.'),
+        flags.DEFINE_bool('explain', False, 'Starts nothing; says what '
+                          'tfplugin makes of the TF_CONFIG of this '
+                          'environment.'),
     ), is_common=True),
     command_line.Group('Output', (
         flags.DEFINE_list('show', 'all', 'Whose output is shown: tasks '

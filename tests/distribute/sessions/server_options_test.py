@@ -3,10 +3,10 @@
 """Tests of the settings that reach the server of each task."""
 
 import json
+import sys
 
 import pytest
 import tensorflow as tf
-from tensorflow.python.training import server_lib
 
 from tfplugin import distribute
 from tfplugin.bin import ports
@@ -45,7 +45,9 @@ def test_threads_and_rpc_options_reach_every_server(
     del args, kwargs
     raise StartedError(config)
 
-  monkeypatch.setattr(server_lib, 'Server', start)
+  # TensorFlow's own coordinator and executor call it by its module.
+  monkeypatch.setattr(sys.modules[tf.distribute.Server.__module__], 'Server',
+                      start)
   monkeypatch.setattr(tf.distribute, 'Server', start)
   monkeypatch.setenv('TF_CONFIG', json.dumps({
       'cluster': ports.make_cluster(1, 1), 'task': {'type': job, 'index': 0}}))

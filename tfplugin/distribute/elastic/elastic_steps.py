@@ -169,9 +169,10 @@ class ElasticSteps(met_updates.MetUpdates):
     changed = {'train_op': exchange.end(
         self._local_results(result.train_op))[0]}
     hooks = exchange_threads.hooks_of(exchange)
-    if self.experimental_should_init:
+    if self.experimental_should_init and hasattr(result, 'training_hooks'):
       hooks = (*hooks, first_values.FirstValues(
           pairs, exchange.local_step.device))
+    if self.experimental_should_init and hasattr(result, 'scaffold'):
       changed['scaffold'] = _tf_internals.regroup(tuple(
           first_values.scaffold_for_centers(scaffold, pairs)
           for scaffold in self._local_results(result.scaffold)))

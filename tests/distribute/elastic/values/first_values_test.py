@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Pretrained weights: whoever writes before the first step writes all copies."""
+"""Tests of pretrained weights, which are written before the first step."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Untrained variables: what a step writes is averaged, what is set is shared."""
+"""Tests of untrained variables: written by the step, or set from outside."""
 
 import logging
 
@@ -95,13 +95,14 @@ def test_what_one_worker_sets_reaches_the_others(behavior):
   cluster = clusters.in_process_cluster(2)
   workers = []
   for index in range(2):
+    set_mask, masks = [], []
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         cluster.cluster_spec, task_type='worker', task_id=index)
     strategy = distribute.ElasticAverageStrategy(resolver, **_SETTINGS)
     with tf.Graph().as_default() as graph, strategy.scope():
       tf1.train.create_global_step()
 
-      def step(features):
+      def step(features, masks=masks, set_mask=set_mask):
         w = tf1.get_variable('w', initializer=0.0)
         mask = tf1.get_variable('mask', initializer=[1.0, 1.0],
                                 trainable=False)
@@ -112,7 +113,6 @@ def test_what_one_worker_sets_reaches_the_others(behavior):
             'train', loss=loss, train_op=tf1.train.GradientDescentOptimizer(
                 0.5).minimize(loss, tf1.train.get_global_step()))
 
-      set_mask, masks = [], []
       spec = strategy.extended.call_for_each_replica(
           tf.autograph.experimental.do_not_convert(step), args=(1.0,))
       init = tf1.global_variables_initializer()
