@@ -196,8 +196,11 @@ def _train(call: model_fn_lib.ModelFnCall,
                              elastic_exchange.AUDITED)
   scope.exchange.add(*scope.pairs)
   train_op, unlisted = scope.exchange.end([spec.train_op])
+  signal = first_values.create_signal(
+      scope.pairs[0].center.device, task.is_chief) if task.num_ps else None
   first = [first_values.FirstValues(
-      scope.pairs, scope.exchange.local_step.device)] if task.is_chief else []
+      scope.pairs, scope.exchange.local_step.device, signal)
+           ] if task.is_chief else []
   added = [*scope.exchange.variables(), *(
       v for optimizer in interception.wrappers for v in optimizer.variables())]
   return spec._replace(

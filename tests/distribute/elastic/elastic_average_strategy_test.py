@@ -124,8 +124,8 @@ def test_rho_zero_keeps_two_copies_and_no_local_center(cluster):
       tf1.GraphKeys.LOCAL_VARIABLES))
   handles = sorted(op.name for op in worker.graph.get_operations()
                    if op.type == 'VarHandleOp')
-  # The first holds 8 bytes of each variable.
-  assert handles[1:] == ['global_step', 'local_step', 'w', 'w/local_copy']
+  # The first hold 8 bytes of each variable, and a bool.
+  assert handles[2:] == ['global_step', 'local_step', 'w', 'w/local_copy']
 
 
 def test_rho_keeps_local_center_under_its_contract_name(cluster):

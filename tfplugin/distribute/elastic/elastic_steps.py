@@ -54,6 +54,8 @@ class ElasticSteps(met_updates.MetUpdates):
     self._settings = settings
     # Those of graphs, and that of eager execution.
     self._exchanges = per_graph.PerGraph()
+    # By which the workers of a cluster see that the chief's hooks have written.
+    self._signals = per_graph.PerGraph()
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)
@@ -171,7 +173,7 @@ class ElasticSteps(met_updates.MetUpdates):
     hooks = exchange_threads.hooks_of(exchange)
     if self.experimental_should_init and hasattr(result, 'training_hooks'):
       hooks = (*hooks, first_values.FirstValues(
-          pairs, exchange.local_step.device))
+          pairs, exchange.local_step.device, self._signals.here()))
     if self.experimental_should_init and hasattr(result, 'scaffold'):
       changed['scaffold'] = _tf_internals.regroup(tuple(
           first_values.scaffold_for_centers(scaffold, pairs)

@@ -11,6 +11,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import time_limit
 from tfplugin.events import event_log
 from tfplugin.events import record
@@ -20,6 +21,10 @@ tf1 = tf.compat.v1
 _POLL_SECONDS = 0.1
 # A session that is not ready by then falls back to TensorFlow's own waiting.
 _LIMIT_SECONDS = 600.0
+
+# Variables of a graph, beside its global ones, to which the chief gives a value
+# before workers begin.
+AWAITED = per_graph.PerGraph()
 
 
 def add_ready_op(chief: str) -> None:
@@ -37,7 +42,7 @@ def add_ready_op(chief: str) -> None:
   key = tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP
   if tf1.get_collection(key):
     return
-  variables = tf1.global_variables()
+  variables = [*tf1.global_variables(), *(AWAITED.here() or ())]
   if variables:
     with tf1.control_dependencies(None), tf1.name_scope('wait_for_chief'):
       tf1.add_to_collection(key, poll_while(

@@ -10,14 +10,17 @@ value: training starts from what was written.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Optional
 
 import numpy as np
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic.values import set_values
+from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
@@ -27,20 +30,23 @@ class FirstValues(tf1.train.SessionRunHook):
   """Hands on, in the chief, what was written between a start and a step.
 
   A copy that has changed since it was initialised gives its value to the
-  centre; else the centre gives its own. Another worker starts from the centre,
-  and what its hooks write is its copy's alone.
+  centre; else the centre gives its own. Other workers start from the centre
+  when the chief has done so, and what their hooks write is their copy's alone.
   """
 
-  def __init__(self, pairs: Sequence[elastic_pairs.Pair], device: str):
+  def __init__(self, pairs: Sequence[elastic_pairs.Pair], device: str,
+               signal: Optional[tf.Variable] = None):
     """Adds the ops; to be made when all variables are there.
 
     Args:
       pairs: The averaged variables.
       device: The worker's.
+      signal: That of `create_signal`, in a cluster.
     """
-    # Of a getter, copies have a start of their own.
-    self._pairs = [pair for pair in pairs if pair.initializer is None]
+    self._pairs = list(pairs)
+    self._signal = signal
     self._is_due = False
+    self._last = None
     if not self._pairs:
       return
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
@@ -48,11 +54,15 @@ class FirstValues(tf1.train.SessionRunHook):
           lambda: _prints([pair.local.initializer.inputs[1]
                            for pair in self._pairs]),
           'elastic_average/first_values', device, is_listed=False)
+      # A local_init_op of a program's own may leave it without a value.
+      self._has_before = tf1.is_variable_initialized(self._before)
+      self._read_before = self._before.read_value()
       with placement.only_on(device):
-        self._fetches = {
-            'before': self._before.read_value(),
-            'copy': _prints([c.read_value() for c in self._copies()]),
-            'center': _prints([p.center.read_value() for p in self._pairs])}
+        self._prints_of_copies = [
+            _prints([copy.read_value() for copy in pair.copies])
+            for pair in self._pairs]
+        self._prints_of_centers = _prints(
+            [pair.center.read_value() for pair in self._pairs])
       self._to_center = [
           _assign([pair.center, *pair.copies[1:]], pair.local, pair)
           for pair in self._pairs]
@@ -63,28 +73,74 @@ class FirstValues(tf1.train.SessionRunHook):
     """Returns the variable that it has added, which a session starts."""
     return [self._before] if self._pairs else []
 
+  def begin(self) -> None:
+    """Takes over from the initialisers, which let others begin without it."""
+    initializers = tf1.get_collection_ref(tf1.GraphKeys.TABLE_INITIALIZERS)
+    if self._signal is not None and self._signal.initializer in initializers:
+      initializers.remove(self._signal.initializer)
+
   def after_create_session(self, session: tf1.Session, coord) -> None:
-    """Notes that other hooks may write now."""
-    del session, coord
+    """Hands on what was written so far, and lets the other workers begin."""
+    del coord
+    if self._pairs:
+      self._last = (session.run(self._read_before)
+                    if session.run(self._has_before) else None)
+      self.settle(session)
     self._is_due = bool(self._pairs)
+    if self._signal is not None:
+      session.run(self._signal.initializer)
 
   def before_run(self, run_context) -> None:
-    """Before the first step of a session; see the class."""
-    if not self._is_due:
-      return
-    self._is_due = False
-    seen = run_context.session.run(self._fetches)
-    copies = iter(seen['copy'])
-    todo = []
-    for i, pair in enumerate(self._pairs):
-      own = [next(copies) for _ in pair.copies]
-      if any(not np.array_equal(copy, seen['center'][i]) for copy in own):
-        is_written = not np.array_equal(own[0], seen['before'][i])
-        todo.append((self._to_center if is_written else self._to_copies)[i])
-    run_context.session.run(todo)
+    """Hands on, before the first step, what hooks after this one wrote."""
+    if self._is_due:
+      self._is_due = False
+      self.settle(run_context.session)
 
-  def _copies(self) -> list[tf.Variable]:
-    return [copy for pair in self._pairs for copy in pair.copies]
+  def settle(self, session: tf1.Session) -> None:
+    """Gives centres and copies one value, that which was written last.
+
+    Args:
+      session: A session whose variables are initialised.
+    """
+    copies, centers = session.run(
+        [self._prints_of_copies, self._prints_of_centers])
+    todo = []
+    for i, (own, center) in enumerate(zip(copies, centers)):
+      if not (own == center).all():
+        is_written = self._last is not None and not np.array_equal(
+            own[0], self._last[i])
+        todo.append((self._to_center if is_written else self._to_copies)[i])
+    session.run(todo)
+    self.note(session)
+
+  def note(self, session: tf1.Session) -> None:
+    """Notes the values of copies, of which a later one was written.
+
+    Args:
+      session: The session of the worker.
+    """
+    self._last = [own[0] for own in session.run(self._prints_of_copies)]
+
+
+def create_signal(server: str, is_chief: bool) -> tf.Variable:
+  """Makes the variable that has a value once the chief's hooks have written.
+
+  A chief without a `FirstValues` among its hooks gives it one when its local
+  variables are initialised; workers await it before theirs are.
+
+  Args:
+    server: The device where all workers meet.
+    is_chief: Whether this is the chief.
+  """
+  with tf.init_scope(), tf1.name_scope(None), placement.only_on(server):
+    signal = _tf_internals.ResourceVariable(
+        initial_value=True, trainable=False, collections=[],
+        name='elastic_average/has_first_values')
+  if is_chief:
+    tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, signal.initializer)
+  else:
+    prompt_start.AWAITED.here(list).append(signal)
+  return signal
 
 
 def scaffold_for_centers(own: tf1.train.Scaffold,
