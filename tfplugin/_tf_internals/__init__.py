@@ -139,6 +139,7 @@ from tfplugin._tf_internals.variables import copy_of_variable_store
 from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_like
+from tfplugin._tf_internals.variables import is_constant_or_read
 from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of
 from tfplugin._tf_internals.variables import read_after
@@ -205,6 +206,7 @@ __all__ = (
     'initialize_like',
     'initializes',
     'inputs_through',
+    'is_constant_or_read',
     'is_compiled',
     'is_constant',
     'is_disagreement',

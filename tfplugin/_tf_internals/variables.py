@@ -162,3 +162,13 @@ def copy_of_variable_store() -> Sequence[object]:
   new._vars.update(store._vars)
   new._partitioned_vars.update(store._partitioned_vars)
   return [new]
+
+
+def is_constant_or_read(op: tf.Operation) -> bool:
+  """Whether `op` makes a constant, a variable, or the value of a variable.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type in ('Const', 'Identity', 'NoOp', 'ReadVariableOp',
+                     'VarHandleOp', 'Variable', 'VariableV2')

@@ -17,6 +17,7 @@ from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.distribute.elastic.values import first_values
@@ -176,7 +177,7 @@ class ElasticSteps(met_updates.MetUpdates):
           pairs, exchange.local_step.device, self._signals.here()))
     if self.experimental_should_init and hasattr(result, 'scaffold'):
       changed['scaffold'] = _tf_internals.regroup(tuple(
-          first_values.scaffold_for_centers(scaffold, pairs)
+          elastic_start.scaffold_for_centers(scaffold, pairs)
           for scaffold in self._local_results(result.scaffold)))
     if hooks:
       changed['training_hooks'] = (*result.training_hooks, *hooks)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -18,7 +19,7 @@ tf1 = tf.compat.v1
 
 def create(make_value: Callable[[], Any], name: str, device: str,
            is_reference: bool = False,
-           is_listed: bool = True) -> tf.Variable:
+           is_listed: Optional[bool] = True) -> tf.Variable:
   """Makes a variable of one worker, neither trained nor saved nor shared.
 
   It belongs to the graph around functions and branches; the creators of
@@ -32,7 +33,7 @@ def create(make_value: Callable[[], Any], name: str, device: str,
     is_reference: Whether it is assigned the value of a reference variable, with
       which a resource variable would share its buffer.
     is_listed: Whether it is among the local variables; one that is not starts
-      beside them.
+      beside them; None: its maker starts it.
   """
   make = (functools.partial(tf1.Variable, use_resource=False) if is_reference
           else _tf_internals.ResourceVariable)
@@ -42,7 +43,7 @@ def create(make_value: Callable[[], Any], name: str, device: str,
         trainable=False,
         collections=[tf1.GraphKeys.LOCAL_VARIABLES] if is_listed else [],
         name=name)
-    if not is_listed:
+    if is_listed is False:
       # Run wherever local variables are initialised.
       tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS,
                             variable.initializer)

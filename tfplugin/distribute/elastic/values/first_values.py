@@ -18,7 +18,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.variables import worker_variables
@@ -141,22 +140,6 @@ def create_signal(server: str, is_chief: bool) -> tf.Variable:
   else:
     prompt_start.AWAITED.here(list).append(signal)
   return signal
-
-
-def scaffold_for_centers(own: tf1.train.Scaffold,
-                         pairs: Sequence[elastic_pairs.Pair],
-                         ) -> tf1.train.Scaffold:
-  """Returns a scaffold like `own` whose `init_fn` reaches the centres.
-
-  Args:
-    own: The scaffold of a model_fn.
-    pairs: The averaged variables.
-  """
-  if own.init_fn is None:
-    return own
-  return tf1.train.Scaffold(
-      copy_from_scaffold=own,
-      init_fn=elastic_start.init_fn_for_centers(own.init_fn, pairs))
 
 
 def _prints(values: Sequence[tf.Tensor]) -> tf.Tensor:

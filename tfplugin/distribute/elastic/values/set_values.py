@@ -11,8 +11,10 @@ What the step writes itself, such as moving statistics, is averaged.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
 
 import tensorflow as tf
 
@@ -45,17 +47,45 @@ def unwritten(pairs: Sequence[elastic_pairs.Pair],
     pairs: The averaged variables.
     train_ops: Make the step.
   """
-  candidates = [
-      pair for pair in pairs
-      if not pair.trainable and pair.initializer is None and
-      pair.local.aggregation == tf.VariableAggregation.NONE]
+  candidates = _may_be_set(pairs)
   if not candidates:
     return []
-  graph = tf1.get_default_graph()
   step = graph_order.upstream(graph_order.operations_of(train_ops))
   return [pair for pair in candidates if not any(
-      write.root in step for copy in pair.copies
-      for write in _tf_internals.writes_of(copy, graph))]
+      write.root in step for write in _writes_of(pair))]
+
+
+def not_from_data(pairs: Sequence[elastic_pairs.Pair],
+                  gradients: Sequence[Any]) -> list[elastic_pairs.Pair]:
+  """Returns the untrained variables that get no value that is made from data.
+
+  For an optimizer that ends a step of which it knows the gradients alone.
+
+  Args:
+    pairs: The averaged variables.
+    gradients: Those that the optimizer applies.
+  """
+  candidates = _may_be_set(pairs)
+  if not candidates:
+    return []
+  step = graph_order.upstream(graph_order.operations_of([
+      *gradients, *tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)]))
+  data = {op for op in step if not _tf_internals.is_constant_or_read(op)}
+  return [pair for pair in candidates if not any(
+      write.root in step or data & graph_order.upstream([write.root])
+      for write in _writes_of(pair))]
+
+
+def _may_be_set(pairs: Sequence[elastic_pairs.Pair],
+                ) -> list[elastic_pairs.Pair]:
+  return [pair for pair in pairs if not pair.trainable and
+          pair.local.aggregation == tf.VariableAggregation.NONE]
+
+
+def _writes_of(pair: elastic_pairs.Pair) -> Iterator[Any]:
+  graph = tf1.get_default_graph()
+  for copy in pair.copies:
+    yield from _tf_internals.writes_of(copy, graph)
 
 
 class SetValues:
@@ -79,19 +109,28 @@ class SetValues:
     """Returns the variables that it has added, which a session starts."""
     return self._seen
 
-  def after(self, train_op: tf.Operation, due: tf.Tensor) -> tf.Operation:
+  def start_from_centers(self) -> tf.Operation:
+    """Returns an op that notes the centres' values as those seen last."""
+    return tf.group(*[elastic_pairs.write(
+        seen, 'update', print_of(pair.center.read_value()))
+                      for pair, seen in zip(self._pairs, self._seen)])
+
+  def after(self, train_op: tf.Operation, due: tf.Tensor,
+            name: Optional[str] = None) -> tf.Operation:
     """Returns an op that makes the step and, if it is due, the exchange.
 
     Args:
       train_op: Makes the step.
       due: Whether the step exchanges.
+      name: The name of the returned op.
     """
     if not self._pairs:
-      return train_op
+      return train_op if name is None else tf.group(train_op, name=name)
     with tf1.control_dependencies([train_op]):
       return tf.group(branching.cond(
           due, self._exchange, lambda: tf.constant(False),
-          [v for pair in self._pairs for v in pair.variables()] + self._seen))
+          [v for pair in self._pairs for v in pair.variables()] + self._seen),
+                      name=name)
 
   def _exchange(self) -> tf.Tensor:
     done = [self._exchanged(*each) for each in zip(self._pairs, self._seen)]
