@@ -29,22 +29,36 @@ SERVER = ('import json, os, sys; import tensorflow as tf; '
           'tf.distribute.Server(json.loads(os.environ["TF_CONFIG"])["cluster"],'
           ' job_name="ps", task_index=0).join()')
 
+# As a launcher that starts the server of each task itself, in its process.
+WITH_SERVER = f'''
+import json, os, runpy, sys
+import tensorflow as tf
+config = json.loads(os.environ['TF_CONFIG'])
+server = tf.distribute.Server(
+    config['cluster'], job_name=config['task']['type'],
+    task_index=config['task']['index'])
+sys.argv[0] = {str(PROGRAM)!r}
+sys.path.insert(0, {str(PROGRAM.parent)!r})
+runpy.run_path(sys.argv[0], run_name='__main__')
+'''
+
 
 def _addresses(*tasks):
   return dict(zip(tasks, [f'127.0.0.1:{port}'
                           for port in ports.pick_free(len(tasks))]))
 
 
-def _run(directory, configs, foreign=(), **settings):
+def _run(directory, configs, foreign=(), program=(str(PROGRAM),), **settings):
   """Runs a process for each value of TF_CONFIG; all must end well.
 
   Args:
     directory: Where the run is.
     configs: The values, by the names of the tasks.
     foreign: Those that run a server of the platform's, which never ends.
+    program: Arguments of the interpreter.
     **settings: Of the program.
   """
-  command = [sys.executable, str(PROGRAM),
+  command = [sys.executable, *program,
              json.dumps({'directory': str(directory), **settings})]
   path = os.pathsep.join(
       [str(PROGRAM.parents[2]), os.environ.get('PYTHONPATH', '')])
@@ -147,4 +161,18 @@ def test_workers_have_the_numbers_that_they_are_given(form, tmp_path):
                          'task': {'type': job, 'index': index}}
       for job, index in (('ps', 0), ('chief', 0), ('worker', 3))}, form=form,
        batches=20, **{'worker-3': {'batches': 40, 'after': ['chief-0']}})
+  _check(tmp_path, 60)
+
+
+@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+def test_servers_that_a_launcher_has_started_are_used(form, tmp_path):
+  """tf-yarn's `"environment": "google"`."""
+  at = _addresses('chief', 'worker', 'ps')
+  cluster = {job: [address] for job, address in at.items()}
+  _run(tmp_path, {
+      f'{job}-0': {'cluster': cluster, 'environment': 'google',
+                   'task': {'type': job, 'index': 0}}
+      for job in ('ps', 'chief', 'worker')}, foreign=['ps-0'],
+       program=('-c', WITH_SERVER), form=form, batches=20,
+       **{'worker-0': {'batches': 40, 'after': ['chief-0']}})
   _check(tmp_path, 60)

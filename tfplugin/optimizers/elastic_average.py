@@ -68,7 +68,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     touched_rows: bool, one for each row, local; only with `sparse_exchange`.
   The wrapped optimizer's are local, under the names that they have without it.
 
-  Supported: any v1 optimizer; dense and sparse gradients; partitioned variables;
+  Supported: any v1 optimizer; dense and sparse gradients; parts of variables;
   float16, 32, 64; batch norm; instances. Elsewhere: `ElasticAverageStrategy`.
 
   Differences from tf.contrib:

@@ -181,7 +181,9 @@ class ElasticSteps(met_updates.MetUpdates):
           for scaffold in self._local_results(result.scaffold)))
     if hooks:
       changed['training_hooks'] = (*result.training_hooks, *hooks)
-    return parameter_server_base.with_fields(result, **changed)
+    return parameter_server_base.with_started_scaffolds(
+        self._container_strategy(),
+        parameter_server_base.with_fields(result, **changed))
 
   def _end_results(self, exchange, result):
     """Returns `result`, of which all that was trained for waits for the end."""

@@ -12,9 +12,13 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 
 tf1 = tf.compat.v1
+
+# Variables of a graph that start beside the local ones.
+UNLISTED = per_graph.PerGraph()
 
 
 def create(make_value: Callable[[], Any], name: str, device: str,
@@ -44,6 +48,7 @@ def create(make_value: Callable[[], Any], name: str, device: str,
         collections=[tf1.GraphKeys.LOCAL_VARIABLES] if is_listed else [],
         name=name)
     if is_listed is False:
+      UNLISTED.here(list).append(variable)
       # Run wherever local variables are initialised.
       tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS,
                             variable.initializer)
