@@ -110,6 +110,27 @@ class _CountHook(tf1.train.SessionRunHook):
     path.write_text(str(self.made))
 
 
+class _FirstValueHook(tf1.train.SessionRunHook):
+  """Writes 5 to the model's variable, late; or notes what it begins with."""
+
+  def __init__(self, task):
+    self._task = task
+    self._secs = task.settings.get('writes_after')
+
+  def begin(self):
+    self._variable, = tf1.trainable_variables()
+    self._value = tf1.placeholder(tf.float32, [])
+    self._assign = self._variable.assign(self._value)
+
+  def after_create_session(self, session, coord):
+    if self._secs is not None:
+      time.sleep(self._secs)
+      session.run(self._assign, {self._value: 5.0})
+    else:
+      path = self._task.directory / f'{self._task.name}.first'
+      path.write_text(str(session.run(self._variable)))
+
+
 def _early_stopping(estimator, count_hook):
   """As programs write it, after a number of steps of the task's own."""
   number = count_hook.task.settings.get('stop_early_after')
@@ -135,7 +156,8 @@ def main(settings):
       params={'form': form})
   count_hook = _CountHook(task)
   hooks = [] if is_evaluator else [
-      *_early_stopping(estimator, count_hook), count_hook]
+      *_early_stopping(estimator, count_hook), count_hook,
+      *([_FirstValueHook(task)] if 'writes' in settings else [])]
   tfplugin.estimator.train_and_evaluate(
       estimator,
       tf1.estimator.TrainSpec(task.input_fn, settings.get('max_steps'), hooks),

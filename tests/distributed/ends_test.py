@@ -103,3 +103,13 @@ def test_the_last_checkpoint_has_the_step_of_its_name(
   exported, = (tmp_path / 'model/export/last').iterdir()
   served = tf.train.load_checkpoint(str(exported / 'variables/variables'))
   assert served.get_tensor('w') == w
+
+
+@pytest.mark.parametrize('form', ['elastic', 'elastic_strategy'])
+def test_a_worker_begins_with_what_a_hook_of_the_chief_writes(
+    form, tmp_path, monkeypatch):
+  """The hook takes 3 s; the chief makes 4 steps before the worker begins."""
+  _run(tmp_path, monkeypatch, form=form, writes=True, **{
+      'chief-0': {'batches': 20, 'others': ['worker-0'], 'writes_after': 3.0},
+      'worker-0': {'batches': 20}})
+  assert 2.0 < float((tmp_path / 'worker-0.first').read_text()) <= 5.0
