@@ -19,6 +19,7 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import start_barrier
 from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.distribute.elastic.values import hand_values
+from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
@@ -193,6 +194,10 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
     """Makes the ops, before the graph is finalized."""
     self._init_op, barrier, pairs = self._optimizer.start_from_center()
     self._first.begin(pairs, pairs[0].local.device)
+    shared = [pair for values in self._optimizer.set_from_outside
+              for pair in values.pairs]
+    tf1.logging.info('Elastic averaging: %s.', set_values.describe(
+        [pair for pair in pairs if pair not in shared], shared))
     self._arrived = barrier and barrier.arrived()
     self._announce = barrier and barrier.announce(self._task_index)
 

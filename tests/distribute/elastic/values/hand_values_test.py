@@ -93,13 +93,20 @@ def test_what_is_written_before_the_first_step_is_everywhere(
   np.testing.assert_array_equal(values, np.full_like(values, 5.0))
 
 
-def test_without_a_write_a_copy_starts_from_the_center(behavior):
+def test_without_a_write_a_copy_starts_from_the_center(behavior, caplog):
   del behavior
   model = _Model()
+  caplog.set_level('INFO', 'tensorflow')
   with model.session([model.hook]) as session:
     session.run(model.train)
     copy, center = session.run([model.w, model.centers['w']])
   np.testing.assert_array_equal(copy, center)
+  line, = (r.getMessage() for r in caplog.records
+           if r.getMessage().startswith('Elastic averaging: '))
+  assert line.startswith(
+      'Elastic averaging: trained and averaged: global_center_variable/w; '
+      'statistics, averaged: global_center_variable/mean; '
+      'shared: global_center_variable/rate, global_step;')
 
 
 def test_a_worker_waits_for_the_hooks_of_the_chief(behavior):

@@ -89,7 +89,11 @@ def _writes_of(pair: elastic_pairs.Pair) -> Iterator[Any]:
 
 
 class SetValues:
-  """The exchange of variables that are set from outside."""
+  """The exchange of variables that are set from outside.
+
+  Attributes:
+    pairs: The variables.
+  """
 
   def __init__(self, pairs: Sequence[elastic_pairs.Pair], device: str):
     """Adds, for each, 8 bytes of the value that the worker saw last.
@@ -98,7 +102,7 @@ class SetValues:
       pairs: The variables.
       device: The worker's.
     """
-    self._pairs = pairs
+    self.pairs = pairs
     self._device = device
     self._seen = [worker_variables.create(
         lambda pair=pair: print_of(pair.local.initializer.inputs[1]),
@@ -113,7 +117,7 @@ class SetValues:
     """Returns an op that notes the centres' values as those seen last."""
     return tf.group(*[elastic_pairs.write(
         seen, 'update', print_of(pair.center.read_value()))
-                      for pair, seen in zip(self._pairs, self._seen)])
+                      for pair, seen in zip(self.pairs, self._seen)])
 
   def after(self, train_op: tf.Operation, due: tf.Tensor,
             name: Optional[str] = None) -> tf.Operation:
@@ -124,16 +128,16 @@ class SetValues:
       due: Whether the step exchanges.
       name: The name of the returned op.
     """
-    if not self._pairs:
+    if not self.pairs:
       return train_op if name is None else tf.group(train_op, name=name)
     with tf1.control_dependencies([train_op]):
       return tf.group(branching.cond(
           due, self._exchange, lambda: tf.constant(False),
-          [v for pair in self._pairs for v in pair.variables()] + self._seen),
+          [v for pair in self.pairs for v in pair.variables()] + self._seen),
                       name=name)
 
   def _exchange(self) -> tf.Tensor:
-    done = [self._exchanged(*each) for each in zip(self._pairs, self._seen)]
+    done = [self._exchanged(*each) for each in zip(self.pairs, self._seen)]
     with tf1.control_dependencies(done):
       return tf.constant(True)
 
