@@ -27,11 +27,16 @@ LIMIT_SECONDS = 60
 _ELASTIC = {'communication_period': 1, 'moving_rate': 0.25}
 DECORATORS = {
     'elastic': tfplugin.estimator.elastic_average(**_ELASTIC),
+    'elastic_together': tfplugin.estimator.elastic_average(
+        synchronous=True, **_ELASTIC),
     'drop_stale': tfplugin.estimator.drop_stale_gradients(staleness=10**6),
 }
 STRATEGIES = {
     'elastic_strategy': lambda: tfplugin.distribute.ElasticAverageStrategy(
         **_ELASTIC),
+    'elastic_strategy_together': lambda: (
+        tfplugin.distribute.ElasticAverageStrategy(
+            synchronous=True, **_ELASTIC)),
     'drop_stale_strategy': lambda: (
         tfplugin.distribute.DropStaleGradientStrategy(staleness=10**6)),
 }
@@ -126,9 +131,11 @@ class _FirstValueHook(tf1.train.SessionRunHook):
     if self._secs is not None:
       time.sleep(self._secs)
       session.run(self._assign, {self._value: 5.0})
-    else:
-      path = self._task.directory / f'{self._task.name}.first'
-      path.write_text(str(session.run(self._variable)))
+
+  def before_run(self, run_context):
+    path = self._task.directory / f'{self._task.name}.first'
+    if not path.exists():
+      path.write_text(str(run_context.session.run(self._variable)))
 
 
 def _early_stopping(estimator, count_hook):

@@ -105,7 +105,9 @@ def test_the_last_checkpoint_has_the_step_of_its_name(
   assert served.get_tensor('w') == w
 
 
-@pytest.mark.parametrize('form', ['elastic', 'elastic_strategy'])
+@pytest.mark.parametrize('form', [
+    'elastic', 'elastic_strategy', 'elastic_together',
+    'elastic_strategy_together'])
 def test_a_worker_begins_with_what_a_hook_of_the_chief_writes(
     form, tmp_path, monkeypatch):
   """The hook takes 3 s; the chief makes 4 steps before the worker begins."""

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
@@ -196,11 +197,7 @@ def _train(call: model_fn_lib.ModelFnCall,
                              elastic_exchange.AUDITED)
   scope.exchange.add(*scope.pairs)
   train_op, unlisted = scope.exchange.end([spec.train_op])
-  signal = first_values.create_signal(
-      scope.pairs[0].center.device, task.is_chief) if task.num_ps else None
-  first = [first_values.FirstValues(
-      scope.pairs, scope.exchange.local_step.device, signal)
-           ] if task.is_chief else []
+  first = _first_hooks(scope, task)
   added = [*scope.exchange.variables(), *(
       v for optimizer in interception.wrappers for v in optimizer.variables())]
   return spec._replace(
@@ -210,6 +207,22 @@ def _train(call: model_fn_lib.ModelFnCall,
       scaffold=spec.scaffold and _scaffold(
           spec.scaffold, scope, added,
           [*unlisted, *(v for hook in first for v in hook.variables())]))
+
+
+def _first_hooks(scope: elastic_scope.CopyScope,
+                 task: cluster_task.ClusterTask) -> list:
+  """Returns the hook of values that are written before the first step."""
+  signal = first_values.create_signal(
+      scope.pairs[0].center.device, task.is_chief,
+      is_awaited=not scope.settings.synchronous) if task.num_ps else None
+  if task.is_chief:
+    return [first_values.FirstValues(
+        scope.pairs, scope.exchange.local_step.device, signal)]
+  if scope.settings.synchronous:
+    return [first_values.FollowFirstValues(
+        scope.pairs, signal, task.training_tasks[0],
+        time_limit.start_limit_secs())]
+  return []
 
 
 def _task_of(config: Any, num_worker: Optional[int],

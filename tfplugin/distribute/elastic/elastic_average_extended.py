@@ -26,7 +26,8 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
   def _create_exchange(self):
     if self._in_multi_worker_mode():
       self._signals.here(lambda: first_values.create_signal(
-          self.parameter_devices[0], self.experimental_should_init))
+          self.parameter_devices[0], self.experimental_should_init,
+          is_awaited=not self._settings.synchronous))
     return super()._create_exchange()
 
   def _create_local_step(self) -> tf.Variable:

@@ -14,6 +14,7 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
@@ -172,9 +173,8 @@ class ElasticSteps(met_updates.MetUpdates):
     changed = {'train_op': exchange.end(
         self._local_results(result.train_op))[0]}
     hooks = exchange_threads.hooks_of(exchange)
-    if self.experimental_should_init and hasattr(result, 'training_hooks'):
-      hooks = (*hooks, first_values.FirstValues(
-          pairs, exchange.local_step.device, self._signals.here()))
+    if hasattr(result, 'training_hooks'):
+      hooks = (*hooks, *self._first_hooks(exchange, pairs))
     if self.experimental_should_init and hasattr(result, 'scaffold'):
       changed['scaffold'] = _tf_internals.regroup(tuple(
           elastic_start.scaffold_for_centers(scaffold, pairs)
@@ -184,6 +184,18 @@ class ElasticSteps(met_updates.MetUpdates):
     return parameter_server_base.with_started_scaffolds(
         self._container_strategy(),
         parameter_server_base.with_fields(result, **changed))
+
+  def _first_hooks(self, exchange, pairs) -> list:
+    """Returns the hook of values that are written before the first step."""
+    signal = self._signals.here()
+    if self.experimental_should_init:
+      return [first_values.FirstValues(
+          pairs, exchange.local_step.device, signal)]
+    if signal is not None and self._settings.synchronous:
+      return [first_values.FollowFirstValues(
+          pairs, signal, self.task.training_tasks[0],
+          time_limit.start_limit_secs())]
+    return []
 
   def _end_results(self, exchange, result):
     """Returns `result`, of which all that was trained for waits for the end."""

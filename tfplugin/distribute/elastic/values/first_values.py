@@ -9,6 +9,7 @@ value: training starts from what was written.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Optional
 
@@ -17,12 +18,15 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import placement
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
+
+_POLL_SECS = 0.05
 
 
 class FirstValues(tf1.train.SessionRunHook):
@@ -121,7 +125,63 @@ class FirstValues(tf1.train.SessionRunHook):
     self._last = [own[0] for own in session.run(self._prints_of_copies)]
 
 
-def create_signal(server: str, is_chief: bool) -> tf.Variable:
+class FollowFirstValues(tf1.train.SessionRunHook):
+  """Starts a worker from the centre when the chief's hooks have written.
+
+  For workers that start together: the chief has a session when all have come.
+  """
+
+  def __init__(self, pairs: Sequence[elastic_pairs.Pair], signal: tf.Variable,
+               chief: str, time_limit_secs: float):
+    """Adds the ops; to be made when all variables are there.
+
+    Args:
+      pairs: The averaged variables.
+      signal: That of `create_signal`.
+      chief: The name of the task.
+      time_limit_secs: How long to wait.
+    """
+    self._chief = chief
+    self._time_limit_secs = time_limit_secs
+    with tf1.control_dependencies(None), tf1.name_scope('first_values'):
+      self._is_signalled = tf1.is_variable_initialized(signal)
+      self._to_copies = [_assign(pair.copies, pair.center, pair)
+                         for pair in pairs]
+
+  def variables(self) -> list[tf.Variable]:
+    """Returns no variable: it adds none."""
+    return []
+
+  def after_create_session(self, session: tf1.Session, coord) -> None:
+    """Waits; see the class. At the limit it goes on, with a warning."""
+    del coord
+    wait_for_signal(session, self._is_signalled, 'This worker', self._chief,
+                    self._time_limit_secs)
+    session.run(self._to_copies)
+
+
+def wait_for_signal(session: tf1.Session, is_signalled: tf.Tensor, who: str,
+                    chief: str, time_limit_secs: float) -> None:
+  """Waits until the chief's hooks have written; warns at the limit.
+
+  Args:
+    session: The worker's.
+    is_signalled: Whether the variable of `create_signal` has a value.
+    who: Waits, for messages.
+    chief: Who is waited for.
+    time_limit_secs: The limit.
+  """
+  patience = time_limit.Patience(who, time_limit_secs)
+  try:
+    while not session.run(is_signalled):
+      patience.check(f'{chief} to write the first values', '')
+      time.sleep(_POLL_SECS)
+  except TimeoutError as error:
+    tf1.logging.warning('%s It starts from what the centre holds.', error)
+
+
+def create_signal(server: str, is_chief: bool,
+                  is_awaited: bool = True) -> tf.Variable:
   """Makes the variable that has a value once the chief's hooks have written.
 
   A chief without a `FirstValues` among its hooks gives it one when its local
@@ -130,6 +190,7 @@ def create_signal(server: str, is_chief: bool) -> tf.Variable:
   Args:
     server: The device where all workers meet.
     is_chief: Whether this is the chief.
+    is_awaited: Whether a worker awaits it before it initialises its variables.
   """
   with tf.init_scope(), tf1.name_scope(None), placement.only_on(server):
     signal = _tf_internals.ResourceVariable(
@@ -137,7 +198,7 @@ def create_signal(server: str, is_chief: bool) -> tf.Variable:
         name='elastic_average/has_first_values')
   if is_chief:
     tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, signal.initializer)
-  else:
+  elif is_awaited:
     prompt_start.AWAITED.here(list).append(signal)
   return signal
 

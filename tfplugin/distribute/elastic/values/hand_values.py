@@ -9,7 +9,6 @@ on before local variables are initialised.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Optional
 
@@ -17,7 +16,6 @@ import tensorflow as tf
 
 from tfplugin.distribute import branching
 from tfplugin.distribute import placement
-from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.elastic.values import set_values
@@ -25,7 +23,6 @@ from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
-_POLL_SECS = 0.05
 # The ops that a Scaffold runs with the initialisers of global variables.
 _WITH_GLOBAL_INIT = 'saved_model_initializers'
 
@@ -55,7 +52,8 @@ class HandValues:
     server = pairs[0].center.device
     signal = None
     if server and server != device:
-      signal = first_values.create_signal(server, self._is_chief)
+      signal = first_values.create_signal(
+          server, self._is_chief, is_awaited=False)
       self._is_signalled = tf1.is_variable_initialized(signal)
     if self._is_chief:
       self._values = first_values.FirstValues(pairs, device, signal)
@@ -72,14 +70,9 @@ class HandValues:
     if self._values is not None:
       self._values.after_create_session(session, None)
     elif self._is_signalled is not None:
-      patience = time_limit.Patience(
-          f'Worker {self._task_index}', time_limit_secs)
-      try:
-        while not session.run(self._is_signalled):
-          patience.check('the chief to start from its first values', '')
-          time.sleep(_POLL_SECS)
-      except TimeoutError as error:
-        tf1.logging.warning('%s It starts from what the centre holds.', error)
+      first_values.wait_for_signal(
+          session, self._is_signalled, f'Worker {self._task_index}',
+          'the chief', time_limit_secs)
 
   def after_start(self, session: tf1.Session) -> None:
     """Notes the values that the copies start from.
