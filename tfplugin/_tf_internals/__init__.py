@@ -140,6 +140,7 @@ from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_like
 from tfplugin._tf_internals.variables import is_constant_or_read
+from tfplugin._tf_internals.variables import run_with_global_initializers
 from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of
 from tfplugin._tf_internals.variables import read_after
@@ -207,6 +208,7 @@ __all__ = (
     'initializes',
     'inputs_through',
     'is_constant_or_read',
+    'run_with_global_initializers',
     'is_compiled',
     'is_constant',
     'is_disagreement',

@@ -172,3 +172,14 @@ def is_constant_or_read(op: tf.Operation) -> bool:
   """
   return op.type in ('Const', 'Identity', 'NoOp', 'ReadVariableOp',
                      'VarHandleOp', 'Variable', 'VariableV2')
+
+
+def run_with_global_initializers(op: tf.Operation) -> None:
+  """Lets a Scaffold without an `init_op` run `op` with its default one.
+
+  No public key names the collection that it adds to the initializers.
+
+  Args:
+    op: An operation of the graph that is being built.
+  """
+  tf.compat.v1.add_to_collection('saved_model_initializers', op)

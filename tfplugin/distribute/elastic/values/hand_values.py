@@ -14,6 +14,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
@@ -22,9 +23,6 @@ from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
-
-# The ops that a Scaffold runs with the initialisers of global variables.
-_WITH_GLOBAL_INIT = 'saved_model_initializers'
 
 
 class HandValues:
@@ -106,7 +104,7 @@ def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
     prints = worker_variables.create(
         lambda: tf.stack([_print_if_set(pair.local) for pair in pairs]),
         'elastic_average/before_init_fn', device, is_listed=None)
-    tf1.add_to_collection(_WITH_GLOBAL_INIT, prints.initializer)
+    _tf_internals.run_with_global_initializers(prints.initializer)
     with tf1.control_dependencies([
         branching.cond(
             tf1.is_variable_initialized(prints),
