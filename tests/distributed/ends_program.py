@@ -20,6 +20,7 @@ import tensorflow as tf
 import tfplugin
 import tfplugin.distribute
 import tfplugin.estimator
+from tfplugin import hooks as hooks_lib
 
 tf1 = tf.compat.v1
 LIMIT_SECONDS = 60
@@ -52,7 +53,41 @@ def _model_fn(features, labels, mode, params):
   if params['form'] == 'optimizer':
     optimizer = tfplugin.DropStaleGradientOptimizer(optimizer, 10**6)
   train_op = optimizer.minimize(loss, tf1.train.get_global_step())
-  return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=train_op,
+      training_chief_hooks=[tf1.train.CheckpointSaverHook(
+          params['own_saver'], save_steps=10**6)]
+      if params['own_saver'] else None)
+
+
+def _elastic_by_hand(features, labels, mode, params, config):
+  """The same model with an ElasticAverageOptimizer of its own."""
+  if mode != tf.estimator.ModeKeys.TRAIN:
+    return _model_fn(features, labels, mode, params)
+  in_cluster = config.num_ps_replicas > 0
+  # Not `global_id_in_cluster`, which counts an evaluator, and left out numbers.
+  workers = [(job, index) for job in ('chief', 'master', 'worker')
+             if job in config.cluster_spec.jobs
+             for index in config.cluster_spec.task_indices(job)]
+  own_index = workers.index(
+      (config.task_type, config.task_id)) if in_cluster else 0
+  getter = tfplugin.ElasticAverageCustomGetter(
+      f'/job:{config.task_type}/task:{config.task_id}' if in_cluster else '')
+  with getter.scope():
+    w = tf1.get_variable('w', [], initializer=tf1.zeros_initializer())
+  loss = w * tf.reduce_mean(features)
+  optimizer = tfplugin.ElasticAverageOptimizer(
+      tf1.train.GradientDescentOptimizer(1.0),
+      max(len(workers), 1), getter, rho=0.0, **_ELASTIC)
+  train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+  saver = optimizer.swapping_saver()
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=train_op,
+      scaffold=tf1.train.Scaffold(saver=saver),
+      training_hooks=[optimizer.make_session_run_hook(
+          config.is_chief, own_index)],
+      training_chief_hooks=[hooks_lib.ElasticCheckpointHook(
+          optimizer, config.model_dir, saver, save_steps=10**6)])
 
 
 def _serving_input_fn():
@@ -154,13 +189,16 @@ def main(settings):
   form, is_evaluator = settings['form'], task.name.startswith('evaluator')
   strategy = STRATEGIES[form]() if form in STRATEGIES else None
   estimator = tf1.estimator.Estimator(
+      _elastic_by_hand if form == 'elastic_optimizer' else
       DECORATORS.get(form, lambda model_fn: model_fn)(_model_fn),
       config=tf1.estimator.RunConfig(
           str(task.directory / 'model'), train_distribute=strategy,
           save_checkpoints_steps=settings.get('save_steps', 10**6),
           keep_checkpoint_max=settings.get('keep', 5),
           experimental_max_worker_delay_secs=0),
-      params={'form': form})
+      params={'form': form,
+              'own_saver': str(task.directory / 'model')
+              if 'own_saver' in settings else None})
   count_hook = _CountHook(task)
   hooks = [] if is_evaluator else [
       *_early_stopping(estimator, count_hook), count_hook,

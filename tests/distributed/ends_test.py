@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),
 
 PROGRAM = pathlib.Path(__file__).with_name('ends_program.py')
 FORMS = ['elastic', 'elastic_strategy', 'drop_stale', 'drop_stale_strategy',
-         'optimizer']
+         'optimizer', 'elastic_optimizer']
 
 
 def _run(directory, monkeypatch, evaluator=False, **settings):
@@ -54,6 +54,18 @@ def test_the_input_of_the_chief_ends_first(form, tmp_path, monkeypatch):
   w = _check_last_checkpoint(tmp_path, 220)
   if 'elastic' not in form:
     assert w == -220
+
+
+@pytest.mark.parametrize('form', [
+    form for form in FORMS if form != 'elastic_optimizer'])
+def test_a_saver_hook_of_the_model_saves_the_last_steps(
+    form, tmp_path, monkeypatch):
+  """One of the chief's own takes the place of the Estimator's."""
+  made = _run(tmp_path, monkeypatch, form=form, own_saver=True, **{
+      'chief-0': {'batches': 20},
+      'worker-0': {'batches': 60, 'after': ['chief-0'], 'secs': 0.005}})
+  assert made == [20, 60]
+  _check_last_checkpoint(tmp_path, 80)
 
 
 @pytest.mark.parametrize('form', ['drop_stale', 'elastic_strategy'])
@@ -106,7 +118,7 @@ def test_the_last_checkpoint_has_the_step_of_its_name(
 
 
 @pytest.mark.parametrize('form', [
-    'elastic', 'elastic_strategy', 'elastic_together',
+    'elastic', 'elastic_strategy', 'elastic_optimizer', 'elastic_together',
     'elastic_strategy_together'])
 def test_a_worker_begins_with_what_a_hook_of_the_chief_writes(
     form, tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),
 
 PROGRAM = pathlib.Path(__file__).with_name('ends_program.py')
 LIMIT_SECONDS = 90
-DECORATORS = ['elastic', 'drop_stale', 'optimizer']
+DECORATORS = ['elastic', 'drop_stale', 'optimizer', 'elastic_optimizer']
 STRATEGIES = ['elastic_strategy', 'drop_stale_strategy']
 SERVER = ('import json, os, sys; import tensorflow as tf; '
           'tf.distribute.Server(json.loads(os.environ["TF_CONFIG"])["cluster"],'

@@ -140,12 +140,12 @@ from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_like
 from tfplugin._tf_internals.variables import is_constant_or_read
-from tfplugin._tf_internals.variables import run_with_global_initializers
 from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of
 from tfplugin._tf_internals.variables import read_after
 from tfplugin._tf_internals.variables import record_view
 from tfplugin._tf_internals.variables import ResourceVariable
+from tfplugin._tf_internals.variables import run_with_global_initializers
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
 from tfplugin._tf_internals.variables import variable_view
 from tfplugin._tf_internals.writes import initializes
