@@ -34,8 +34,13 @@ class OneStrategy:
     _check_is_instance(self)
     super().configure(*args, **kwargs)
 
+  def __bool__(self) -> bool:
+    """Returns True; a RunConfig asks, before any hook is made for it."""
+    early_stopping.mend()
+    return True
+
   def __deepcopy__(self, memo: dict):
-    """Returns a copy; an Estimator makes one before a hook is made for it."""
+    """Returns a copy; one is made where a RunConfig gets a strategy later."""
     early_stopping.mend()
     return super().__deepcopy__(memo)
 

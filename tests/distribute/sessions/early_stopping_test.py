@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import distribute
+from tfplugin.distribute.sessions import early_stopping
 
 tf1 = tf.compat.v1
 
@@ -68,3 +69,14 @@ def test_without_a_strategy_nothing_changes(tmp_path):
   with pytest.raises(ValueError, match='run_every_secs'):
     tf.estimator.experimental.make_early_stopping_hook(
         estimator, bool, run_every_secs=1, run_every_steps=1)
+
+
+@pytest.mark.parametrize('name', STRATEGIES)
+def test_a_run_config_is_enough(name, tmp_path, monkeypatch):
+  """An Estimator copies none that has a directory and a session_config."""
+  calls = []
+  monkeypatch.setattr(early_stopping, 'mend', lambda: calls.append(1))
+  tf.estimator.RunConfig(
+      str(tmp_path), session_config=tf1.ConfigProto(),
+      train_distribute=STRATEGIES[name]())
+  assert calls
