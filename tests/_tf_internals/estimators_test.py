@@ -25,13 +25,43 @@ def test_an_evaluator_asks_and_ends(monkeypatch, tmp_path):
        'task': {'type': 'evaluator', 'index': 0}}))
   answers = [True, True, False]
   estimator = tf.estimator.Estimator(lambda features: None, str(tmp_path))
-  with _tf_internals.evaluator_asks(lambda: answers.pop(0)):
+  rounds = []
+
+  def evaluate(of_round, once):
+    rounds.append(of_round)
+    return once()
+
+  with _tf_internals.evaluator_asks(lambda: answers.pop(0), evaluate):
     # There is no checkpoint: it looks again.
     tf.estimator.train_and_evaluate(
         estimator, tf.estimator.TrainSpec(lambda: None, max_steps=1),
         tf.estimator.EvalSpec(lambda: None, start_delay_secs=0,
                               throttle_secs=0))
   assert not answers
+  assert rounds == [estimator, estimator]
+
+
+def test_the_first_end_comes_before_that_of_any_hook(tmp_path):
+  ends = []
+
+  class Hook(tf.compat.v1.train.SessionRunHook):
+
+    def __init__(self, name):
+      self._name = name
+
+    def end(self, session):
+      ends.append(self._name)
+
+  def model_fn(features, mode):
+    step = tf.compat.v1.train.get_global_step().assign_add(1)
+    return tf.compat.v1.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_sum(features), train_op=step,
+        training_chief_hooks=[Hook('of the model')])
+
+  with _tf_internals.first_of_ends(lambda session: ends.append('first')):
+    tf.compat.v1.estimator.Estimator(model_fn, str(tmp_path)).train(
+        lambda: tf.data.Dataset.from_tensors(1.0), [Hook('of the caller')])
+  assert ends == ['first', 'of the model', 'first', 'of the caller']
 
 
 def test_inputs_go_through_a_function(tmp_path):

@@ -38,6 +38,18 @@ def test_the_programs_own_flags_are_its_own(tmp_path, separator):
   assert "chief:0| got ['--workers=7']" in ended.stdout
 
 
+def test_it_says_what_it_makes_of_tf_config(monkeypatch):
+  monkeypatch.setenv('TF_CONFIG', (
+      '{"cluster": {"worker": ["a:1", "b:1"], "ps": ["c:1"]}, '
+      '"task": {"type": "worker", "index": "0"}}'))
+  ended = _run('--explain')
+  assert ended.returncode == 0
+  assert ended.stdout == (
+      'This is worker:0 of a cluster with 2 that train (worker:0, worker:1) '
+      'and 1 parameter server. worker:0 is the chief: it initialises and '
+      'saves.\n')
+
+
 def test_the_page_has_the_flags_and_no_others():
   section = (_ROOT / 'docs/launcher.md').read_text(encoding='utf-8')
   rows = re.findall(r'^\| (`--.*?) \| (T?) ?\| .* \| (.*) \|$', section, re.M)
@@ -52,6 +64,14 @@ def test_the_page_has_the_flags_and_no_others():
   assert set(told) == flags['launch']
   assert {name for name in told if told[name]} == (
       flags['launch'] & flags['train'])
+
+
+def test_a_task_that_is_killed_starts_again_by_default(tmp_path):
+  ended = _run('--workers=0', '--ps=0', '--max_restarts=1',
+               '--restart_delay_secs=0', f'--logs_dir={tmp_path}',
+               sys.executable, '-c', 'import os; os.kill(os.getpid(), 9)')
+  assert ended.returncode == 1
+  assert 'it starts again in 0 s (1 of 1)' in ended.stdout
 
 
 def test_a_failure_has_its_status_and_its_summary(tmp_path):

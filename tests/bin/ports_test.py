@@ -23,13 +23,20 @@ def test_a_cluster_has_a_port_of_its_own_for_each_task():
 def test_an_occupied_port_is_refused_and_its_task_named():
   with socket.create_server(('127.0.0.1', 0)) as server:
     address = f'127.0.0.1:{server.getsockname()[1]}'
-    cluster = tf.train.ClusterSpec({'chief': [address]})
+    cluster = tf.train.ClusterSpec({'chief': [address], 'ps': ['a:1']})
     chief = cluster_task.ClusterTask(cluster, 'chief')
     with pytest.raises(RuntimeError, match=f'port of chief:0.*{address}'):
       ports.check_own_port(chief)
     # The evaluator has no server.
     ports.check_own_port(cluster_task.ClusterTask(cluster, 'evaluator'))
   ports.check_own_port(chief)
+
+
+def test_a_task_without_others_starts_no_server_and_needs_no_port():
+  with socket.create_server(('127.0.0.1', 0)) as server:
+    address = f'127.0.0.1:{server.getsockname()[1]}'
+    ports.check_own_port(cluster_task.ClusterTask(
+        tf.train.ClusterSpec({'chief': [address]}), 'chief'))
 
 
 @pytest.mark.parametrize('address', ['127.0.0.1', 'localhost', '127.0.0.2'])

@@ -31,7 +31,8 @@ def test_a_bad_tf_config_is_refused(monkeypatch, arguments, value):
 
 def test_an_occupied_port_is_refused(monkeypatch, arguments):
   with socket.create_server(('127.0.0.1', 0)) as server:
-    cluster = {'chief': [f'127.0.0.1:{server.getsockname()[1]}']}
+    cluster = {'chief': [f'127.0.0.1:{server.getsockname()[1]}'],
+               'ps': ['127.0.0.1:1']}
     monkeypatch.setenv('TF_CONFIG', cluster_config.encode(
         cluster, cluster_config.Task('chief', 0)))
     with pytest.raises(RuntimeError, match='another process listens'):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what meets a Saver and a SessionManager, and what does not."""
 
+import pytest
 import tensorflow as tf
 
 from tfplugin.checkpoints import guarded_graphs
@@ -61,3 +62,52 @@ def test_another_graph_and_eager_execution_are_not_met(behavior, tmp_path):
     saver = tf1.train.Saver([tf.Variable(1.0, name='w')])
     saver.save(None, f'{tmp_path}/eager')
   assert not guard.met
+
+
+def _monitored(log):
+  """Returns what replaces `Saver.save`, as monitoring libraries write it."""
+  original = tf1.train.Saver.save
+
+  def save(saver_self, session, path, *args, **kwargs):
+    log.append('begin')
+    result = original(saver_self, session, path, *args, **kwargs)
+    log.append('end')
+    return result
+
+  return save
+
+
+@pytest.mark.parametrize('order', ['before', 'after', 'around'])
+def test_a_replacement_of_another_library_is_called_once(
+    order, monkeypatch, tmp_path):
+  log = []
+  if order != 'after':
+    # As in a program that imports the library first.
+    monkeypatch.setattr(tf1.train.Saver, 'save', _monitored(log))
+  with tf.Graph().as_default(), tf1.Session() as session:
+    guard = _Guard()
+    guarded_graphs.put(guard)
+    if order != 'before':
+      monkeypatch.setattr(tf1.train.Saver, 'save', _monitored(log))
+      guarded_graphs.put(guard)
+    tf1.get_variable('v', initializer=1.0)
+    session.run(tf1.global_variables_initializer())
+    path = tf1.train.Saver().save(session, f'{tmp_path}/own', 5)
+  assert path == f'{tmp_path}/own-5'
+  assert guard.met == [
+      ('save', {'save_path': f'{tmp_path}/own', 'global_step': 5})]
+  num_around = 2 if order == 'around' else 1
+  assert log == ['begin'] * num_around + ['end'] * num_around
+
+
+def test_a_replacement_that_was_taken_back_is_made_again(monkeypatch, tmp_path):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    guard = _Guard()
+    with monkeypatch.context() as patch:
+      patch.setattr(tf1.train.Saver, 'save', _monitored([]))
+      guarded_graphs.put(guard)
+    guarded_graphs.put(guard)
+    tf1.get_variable('v', initializer=1.0)
+    session.run(tf1.global_variables_initializer())
+    tf1.train.Saver().save(session, f'{tmp_path}/own')
+  assert guard.met == [('save', {'save_path': f'{tmp_path}/own'})]

@@ -44,7 +44,14 @@ def test_the_evaluator_is_in_no_cluster():
     (json.dumps({'cluster': {'ps': 'localhost:1'}, 'task': {'type': 'ps'}}),
      '`cluster`.*must map each job'),
     (json.dumps({'cluster': {'ps': ['localhost']}, 'task': {'type': 'ps'}}),
-     'list of "host:port"'),
+     'address "host:port"'),
+    (json.dumps({'cluster': {'worker': {'x': 'a:1'}, 'ps': ['b:1']},
+                 'task': {'type': 'ps'}}), 'of one by index'),
+    (json.dumps({'cluster': {'worker': {'3': 'a:1'}, 'ps': ['b:1']},
+                 'task': {'type': 'worker', 'index': 0}}),
+     r'\(ps:0, worker:3, evaluator:0\). Received: worker:0'),
+    (json.dumps({'task': {'type': 'ps', 'index': 0}}),
+     'must have the cluster of its `task`'),
 ])
 def test_a_bad_value_is_refused(value, message):
   with pytest.raises(ValueError, match=message):
@@ -78,3 +85,80 @@ def test_the_resolver_knows_the_cluster_and_the_task(monkeypatch):
   resolver = cluster_config.resolver()
   assert resolver.cluster_spec().as_dict() == CLUSTER
   assert (resolver.task_type, resolver.task_id) == ('ps', 0)
+
+
+# What launchers write: who, the value, what is read.
+FORMS = {
+    'TonY and by hand: no chief': (
+        {'cluster': {'worker': ['a:1', 'b:1'], 'ps': ['c:1']},
+         'task': {'type': 'worker', 'index': 0}},
+        {'worker': ['a:1', 'b:1'], 'ps': ['c:1']}, 'worker:0',
+        'worker:0 is the chief'),
+    'CloudML: master, index as a string, foreign keys': (
+        {'cluster': {'master': ['a:1'], 'worker': ['b:1'], 'ps': ['c:1']},
+         'task': {'type': 'worker', 'index': '0', 'trial': '', 'cloud': 'x'},
+         'job': {'scale_tier': 'CUSTOM', 'args': ['--x=1']},
+         'environment': 'cloud'},
+        {'master': ['a:1'], 'worker': ['b:1'], 'ps': ['c:1']}, 'worker:0',
+        'master:0 is the chief'),
+    'SageMaker: one instance of master': (
+        {'cluster': {'master': ['algo-1:2222']}, 'environment': 'cloud',
+         'task': {'type': 'master', 'index': 0}},
+        {}, None, 'only task'),
+    'Vertex: one replica': (
+        {'cluster': {'chief': ['cmle-training-chief-0:2222']},
+         'environment': 'cloud', 'task': {'type': 'chief', 'index': 0}},
+        {}, None, 'only task'),
+    'one replica, an address without a port': (
+        {'cluster': {'chief': ['localhost']},
+         'task': {'type': 'chief', 'index': '0'}}, {}, None, 'only task'),
+    'CloudML: no cluster, a trial': (
+        {'cluster': {}, 'task': {'trial': '1'}}, {}, None, 'no cluster'),
+    'nothing': ({'cluster': {}, 'task': {}}, {}, None, 'no cluster'),
+    'Kubeflow: dynamic workers': (
+        {'cluster': {'worker': {'3': 'd:1'}, 'chief': ['a:1'], 'ps': ['c:1']},
+         'task': {'type': 'worker', 'index': 3}},
+        {'worker': {3: 'd:1'}, 'chief': ['a:1'], 'ps': ['c:1']}, 'worker:3',
+        '2 that train'),
+    'Kubeflow: an evaluator in the cluster': (
+        {'cluster': {'chief': ['a:1'], 'ps': ['c:1'], 'evaluator': ['e:1']},
+         'task': {'type': 'evaluator', 'index': 0}, 'environment': 'cloud'},
+        {'chief': ['a:1'], 'ps': ['c:1']}, 'evaluator:0', '1 that train'),
+    'TonY: extra jobs': (
+        {'cluster': {'chief': ['a:1'], 'ps': ['c:1'], 'tensorboard': ['t'],
+                     'notebook': ['n:1']},
+         'task': {'type': 'ps', 'index': 0}},
+        {'chief': ['a:1'], 'ps': ['c:1']}, 'ps:0',
+        'left out: notebook, tensorboard'),
+    'Google': (
+        {'cluster': {'chief': ['a:1'], 'ps': ['c:1']}, 'environment': 'google',
+         'task': {'type': 'chief', 'index': 0}},
+        {'chief': ['a:1'], 'ps': ['c:1']}, 'chief:0', '1 that train'),
+}
+
+
+@pytest.mark.parametrize('name', FORMS)
+def test_what_launchers_write_is_read_and_explained(name, monkeypatch):
+  value, cluster, task, explained = FORMS[name]
+  monkeypatch.setenv('TF_CONFIG', json.dumps(value))
+  read, of_process = cluster_config.read()
+  assert read == cluster
+  assert (of_process and of_process.name) == task
+  assert explained in cluster_config.explain()
+
+
+@pytest.mark.parametrize('name', FORMS)
+def test_strategies_read_the_same(name, monkeypatch):
+  value, cluster, task, _ = FORMS[name]
+  monkeypatch.setenv('TF_CONFIG', json.dumps(value))
+  resolver = cluster_config.resolver()
+  renamed = {'master': 'chief'}
+  expected = {renamed.get(job, job): addresses
+              for job, addresses in cluster.items()}
+  assert resolver.cluster_spec().as_dict() == expected
+  if task:
+    job, index = task.split(':')
+    assert (resolver.task_type, resolver.task_id) == (
+        renamed.get(job, job), int(index))
+  # Read again, it is the same.
+  assert cluster_config.read()[0] == expected

@@ -130,3 +130,15 @@ def test_an_occupied_port_is_named():
 def test_an_error_that_is_of_no_port_comes_through(task, message):
   with pytest.raises(tf.errors.UnknownError, match=message):
     _start(task, message)
+
+
+def test_a_process_runs_a_task_once(monkeypatch):
+  monkeypatch.setattr(cluster_task, '_addresses_run', set())
+  task = cluster_task.ClusterTask(_CLUSTER_SPEC, 'worker', 1)
+  cluster_task.check_first_run(task)
+  cluster_task.check_first_run(cluster_task.ClusterTask())
+  cluster_task.check_first_run(cluster_task.ClusterTask())
+  with pytest.raises(RuntimeError, match=(
+      'must call `train_and_evaluate` once. Received: another call .* '
+      'worker:1, at c:3. Start the program')):
+    cluster_task.check_first_run(task)

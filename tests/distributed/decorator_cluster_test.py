@@ -89,6 +89,7 @@ def test_elastic_centre_is_start_plus_all_differences(elastic):
     copies = np.array([seen['w'] for seen in record['values']])
     # Each step takes RATE off; the rest of a change went into the centre.
     differences = copies[:-1] - RATE - copies[1:]
+    differences[:1] = 0  # Before its first step a copy may start anew.
     exchanged = np.abs(differences).max(axis=1, initial=0) > 1e-6
     assert not exchanged[0::2].any(), 'an exchange in an odd step'
     communications += len(exchanged[1::2])

@@ -67,7 +67,7 @@ def test_returns_a_new_spec_and_keeps_the_users_hooks():
   assert own[0].training_hooks == (hook,)
   assert own[0].scaffold.saver is None
   assert own[0].scaffold is not spec.scaffold
-  assert spec.training_hooks == (hook,)
+  assert spec.training_hooks[0] is hook
   assert spec.training_chief_hooks == (chief_hook,)
   assert spec.train_op is not own[0].train_op
 

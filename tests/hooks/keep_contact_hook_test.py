@@ -79,7 +79,7 @@ def test_the_chief_keeps_the_reports_for_a_ps_that_forgets(monkeypatch):
       session.run(tf.raw_ops.LookupTableRemoveV2(
           table_handle=tf.raw_ops.MutableHashTableV2(
               key_dtype=tf.string, value_dtype=tf.int64,
-              shared_name=finish_board._SHARED_NAME), keys=['worker:0']))
+              shared_name=finish_board._FINISHED), keys=['worker:0']))
     assert not finish_board.Lists(spec).keep()
     hook.before_run(None)
     assert finish_board.Lists(spec).keep() == {'worker:0'}

@@ -55,7 +55,6 @@ class Program:
     applied_every: In which of its steps gradients are applied.
     stops_after: Its first training stops itself after so many steps, and a
       second one goes on.
-    stops_later: So many steps later in a strategy.
     train: Trains an Estimator, given its input_fn and number of steps.
     tolerance: How near values come, by the roundings of its types.
     refused: The forms that refuse it.
@@ -73,7 +72,6 @@ class Program:
   own_steps: bool = False
   applied_every: int = 1
   stops_after: int = 0
-  stops_later: int = 0
   train: Callable[..., Any] = (
       lambda estimator, input_fn, steps, hooks: estimator.train(
           input_fn, steps=steps, hooks=hooks))
@@ -226,16 +224,12 @@ def call(model_fn: Callable, features: Any, labels: Any):
                   mode=tf.estimator.ModeKeys.TRAIN)
 
 
-def reference(program: Program, split: str, rule: str,
-              stops_later: int) -> dict:
+def reference(program: Program, split: str, rule: str) -> dict:
   """Returns what a checkpoint has to have.
 
   Args:
     program: The program.
     split: A key of `program.splits`, or another one: on the whole batch.
     rule: A key of `RULES`.
-    stops_later: How many steps later it stops itself.
   """
-  program = dataclasses.replace(
-      program, stops_after=program.stops_after + stops_later)
   return program.splits.get(split, _one_device)(RULES[rule](program))

@@ -58,12 +58,12 @@ class Form:
     """How many batches a step takes."""
     return 2 if self.split and self.strategy else 1
 
-  def reference_of(self, program: by_hand.Program) -> tuple[str, str, int]:
+  def reference_of(self, program: by_hand.Program) -> tuple[str, str]:
     """Returns the arguments of `by_hand.reference` beside the program."""
     default = 'shards' if self.split == 'mirrored' else ''
     split = next((split for split in (self.split, default)
                   if split in program.splits), '')
-    return split, self.rule, program.stops_later if self.strategy else 0
+    return split, self.rule
 
 
 _ELASTIC = dict(communication_period=by_hand.PERIOD, moving_rate=by_hand.RATE)

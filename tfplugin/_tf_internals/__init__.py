@@ -30,9 +30,13 @@ from tfplugin._tf_internals.branches import is_in_loop
 from tfplugin._tf_internals.branches import is_switch
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
+from tfplugin._tf_internals.estimators import datasets_inside
 from tfplugin._tf_internals.estimators import evaluator_asks
+from tfplugin._tf_internals.estimators import first_of_ends
 from tfplugin._tf_internals.estimators import inputs_through
+from tfplugin._tf_internals.estimators import mend_early_stopping
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
+from tfplugin._tf_internals.estimators import servers_with
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
 from tfplugin._tf_internals.gradients import gradient_factors
@@ -129,16 +133,19 @@ from tfplugin._tf_internals.strategies import regroup
 from tfplugin._tf_internals.strategies import select_replica
 from tfplugin._tf_internals.strategies import strategy_with_mixins
 from tfplugin._tf_internals.strategies import SyncOnReadVariable
+from tfplugin._tf_internals.strategies import take_numbered_tasks
 from tfplugin._tf_internals.strategies import with_empty_batches
 from tfplugin._tf_internals.variables import copy_of_variable_store
 from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_like
+from tfplugin._tf_internals.variables import is_constant_or_read
 from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of
 from tfplugin._tf_internals.variables import read_after
 from tfplugin._tf_internals.variables import record_view
 from tfplugin._tf_internals.variables import ResourceVariable
+from tfplugin._tf_internals.variables import run_with_global_initializers
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
 from tfplugin._tf_internals.variables import variable_view
 from tfplugin._tf_internals.writes import initializes
@@ -182,10 +189,12 @@ __all__ = (
     'copy_of_replica_context',
     'copy_of_variable_store',
     'create_optimizer_state',
+    'datasets_inside',
     'device_functions',
     'distributed_apply',
     'evaluator_asks',
     'fills_table_or_queue',
+    'first_of_ends',
     'gradient_factors',
     'graph_element',
     'graphs_between',
@@ -198,6 +207,8 @@ __all__ = (
     'initialize_like',
     'initializes',
     'inputs_through',
+    'is_constant_or_read',
+    'run_with_global_initializers',
     'is_compiled',
     'is_constant',
     'is_disagreement',
@@ -229,6 +240,7 @@ __all__ = (
     'make_sliceable',
     'makes_variable',
     'mean_loss_denominator',
+    'mend_early_stopping',
     'met_already',
     'method_of_write',
     'names_tensor',
@@ -268,12 +280,14 @@ __all__ = (
     'set_save_slice_info',
     'signs',
     'split_of',
+    'servers_with',
     'static_ones',
     'static_size',
     'strategy_divides_loss',
     'summaries_of_all',
     'summarized_value',
     'strategy_with_mixins',
+    'take_numbered_tasks',
     'takes_from_first_input',
     'takes_lock',
     'tpu_function',

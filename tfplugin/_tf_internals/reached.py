@@ -48,6 +48,7 @@ NAMES = {
     f'{_DISTRIBUTE}.mirrored_strategy': 'MirroredExtended',
     f'{_DISTRIBUTE}.mirrored_strategy.MirroredExtended':
         '_devices _num_replicas_in_sync _use_merge_call',
+    f'{_DISTRIBUTE}.multi_worker_util': 'task_count',
     f'{_DISTRIBUTE}.parameter_server_strategy':
         'ParameterServerStrategyExtended',
     f'{_DISTRIBUTE}.parameter_server_strategy.ParameterServerStrategyExtended':
@@ -127,9 +128,12 @@ NAMES = {
         '_save_relative_paths _var_list',
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
-    f'{_ESTIMATOR}.estimator.EstimatorV2': '_call_input_fn',
+    f'{_ESTIMATOR}.estimator.EstimatorV2': '_call_input_fn _config',
+    f'{_ESTIMATOR}.run_config.RunConfig': '_is_chief _train_distribute',
     f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',
-    f'{_ESTIMATOR}.training': '_ContinuousEvalListener',
+    f'{_ESTIMATOR}.training': '_ContinuousEvalListener _TrainingExecutor',
+    f'{_ESTIMATOR}.training._TrainingExecutor': '_Evaluator',
+    f'{_ESTIMATOR}.training._TrainingExecutor._Evaluator': '_estimator',
 }
 
 # The same for `tfplugin/compat/`, which TensorFlow 2.15 does without.

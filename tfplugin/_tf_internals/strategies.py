@@ -25,6 +25,9 @@ from tensorflow.python.distribute import input_lib
 # Runs a function once per replica, each in its thread, up to each `merge_call`.
 from tensorflow.python.distribute import mirrored_run
 
+# Checks the numbers of tasks; see `take_numbered_tasks`.
+from tensorflow.python.distribute import multi_worker_util
+
 # The values and variables of several devices.
 from tensorflow.python.distribute import values
 
@@ -258,3 +261,17 @@ def make_fetchable(value: object) -> None:
   with tf1.control_dependencies(value.values):
     element = tf.identity(first) if tf.is_tensor(first) else tf.no_op()
   value._as_graph_element = lambda: element
+
+
+def take_numbered_tasks() -> None:
+  """Lets strategies take tasks that have numbers, as `worker: {3: address}`.
+
+  A private function checks a task's number against how many there are.
+  """
+
+  def last_of_task(cluster_spec, task_type):
+    if task_type not in cluster_spec.jobs:
+      return 0
+    return max(cluster_spec.task_indices(task_type)) + 1
+
+  multi_worker_util.task_count = last_of_task

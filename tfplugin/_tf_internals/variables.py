@@ -162,3 +162,24 @@ def copy_of_variable_store() -> Sequence[object]:
   new._vars.update(store._vars)
   new._partitioned_vars.update(store._partitioned_vars)
   return [new]
+
+
+def is_constant_or_read(op: tf.Operation) -> bool:
+  """Whether `op` makes a constant, a variable, or the value of a variable.
+
+  Args:
+    op: An operation of a graph.
+  """
+  return op.type in ('Const', 'Identity', 'NoOp', 'ReadVariableOp',
+                     'VarHandleOp', 'Variable', 'VariableV2')
+
+
+def run_with_global_initializers(op: tf.Operation) -> None:
+  """Lets a Scaffold without an `init_op` run `op` with its default one.
+
+  No public key names the collection that it adds to the initializers.
+
+  Args:
+    op: An operation of the graph that is being built.
+  """
+  tf.compat.v1.add_to_collection('saved_model_initializers', op)

@@ -26,9 +26,10 @@ from tfplugin.bin.launches import manifests
 from tfplugin.bin.processes import output
 from tfplugin.bin.results import live_display
 from tfplugin.bin.usage import command_line
+from tfplugin.distribute import cluster_config
 
-# Each flag but `live` sets the field of `LaunchOptions` of the same name;
-# `command` sets `commands`.
+# Each flag but `live` and `explain` sets the field of `LaunchOptions` of the
+# same name; `command` sets `commands`.
 _COMMANDS = command_line.CommandLine((
     command_line.Group('The cluster', (
         flags.DEFINE_integer(
@@ -48,6 +49,9 @@ _COMMANDS = command_line.CommandLine((
                             'Default: a new one under runs/.'),
         flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the '
                           'TF_CONFIG and the command of each task.'),
+        flags.DEFINE_bool('explain', False, 'Starts nothing; says what '
+                          'tfplugin makes of the TF_CONFIG of this '
+                          'environment.'),
     ), is_common=True),
     command_line.Group('Output', (
         flags.DEFINE_list('show', 'all', 'Whose output is shown: tasks '
@@ -81,8 +85,8 @@ _COMMANDS = command_line.CommandLine((
     )),
     command_line.Group('Failures and time limits', (
         flags.DEFINE_string(
-            'restart', 'never', 'Which tasks that fail start again: never, '
-            'on_failure or always; for some of them, e.g. '
+            'restart', 'on_failure', 'Which tasks that fail start again: '
+            'never, on_failure or always; for some of them, e.g. '
             'worker=always,ps=on_failure.'),
         flags.DEFINE_integer('max_restarts', 3, 'How often each task starts '
                              'again.'),
@@ -146,6 +150,9 @@ _COMMANDS = command_line.CommandLine((
 def main(argv: list[str]) -> None:
   """Launches as the flags say."""
   values = _COMMANDS.values()
+  if values.pop('explain'):
+    print(cluster_config.explain())
+    return
   values['commands'] = values.pop('command')
   for name in ('show', 'hosts', 'commands', 'env', 'cpus', 'resources'):
     values[name] = tuple(values[name])

@@ -6,14 +6,19 @@ A Scaffold, a hook or a strategy may bring the Saver, and TensorFlow makes a
 session anew after a failure. All of them come by here: `Saver.save`,
 `SessionManager.prepare_session` and `wait_for_session`, and `Session.close` are
 met for the graphs that have a guard, or something to do there, and are as they
-were for all others.
+were for all others. Other libraries replace the same methods, before or after:
+theirs are called, and what is to be done here is done once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import inspect
+import threading
 import weakref
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import Optional
@@ -59,6 +64,16 @@ _guards: weakref.WeakKeyDictionary[tf.Graph, Guard] = (
 _before_start = weakref.WeakKeyDictionary()
 _closings = weakref.WeakKeyDictionary()
 
+_SAVE_ARGUMENTS = (
+    'save_path', 'global_step', 'latest_filename', 'meta_graph_suffix',
+    'write_meta_graph', 'write_state', 'strip_default_attrs', 'save_debug_info')
+_PREPARE_ARGUMENTS = (
+    'master', 'init_op', 'saver', 'checkpoint_dir',
+    'checkpoint_filename_with_path', 'wait_for_checkpoint', 'max_wait_secs',
+    'config', 'init_feed_dict', 'init_fn')
+_MARK = 'tfplugin_meets'
+_threads = threading.local()
+
 
 def put(guard: Guard) -> None:
   """Lets `guard` meet the saves and sessions of the graph that is being built.
@@ -92,64 +107,109 @@ def in_place_of_close(close: Callable[[Callable[[], None]], None]) -> None:
   _closings[tf1.get_default_graph()] = close
 
 
-@functools.cache
 def _meet_savers() -> None:
-  original = tf1.train.Saver.save
-  signature = inspect.signature(original)
+  def make(original):
+    def save(self, sess, *args: Any, **kwargs: Any):
+      # No graph in eager execution.
+      graph = getattr(sess, 'graph', None)
+      guard = None if graph is None else _guards.get(graph)
+      with _entered('save', graph) as is_first:
+        if guard is None or not is_first:
+          return original(self, sess, *args, **kwargs)
+        return guard.save(
+            lambda saver, session, save_path, **others: original(
+                saver, session, save_path, **others),
+            self, sess, _by_name(_SAVE_ARGUMENTS, args, kwargs))
 
-  @functools.wraps(original)
-  def save(*args: Any, **kwargs: Any):
-    bound = signature.bind(*args, **kwargs).arguments
-    saver, session = bound.pop('self'), bound.pop('sess')
-    graph = getattr(session, 'graph', None)  # None in eager execution.
-    guard = None if graph is None else _guards.get(graph)
-    if guard is None:
-      return original(*args, **kwargs)
-    return guard.save(original, saver, session, bound)
+    return save
 
-  tf1.train.Saver.save = save
+  _replace(tf1.train.Saver, 'save', make)
 
 
-@functools.cache
 def _meet_session_managers() -> None:
-  manager = tf1.train.SessionManager
-  prepare, wait = manager.prepare_session, manager.wait_for_session
-  signature = inspect.signature(prepare)
+  def make_prepare(original):
+    def prepare_session(self, *args: Any, **kwargs: Any):
+      graph = tf1.get_default_graph()
+      with _entered('start', graph) as is_first:
+        if is_first:
+          _act_before_start(graph)
+        guard = _guards.get(graph)
+        if guard is None or not is_first:
+          return original(self, *args, **kwargs)
+        return guard.prepare_session(
+            lambda master, **others: original(self, master, **others),
+            _by_name(_PREPARE_ARGUMENTS, args, kwargs))
 
-  @functools.wraps(prepare)
-  def prepare_session(*args: Any, **kwargs: Any):
-    graph = tf1.get_default_graph()
-    for act in _before_start.get(graph, ()):
-      act()
-    guard = _guards.get(graph)
-    if guard is None:
-      return prepare(*args, **kwargs)
-    bound = signature.bind(*args, **kwargs).arguments
-    return guard.prepare_session(
-        functools.partial(prepare, bound.pop('self')), bound)
+    return prepare_session
 
-  @functools.wraps(wait)
-  def wait_for_session(*args: Any, **kwargs: Any):
-    for act in _before_start.get(tf1.get_default_graph(), ()):
-      act()
-    return wait(*args, **kwargs)
+  def make_wait(original):
+    def wait_for_session(self, *args: Any, **kwargs: Any):
+      graph = tf1.get_default_graph()
+      with _entered('start', graph) as is_first:
+        if is_first:
+          _act_before_start(graph)
+        return original(self, *args, **kwargs)
 
-  manager.prepare_session = prepare_session
-  manager.wait_for_session = wait_for_session
+    return wait_for_session
+
+  _replace(tf1.train.SessionManager, 'prepare_session', make_prepare)
+  _replace(tf1.train.SessionManager, 'wait_for_session', make_wait)
 
 
-@functools.cache
 def _meet_sessions() -> None:
+  def make(original):
+    def close(self) -> None:
+      with _entered('close', self.graph) as is_first:
+        met = _closings.get(self.graph) if is_first else None
+        if met is None:
+          original(self)
+        else:
+          met(functools.partial(original, self))
+
+    return close
+
   # That of the base, which a Session has, too.
-  session_class = next(c for c in tf1.Session.__mro__ if 'close' in vars(c))
-  original = session_class.close
+  _replace(next(c for c in tf1.Session.__mro__ if 'close' in vars(c)), 'close',
+           make)
 
-  @functools.wraps(original)
-  def close(self: tf1.Session) -> None:
-    met = _closings.get(self.graph)
-    if met is None:
-      original(self)
-    else:
-      met(functools.partial(original, self))
 
-  session_class.close = close
+def _act_before_start(graph: tf.Graph) -> None:
+  for act in _before_start.get(graph, ()):
+    act()
+
+
+def _by_name(names: Sequence[str], args: Sequence[Any],
+             kwargs: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns arguments by the names that callers of TensorFlow's function use.
+
+  A library that has replaced that function may call them otherwise.
+  """
+  return {**dict(zip(names, args)), **kwargs}
+
+
+def _replace(owner: type, name: str,
+             make: Callable[[Callable], Callable]) -> None:
+  """Puts a function around a method, unless one is around it already."""
+  original = getattr(owner, name)
+  # A library that wraps ours, as `functools.wraps` does, hands the mark on.
+  if not hasattr(original, _MARK):
+    replacement = functools.wraps(original)(make(original))
+    setattr(replacement, _MARK, True)
+    setattr(owner, name, replacement)
+
+
+@contextlib.contextmanager
+def _entered(what: str, graph: Optional[tf.Graph]) -> Iterator[bool]:
+  """Says whether this is the outermost call, where one is around another.
+
+  That is so after a library has put a function of its own in between.
+  """
+  entered = vars(_threads).setdefault('entered', set())
+  key = (what, id(graph))
+  is_first = key not in entered
+  entered.add(key)
+  try:
+    yield is_first
+  finally:
+    if is_first:
+      entered.remove(key)

@@ -9,6 +9,8 @@ The guard of the graph that the chief, or a process alone, trains:
   the list of checkpoints only then.
   A training whose last state is such a one ends with an error: it is lost.
 * A save that finds no space is tried again, up to a limit.
+* The last checkpoint is saved when no other task trains any more, and has its
+  own step for its name.
 * A chief that comes back, or whose session is made anew, restores no checkpoint
   over parameter servers that live: they hold more than the newest checkpoint.
   It restores what died with it.
@@ -16,6 +18,7 @@ The guard of the graph that the chief, or a process alone, trains:
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import time
 from collections.abc import Sequence
@@ -28,6 +31,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import finite_state
+from tfplugin.checkpoints import last_saves
 from tfplugin.checkpoints import own_variables
 from tfplugin.events import event_log
 
@@ -46,7 +50,8 @@ class TrainingGuard:
 
   def __init__(self, who: str, has_servers: bool,
                space_limit_secs: float = 300.0,
-               listeners: Sequence[tf1.train.CheckpointSaverListener] = ()):
+               listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
+               last_save: Optional[last_saves.LastSave] = None):
     """Adds the ops that look at the variables.
 
     Args:
@@ -54,11 +59,13 @@ class TrainingGuard:
       has_servers: Whether other processes hold the variables.
       space_limit_secs: How long a save waits for space on a full disk.
       listeners: Are told before each save, and after it.
+      last_save: When the last checkpoint is saved; None: with the others.
     """
     self.is_to_stop = False
     self._who = who
     self._space_limit_secs = space_limit_secs
     self._listeners = listeners
+    self._last_save = last_save
     self._saved_step = None
     self._is_ending = False
     self._refusal = ''
@@ -77,6 +84,16 @@ class TrainingGuard:
     if not arguments.get('write_state', True):
       return save(saver, session, **arguments)
     # Others train on: it is one step for all that is said of this save.
+    step = self._step_of(session)
+    if self._last_save is not None and self._last_save.postpones(
+        step, functools.partial(self._save_listed, save, saver), arguments):
+      return saver.last_checkpoints[-1] if saver.last_checkpoints else None
+    return self._save_listed(save, saver, session, arguments)
+
+  def _save_listed(self, save: Callable[..., str], saver: tf1.train.Saver,
+                   session: tf1.Session, arguments: dict[str, Any]
+                  ) -> Optional[str]:
+    """Saves a checkpoint that training may go on from; tells the listeners."""
     self._saved_step = self._step_of(session)
     for listener in self._listeners:
       listener.before_save(session, self._saved_step)
@@ -126,6 +143,15 @@ class TrainingGuard:
       saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
     return prepare(arguments['master'], config=arguments.get('config'))
 
+  def before_end(self, session: tf1.Session) -> None:
+    """Waits for the last steps of others, before any hook ends.
+
+    Args:
+      session: The session in which the training ends.
+    """
+    if self._last_save is not None:
+      self._last_save.wait(session, self._step)
+
   def end(self, session: tf1.Session) -> None:
     """Tells the listeners, when the last step is saved, that training ends.
 
@@ -137,6 +163,8 @@ class TrainingGuard:
         save raises it.
     """
     step = self._step_of(session)
+    if self._last_save is not None:
+      self._last_save.make_up(session, step)
     self._is_ending = step != self._saved_step
     if not self._is_ending:
       self._tell_end(session, step)

@@ -17,6 +17,8 @@ from tfplugin.distribute import cluster_config
 _TRAINING_JOBS = ('chief', 'master', 'worker')
 # What TensorFlow says of a port on which another process listens.
 _NO_SERVER = 'Could not start gRPC server'
+# Of the tasks that this process has run.
+_addresses_run: set[str] = set()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +45,9 @@ class ClusterTask:
 
   @property
   def is_alone(self) -> bool:
-    """Whether there is no cluster."""
-    return not self.cluster_spec.jobs
+    """Whether there is no cluster, or none of two that train or serve."""
+    return not self.cluster_spec.jobs or (
+        not self.num_ps and self.training_tasks == [self.name])
 
   @property
   def device(self) -> str:
@@ -136,6 +139,30 @@ def occupied_port_named(task: ClusterTask) -> Iterator[None]:
         f'{address!r}, where no server can be started. End the process that '
         'listens there, or give the task another port in every `TF_CONFIG`.'
     ) from e
+
+
+def check_first_run(task: ClusterTask) -> None:
+  """Raises if this process has run the task before.
+
+  Its server is never freed, and a parameter server that has ended its work
+  serves no second run.
+
+  Args:
+    task: The task that is about to run in this process.
+
+  Raises:
+    RuntimeError: It has.
+  """
+  if not task.num_ps or task.job not in task.cluster_spec.jobs:
+    return
+  address = task.cluster_spec.task_address(task.job, task.index)
+  if address in _addresses_run:
+    raise RuntimeError(
+        'A process of a cluster with parameter servers must call '
+        '`train_and_evaluate` once. Received: another call in the process of '
+        f'{task.name}, at {address}. Start the program of every task again for '
+        'the next part of the training; it goes on from the newest checkpoint.')
+  _addresses_run.add(address)
 
 
 def from_config(config: Optional[tf.estimator.RunConfig]) -> ClusterTask:

@@ -13,10 +13,12 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import refusals
 from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
@@ -81,9 +83,10 @@ class ParameterServerExtended(met_updates.MetUpdates,
     # Estimator calls once with the model_fn, then for parts of the scaffold.
     if hasattr(result, 'train_op'):
       if result.train_op is not None:
-        result = self._finish_step(result)
+        result = with_started_scaffolds(
+            self._container_strategy(), self._finish_step(result))
       if self._in_multi_worker_mode() and not self.experimental_should_init:
-        prompt_start.add_ready_op()
+        prompt_start.add_ready_op(self.task.training_tasks[0])
     return result
 
   def _ops_of_all_replicas(self, value) -> list:
@@ -193,6 +196,40 @@ def with_fields(spec, **changed: Any):
   """
   fields = dict(zip(spec._fields, spec), **changed)
   return type(spec)._make(fields[name] for name in spec._fields)
+
+
+def with_started_scaffolds(strategy: tf.distribute.Strategy, spec):
+  """Returns an EstimatorSpec whose scaffold starts what a strategy has added.
+
+  Args:
+    strategy: Has built the spec.
+    spec: The spec, or another result with a `train_op`.
+  """
+  if not hasattr(spec, 'scaffold'):
+    return spec
+  return with_fields(spec, scaffold=_tf_internals.regroup(tuple(
+      map(started, strategy.experimental_local_results(spec.scaffold)))))
+
+
+def started(scaffold: Optional[tf1.train.Scaffold],
+            ) -> Optional[tf1.train.Scaffold]:
+  """Returns a scaffold like `scaffold` that starts all local variables.
+
+  A `local_init_op` of a program's own knows nothing of what a strategy adds.
+
+  Args:
+    scaffold: The scaffold of a model_fn.
+  """
+  if scaffold is None or scaffold.local_init_op is None:
+    return scaffold
+  known = graph_order.upstream(
+      graph_order.operations_of([scaffold.local_init_op]))
+  missing = [v for v in (*tf1.local_variables(),
+                         *(worker_variables.UNLISTED.here() or ()))
+             if v.initializer not in known]
+  return tf1.train.Scaffold(
+      copy_from_scaffold=scaffold, local_init_op=tf.group(
+          scaffold.local_init_op, tf1.variables_initializer(missing)))
 
 
 def updates_variables(value_destination_pairs) -> bool:

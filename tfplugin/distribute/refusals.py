@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfplugin.distribute.sessions import early_stopping
+
 
 class OneStrategy:
   """Refuses to enter the strategy's scope inside another strategy.
@@ -31,6 +33,16 @@ class OneStrategy:
     """
     _check_is_instance(self)
     super().configure(*args, **kwargs)
+
+  def __bool__(self) -> bool:
+    """Returns True; a RunConfig asks, before any hook is made for it."""
+    early_stopping.mend()
+    return True
+
+  def __deepcopy__(self, memo: dict):
+    """Returns a copy; one is made where a RunConfig gets a strategy later."""
+    early_stopping.mend()
+    return super().__deepcopy__(memo)
 
   def scope(self):
     """See `tf.distribute.Strategy.scope`.

@@ -82,6 +82,10 @@ class Patience:
           '' if self._limit_secs is None else
           f', and waits {self._limit_secs:g} s at most')
 
+  def restart(self) -> None:
+    """Begins the limit anew: what is waited for has made progress."""
+    self._start = time.monotonic()
+
 
 @contextlib.contextmanager
 def start_limited_to(time_limit_secs: float) -> Iterator[None]:

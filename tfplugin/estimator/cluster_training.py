@@ -11,11 +11,13 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.checkpoints import model_dir_lock
+from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.inputs import untuned_inputs
-from tfplugin.estimator import last_save_listener
+from tfplugin.distribute.sessions import server_options
+from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import event_log
 from tfplugin.events import record
 from tfplugin.events import stacks
@@ -31,6 +33,7 @@ from tfplugin.hooks import wait_for_workers_hook
 from tfplugin.hooks.curves import tensorboard_hook
 from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.endings import last_steps
 from tfplugin.hooks.endings import lost_peers
 from tfplugin.hooks.endings import refused_step_hook
 from tfplugin.hooks.endings import stop_in_order_hook
@@ -58,12 +61,14 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       new, whatever happens (`tfplugin.hooks.CheckpointGuardHook`), and other
       runs out of the model_dir.
     chief: stays until every worker has reported its end, and reports its own.
-      Its last checkpoint, at `max_steps`, is saved then, so that it has all the
-      workers' steps and no variable between its update and its clip; or after
-      half of `finish_limit_secs`, if a worker waits for the chief's session to
-      end, as one that has trained with `SyncReplicasOptimizer` may.
-    chief: warns of a worker that has not reported in that time, and reports for
-      it: the training is complete without it.
+      Whatever ends each of them (`max_steps`, its input, a hook), its last
+      checkpoint is saved then, so that it has all the workers' steps and no
+      variable between its update and its clip. Until then it saves as before.
+      It does not wait after a signal, nor when no worker has made a step for
+      half of `finish_limit_secs`: a worker that has trained with
+      `SyncReplicasOptimizer` may wait for the chief's session to end.
+    chief: warns of a worker that has neither reported nor made a step in that
+      time, and reports for it: the training is complete without it.
     chief: warns where the default moving rate of elastic averaging counts
       workers that are not there.
     chief and worker: say whom they wait for while a parameter server is away,
@@ -94,8 +99,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     start_limit_secs: How long a worker waits for the chief to initialise the
       variables, and for the others at a synchronous start or, without a ps, in
       the first step, in seconds.
-    finish_limit_secs: How long the chief waits for the workers' last step, in
-      seconds.
+    finish_limit_secs: How long the chief waits at its end, in seconds, while no
+      worker makes a step.
     contact_limit_secs: How long a task is waited for whose port is not open
       (the chief's, a parameter server's) until it is taken to be gone for good,
       in seconds: longer than a restart takes. None waits without end, for
@@ -108,8 +113,9 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
 
   Raises:
     TimeoutError: a wait reached its limit; the message names who was awaited.
-    RuntimeError: another run is in the model_dir, or another process listens on
-      the task's port.
+    RuntimeError: another run is in the model_dir, another process listens on
+      the task's port, or this process has run the task before: beside parameter
+      servers a process serves one run.
     ValueError: no checkpoint of the model_dir is whole and finite.
     OSError: the disk stayed full.
     KeyboardInterrupt, SystemExit: a signal ended it; see StopInOrderHook.
@@ -139,7 +145,11 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   """
   config = estimator.config
   stacks.write_on_signal()
-  with event_log.recording(config.model_dir, events_hook.task_name(config)), \
+  explained = cluster_config.explain()
+  tf1.logging.info('tfplugin on TF_CONFIG: %s', explained)
+  cluster_task.check_first_run(cluster_task.from_config(config))
+  with event_log.recording(config.model_dir, events_hook.task_name(config),
+                           cluster=explained), \
       cluster_task.occupied_port_named(cluster_task.from_config(config)):
     return _train_and_evaluate(estimator, train_spec, eval_spec,
                                start_limit_secs, finish_limit_secs,
@@ -166,28 +176,50 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
     hooks = _first_hooks(
         task, config, start_limit_secs, contact_limit_secs, stack)
     if task.is_chief:
-      stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))
-      chief_report.delete(config.model_dir)
-      train_spec = _guarded(train_spec, config, task, finish_limit_secs / 2)
-    elif task.job == 'evaluator':
-      # Its RunConfig knows no cluster.
-      watch = chief_report.Watch(cluster_task.from_environment(),
-                                 config.model_dir, contact_limit_secs)
-      stack.enter_context(_tf_internals.evaluator_asks(watch.goes_on))
+      train_spec = _guarded(train_spec, config, task, last_steps.LastSteps(
+          task, train_spec.max_steps, finish_limit_secs / 2,
+          stop.has_stopped), stack)
     train_spec = train_spec._replace(
         hooks=(*hooks, *train_spec.hooks, *last_hooks))
-    stack.enter_context(_tf_internals.inputs_through(
-        estimator, untuned_inputs.untuned))
-    stack.enter_context(placement.conditions_explained())
-    stack.enter_context(time_limit.start_limited_to(start_limit_secs))
+    _enter_limits(stack, estimator, start_limit_secs)
     stack.callback(stop.release)
-    if not task.trains:
-      event_log.write('starting', record.END)
+    if task.job == 'evaluator':
+      train_spec, eval_spec = _evaluated(
+          config, train_spec, eval_spec, contact_limit_secs, stack)
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
     stop.raise_if_stopped()
-    if task.trains and not task.is_alone:
+    if task.trains and task.cluster_spec.jobs:
       _report(task, config, finish_limit_secs, report)
   return result
+
+
+def _enter_limits(stack: contextlib.ExitStack,
+                  estimator: tf.estimator.Estimator,
+                  start_limit_secs: float) -> None:
+  """Sets up inputs, the task's server, messages, and the limit of starts."""
+  stack.enter_context(_tf_internals.inputs_through(
+      estimator, untuned_inputs.untuned))
+  stack.enter_context(_tf_internals.servers_with(
+      server_options.of_session(estimator.config.session_config)))
+  stack.enter_context(placement.conditions_explained())
+  stack.enter_context(time_limit.start_limited_to(start_limit_secs))
+
+
+def _evaluated(
+    config: tf.estimator.RunConfig, train_spec: tf.estimator.TrainSpec,
+    eval_spec: tf.estimator.EvalSpec, contact_limit_secs: Optional[float],
+    stack: contextlib.ExitStack
+) -> tuple[tf.estimator.TrainSpec, tf.estimator.EvalSpec]:
+  """Lets an evaluator end with the last checkpoint of the run."""
+  # Its RunConfig knows no cluster.
+  watch = chief_report.Watch(cluster_task.from_environment(), config.model_dir,
+                             contact_limit_secs, train_spec.max_steps)
+  rounds = evaluator_rounds.EvaluatorRounds(eval_spec, watch)
+  event_log.write('starting', record.END)
+  stack.push(rounds.finish)
+  stack.enter_context(_tf_internals.evaluator_asks(
+      watch.goes_on, rounds.evaluate))
+  return train_spec._replace(max_steps=None), rounds.eval_spec
 
 
 def _first_hooks(
@@ -205,7 +237,7 @@ def _first_hooks(
     return [hook]
   hooks = [keep_contact_hook.KeepContactHook(config, contact_limit_secs),
            absent_workers.AbsentWorkersHook(task)]
-  if task.job == 'worker':
+  if not task.is_chief:
     hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
   return hooks
 
@@ -223,7 +255,7 @@ def _last_hooks(
     hooks += [tensorboard_hook.TensorBoardHook(config, estimator.params),
               *fault_hook.hooks()]
   if task.num_ps and task.trains:
-    if task.job == 'worker':
+    if not task.is_chief:
       hooks.append(report)
     hooks.append(refused_step_hook.RefusedStepHook())
   return hooks
@@ -241,19 +273,21 @@ def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
 
 
 def _guarded(train_spec: tf.estimator.TrainSpec,
-             config: tf.estimator.RunConfig,
-             task: cluster_task.ClusterTask,
-             last_save_limit_secs: float) -> tf.estimator.TrainSpec:
+             config: tf.estimator.RunConfig, task: cluster_task.ClusterTask,
+             others: last_steps.LastSteps,
+             stack: contextlib.ExitStack) -> tf.estimator.TrainSpec:
   """Adds the guard of the checkpoints, which the chief has."""
-  listeners = []
-  if task.num_ps:
-    listeners.append(last_save_listener.LastSaveListener(
-        task, train_spec.max_steps, last_save_limit_secs))
-  if config.train_distribute is not None and not task.is_alone:
-    # TensorFlow drops them there.
-    listeners = [*train_spec.saving_listeners, *listeners]
+  stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))
+  chief_report.delete(config.model_dir)
+  listeners = ()
+  if others.awaits_others() or (
+      config.train_distribute is not None and not task.is_alone):
+    # TensorFlow drops those of a strategy; others would miss the guard's saves.
+    listeners = train_spec.saving_listeners
     train_spec = train_spec._replace(saving_listeners=())
-  hook = checkpoint_guard_hook.CheckpointGuardHook(config, listeners=listeners)
+  guard = checkpoint_guard_hook.CheckpointGuardHook(
+      config, listeners=listeners, others=others)
   # TensorFlow looks at the newest checkpoint before hooks begin.
-  hook.choose_checkpoint()
-  return train_spec._replace(hooks=(hook, *train_spec.hooks))
+  guard.choose_checkpoint()
+  stack.enter_context(_tf_internals.first_of_ends(guard.before_end))
+  return train_spec._replace(hooks=(guard, *train_spec.hooks))

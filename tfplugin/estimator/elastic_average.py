@@ -13,11 +13,13 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.values import first_values
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
@@ -96,8 +98,9 @@ def elastic_average(
     update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
     count_steps: What `global_step` counts: `'communications'` or `'local'`
       steps. None: communications, with a warning of how many steps that makes.
-    statistics: What becomes of floating point variables that are not trained:
-      `'average'` or `'shared'`.
+    statistics: What becomes of floating point variables that are not trained
+      and that the step writes: `'average'` or `'shared'`. One that only a hook
+      or another program sets is shared with the exchanges.
     use_locking: As for the optimizer. The centre, a resource variable, is
       updated under a lock in any case.
     on_nonfinite: What becomes of gradients, and of what a communication would
@@ -193,12 +196,33 @@ def _train(call: model_fn_lib.ModelFnCall,
                              tf1.trainable_variables(),
                              elastic_exchange.AUDITED)
   scope.exchange.add(*scope.pairs)
-  train_op = scope.exchange.finish([spec.train_op])
+  train_op, unlisted = scope.exchange.end([spec.train_op])
+  first = _first_hooks(scope, task)
+  added = [*scope.exchange.variables(), *(
+      v for optimizer in interception.wrappers for v in optimizer.variables())]
   return spec._replace(
       train_op=train_op, training_hooks=(
-          *spec.training_hooks, *exchange_threads.hooks_of(scope.exchange)),
-      scaffold=spec.scaffold and (
-          _scaffold(spec.scaffold, scope, interception.wrappers)))
+          *spec.training_hooks, *exchange_threads.hooks_of(scope.exchange),
+          *first),
+      scaffold=spec.scaffold and _scaffold(
+          spec.scaffold, scope, added,
+          [*unlisted, *(v for hook in first for v in hook.variables())]))
+
+
+def _first_hooks(scope: elastic_scope.CopyScope,
+                 task: cluster_task.ClusterTask) -> list:
+  """Returns the hook of values that are written before the first step."""
+  signal = first_values.create_signal(
+      scope.pairs[0].center.device, task.is_chief,
+      is_awaited=not scope.settings.synchronous) if task.num_ps else None
+  if task.is_chief:
+    return [first_values.FirstValues(
+        scope.pairs, scope.exchange.local_step.device, signal)]
+  if scope.settings.synchronous:
+    return [first_values.FollowFirstValues(
+        scope.pairs, signal, task.training_tasks[0],
+        time_limit.start_limit_secs())]
+  return []
 
 
 def _task_of(config: Any, num_worker: Optional[int],
@@ -228,13 +252,12 @@ def _task_of(config: Any, num_worker: Optional[int],
 
 
 def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
-              optimizers: list[tf1.train.Optimizer]) -> tf1.train.Scaffold:
+              added: list[tf.Variable],
+              unlisted: list[tf.Variable]) -> tf1.train.Scaffold:
   """Returns a scaffold like `own` that starts what has been added."""
   local = {v.ref() for v in tf1.local_variables()}
-  added = [*scope.exchange.variables(), *(
-      v for optimizer in optimizers for v in optimizer.variables())]
   merged = training_spec.local_init_op(
-      own, [v for v in added if v.ref() in local])
+      own, [*(v for v in added if v.ref() in local), *unlisted])
   if own.init_fn is not None or own.init_op is not None:
     merged['init_fn'] = elastic_start.init_fn_for_centers(
         own.init_fn, scope.pairs)

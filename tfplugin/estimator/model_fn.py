@@ -122,7 +122,7 @@ def decorate_training(model_fn: Optional[types.ModelFn],
     spec = train(call)
     task = cluster_task.from_config(call.config)
     if task.num_ps and not task.is_chief:
-      prompt_start.add_ready_op()
+      prompt_start.add_ready_op(task.training_tasks[0])
     return spec
 
   decorator = functools.partial(decorate, run=run, name=name)

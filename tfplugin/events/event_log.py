@@ -194,12 +194,13 @@ def span(name: str, **details: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def recording(model_dir: Union[str, os.PathLike, None],
-              task: str) -> Iterator[EventLog]:
+              task: str, **details: Any) -> Iterator[EventLog]:
   """Records the task that the context runs: its start, its end and its death.
 
   Args:
     model_dir: See `EventLog`.
     task: See `EventLog`.
+    **details: More about the start.
 
   Yields:
     The log, which is `current()` inside the context.
@@ -216,7 +217,7 @@ def recording(model_dir: Union[str, os.PathLike, None],
       log.write('coming_back', what='process',
                 step=steps[-1] if steps else None,
                 away_secs=round(time.time() - earlier[-1].time, 3))
-    log.write('starting', record.BEGIN, **process.describe())
+    log.write('starting', record.BEGIN, **process.describe(), **details)
     yield log
     log.write('ended', step=log.last_step)
   except BaseException as e:

@@ -5,17 +5,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import guarded_graphs
+from tfplugin.checkpoints import last_saves
 from tfplugin.checkpoints import training_guard
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.hooks.endings import closing
+from tfplugin.hooks.endings import last_steps
 
 tf1 = tf.compat.v1
+
+# The rhythm of the last saves where Estimator saves nothing, and a hook does.
+_SAVE_SECS = 600
 
 
 class CheckpointGuardHook(tf1.train.SessionRunHook):
@@ -56,7 +62,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
 
   def __init__(self, config: tf.estimator.RunConfig,
                space_limit_secs: float = 300.0,
-               listeners: Sequence[tf1.train.CheckpointSaverListener] = ()):
+               listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
+               others: Optional[last_steps.LastSteps] = None):
     """Prepares the guard.
 
     Args:
@@ -64,6 +71,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
       space_limit_secs: How long a save waits, in seconds, while the disk is
         full.
       listeners: Are told of saves that are made, and may end the training.
+      others: The chief's wait before its last save, for a caller that calls
+        `before_end`; None: nobody is waited for.
 
     Raises:
       TypeError: the limit is not a number.
@@ -71,9 +80,11 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     """
     time_limit.check(space_limit_secs)
     self._task = cluster_task.from_config(config)
+    self._config = config
     self._model_dir = config.model_dir
     self._space_limit_secs = space_limit_secs
     self._listeners = tuple(listeners)
+    self._others = others
     self._has_chosen = False
     self._guard = None
 
@@ -98,7 +109,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
       listener.begin()
     self._guard = training_guard.TrainingGuard(
         self._task.name, has_servers=bool(self._task.num_ps),
-        space_limit_secs=self._space_limit_secs, listeners=self._listeners)
+        space_limit_secs=self._space_limit_secs, listeners=self._listeners,
+        last_save=self._make_last_save())
     guarded_graphs.put(self._guard)
     guarded_graphs.in_place_of_close(closing.close_in_time)
 
@@ -107,6 +119,25 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     del run_values
     if self._guard is not None and self._guard.is_to_stop:
       run_context.request_stop()
+
+  def before_end(self, session: tf1.Session) -> None:
+    """Waits for the others' last steps; to be called before any hook ends.
+
+    Args:
+      session: The session, which has made its last step.
+    """
+    if self._guard is not None:
+      self._guard.before_end(session)
+
+  def _make_last_save(self) -> Optional[last_saves.LastSave]:
+    if self._others is None:
+      return None
+    secs, steps = (self._config.save_checkpoints_secs,
+                   self._config.save_checkpoints_steps)
+    return last_saves.LastSave(
+        self._others, self._model_dir, tf1.train.SecondOrStepTimer(
+            every_secs=secs if secs or steps else _SAVE_SECS,
+            every_steps=steps))
 
   def end(self, session: tf1.Session) -> None:
     """Tells the listeners, after the last save."""

@@ -6,13 +6,16 @@ It is a hash table that the parameter server holds as a resource: not a
 variable, so that it needs no initialisation and reaches no checkpoint, and not
 a queue, so that reading consumes nothing and a task that is restarted may
 report again. It is read and written through sessions of its own, straight to
-the server, which work whatever state the training session is in.
+the server, which work whatever state the training session is in. A second table
+holds how many steps a worker has made so far.
 
 Protocol:
-  1. A worker writes its name to the list of every ps when it has ended.
-  2. The chief reads the lists until every worker is on one, or a limit is
-     reached: a worker may be gone for good. Only then it writes all names, and
-     its own, to every list: it could not read from a ps that left.
+  1. A worker writes its steps now and then, and its name to the list of every
+     ps when it has ended.
+  2. The chief reads the lists until every worker is on one, or until no worker
+     has made a step for so long that a limit is reached: it may be gone for
+     good. Only then it writes all names, and its own, to every list: it could
+     not read from a ps that left.
   3. A ps reads its own list until the chief and every worker are on it.
   4. A ps that is started again has an empty list. The chief, which looks at all
      lists while it trains, writes to it what it has seen before.
@@ -33,9 +36,11 @@ from tfplugin.distribute import time_limit
 
 tf1 = tf.compat.v1
 
-_SHARED_NAME = 'tfplugin_finished_tasks'
+_FINISHED = 'tfplugin_finished_tasks'
+_STEPS = 'tfplugin_steps_of_tasks'
 _ATTEMPT_MSECS = 5000
 POLL_SECS = 0.2
+_REPORT_SECS = 2.0
 
 
 def report_finished(cluster_spec: tf.train.ClusterSpec, *tasks: str,
@@ -76,7 +81,8 @@ def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
     who: The name of the task that waits, for the error.
     time_limit_secs: The limit in seconds; None waits, in silence, as long as
       it takes.
-    ps_index: Whose list; None: of any ps, and all lists are mended meanwhile.
+    ps_index: Whose list; None: of any ps. All lists are mended meanwhile, and
+      the limit begins anew with each step that an awaited task makes.
     while_waiting: Called between two looks.
 
   Raises:
@@ -85,9 +91,13 @@ def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
   awaited = set(awaited)
   lists = Lists(cluster_spec, ps_index)
   patience = time_limit_secs and time_limit.Patience(who, time_limit_secs)
+  steps = {}
   try:
     while awaited - lists.keep():
       if patience:
+        if ps_index is None and lists.steps != steps:
+          patience.restart()
+        steps = dict(lists.steps)
         missing = ', '.join(sorted(awaited - lists.known))
         patience.check(f'the last step of {missing}',
                        'Look into their logs; if their steps take that long, '
@@ -105,6 +115,7 @@ class Lists:
 
   Attributes:
     known: The names that were seen.
+    steps: How many steps each other task was last seen to have made.
   """
 
   def __init__(self, cluster_spec: tf.train.ClusterSpec,
@@ -117,7 +128,8 @@ class Lists:
     """
     indices = _ps_indices(cluster_spec) if ps_index is None else [ps_index]
     self._boards = [_Board(cluster_spec, index) for index in indices]
-    self.known = set()
+    self.known: set[str] = set()
+    self.steps: dict[str, int] = {}
 
   def keep(self) -> set[str]:
     """Reads the lists; writes to each what another one has, or had.
@@ -127,6 +139,8 @@ class Lists:
     """
     seen = [(board, board.read()) for board in self._boards]
     self.known.update(*(names for _, names in seen if names))
+    for board in self._boards:
+      self.steps.update(board.steps)
     for board, names in seen:
       if names is not None and self.known - names:
         board.write(sorted(self.known - names))
@@ -138,6 +152,31 @@ class Lists:
       board.close()
 
 
+class StepReport:
+  """Writes a task's steps to a parameter server, every few seconds."""
+
+  def __init__(self, cluster_spec: tf.train.ClusterSpec, task: str):
+    """Opens nothing yet."""
+    index = next(iter(_ps_indices(cluster_spec)), None)
+    self._board = None if index is None else _Board(cluster_spec, index)
+    self._task = task
+    self._num_steps = 0
+    self._next = float('-inf')
+
+  def count(self) -> None:
+    """Counts a step of the task."""
+    self._num_steps += 1
+    now = time.monotonic()
+    if self._board is not None and now >= self._next:
+      self._next = now + _REPORT_SECS
+      self._board.write_steps(self._task, self._num_steps)
+
+  def close(self) -> None:
+    """Ends the session."""
+    if self._board is not None:
+      self._board.close()
+
+
 def _ps_indices(cluster_spec: tf.train.ClusterSpec) -> list[int]:
   if 'ps' not in cluster_spec.jobs:
     return []
@@ -145,31 +184,43 @@ def _ps_indices(cluster_spec: tf.train.ClusterSpec) -> list[int]:
 
 
 class _Board:
-  """The list of one parameter server."""
+  """The two tables of one parameter server.
+
+  Attributes:
+    steps: The steps of tasks, as they were read last.
+  """
 
   def __init__(self, cluster_spec: tf.train.ClusterSpec, ps_index: int):
+    self.steps: dict[str, int] = {}
     self._target = f'grpc://{cluster_spec.task_address("ps", ps_index)}'
     self._device = f'/job:ps/task:{ps_index}'
     self._session = None
     with tf.Graph().as_default() as self._graph, tf1.device(self._device):
       self._tasks = tf1.placeholder(tf.string, [None])
-      table = tf.raw_ops.MutableHashTableV2(
-          key_dtype=tf.string, value_dtype=tf.int64, shared_name=_SHARED_NAME)
-      self._insert = tf.raw_ops.LookupTableInsertV2(
-          table_handle=table, keys=self._tasks,
-          values=tf.ones_like(self._tasks, tf.int64))
-      self._names, _ = tf.raw_ops.LookupTableExportV2(
-          table_handle=table, Tkeys=tf.string, Tvalues=tf.int64)
+      self._values = tf1.placeholder(tf.int64, [None])
+      self._finished, self._steps = _Table(_FINISHED), _Table(_STEPS)
+      self._insert = self._finished.insert(
+          self._tasks, tf.ones_like(self._tasks, tf.int64))
+      self._insert_steps = self._steps.insert(self._tasks, self._values)
 
   def read(self) -> Optional[set[str]]:
     """Returns the names on the list; None if the server does not answer."""
-    names = self._run(self._names, {})
-    return None if names is None else {name.decode() for name in names}
+    seen = self._run([self._finished.contents, self._steps.contents], {})
+    if seen is None:
+      return None
+    (names, _), steps = seen
+    self.steps = {name.decode(): int(value) for name, value in zip(*steps)}
+    return {name.decode() for name in names}
 
   def write(self, tasks: Sequence[str]) -> Optional[bool]:
     """Adds names; returns True, or None if the server does not answer."""
     done = self._run([self._insert], {self._tasks: tasks})
     return None if done is None else True
+
+  def write_steps(self, task: str, num_steps: int) -> None:
+    """Writes how many steps `task` has made, if the server answers."""
+    self._run([self._insert_steps],
+              {self._tasks: [task], self._values: [num_steps]})
 
   def close(self) -> None:
     """Ends the session."""
@@ -191,3 +242,17 @@ class _Board:
       tf1.logging.info('No answer from %s: %s', self._device, e.message)
       self.close()
       return None
+
+
+class _Table:
+  """A table of numbers by the names of tasks, in the graph being built."""
+
+  def __init__(self, shared_name: str):
+    self._table = tf.raw_ops.MutableHashTableV2(
+        key_dtype=tf.string, value_dtype=tf.int64, shared_name=shared_name)
+    self.contents = tuple(tf.raw_ops.LookupTableExportV2(
+        table_handle=self._table, Tkeys=tf.string, Tvalues=tf.int64))
+
+  def insert(self, tasks: tf.Tensor, values: tf.Tensor) -> tf.Operation:
+    return tf.raw_ops.LookupTableInsertV2(
+        table_handle=self._table, keys=tasks, values=values)

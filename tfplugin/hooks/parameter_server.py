@@ -9,6 +9,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute.sessions import server_options
 from tfplugin.events import event_log
 from tfplugin.events import record
 from tfplugin.hooks import finish_board
@@ -46,15 +47,12 @@ def run_parameter_server(config: tf.estimator.RunConfig,
     raise ValueError('`config` must describe a task of type `ps`. Received: '
                      f'{task.job!r}. Call '
                      '`tf.estimator.train_and_evaluate` in the others.')
-  # Not the whole session_config: the server would add its device filters to
-  # those of every session, which would then wait for tasks that have ended.
-  gpu_options = config.session_config and config.session_config.gpu_options
   # The name keeps the server alive while this function waits.
   server = tf.distribute.Server(
       task.cluster_spec,
       job_name='ps',
       task_index=task.index,
-      config=tf1.ConfigProto(gpu_options=gpu_options),
+      config=server_options.of_session(config.session_config),
       protocol=config.protocol)
   tf1.logging.info('Serving at %s until the work is done.', server.target)
   chief = contact.Contact(task.cluster_spec, task.training_tasks[0], task.name,

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the parameter servers that this task has made its last step."""
+"""Tells the parameter servers of this task's steps, and of its last one."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
   `run_parameter_server`, which ends when all of them have reported; the chief
   waits for the others by `WaitForWorkersHook`.
 
-  It reports when every hook has ended, and before the session is closed, which
-  may take long; a session is given 5 seconds to close. A task that finds the
-  work done makes no session and calls no hook. Where you can, call
-  `tfplugin.estimator.train_and_evaluate`, which has no such caveat.
+  It tells every few seconds how many steps the task has made: the chief waits
+  as long as a worker steps. It reports when every hook has ended, and before
+  the session is closed, which may take long; a session is given 5 seconds to
+  close. A task that finds the work done makes no session and calls no hook.
+  Where you can, call `tfplugin.estimator.train_and_evaluate`, which has no such
+  caveat.
 
   Attributes:
     has_reported: Whether the task has.
@@ -61,11 +63,19 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     self._time_limit_secs = time_limit_secs
     self._was_stopped = unless
     self._has_ended = self.has_reported = False
+    self._steps = None
 
   def begin(self) -> None:
     """Meets the end of the session; see the class."""
     self._has_ended = self.has_reported = False
+    self._steps = finish_board.StepReport(
+        self._task.cluster_spec, self._task.name)
     guarded_graphs.in_place_of_close(self._close)
+
+  def after_run(self, run_context, run_values) -> None:
+    """Counts the step, and tells of it now and then."""
+    del run_context, run_values
+    self._steps.count()
 
   def end(self, session: tf1.Session) -> None:
     """Notes that it is no failure that closes the session."""
@@ -73,6 +83,7 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     self._has_ended = not self._was_stopped()
 
   def _close(self, close: Callable[[], None]) -> None:
+    self._steps.close()
     if self._has_ended and not self.has_reported:
       self.has_reported = True
       finish_board.report_finished(

@@ -62,17 +62,19 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     time_limit.check(time_limit_secs)
     self._task = cluster_task.from_config(config)
     self._time_limit_secs = time_limit_secs
+    self._chief = ''
 
   def begin(self) -> None:
     """Waits; see the class."""
-    if self._task.job != 'worker' or not self._task.num_ps:
+    if not self._task.trains or self._task.is_chief or not self._task.num_ps:
       return
+    self._chief = self._task.training_tasks[0]
     self._missing = tf1.report_uninitialized_variables(tf1.global_variables())
     self._wait()
     guarded_graphs.before_start(self._wait)
 
   def _wait(self) -> None:
-    with event_log.span('waiting', on=['chief:0']):
+    with event_log.span('waiting', on=[self._chief]):
       self._wait_for_variables()
 
   def _wait_for_variables(self) -> None:
@@ -81,8 +83,9 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       missing = self._look()
       if missing is not None and not missing.size:
         return
-      patience.check(f'chief:0 to initialise the variables; {_what(missing)}',
-                     "Look into the chief's log.")
+      patience.check(
+          f'{self._chief} to initialise the variables; {_what(missing)}',
+          'Look into its log.')
       time.sleep(_POLL_SECS)
 
   def _look(self):

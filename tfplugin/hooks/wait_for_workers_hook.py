@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
@@ -40,8 +42,9 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
 
     Args:
       config: The Estimator's configuration, which knows cluster and task.
-      time_limit_secs: The limit in seconds. It has to be longer than a step of
-        the slowest worker takes, its start included.
+      time_limit_secs: How long to wait, in seconds, while no worker makes a
+        step. It has to be longer than a step of the slowest worker takes, its
+        start included.
 
     Raises:
       TypeError: the limit is not a number.
@@ -57,23 +60,35 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
     wait_or_report(self._task, self._time_limit_secs)
 
 
-def wait_for_workers(task: cluster_task.ClusterTask,
-                     time_limit_secs: float) -> None:
+def others_of_chief(task: cluster_task.ClusterTask) -> list[str]:
+  """Returns the tasks whose last step the chief waits for.
+
+  Args:
+    task: This process; another than the chief waits for nobody.
+  """
+  if not (task.is_chief and task.num_ps):
+    return []
+  return [name for name in task.training_tasks if name != task.name]
+
+
+def wait_for_workers(task: cluster_task.ClusterTask, time_limit_secs: float,
+                     while_waiting: Callable[[], None] = lambda: None) -> None:
   """Waits, in the chief, until every worker has reported its end.
 
   Args:
     task: This process; another than the chief does not wait.
-    time_limit_secs: The limit in seconds.
+    time_limit_secs: How long to wait, in seconds, while no worker makes a step.
+    while_waiting: Called between two looks.
 
   Raises:
     TimeoutError: the limit is reached; the message names the workers.
   """
-  if task.job != 'chief' or not task.num_ps:
+  workers = others_of_chief(task)
+  if not workers:
     return
-  workers = _workers_of(task)
   with event_log.span('waiting', on=workers):
     finish_board.wait_for_tasks(task.cluster_spec, workers, task.name,
-                                time_limit_secs)
+                                time_limit_secs, while_waiting=while_waiting)
 
 
 def wait_or_report(task: cluster_task.ClusterTask,
@@ -88,10 +103,7 @@ def wait_or_report(task: cluster_task.ClusterTask,
     wait_for_workers(task, time_limit_secs)
   except TimeoutError as error:
     tf1.logging.warning('%s The training is complete without them.', error)
-  if task.job == 'chief' and task.num_ps:
+  workers = others_of_chief(task)
+  if workers:
     # Also for a ps that was started again, and knows of nobody.
-    finish_board.report_finished(task.cluster_spec, *_workers_of(task))
-
-
-def _workers_of(task: cluster_task.ClusterTask) -> list[str]:
-  return [name for name in task.training_tasks if name.startswith('worker:')]
+    finish_board.report_finished(task.cluster_spec, *workers)

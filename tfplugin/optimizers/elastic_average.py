@@ -16,6 +16,7 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_saving
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
+from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.variables import saved_names
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_custom_getter
@@ -41,15 +42,13 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   Each worker starts from the centre whenever it gets a session (its hook does
   that), trains its copy, and advances `global_step` when it communicates. The
-  chief saves the centre, from the parameter servers, under the names of the
-  model's variables, and its own optimizer state; other workers' is not saved.
+  chief saves the centre under the names of the model's variables, and its own
+  optimizer state.
 
   Two defaults to choose with care:
     * `rho=None` means moving_rate / learning_rate, as it always did. Such a
-      penalty pulls in every step as strongly as a communication does: with rate
-      .1, period 1, no gradient, local 1 and centre 0, one step gives local .81
-      and centre .09; with rho=0.0 it gives .9 and .1. For asynchronous
-      training pass rho=0.0; a worker then keeps no third copy of the model.
+      penalty pulls in every step as strongly as a communication does. For
+      asynchronous training pass rho=0.0; a worker then keeps no third copy.
     * `global_step` counts communications: a schedule or `max_steps` is reached
       `communication_period` times later than by counting steps.
       `count_steps='local'` counts every local step of every worker.
@@ -69,9 +68,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     touched_rows: bool, one for each row, local; only with `sparse_exchange`.
   The wrapped optimizer's are local, under the names that they have without it.
 
-  Supported: any v1 optimizer inside; dense and sparse gradients (made dense by
-  a penalty); partitioned variables; float16, 32 and 64; batch normalization;
-  several instances in a graph. Elsewhere: `ElasticAverageStrategy`.
+  Supported: any v1 optimizer; dense and sparse gradients; parts of variables;
+  float16, 32, 64; batch norm; instances. Elsewhere: `ElasticAverageStrategy`.
 
   Differences from tf.contrib:
     * `rho=None` works with every v1 optimizer that has a learning rate, and the
@@ -175,7 +173,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     self._local_steps = [
         elastic_start.create_local_step(ea_custom_getter.worker_device)]
     self._is_applied = False
-    self.overlapped = []
+    self.overlapped, self.set_from_outside = [], []
 
   @property
   def num_worker(self) -> int:
@@ -192,7 +190,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return [*super().variables(), *self._local_steps,
             *elastic_pairs.worker_state(
                 self._getter.pairs, self._rho, self._settings.exchange_dtype),
-            *(v for exchange in self.overlapped for v in exchange.variables())]
+            *(v for each in (*self.overlapped, *self.set_from_outside)
+              for v in each.variables())]
 
   def compute_gradients(self, loss: types.LossLike,
                         var_list: Optional[Iterable] = None,
@@ -247,8 +246,14 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     update = elastic_updates.ElasticUpdates(
         self._optimizer, self._getter, exchange, 0.0).apply_gradients(
             grads_and_vars, global_step, None, skip_gradients_aggregation)
-    exchange.add(*self._getter.statistics_of(self))
-    return exchange.finish([update], name or self.get_name())
+    statistics = self._getter.statistics_of(self)
+    shared = set_values.not_from_data(
+        statistics, [g for g, _ in grads_and_vars if g is not None])
+    exchange.add(*(pair for pair in statistics if pair not in shared))
+    values = set_values.SetValues(shared, self._getter.worker_device)
+    self.set_from_outside.append(values)
+    return values.after(exchange.finish([update]), exchange.due,
+                        name or self.get_name())
 
   def elastic_distance(self) -> tf.Tensor:
     """Returns the L2 distance of this worker from the whole centre."""
@@ -274,27 +279,23 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       ValueError: `task_index` is out of range.
     """
     elastic_start.check_start(task_index, self.num_worker, time_limit_secs)
-    start, barrier = self.start_from_center()
+    start, barrier, _ = self.start_from_center()
     if barrier is None:
       return start
     with tf1.control_dependencies([start]):
       return tf.group(barrier.wait(task_index, time_limit_secs))
 
   def start_from_center(self) -> tuple:
-    """Returns the op that starts the copies, and the barrier to wait at.
-
-    The barrier is None where workers do not wait for each other.
-
-    Raises:
-      RuntimeError: the model does not exist yet.
-    """
+    """Returns the op that starts the copies, a barrier or None, and pairs."""
     pairs = self._getter.model_pairs('get_init_op()')
     elastic_start.follow_warm_start(pairs)
     for pair in pairs:
       pair.keep_local_center(self._rho)
     # The first centre of every worker's graph is on the same server.
-    return elastic_start.copy_from_center(pairs), elastic_start.barrier_of(
-        self._settings, self.num_worker, pairs[0].center.device)
+    start = tf.group(elastic_start.copy_from_center(pairs), *(
+        values.start_from_centers() for values in self.set_from_outside))
+    return start, elastic_start.barrier_of(
+        self._settings, self.num_worker, pairs[0].center.device), pairs
 
   def make_session_run_hook(
       self, is_chief: bool, task_index: int, *,
@@ -303,16 +304,15 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """Returns the hook that starts this worker; every worker needs it.
 
     Args:
-      is_chief: Kept for old programs; all start alike.
+      is_chief: Whether the values that it writes first are everybody's.
       task_index: This worker, in [0, num_worker); the chief is one of them.
       time_limit_secs: Of the wait; then a `TimeoutError` says for whom.
 
     Raises:
       ValueError: An argument is out of range.
     """
-    del is_chief
     return elastic_start.ElasticInitialization(
-        self, task_index, time_limit_secs)
+        self, task_index, time_limit_secs, is_chief=is_chief)
 
   def swapping_saver(self, var_list: elastic_saving.VarList = None,
                      name: Optional[str] = 'swapping_saver',

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
+from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.ops import elastic
 from tfplugin.optimizers import wrapper
 
@@ -31,7 +32,12 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
       scope: Has made them.
       exchange: Ends the step.
       rho: The strength of the penalty that is to be added.
+
+    Raises:
+      RuntimeError: The optimizer is a `SyncReplicasOptimizer`.
     """
+    if isinstance(optimizer, tf1.train.SyncReplicasOptimizer):
+      elastic_settings.refuse_synchronous(optimizer.get_name())
     super().__init__(optimizer, False, optimizer.get_name())
     self._scope = scope
     self._exchange = exchange

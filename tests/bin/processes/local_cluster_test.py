@@ -62,7 +62,7 @@ def _is_alive(pid):
 
 
 def test_a_role_gets_its_tf_config_and_its_log(tmp_path):
-  addresses = {'chief': ['127.0.0.1:1']}
+  addresses = {'chief': ['127.0.0.1:1'], 'ps': ['127.0.0.1:2']}
   with local_cluster.LocalCluster(tmp_path / 'logs') as cluster:
     role = cluster.start(
         CHIEF,

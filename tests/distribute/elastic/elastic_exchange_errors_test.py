@@ -10,6 +10,10 @@ import pytest
 import tensorflow as tf
 
 from tests.optimizers import elastic_graphs
+from tfplugin import estimator
+from tfplugin.distribute.elastic import elastic_average_strategy
+
+tf1 = tf.compat.v1
 
 
 def test_the_copy_that_is_not_finite_is_named_and_not_its_centre(behavior):
@@ -26,3 +30,44 @@ def test_the_copy_that_is_not_finite_is_named_and_not_its_centre(behavior):
       with pytest.raises(tf.errors.InvalidArgumentError) as raised:
         session.run(train_op)
   assert f'in the update of] [{w.name}]' in raised.value.message
+
+
+def _sync(optimizer):
+  return tf1.train.SyncReplicasOptimizer(optimizer, 1, total_num_replicas=1)
+
+
+def _build_optimizer(wrap):
+  getter = elastic_graphs.Getter('')
+  w = elastic_graphs.variable(getter)
+  wrap(lambda optimizer: elastic_graphs.make_optimizer(
+      getter, optimizer)).minimize(w.value(), tf1.train.create_global_step())
+
+
+def _train(decorate=lambda model_fn: model_fn, strategy=None):
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=0.0)
+    loss = w * tf.reduce_mean(features)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=_sync(elastic_graphs.sgd(0.5)).minimize(
+            loss, tf1.train.get_global_step()))
+
+  tf.estimator.Estimator(
+      decorate(model_fn), config=tf.estimator.RunConfig(
+          train_distribute=strategy)).train(
+              lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])), steps=1)
+
+
+@pytest.mark.parametrize('build', [
+    lambda: _build_optimizer(lambda make: make(_sync(elastic_graphs.sgd(0.5)))),
+    lambda: _build_optimizer(lambda make: _sync(make(elastic_graphs.sgd(0.5)))),
+    lambda: _train(estimator.elastic_average()),
+    lambda: _train(strategy=elastic_average_strategy.ElasticAverageStrategy()),
+    lambda: _train(strategy=elastic_average_strategy.ElasticAverageStrategy(
+        devices=['/cpu:0', '/cpu:1']))
+], ids=['inside', 'outside', 'decorator', 'strategy', 'devices'])
+def test_a_synchronous_optimizer_is_refused_by_name(build, behavior):
+  del behavior
+  with tf.Graph().as_default(), pytest.raises(
+      RuntimeError, match='SyncReplicasOptimizer` must not be used under ela'):
+    build()

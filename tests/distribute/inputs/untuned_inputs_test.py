@@ -27,7 +27,11 @@ def _enabled(make):
     lambda data: data.repeat(-1).shuffle(10).take(-1).batch(2),
     lambda data: data.map(lambda x: x + 1, num_parallel_calls=2).prefetch(2),
     lambda data: data.zip(data.skip(1)).cache(),
-], ids=['plain', 'numbers', 'two'])
+    lambda data: tf.data.Dataset.from_generator(
+        lambda: [1, 2], tf.int64, tf.TensorShape([])).batch(2),
+    lambda data: data.interleave(
+        lambda x: tf.data.Dataset.range(3).prefetch(1), cycle_length=2),
+], ids=['plain', 'numbers', 'two', 'generator', 'inside'])
 def test_one_that_does_not_ask_is_not_tuned(behavior, make):
   assert _enabled(make) is False
 
@@ -38,7 +42,9 @@ def test_one_that_does_not_ask_is_not_tuned(behavior, make):
     lambda data: data.zip(data.batch(1, num_parallel_calls=_AUTOTUNE)),
     lambda data: data.flat_map(
         lambda x: tf.data.Dataset.range(3).prefetch(_AUTOTUNE)),
-], ids=['prefetch', 'map', 'one of two', 'inside'])
+    lambda data: data.interleave(
+        lambda x: data.flat_map(lambda y: data.prefetch(_AUTOTUNE)), 2),
+], ids=['prefetch', 'map', 'one of two', 'inside', 'deep inside'])
 def test_one_that_asks_is(behavior, make):
   assert _enabled(make) is None
 

@@ -81,7 +81,7 @@ def test_a_task_that_tells_no_events_waits_as_well(behavior):
 def test_a_worker_waits_for_the_chief_by_name(tmp_path):
   with event_log.recording(tmp_path, 'worker:0'), tf.Graph().as_default():
     variable = tf1.get_variable('v', shape=[])
-    prompt_start.add_ready_op()
+    prompt_start.add_ready_op('chief:0')
     ready, = tf1.get_collection(tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP)
     with tf1.Session() as session, futures.ThreadPoolExecutor() as pool:
       missing = pool.submit(session.run, ready)

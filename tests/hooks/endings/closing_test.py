@@ -41,3 +41,21 @@ session = Session()
   assert subprocess.run(
       [sys.executable, '-c', program], check=True, timeout=120.0,
       stdout=subprocess.PIPE, text=True).stdout == 'closed'
+
+
+def test_the_interpreter_does_not_end_while_a_session_is_closed():
+  program = """
+import os
+import threading
+import time
+from tfplugin.hooks.endings import closing
+
+def close():
+  time.sleep(1.0)
+  os.write(1, b'closed')
+
+closing.close_in_time(close, 0.01)
+"""
+  assert subprocess.run(
+      [sys.executable, '-c', program], check=True, timeout=120.0,
+      stdout=subprocess.PIPE, text=True).stdout == 'closed'

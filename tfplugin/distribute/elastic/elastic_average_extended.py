@@ -10,6 +10,7 @@ from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.elastic.values import first_values
 
 tf1 = tf.compat.v1
 
@@ -21,6 +22,13 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
   """Every averaged variable has a copy on the worker and a centre on a ps."""
 
   is_replicated = False
+
+  def _create_exchange(self):
+    if self._in_multi_worker_mode():
+      self._signals.here(lambda: first_values.create_signal(
+          self.parameter_devices[0], self.experimental_should_init,
+          is_awaited=not self._settings.synchronous))
+    return super()._create_exchange()
 
   def _create_local_step(self) -> tf.Variable:
     """The step counter, which starts when this worker may start."""

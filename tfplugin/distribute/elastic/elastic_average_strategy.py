@@ -35,10 +35,13 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
 
   * Trainable: a copy on the worker and a centre on a parameter server. A copy
     starts from the centre, also when a worker restarts.
-  * Not trainable, floating point, e.g. batch norm's moving averages: likewise
-    by default, so that the centre's statistics are those of the centre's
-    weights; `statistics='shared'` keeps one on a parameter server, which every
-    worker updates.
+  * Not trainable, floating point, written by the step, e.g. batch norm's moving
+    averages: likewise by default, so that the centre's statistics are those of
+    the centre's weights; `statistics='shared'` keeps one on a parameter server,
+    which every worker updates.
+  * Not trainable, floating point, not written by the step, e.g. a rate that a
+    hook lowers: shared. The value that was set last reaches the centre, and
+    then every copy, with the exchanges.
   * Not trainable, another type; global_step: one, on a parameter server.
   * Whatever an optimizer makes: on the worker. The chief's is saved, under the
     names that the bare optimizer gives it; another worker's starts anew.

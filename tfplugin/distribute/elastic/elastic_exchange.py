@@ -21,6 +21,7 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic.moves import packed_moves
 from tfplugin.distribute.elastic.moves import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
+from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
@@ -103,6 +104,11 @@ class Exchange:
     self._context = branching.here()
 
   @property
+  def pairs(self) -> list[elastic_pairs.Pair]:
+    """The averaged variables."""
+    return list(dict.fromkeys(self._pairs.values()))
+
+  @property
   def start(self) -> tf.Tensor:
     """The steps of this worker when the step began."""
     return self._start
@@ -110,14 +116,12 @@ class Exchange:
   @property
   def trained(self) -> list[tf.Variable]:
     """The copies that gradients are for."""
-    return [copy.deref() for copy, pair in self._pairs.items()
-            if pair.trainable]
+    return [c for pair in self.pairs if pair.trainable for c in pair.copies]
 
   def variables(self) -> list[tf.Variable]:
     """The step's counter, and what the communications so far write."""
     return [self.local_step, *(
-        v for pair in dict.fromkeys(self._pairs.values())
-        for v in pair.variables()), *(
+        v for pair in self.pairs for v in pair.variables()), *(
             self.overlapped.variables() if self.overlapped else ())]
 
   def add(self, *pairs: elastic_pairs.Pair) -> None:
@@ -131,6 +135,16 @@ class Exchange:
       if pair.trainable:
         step_figures.note(self.local_step.graph, step_figures.DISTANCE,
                           pair.local, pair.center)
+
+  def end(self, train_ops: Sequence) -> tuple[tf.Operation, list[tf.Variable]]:
+    """Ends a whole step; returns it, and variables that a session starts."""
+    shared = set_values.unwritten(self.pairs, train_ops)
+    self._pairs = {copy: pair for copy, pair in self._pairs.items()
+                   if pair not in shared}
+    tf1.logging.info('Elastic averaging: %s.',
+                     set_values.describe(self.pairs, shared))
+    values = set_values.SetValues(shared, self.local_step.device)
+    return values.after(self.finish(train_ops), self.due), values.variables()
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,
                rho: elastic.Rate) -> types.GradsAndVars:
@@ -202,12 +216,7 @@ class Exchange:
 
   def counts(self, global_step: Optional[tf.Variable],
              ) -> Optional[tf.Variable]:
-    """Returns the counter that the update itself is to advance, if any.
-
-    Args:
-      global_step: The counter that an optimizer was given, or None; the
-        communication advances it, unless every local step counts.
-    """
+    """Returns the counter that the update, not the exchange, advances."""
     if global_step is None or self._settings.count_steps == 'local':
       return global_step
     self.count(global_step, functools.partial(
@@ -238,19 +247,11 @@ class Exchange:
 
   def finish(self, train_ops: Sequence,
              name: Optional[str] = None) -> tf.Operation:
-    """Ends the step: communicates what has not, and counts.
-
-    Args:
-      train_ops: What the step has done; updates of statistics included.
-      name: The name of the returned op.
-
-    Returns:
-      An op that makes the whole step.
-    """
-    self._settings.check_exchanged(
-        [pair.center.dtype for pair in self._pairs.values()])
+    """Ends the step after `train_ops`: communicates, and counts; returns it."""
+    elastic_settings.refuse_accumulators()
+    self._settings.check_exchanged([p.center.dtype for p in self.pairs])
     if self._settings.sparse_exchange and self.has_gradients and not any(
-        pair.touched is not None for pair in self._pairs.values()):
+        pair.touched is not None for pair in self.pairs):
       tf1.logging.warning(
           '`sparse_exchange` acts on variables with sparse gradients, such as '
           'embeddings; no gradient of this step is sparse, and whole variables '

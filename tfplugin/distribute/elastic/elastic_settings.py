@@ -287,3 +287,31 @@ class ElasticSettings:
             'to graph, and does not know the learning rate that a default of '
             f'`rho` could come from. Received: {value!r}. Pass its value: for '
             '`rho` 0.0 for no penalty, or `moving_rate / learning_rate`.')
+
+
+def refuse_accumulators() -> None:
+  """Raises if the graph gathers the gradients of several workers.
+
+  Raises:
+    RuntimeError: A `SyncReplicasOptimizer` is in it.
+  """
+  if not tf.executing_eagerly():
+    for op in tf1.get_default_graph().get_operations():
+      if _tf_internals.accumulates_gradients(op):
+        refuse_synchronous(op.name)
+
+
+def refuse_synchronous(received: str) -> None:
+  """Raises the error about a `SyncReplicasOptimizer`.
+
+  Args:
+    received: What shows that there is one.
+
+  Raises:
+    RuntimeError: Always.
+  """
+  raise RuntimeError(
+      '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '
+      'elastic averaging, where each worker trains its own copy: it would wait '
+      f'for the gradients of others without end. Received: {received}. Leave '
+      'it out; the workers exchange every `communication_period` steps.')

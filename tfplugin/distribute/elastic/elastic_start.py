@@ -18,6 +18,8 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import start_barrier
 from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.values import hand_values
+from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
@@ -140,6 +142,22 @@ def init_fn_for_centers(own: Optional[Callable],
   return init_fn
 
 
+def scaffold_for_centers(own: tf1.train.Scaffold,
+                         pairs: Sequence[elastic_pairs.Pair],
+                         ) -> tf1.train.Scaffold:
+  """Returns a scaffold like `own` whose `init_fn` reaches the centres.
+
+  Args:
+    own: The scaffold of a model_fn.
+    pairs: The averaged variables.
+  """
+  if own.init_fn is None:
+    return own
+  return tf1.train.Scaffold(
+      copy_from_scaffold=own,
+      init_fn=init_fn_for_centers(own.init_fn, pairs))
+
+
 class ElasticInitialization(exchange_threads.ExchangeThreads):
   """Starts a worker from the centre each time that it gets a session.
 
@@ -149,13 +167,16 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
   """
 
   def __init__(self, optimizer: Any, task_index: int,
-               time_limit_secs: float = DEFAULT_TIME_LIMIT_SECS):
+               time_limit_secs: float = DEFAULT_TIME_LIMIT_SECS, *,
+               is_chief: bool = False):
     """Prepares the start.
 
     Args:
       optimizer: The `ElasticAverageOptimizer` that trains the model.
       task_index: This worker, in [0, num_worker); the chief is one of them.
       time_limit_secs: How long to wait for the others, in seconds.
+      is_chief: Whether the values that it writes before the first step are
+        everybody's; those of the first worker always are.
 
     Raises:
       TypeError: `task_index` is no integer.
@@ -166,10 +187,17 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
     self._optimizer = optimizer
     self._task_index = task_index
     self._time_limit_secs = time_limit_secs
+    self._first = hand_values.HandValues(
+        task_index, is_chief or not task_index)
 
   def begin(self) -> None:
     """Makes the ops, before the graph is finalized."""
-    self._init_op, barrier = self._optimizer.start_from_center()
+    self._init_op, barrier, pairs = self._optimizer.start_from_center()
+    self._first.begin(pairs, pairs[0].local.device)
+    shared = [pair for values in self._optimizer.set_from_outside
+              for pair in values.pairs]
+    tf1.logging.info('Elastic averaging: %s.', set_values.describe(
+        [pair for pair in pairs if pair not in shared], shared))
     self._arrived = barrier and barrier.arrived()
     self._announce = barrier and barrier.announce(self._task_index)
 
@@ -184,9 +212,20 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
     Raises:
       TimeoutError: The others did not come in time; the message names them.
     """
+    self._first.before_start(session, self._time_limit_secs)
     session.run(self._init_op)
+    self._first.after_start(session)
     if self._arrived is not None:
       session.run(self._announce)
       start_barrier.wait_until(lambda: session.run(self._arrived),
                                self._task_index, self._time_limit_secs)
     super().after_create_session(session, coord)
+
+  def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
+    """Before the first step, hands on what other hooks have written.
+
+    Args:
+      run_context: Has the session.
+    """
+    self._first.before_run(run_context)
+    super().before_run(run_context)

@@ -14,11 +14,14 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
@@ -53,6 +56,8 @@ class ElasticSteps(met_updates.MetUpdates):
     self._settings = settings
     # Those of graphs, and that of eager execution.
     self._exchanges = per_graph.PerGraph()
+    # By which the workers of a cluster see that the chief's hooks have written.
+    self._signals = per_graph.PerGraph()
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)
@@ -69,6 +74,13 @@ class ElasticSteps(met_updates.MetUpdates):
         copies.trainable)
     self._exchange().add(copies.pair)
     return copies
+
+  def _validate_colocate_with_variable(self, colocate_with_variable):
+    if isinstance(colocate_with_variable, tf.Operation):
+      # So it places the step of a worker.
+      elastic_settings.refuse_synchronous(
+          f'a variable beside {colocate_with_variable.name}')
+    super()._validate_colocate_with_variable(colocate_with_variable)
 
   def _create_state(self, next_creator, **kwargs):
     return super()._create_variable(next_creator, **kwargs)
@@ -157,12 +169,33 @@ class ElasticSteps(met_updates.MetUpdates):
       self._settings.check_has_hooks(result)
     if not hasattr(result, 'train_op'):
       return self._end_results(exchange, result)
-    changed = {'train_op': exchange.finish(
-        self._local_results(result.train_op))}
+    pairs = exchange.pairs
+    changed = {'train_op': exchange.end(
+        self._local_results(result.train_op))[0]}
     hooks = exchange_threads.hooks_of(exchange)
+    if hasattr(result, 'training_hooks'):
+      hooks = (*hooks, *self._first_hooks(exchange, pairs))
+    if self.experimental_should_init and hasattr(result, 'scaffold'):
+      changed['scaffold'] = _tf_internals.regroup(tuple(
+          elastic_start.scaffold_for_centers(scaffold, pairs)
+          for scaffold in self._local_results(result.scaffold)))
     if hooks:
       changed['training_hooks'] = (*result.training_hooks, *hooks)
-    return parameter_server_base.with_fields(result, **changed)
+    return parameter_server_base.with_started_scaffolds(
+        self._container_strategy(),
+        parameter_server_base.with_fields(result, **changed))
+
+  def _first_hooks(self, exchange, pairs) -> list:
+    """Returns the hook of values that are written before the first step."""
+    signal = self._signals.here()
+    if self.experimental_should_init:
+      return [first_values.FirstValues(
+          pairs, exchange.local_step.device, signal)]
+    if signal is not None and self._settings.synchronous:
+      return [first_values.FollowFirstValues(
+          pairs, signal, self.task.training_tasks[0],
+          time_limit.start_limit_secs())]
+    return []
 
   def _end_results(self, exchange, result):
     """Returns `result`, of which all that was trained for waits for the end."""

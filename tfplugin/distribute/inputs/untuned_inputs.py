@@ -17,8 +17,9 @@ from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
 
-# Datasets inside of these ask for themselves, in functions.
-_OPAQUE = ('Interleave', 'FlatMap')
+# Datasets inside of these ask for themselves, in functions. Those of
+# `from_generator` are inside one.
+_NESTING = ('Interleave', 'FlatMap')
 
 
 class UntunedInputs:
@@ -71,13 +72,14 @@ def _asks(data: tf.data.Dataset) -> bool:
     if op in seen:
       continue
     seen.add(op)
-    if any(word in op.type for word in _OPAQUE) or any(
-        tf.get_static_value(tensor) == tf.data.AUTOTUNE
-        for name, tensor in _arguments(op)
-        if 'parallel' in name or name == 'buffer_size'):
+    if any(tf.get_static_value(tensor) == tf.data.AUTOTUNE
+           for name, tensor in _arguments(op)
+           if 'parallel' in name or name == 'buffer_size'):
       return True
     pending += [tensor.op for tensor in op.inputs
                 if tensor.dtype == tf.variant]
+    if any(word in op.type for word in _NESTING):
+      pending += _tf_internals.datasets_inside(op)
   return False
 
 

@@ -11,6 +11,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import time_limit
 from tfplugin.events import event_log
 from tfplugin.events import record
@@ -21,8 +22,12 @@ _POLL_SECONDS = 0.1
 # A session that is not ready by then falls back to TensorFlow's own waiting.
 _LIMIT_SECONDS = 600.0
 
+# Variables of a graph, beside its global ones, to which the chief gives a value
+# before workers begin.
+AWAITED = per_graph.PerGraph()
 
-def add_ready_op() -> None:
+
+def add_ready_op(chief: str) -> None:
   """Adds a readiness check that waits for the chief's initialisation.
 
   A worker's session, unless it is the chief's, runs `ready_for_local_init_op`
@@ -30,18 +35,21 @@ def add_ready_op() -> None:
   added here asks the parameter servers ten times a second before it answers. It
   goes where a `tf.compat.v1.train.Scaffold` looks for one, so that a model that
   brings its own keeps it. Call this when every variable of the graph exists.
+
+  Args:
+    chief: The name of the chief, for the event of the wait.
   """
   key = tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP
   if tf1.get_collection(key):
     return
-  variables = tf1.global_variables()
+  variables = [*tf1.global_variables(), *(AWAITED.here() or ())]
   if variables:
     with tf1.control_dependencies(None), tf1.name_scope('wait_for_chief'):
       tf1.add_to_collection(key, poll_while(
           lambda: tf1.report_uninitialized_variables(variables),
           lambda missing: tf.size(missing) > 0, _LIMIT_SECONDS, [None],
           who='This worker', whom=_variables,
-          tasks=lambda missing: ['chief:0']))
+          tasks=lambda missing: [chief]))
 
 
 def poll_while(look: Callable[[], tf.Tensor],

@@ -48,7 +48,8 @@ class Watch:
   """Tells an evaluator when there is nothing more to wait for."""
 
   def __init__(self, task: cluster_task.ClusterTask, model_dir: str,
-               time_limit_secs: Optional[float]):
+               time_limit_secs: Optional[float],
+               max_steps: Optional[int] = None):
     """Begins to watch.
 
     Args:
@@ -56,13 +57,38 @@ class Watch:
       model_dir: The directory of the run.
       time_limit_secs: How long to wait, in seconds, while the chief is out of
         reach; None waits for its report alone.
+      max_steps: The global step at which training ends, or None. A chief that
+        has gone after it is not waited for.
     """
     self._model_dir = model_dir
     self._at_start = self._report()
+    self._cluster_spec = task.cluster_spec
+    self._chief = task.training_tasks[0]
+    self._can_look = time_limit_secs is not None
+    self._is_at_max_steps = False
+    self._max_steps = max_steps
     self._contact = contact.Contact(
-        task.cluster_spec, task.training_tasks[0], task.name, time_limit_secs)
+        task.cluster_spec, self._chief, task.name, time_limit_secs)
     self._last_seen = None
     self._is_over = False
+
+  def evaluated(self, global_step: int) -> None:
+    """Notes that a checkpoint was evaluated.
+
+    Args:
+      global_step: Its step. Beyond `max_steps` it is the last one only if the
+        chief has ended, who waits for the workers' last steps.
+    """
+    self._is_at_max_steps = (self._max_steps is not None and
+                             global_step >= self._max_steps)
+
+  def is_complete(self) -> bool:
+    """Whether the newest checkpoint is the last one of the training."""
+    if self._report() not in (None, self._at_start):
+      return True
+    return self._is_at_max_steps and not (
+        self._can_look and
+        not contact.unreachable(self._cluster_spec, [self._chief]))
 
   def goes_on(self) -> bool:
     """Whether to evaluate again: false once all is evaluated, and over.
@@ -76,7 +102,7 @@ class Watch:
     return goes_on
 
   def _looks_over(self) -> bool:
-    if self._report() not in (None, self._at_start):
+    if self.is_complete():
       return True
     try:
       self._contact.check()

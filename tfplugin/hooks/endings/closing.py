@@ -11,8 +11,10 @@ session waits, too.
 
 from __future__ import annotations
 
+import atexit
 import sys
 import threading
+import time
 from typing import Callable
 
 import tensorflow as tf
@@ -20,6 +22,10 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 LIMIT_SECS = 5.0
+# As long as the thread that tunes sleeps at most.
+_EXIT_LIMIT_SECS = 60.0
+
+_closings: set[threading.Thread] = set()
 
 
 # Of a module that is taken apart, functions keep their defaults alone.
@@ -42,16 +48,19 @@ def close_in_time(close: Callable[[], None],
     return
   failed = []
 
-  def run():
+  def close_and_note():
     try:
       close()
     except Exception as e:  # noqa: BLE001 (raised below, or told to nobody)
       failed.append(e)
+    finally:
+      _closings.discard(threading.current_thread())
 
-  closing = threading.Thread(target=run, daemon=True)
+  closing = threading.Thread(target=close_and_note, daemon=True)
   if not _start(closing):
     close()
     return
+  _closings.add(closing)
   closing.join(time_limit_secs)
   if failed:
     raise failed[0]
@@ -62,6 +71,18 @@ def close_in_time(close: Callable[[], None],
         'sleeps, for up to 60 s, before which no new session is made. Against '
         'that set `options.autotune.enabled = False` on the input, and numbers '
         'in the place of `tf.data.AUTOTUNE`.', time_limit_secs)
+
+
+@atexit.register
+def _wait_at_exit() -> None:
+  """Waits for sessions that are still being closed.
+
+  A thread that comes back from TensorFlow while the interpreter ends aborts the
+  process: a task that has done its work would seem to have failed.
+  """
+  deadline = time.monotonic() + _EXIT_LIMIT_SECS
+  for closing in tuple(_closings):
+    closing.join(max(0.0, deadline - time.monotonic()))
 
 
 def _start(thread: threading.Thread) -> bool:

@@ -125,8 +125,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
 
   def _loss(self) -> LostPeerError:
     self._over.set()
-    sys.excepthook = functools.partial(_leave, sys.excepthook)
-    return LostPeerError(f'{self._task.name} lost {self._lost()}. {_REMEDY}')
+    return loss(f'{self._task.name} lost {self._lost()}. {_REMEDY}')
 
   def _watch(self) -> None:
     while not self._over.wait(0.2):
@@ -142,6 +141,16 @@ class LostPeersHook(tf1.train.SessionRunHook):
               if name != self._task.name]
     away = contact.unreachable(self._task.cluster_spec, others)
     return ', '.join(away) or f'one of {", ".join(others)}'
+
+
+def loss(message: str) -> LostPeerError:
+  """Returns an error with which a program that does not catch it ends.
+
+  Args:
+    message: The error's.
+  """
+  sys.excepthook = functools.partial(_leave, sys.excepthook)
+  return LostPeerError(message)
 
 
 def _leave(show: Callable[..., None], kind: type, error: BaseException,

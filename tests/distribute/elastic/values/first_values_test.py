@@ -1,0 +1,148 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of pretrained weights, which are written before the first step."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin import distribute
+from tfplugin import estimator as estimator_lib
+
+tf1 = tf.compat.v1
+
+_SETTINGS = {'communication_period': 1, 'moving_rate': 0.25}
+STRATEGIES = {
+    'decorator': lambda: None,
+    'strategy': lambda: distribute.ElasticAverageStrategy(**_SETTINGS),
+    'devices': lambda: distribute.ElasticAverageStrategy(
+        devices=['/cpu:0', '/cpu:1'], **_SETTINGS),
+}
+
+
+def _pretrained(tmp_path):
+  """A checkpoint in which `w` is 5."""
+  with tf.Graph().as_default(), tf1.Session() as session:
+    w = tf1.get_variable('w', initializer=[5.0, 5.0])
+    session.run(w.initializer)
+    return tf1.train.Saver([w]).save(session, str(tmp_path / 'pretrained'))
+
+
+def _fed(w, path):
+  del path
+  value = tf1.placeholder(tf.float32, [2])
+  assign = w.assign(value)
+  return lambda session: session.run(assign, {value: [5.0, 5.0]})
+
+
+def _saver(w, path):
+  saver = tf1.train.Saver([w])
+  return lambda session: saver.restore(session, path)
+
+
+WRITERS = {'fed': _fed, 'saver': _saver}
+
+
+class _Hook(tf1.train.SessionRunHook):
+  """Writes when a session is there; notes the copy of each step."""
+
+  def __init__(self, write=None, fetch=None):
+    self._write = write
+    self._fetch = fetch
+    self.seen = []
+
+  def after_create_session(self, session, coord):
+    if self._write:
+      self._write(session)
+
+  def before_run(self, run_context):
+    return tf1.train.SessionRunArgs(self._fetch)
+
+  def after_run(self, run_context, run_values):
+    self.seen.append(run_values.results)
+
+
+def _train(tmp_path, form, writer, where):
+  """Trains two steps with a gradient of 0; returns the copies and `w`."""
+  hooks = []
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=[0.0, 0.0])
+    write = WRITERS[writer](w, path)
+    hooks.append(_Hook(write if where == 'hook' else None, w.value()))
+    loss = tf.reduce_sum(w * features) * 0.0
+    scaffold = tf1.train.Scaffold(
+        init_fn=lambda scaffold, session: write(session)
+    ) if where == 'init_fn' else None
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, scaffold=scaffold, training_hooks=[hooks[-1]],
+        train_op=tf1.train.GradientDescentOptimizer(1.0).minimize(
+            loss, tf1.train.get_global_step()))
+
+  path = _pretrained(tmp_path)
+  if form == 'decorator':
+    model_fn = estimator_lib.elastic_average(**_SETTINGS)(model_fn)
+  estimator = tf1.estimator.Estimator(
+      model_fn, str(tmp_path / 'model'), tf1.estimator.RunConfig(
+          train_distribute=STRATEGIES[form]()))
+  estimator.train(
+      lambda: tf.data.Dataset.from_tensors(([1.0, 1.0], [1.0])).repeat(),
+      steps=2)
+  return [copy for hook in hooks for copy in hook.seen], (
+      estimator.get_variable_value('w'))
+
+
+@pytest.mark.parametrize('where', ['init_fn', 'hook'])
+@pytest.mark.parametrize('writer', WRITERS)
+@pytest.mark.parametrize('form', STRATEGIES)
+def test_what_is_written_before_the_first_step_is_everywhere(
+    form, writer, where, tmp_path, behavior):
+  del behavior
+  copies, w = _train(tmp_path, form, writer, where)
+  np.testing.assert_array_equal(w, [5.0, 5.0])
+  np.testing.assert_array_equal(copies, np.full_like(copies, 5.0))
+
+
+class _Later(_Hook):
+  """Writes after the first step."""
+
+  def after_create_session(self, session, coord):
+    del session, coord
+
+  def after_run(self, run_context, run_values):
+    super().after_run(run_context, run_values)
+    if len(self.seen) == 1:
+      self._write(run_context.session)
+
+
+def test_what_is_written_later_is_a_copys_alone_and_is_averaged(
+    tmp_path, behavior):
+  """Weight surgery in a hook: the copy is 5, and moves towards the centre, 0.
+
+  By a quarter: 5 and 0, then 3.75 and 1.25.
+  """
+  del behavior
+  hooks = []
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=[0.0, 0.0])
+    hooks.append(_Later(_fed(w, None), w.value()))
+    loss = tf.reduce_sum(w * features) * 0.0
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, training_hooks=[hooks[-1]],
+        train_op=tf1.train.GradientDescentOptimizer(1.0).minimize(
+            loss, tf1.train.get_global_step()))
+
+  for form in ('decorator', 'strategy'):
+    directory = str(tmp_path / form)
+    estimator = tf1.estimator.Estimator(
+        estimator_lib.elastic_average(**_SETTINGS)(model_fn)
+        if form == 'decorator' else model_fn, directory,
+        tf1.estimator.RunConfig(train_distribute=STRATEGIES[form]()))
+    estimator.train(
+        lambda: tf.data.Dataset.from_tensors(([1.0, 1.0], [1.0])).repeat(),
+        max_steps=2)
+    np.testing.assert_array_equal(
+        estimator.get_variable_value('w'), [1.25, 1.25])

@@ -1,0 +1,217 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A user's program whose tasks end in different ways.
+
+Each step takes 1 off `w` in the task's own copy or in the cluster's variable,
+and each is counted by the global step, so that a checkpoint tells how many
+steps it has.
+
+  python ends_program.py <settings, as JSON>
+"""
+
+import json
+import os
+import pathlib
+import sys
+import time
+
+import tensorflow as tf
+
+import tfplugin
+import tfplugin.distribute
+import tfplugin.estimator
+from tfplugin import hooks as hooks_lib
+
+tf1 = tf.compat.v1
+LIMIT_SECONDS = 60
+
+_ELASTIC = {'communication_period': 1, 'moving_rate': 0.25}
+DECORATORS = {
+    'elastic': tfplugin.estimator.elastic_average(**_ELASTIC),
+    'elastic_together': tfplugin.estimator.elastic_average(
+        synchronous=True, **_ELASTIC),
+    'drop_stale': tfplugin.estimator.drop_stale_gradients(staleness=10**6),
+}
+STRATEGIES = {
+    'elastic_strategy': lambda: tfplugin.distribute.ElasticAverageStrategy(
+        **_ELASTIC),
+    'elastic_strategy_together': lambda: (
+        tfplugin.distribute.ElasticAverageStrategy(
+            synchronous=True, **_ELASTIC)),
+    'drop_stale_strategy': lambda: (
+        tfplugin.distribute.DropStaleGradientStrategy(staleness=10**6)),
+}
+
+
+def _model_fn(features, labels, mode, params):
+  del labels
+  w = tf1.get_variable('w', [], initializer=tf1.zeros_initializer())
+  loss = w * tf.reduce_mean(features)
+  if mode == tf.estimator.ModeKeys.PREDICT:
+    return tf1.estimator.EstimatorSpec(mode, {'w': w + 0 * features})
+  optimizer = tf1.train.GradientDescentOptimizer(1.0)
+  if params['form'] == 'optimizer':
+    optimizer = tfplugin.DropStaleGradientOptimizer(optimizer, 10**6)
+  train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=train_op,
+      training_chief_hooks=[tf1.train.CheckpointSaverHook(
+          params['own_saver'], save_steps=10**6)]
+      if params['own_saver'] else None)
+
+
+def _elastic_by_hand(features, labels, mode, params, config):
+  """The same model with an ElasticAverageOptimizer of its own."""
+  if mode != tf.estimator.ModeKeys.TRAIN:
+    return _model_fn(features, labels, mode, params)
+  in_cluster = config.num_ps_replicas > 0
+  # Not `global_id_in_cluster`, which counts an evaluator, and left out numbers.
+  workers = [(job, index) for job in ('chief', 'master', 'worker')
+             if job in config.cluster_spec.jobs
+             for index in config.cluster_spec.task_indices(job)]
+  own_index = workers.index(
+      (config.task_type, config.task_id)) if in_cluster else 0
+  getter = tfplugin.ElasticAverageCustomGetter(
+      f'/job:{config.task_type}/task:{config.task_id}' if in_cluster else '')
+  with getter.scope():
+    w = tf1.get_variable('w', [], initializer=tf1.zeros_initializer())
+  loss = w * tf.reduce_mean(features)
+  optimizer = tfplugin.ElasticAverageOptimizer(
+      tf1.train.GradientDescentOptimizer(1.0),
+      max(len(workers), 1), getter, rho=0.0, **_ELASTIC)
+  train_op = optimizer.minimize(loss, tf1.train.get_global_step())
+  saver = optimizer.swapping_saver()
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=train_op,
+      scaffold=tf1.train.Scaffold(saver=saver),
+      training_hooks=[optimizer.make_session_run_hook(
+          config.is_chief, own_index)],
+      training_chief_hooks=[hooks_lib.ElasticCheckpointHook(
+          optimizer, config.model_dir, saver, save_steps=10**6)])
+
+
+def _serving_input_fn():
+  x = tf1.placeholder(tf.float32, [None])
+  return tf.estimator.export.TensorServingInputReceiver(x, x)
+
+
+class _Task:
+  """One task: how much data it has, and the files by which it meets others."""
+
+  def __init__(self, settings):
+    self.directory = pathlib.Path(settings['directory'])
+    task = json.loads(os.environ['TF_CONFIG'])['task']
+    self.name = f'{task.get("type", "worker")}-{task.get("index", 0)}'
+    self.settings = {**settings, **settings.get(self.name, {})}
+
+  def batches(self):
+    """Yields the batches; later ones wait for the files of other tasks."""
+    for batch in range(self.settings.get('batches', 10**9)):
+      if batch == 3:
+        (self.directory / f'{self.name}.began').touch()
+        self._wait_for(self.settings.get('others', ()), 'began')
+      if batch == 5:
+        self._wait_for(self.settings.get('after', ()), 'over')
+      time.sleep(self.settings.get('secs', 0))
+      yield [1.0]
+    self.over()
+
+  def over(self):
+    """Tells the others that this task makes no further step."""
+    (self.directory / f'{self.name}.over').touch()
+
+  def _wait_for(self, names, what):
+    deadline = time.time() + LIMIT_SECONDS
+    while time.time() < deadline and not all(
+        (self.directory / f'{name}.{what}').exists() for name in names):
+      time.sleep(0.01)
+
+  def input_fn(self):
+    data = tf1.data.Dataset.from_generator(
+        self.batches, tf.float32, tf.TensorShape([1]))
+    return data.map(lambda x: (x, x))
+
+
+class _CountHook(tf1.train.SessionRunHook):
+  """Writes how many steps the task has made; may stop it."""
+
+  def __init__(self, task):
+    self.task = task
+    self.made = 0
+
+  def after_run(self, run_context, run_values):
+    self.made += 1
+    if self.made == self.task.settings.get('stop_after'):
+      self.task.over()
+      run_context.request_stop()
+
+  def end(self, session):
+    path = self.task.directory / f'{self.task.name}.made'
+    path.write_text(str(self.made))
+
+
+class _FirstValueHook(tf1.train.SessionRunHook):
+  """Writes 5 to the model's variable, late; or notes what it begins with."""
+
+  def __init__(self, task):
+    self._task = task
+    self._secs = task.settings.get('writes_after')
+
+  def begin(self):
+    self._variable, = tf1.trainable_variables()
+    self._value = tf1.placeholder(tf.float32, [])
+    self._assign = self._variable.assign(self._value)
+
+  def after_create_session(self, session, coord):
+    if self._secs is not None:
+      time.sleep(self._secs)
+      session.run(self._assign, {self._value: 5.0})
+
+  def before_run(self, run_context):
+    path = self._task.directory / f'{self._task.name}.first'
+    if not path.exists():
+      path.write_text(str(run_context.session.run(self._variable)))
+
+
+def _early_stopping(estimator, count_hook):
+  """As programs write it, after a number of steps of the task's own."""
+  number = count_hook.task.settings.get('stop_early_after')
+  if number is None:
+    return []
+  return [tf.estimator.experimental.make_early_stopping_hook(
+      estimator, lambda: count_hook.made >= number - 1, run_every_secs=None,
+      run_every_steps=1)]
+
+
+def main(settings):
+  """Runs this process's part."""
+  task = _Task(settings)
+  form, is_evaluator = settings['form'], task.name.startswith('evaluator')
+  strategy = STRATEGIES[form]() if form in STRATEGIES else None
+  estimator = tf1.estimator.Estimator(
+      _elastic_by_hand if form == 'elastic_optimizer' else
+      DECORATORS.get(form, lambda model_fn: model_fn)(_model_fn),
+      config=tf1.estimator.RunConfig(
+          str(task.directory / 'model'), train_distribute=strategy,
+          save_checkpoints_steps=settings.get('save_steps', 10**6),
+          keep_checkpoint_max=settings.get('keep', 5),
+          experimental_max_worker_delay_secs=0),
+      params={'form': form,
+              'own_saver': str(task.directory / 'model')
+              if 'own_saver' in settings else None})
+  count_hook = _CountHook(task)
+  hooks = [] if is_evaluator else [
+      *_early_stopping(estimator, count_hook), count_hook,
+      *([_FirstValueHook(task)] if 'writes' in settings else [])]
+  tfplugin.estimator.train_and_evaluate(
+      estimator,
+      tf1.estimator.TrainSpec(task.input_fn, settings.get('max_steps'), hooks),
+      tf1.estimator.EvalSpec(
+          lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])), steps=1,
+          start_delay_secs=0, throttle_secs=0,
+          exporters=tf1.estimator.FinalExporter('last', _serving_input_fn)),
+      **settings.get('limits', {}))
+
+
+if __name__ == '__main__':
+  main(json.loads(sys.argv[1]))

@@ -1,0 +1,204 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Small programs of the kinds that public reports tell of, in every form.
+
+Who writes a variable beside the optimizer, and who starts it.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin import distribute
+from tfplugin import estimator as estimator_lib
+from tfplugin.estimator import cluster_training
+
+tf1 = tf.compat.v1
+
+_RATE = 0.25
+_ELASTIC = {'communication_period': 1, 'moving_rate': _RATE,
+            'count_steps': 'local'}
+_DEVICES = ['/cpu:0', '/cpu:1']
+DECORATORS = {
+    'elastic': estimator_lib.elastic_average(**_ELASTIC),
+    'drop_stale': estimator_lib.drop_stale_gradients(staleness=10),
+}
+STRATEGIES = {
+    'elastic_strategy': lambda: distribute.ElasticAverageStrategy(**_ELASTIC),
+    'elastic_devices': lambda: distribute.ElasticAverageStrategy(
+        devices=_DEVICES, **_ELASTIC),
+    'drop_stale_strategy': lambda: distribute.DropStaleGradientStrategy(
+        staleness=10),
+    'tower_strategy': lambda: distribute.TowerStrategy(_DEVICES),
+}
+FORMS = [*DECORATORS, *STRATEGIES]
+# Those with one copy on a worker.
+ELASTIC = ['elastic', 'elastic_strategy']
+
+
+def _input_fn():
+  return tf.data.Dataset.from_tensors(([[1.0], [1.0]], [[0.0], [0.0]])).repeat()
+
+
+def _estimator(form, model_fn, model_dir, **kwargs):
+  strategy = STRATEGIES[form]() if form in STRATEGIES else None
+  return tf1.estimator.Estimator(
+      DECORATORS.get(form, lambda fn: fn)(model_fn), str(model_dir),
+      tf1.estimator.RunConfig(
+          train_distribute=strategy, log_step_count_steps=None,
+          save_summary_steps=None, **kwargs))
+
+
+def _minimize(loss, rate=0.125):
+  return tf1.train.GradientDescentOptimizer(rate).minimize(
+      loss, tf1.train.get_global_step())
+
+
+def _pair(steps, step, start=0.0, written=lambda w, number: w):
+  """A copy and a centre after steps that write and then communicate."""
+  copy = center = start
+  for number in range(1, steps + 1):
+    copy = written(step(copy), number)
+    difference = _RATE * (copy - center)
+    copy, center = copy - difference, center + difference
+  return copy, center
+
+
+@pytest.mark.parametrize('is_before', [True, False], ids=['before', 'after'])
+@pytest.mark.parametrize('form', FORMS)
+def test_an_initialization_of_a_programs_own(
+    form, is_before, tmp_path, behavior):
+  """It knows the local variables at the time that it is made at most."""
+  del behavior
+
+  def make_model_fn(has_own):
+    def model_fn(features, labels, mode):
+      del labels
+      w = tf1.get_variable('w', initializer=[[1.0]])
+      scale = tf1.get_variable('scale', initializer=1.0, trainable=False)
+      count = tf1.get_variable(
+          'count', initializer=0.0, trainable=False,
+          collections=[tf1.GraphKeys.LOCAL_VARIABLES])
+      own = tf1.local_variables_initializer()
+      update = _minimize(scale * tf.reduce_mean((features @ w) ** 2))
+      if not is_before:
+        own = tf1.local_variables_initializer()
+      return tf1.estimator.EstimatorSpec(
+          mode, loss=tf.reduce_mean(features @ w) + count,
+          train_op=update, scaffold=tf1.train.Scaffold(
+              local_init_op=own if has_own else None))
+
+    return model_fn
+
+  found = []
+  for has_own in (False, True):
+    estimator = _estimator(
+        form, make_model_fn(has_own), tmp_path / str(has_own))
+    estimator.train(_input_fn, max_steps=3)
+    found.append(estimator.get_variable_value('w'))
+  np.testing.assert_array_equal(*found)
+  assert 0 < found[0] < 1
+
+
+@pytest.mark.parametrize('form', ELASTIC)
+def test_a_target_network_is_averaged_as_the_copy_that_follows(
+    form, tmp_path, behavior):
+  """The step copies the trained variable in each second step."""
+  del behavior
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=0.0)
+    target = tf1.get_variable('target', initializer=0.0, trainable=False)
+    with tf1.control_dependencies([_minimize(w * tf.reduce_mean(features),
+                                             1.0)]):
+      follow = tf.cond(
+          tf.equal(tf1.train.get_global_step().read_value() % 2, 0),
+          lambda: tf.group(target.assign(w.read_value())), tf.no_op)
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=w * 1.0, train_op=tf.group(follow))
+
+  estimator = _estimator(form, model_fn, tmp_path)
+  estimator.train(_input_fn, max_steps=4)
+  copies = []
+  _, center = _pair(4, lambda w: w - 1.0,
+                    written=lambda w, number: copies.append(w) or w)
+  np.testing.assert_allclose(
+      estimator.get_variable_value('w'), center, rtol=1e-6)
+  _, target = _pair(4, lambda t: t, written=lambda t, number: (
+      t if number % 2 else copies[number - 1]))
+  np.testing.assert_allclose(
+      estimator.get_variable_value('target'), target, rtol=1e-6)
+
+
+@pytest.mark.parametrize('form', [*ELASTIC, 'elastic_devices'])
+def test_weights_that_the_step_clips_stay_in_range(form, tmp_path, behavior):
+  """A critic's; the centre lies between clipped copies."""
+  del behavior
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=0.0)
+    with tf1.control_dependencies([_minimize(w * tf.reduce_mean(features))]):
+      clip = tf.group(w.assign(tf.clip_by_value(w.read_value(), -0.5, 0.5)))
+    return tf1.estimator.EstimatorSpec(mode, loss=w * 1.0, train_op=clip)
+
+  estimator = _estimator(form, model_fn, tmp_path)
+  estimator.train(_input_fn, max_steps=30)
+  assert -0.5 <= estimator.get_variable_value('w') < -0.375
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_two_hooks_that_stop_early(form, tmp_path):
+  """One for each of two metrics, as of a model with two heads."""
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=1.0)
+    loss = w * tf.reduce_mean(features)
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=_minimize(loss, 0.0))
+
+  estimator = _estimator(form, model_fn, tmp_path, save_checkpoints_steps=5)
+  tf.io.gfile.makedirs(estimator.eval_dir())
+  hooks = [tf.estimator.experimental.stop_if_no_decrease_hook(
+      estimator, 'loss', max_steps_without_decrease=patience,
+      run_every_secs=None, run_every_steps=5) for patience in (4, 40)]
+  cluster_training.train_and_evaluate(
+      estimator, tf.estimator.TrainSpec(_input_fn, max_steps=60, hooks=hooks),
+      tf.estimator.EvalSpec(_input_fn, steps=1, start_delay_secs=0,
+                            throttle_secs=0))
+  assert 5 < estimator.get_variable_value('global_step') < 20
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_a_part_of_the_model_is_pretrained(form, tmp_path, behavior):
+  """A hook finds the variables by their names, as programs do."""
+  del behavior
+  with tf.Graph().as_default(), tf1.Session() as session:
+    body = tf1.get_variable('body/w', initializer=[[5.0]])
+    session.run(body.initializer)
+    path = tf1.train.Saver([body]).save(session, str(tmp_path / 'pretrained'))
+
+  class Restore(tf1.train.SessionRunHook):
+
+    def begin(self):
+      self.saver = tf1.train.Saver([
+          v for v in tf1.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES)
+          if v.op.name == 'body/w'])
+
+    def after_create_session(self, session, coord):
+      self.saver.restore(session, path)
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('body/w', initializer=[[0.0]])
+    head = tf1.get_variable('head/w', initializer=[[2.0]])
+    loss = tf.reduce_mean(features @ w @ head)
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=_minimize(loss, 0.0))
+
+  estimator = _estimator(form, model_fn, tmp_path / 'model')
+  estimator.train(_input_fn, max_steps=3, hooks=[Restore()])
+  assert estimator.get_variable_value('body/w') == 5.0
+  assert estimator.get_variable_value('head/w') == 2.0

@@ -1,0 +1,215 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Values that a program writes itself before the first step, e.g. pretrained.
+
+A Scaffold's `init_fn` and hooks write a variable before the session's first
+step. An assignment reaches the chief's copy, a Saver the centre. Both get the
+value: training starts from what was written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Optional
+
+import numpy as np
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import placement
+from tfplugin.distribute import time_limit
+from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.elastic.values import set_values
+from tfplugin.distribute.sessions import prompt_start
+from tfplugin.distribute.variables import worker_variables
+
+tf1 = tf.compat.v1
+
+_POLL_SECS = 0.05
+
+
+class FirstValues(tf1.train.SessionRunHook):
+  """Hands on, in the chief, what was written between a start and a step.
+
+  A copy that has changed since it was initialised gives its value to the
+  centre; else the centre gives its own. Other workers start from the centre
+  when the chief has done so, and what their hooks write is their copy's alone.
+  """
+
+  def __init__(self, pairs: Sequence[elastic_pairs.Pair], device: str,
+               signal: Optional[tf.Variable] = None):
+    """Adds the ops; to be made when all variables are there.
+
+    Args:
+      pairs: The averaged variables.
+      device: The worker's.
+      signal: That of `create_signal`, in a cluster.
+    """
+    self._pairs = list(pairs)
+    self._signal = signal
+    self._is_due = False
+    self._last = None
+    if not self._pairs:
+      return
+    with tf1.control_dependencies(None), tf1.name_scope('first_values'):
+      self._before = worker_variables.create(
+          lambda: _prints([pair.local.initializer.inputs[1]
+                           for pair in self._pairs]),
+          'elastic_average/first_values', device, is_listed=False)
+      # A local_init_op of a program's own may leave it without a value.
+      self._has_before = tf1.is_variable_initialized(self._before)
+      self._read_before = self._before.read_value()
+      with placement.only_on(device):
+        self._prints_of_copies = [
+            _prints([copy.read_value() for copy in pair.copies])
+            for pair in self._pairs]
+        self._prints_of_centers = _prints(
+            [pair.center.read_value() for pair in self._pairs])
+      self._to_center = [
+          _assign([pair.center, *pair.copies[1:]], pair.local, pair)
+          for pair in self._pairs]
+      self._to_copies = [_assign(pair.copies, pair.center, pair)
+                         for pair in self._pairs]
+
+  def variables(self) -> list[tf.Variable]:
+    """Returns the variable that it has added, which a session starts."""
+    return [self._before] if self._pairs else []
+
+  def begin(self) -> None:
+    """Takes over from the initialisers, which let others begin without it."""
+    initializers = tf1.get_collection_ref(tf1.GraphKeys.TABLE_INITIALIZERS)
+    if self._signal is not None and self._signal.initializer in initializers:
+      initializers.remove(self._signal.initializer)
+
+  def after_create_session(self, session: tf1.Session, coord) -> None:
+    """Hands on what was written so far, and lets the other workers begin."""
+    del coord
+    if self._pairs:
+      self._last = (session.run(self._read_before)
+                    if session.run(self._has_before) else None)
+      self.settle(session)
+    self._is_due = bool(self._pairs)
+    if self._signal is not None:
+      session.run(self._signal.initializer)
+
+  def before_run(self, run_context) -> None:
+    """Hands on, before the first step, what hooks after this one wrote."""
+    if self._is_due:
+      self._is_due = False
+      self.settle(run_context.session)
+
+  def settle(self, session: tf1.Session) -> None:
+    """Gives centres and copies one value, that which was written last.
+
+    Args:
+      session: A session whose variables are initialised.
+    """
+    copies, centers = session.run(
+        [self._prints_of_copies, self._prints_of_centers])
+    todo = []
+    for i, (own, center) in enumerate(zip(copies, centers)):
+      if not (own == center).all():
+        is_written = self._last is not None and not np.array_equal(
+            own[0], self._last[i])
+        todo.append((self._to_center if is_written else self._to_copies)[i])
+    session.run(todo)
+    self.note(session)
+
+  def note(self, session: tf1.Session) -> None:
+    """Notes the values of copies, of which a later one was written.
+
+    Args:
+      session: The session of the worker.
+    """
+    self._last = [own[0] for own in session.run(self._prints_of_copies)]
+
+
+class FollowFirstValues(tf1.train.SessionRunHook):
+  """Starts a worker from the centre when the chief's hooks have written.
+
+  For workers that start together: the chief has a session when all have come.
+  """
+
+  def __init__(self, pairs: Sequence[elastic_pairs.Pair], signal: tf.Variable,
+               chief: str, time_limit_secs: float):
+    """Adds the ops; to be made when all variables are there.
+
+    Args:
+      pairs: The averaged variables.
+      signal: That of `create_signal`.
+      chief: The name of the task.
+      time_limit_secs: How long to wait.
+    """
+    self._chief = chief
+    self._time_limit_secs = time_limit_secs
+    with tf1.control_dependencies(None), tf1.name_scope('first_values'):
+      self._is_signalled = tf1.is_variable_initialized(signal)
+      self._to_copies = [_assign(pair.copies, pair.center, pair)
+                         for pair in pairs]
+
+  def variables(self) -> list[tf.Variable]:
+    """Returns no variable: it adds none."""
+    return []
+
+  def after_create_session(self, session: tf1.Session, coord) -> None:
+    """Waits; see the class. At the limit it goes on, with a warning."""
+    del coord
+    wait_for_signal(session, self._is_signalled, 'This worker', self._chief,
+                    self._time_limit_secs)
+    session.run(self._to_copies)
+
+
+def wait_for_signal(session: tf1.Session, is_signalled: tf.Tensor, who: str,
+                    chief: str, time_limit_secs: float) -> None:
+  """Waits until the chief's hooks have written; warns at the limit.
+
+  Args:
+    session: The worker's.
+    is_signalled: Whether the variable of `create_signal` has a value.
+    who: Waits, for messages.
+    chief: Who is waited for.
+    time_limit_secs: The limit.
+  """
+  patience = time_limit.Patience(who, time_limit_secs)
+  try:
+    while not session.run(is_signalled):
+      patience.check(f'{chief} to write the first values', '')
+      time.sleep(_POLL_SECS)
+  except TimeoutError as error:
+    tf1.logging.warning('%s It starts from what the centre holds.', error)
+
+
+def create_signal(server: str, is_chief: bool,
+                  is_awaited: bool = True) -> tf.Variable:
+  """Makes the variable that has a value once the chief's hooks have written.
+
+  A chief without a `FirstValues` among its hooks gives it one when its local
+  variables are initialised; workers await it before theirs are.
+
+  Args:
+    server: The device where all workers meet.
+    is_chief: Whether this is the chief.
+    is_awaited: Whether a worker awaits it before it initialises its variables.
+  """
+  with tf.init_scope(), tf1.name_scope(None), placement.only_on(server):
+    signal = _tf_internals.ResourceVariable(
+        initial_value=True, trainable=False, collections=[],
+        name='elastic_average/has_first_values')
+  if is_chief:
+    tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, signal.initializer)
+  elif is_awaited:
+    prompt_start.AWAITED.here(list).append(signal)
+  return signal
+
+
+def _prints(values: Sequence[tf.Tensor]) -> tf.Tensor:
+  return tf.stack([set_values.print_of(value) for value in values])
+
+
+def _assign(variables: Sequence[tf.Variable], value: tf.Variable,
+            pair: elastic_pairs.Pair) -> tf.Operation:
+  read = value.read_value()
+  views = [pair.local_center] if pair.local_center is not None else []
+  return tf.group(*[elastic_pairs.write(variable, 'update', read)
+                    for variable in (*variables, *views)])

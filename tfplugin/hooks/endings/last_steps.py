@@ -1,0 +1,89 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The chief's wait for the others' last steps, before its last checkpoint."""
+
+from __future__ import annotations
+
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import cluster_task
+from tfplugin.hooks import wait_for_workers_hook
+from tfplugin.hooks.endings import lost_peers
+
+tf1 = tf.compat.v1
+
+
+class LastSteps:
+  """Waits until no other task trains any more, whatever ends each of them.
+
+  Saving takes no lock. A checkpoint that is written while workers train may
+  hold a variable between its update and its clip, may be named for another step
+  than it holds, and lacks the steps in flight.
+
+  The wait can only be a delay. At its limit the checkpoint is saved all the
+  same: the chief's session, in which a worker may be waiting for the chief,
+  goes on to its end, and a worker that does not end is for the wait after it.
+  """
+
+  def __init__(self, task: cluster_task.ClusterTask, max_steps: Optional[int],
+               time_limit_secs: float,
+               has_stopped: Callable[[], bool] = bool):
+    """Prepares the wait; nothing waits but the chief.
+
+    Args:
+      task: The task of this process.
+      max_steps: The global step at which training ends, or None.
+      time_limit_secs: How long to wait, in seconds, while no worker steps.
+      has_stopped: Whether a signal asks for the end: then nobody is waited for.
+    """
+    self._task = task
+    self._max_steps = max_steps
+    self._time_limit_secs = time_limit_secs
+    self._has_stopped = has_stopped
+
+  def comes_after(self, global_step: int) -> bool:
+    """Whether a checkpoint of this step is left to the end of the training."""
+    return (self._max_steps is not None and global_step >= self._max_steps and
+            self.awaits_others())
+
+  def awaits_others(self) -> bool:
+    """Whether this is a chief that trains with others."""
+    return bool(wait_for_workers_hook.others_of_chief(self._task))
+
+  def wait(self, while_waiting: Callable[[], None]) -> None:
+    """Waits; see the class.
+
+    Args:
+      while_waiting: Called between two looks.
+
+    Raises:
+      LostPeerError: A parameter server has lost its variables meanwhile.
+    """
+
+    def look():
+      if self._has_stopped():
+        raise _StoppedError
+      while_waiting()
+
+    try:
+      look()
+      wait_for_workers_hook.wait_for_workers(
+          self._task, self._time_limit_secs, look)
+    except (tf.errors.AbortedError, tf.errors.UnavailableError,
+            tf.errors.FailedPreconditionError) as e:
+      raise lost_peers.loss(
+          f'{self._task.name} lost a parameter server while it waited for the '
+          f'last steps of the workers. Received: {e.message} It is to be '
+          'started again; it goes on from the newest checkpoint.') from e
+    except _StoppedError:
+      tf1.logging.info('%s waits for nobody: a signal asks for the end.',
+                       self._task.name)
+    except TimeoutError as error:
+      tf1.logging.warning('%s The checkpoint is saved as it is.', error)
+
+
+class _StoppedError(Exception):
+  """A signal has come."""
