@@ -286,25 +286,6 @@ def test_every_metric_equals_one_device(behavior, table):
         found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def test_means_of_tensors_over_batches_are_refused(behavior):
-  def of_v1(a, b):
-    del b
-    return {'mean': tf1.metrics.mean_tensor(tf.reduce_max(a, keepdims=True))}
-
-  def of_keras(a, b):
-    del b
-    metric = tf.keras.metrics.MeanTensor()
-    metric.update_state(tf.reduce_max(a, keepdims=True))
-    return {'mean': metric}
-
-  for make_metrics in (of_v1, of_keras):
-    with pytest.raises(ValueError, match='pass `replicate_eval=False`'):
-      _evaluate(make_metrics, 2)
-    # One tower has all rows of a batch.
-    assert _evaluate(make_metrics, 1)['mean'] == pytest.approx(
-        np.mean([_A[rows].max() for rows in _BATCHES]), rel=1e-5)
-
-
 class _LargestMean(tf.keras.metrics.Metric):
   """A user's own metric, whose update Keras makes one function."""
 

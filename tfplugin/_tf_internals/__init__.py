@@ -36,6 +36,7 @@ from tfplugin._tf_internals.estimators import number_of_tpu_shards
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
 from tfplugin._tf_internals.gradients import gradient_factors
+from tfplugin._tf_internals.gradients import gradients_through
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_of
 from tfplugin._tf_internals.graphs import branch_or_loop
@@ -55,7 +56,7 @@ from tfplugin._tf_internals.graphs import private_variables
 from tfplugin._tf_internals.graphs import redirect_input
 from tfplugin._tf_internals.graphs import repeats_loop_of
 from tfplugin._tf_internals.graphs import watch_new_ops
-from tfplugin._tf_internals.keras import batch_norm_moments
+from tfplugin._tf_internals.keras import batch_norm_noted
 from tfplugin._tf_internals.keras import is_asked_by_keras_3
 from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_3_module_of
@@ -98,6 +99,19 @@ from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
+from tfplugin._tf_internals.rows.op_copies import can_be_copied
+from tfplugin._tf_internals.rows.op_copies import copy_op
+from tfplugin._tf_internals.rows.op_copies import is_beside_variable
+from tfplugin._tf_internals.rows.op_copies import replace_control_inputs
+from tfplugin._tf_internals.rows.row_ops import aligns_rows
+from tfplugin._tf_internals.rows.row_ops import has_moments
+from tfplugin._tf_internals.rows.row_ops import has_own_gradient
+from tfplugin._tf_internals.rows.row_ops import is_batch_norm
+from tfplugin._tf_internals.rows.row_ops import is_reshape
+from tfplugin._tf_internals.rows.row_ops import is_size
+from tfplugin._tf_internals.rows.row_ops import keeps_rows_apart
+from tfplugin._tf_internals.rows.row_ops import reads_only
+from tfplugin._tf_internals.rows.row_ops import Rows
 from tfplugin._tf_internals.saving import arguments_of_saver
 from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
@@ -168,7 +182,6 @@ __all__ = (
     'arguments_of_saver',
     'assigns_by_itself',
     'assigns_variable',
-    'batch_norm_moments',
     'begins_work',
     'branch_of',
     'bodies',
@@ -285,4 +298,19 @@ __all__ = (
     'writes_of',
     'writes_through',
     'writes_variable',
+    'can_be_copied',
+    'copy_op',
+    'is_beside_variable',
+    'replace_control_inputs',
+    'aligns_rows',
+    'has_moments',
+    'has_own_gradient',
+    'is_reshape',
+    'is_batch_norm',
+    'is_size',
+    'keeps_rows_apart',
+    'reads_only',
+    'Rows',
+    'gradients_through',
+    'batch_norm_noted',
 )

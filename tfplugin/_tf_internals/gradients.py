@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -72,6 +73,36 @@ def gradient_factors(applies: Callable[[], bool], factored: Callable,
     finally:
       gradients_util._GradientsHelper = helper
       tf.GradientTape.gradient = tape_gradient
+
+
+@contextlib.contextmanager
+def gradients_through(applies: Callable[[], bool], take: Callable,
+                      ) -> Iterator[None]:
+  """Lets `take` take the gradients that a program asks `tf.gradients` for.
+
+  See `gradient_factors`.
+
+  Args:
+    applies: Whether the current thread is to use it.
+    take: Takes all of `tf.gradients`, and its arguments by name.
+  """
+  helper = gradients_util._GradientsHelper
+  signature = inspect.signature(helper)
+
+  def helper_with(*args, **kwargs):
+    with _innermost() as outermost:
+      if not outermost or not applies():
+        return helper(*args, **kwargs)
+      bound = signature.bind(*args, **kwargs)
+      bound.apply_defaults()
+      return take(helper, dict(bound.arguments))
+
+  with _LOCK:
+    gradients_util._GradientsHelper = helper_with
+    try:
+      yield
+    finally:
+      gradients_util._GradientsHelper = helper
 
 
 @contextlib.contextmanager

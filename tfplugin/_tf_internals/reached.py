@@ -66,8 +66,7 @@ NAMES = {
         '_get _get_on_device_or_primary _primary',
     f'{_DISTRIBUTE}.values.DistributedValues': '_primary',
     f'{_KERAS}.layers.BatchNormalization':
-        '_assign_moving_average _calculate_mean_and_var _fused_batch_norm '
-        '_param_dtype',
+        '_calculate_mean_and_var',
     f'{_KERAS}.src.mixed_precision.autocast_variable.AutoCastVariable':
         '_variable',
     f'{_KERAS}.losses.Loss': '_get_reduction',
@@ -91,7 +90,9 @@ NAMES = {
         '_device_functions_outer_to_inner _get_control_flow_context '
         '_get_function _last_loss_reduction _set_control_flow_context',
     'tensorflow.python.framework.ops.Operation':
-        '_add_control_inputs _set_attr _set_device _update_input',
+        '_add_control_inputs _get_control_flow_context '
+        '_remove_all_control_inputs _set_attr _set_device _update_input',
+    'tensorflow.python.framework.dtypes.DType': '_is_ref_dtype',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
     'tensorflow.python.ops.control_flow_v2_func_graphs':
         'CondBranchFuncGraph WhileBodyFuncGraph',

@@ -148,51 +148,6 @@ def test_tape_takes_sums_and_means(behavior):
       _one_step(losses, 0, True, tape=True)[1], rtol=1e-5)
 
 
-def test_tape_refuses_a_sum_of_both():
-  with pytest.raises(ValueError, match='differentiated by a `tf.GradientTape`'):
-    _one_step([_LOSSES['sum with regularization']], 2, True, tape=True)
-
-
-@pytest.mark.parametrize('make, of', [
-    (lambda *a: tf.sqrt(tf.reduce_mean(_squares(*a))), 'Sqrt'),
-    (lambda *a: tf.reduce_max(_squares(*a)), 'Max'),
-    # 3 of 5 rows in tower 0: a mean, or a number of the program?
-    (lambda *a: tf.reduce_sum(_squares(*a)) / 3, 'RealDiv'),
-])
-def test_loss_that_is_neither_is_refused(behavior, make, of):
-  with pytest.raises(ValueError, match=f'by {of}.*Pass `loss_reduction='):
-    _one_step([make], 2, True)
-
-
-def test_gradients_of_gradients_of_the_rows_are_refused():
-  def model_fn(features, labels, mode):
-    w = tf1.get_variable('w', initializer=[[.5], [1.]])
-    logits = features @ w
-    gradient = tf.gradients(tf.reduce_mean((logits - labels) ** 2), logits)
-    return tf.gradients(logits, w, gradient)
-
-  with tf.Graph().as_default(), pytest.raises(ValueError, match='`grad_ys`'):
-    tfplugin.replicate_model_fn(model_fn, devices=['/cpu:0'] * 2)(
-        tf.constant(_X), tf.constant(_LABELS), 'train')
-
-
-def test_an_argument_decides():
-  # (sum of 3 rows) * 3/5 + (sum of 2 rows) * 2/5, of the labels as losses.
-  def model_fn(features, labels, mode):
-    w = tf1.get_variable('w', initializer=1.0)
-    loss = tf.reduce_sum(labels) * w
-    return tf.estimator.EstimatorSpec(
-        mode, loss=loss,
-        train_op=tf1.train.GradientDescentOptimizer(1.0).minimize(loss))
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    spec = tfplugin.replicate_model_fn(
-        model_fn, tf1.losses.Reduction.MEAN, ['/cpu:0'] * 2)(
-            tf.constant(_X), tf.constant(_LABELS), 'train')
-    session.run(tf1.global_variables_initializer())
-    assert session.run(spec.loss) == pytest.approx(3 * .6 + 8 * .4)
-
-
 def test_a_strategy_finds_the_reduction(behavior):
   # w - .1 * (2 * 1 + 2 * 4), of towers with one row each.
   strategy = tower_strategy.TowerStrategy(['/cpu:0'] * 2)

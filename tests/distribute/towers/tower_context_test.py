@@ -88,15 +88,6 @@ def test_accumulated_gradients_are_those_of_one_device(behavior, towers):
   assert names == expected_names
 
 
-def test_a_tower_s_own_gradient_in_a_branch_is_refused(behavior):
-  def model_fn(features, labels, mode):
-    return _model_fn(features, labels, mode,
-                     lambda g: g * tf.reduce_mean(features))
-
-  with pytest.raises(RuntimeError, match='inside.*: Adam.apply_gradients'):
-    _trajectory(tfplugin.replicate_model_fn(model_fn, devices=['/cpu:0'] * 2))
-
-
 def _after_write(method, values):
   """Returns what a variable of 1 holds after each tower wrote its value."""
   def fn(tower):
