@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import joined_spec
 
@@ -21,7 +21,7 @@ _WEIGHTS = tower_weights.TowerWeights([.75, .25], [.75, .25])
 
 def _join(mode, fn):
   """Returns the joined spec of `fn(tower)` in two towers."""
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with strategy.scope():
     run, specs = strategy.build_towers(fn, _WEIGHTS)
   return joined_spec.join(mode, run, specs, _WEIGHTS.loss, _ROWS)
@@ -191,7 +191,7 @@ _ROWS_of_sums = ([1.0, 2.0, 6.0], [8.0])
     (tf.reduce_sum, 17.0), (tf.reduce_mean, 4.25)))
 def test_a_sum_is_added_up_and_a_mean_averaged(
     behavior, mode, reduce, expected):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
     batch = [tf.constant(rows) for rows in _ROWS_of_sums]
 

@@ -18,8 +18,8 @@ from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shard_reduction
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_run
-from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
@@ -152,7 +152,7 @@ def cross_shard(
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
 
 
-class _ShardStrategy(shard_loss.ScalesLoss, tower_strategy.TowerStrategy):
+class _ShardStrategy(shard_loss.ScalesLoss, shard_towers.ShardTowers):
   """Towers that leave the scale of a loss to the optimizer."""
 
   def __init__(self, devices: Sequence[str], reduction: str, group_size: int):

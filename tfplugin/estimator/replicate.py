@@ -14,13 +14,12 @@ from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
-from absl import logging
 
-from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.distribute.towers.splitting import split_graph
+from tfplugin.distribute.towers.splitting import split_model
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -207,73 +206,19 @@ def _build(model_fn: Callable[[], Any], features: Any, labels: Any,
         batch.dense, batch.composites, batch.num_rows,
         lambda: batch.divided(len(devices)), devices,
         _WEIGHTS_OF_MOMENTS[batch_norm])
-    graph = tf1.get_default_graph()
-    with _tf_internals.gradients_through(
-        lambda: tf1.get_default_graph() is graph, split.gradients), (
-            _tf_internals.batch_norm_noted(
-                functools.partial(_noting, split.note_batch_norm))):
-      spec = model_fn()
-    split.update()
-    spec = _with_name(_of_all_rows(spec, split))
-  _warn_of_unsplit(split)
-  return spec
-
-
-@contextlib.contextmanager
-def _noting(note: Callable[[Sequence[tf.Operation]], None]) -> Iterator[None]:
-  graph = tf1.get_default_graph()
-  before = len(graph.get_operations())
-  yield
-  note(graph.get_operations()[before:])
-
-
-def _of_all_rows(spec: Any, split: split_graph.SplitGraph) -> Any:
-  """Returns `spec` with the rows of all towers in its outputs."""
-  if not hasattr(spec, '_replace'):
-    raise TypeError(
-        '`model_fn` must return a `tf.estimator.EstimatorSpec`. Received: '
-        f'{spec!r}. Return one in every mode.')
-  whole = functools.partial(tf.nest.map_structure, split.whole)
-  replaced = {'predictions': whole(spec.predictions)}
-  if spec.export_outputs:
-    replaced['export_outputs'] = {
-        key: _export_output(output, split.whole)
-        for key, output in spec.export_outputs.items()}
-  if getattr(spec, 'eval_metric_ops', None):
-    replaced['eval_metric_ops'] = {
-        key: metric if isinstance(metric, tf.keras.metrics.Metric) else
-        whole(metric) for key, metric in spec.eval_metric_ops.items()}
-  return spec._replace(**replaced)
-
-
-def _export_output(output: Any, whole: Callable) -> Any:
-  """Returns an ExportOutput with the rows of all towers."""
-  export = tf.estimator.export
-  if isinstance(output, export.ClassificationOutput):
-    return export.ClassificationOutput(
-        whole(output.scores), whole(output.classes))
-  if isinstance(output, export.RegressionOutput):
-    return export.RegressionOutput(whole(output.value))
-  return export.PredictOutput({
-      key: whole(value) for key, value in output.outputs.items()})
+    return _with_name(split_model.build(model_fn, split))
 
 
 def _with_name(spec: Any) -> Any:
   """Returns `spec` with a loss that is the tensor `loss`."""
-  if getattr(spec, 'loss', None) is None or spec.loss.name == 'loss:0':
+  if not hasattr(spec, '_replace'):
+    raise TypeError(
+        '`model_fn` must return a `tf.estimator.EstimatorSpec`. Received: '
+        f'{spec!r}. Return one in every mode.')
+  if spec.loss is None or spec.loss.name == 'loss:0':
     return spec
   with tf.name_scope(''):
     return spec._replace(loss=tf.identity(spec.loss, name='loss'))
-
-
-def _warn_of_unsplit(split: split_graph.SplitGraph) -> None:
-  names = list(split.unsplit)
-  if names:
-    logging.warning(
-        'Computed once, on the first device, for the rows of all towers: what '
-        'follows from ops that are not known to compute each row by itself. '
-        'The numbers are right. %s such ops use a variable, the first ones '
-        'are: %s.', len(names), ', '.join(names[:3]))
 
 
 @contextlib.contextmanager

@@ -14,8 +14,8 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.distribute.shards import shard_loss
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_run
-from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
@@ -84,7 +84,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
     assertions = shards.check_even('ShardedTPUEstimator')
     # Known, as all are the same.
     shares = [1.0 / num_shards] * num_shards
-  strategy = tower_strategy.TowerStrategy(devices)
+  strategy = shard_towers.ShardTowers(devices)
   weights = tower_weights.TowerWeights(shares, shares)
 
   def build(shard: int):

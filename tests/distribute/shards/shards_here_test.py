@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.shards import shards_here
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -62,7 +62,7 @@ def _in_replicas(num_replicas, groups=None):
 
 
 def _in_towers(num_towers, sum_gradients, groups=None):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * num_towers)
+  strategy = shard_towers.ShardTowers(['/cpu:0'] * num_towers)
   weights = tower_weights.TowerWeights(
       [1 / num_towers] * num_towers, [1 / num_towers] * num_towers)
   with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():

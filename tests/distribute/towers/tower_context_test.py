@@ -12,8 +12,8 @@ import tensorflow as tf
 
 import tfplugin
 from tfplugin import _tf_internals
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_context
-from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -94,7 +94,7 @@ def _after_write(method, values):
     v = tf1.get_variable('v', initializer=1.0, trainable=False)
     return getattr(v, method)(tf.constant(values[tower]))
 
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       _, (first, _) = strategy.build_towers(
@@ -123,7 +123,7 @@ def test_a_gradient_through_a_total_is_that_of_all_towers(behavior):
     s = tf.distribute.get_replica_context().all_reduce('SUM', x * x)
     return tf.gradients((tower + 1.0) * s, [x])[0]
 
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       _, gradients = strategy.build_towers(

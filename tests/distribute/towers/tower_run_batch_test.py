@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -19,7 +19,7 @@ _WEIGHTS = tower_weights.TowerWeights(_SHARES, _SHARES, by_terms=True)
 def _build(fn):
   """Builds `fn` of the rows of each of two towers."""
   batch = [tf.constant(rows) for rows in _ROWS]
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with strategy.scope():
     return strategy.build_towers(
         lambda tower: fn(batch[tower]), _WEIGHTS, batch=batch)
@@ -98,7 +98,7 @@ def test_a_single_tower_updates_as_it_likes(behavior):
         resource=w.handle, indices=[1], updates=[5.0])
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    strategy = tower_strategy.TowerStrategy(['/cpu:0'])
+    strategy = shard_towers.ShardTowers(['/cpu:0'])
     with strategy.scope():
       _, (scatter,) = strategy.build_towers(
           fn, tower_weights.TowerWeights([1.0], [1.0]))
@@ -135,7 +135,7 @@ def test_an_addition_is_the_mean_of_the_group_of_the_first_tower(
     v = tf1.get_variable('v', initializer=1.0, trainable=False)
     return v.assign_add(tf.constant(3.0 if tower else 2.0))
 
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       _, (first, _) = strategy.build_towers(fn, tower_weights.TowerWeights(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -17,7 +17,7 @@ _HALVES = tower_weights.TowerWeights([.5, .5], [.5, .5])
 
 
 def _build(fn, weights=_HALVES):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with strategy.scope():
     return strategy.build_towers(fn, weights)
 

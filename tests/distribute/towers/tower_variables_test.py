@@ -7,7 +7,7 @@ import contextlib
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
 
@@ -15,7 +15,7 @@ tf1 = tf.compat.v1
 
 
 def test_shared_variable_is_in_the_collections(behavior):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), strategy.scope():
     w = tf1.get_variable('w', [2])
     plain = tf1.get_variable('plain', [], trainable=False)
@@ -26,7 +26,7 @@ def test_shared_variable_is_in_the_collections(behavior):
 
 
 def test_saver_stores_it_under_its_name(behavior, tmp_path):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       tf1.get_variable('w', initializer=[1.0, 2.0])
@@ -39,7 +39,7 @@ def test_saver_stores_it_under_its_name(behavior, tmp_path):
 
 def _gradients_in_towers(build):
   """Returns what `tf1.gradients` of `build`'s loss is in each of two towers."""
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
 
   def tower(index):
     loss, variables = build(float(index + 1))
@@ -95,7 +95,7 @@ def test_warm_start_initializes_what_is_shared(behavior, tmp_path):
     tf1.get_variable('parts', initializer=[1.0, 2.0, 3.0])
     session.run(tf1.global_variables_initializer())
     source = tf1.train.Saver().save(session, str(tmp_path / 'model'))
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       whole = tf1.get_variable('whole', initializer=[0.0])
@@ -116,7 +116,7 @@ def test_warm_start_with_another_vocabulary(behavior, inside, tmp_path):
     tf1.get_variable('rows', initializer=[[1.0], [2.0], [3.0]])
     session.run(tf1.global_variables_initializer())
     source = tf1.train.Saver().save(session, str(tmp_path / 'model'))
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       rows = tf1.get_variable(
@@ -132,7 +132,7 @@ def test_warm_start_with_another_vocabulary(behavior, inside, tmp_path):
 
 def _after_scatter(scatter, aggregation, values=(1.0, 3.0)):
   """Returns a variable of [4, 4] after each tower scattered its value."""
-  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * 2)
+  strategy = shard_towers.ShardTowers(['/cpu:0'] * 2)
   weights = tower_weights.TowerWeights([.75, .25], [.75, .25])
 
   def fn(tower):

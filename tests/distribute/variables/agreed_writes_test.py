@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -22,7 +22,7 @@ def _write(write, aggregation=NONE, dtype=tf.float32, num_towers=2,
 
   In tower i x is the i-th of 1, 3, 8, as a tensor that is fed.
   """
-  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * num_towers)
+  strategy = shard_towers.ShardTowers(['/cpu:0'] * num_towers)
   weights = tower_weights.TowerWeights(
       [1 / num_towers] * num_towers, [1 / num_towers] * num_towers, groups)
   with tf.Graph().as_default(), tf1.Session() as session:

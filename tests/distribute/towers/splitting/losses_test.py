@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.distribute.towers.splitting import loss_forms
+from tfplugin.distribute.towers import tower_strategy
 from tfplugin.estimator import replicate
 
 tf1 = tf.compat.v1
@@ -50,11 +51,32 @@ def _step(model_fn, loss, known):
         tf1.global_variables(), key=lambda variable: variable.name))]
 
 
-def _assert_same(loss, num_towers, known):
-  towers = replicate.replicate_model_fn(
+def _in_towers(num_towers):
+  return replicate.replicate_model_fn(
       _model_fn, devices=[f'/cpu:{i}' for i in range(num_towers)])
+
+
+def _in_strategy(num_towers):
+  """Returns a model_fn that gives each tower of a strategy a batch."""
+  strategy = tower_strategy.TowerStrategy(
+      [f'/cpu:{i}' for i in range(num_towers)])
+
+  def model_fn(features, labels, mode, params):
+    batches = [
+        tf.nest.map_structure(lambda x, rows=rows: x[rows], (features, labels))
+        for rows in (slice(0, 2), slice(2, 3), slice(3, 7))]
+    with strategy.scope():
+      batch = strategy.experimental_distribute_values_from_function(
+          lambda context: batches[context.replica_id_in_sync_group])
+      return strategy.run(
+          lambda batch: _model_fn(*batch, mode, params), args=(batch,))
+
+  return model_fn
+
+
+def _assert_same(loss, num_towers, known, make=_in_towers):
   # Sums of a few hundred float32 terms in another order.
-  for found, expected in zip(_step(towers, loss, known),
+  for found, expected in zip(_step(make(num_towers), loss, known),
                              _step(_model_fn, loss, known)):
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
 
@@ -68,6 +90,11 @@ _IDS = ('2 towers, known', '3 towers, unknown')
 @pytest.mark.parametrize('name', _NAMES)
 def test_a_loss_equals_one_device(behavior, name, num_towers, known):
   _assert_same(loss_forms.LOSSES[name], num_towers, known)
+
+
+@pytest.mark.parametrize('name', _NAMES)
+def test_a_loss_of_a_strategy_equals_one_device(behavior, name):
+  _assert_same(loss_forms.LOSSES[name], 3, _NAMES.index(name) % 2, _in_strategy)
 
 
 @pytest.mark.parametrize('number', range(len(_NAMES)))
