@@ -107,7 +107,8 @@ def test_variables_are_on_the_cpu_if_there_are_several_devices(
 def test_batches_of_every_kind_become_one(behavior, make):
   strategy = _strategy()
   with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
-    batch = _batches(strategy, make([[1.], [2.], [3.]]), make([[4.]]))
+    batch = _batches(strategy, make(tf.constant([[1.], [2.], [3.]])), make(
+        tf.constant([[4.]])))
 
     def fn(x):
       if isinstance(x, tuple):

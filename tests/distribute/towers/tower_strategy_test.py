@@ -87,7 +87,9 @@ def test_copy_is_a_strategy_of_its_own():
   copied = copy.deepcopy(strategy)
   assert copied.num_replicas_in_sync == 2
   with tf.Graph().as_default(), copied.scope():
-    assert tf1.get_variable('w', [1]).distribute_strategy is copied
+    variable = tf1.get_variable('w', [1])
+    assert copied.extended.variable_created_in_scope(variable)
+    assert not strategy.extended.variable_created_in_scope(variable)
 
 
 @pytest.mark.parametrize('devices, error', (
