@@ -105,7 +105,7 @@ def test_written_is_what_one_device_writes(behavior, form, static):
     (lambda v, x: v.assign_add(tf.sqrt(_rows(x))), 'by Sqrt'),
     (lambda v, x: v.assign_add(float(x.shape[0])), 'the constant 2'),
 ])
-@pytest.mark.parametrize('form', list(FORMS)[2:])
+@pytest.mark.parametrize('form', SHARDS)
 def test_what_cannot_be_the_value_of_one_device_is_refused(form, update, told):
   with pytest.raises(ValueError, match=(
       f'in several towers, or shards.*{told}.*`written/v:0`.*`aggregation=')):
@@ -113,8 +113,7 @@ def test_what_cannot_be_the_value_of_one_device_is_refused(form, update, told):
         _variable, collections=LOCAL)}, FOUR, True)
 
 
-@pytest.mark.parametrize('form', ('TowerStrategy', 'cross_shard',
-                                  'ShardedTPUEstimator'))
+@pytest.mark.parametrize('form', ('cross_shard', 'ShardedTPUEstimator'))
 def test_an_aggregation_decides(behavior, form):
   expected = {'SUM': 32.0, 'MEAN': 16.0, 'ONLY_FIRST_REPLICA': 2.0}
   found = _train(form, {'v': lambda v, x: v.assign(tf.reduce_max(x))}, {
@@ -171,7 +170,7 @@ def test_integers_and_rows(behavior, form):
 
 @pytest.mark.parametrize('count', [
     lambda x: 1.0, lambda x: float(x.shape[0])], ids=('one', 'rows'))
-@pytest.mark.parametrize('form', list(FORMS)[2:])
+@pytest.mark.parametrize('form', SHARDS)
 def test_one_that_may_be_a_row_is_refused(form, count):
   # One device adds 1 or 2: who is asked tells nothing.
   def train(add):
@@ -182,16 +181,6 @@ def test_one_that_may_be_a_row_is_refused(form, count):
                      r'rows.*Count rows by `tf.shape\(x\)\[0\]`'):
     train(lambda v, x: v.assign_add(count(x)))
   assert set(train(lambda v, x: v.assign_add(_rows(x)))['written/v']) == {4.0}
-
-
-@pytest.mark.parametrize('form', ('TowerStrategy',))
-def test_a_sum_divided_by_one_row_is_no_sum(form):
-  def divide(v, x):
-    return v.assign(tf.reduce_sum(x) / float(x.shape[0]))
-
-  with pytest.raises(ValueError, match='`truediv:0`.*`aggregation='):
-    _train(form, {'v': divide}, {'written': functools.partial(
-        _variable, collections=LOCAL)}, np.float32([3, 5]), True)
 
 
 @pytest.mark.parametrize('form', ('cross_shard',))

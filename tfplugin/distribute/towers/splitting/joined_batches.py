@@ -82,7 +82,7 @@ def join(batches: Sequence[Any]) -> Optional[JoinedBatches]:
         joined.append(tf.concat(own, 0))
         if own[0].shape.rank is not None:
           dense.append(joined[-1])
-          parts.append(own)
+          parts.append([_made_of(joined[-1], part) for part in own])
     if not rows:
       return None
     return JoinedBatches(tf.nest.pack_sequence_as(batches[0], joined), dense,
@@ -92,6 +92,14 @@ def join(batches: Sequence[Any]) -> Optional[JoinedBatches]:
 def _concat(leaves: Sequence[Any]) -> Any:
   return (tf.sparse.concat(0, leaves, expand_nonconcat_dims=True)
           if isinstance(leaves[0], tf.SparseTensor) else tf.concat(leaves, 0))
+
+
+def _made_of(batch: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
+  """Returns `part`, so that it is found from `batch`: Keras looks there."""
+  sizes = tf.raw_ops.Shape(input=batch)[1:]
+  made = tf.reshape(part, tf.concat([tf.shape(part)[:1], sizes], 0))
+  made.set_shape(part.shape)
+  return made
 
 
 def _first(scalars: Sequence[tf.Tensor]) -> tf.Tensor:

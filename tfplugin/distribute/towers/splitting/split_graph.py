@@ -56,8 +56,8 @@ class SplitGraph:
       devices: The devices of the towers; the model is built on the first.
       moments: Returns the weight of each tower in the moments of batch
         normalisation for its rows; None: they are those of the whole batch.
-      parts: For each of `dense` the rows of each tower, of which it is the
-        concatenation. By default they are taken from it.
+      parts: For each of `dense` the rows of each tower. By default they are
+        taken from it.
     """
     self._graph = tf1.get_default_graph()
     self._divide, self._weights_of = divide, moments
@@ -67,8 +67,7 @@ class SplitGraph:
         dense, num_rows, moments is not None, composites)
     self._leaves = {leaf.ref() for leaf in dense}
     self._parts, self._wholes, self._slices, self._copies = {}, {}, {}, {}
-    for leaf, own in zip(dense, parts):
-      self._parts[leaf.ref()], self._wholes[leaf.ref()] = own, leaf
+    self._parts.update(zip((leaf.ref() for leaf in dense), parts))
     self._order, self._ours, self._depth = {}, set(), 0
     self._seen = len(self._graph.get_operations())
     self._prefixes = None
