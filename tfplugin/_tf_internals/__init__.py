@@ -35,7 +35,7 @@ from tfplugin._tf_internals.estimators import inputs_through
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
-from tfplugin._tf_internals.gradients import gradient_factors
+from tfplugin._tf_internals.gradients import gradients_noted
 from tfplugin._tf_internals.gradients import gradients_through
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_of
@@ -199,7 +199,7 @@ __all__ = (
     'distributed_apply',
     'evaluator_asks',
     'fills_table_or_queue',
-    'gradient_factors',
+    'gradients_noted',
     'graph_element',
     'graphs_between',
     'identity_gradient',

@@ -203,8 +203,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   strategy = _ShardStrategy(devices, reduction, size)
   with strategy.scope(), strategy.scaling_losses():
     run, specs = strategy.build_towers(
-        build, weights, sum_gradients=False,
-        batch=list(zip(shards.features, shards.labels)))
+        build, weights, batch=list(zip(shards.features, shards.labels)))
   spec_reduction.check_specs(specs)
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,23 +32,15 @@ def join(mode: str, run: tower_run.TowerRun, specs: Sequence[Any],
     TypeError: A tower returned something else than an EstimatorSpec.
     ValueError: Towers returned different kinds of specs.
   """
-  spec_reduction.check_specs(specs)
   losses = [spec.loss for spec in specs]
-  parts = [
-      spec if spec.loss is None else spec._replace(
-          loss=run.part_of_batch(tower, batch_loss.unnamed(spec.loss)))
-      for tower, spec in enumerate(specs)]
   shares = weighted_sum.row_shares(rows)
-  reduce = functools.partial(run.reduced, shares=shares)
-  if mode != tf.estimator.ModeKeys.EVAL:
-    spec = spec_reduction.reduce_specs(
-        mode, parts, loss_weights, reduce=reduce)
-    if mode == tf.estimator.ModeKeys.TRAIN:
-      run.finish_training(losses, spec.loss, shares)
-    return spec
-  metrics = streaming_metrics.chain(
-      run, [spec.eval_metric_ops for spec in specs], rows)
-  spec = spec_reduction.reduce_specs(
-      mode, parts, loss_weights, metrics, reduce)
-  batch_loss.show(losses, spec.loss)
+  metrics = None
+  if mode == tf.estimator.ModeKeys.EVAL:
+    metrics = streaming_metrics.chain(
+        run, [spec.eval_metric_ops for spec in specs], rows)
+  spec = spec_reduction.reduce_specs(mode, specs, loss_weights, metrics)
+  if mode == tf.estimator.ModeKeys.TRAIN:
+    run.finish_metrics(shares)
+  if mode != tf.estimator.ModeKeys.PREDICT:
+    batch_loss.show(losses, spec.loss)
   return spec

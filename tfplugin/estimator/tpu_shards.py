@@ -94,8 +94,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   with strategy.scope(), shard_loss.minimising(
       strategy, lambda loss: shard_loss.with_whole_sums(loss, num_shards)):
     run, specs = strategy.build_towers(
-        build, weights, sum_gradients=False,
-        batch=list(zip(shards.features, shards.labels)),
+        build, weights, batch=list(zip(shards.features, shards.labels)),
         evaluates=call.mode == tf.estimator.ModeKeys.EVAL)
   _check_no_tpu_sums(run, num_shards)
   spec_reduction.check_specs(specs)

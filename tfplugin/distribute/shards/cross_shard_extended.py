@@ -106,9 +106,8 @@ class GroupReduction(met_updates.MetUpdates):
       if tf.executing_eagerly():
         return super()._call_for_each_replica(fn, args, kwargs)
       branches, writes = branch_calls.Branches(), self._writes(args, kwargs)
-      with _tf_internals.gradient_factors(
-          _is_in_replica, lambda target, *unused: target,
-          lambda *unused: None, writes.gradients.add):
+      with _tf_internals.gradients_noted(
+          _is_in_replica, writes.gradients.add):
         result = super()._call_for_each_replica(
             shard_writes.in_branches(
                 _reporting(fn, strategy), branches, writes), args, kwargs)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -42,7 +41,6 @@ class ShardTowers(tower_strategy.TowerStrategy):
 
   def build_towers(self, fn: Callable[[int], Any],
                    weights: tower_weights.TowerWeights,
-                   sum_gradients: bool = True,
                    batch: Optional[Sequence[Any]] = None,
                    evaluates: bool = False,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
@@ -51,7 +49,6 @@ class ShardTowers(tower_strategy.TowerStrategy):
     Args:
       fn: Called with the index of the tower, in that tower.
       weights: How much each tower counts.
-      sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
       batch: For each tower the tensors that it is given; None: not known.
       evaluates: Whether towers update all local variables one after the other,
         as metrics; else those of METRIC_VARIABLES.
@@ -59,8 +56,7 @@ class ShardTowers(tower_strategy.TowerStrategy):
     Returns:
       The run, and the result of `fn` in each tower.
     """
-    return self.extended.build_towers(
-        fn, weights, sum_gradients, batch, evaluates)
+    return self.extended.build_towers(fn, weights, batch, evaluates)
 
 
 class _ShardTowersExtended(tower_extended.TowerExtended):
@@ -69,15 +65,14 @@ class _ShardTowersExtended(tower_extended.TowerExtended):
   _run = None
 
   def build_towers(self, fn: Callable[[int], Any],
-                   weights: tower_weights.TowerWeights, sum_gradients: bool,
+                   weights: tower_weights.TowerWeights,
                    batch: Optional[Sequence[Any]] = None,
                    evaluates: bool = False,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """See `ShardTowers.build_towers`."""
     outer = self._run
     run = tower_run.TowerRun(
-        self._container_strategy(), weights, sum_gradients, outer, batch,
-        evaluates)
+        self._container_strategy(), weights, outer, batch, evaluates)
     self._run = run
     try:
       return run, run.build(fn)
@@ -89,14 +84,12 @@ class _ShardTowersExtended(tower_extended.TowerExtended):
     # which are handed in, are no rows.
     per_tower = [_tf_internals.select_replica(tower, (args, kwargs))
                  for tower in range(self._num_replicas_in_sync)]
-    weights = dataclasses.replace(self._run.weights, by_terms=False)
 
     def call(tower: int):
       tower_args, tower_kwargs = per_tower[tower]
       return fn(*tower_args, **tower_kwargs)
 
-    _, results = self.build_towers(
-        call, weights, self._run.gradients_are_summed)
+    _, results = self.build_towers(call, self._run.weights)
     return _tf_internals.regroup(tuple(results))
 
   def _create_var_creator(self, next_creator, **kwargs):
@@ -113,7 +106,7 @@ class _ShardTowersExtended(tower_extended.TowerExtended):
   def _reduce_to(self, reduce_op, value, destinations, options):
     values = self._local_results(value)
     if self._run is not None and reduce_op == _MEAN and len(values) > 1:
-      return weighted_sum.weighted_sum(values, self._run.weights.of_means)
+      return weighted_sum.weighted_sum(values, self._run.weights.rows)
     return super()._reduce_to(reduce_op, value, destinations, options)
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):

@@ -58,7 +58,7 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
       reduce_op = tf.distribute.ReduceOp(reduce_op.upper())
     parts = tf.nest.flatten(value)
     if reduce_op == tf.distribute.ReduceOp.MEAN:
-      weight = self._run.weights.of_means[self._tower]
+      weight = self._run.weights.rows[self._tower]
       parts = [weighted_sum.weighted_sum([part], [weight]) for part in parts]
     totals = self._labelled(
         f'all_reduce ({reduce_op})', self._run.add_up, tuple(parts), {})
@@ -79,21 +79,6 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
         (weighted_sum.weighted_sum([gradient], [weights[self._tower]]),), {})
     return tf.math.divide_no_nan(
         total, tf.cast(weights[self._tower], total.dtype))
-
-  def view_of(self, variable: tf.Variable) -> tf.Variable:
-    """Returns `variable` as this tower reads it."""
-    return self._run.view(self._tower, variable)
-
-  def reduce_gradient(self, handle: tf.Tensor, gradient):
-    """Returns the sum over the towers of each tower's `gradient`."""
-    return self._labelled(
-        f'the gradient of `{self._run.name_of(handle)}`',
-        self._run.sum_gradients, (gradient,), {})
-
-  @property
-  def gradients_are_summed(self) -> bool:
-    """Whether `tf.gradients` in a tower returns the gradient of the batch."""
-    return self._run.gradients_are_summed
 
   def sum_gradient(self, variable: tf.Variable, gradient,
                    towers: Sequence[int]):

@@ -13,7 +13,6 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.towers import batch_loss
 from tfplugin.distribute.towers import loss_denominators
 from tfplugin.distribute.towers import op_record
 from tfplugin.distribute.towers import part_kinds
@@ -52,7 +51,7 @@ class TowerRun:
   """
 
   def __init__(self, strategy, weights: tower_weights.TowerWeights,
-               sum_gradients: bool, outer: Optional[TowerRun] = None,
+               outer: Optional[TowerRun] = None,
                batch: Optional[Sequence[Any]] = None,
                evaluates: bool = False):
     """Prepares a run.
@@ -60,7 +59,6 @@ class TowerRun:
     Args:
       strategy: A `TowerStrategy`.
       weights: How much each tower counts.
-      sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
       outer: The run whose gradients this one applies, or None.
       batch: For each tower the tensors that it is given, from which it is found
         what differs between towers. None: not known.
@@ -70,7 +68,6 @@ class TowerRun:
     self.variables = tower_variables.SharedVariables(evaluates)
     self._strategy, self._evaluates = strategy, evaluates
     self.num_towers = strategy.num_replicas_in_sync
-    self._sum_gradients = sum_gradients
     self._graph = tf1.get_default_graph()
     self._branch = _tf_internals.branch_or_loop()
     self.branches = branch_calls.Branches()
@@ -79,8 +76,6 @@ class TowerRun:
     self.summed = (outer.summed if outer is not None else
                    tower_gradients.NotedGradients())
     self._of_one_tower = tower_gradients.NotedGradients()
-    self._views = {}
-    self._names = {}
     self._waits = ['its start'] * self.num_towers
     self._results = [None] * self.num_towers
     # Absolute: a tower's ops are named the same wherever the run is made.
@@ -93,15 +88,6 @@ class TowerRun:
             self._graph, *part_kinds.of_batch(batch, tower),
             functools.partial(self._ops.is_own, tower))
         for tower in range(self.num_towers)] if batch else []
-    self._losses = [
-        batch_loss.BatchLoss(kinds, weight)
-        for kinds, weight in zip(self._parts, weights.loss)
-        if weights.by_terms]
-
-  @property
-  def gradients_are_summed(self) -> bool:
-    """Whether `tf.gradients` in a tower sums over the towers."""
-    return self._sum_gradients
 
   def build(self, fn: Callable[[int], Any]) -> list[Any]:
     """Returns `[fn(0), fn(1), ...]`, each built in its tower."""
@@ -110,9 +96,8 @@ class TowerRun:
       # The weight of a tower makes the mean already.
       with _tf_internals.keras_means_of_losses(_is_in_tower), (
           _tf_internals.summaries_of_all(_is_in_tower)), (
-          _tf_internals.gradient_factors(
-              _is_in_tower, self._part_of_target, self._factor_of_target,
-              self._note_gradient)), (
+          _tf_internals.gradients_noted(
+              _is_in_tower, self._of_one_tower.add)), (
                   tower_collections.scopes_of_one_device(
                       self._graph, self._name_on_one_device)):
         _tf_internals.call_for_each_replica(
@@ -153,42 +138,6 @@ class TowerRun:
     """Returns the name scope of `tower`; the first one has none of its own."""
     return f'{self._outer}tower_{tower}/' if tower else self._outer
 
-  def part_of_batch(self, tower: int, loss: tf.Tensor,
-                    gradient: Optional[tf.Tensor] = None) -> tf.Tensor:
-    """Returns the part of the batch's loss that `loss` of `tower` is."""
-    return self._losses[tower].part(loss, gradient) if self._losses else loss
-
-  def reduced(self, values: Sequence[Any],
-              shares: Sequence[weighted_sum.Weight]) -> Optional[tf.Tensor]:
-    """Returns what a value of each tower is in the batch; None: it has rows.
-
-    Args:
-      values: A tensor of each tower.
-      shares: Each tower's share of the rows.
-
-    Raises:
-      ValueError: It is neither a sum nor a mean over the rows.
-    """
-    parts = self._parts if self._sum_gradients else []
-    return batch_value.reduced(values, parts, shares)
-
-  def finish_training(self, losses: Sequence[tf.Tensor], total: tf.Tensor,
-                      shares: Sequence[weighted_sum.Weight]) -> None:
-    """Lets what the first tower reports be of all rows: loss, metrics, numbers.
-
-    Args:
-      losses: The loss that each tower returns.
-      total: The loss of the batch.
-      shares: Each tower's share of the rows.
-    """
-    if self.num_towers == 1:
-      return
-    ops_by_tower = [self.ops_of(tower) for tower in range(self.num_towers)]
-    batch_loss.show(losses, total)
-    batch_loss.show_in_summaries(
-        ops_by_tower, functools.partial(self.reduced, shares=shares))
-    self.finish_metrics(shares)
-
   def finish_metrics(self, shares: Sequence[weighted_sum.Weight]) -> None:
     """Lets metrics that a training step updates be of all rows.
 
@@ -200,47 +149,11 @@ class TowerRun:
           self.variables.streaming, list(map(self.ops_of, range(
               self.num_towers))), self._parts, shares).finish()
 
-  def _part_of_target(self, target, sources, gradient):
-    tower = current_tower()
-    return (target if not tf.is_tensor(target) or not self._are_shared(sources)
-            else self.part_of_batch(tower.tower, target, gradient))
-
-  def _factor_of_target(self, target, sources):
-    tower = current_tower().tower
-    if not self._losses or not self._are_shared(sources):
-      return None
-    return self._losses[tower].factor(target)
-
-  def _note_gradient(self, gradient) -> None:
-    if not self._sum_gradients:
-      self._of_one_tower.add(gradient)
-
-  def _are_shared(self, sources: Sequence[Any]) -> bool:
-    """Whether gradients of `sources` are those of the towers' variables."""
-    handles = {variable.deref().handle.ref() for _, variable in self._views}
-    return any(getattr(source, 'handle', source).ref() in handles
-               for source in sources if hasattr(source, 'ref'))
-
   def _name_on_one_device(self, name: str) -> str:
     tower = current_tower()
     own = '' if tower is None else self.name_scope(tower.tower)
     return self._outer + name[len(own):] if own and name.startswith(own) else (
         name)
-
-  def view(self, tower: int, variable: tf.Variable) -> tf.Variable:
-    """Returns `variable` as `tower` reads it."""
-    if not self._sum_gradients or not variable.trainable:
-      return variable
-    key = (tower, variable.ref())
-    if key not in self._views:
-      self._views[key] = tower_gradients.summing_view(variable)
-      self._names[self._views[key].handle.ref()] = variable.name
-    tower_gradients.record(variable, self._views[key])
-    return self._views[key]
-
-  def name_of(self, handle: tf.Tensor) -> str:
-    """Returns the name of the variable that a tower reads through `handle`."""
-    return self._names[handle.ref()]
 
   def add_up(self, strategy, *values: Any) -> list[Any]:
     """Adds each of `values`, one per tower, up over the towers."""
@@ -252,13 +165,6 @@ class TowerRun:
     """Returns the value of each tower; towers may share a single one."""
     values = strategy.experimental_local_results(value)
     return values * self.num_towers if len(values) == 1 else values
-
-  def sum_gradients(self, strategy, gradient):
-    """Sums `gradient`, one value per tower, over the towers."""
-    total = weighted_sum.weighted_sum(
-        self._per_tower(strategy, gradient), self.weights.loss)
-    self.summed.add(total)
-    return total
 
   def sum_unweighted(self, strategy, gradient, towers: Sequence[int]):
     """Sums the values of `gradient` in `towers`, without their weights."""
@@ -273,10 +179,6 @@ class TowerRun:
     return self._one_of(variable, method, self._per_tower(strategy, value))
 
   def _one_of(self, variable, method: str, values: Sequence[Any]) -> Any:
-    if self._sum_gradients:
-      return batch_value.one_value(
-          variable, method, values, self._parts, self.weights.rows) if (
-              self._parts) else values[0]
     groups = self.weights.groups or [range(self.num_towers)]
     group = next(group for group in groups if 0 in group)
     if not self._parts or any(map(self._of_one_tower.made, values)):

@@ -48,36 +48,8 @@ class TowerVariable(agreed_writes.AgreedWrites,
                     _tf_internals.AggregatingVariable):
   """One variable that every tower reads, updated once per step.
 
-  In a tower it is read through that tower's own identity of the handle, so
-  that a gradient with respect to the variable passes a point that knows of the
-  other towers. Everywhere else it is the variable itself. An assignment in the
-  towers happens once.
+  An assignment in the towers happens once.
   """
-
-  @property
-  def _v(self) -> tf.Variable:
-    context = tf.distribute.get_replica_context()
-    view_of = getattr(context, 'view_of', None)
-    raw = self.__dict__['raw']
-    return raw if view_of is None else view_of(raw)
-
-  @_v.setter
-  def _v(self, variable: tf.Variable) -> None:
-    self.__dict__['raw'] = variable
-
-  def get(self) -> tf.Variable:
-    """Returns the variable itself."""
-    return self.__dict__['raw']
-
-  @property
-  def handle(self) -> tf.Tensor:
-    """The handle of the variable itself."""
-    return self.get().handle
-
-  @property
-  def op(self) -> tf.Operation:
-    """The op that made the variable."""
-    return self.get().op
 
   def scattered(self, method: str, args: tuple, kwargs: dict) -> Any:
     """Returns the result of a scatter method, with the towers' slices.
@@ -107,18 +79,6 @@ class TowerVariable(agreed_writes.AgreedWrites,
                 'scatter_nd_min'):
     vars()[_name] = _scatter(_name, adds_up=False)
   del _name
-
-  # A method that an AggregatingVariable inherits reads the variable itself, a
-  # method that it forwards reads the tower's view: each way to read must be
-  # forwarded.
-
-  def gather_nd(self, indices, name=None) -> tf.Tensor:
-    """Returns slices of the value; see `tf.gather_nd`."""
-    return self._v.gather_nd(indices, name=name)
-
-  def read_value_no_copy(self) -> tf.Tensor:
-    """Returns the value as an embedding lookup on its own device reads it."""
-    return self._v.read_value_no_copy()
 
   @property
   def _initializer_op(self):

@@ -78,7 +78,7 @@ def join(batches: Sequence[Any]) -> Optional[JoinedBatches]:
         joined.append(_concat(own))
         composites.append(joined[-1])
       else:
-        own = _padded(own)
+        own = padded(own)
         joined.append(tf.concat(own, 0))
         if own[0].shape.rank is not None:
           dense.append(joined[-1])
@@ -138,17 +138,17 @@ def _rows_of_all(by_leaf: Sequence[Sequence[Rows]]) -> Sequence[Rows]:
   return found
 
 
-def _padded(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+def padded(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
   """Fills the sizes of rows up to the largest, with zeros, if not static."""
   if any(leaf.shape.rank is None for leaf in leaves) or all(
       leaf.shape[1:].is_fully_defined() for leaf in leaves):
     return leaves
   sizes = [tf.shape(leaf)[1:] for leaf in leaves]
   largest = functools.reduce(tf.maximum, sizes)
-  padded = []
+  filled = []
   for leaf, size in zip(leaves, sizes):
     behind = tf.concat([[0], largest - size], 0)
     full = tf.pad(leaf, tf.stack([tf.zeros_like(behind), behind], 1))
     full.set_shape([leaf.shape[0], *leaves[0].shape[1:]])
-    padded.append(full)
-  return padded
+    filled.append(full)
+  return filled

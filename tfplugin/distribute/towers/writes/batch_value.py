@@ -80,37 +80,6 @@ def check_constants(variable: tf.Variable, method: str, values: Sequence[Any],
   return constants
 
 
-def reduced(values: Sequence[Any], parts: Sequence[part_kinds.PartKinds],
-            shares: _Shares) -> Optional[tf.Tensor]:
-  """Returns what is reported for all towers; None: it has rows, or no kind.
-
-  Unlike what is written, it may be a mean of what towers computed.
-
-  Args:
-    values: A tensor of each tower.
-    parts: The kinds of the tensors of each tower.
-    shares: Each tower's share of the rows.
-
-  Raises:
-    ValueError: It is neither a sum nor a mean over the rows.
-  """
-  if not parts or not isinstance(values[0], tf.Tensor):
-    return None
-  kind = parts[0].of(values[0])
-  if kind.is_same and not parts[0].may_have_rows(values[0]):
-    return values[0]
-  if values[0].shape.rank != 0 and not kind.is_total:
-    return None
-  if kind.is_mean:
-    return weighted_sum.weighted_sum(values, shares)
-  if kind.is_sum:
-    return weighted_sum.weighted_sum(values, [1.0] * len(values))
-  raise ValueError(
-      'A value without rows must be a sum or a mean over the rows. '
-      f'Received: `{values[0].name}`. Return it for each row, or leave it '
-      'out.')
-
-
 def of_all(values: Sequence[tf.Tensor],
            parts: Sequence[part_kinds.PartKinds], shares: _Shares,
            ) -> Optional[tf.Tensor]:
