@@ -9,27 +9,16 @@ package alone.
 
 from __future__ import annotations
 
-from tfplugin._tf_internals.arithmetic import bodies
-from tfplugin._tf_internals.arithmetic import cuts_off
-from tfplugin._tf_internals.arithmetic import index_of_slice
-from tfplugin._tf_internals.arithmetic import is_constant
-from tfplugin._tf_internals.arithmetic import keeps_first_dimension
-from tfplugin._tf_internals.arithmetic import mixes_rows
-from tfplugin._tf_internals.arithmetic import multiplies_rows
-from tfplugin._tf_internals.arithmetic import operands
-from tfplugin._tf_internals.arithmetic import reduced_axes
-from tfplugin._tf_internals.arithmetic import repeated_by
-from tfplugin._tf_internals.arithmetic import role
-from tfplugin._tf_internals.arithmetic import signs
-from tfplugin._tf_internals.arithmetic import static_ones
-from tfplugin._tf_internals.arithmetic import static_size
-from tfplugin._tf_internals.arithmetic import takes_from_first_input
+from tfplugin._tf_internals.arithmetic import addends
+from tfplugin._tf_internals.arithmetic import alternatives
+from tfplugin._tf_internals.arithmetic import factors
 from tfplugin._tf_internals.branches import call_of
 from tfplugin._tf_internals.branches import conditions_of
 from tfplugin._tf_internals.branches import is_in_loop
 from tfplugin._tf_internals.branches import is_switch
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
+from tfplugin._tf_internals.branches import sources_of
 from tfplugin._tf_internals.estimators import evaluator_asks
 from tfplugin._tf_internals.estimators import inputs_through
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
@@ -72,21 +61,18 @@ from tfplugin._tf_internals.losses import strategy_divides_loss
 from tfplugin._tf_internals.losses import summaries_of_all
 from tfplugin._tf_internals.losses import summarized_value
 from tfplugin._tf_internals.op_types import accumulates_gradients
-from tfplugin._tf_internals.op_types import adds_to_variable
-from tfplugin._tf_internals.op_types import assigns_variable
 from tfplugin._tf_internals.op_types import begins_work
 from tfplugin._tf_internals.op_types import fills_table_or_queue
 from tfplugin._tf_internals.op_types import identity_gradient
-from tfplugin._tf_internals.op_types import is_mean_tensor
 from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import makes_variable
+from tfplugin._tf_internals.op_types import may_vary
 from tfplugin._tf_internals.op_types import mean_loss_denominator
 from tfplugin._tf_internals.op_types import names_tensor
 from tfplugin._tf_internals.op_types import ops_of_bodies
 from tfplugin._tf_internals.op_types import origin_of
-from tfplugin._tf_internals.op_types import reads_variable
 from tfplugin._tf_internals.op_types import takes_lock
 from tfplugin._tf_internals.op_types import writes_variable
 from tfplugin._tf_internals.optimizers import applications_met
@@ -104,6 +90,7 @@ from tfplugin._tf_internals.rows.op_copies import copy_op
 from tfplugin._tf_internals.rows.op_copies import is_beside_variable
 from tfplugin._tf_internals.rows.op_copies import replace_control_inputs
 from tfplugin._tf_internals.rows.row_ops import aligns_rows
+from tfplugin._tf_internals.rows.row_ops import gives_rows
 from tfplugin._tf_internals.rows.row_ops import has_moments
 from tfplugin._tf_internals.rows.row_ops import has_own_gradient
 from tfplugin._tf_internals.rows.row_ops import is_batch_norm
@@ -112,6 +99,7 @@ from tfplugin._tf_internals.rows.row_ops import is_size
 from tfplugin._tf_internals.rows.row_ops import keeps_rows_apart
 from tfplugin._tf_internals.rows.row_ops import reads_only
 from tfplugin._tf_internals.rows.row_ops import Rows
+from tfplugin._tf_internals.rows.row_ops import static_size
 from tfplugin._tf_internals.saving import arguments_of_saver
 from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
@@ -177,14 +165,11 @@ __all__ = (
     'Write',
     'accumulates_gradients',
     'add_control_inputs',
-    'adds_to_variable',
     'applications_met',
     'arguments_of_saver',
     'assigns_by_itself',
-    'assigns_variable',
     'begins_work',
     'branch_of',
-    'bodies',
     'branch_or_loop',
     'call_for_each_replica',
     'call_of',
@@ -206,13 +191,11 @@ __all__ = (
     'implements_updates',
     'index_in_cluster',
     'index_of_copy',
-    'index_of_slice',
     'initialize_from',
     'initialize_like',
     'initializes',
     'inputs_through',
     'is_compiled',
-    'is_constant',
     'is_disagreement',
     'is_distributed_variable',
     'is_mirrored',
@@ -222,7 +205,6 @@ __all__ = (
     'is_asked_by_keras_3',
     'is_keras_inference',
     'is_made_by_optimizer',
-    'is_mean_tensor',
     'is_same_computation',
     'is_switch',
     'is_tpu_sum',
@@ -250,11 +232,6 @@ __all__ = (
     'move_beside',
     'outside_branches',
     'own_variable',
-    'cuts_off',
-    'keeps_first_dimension',
-    'mixes_rows',
-    'multiplies_rows',
-    'operands',
     'ops_of_bodies',
     'outside_of_functions',
     'parts_of',
@@ -264,30 +241,23 @@ __all__ = (
     'function_around',
     'python_function_of',
     'read_after',
-    'reads_variable',
     'record_view',
     'redirect_input',
-    'reduced_axes',
     'reduction_of',
     'refuses_nothing',
     'regroup',
-    'repeated_by',
     'repeats_loop_of',
     'restart_layer_names',
-    'role',
     'save_slice_info_of',
     'saveables_of_copies',
     'select_replica',
     'set_save_slice_info',
-    'signs',
     'split_of',
-    'static_ones',
     'static_size',
     'strategy_divides_loss',
     'summaries_of_all',
     'summarized_value',
     'strategy_with_mixins',
-    'takes_from_first_input',
     'takes_lock',
     'tpu_function',
     'variable_view',
@@ -313,4 +283,10 @@ __all__ = (
     'Rows',
     'gradients_through',
     'batch_norm_noted',
+    'addends',
+    'alternatives',
+    'factors',
+    'gives_rows',
+    'may_vary',
+    'sources_of',
 )

@@ -169,7 +169,7 @@ def _keras_noted(call: Callable) -> Callable:
 def _note(loss: tf.Tensor) -> None:
   """Marks `loss`: no public attribute of the graph or the loss tells."""
   # `mean_pairwise_squared_error`, a choice, knows of no reduction.
-  if tf.is_symbolic_tensor(loss) and arithmetic.role(loss.op) != 'join':
+  if tf.is_symbolic_tensor(loss) and loss.op.type not in arithmetic.CHOICES:
     setattr(loss, _REDUCTION, last_reduction())
 
 

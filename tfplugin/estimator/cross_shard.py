@@ -202,13 +202,12 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
       shards.shares(), [1.0 / size] * len(devices), groups)
   strategy = _ShardStrategy(devices, reduction, size)
   with strategy.scope(), strategy.scaling_losses():
-    run, specs = strategy.build_towers(
+    _, specs = strategy.build_towers(
         build, weights, batch=list(zip(shards.features, shards.labels)))
   spec_reduction.check_specs(specs)
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
-  run.finish_metrics(weights.rows)
   specs = [spec._replace(loss=strategy.part_of_loss(spec.loss))
            for spec in specs]
   # The mean over the groups of each group's mean or sum.

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
+from absl import logging
 
+from tfplugin import _tf_internals
 from tfplugin.distribute.towers.splitting import joined_batches
 from tfplugin.ops import weighted_sum
 
@@ -22,13 +23,12 @@ _OF_SCAFFOLDS = ('init_op', 'init_fn', 'ready_op', 'ready_for_local_init_op',
 
 
 def reduce_specs(mode: str, specs: Sequence[Any],
-                 loss_weights: Sequence[weighted_sum.Weight],
-                 metrics: Optional[dict[str, Any]] = None) -> Any:
+                 loss_weights: Sequence[weighted_sum.Weight]) -> Any:
   """Returns the spec of the whole batch.
 
   The loss is the weighted sum of the towers' losses, predictions and export
   outputs are concatenated in the order of the towers. Everything else (the
-  train_op, hooks, the scaffold) comes from the first tower: gradients,
+  train_op, metrics, hooks, the scaffold) comes from the first tower: gradients,
   assignments to variables and batch statistics of all towers have become one
   before they reach it.
 
@@ -36,7 +36,6 @@ def reduce_specs(mode: str, specs: Sequence[Any],
     mode: A `tf.estimator.ModeKeys`.
     specs: One `tf.estimator.EstimatorSpec` per tower.
     loss_weights: The factor of each tower's loss.
-    metrics: The `eval_metric_ops` of the whole batch.
 
   Raises:
     TypeError: A tower returned something else than an EstimatorSpec.
@@ -58,8 +57,7 @@ def reduce_specs(mode: str, specs: Sequence[Any],
     # In the root scope: the name of this tensor is a contract.
     with tf.name_scope(''):
       replaced['loss'] = tf.identity(loss, name='loss')
-  if metrics is not None:
-    replaced['eval_metric_ops'] = metrics
+    show_loss([spec.loss for spec in specs], replaced['loss'])
   return specs[0]._replace(**replaced)
 
 
@@ -173,3 +171,43 @@ def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
       '`export_outputs` must hold ClassificationOutput, RegressionOutput or '
       f'PredictOutput. Received: {outputs[0]!r} under {key!r}. Use one of '
       '`tf.estimator.export`.')
+
+
+def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
+  """Lets the ops that read a tower's loss read the loss of the batch.
+
+  A metric of the loss, or its summary, has one value per batch. The ops that
+  the loss of the batch is made of are left alone.
+
+  Args:
+    losses: The loss of each tower.
+    total: The loss of the batch, made from them.
+  """
+  pending, behind = [total.op], set()
+  while pending:
+    op = pending.pop()
+    if op not in behind:
+      behind.add(op)
+      pending += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+  if _unnamed(losses[0]).op.name == 'loss':
+    logging.warning(
+        'The tensor `loss` of the model_fn is that of the first of %s towers; '
+        'the loss of the batch is `%s`. Name it by `tf.identity(loss, '
+        "name='loss')`, which is that of the batch.", len(losses), total.name)
+  for loss in map(_unnamed, losses):
+    shown = None
+    for op in set(loss.consumers()) - behind:
+      shown = tf.cast(total, loss.dtype) if shown is None else shown
+      for index, tensor in enumerate(op.inputs):
+        if tensor is loss:
+          _tf_internals.redirect_input(op, index, shown)
+
+
+def _unnamed(loss: tf.Tensor) -> tf.Tensor:
+  """Returns what `loss` is another name of.
+
+  An identity with a name can be made one of something else; a name cannot.
+  """
+  while _tf_internals.names_tensor(loss.op):
+    loss = loss.op.inputs[0]
+  return loss

@@ -19,7 +19,6 @@ from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
-from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_context
 from tfplugin.estimator import spec_reduction
@@ -94,18 +93,15 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   with strategy.scope(), shard_loss.minimising(
       strategy, lambda loss: shard_loss.with_whole_sums(loss, num_shards)):
     run, specs = strategy.build_towers(
-        build, weights, batch=list(zip(shards.features, shards.labels)),
-        evaluates=call.mode == tf.estimator.ModeKeys.EVAL)
+        build, weights, batch=list(zip(shards.features, shards.labels)))
   _check_no_tpu_sums(run, num_shards)
   spec_reduction.check_specs(specs)
   if assertions:
     specs[0] = specs[0]._replace(
         train_op=tf.group(specs[0].train_op, *assertions))
   if isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
-    run.finish_metrics(weights.rows)
     return _reduce_tpu_specs(specs, weights.rows)
-  return joined_spec.join(
-      call.mode, run, specs, weights.rows, shards.rows)
+  return spec_reduction.reduce_specs(call.mode, specs, weights.rows)
 
 
 def _check_no_tpu_sums(run: tower_run.TowerRun, num_shards: int) -> None:
@@ -144,8 +140,10 @@ def _reduce_tpu_specs(specs: Sequence[Any],
   first = specs[0]
   replaced = {}
   if first.loss is not None:
-    losses = [tf.reshape(spec.loss, []) for spec in specs]
-    replaced['loss'] = weighted_sum.weighted_sum(losses, shares)
+    replaced['loss'] = weighted_sum.weighted_sum(
+        [tf.reshape(spec.loss, []) for spec in specs], shares)
+    spec_reduction.show_loss(
+        [spec.loss for spec in specs], replaced['loss'])
   if first.predictions is not None:
     replaced['predictions'] = concat(
         'predictions', [spec.predictions for spec in specs])

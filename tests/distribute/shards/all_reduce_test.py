@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.shards import all_reduce
-from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1

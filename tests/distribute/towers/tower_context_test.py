@@ -98,8 +98,7 @@ def _after_write(method, values):
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       _, (first, _) = strategy.build_towers(
-          fn, tower_weights.TowerWeights([.5, .5], [1.0, 1.0]),
-          sum_gradients=False)
+          fn, tower_weights.TowerWeights([.5, .5], [1.0, 1.0]))
     session.run(tf1.global_variables_initializer())
     session.run(first)
     return session.run(tf1.global_variables()[0])
@@ -111,7 +110,7 @@ def test_additions_are_averaged(behavior):
 
 
 def test_values_that_cannot_be_averaged_are_refused(behavior):
-  with pytest.raises(ValueError, match='`assign` of a variable that shards'):
+  with pytest.raises(ValueError, match='`assign` in several shards'):
     _after_write('assign', [2.0, 3.0])
 
 

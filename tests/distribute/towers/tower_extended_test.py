@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of TowerExtended."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
 

@@ -37,58 +37,6 @@ def test_saver_stores_it_under_its_name(behavior, tmp_path):
   assert tf.train.load_variable(path, 'w').tolist() == [1.0, 2.0]
 
 
-def _gradients_in_towers(build):
-  """Returns what `tf1.gradients` of `build`'s loss is in each of two towers."""
-  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
-
-  def tower(index):
-    loss, variables = build(float(index + 1))
-    return [tf.convert_to_tensor(gradient)
-            for gradient in tf1.gradients(loss, variables)]
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    with strategy.scope():
-      _, gradients = strategy.build_towers(
-          tower, tower_weights.TowerWeights([0.5, 0.5], [1.0, 1.0]))
-    session.run(tf1.global_variables_initializer())
-    return session.run(gradients)
-
-
-def test_gather_nd_passes_the_sum_over_the_towers(behavior):
-  def build(scale):
-    w = tf1.get_variable('w', initializer=[1.0, 1.0, 1.0])
-    return tf.reduce_sum(scale * tf.gather_nd(w, [[0], [2]])), [w]
-
-  for (gradient,) in _gradients_in_towers(build):
-    assert gradient.tolist() == [3.0, 0.0, 3.0]
-
-
-def test_sparse_lookup_meets_other_variables_in_the_order_of_every_tower(
-    behavior):
-  ids = tf1.SparseTensorValue([[0, 0], [0, 1]], [0, 2], [1, 2])
-
-  def build(scale):
-    # On the device of the variable a lookup reads it, elsewhere it gathers.
-    table = tf1.get_variable('table', initializer=[[1.0], [1.0], [1.0]])
-    rows = tf.nn.safe_embedding_lookup_sparse(
-        [table], tf.SparseTensor(*ids), combiner='sum')
-    biases = [tf1.get_variable(f'bias{i}', initializer=0.0) for i in range(20)]
-    terms = [tf.reduce_sum(scale * rows)] + [
-        scale * _far_away(bias, distance=i) for i, bias in enumerate(biases)]
-    return tf.add_n(terms), [table, *biases]
-
-  for table, *biases in _gradients_in_towers(build):
-    assert table.tolist() == [[3.0], [0.0], [3.0]]
-    assert biases == [3.0] * 20
-
-
-def _far_away(variable, distance):
-  value = tf.convert_to_tensor(variable)
-  for _ in range(distance):
-    value = tf.identity(value)
-  return value
-
-
 def test_warm_start_initializes_what_is_shared(behavior, tmp_path):
   with tf.Graph().as_default(), tf1.Session() as session:
     tf1.get_variable('whole', initializer=[5.0])

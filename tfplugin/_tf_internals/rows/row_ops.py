@@ -12,6 +12,7 @@ API tells it, and the names of ops are no public API.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -82,6 +83,13 @@ _MIXED_FROM_END = {
 _MIXED_ALONG = frozenset("""
     Cumprod Cumsum CumulativeLogsumexp ReverseV2""".split())
 
+# What a batch comes from.
+_SOURCES = frozenset("""
+    IteratorGetNext Placeholder PlaceholderWithDefault QueueDequeueV2
+    QueueDequeueManyV2 QueueDequeueUpToV2""".split())
+# The constants that `tf.shape` and `tf.size` of a static shape are.
+_STATIC_SIZE = re.compile(r'(^|/)(Shape|Size)(_\d+)?$')
+
 _SIZES = frozenset(('Shape', 'ShapeN', 'Size'))
 _BATCH_NORM = frozenset(
     ('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3'))
@@ -144,6 +152,21 @@ def aligns_rows(op: tf.Operation) -> bool:
 def is_size(op: tf.Operation) -> bool:
   """Returns whether `op` tells the size of its input, and nothing else."""
   return op.type in _SIZES
+
+
+def static_size(op: tf.Operation) -> list[int]:
+  """Returns the sizes that `op` holds; none if it is no static size.
+
+  The size of a static shape is a constant like any other, but for its name.
+  """
+  if op.type != 'Const' or not _STATIC_SIZE.search(op.name):
+    return []
+  return [int(size) for size in tf.get_static_value(op.outputs[0]).ravel()]
+
+
+def gives_rows(op: tf.Operation) -> bool:
+  """Returns whether `op` gives what a graph is given in each step."""
+  return op.type in _SOURCES
 
 
 def is_reshape(op: tf.Operation) -> bool:

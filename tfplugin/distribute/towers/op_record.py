@@ -60,6 +60,24 @@ class OpRecord:
     ops = self.graph.get_operations()
     return [op for turn in self._turns[tower] for op in ops[turn]]
 
+  def twins(self, tensor: tf.Tensor) -> list[tf.Tensor]:
+    """Returns the tensor of each tower that is `tensor` in the first one.
+
+    Towers are built by the same calls, in the same order.
+
+    Raises:
+      RuntimeError: They are not.
+    """
+    own = [self.built_in(tower) for tower in range(self.num_towers)]
+    index = own[0].index(tensor.op)
+    ops = [ops[index] if index < len(ops) else None for ops in own]
+    if len({op and op.type for op in ops}) > 1:
+      raise RuntimeError(
+          'Towers must build the same ops in the same order. Received: '
+          f'{[op and op.name for op in ops]}. Make the same graph whatever the '
+          'tower.')
+    return [op.outputs[tensor.value_index] for op in ops]
+
   def is_own(self, tower: int, op: tf.Operation) -> bool:
     """Whether `op` was built in `tower` itself."""
     if op.graph is not self.graph:

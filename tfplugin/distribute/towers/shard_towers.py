@@ -17,6 +17,7 @@ from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import weighted_sum
 
 _MEAN = tf.distribute.ReduceOp.MEAN
@@ -42,7 +43,6 @@ class ShardTowers(tower_strategy.TowerStrategy):
   def build_towers(self, fn: Callable[[int], Any],
                    weights: tower_weights.TowerWeights,
                    batch: Optional[Sequence[Any]] = None,
-                   evaluates: bool = False,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """Builds `fn` in every tower; call it in the scope of the strategy.
 
@@ -50,13 +50,11 @@ class ShardTowers(tower_strategy.TowerStrategy):
       fn: Called with the index of the tower, in that tower.
       weights: How much each tower counts.
       batch: For each tower the tensors that it is given; None: not known.
-      evaluates: Whether towers update all local variables one after the other,
-        as metrics; else those of METRIC_VARIABLES.
 
     Returns:
       The run, and the result of `fn` in each tower.
     """
-    return self.extended.build_towers(fn, weights, batch, evaluates)
+    return self.extended.build_towers(fn, weights, batch)
 
 
 class _ShardTowersExtended(tower_extended.TowerExtended):
@@ -67,12 +65,11 @@ class _ShardTowersExtended(tower_extended.TowerExtended):
   def build_towers(self, fn: Callable[[int], Any],
                    weights: tower_weights.TowerWeights,
                    batch: Optional[Sequence[Any]] = None,
-                   evaluates: bool = False,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """See `ShardTowers.build_towers`."""
     outer = self._run
     run = tower_run.TowerRun(
-        self._container_strategy(), weights, outer, batch, evaluates)
+        self._container_strategy(), weights, outer, batch)
     self._run = run
     try:
       return run, run.build(fn)
@@ -93,10 +90,9 @@ class _ShardTowersExtended(tower_extended.TowerExtended):
     return _tf_internals.regroup(tuple(results))
 
   def _create_var_creator(self, next_creator, **kwargs):
-    if self._run is not None and (
-        self._run.variables.is_streaming(kwargs)):
-      return next_creator
-    aggregation = kwargs.get('aggregation')
+    # What each shard adds to, as to a metric, is written once.
+    aggregation = None if variable_arguments.is_metric(kwargs) else (
+        kwargs.get('aggregation'))
 
     def create(**kwargs):
       return tower_variables.share(

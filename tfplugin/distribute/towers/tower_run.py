@@ -15,14 +15,12 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import loss_denominators
 from tfplugin.distribute.towers import op_record
-from tfplugin.distribute.towers import part_kinds
 from tfplugin.distribute.towers import tower_collections
 from tfplugin.distribute.towers import tower_context
 from tfplugin.distribute.towers import tower_gradients
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
-from tfplugin.distribute.towers.writes import batch_value
-from tfplugin.distribute.towers.writes import metric_updates
+from tfplugin.distribute.towers.splitting import batch_values
 from tfplugin.distribute.towers.writes import plain_writes
 from tfplugin.distribute.variables import agreed_writes
 from tfplugin.distribute.variables import branch_calls
@@ -52,8 +50,7 @@ class TowerRun:
 
   def __init__(self, strategy, weights: tower_weights.TowerWeights,
                outer: Optional[TowerRun] = None,
-               batch: Optional[Sequence[Any]] = None,
-               evaluates: bool = False):
+               batch: Optional[Sequence[Any]] = None):
     """Prepares a run.
 
     Args:
@@ -62,11 +59,10 @@ class TowerRun:
       outer: The run whose gradients this one applies, or None.
       batch: For each tower the tensors that it is given, from which it is found
         what differs between towers. None: not known.
-      evaluates: See `SharedVariables`.
     """
     self.weights = weights
-    self.variables = tower_variables.SharedVariables(evaluates)
-    self._strategy, self._evaluates = strategy, evaluates
+    self.variables = tower_variables.SharedVariables()
+    self._strategy = strategy
     self.num_towers = strategy.num_replicas_in_sync
     self._graph = tf1.get_default_graph()
     self._branch = _tf_internals.branch_or_loop()
@@ -83,11 +79,12 @@ class TowerRun:
     self._outer = outer + '/' if outer else ''
     self._devices = _tf_internals.device_functions()
     self._ops = op_record.OpRecord(self._graph, self.num_towers)
-    self._parts = [
-        part_kinds.PartKinds(
-            self._graph, *part_kinds.of_batch(batch, tower),
-            functools.partial(self._ops.is_own, tower))
-        for tower in range(self.num_towers)] if batch else []
+    self._batch = batch and batch_values.BatchValues(
+        self._graph, batch, 0, functools.partial(self._ops.is_own, 0))
+    groups = weights.groups or [range(self.num_towers)]
+    self._group = next(group for group in groups if 0 in group)
+    self._rows_of_group = batch and batch_values.rows_of(
+        self._ops, batch, self._group)
 
   def build(self, fn: Callable[[int], Any]) -> list[Any]:
     """Returns `[fn(0), fn(1), ...]`, each built in its tower."""
@@ -123,12 +120,8 @@ class TowerRun:
     if self.num_towers > 1:
       self._ops.check_no_accumulators()
       self._ops.check_no_stores()
-      writes = plain_writes.PlainWrites(self._ops, self._one_of, getattr(
-          self._results[0], 'train_op', None) is not None)
-      metrics = self.variables.streaming
-      writes.check_turns(metrics, self._parts)
-      if not self._evaluates:  # Metrics wait for each other's variables.
-        writes.settle([variable.handle for variable in metrics])
+      plain_writes.PlainWrites(self._ops, self._one_of, getattr(
+          self._results[0], 'train_op', None) is not None).settle()
 
   def ops_of(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower`."""
@@ -137,17 +130,6 @@ class TowerRun:
   def name_scope(self, tower: int) -> str:
     """Returns the name scope of `tower`; the first one has none of its own."""
     return f'{self._outer}tower_{tower}/' if tower else self._outer
-
-  def finish_metrics(self, shares: Sequence[weighted_sum.Weight]) -> None:
-    """Lets metrics that a training step updates be of all rows.
-
-    Args:
-      shares: Each tower's share of the rows.
-    """
-    if self.num_towers > 1:
-      metric_updates.Metrics(
-          self.variables.streaming, list(map(self.ops_of, range(
-              self.num_towers))), self._parts, shares).finish()
 
   def _name_on_one_device(self, name: str) -> str:
     tower = current_tower()
@@ -179,13 +161,17 @@ class TowerRun:
     return self._one_of(variable, method, self._per_tower(strategy, value))
 
   def _one_of(self, variable, method: str, values: Sequence[Any]) -> Any:
-    groups = self.weights.groups or [range(self.num_towers)]
-    group = next(group for group in groups if 0 in group)
-    if not self._parts or any(map(self._of_one_tower.made, values)):
-      return agreed_writes.one_value(variable, method, values, group)
-    return batch_value.one_value(
-        variable, method, [values[i] for i in group],
-        [self._parts[i] for i in group], [1.0 / len(group)] * len(group))
+    first = values[0]
+    if self._batch and not any(map(self._of_one_tower.made, values)):
+      agreed_writes.check_no_count(
+          variable, method, first, self._batch.num_rows)
+      if self._batch.is_of_rows(first):
+        try:
+          return self._batch.of_all(
+              first, self._rows_of_group, len(self._group))
+        except batch_values.UnknownValueError as error:
+          raise agreed_writes.unknown(variable, method, error) from error
+    return agreed_writes.one_value(variable, method, values, self._group)
 
   def gradient_to_apply(self, gradient):
     """Returns the one gradient of all towers that an optimizer applies."""

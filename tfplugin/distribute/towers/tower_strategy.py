@@ -36,11 +36,11 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
 
   In a graph the model is built once, as by `tfplugin.replicate_model_fn`: the
   ops that compute each row by itself are made again in each tower, all others
-  run once, on the rows of all towers. So a function that is run has one replica,
-  whose batch holds the rows of all towers, and returns one value for them. Rows
-  of different length are filled up with zeros. Of a scalar in the batches the
-  first one is used, with a warning if they may differ. Batch normalisation
-  normalises within a tower and weighs moving statistics by the rows;
+  run once, on the rows of all towers. So a function that is run has one
+  replica, whose batch holds the rows of all towers, and returns one value for
+  them. Rows of different length are filled up with zeros. Of a scalar in the
+  batches the first one is used, with a warning if they may differ. Batch
+  normalisation normalises within a tower and weighs moving statistics by rows;
   `tf.keras.layers.BatchNormalization(synchronized=True)` is over all.
 
   In eager execution, and in a `tf.function` there, each tower is a replica:

@@ -12,7 +12,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_collections
 from tfplugin.distribute.variables import agreed_writes
-from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -113,27 +112,12 @@ def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
 
 
 class SharedVariables:
-  """The variables that the first tower made, in order, for the others.
+  """The variables that the first tower made, in order, for the others."""
 
-  Attributes:
-    streaming: The variables that towers update one after the other.
-  """
-
-  def __init__(self, evaluates: bool):
-    """Starts without any.
-
-    Args:
-      evaluates: Whether local variables are those of metrics.
-    """
+  def __init__(self):
+    """Starts without any."""
     self._made = []
     self._taken = {}
-    self._is_streaming = (variable_arguments.is_streaming if evaluates else
-                          variable_arguments.is_metric)
-    self.streaming = []
-
-  def is_streaming(self, kwargs: dict[str, Any]) -> bool:
-    """Whether a variable, made with `kwargs`, is updated in turns."""
-    return self._is_streaming(kwargs)
 
   def creator(self, tower: int):
     """Returns a variable creator for `tower`: 0 makes, the others take."""
@@ -157,8 +141,6 @@ class SharedVariables:
     keys = tower_collections.keys_with(tf1.get_default_graph(), variable)
     if tf1.GraphKeys.GLOBAL_STEP not in keys:  # The others find it there.
       self._made.append((variable, keys))
-    if self.is_streaming(kwargs):
-      self.streaming.append(variable)
     return variable
 
   def _take(self, tower: int, kwargs: dict) -> tf.Variable:

@@ -8,7 +8,7 @@ The forms and what they are given are those of batch_value_test.py.
 import pytest
 import tensorflow as tf
 
-from tests.distribute.towers.writes import batch_value_test as forms
+from tests.distribute.towers.splitting import batch_values_test as forms
 
 tf1 = tf.compat.v1
 TOWERS = ('replicate_model_fn', 'TowerStrategy', 'cross_shard',

@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import op_record
-from tfplugin.distribute.towers import part_kinds
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
@@ -46,11 +44,11 @@ class PlainWrites:
   one_value: Callable[[Any, str, Sequence[Any]], Any]
   first_alone: bool
 
-  def settle(self, others: Collection[tf.Tensor]) -> None:
+  def settle(self, others: Collection[tf.Tensor] = ()) -> None:
     """Lets each write that of one device.
 
     Args:
-      others: The handles of variables that towers may write in turns.
+      others: The handles of variables that are written otherwise.
 
     Raises:
       RuntimeError: Towers write each by itself what cannot be made one value.
@@ -63,40 +61,6 @@ class PlainWrites:
       if op not in skipped and _tf_internals.makes_variable(op):
         for group in self._groups(op.outputs[0], order):
           self._settle(op.outputs[0], group)
-
-  def check_turns(self, variables: Iterable[tf.Variable],
-                  parts: Sequence[part_kinds.PartKinds]) -> None:
-    """Raises if the towers' turns at a metric are not what one device does.
-
-    Those are of sums, and of what is made of the variable itself, a maximum,
-    say. What is of a batch is weighed, but in a branch, a loop or a function,
-    where nothing can be changed any more.
-
-    Args:
-      variables: Those that towers write one after the other.
-      parts: The kinds of the tensors of each tower; none if they are not known.
-
-    Raises:
-      RuntimeError: They are not.
-    """
-    order = {op: i for i, op in enumerate(self.record.graph.get_operations())}
-    for variable in variables if parts else ():
-      for group in self._groups(variable.handle, order):
-        op, root = group[0]
-        values = [tensor for tensor in list(op.inputs)[1:]
-                  if parts[0].inside(tensor.graph).of(tensor).is_mean]
-        decided = [tensor for tensor in _tf_internals.conditions_of(op)
-                   if parts[0].inside(tensor.graph).of(tensor).is_number]
-        in_turns = root is not op and not (values or decided)
-        if (root is not op or _tf_internals.is_in_branch_or_loop(op)) and not (
-            in_turns or self._is_done_once(group)):
-          raise _refusal_of_turns(variable, op)
-
-  def _is_done_once(self, group: _Group) -> bool:
-    """Whether the first tower alone writes what is the same in all of them."""
-    ops = [write.op for write in group]
-    return self.first_alone and group[0].root is ops[0] and not any(
-        map(_tf_internals.is_in_loop, ops)) and _are_same(ops)
 
   def _groups(self, variable: tf.Tensor, order: dict) -> list[_Group]:
     writes = [write for write in _tf_internals.writes_through(variable)
@@ -147,14 +111,6 @@ def _are_same(ops: Sequence[tf.Operation]) -> bool:
 def _is_global_step(variable: tf.Tensor) -> bool:
   step = tf1.train.get_global_step(variable.graph)
   return step is not None and step.name == variable.name
-
-
-def _refusal_of_turns(variable: tf.Variable, op: tf.Operation) -> RuntimeError:
-  return RuntimeError(
-      'In a branch, a loop or a function a metric must be updated with sums '
-      'over the rows, as towers take turns. Received: '
-      f'{op.name} ({op.type}) for `{variable.name}`. Update it outside, with a '
-      'value that a branch or a function returns.')
 
 
 def _refusal(variable: tf.Tensor, op: tf.Operation) -> RuntimeError:
