@@ -135,16 +135,6 @@ def test_what_a_tower_lacks_is_named(first, second, match):
       spec_reduction.check_specs([make(**first), make(**second)])
 
 
-@pytest.mark.parametrize('with_metrics', (False, True))
-def test_metrics_are_those_that_are_given(with_metrics):
-  with tf.Graph().as_default():
-    own, given = ({name: tf1.metrics.mean(tf.ones([1]))} for name in 'ab')
-    specs = [_Spec('eval', loss=tf.constant(1.0), eval_metric_ops=own)] * 2
-    spec = spec_reduction.reduce_specs(
-        'eval', specs, [.5, .5], given if with_metrics else None)
-    assert spec.eval_metric_ops == (given if with_metrics else own)
-
-
 @pytest.mark.parametrize('field', (
     'training_hooks', 'training_chief_hooks', 'evaluation_hooks'))
 def test_towers_have_the_same_hooks(field):

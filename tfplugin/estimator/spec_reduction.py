@@ -189,12 +189,14 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
     if op not in behind:
       behind.add(op)
       pending += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-  if _unnamed(losses[0]).op.name == 'loss':
+  if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
+      losses[0].op):
     logging.warning(
         'The tensor `loss` of the model_fn is that of the first of %s towers; '
         'the loss of the batch is `%s`. Name it by `tf.identity(loss, '
         "name='loss')`, which is that of the batch.", len(losses), total.name)
-  for loss in map(_unnamed, losses):
+  losses = [_unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
+  for loss in losses:
     shown = None
     for op in set(loss.consumers()) - behind:
       shown = tf.cast(total, loss.dtype) if shown is None else shown

@@ -213,8 +213,9 @@ def _is_constant(tensor: tf.Tensor) -> bool:
   """Returns whether no loss and no rows are behind `tensor`."""
   return all(
       _tf_internals.reduction_of(last) in _NOT_REDUCED and not (
-          _tf_internals.static_size(last.op) or not last.op.inputs and
-          _tf_internals.gives_rows(last.op)) for last in _behind(tensor))
+          _tf_internals.static_size(last.op) or (
+              last.dtype != tf.resource and
+              _tf_internals.gives_rows(last.op))) for last in _behind(tensor))
 
 
 def _has_sum(tensor: tf.Tensor) -> bool:

@@ -218,10 +218,11 @@ class MeanAdditions:
     writes, own = context.tfplugin_writes, context.tfplugin_writes.of(self)
     of_gradients = writes.gradients.made(value)
     if own is not None and not (adds and of_gradients):
-      agreed_writes.check_no_count(self, method, value, own.num_rows)
-      if own.is_of_rows(value) and not self.tfplugin_is_mean:
+      if not own.is_of_rows(value):
+        agreed_writes.check_no_count(self, method, value, own.num_rows)
+      elif not self.tfplugin_is_mean:
         return self._of_batch(own, method, value, of_gradients, groups, size)
-      adds = adds or own.is_of_rows(value) and self.tfplugin_is_mean
+      adds = adds or own.is_of_rows(value)
     return weighted_sum.weighted_sum(
         [all_reduce.constant_sum(value, groups)], [1.0 / size]) if adds else (
             value)

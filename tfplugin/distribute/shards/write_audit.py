@@ -95,9 +95,10 @@ class WriteAudit:
 
     def one_value(variable: Any, method: str, values: Sequence[Any]) -> Any:
       own = self.values[0]
-      agreed_writes.check_no_count(variable, method, values[0], own.num_rows)
       try:
         if not own.is_of_rows(values[0]) and same_values.are_same(values):
+          agreed_writes.check_no_count(
+              variable, method, values[0], own.num_rows)
           return values[0]
         if not is_alone:
           raise batch_values.UnknownValueError(values[0].name)

@@ -42,6 +42,13 @@ class OpRecord:
     self._turns[tower][-1] = slice(self._turns[tower][-1].start, self._now())
 
   @contextlib.contextmanager
+  def pausing(self, tower: int) -> Iterator[None]:
+    """The ops that `tower` makes inside are not its own alone."""
+    self.end(tower)
+    yield
+    self.begin(tower)
+
+  @contextlib.contextmanager
   def passing(self, graph: tf.Graph) -> Iterator[None]:
     """Notes the ops that are made for all towers in the graph of a branch."""
     before = len(graph.get_operations())

@@ -163,14 +163,16 @@ class TowerRun:
   def _one_of(self, variable, method: str, values: Sequence[Any]) -> Any:
     first = values[0]
     if self._batch and not any(map(self._of_one_tower.made, values)):
-      agreed_writes.check_no_count(
-          variable, method, first, self._batch.num_rows)
       if self._batch.is_of_rows(first):
         try:
           return self._batch.of_all(
               first, self._rows_of_group, len(self._group))
         except batch_values.UnknownValueError as error:
           raise agreed_writes.unknown(variable, method, error) from error
+      agreed_writes.check_no_count(
+          variable, method, first, self._batch.num_rows)
+    if self.num_towers > 1:
+      self._ops.check_no_accumulators()
     return agreed_writes.one_value(variable, method, values, self._group)
 
   def gradient_to_apply(self, gradient):
@@ -223,9 +225,18 @@ class TowerRun:
         TowerContext(self._strategy, tower, self), \
         tf1.variable_scope(scope, auxiliary_name_scope=False), \
         tf.name_scope(self.name_scope(tower)), \
-        tf.variable_creator_scope(self.variables.creator(tower)):
+        tf.variable_creator_scope(self._creator(tower)):
       self._results[tower] = fn(tower)
     self.pause(tower, 'its end')
+
+  def _creator(self, tower: int) -> Callable:
+    create = self.variables.creator(tower)
+
+    def create_for_all(next_creator, **kwargs):
+      with self._ops.pausing(tower):
+        return create(next_creator, **kwargs)
+
+    return create_for_all
 
   def _disagreement(self) -> str:
     states = '; '.join(f'tower {tower} is at {label}'

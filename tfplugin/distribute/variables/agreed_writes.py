@@ -106,8 +106,8 @@ def check_no_count(variable: tf.Variable, method: str, value: Any,
       number, (tf.IndexedSlices, tf.Variable)) and number is not None and (
           np.ravel(number)[0] == num_rows):
     raise unknown(
-        variable, method, f'the constant {number}, which is the number of rows '
-        'of each shard, too', 'Count rows by `tf.shape(x)[0]`.')
+        variable, method, f'the constant {num_rows}, which is the number of '
+        'rows of each shard, too', 'Count rows by `tf.shape(x)[0]`.')
 
 
 def unknown(variable: tf.Variable, method: str, what: Any,

@@ -114,8 +114,9 @@ class BatchValues:
       if same_values.is_declared(last) or not self._is_made_here(last.op):
         continue
       sources = _tf_internals.sources_of(last)
-      if self._counts(last.op) or not sources and (
-          last.dtype != tf.resource and _tf_internals.gives_rows(last.op)):
+      is_given = _tf_internals.gives_rows(last.op) and (
+          last.dtype != tf.resource and (last.op.inputs or not sources))
+      if is_given or self._counts(last.op):
         return True
       pending += sources
     self._without |= seen
