@@ -24,6 +24,7 @@ from tfplugin._tf_internals.estimators import inputs_through
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
+from tfplugin._tf_internals.estimators import user_init_fn
 from tfplugin._tf_internals.gradients import gradients_noted
 from tfplugin._tf_internals.gradients import gradients_through
 from tfplugin._tf_internals.graphs import add_control_inputs
@@ -32,7 +33,6 @@ from tfplugin._tf_internals.graphs import branch_or_loop
 from tfplugin._tf_internals.graphs import can_precede
 from tfplugin._tf_internals.graphs import colocate_with
 from tfplugin._tf_internals.graphs import device_functions
-from tfplugin._tf_internals.graphs import graphs_between
 from tfplugin._tf_internals.graphs import is_compiled
 from tfplugin._tf_internals.graphs import is_in_branch_or_loop
 from tfplugin._tf_internals.graphs import is_in_function
@@ -57,6 +57,7 @@ from tfplugin._tf_internals.losses import losses_as_they_are
 from tfplugin._tf_internals.losses import losses_scaled
 from tfplugin._tf_internals.losses import MEAN_OF_REPLICAS
 from tfplugin._tf_internals.losses import reduction_of
+from tfplugin._tf_internals.losses import reported_value
 from tfplugin._tf_internals.losses import strategy_divides_loss
 from tfplugin._tf_internals.losses import summaries_of_all
 from tfplugin._tf_internals.losses import summarized_value
@@ -139,10 +140,8 @@ from tfplugin._tf_internals.variables import initialize_like
 from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of
 from tfplugin._tf_internals.variables import read_after
-from tfplugin._tf_internals.variables import record_view
 from tfplugin._tf_internals.variables import ResourceVariable
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
-from tfplugin._tf_internals.variables import variable_view
 from tfplugin._tf_internals.writes import initializes
 from tfplugin._tf_internals.writes import method_of_write
 from tfplugin._tf_internals.writes import Write
@@ -186,7 +185,6 @@ __all__ = (
     'fills_table_or_queue',
     'gradients_noted',
     'graph_element',
-    'graphs_between',
     'identity_gradient',
     'implements_updates',
     'index_in_cluster',
@@ -241,7 +239,6 @@ __all__ = (
     'function_around',
     'python_function_of',
     'read_after',
-    'record_view',
     'redirect_input',
     'reduction_of',
     'refuses_nothing',
@@ -260,7 +257,6 @@ __all__ = (
     'strategy_with_mixins',
     'takes_lock',
     'tpu_function',
-    'variable_view',
     'untuned_inputs',
     'watch_new_ops',
     'with_empty_batches',
@@ -288,5 +284,7 @@ __all__ = (
     'factors',
     'gives_rows',
     'may_vary',
+    'user_init_fn',
+    'reported_value',
     'sources_of',
 )

@@ -142,6 +142,20 @@ def summarized_value(op: tf.Operation) -> Optional[tf.Tensor]:
   return op.inputs[1] if op.type == 'ScalarSummary' else None
 
 
+def reported_value(op: tf.Operation) -> Optional[tf.Tensor]:
+  """Returns the number that `op` reports: in a summary, or under a name.
+
+  Args:
+    op: An operation of a graph.
+  """
+  if op.type == 'Identity' and op.outputs[0].shape.rank == 0 and not (
+      op.outputs[0].consumers() or op.inputs[0].op.type in (
+          'Merge', 'Exit', 'ReadVariableOp')):
+    return op.inputs[0]
+  value = summarized_value(op)
+  return value if value is not None and value.shape.rank == 0 else None
+
+
 def _noted(loss: tf.Tensor, *args, **kwargs) -> None:
   """The `add_loss` of TensorFlow, for a while; its losses do not tell."""
   _note(loss)

@@ -79,8 +79,6 @@ NAMES = {
         '_create_device_dataset',
     'tensorflow.python.eager.polymorphic_function.polymorphic_function'
     '.Function': '_clone',
-    'tensorflow.python.eager.record': 'could_possibly_record record_operation',
-    'tensorflow.python.eager.tape': 'variable_accessed',
     'tensorflow.python.framework.auto_control_deps_utils':
         'READ_ONLY_RESOURCE_INPUTS_ATTR',
     'tensorflow.python.framework.func_graph': 'FuncGraph',

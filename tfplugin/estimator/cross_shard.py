@@ -61,11 +61,12 @@ def cross_shard(
   included.
   The scale is applied where an optimizer computes gradients; gradients of
   `tf.gradients` are the shard's own and are summed, so that a change in between
-  (clipping, say) is the shard's own, as on TPU. A loss that was built with
-  `Reduction.SUM` is a sum over the batch, and is summed, by itself and as a
-  term of the loss that is minimised; the ops of that loss tell, and no other
-  loss. What else is made of it (its square root, a quotient by the rows) is
-  refused. Choose
+  (clipping, say) is the shard's own, as on TPU. Gradients that the model_fn has
+  summed by `tfplugin.cross_replica_sum` are applied as they are. A loss that
+  was built with `Reduction.SUM` is a sum over the batch, and is summed, by
+  itself and as a term of the loss that is minimised; the ops of that loss tell,
+  and no other loss. What else is made of it (its square root, a quotient by the
+  rows) is refused. Choose
   `tfplugin.replicate_model_fn` where all numbers must be as on one device;
   choose `cross_shard` for programs that are written for shards.
 
@@ -152,6 +153,12 @@ def cross_shard(
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
 
 
+class _PlainOptimizer(_Optimizer):
+  """Wraps an optimizer that is used as it is, of gradients or their sums."""
+
+  _sums_totals = False
+
+
 class _ShardStrategy(shard_loss.ScalesLoss, shard_towers.ShardTowers):
   """Towers that leave the scale of a loss to the optimizer."""
 
@@ -192,7 +199,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
     if 'params' in arguments:
       own['params'] = copy.deepcopy(arguments['params'])
     interceptions.append(optimizer_interception.Interception(
-        lambda optimizer: _Optimizer(
+        lambda optimizer: _PlainOptimizer(
             optimizer, reduction, group_assignment=groups), _Optimizer))
     with interceptions[-1].active():
       return call(**own)
@@ -208,9 +215,9 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
-  specs = [spec._replace(loss=strategy.part_of_loss(spec.loss))
-           for spec in specs]
   # The mean over the groups of each group's mean or sum.
   spec = spec_reduction.reduce_specs(
-      call.mode, specs, [size / len(devices)] * len(devices))
+      call.mode, [spec._replace(loss=strategy.part_of_loss(spec.loss))
+                  for spec in specs], [size / len(devices)] * len(devices))
+  spec_reduction.show_loss([spec.loss for spec in specs], spec.loss)
   return spec._replace(train_op=tf.group(spec.train_op, *assertions))

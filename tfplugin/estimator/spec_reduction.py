@@ -57,7 +57,6 @@ def reduce_specs(mode: str, specs: Sequence[Any],
     # In the root scope: the name of this tensor is a contract.
     with tf.name_scope(''):
       replaced['loss'] = tf.identity(loss, name='loss')
-    show_loss([spec.loss for spec in specs], replaced['loss'])
   return specs[0]._replace(**replaced)
 
 

@@ -90,8 +90,10 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
     return call(features=shards.features[shard], labels=shards.labels[shard],
                 **_shard_params(call.arguments, num_shards))
 
-  with strategy.scope(), shard_loss.minimising(
-      strategy, lambda loss: shard_loss.with_whole_sums(loss, num_shards)):
+  # Asked for its number of shards, by a batch normalisation over them, say.
+  with strategy.scope(), _tf_internals.tpu_function.tpu_shard_context(
+      num_shards), shard_loss.minimising(
+          strategy, lambda loss: shard_loss.with_whole_sums(loss, num_shards)):
     run, specs = strategy.build_towers(
         build, weights, batch=list(zip(shards.features, shards.labels)))
   _check_no_tpu_sums(run, num_shards)
@@ -101,7 +103,10 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
         train_op=tf.group(specs[0].train_op, *assertions))
   if isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     return _reduce_tpu_specs(specs, weights.rows)
-  return spec_reduction.reduce_specs(call.mode, specs, weights.rows)
+  spec = spec_reduction.reduce_specs(call.mode, specs, weights.rows)
+  if spec.loss is not None:
+    spec_reduction.show_loss([spec.loss for spec in specs], spec.loss)
+  return spec
 
 
 def _check_no_tpu_sums(run: tower_run.TowerRun, num_shards: int) -> None:

@@ -24,6 +24,8 @@ from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import mirrored_variables
 
+tf1 = tf.compat.v1
+
 _SUM = tf.distribute.ReduceOp.SUM
 
 # Small gradients travel together, but not all: a pack leaves while the next one
@@ -113,14 +115,39 @@ class GroupReduction(met_updates.MetUpdates):
                 _reporting(fn, strategy), branches, writes), args, kwargs)
       branches.check_conditions()
       self._audit_writes(writes.audit)
+      return self._with_init_fn_of_all(result)
+
+  def _with_init_fn_of_all(self, result):
+    """Lets the `init_fn` of a scaffold start the copies of all replicas.
+
+    Estimator runs that of the first replica, which knows its copies alone.
+    """
+    scaffolds = self._local_results(getattr(result, 'scaffold', None))
+    init_fn = _tf_internals.user_init_fn(scaffolds[0])
+    if init_fn is None:
       return result
+    copies = [variable.values for variable in self._variables() if isinstance(
+        variable, _tf_internals.MirroredVariable)]
+    with tf.name_scope('start_of_copies'):
+      start = tf.group(*[copy.assign(first.read_value(), read_value=False)
+                         for first, *others in copies for copy in others])
+
+    def init_all(scaffold, session):
+      init_fn(scaffold, session)
+      session.run(start)
+
+    return result._replace(scaffold=tf1.train.Scaffold(
+        copy_from_scaffold=scaffolds[0], init_fn=init_all))
+
+  def _variables(self) -> list[tf.Variable]:
+    made = [variable() for variable in (self._made or {}).values()]
+    return [variable for variable in made if variable is not None]
 
   def _audit_writes(self, audit: Optional[write_audit.WriteAudit]) -> None:
     """Raises if replicas wrote what is their own, and no merge call made."""
     if audit is None or not self._use_merge_call():
       return
-    made = [variable() for variable in (self._made or {}).values()]
-    made = [variable for variable in made if variable is not None]
+    made = self._variables()
     audit.check(variable for variable in made if isinstance(
         variable, _tf_internals.MirroredVariable))
     if not tf.inside_function():

@@ -199,8 +199,9 @@ class Towers(Replicas):
     """See base class."""
     group = next(group for group in groups or [list(range(self.size))]
                  if 0 in group)
+    sums = getattr(call, 'sums_totals', True)
     return call.apply([
-        (g if g is None else self._tower.sum_gradient(v, g, group), v)
+        (g if g is None else self._tower.sum_gradient(v, g, group, sums), v)
         for g, v in grads_and_vars])
 
 

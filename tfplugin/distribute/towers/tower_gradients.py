@@ -69,6 +69,23 @@ class NotedGradients:
     return False
 
 
+  def are_in_total(self, value) -> bool:
+    """Whether `value` has those that are noted in a sum over shards alone."""
+    pending, seen, found = [_values(value)], set(), False
+    while pending:
+      tensor = pending.pop()
+      if tensor.ref() in seen:
+        continue
+      seen.add(tensor.ref())
+      if same_values.is_declared(tensor):
+        found = found or self.made(tensor.op.inputs[0])
+      elif tensor.op in self._noted:
+        return False
+      else:
+        pending += tensor.op.inputs
+    return found
+
+
 def _values(gradient) -> tf.Tensor:
   return (gradient.values if isinstance(gradient, tf.IndexedSlices)
           else gradient)

@@ -11,6 +11,7 @@ from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
+from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import loss_denominators
@@ -45,6 +46,7 @@ class TowerRun:
     variables: The `SharedVariables`.
     num_towers: How many towers there are.
     summed: The sums of gradients of this run, and of those inside it.
+    gradients: The gradients that towers took.
     branches: The `Branches` in which towers make calls.
   """
 
@@ -71,7 +73,7 @@ class TowerRun:
         self._graph, self.num_towers)
     self.summed = (outer.summed if outer is not None else
                    tower_gradients.NotedGradients())
-    self._of_one_tower = tower_gradients.NotedGradients()
+    self.gradients = tower_gradients.NotedGradients()
     self._waits = ['its start'] * self.num_towers
     self._results = [None] * self.num_towers
     # Absolute: a tower's ops are named the same wherever the run is made.
@@ -94,7 +96,7 @@ class TowerRun:
       with _tf_internals.keras_means_of_losses(_is_in_tower), (
           _tf_internals.summaries_of_all(_is_in_tower)), (
           _tf_internals.gradients_noted(
-              _is_in_tower, self._of_one_tower.add)), (
+              _is_in_tower, self.gradients.add)), (
                   tower_collections.scopes_of_one_device(
                       self._graph, self._name_on_one_device)):
         _tf_internals.call_for_each_replica(
@@ -110,6 +112,8 @@ class TowerRun:
     finally:
       self._collections.join()
     self._check_updates()
+    if self._batch and self.num_towers > 1:
+      self._report_all_rows()
     for group in self.weights.groups or [range(self.num_towers)]:
       loss_denominators.share([self.ops_of(tower) for tower in group],
                               [self.weights.loss[tower] for tower in group])
@@ -122,6 +126,26 @@ class TowerRun:
       self._ops.check_no_stores()
       plain_writes.PlainWrites(self._ops, self._one_of, getattr(
           self._results[0], 'train_op', None) is not None).settle()
+
+  def _report_all_rows(self) -> None:
+    """Lets the numbers that the first tower reports be those of all rows."""
+    left = []
+    for op in self._ops.built_in(0):
+      value = _tf_internals.reported_value(op)
+      if value is None or _tf_internals.is_in_branch_or_loop(op) or (
+          self.gradients.made(value) or not self._batch.is_of_rows(value)):
+        continue
+      try:
+        _tf_internals.redirect_input(
+            op, list(op.inputs).index(value), self._batch.of_all(
+                value, self._rows_of_group, len(self._group)))
+      except batch_values.UnknownValueError:
+        left.append(op.name)
+    if left:
+      logging.warning(
+          'Summaries and names of numbers that cannot be made again for the '
+          'rows of all shards are those of the first of %s: %s.',
+          self.num_towers, ', '.join(left))
 
   def ops_of(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower`."""
@@ -162,7 +186,7 @@ class TowerRun:
 
   def _one_of(self, variable, method: str, values: Sequence[Any]) -> Any:
     first = values[0]
-    if self._batch and not any(map(self._of_one_tower.made, values)):
+    if self._batch and not any(map(self.gradients.made, values)):
       if self._batch.is_of_rows(first):
         try:
           return self._batch.of_all(
