@@ -98,7 +98,7 @@ NAMES = {
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',
     f'{_VARIABLES}.BaseResourceVariable':
-        '_cached_value _handle _initializer_op _lazy_read _save_slice_info',
+        '_initializer_op _lazy_read _save_slice_info',
     f'{_VARIABLES}.ResourceVariable': '_graph_element',
     'tensorflow.python.ops.variable_scope':
         '_VARSTORE_KEY _VariableStore _get_default_variable_store',
@@ -118,6 +118,7 @@ NAMES = {
     'MixedPrecisionLossScaleOptimizer': '_optimizer',
     'tensorflow.python.training.gradient_descent.GradientDescentOptimizer':
         '_learning_rate',
+    'tensorflow.python.training.monitored_session.Scaffold': '_user_init_fn',
     'tensorflow.python.training.optimizer.Optimizer':
         '_apply_dense _create_slots _distributed_apply '
         '_resource_apply_dense _scale_loss _use_locking',
@@ -191,12 +192,13 @@ OVERRIDES = {
             '_create_var_creator': 'self next_creator kwargs',
             '_create_variable': 'self next_creator kwargs',
             '_make_input_fn_iterator': 'self input_fn replication_mode',
+            '_num_replicas_in_sync': '',
             '_reduce_to': 'self reduce_op value destinations options',
             '_update': 'self var fn args kwargs group',
             '_validate_colocate_with_variable': 'self colocate_with_variable',
         },
     f'{_DISTRIBUTE}.ps_values.AggregatingVariable':
-        {'_gather_saveables_for_checkpoint': 'self', '_v': ''},
+        {'_gather_saveables_for_checkpoint': 'self'},
     f'{_DISTRIBUTE}.values.DistributedVariable': {
         '_get_replica': 'self replica_id',
         '_set_save_slice_info': 'self save_slice_info',

@@ -217,7 +217,9 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                               'tfplugin.CrossShardOptimizer(opt)')
   # The mean over the groups of each group's mean or sum.
   spec = spec_reduction.reduce_specs(
-      call.mode, [spec._replace(loss=strategy.part_of_loss(spec.loss))
-                  for spec in specs], [size / len(devices)] * len(devices))
+      call.mode, [
+          spec._replace(loss=strategy.part_of_loss(
+              spec_reduction.unnamed(spec.loss))) for spec in specs],
+      [size / len(devices)] * len(devices))
   spec_reduction.show_loss([spec.loss for spec in specs], spec.loss)
   return spec._replace(train_op=tf.group(spec.train_op, *assertions))

@@ -53,7 +53,7 @@ def reduce_specs(mode: str, specs: Sequence[Any],
         for key in specs[0].export_outputs}
   if specs[0].loss is not None:
     loss = weighted_sum.weighted_sum(
-        [spec.loss for spec in specs], loss_weights)
+        [unnamed(spec.loss) for spec in specs], loss_weights)
     # In the root scope: the name of this tensor is a contract.
     with tf.name_scope(''):
       replaced['loss'] = tf.identity(loss, name='loss')
@@ -194,7 +194,7 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
         'The tensor `loss` of the model_fn is that of the first of %s towers; '
         'the loss of the batch is `%s`. Name it by `tf.identity(loss, '
         "name='loss')`, which is that of the batch.", len(losses), total.name)
-  losses = [_unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
+  losses = [unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
   for loss in losses:
     shown = None
     for op in set(loss.consumers()) - behind:
@@ -204,11 +204,14 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
           _tf_internals.redirect_input(op, index, shown)
 
 
-def _unnamed(loss: tf.Tensor) -> tf.Tensor:
+def unnamed(loss: tf.Tensor) -> tf.Tensor:
   """Returns what `loss` is another name of.
 
   An identity with a name can be made one of something else; a name cannot.
+
+  Args:
+    loss: A loss of a tower.
   """
-  while _tf_internals.names_tensor(loss.op):
+  while isinstance(loss, tf.Tensor) and _tf_internals.names_tensor(loss.op):
     loss = loss.op.inputs[0]
   return loss

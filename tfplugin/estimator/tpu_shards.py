@@ -87,13 +87,13 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   weights = tower_weights.TowerWeights(shares, shares)
 
   def build(shard: int):
-    return call(features=shards.features[shard], labels=shards.labels[shard],
-                **_shard_params(call.arguments, num_shards))
+    # Asked for its number of shards, by a batch normalisation over them, say.
+    with _tf_internals.tpu_function.tpu_shard_context(num_shards):
+      return call(features=shards.features[shard], labels=shards.labels[shard],
+                  **_shard_params(call.arguments, num_shards))
 
-  # Asked for its number of shards, by a batch normalisation over them, say.
-  with strategy.scope(), _tf_internals.tpu_function.tpu_shard_context(
-      num_shards), shard_loss.minimising(
-          strategy, lambda loss: shard_loss.with_whole_sums(loss, num_shards)):
+  with strategy.scope(), shard_loss.minimising(
+      strategy, lambda loss: shard_loss.with_whole_sums(loss, num_shards)):
     run, specs = strategy.build_towers(
         build, weights, batch=list(zip(shards.features, shards.labels)))
   _check_no_tpu_sums(run, num_shards)

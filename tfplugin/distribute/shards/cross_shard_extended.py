@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Sequence
+from typing import Any
 from typing import Callable
 from typing import Optional
 
@@ -42,6 +43,7 @@ class GroupReduction(met_updates.MetUpdates):
 
   _alone = None  # In branches shards meet if they do the same.
   _made = None
+  _starts_copies = None
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
     groups = self._container_strategy().group_assignment
@@ -115,29 +117,36 @@ class GroupReduction(met_updates.MetUpdates):
                 _reporting(fn, strategy), branches, writes), args, kwargs)
       branches.check_conditions()
       self._audit_writes(writes.audit)
-      return self._with_init_fn_of_all(result)
-
-  def _with_init_fn_of_all(self, result):
-    """Lets the `init_fn` of a scaffold start the copies of all replicas.
-
-    Estimator runs that of the first replica, which knows its copies alone.
-    """
-    scaffolds = self._local_results(getattr(result, 'scaffold', None))
-    init_fn = _tf_internals.user_init_fn(scaffolds[0])
-    if init_fn is None:
+      if self._starts_copies is True:
+        self._starts_copies = self._start_of_copies()
       return result
+
+  def _start_of_copies(self) -> tf.Operation:
+    """Returns the op that starts all copies with the value of the first."""
     copies = [variable.values for variable in self._variables() if isinstance(
         variable, _tf_internals.MirroredVariable)]
     with tf.name_scope('start_of_copies'):
-      start = tf.group(*[copy.assign(first.read_value(), read_value=False)
-                         for first, *others in copies for copy in others])
+      return tf.group(*[copy.assign(first.read_value(), read_value=False)
+                        for first, *others in copies for copy in others])
 
-    def init_all(scaffold, session):
+  def init_all(self, scaffold: Optional[tf1.train.Scaffold]) -> Any:
+    """Returns a scaffold whose `init_fn` starts the copies of all replicas.
+
+    Estimator runs that of the first replica, which knows its copies alone.
+
+    Args:
+      scaffold: That of a replica, or None.
+    """
+    init_fn = _tf_internals.user_init_fn(scaffold)
+    if init_fn is None:
+      return scaffold
+    self._starts_copies = True
+
+    def init(scaffold, session):
       init_fn(scaffold, session)
-      session.run(start)
+      session.run(self._starts_copies)
 
-    return result._replace(scaffold=tf1.train.Scaffold(
-        copy_from_scaffold=scaffolds[0], init_fn=init_all))
+    return tf1.train.Scaffold(copy_from_scaffold=scaffold, init_fn=init)
 
   def _variables(self) -> list[tf.Variable]:
     made = [variable() for variable in (self._made or {}).values()]
@@ -185,7 +194,8 @@ def _reporting(fn: Callable, strategy: tf.distribute.Strategy) -> Callable:
     if getattr(spec, 'train_op', None) is None:
       return spec
     share = strategy.reduced_together / strategy.num_replicas_in_sync
-    return spec._replace(loss=strategy.part_of_loss(spec.loss) * share)
+    return spec._replace(loss=strategy.part_of_loss(spec.loss) * share,
+                         scaffold=strategy.extended.init_all(spec.scaffold))
 
   return call
 

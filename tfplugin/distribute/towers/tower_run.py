@@ -129,10 +129,10 @@ class TowerRun:
 
   def _report_all_rows(self) -> None:
     """Lets the numbers that the first tower reports be those of all rows."""
-    left = []
+    left, loss = [], getattr(self._results[0], 'loss', None)
     for op in self._ops.built_in(0):
       value = _tf_internals.reported_value(op)
-      if value is None or _tf_internals.is_in_branch_or_loop(op) or (
+      if value is None or any(t is loss for t in op.outputs) or _tf_internals.is_in_branch_or_loop(op) or (
           self.gradients.made(value) or not self._batch.is_of_rows(value)):
         continue
       try:

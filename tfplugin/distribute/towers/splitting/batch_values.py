@@ -114,8 +114,8 @@ class BatchValues:
       if same_values.is_declared(last) or not self._is_made_here(last.op):
         continue
       sources = _tf_internals.sources_of(last)
-      is_given = _tf_internals.gives_rows(last.op) and (
-          last.dtype != tf.resource and (last.op.inputs or not sources))
+      # Not what the program feeds: it feeds one value for all shards.
+      is_given = _tf_internals.gives_rows(last.op) and last.op.inputs
       if is_given or self._counts(last.op):
         return True
       pending += sources
