@@ -146,7 +146,8 @@ def _reduce_tpu_specs(specs: Sequence[Any],
   replaced = {}
   if first.loss is not None:
     replaced['loss'] = weighted_sum.weighted_sum(
-        [tf.reshape(spec.loss, []) for spec in specs], shares)
+        [tf.reshape(spec_reduction.unnamed(spec.loss), []) for spec in specs],
+        shares)
     spec_reduction.show_loss(
         [spec.loss for spec in specs], replaced['loss'])
   if first.predictions is not None:

@@ -25,10 +25,8 @@ from typing import Union
 import numpy as np
 import tensorflow as tf
 
-tf1 = tf.compat.v1
-
 # A number, or a scalar that may change from step to step.
-Bound = Union[float, tf.Tensor, tf.Variable]
+Bound = Union[float, tf.Tensor]
 
 
 def check_max_norm(max_norm: Bound) -> Bound:
@@ -43,8 +41,7 @@ def check_max_norm(max_norm: Bound) -> Bound:
   """
   if tf.is_tensor(max_norm) and max_norm.shape.rank == 0 and (
       max_norm.dtype.is_floating or max_norm.dtype.is_integer):
-    value = None if isinstance(max_norm, tf.Variable) else (
-        tf.get_static_value(max_norm))
+    value = tf.get_static_value(max_norm)
     if value is None:
       return max_norm
     max_norm = value.item()
@@ -153,10 +150,7 @@ class NormBound:
   def _bound(self, dtype: tf.DType) -> tf.Tensor:
     if isinstance(self.max_norm, float):
       return tf.constant(self.max_norm, dtype)
-    bound = tf.cast(self.max_norm, dtype)
-    with tf.control_dependencies([tf1.debugging.assert_positive(
-        bound, message='`max_norm` must be greater than 0.')]):
-      return tf.identity(bound)
+    return tf.cast(self.max_norm, dtype)
 
   def _euclidean(self, x: tf.Tensor) -> tf.Tensor:
     axes = list(self.axes)

@@ -17,7 +17,7 @@ from typing import Union
 import tensorflow as tf
 
 # A number, or a scalar that may change from step to step.
-Bound = Union[int, tf.Tensor, tf.Variable]
+Bound = Union[int, tf.Tensor]
 
 
 def check_max_staleness(staleness: Bound) -> Bound:
@@ -32,8 +32,7 @@ def check_max_staleness(staleness: Bound) -> Bound:
   """
   if tf.is_tensor(staleness) and staleness.shape.rank == 0 and (
       staleness.dtype.is_integer):
-    static = None if isinstance(staleness, tf.Variable) else (
-        tf.get_static_value(staleness))
+    static = tf.get_static_value(staleness)
     if static is None:
       return staleness
     staleness = static.item()

@@ -132,8 +132,9 @@ class TowerRun:
     left, loss = [], getattr(self._results[0], 'loss', None)
     for op in self._ops.built_in(0):
       value = _tf_internals.reported_value(op)
-      if value is None or any(t is loss for t in op.outputs) or _tf_internals.is_in_branch_or_loop(op) or (
-          self.gradients.made(value) or not self._batch.is_of_rows(value)):
+      if value is None or op.outputs[0] is loss or (
+          _tf_internals.is_in_branch_or_loop(op) or self.gradients.made(value)
+          or not self._batch.is_of_rows(value)):
         continue
       try:
         _tf_internals.redirect_input(

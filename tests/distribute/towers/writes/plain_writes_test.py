@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes of towers to variables from outside, or by ops that take a handle.
 
-The forms and what they are given are those of batch_value_test.py.
+The forms and what they are given are those of batch_values_test.py.
 """
 
 import pytest
