@@ -86,6 +86,7 @@ from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
+from tfplugin._tf_internals.rows.op_copies import can_be_called_again
 from tfplugin._tf_internals.rows.op_copies import can_be_copied
 from tfplugin._tf_internals.rows.op_copies import copy_op
 from tfplugin._tf_internals.rows.op_copies import is_beside_variable
@@ -264,6 +265,7 @@ __all__ = (
     'writes_of',
     'writes_through',
     'writes_variable',
+    'can_be_called_again',
     'can_be_copied',
     'copy_op',
     'is_beside_variable',

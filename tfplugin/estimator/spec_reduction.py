@@ -12,7 +12,7 @@ import tensorflow as tf
 from absl import logging
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.towers.splitting import joined_batches
+from tfplugin.ops import row_padding
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
@@ -143,7 +143,7 @@ def _concat_leaf(leaves: Sequence[Any]) -> Any:
   if leaves[0].shape.rank == 0 or len(leaves) == 1:
     return leaves[0]
   if not isinstance(leaves[0], tf.RaggedTensor):
-    leaves = joined_batches.padded(leaves)
+    leaves = row_padding.fill_up(leaves)
   return tf.concat(leaves, axis=0)
 
 

@@ -53,3 +53,25 @@ def test_an_op_beside_a_variable_is_known(behavior):
       beside = tf.no_op()
     assert op_copies.is_beside_variable(beside)
     assert not op_copies.is_beside_variable(tf.no_op())
+
+
+def test_what_calls_functions_may_be_called_again():
+  @tf.function
+  def call(x):
+    return x + 1.0
+
+  @tf.function
+  def draw(x):
+    return x + tf.random.normal([])
+
+  with tf.Graph().as_default():
+    x = tf.constant(1.0)
+    found = []
+    for fn in call, draw:
+      ops = len(x.graph.get_operations())
+      fn(x)
+      found += [op_copies.can_be_called_again(op)
+                for op in x.graph.get_operations()[ops:]
+                if 'PartitionedCall' in op.type]
+    assert found == [True, False]
+    assert not op_copies.can_be_called_again(x.op)

@@ -131,7 +131,14 @@ def test_scatters_by_indices_take_the_first_tower(behavior, method, expected):
       scatter, tf1.VariableAggregation.ONLY_FIRST_REPLICA) == [4.0, expected]
 
 
-def test_a_function_that_scatters_in_every_tower_is_refused(behavior):
-  with pytest.raises(RuntimeError, match=r'`v:0`. Make.*Use the method'):
-    _after_scatter(lambda v, x, i: tf1.scatter_add(v, i, x),
+@pytest.mark.parametrize('name, expected', (
+    ('scatter_add', 4.0 + 2.0), ('scatter_sub', 4.0 - 2.0)))
+def test_a_function_that_scatters_does_so_once(behavior, name, expected):
+  assert _after_scatter(lambda v, x, i: getattr(tf1, name)(v, i, x),
+                        tf1.VariableAggregation.NONE) == [4.0, expected]
+
+
+def test_a_function_that_scatters_the_shards_own_is_refused(behavior):
+  with pytest.raises(ValueError, match='`scatter_update` in several.*`v'):
+    _after_scatter(lambda v, x, i: tf1.scatter_update(v, i, x),
                    tf1.VariableAggregation.NONE)

@@ -60,6 +60,16 @@ def can_be_copied(op: tf.Operation) -> bool:
                   for tensor in (*op.inputs, *op.outputs)))
 
 
+def can_be_called_again(op: tf.Operation) -> bool:
+  """Returns whether `op` runs functions without state, and no loop.
+
+  What is in a function may know the number of rows, where that is static.
+  """
+  return op_types.calls_functions(op) and 'While' not in op.type and not any(
+      inner.op_def.is_stateful and not inner.type.startswith('ReadVariable') or
+      'While' in inner.type for inner in op_types.ops_of_bodies(op))
+
+
 def replace_control_inputs(op: tf.Operation,
                            inputs: Sequence[tf.Operation]) -> None:
   """Makes `op` wait for `inputs` and for nothing else.

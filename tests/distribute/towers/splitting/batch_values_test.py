@@ -229,3 +229,17 @@ def test_a_vector_as_long_as_the_rows_of_a_tower(behavior, form):
   assert written.tolist() == [2.0, 4.0]
   with pytest.raises(ValueError, match='RandomUniform|of float32 that are the'):
     train(lambda v, x: v.assign(tf.random.uniform([2])))
+
+
+@pytest.mark.parametrize('name', ('scatter_add', 'scatter_sub'))
+@pytest.mark.parametrize('form', SHARDS[:2])
+def test_functions_that_scatter_do_so_for_all_rows(behavior, form, name):
+  def count(v, x):
+    return getattr(tf1, name)(
+        v, tf.cast(x, tf.int32), tf.ones_like(x) * tf.reduce_max(x))
+
+  make = {'in': lambda name: tf1.get_variable(
+      name, initializer=[0.0] * 31, trainable=False)}
+  found, expected = (_train(each, {'v': count}, make, FOUR, False)['in/v'][0]
+                     for each in (form, 'one_device'))
+  np.testing.assert_array_equal(found, expected)

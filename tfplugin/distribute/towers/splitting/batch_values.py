@@ -166,14 +166,17 @@ class BatchValues:
             tensor, self._analysis.rows[tensor.ref()].axis)
       elif self._counts(tensor.op):
         whole[tensor.ref()] = _times(tensor, num_shards)
-      elif tensor.ref() in self._leaves or not (
-          _tf_internals.can_be_copied(tensor.op)) or (
-              tensor.op.op_def.is_stateful):
+      elif tensor.ref() in self._leaves or not self._can_be_copied(tensor.op):
         raise _unknown(tensor.op)
       else:
         ops.add(tensor.op)
         pending += tensor.op.inputs
     return whole, ops
+
+  def _can_be_copied(self, op: tf.Operation) -> bool:
+    if self.num_rows is None and _tf_internals.can_be_called_again(op):
+      return True
+    return _tf_internals.can_be_copied(op) and not op.op_def.is_stateful
 
   def _is_pure(self, tensor: tf.Tensor) -> bool:
     """Returns whether the rows of `tensor` are made of those rows alone."""

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -13,6 +12,8 @@ from typing import Union
 
 import tensorflow as tf
 from absl import logging
+
+from tfplugin.ops import row_padding
 
 Rows = Union[int, tf.Tensor]
 
@@ -78,7 +79,7 @@ def join(batches: Sequence[Any]) -> Optional[JoinedBatches]:
         joined.append(_concat(own))
         composites.append(joined[-1])
       else:
-        own = padded(own)
+        own = row_padding.fill_up(own)
         joined.append(tf.concat(own, 0))
         if own[0].shape.rank is not None:
           dense.append(joined[-1])
@@ -136,19 +137,3 @@ def _rows_of_all(by_leaf: Sequence[Sequence[Rows]]) -> Sequence[Rows]:
           'belongs to all of them.')
     found.append(static.pop() if static else counts[0])
   return found
-
-
-def padded(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
-  """Fills the sizes of rows up to the largest, with zeros, if not static."""
-  if any(leaf.shape.rank is None for leaf in leaves) or all(
-      leaf.shape[1:].is_fully_defined() for leaf in leaves):
-    return leaves
-  sizes = [tf.shape(leaf)[1:] for leaf in leaves]
-  largest = functools.reduce(tf.maximum, sizes)
-  filled = []
-  for leaf, size in zip(leaves, sizes):
-    behind = tf.concat([[0], largest - size], 0)
-    full = tf.pad(leaf, tf.stack([tf.zeros_like(behind), behind], 1))
-    full.set_shape([leaf.shape[0], *leaves[0].shape[1:]])
-    filled.append(full)
-  return filled

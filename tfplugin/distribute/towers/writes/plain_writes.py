@@ -85,7 +85,8 @@ class PlainWrites:
       if not (is_same and self.first_alone):
         raise _refusal(variable, ops[0])
     else:
-      values = [op.inputs[1] for op in ops]
+      values = [tf.IndexedSlices(op.inputs[2], op.inputs[1]) if (
+          method.startswith('scatter')) else op.inputs[1] for op in ops]
       _share(method, ops, values[0] if (
           is_same and _is_global_step(variable)) else (
               self.one_value(variable, method, values)))
@@ -93,11 +94,17 @@ class PlainWrites:
 
 def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
   """Lets the first tower write `value`, and the others change nothing."""
-  value = tf.convert_to_tensor(value, ops[0].inputs[1].dtype)
+  if isinstance(value, tf.IndexedSlices):
+    inputs = {1: value.indices, 2: value.values}
+  else:
+    inputs = {1: tf.convert_to_tensor(value, ops[0].inputs[1].dtype)}
+  last = max(inputs)
   for tower, op in enumerate(ops):
-    adds = tower and method != 'assign'
-    _tf_internals.redirect_input(
-        op, 1, tf.zeros_like(value) if adds else value)
+    for index, written in inputs.items():
+      adds_nothing = tower and index == last and method not in (
+          'assign', 'scatter_update')
+      _tf_internals.redirect_input(
+          op, index, tf.zeros_like(written) if adds_nothing else written)
     if tower:
       _tf_internals.add_control_inputs(op, ops[:1])
 
