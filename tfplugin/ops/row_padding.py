@@ -17,15 +17,9 @@ def fill_up(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
 
   Args:
     leaves: Tensors `[rows, ...]` of one rank.
-
-  Example:
-    >>> leaves = [tf.constant([[1, 2]]), tf.constant([[3]])]
-    >>> [leaf.numpy().tolist() for leaf in fill_up(leaves)]
-    [[[1, 2]], [[3, 0]]]
   """
-  if any(leaf.shape.rank is None for leaf in leaves) or (
-      all(leaf.shape[1:].is_fully_defined() for leaf in leaves) and
-      len({tuple(leaf.shape[1:]) for leaf in leaves}) == 1):
+  if any(leaf.shape.rank is None for leaf in leaves) or all(
+      leaf.shape[1:].is_fully_defined() for leaf in leaves):
     return leaves
   sizes = [tf.shape(leaf)[1:] for leaf in leaves]
   largest = functools.reduce(tf.maximum, sizes)

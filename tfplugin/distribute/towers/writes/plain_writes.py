@@ -95,7 +95,9 @@ class PlainWrites:
 def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
   """Lets the first tower write `value`, and the others change nothing."""
   if isinstance(value, tf.IndexedSlices):
-    inputs = {1: value.indices, 2: value.values}
+    # Of any number of rows, whatever that of the first tower is.
+    inputs = {i: tf1.placeholder_with_default(t, [None, *t.shape[1:]])
+              for i, t in ((1, value.indices), (2, value.values))}
   else:
     inputs = {1: tf.convert_to_tensor(value, ops[0].inputs[1].dtype)}
   last = max(inputs)
