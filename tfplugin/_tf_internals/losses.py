@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ from tfplugin._tf_internals import keras
 
 tf1 = tf.compat.v1
 
+# The names of identities that TensorFlow makes by itself.
+_GIVEN_BY_TENSORFLOW = re.compile(
+    r'(^|/)(Identity|control_dependency|read)(_\d+)?$')
 # Attribute of a loss: its reduction.
 _REDUCTION = 'tfplugin_reduction'
 # The reductions of Keras 3 that are means.
@@ -149,8 +153,8 @@ def reported_value(op: tf.Operation) -> Optional[tf.Tensor]:
     op: An operation of a graph.
   """
   if op.type == 'Identity' and op.outputs[0].shape.rank == 0 and not (
-      op.outputs[0].consumers() or op.inputs[0].op.type in (
-          'Merge', 'Exit', 'ReadVariableOp')):
+      op.outputs[0].consumers() or _GIVEN_BY_TENSORFLOW.search(op.name) or
+      op.inputs[0].op.type in ('Merge', 'Exit', 'ReadVariableOp')):
     return op.inputs[0]
   value = summarized_value(op)
   return value if value is not None and value.shape.rank == 0 else None

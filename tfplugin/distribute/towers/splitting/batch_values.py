@@ -229,8 +229,11 @@ def rows_of(record: op_record.OpRecord, batch: Sequence[Any],
 
   def gather(tensor: tf.Tensor, axis: int) -> tf.Tensor:
     index = next((i for i, leaf in enumerate(leaves[0]) if leaf is tensor), -1)
-    twins = record.twins(tensor) if index < 0 else [
-        own[index] for own in leaves]
+    try:
+      twins = record.twins(tensor) if index < 0 else [
+          own[index] for own in leaves]
+    except RuntimeError as error:
+      raise UnknownValueError(f'{tensor.name} in shards that differ') from error
     with tf.control_dependencies(None):
       return tf.concat([twins[shard] for shard in group], axis)
 
