@@ -76,10 +76,10 @@ def cross_shard(
   Gradients that are accumulated over steps in a variable, with `assign_add` and
   without an `aggregation`, are those of all shards: the variable gets the mean
   over the group of shard 0, and may be applied in a branch of `tf.cond`. What
-  else is written to such a variable is the number of one device with the rows of
-  the group, made again from them; what cannot be made again (at random, in a loop
-  or a branch) must be the same in all shards, or is refused. Summaries, and named
-  numbers that nothing else uses, are of all rows, too.
+  else is written to such a variable is the number of one device with the rows
+  of the group, made again from them; what cannot be made again (at random, in a
+  loop or a branch) must be the same in all shards, or is refused. Summaries,
+  and named numbers that nothing else uses, are of all rows, too.
 
   Variables are made once; checkpoints have the names of one device. The loss is
   the mean over the shards, or the sum with SUM (of several groups: the mean of
