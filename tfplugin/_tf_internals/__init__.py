@@ -121,6 +121,7 @@ from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
 from tfplugin._tf_internals.strategies import is_mirrored
+from tfplugin._tf_internals.strategies import is_moving_average
 from tfplugin._tf_internals.strategies import is_variable_assignment
 from tfplugin._tf_internals.strategies import make_fetchable
 from tfplugin._tf_internals.strategies import MirroredExtended
@@ -198,6 +199,7 @@ __all__ = (
     'is_disagreement',
     'is_distributed_variable',
     'is_mirrored',
+    'is_moving_average',
     'is_in_branch_or_loop',
     'is_in_function',
     'is_in_loop',
