@@ -19,7 +19,6 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin.distribute.towers import tower_strategy
-from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
 
@@ -59,10 +58,9 @@ def _one_device(model):
 def _towers(model):
   strategy = tower_strategy.TowerStrategy(_DEVICES)
   with strategy.scope():
-    _, steps = strategy.build_towers(
-        lambda tower: _step(model, *_shard(tower, _ROWS // 2)),
-        tower_weights.TowerWeights([.5, .5], [.5, .5]))
-  return steps[0]
+    batch = strategy.experimental_distribute_values_from_function(
+        lambda context: _shard(context.replica_id_in_sync_group, _ROWS // 2))
+    return strategy.run(lambda batch: _step(model, *batch), args=(batch,))
 
 
 def _strategy(make):

@@ -125,8 +125,8 @@ def _elastic_average():
          {'saved': {'v': steps[1]['center/v']}})
 
 
-def _regression(x, y, weights=None, kernel='w', bias='b', steps=3):
-  """Gradient descent, step 1/4, on the mean of squares with nonzero weight."""
+def _regression(x, y, weights=None, kernel='w', bias='b', steps=3, rate=0.25):
+  """Gradient descent on the mean of squares with nonzero weight."""
   x, y = np.array(x), np.array(y)
   weights = np.ones_like(y) if weights is None else np.array(weights)
   count = max(1, np.count_nonzero(weights))
@@ -134,8 +134,8 @@ def _regression(x, y, weights=None, kernel='w', bias='b', steps=3):
   for _ in range(steps):
     error = x @ w + b - y
     loss = np.sum(weights * error ** 2) / count
-    w = w - 0.25 * 2 * x.T @ (weights * error) / count
-    b = b - 0.25 * 2 * np.sum(weights * error) / count
+    w = w - rate * 2 * x.T @ (weights * error) / count
+    b = b - rate * 2 * np.sum(weights * error) / count
     result.append({kernel: w.tolist(), bias: b.tolist(), 'loss': loss})
   return {'steps': result, 'global_step': steps}
 
@@ -170,9 +170,10 @@ def _towers():
   yield 'towers_nested', _STRUCTURE, _regression(x, y)
   yield 'towers_tuple', _STRUCTURE, _regression(x, y)
   yield 'towers_scalar', _STRUCTURE, _regression(x, y, [[0.5]] * 8)
-  for name in ('only_in_first_tower', 'two_only_in_first_tower'):
-    yield ('towers_' + name, 'the error names the tower and the variable',
-           {'error': 'RuntimeError'})
+  yield ('towers_only_in_first_tower', 'the model_fn is called once',
+         _regression(x, y))
+  yield ('towers_two_only_in_first_tower', 'the model_fn is called once',
+         _regression(x, y, rate=0.5))
   yield ('towers_no_tower_optimizer', 'a plain optimizer serves',
          _regression(x, y))
 

@@ -24,13 +24,6 @@ def _resource_variable():
   return tf1.get_variable('v', [3], use_resource=True)
 
 
-def _kinds(op):
-  """The functions that say yes to `op`."""
-  return [f.__name__ for f in (
-      op_types.adds_to_variable, op_types.assigns_variable,
-      op_types.reads_variable) if f(op)]
-
-
 @pytest.mark.parametrize('use_resource', [True, False])
 def test_a_variable_is_known_by_its_op(use_resource):
   with tf.Graph().as_default():
@@ -53,40 +46,6 @@ def test_a_captured_variable_is_known_and_a_captured_table_is_not():
   captured = [inner.op for _, inner in
               function.get_concrete_function().graph.captures]
   assert sorted(map(op_types.is_variable, captured)) == [False, True]
-
-
-@pytest.mark.parametrize('make, kinds', [
-    (lambda v: v.assign_add([1.0] * 3), ['adds_to_variable']),
-    (lambda v: v.assign_sub([1.0] * 3), ['adds_to_variable']),
-    (lambda v: v.assign([1.0] * 3), ['assigns_variable']),
-    (lambda v: v.read_value(), ['reads_variable']),
-    (lambda v: tf.gather(v, [0]), ['reads_variable']),
-    (lambda v: tf1.is_variable_initialized(v), ['reads_variable']),
-    (lambda v: v.scatter_add(tf.IndexedSlices([1.0], [0])), []),
-])
-def test_uses_of_a_variable_are_told_apart(make, kinds):
-  with tf.Graph().as_default():
-    variable = _resource_variable()
-    before = set(variable.handle.consumers())
-    make(variable)
-    made = [op for op in variable.handle.consumers() if op not in before]
-  # An assignment also reads, for what it returns.
-  assert kinds in [_kinds(op) for op in made]
-  assert sum(bool(set(_kinds(op)) - {'reads_variable'}) for op in made) == (
-      kinds in (['adds_to_variable'], ['assigns_variable']))
-
-
-def test_the_shape_of_a_variable_is_a_reading():
-  with tf.Graph().as_default():
-    variable = tf1.get_variable(
-        'v', initializer=tf1.placeholder_with_default([1.0, 2.0], [None]),
-        validate_shape=False, use_resource=True)
-    rows = tf.gather(variable, [0])
-    before = set(variable.handle.consumers())
-    # A gradient of rows has the shape of the variable, which is not static.
-    tf1.gradients(rows, variable)
-    made, = [op for op in variable.handle.consumers() if op not in before]
-  assert _kinds(made) == ['reads_variable']
 
 
 @pytest.mark.parametrize('make, begins', [
@@ -163,17 +122,6 @@ def test_a_lock_is_known():
     mutex = tf.raw_ops.MutexV2()
     assert op_types.takes_lock(tf.raw_ops.MutexLock(mutex=mutex).op)
     assert not op_types.takes_lock(mutex.op)
-
-
-def test_a_mean_tensor_is_known_by_its_variable():
-  with tf.Graph().as_default():
-    tf1.metrics.mean_tensor(tf.ones([2]))
-    sums = [op_types.is_mean_tensor(v) for v in tf1.local_variables()]
-    assert sorted(sums) == [False, True]  # The other one is the count.
-    before = len(sums)
-    tf1.metrics.mean(tf.ones([2]))
-    assert not any(map(op_types.is_mean_tensor,
-                       tf1.local_variables()[before:]))
 
 
 _LOSSES = {
@@ -317,3 +265,9 @@ def test_a_mean_that_no_name_tells():
     assert op_types.mean_loss_denominator(mean.op) is None
     op_types.note_mean(mean)
     assert op_types.mean_loss_denominator(mean.op) is count
+
+
+def test_a_constant_may_not_vary():
+  with tf.Graph().as_default():
+    assert not op_types.may_vary(tf.constant(1.0).op)
+    assert op_types.may_vary(tf1.placeholder(tf.float32).op)

@@ -56,30 +56,6 @@ def test_a_session_fetches_the_graph_element():
     assert session.run(element) == 1.0
 
 
-def test_a_view_reads_through_its_own_handle():
-  with tf.Graph().as_default():
-    variable = _variable('v', 1.0)
-    handle = tf.identity(variable.handle)
-    view = variables.variable_view(variable, handle)
-    assert view.read_value().op.inputs[0].op.inputs[0] is handle
-    assert view.name == variable.name
-    assert view is not variable
-
-
-def test_a_tape_that_records_passes_the_view():
-  variable = tf.Variable(3.0)
-
-  @tf.function
-  def gradient():
-    view = variables.variable_view(variable, tf.identity(variable.handle))
-    with tf.GradientTape() as tape:
-      variables.record_view(variable, view, lambda g: 10.0 * g)
-      value = tf.square(view)
-    return tape.gradient(value, variable)
-
-  assert gradient().numpy() == 60.0  # 10 * 2 * 3
-
-
 def test_a_read_after_an_assignment_sees_it():
   with tf.Graph().as_default(), tf1.Session() as session:
     variable = _variable('v', 1.0)

@@ -139,11 +139,11 @@ def test_what_initializes_is_told_from_what_writes(behavior, tmp_path):
 
 @pytest.mark.parametrize('name, method', [
     ('assign', 'assign'), ('assign_sub', 'assign_sub'),
-    ('scatter_update', None)])
+    ('scatter_update', 'scatter_update'), ('scatter_mul', None)])
 def test_the_method_of_an_op(behavior, name, method):
   with tf.Graph().as_default():
     variable = tf1.get_variable('v', initializer=[1.0, 2.0])
-    arguments = ([0],) if name == 'scatter_update' else ()
+    arguments = ([0],) if name.startswith('scatter') else ()
     value = [3.0] if arguments else [3.0, 3.0]
     getattr(tf1, name)(variable, *arguments, value)
     handle = getattr(variable, 'handle', variable.op.outputs[0])

@@ -101,8 +101,9 @@ def measure():
 def _epsilon(scenario) -> float:
   types_used = {scenario.get('dtype', 'float32')} | {
       each.get('dtype', 'float32') for each in scenario.get('model', [])}
-  # Summaries are float32 whatever the model is.
-  narrow = types_used == {'float32'} or scenario['wrapper'] == 'drop_stale'
+  # Summaries, and losses of `tf1.losses`, are float32 whatever the model is.
+  narrow = types_used == {'float32'} or scenario['wrapper'] in (
+      'drop_stale', 'towers')
   return float(np.finfo('float32' if narrow else 'float64').eps)
 
 

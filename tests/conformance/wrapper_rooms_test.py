@@ -25,8 +25,7 @@ _ROOMS = {
     'staleness': ('distribute/staleness/', 'optimizers/drop_stale_',
                   'hooks/staleness_', 'estimator/drop_stale_',
                   'estimator/stale_'),
-    'towers': ('distribute/towers/', 'optimizers/tower', 'estimator/replicate',
-               'estimator/joined_spec', 'estimator/streaming_metrics'),
+    'towers': ('distribute/towers/', 'optimizers/tower', 'estimator/replicate'),
 }
 
 # Imports out of a room, or into a room from shared code, and why.

@@ -236,3 +236,69 @@ def test_one_shard_is_one_device(behavior):
   decorated_models.assert_equal(
       decorated_models.train(cross_shard(devices=['/cpu:0'])(model_fn)),
       decorated_models.train(model_fn))
+
+
+@pytest.mark.parametrize('change', (
+    lambda g: g, lambda g: 2.0 * g, lambda g: tf.clip_by_norm(g, 0.5)))
+def test_gradients_that_are_summed_by_hand_are_summed_once(behavior, change):
+  """As one device, for a loss that is a mean."""
+  def model_fn(features, labels, mode, total=tfplugin.cross_replica_sum):
+    w = tf1.get_variable('w', initializer=[[0.5], [-0.25]])
+    v = tf1.get_variable('v', initializer=1.0)
+    loss = tf.reduce_mean(tf.square(features @ w - labels)) + v * v
+    optimizer = _sgd()
+    (of_w, _), (of_v, _) = optimizer.compute_gradients(loss, [w, v])
+    # The shards sum that of `v`.
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=(
+        optimizer.apply_gradients([(change(total(of_w)), w), (of_v, v)],
+                                  tf1.train.get_global_step())))
+
+  found = decorated_models.train(cross_shard(model_fn, devices=DEVICES), 2)
+  expected = decorated_models.train(
+      functools.partial(model_fn, total=lambda g: g), 2)
+  for name in 'wv':
+    np.testing.assert_allclose(found[name], expected[name], rtol=1e-5)
+
+
+def test_rows_of_gradients_that_are_summed_by_hand(behavior):
+  def model_fn(features, labels, mode, total=tfplugin.cross_replica_sum):
+    del labels
+    table = tf1.get_variable('table', initializer=[[0.0]] * 4)
+    ids = tf.cast(tf.abs(features[:, 0]), tf.int64) % 4
+    loss = tf.reduce_mean(tf.nn.embedding_lookup(table, ids))
+    optimizer = _sgd()
+    (rows, _), = optimizer.compute_gradients(loss, [table])
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=(
+        optimizer.apply_gradients([(total(rows), table)],
+                                  tf1.train.get_global_step())))
+
+  found, expected = (decorated_models.train(each, 1)['table'] for each in (
+      cross_shard(model_fn, devices=DEVICES),
+      functools.partial(model_fn, total=lambda g: g)))
+  np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_tensors_that_a_hook_reads_by_name_are_of_all_rows(behavior):
+  def model_fn(features, labels, mode):
+    w = tf1.get_variable('w', initializer=[[0.5], [-0.25]])
+    rows = tf.square(features @ w - labels)
+    loss = tf.identity(tf.reduce_mean(rows), name='loss')
+    tf.identity(tf.reduce_mean(rows), name='mean_of_rows')
+    tf.identity(tf.reduce_max(rows), name='worst')
+    tf1.summary.scalar('shown', tf.reduce_max(rows))
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=_sgd().minimize(loss))
+
+  x, y = decorated_models.first_batch()
+  found = []
+  for decorated in model_fn, cross_shard(model_fn, devices=DEVICES):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      decorated_models.call(
+          decorated, TRAIN, tf.constant(x, tf.float32),
+          tf.constant(y, tf.float32))
+      session.run(tf1.global_variables_initializer())
+      *numbers, shown = session.run(
+          ['loss:0', 'mean_of_rows:0', 'worst:0', 'shown:0'])
+      found.append([*numbers, tf1.Summary.FromString(
+          shown).value[0].simple_value])
+  np.testing.assert_allclose(found[1], found[0], rtol=1e-5)

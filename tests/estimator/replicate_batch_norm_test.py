@@ -158,19 +158,6 @@ def test_sync_leaves_keras_as_it_was():
       tf.keras.layers.BatchNormalization._calculate_mean_and_var)
 
 
-def test_virtual_batches_are_refused_with_sync():
-  def model_fn(features, mode):
-    h = tf1.layers.batch_normalization(
-        features, training=True, virtual_batch_size=1)
-    return tf.estimator.EstimatorSpec(mode, loss=tf.reduce_sum(h))
-
-  with tf.Graph().as_default():
-    with pytest.raises(ValueError, match='`virtual_batch_size` must not be'):
-      replicate.replicate_model_fn(
-          model_fn, devices=['/cpu:0', '/cpu:1'], batch_norm='sync')(
-              tf.constant(_ROWS), mode=_TRAIN)
-
-
 def test_synchronized_training_in_float64_is_exact(behavior):
   # What differs in float32, entries of slots near 0 above all, is rounding.
   rows = np.random.RandomState(1).randn(7, 4)

@@ -67,18 +67,17 @@ def test_predictions_and_exports_are_concatenated_in_order(behavior, rows):
 def test_names_of_towers_and_of_the_loss(behavior):
   def model_fn(features, mode):
     w = tf1.get_variable('w', [2])
-    tf.identity(features, name='seen')
+    seen = tf.identity(features, name='seen')
     return tf.estimator.EstimatorSpec(
-        mode, loss=tf.reduce_sum(w) + tf.reduce_mean(features))
+        mode, loss=tf.reduce_sum(w) + tf.reduce_mean(seen))
 
   with tf.Graph().as_default() as graph:
     spec = replicate.replicate_model_fn(model_fn, devices=_devices(3))(
         tf.ones([3, 1]), mode=_EVAL)
     assert spec.loss.name == 'loss:0'
     for tower in range(3):
-      name = f'tower_{tower}/seen' if tower else 'seen'
       device = tf.DeviceSpec.from_string(
-          graph.get_operation_by_name(name).device)
+          graph.get_operation_by_name(f'tower_{tower}/seen').device)
       assert (device.device_type, device.device_index) == ('CPU', tower)
     assert [v.name for v in tf1.global_variables()] == ['w:0']
     assert tf1.trainable_variables()[0].device.endswith('CPU:0')
@@ -94,7 +93,7 @@ def test_towers_are_placed_on_gpus_and_variables_on_the_cpu(behavior):
   with tf.Graph().as_default() as graph:
     replicate.replicate_model_fn(model_fn, devices=['/gpu:0', '/gpu:1'])(
         tf.ones([4, 4]), tf.ones([4, 1]), _TRAIN)
-    for prefix, index in (('', 0), ('tower_1/', 1)):
+    for prefix, index in (('tower_0/', 0), ('tower_1/', 1)):
       matmul = graph.get_operation_by_name(f'{prefix}dense/MatMul')
       assert matmul.device.endswith(f'device:GPU:{index}')
     for variable in tf1.global_variables():
@@ -244,31 +243,16 @@ def test_bad_batch_norm_policy_is_refused():
 
 
 def test_without_replicate_eval_evaluation_stays_on_one_device(behavior):
-  towers = []
-
   @replicate.replicate_model_fn(devices=_devices(3), replicate_eval=False)
   def model_fn(features, mode):
-    towers.append(mode)
     return tf.estimator.EstimatorSpec(
-        mode, loss=tf.reduce_mean(features), predictions=features)
+        mode, loss=tf.reduce_mean(features), predictions=-features)
 
-  for mode in (_EVAL, _PREDICT):
-    with tf.Graph().as_default():
+  for mode, expected in (_EVAL, 0), (_PREDICT, 3):
+    with tf.Graph().as_default() as graph:
       model_fn(tf.ones([3]), mode=mode)
-  assert towers == [_EVAL] + [_PREDICT] * 3
-
-
-def test_each_tower_has_params_of_its_own(behavior):
-  def model_fn(features, mode, params):
-    params['seen'].append(1)
-    assert params['seen'] == [1]
-    return tf.estimator.EstimatorSpec(mode, loss=tf.reduce_mean(features))
-
-  params = {'seen': []}
-  with tf.Graph().as_default():
-    replicate.replicate_model_fn(model_fn, devices=_devices(2))(
-        tf.ones([2]), mode=_EVAL, params=params)
-  assert params == {'seen': []}
+      assert sum(op.name.endswith('/Neg')
+                 for op in graph.get_operations()) == expected
 
 
 def test_the_model_fn_may_make_the_step(behavior):

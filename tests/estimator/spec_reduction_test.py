@@ -107,11 +107,6 @@ def test_values_without_rows_are_those_of_one_device(behavior, make):
   assert found == expected or found == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_value_that_is_neither_is_refused():
-  with pytest.raises(ValueError, match='must be a sum or a mean over the rows'):
-    _predictions(tf.reduce_max, np.array([[1], [2], [6]]))
-
-
 @pytest.mark.parametrize('make', (
     lambda tower: tf.constant([1.0] if tower else [1]),
     lambda tower: tf.ones([1, 2 + tower]),
@@ -138,16 +133,6 @@ def test_what_a_tower_lacks_is_named(first, second, match):
   with tf.Graph().as_default():
     with pytest.raises(ValueError, match=match):
       spec_reduction.check_specs([make(**first), make(**second)])
-
-
-@pytest.mark.parametrize('with_metrics', (False, True))
-def test_metrics_are_those_that_are_given(with_metrics):
-  with tf.Graph().as_default():
-    own, given = ({name: tf1.metrics.mean(tf.ones([1]))} for name in 'ab')
-    specs = [_Spec('eval', loss=tf.constant(1.0), eval_metric_ops=own)] * 2
-    spec = spec_reduction.reduce_specs(
-        'eval', specs, [.5, .5], given if with_metrics else None)
-    assert spec.eval_metric_ops == (given if with_metrics else own)
 
 
 @pytest.mark.parametrize('field', (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.estimator import tpu_shards
 
 tf1 = tf.compat.v1
@@ -40,9 +41,9 @@ def test_estimator_specs_are_joined_too(tmp_path):
   np.testing.assert_allclose(
       estimator.get_variable_value('w'), [[3.0]], rtol=1e-6)
   metrics = estimator.evaluate(input_fn)
-  # Errors are x: mean(1, 4, 9, 16); each shard adds its own largest label.
+  # Errors are x: mean(1, 4, 9, 16); the largest label is one of the batch.
   assert metrics['loss'] == pytest.approx(7.5)
-  assert metrics['largest'] == pytest.approx((4.0 + 8.0) / 2)
+  assert metrics['largest'] == pytest.approx(8.0)
 
 
 def _evaluate(rows, num_shards, make_loss, tensors=None):
@@ -164,3 +165,34 @@ def test_a_metric_of_training_is_of_all_rows(behavior, make_spec):
     session.run(spec.train_op)
     total, count = tf1.get_collection(tf1.GraphKeys.METRIC_VARIABLES)
     assert session.run([total, count]) == [1 + 2 + 3 + 4, 4]
+
+
+def test_shards_are_counted_by_the_context_of_a_tpu(behavior):
+  seen = []
+
+  def model_fn(features, labels, mode):
+    del labels
+    seen.append(_tf_internals.number_of_tpu_shards())
+    return tf.estimator.EstimatorSpec(
+        mode, predictions=features, loss=tf.reduce_mean(features))
+
+  with tf.Graph().as_default():
+    tpu_shards.shard_model_fn(model_fn, 2, ['/cpu:0'])(
+        features=tf.constant(_X), labels=None, mode=tf.estimator.ModeKeys.EVAL)
+  assert seen == [2, 2]
+  assert _tf_internals.number_of_tpu_shards() is None
+
+
+@pytest.mark.parametrize('make_spec', (
+    tf.estimator.EstimatorSpec, tf1.estimator.tpu.TPUEstimatorSpec))
+def test_a_tensor_named_loss_is_that_of_all_shards(behavior, make_spec):
+  def model_fn(features, labels, mode):
+    del labels
+    loss = tf.identity(tf.reduce_mean(features), name='loss')
+    return make_spec(mode, loss=loss, train_op=tf.no_op())
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tpu_shards.shard_model_fn(model_fn, 2, ['/cpu:0'])(
+        features=tf.constant(_X), labels=None,
+        mode=tf.estimator.ModeKeys.TRAIN)
+    assert session.run('loss:0') == 2.5

@@ -63,7 +63,7 @@ def test_spec_without(name, other_mode, field):
            f'`{name}` must return a `{field}` in TRAIN')
 
 
-@pytest.mark.parametrize('name', ('cross_shard', 'replicate_model_fn'))
+@pytest.mark.parametrize('name', ('cross_shard',))
 @pytest.mark.parametrize('differ, match', (
     (lambda spec: spec._replace(predictions={'a': spec.loss}),
      r"`predictions` is \[\] in tower 0 and \['a'\] in tower 1"),

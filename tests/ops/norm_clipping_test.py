@@ -142,3 +142,20 @@ def test_bad_bounds(max_norm, error):
 @pytest.mark.parametrize('max_norm', [1, 0.5, 1e-30])
 def test_good_bounds(max_norm):
   assert norm_clipping.check_max_norm(max_norm) == max_norm
+
+
+def test_a_bound_may_be_a_tensor(behavior):
+  with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    bound = tf.compat.v1.placeholder(tf.float64, [])
+    clip = norm_clipping.NormBound([1], norm_clipping.check_max_norm(bound))
+    x = tf.constant([[6., 8.], [.3, .4]])
+    shrunk = clip.shrink(x, clip.norms(x))
+    for number, expected in (2.0, [1.2, 1.6]), (20.0, [6, 8]):
+      np.testing.assert_allclose(
+          session.run(shrunk, {bound: number}), [expected, [.3, .4]], rtol=1e-6)
+    # A constant is a number.
+    assert norm_clipping.check_max_norm(tf.constant(2)) == 2.0
+    with pytest.raises(ValueError, match='greater than 0'):
+      norm_clipping.check_max_norm(tf.constant(-1.0))
+    with pytest.raises(TypeError, match='must be a number'):
+      norm_clipping.check_max_norm(tf.constant([1.0]))

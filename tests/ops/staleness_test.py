@@ -52,3 +52,16 @@ def test_the_bound_may_be_0():
 def test_a_bound_that_is_no_count_of_steps_is_refused(bound, error):
   with pytest.raises(error, match='`staleness` must .*Received: '):
     staleness.check_max_staleness(bound)
+
+
+def test_a_bound_may_be_a_tensor():
+  with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    bound = tf.compat.v1.placeholder(tf.int32, [])
+    fresh = staleness.is_fresh(
+        tf.constant(5, tf.int64), staleness.check_max_staleness(bound))
+    assert [session.run(fresh, {bound: n}) for n in (4, 5)] == [False, True]
+    assert staleness.check_max_staleness(tf.constant(3)) == 3
+    with pytest.raises(ValueError, match='at least 0'):
+      staleness.check_max_staleness(tf.constant(-1))
+    with pytest.raises(TypeError, match='must be an integer'):
+      staleness.check_max_staleness(tf.constant(1.0))

@@ -330,3 +330,21 @@ def test_defaults_are_those_of_contrib():
           if each.kind is each.POSITIONAL_OR_KEYWORD][3:] == [
               ('use_locking', False), ('colocate_clip_ops_with_vars', False),
               ('name', 'VariableClipping')]
+
+
+def test_the_bound_may_be_a_tensor(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    bound = tf1.placeholder(tf.float32, [])
+    weight = tf1.get_variable('weight', initializer=[[6.0, 8.0], [0.3, 0.4]])
+    step = variable_clipping.VariableClippingOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), {weight: [1]},
+        bound).apply_gradients([(tf.zeros([2, 2]), weight)])
+    session.run(tf1.global_variables_initializer())
+    session.run(step, {bound: 20.0})
+    np.testing.assert_allclose(
+        session.run(weight), [[6.0, 8.0], [0.3, 0.4]], rtol=1e-6)
+    session.run(step, {bound: 2.0})
+    np.testing.assert_allclose(
+        session.run(weight), [[1.2, 1.6], [0.3, 0.4]], rtol=1e-6)
+    with pytest.raises(tf.errors.InvalidArgumentError, match='`max_norm` must'):
+      session.run(step, {bound: 0.0})

@@ -121,6 +121,6 @@ PROGRAM = by_hand.Program(
     formulas={'shards': 'the sum of gradients that each half clips by itself'},
     refused={
         name: by_hand.Refused(
-            'needs the same value in all',
-            'each shard would assign its own value to a shared variable')
+            'must write what all of them have in common',
+            'each shard would assign a value of its own to what they share')
         for name, form in forms.FORMS.items() if form.is_tpu})

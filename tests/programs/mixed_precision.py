@@ -42,6 +42,6 @@ FLOAT16 = _program('mixed_float16', 2**-11, refused={
     for name, form in forms.FORMS.items() if name in (
         'DropStaleGradientStrategy', 'ElasticAverageStrategy',
         'ElasticAverageStrategy(devices)', 'the same over drop stale')
-    or form.split and not (
+    or form.split and 'replicate' not in name and not (
         form.strategy and form.split in ('shards', 'mirrored'))})
 BFLOAT16 = _program('mixed_bfloat16', 2**-8)

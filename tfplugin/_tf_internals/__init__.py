@@ -9,27 +9,16 @@ package alone.
 
 from __future__ import annotations
 
-from tfplugin._tf_internals.arithmetic import bodies
-from tfplugin._tf_internals.arithmetic import cuts_off
-from tfplugin._tf_internals.arithmetic import index_of_slice
-from tfplugin._tf_internals.arithmetic import is_constant
-from tfplugin._tf_internals.arithmetic import keeps_first_dimension
-from tfplugin._tf_internals.arithmetic import mixes_rows
-from tfplugin._tf_internals.arithmetic import multiplies_rows
-from tfplugin._tf_internals.arithmetic import operands
-from tfplugin._tf_internals.arithmetic import reduced_axes
-from tfplugin._tf_internals.arithmetic import repeated_by
-from tfplugin._tf_internals.arithmetic import role
-from tfplugin._tf_internals.arithmetic import signs
-from tfplugin._tf_internals.arithmetic import static_ones
-from tfplugin._tf_internals.arithmetic import static_size
-from tfplugin._tf_internals.arithmetic import takes_from_first_input
+from tfplugin._tf_internals.arithmetic import addends
+from tfplugin._tf_internals.arithmetic import alternatives
+from tfplugin._tf_internals.arithmetic import factors
 from tfplugin._tf_internals.branches import call_of
 from tfplugin._tf_internals.branches import conditions_of
 from tfplugin._tf_internals.branches import is_in_loop
 from tfplugin._tf_internals.branches import is_switch
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
+from tfplugin._tf_internals.branches import sources_of
 from tfplugin._tf_internals.estimators import datasets_inside
 from tfplugin._tf_internals.estimators import evaluator_asks
 from tfplugin._tf_internals.estimators import first_of_ends
@@ -39,14 +28,15 @@ from tfplugin._tf_internals.estimators import number_of_tpu_shards
 from tfplugin._tf_internals.estimators import servers_with
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
-from tfplugin._tf_internals.gradients import gradient_factors
+from tfplugin._tf_internals.estimators import user_init_fn
+from tfplugin._tf_internals.gradients import gradients_noted
+from tfplugin._tf_internals.gradients import gradients_through
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_of
 from tfplugin._tf_internals.graphs import branch_or_loop
 from tfplugin._tf_internals.graphs import can_precede
 from tfplugin._tf_internals.graphs import colocate_with
 from tfplugin._tf_internals.graphs import device_functions
-from tfplugin._tf_internals.graphs import graphs_between
 from tfplugin._tf_internals.graphs import is_compiled
 from tfplugin._tf_internals.graphs import is_in_branch_or_loop
 from tfplugin._tf_internals.graphs import is_in_function
@@ -59,7 +49,7 @@ from tfplugin._tf_internals.graphs import private_variables
 from tfplugin._tf_internals.graphs import redirect_input
 from tfplugin._tf_internals.graphs import repeats_loop_of
 from tfplugin._tf_internals.graphs import watch_new_ops
-from tfplugin._tf_internals.keras import batch_norm_moments
+from tfplugin._tf_internals.keras import batch_norm_noted
 from tfplugin._tf_internals.keras import is_asked_by_keras_3
 from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_3_module_of
@@ -71,25 +61,23 @@ from tfplugin._tf_internals.losses import losses_as_they_are
 from tfplugin._tf_internals.losses import losses_scaled
 from tfplugin._tf_internals.losses import MEAN_OF_REPLICAS
 from tfplugin._tf_internals.losses import reduction_of
+from tfplugin._tf_internals.losses import reported_value
 from tfplugin._tf_internals.losses import strategy_divides_loss
 from tfplugin._tf_internals.losses import summaries_of_all
 from tfplugin._tf_internals.losses import summarized_value
 from tfplugin._tf_internals.op_types import accumulates_gradients
-from tfplugin._tf_internals.op_types import adds_to_variable
-from tfplugin._tf_internals.op_types import assigns_variable
 from tfplugin._tf_internals.op_types import begins_work
 from tfplugin._tf_internals.op_types import fills_table_or_queue
 from tfplugin._tf_internals.op_types import identity_gradient
-from tfplugin._tf_internals.op_types import is_mean_tensor
 from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import makes_variable
+from tfplugin._tf_internals.op_types import may_vary
 from tfplugin._tf_internals.op_types import mean_loss_denominator
 from tfplugin._tf_internals.op_types import names_tensor
 from tfplugin._tf_internals.op_types import ops_of_bodies
 from tfplugin._tf_internals.op_types import origin_of
-from tfplugin._tf_internals.op_types import reads_variable
 from tfplugin._tf_internals.op_types import takes_lock
 from tfplugin._tf_internals.op_types import writes_variable
 from tfplugin._tf_internals.optimizers import applications_met
@@ -102,6 +90,22 @@ from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
+from tfplugin._tf_internals.rows.op_copies import can_be_called_again
+from tfplugin._tf_internals.rows.op_copies import can_be_copied
+from tfplugin._tf_internals.rows.op_copies import copy_op
+from tfplugin._tf_internals.rows.op_copies import is_beside_variable
+from tfplugin._tf_internals.rows.op_copies import replace_control_inputs
+from tfplugin._tf_internals.rows.row_ops import aligns_rows
+from tfplugin._tf_internals.rows.row_ops import gives_rows
+from tfplugin._tf_internals.rows.row_ops import has_moments
+from tfplugin._tf_internals.rows.row_ops import has_own_gradient
+from tfplugin._tf_internals.rows.row_ops import is_batch_norm
+from tfplugin._tf_internals.rows.row_ops import is_reshape
+from tfplugin._tf_internals.rows.row_ops import is_size
+from tfplugin._tf_internals.rows.row_ops import keeps_rows_apart
+from tfplugin._tf_internals.rows.row_ops import reads_only
+from tfplugin._tf_internals.rows.row_ops import Rows
+from tfplugin._tf_internals.rows.row_ops import static_size
 from tfplugin._tf_internals.saving import arguments_of_saver
 from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
@@ -121,6 +125,7 @@ from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
 from tfplugin._tf_internals.strategies import is_mirrored
+from tfplugin._tf_internals.strategies import is_moving_average
 from tfplugin._tf_internals.strategies import is_variable_assignment
 from tfplugin._tf_internals.strategies import make_fetchable
 from tfplugin._tf_internals.strategies import MirroredExtended
@@ -143,11 +148,9 @@ from tfplugin._tf_internals.variables import is_constant_or_read
 from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of
 from tfplugin._tf_internals.variables import read_after
-from tfplugin._tf_internals.variables import record_view
 from tfplugin._tf_internals.variables import ResourceVariable
 from tfplugin._tf_internals.variables import run_with_global_initializers
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
-from tfplugin._tf_internals.variables import variable_view
 from tfplugin._tf_internals.writes import initializes
 from tfplugin._tf_internals.writes import method_of_write
 from tfplugin._tf_internals.writes import Write
@@ -170,15 +173,11 @@ __all__ = (
     'Write',
     'accumulates_gradients',
     'add_control_inputs',
-    'adds_to_variable',
     'applications_met',
     'arguments_of_saver',
     'assigns_by_itself',
-    'assigns_variable',
-    'batch_norm_moments',
     'begins_work',
     'branch_of',
-    'bodies',
     'branch_or_loop',
     'call_for_each_replica',
     'call_of',
@@ -195,14 +194,12 @@ __all__ = (
     'evaluator_asks',
     'fills_table_or_queue',
     'first_of_ends',
-    'gradient_factors',
+    'gradients_noted',
     'graph_element',
-    'graphs_between',
     'identity_gradient',
     'implements_updates',
     'index_in_cluster',
     'index_of_copy',
-    'index_of_slice',
     'initialize_from',
     'initialize_like',
     'initializes',
@@ -210,17 +207,16 @@ __all__ = (
     'is_constant_or_read',
     'run_with_global_initializers',
     'is_compiled',
-    'is_constant',
     'is_disagreement',
     'is_distributed_variable',
     'is_mirrored',
+    'is_moving_average',
     'is_in_branch_or_loop',
     'is_in_function',
     'is_in_loop',
     'is_asked_by_keras_3',
     'is_keras_inference',
     'is_made_by_optimizer',
-    'is_mean_tensor',
     'is_same_computation',
     'is_switch',
     'is_tpu_sum',
@@ -249,11 +245,6 @@ __all__ = (
     'move_beside',
     'outside_branches',
     'own_variable',
-    'cuts_off',
-    'keeps_first_dimension',
-    'mixes_rows',
-    'multiplies_rows',
-    'operands',
     'ops_of_bodies',
     'outside_of_functions',
     'parts_of',
@@ -263,35 +254,26 @@ __all__ = (
     'function_around',
     'python_function_of',
     'read_after',
-    'reads_variable',
-    'record_view',
     'redirect_input',
-    'reduced_axes',
     'reduction_of',
     'refuses_nothing',
     'regroup',
-    'repeated_by',
     'repeats_loop_of',
     'restart_layer_names',
-    'role',
     'save_slice_info_of',
     'saveables_of_copies',
     'select_replica',
     'set_save_slice_info',
-    'signs',
     'split_of',
     'servers_with',
-    'static_ones',
     'static_size',
     'strategy_divides_loss',
     'summaries_of_all',
     'summarized_value',
     'strategy_with_mixins',
     'take_numbered_tasks',
-    'takes_from_first_input',
     'takes_lock',
     'tpu_function',
-    'variable_view',
     'untuned_inputs',
     'watch_new_ops',
     'with_empty_batches',
@@ -299,4 +281,28 @@ __all__ = (
     'writes_of',
     'writes_through',
     'writes_variable',
+    'can_be_called_again',
+    'can_be_copied',
+    'copy_op',
+    'is_beside_variable',
+    'replace_control_inputs',
+    'aligns_rows',
+    'has_moments',
+    'has_own_gradient',
+    'is_reshape',
+    'is_batch_norm',
+    'is_size',
+    'keeps_rows_apart',
+    'reads_only',
+    'Rows',
+    'gradients_through',
+    'batch_norm_noted',
+    'addends',
+    'alternatives',
+    'factors',
+    'gives_rows',
+    'may_vary',
+    'user_init_fn',
+    'reported_value',
+    'sources_of',
 )

@@ -87,6 +87,30 @@ def call_of(graph: tf.Graph) -> Optional[tf.Operation]:
                if graph in op_types.functions_of(op)), None)
 
 
+def sources_of(tensor: tf.Tensor) -> list[tf.Tensor]:
+  """Returns the tensors that `tensor` is made from.
+
+  An input of a function, branch or loop is made from what the op is given that
+  runs it, and from what a loop returns. No public API finds them.
+
+  Args:
+    tensor: A tensor of a graph, or of a function in it.
+  """
+  graph = tensor.graph
+  inputs = graph.inputs if isinstance(graph, FuncGraph) else []
+  index = next((i for i, t in enumerate(inputs) if t is tensor), None)
+  if index is None:
+    return list(tensor.op.inputs)
+  call = call_of(graph)
+  if call is None:  # It is being built.
+    return [outside for outside, inside in graph.captures
+            if inside is tensor and tf.is_symbolic_tensor(outside)]
+  repeated = [other.outputs[index] for other in op_types.functions_of(call)
+              if call.type in ('While', 'StatelessWhile') and
+              len(other.outputs) == len(inputs)]
+  return [call.inputs[len(call.inputs) - len(inputs) + index], *repeated]
+
+
 def _conditions(graph: tf.Graph, context: Optional[object]) -> list[tf.Tensor]:
   """The conditions around a place; contexts keep them in private classes."""
   found = []

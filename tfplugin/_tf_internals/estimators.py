@@ -33,6 +33,19 @@ def number_of_tpu_shards() -> Optional[int]:
   return tpu_function.get_tpu_context().number_of_shards
 
 
+def user_init_fn(scaffold: Optional[tf.compat.v1.train.Scaffold],
+                 ) -> Optional[Callable]:
+  """Returns the function that a program gave to a scaffold, or None.
+
+  The public `init_fn` is bound to a scaffold, which may not be the one that a
+  session is made with.
+
+  Args:
+    scaffold: That of a spec.
+  """
+  return getattr(scaffold, '_user_init_fn', None)
+
+
 @contextlib.contextmanager
 def evaluator_asks(goes_on: Callable[[], bool],
                    evaluate: Callable[[tf.estimator.Estimator,

@@ -218,22 +218,6 @@ def branch_or_loop() -> Optional[object]:
   return _innermost(tf1.get_default_graph()._get_control_flow_context())
 
 
-def graphs_between(graph: tf.Graph, outer: tf.Graph) -> list:
-  """Returns `graph` and the graphs around it, up to `outer`, which is left out.
-
-  The graphs of branches and functions have no public class.
-
-  Args:
-    graph: A graph, or that of a branch or function.
-    outer: A graph around it, or itself.
-  """
-  found = []
-  while isinstance(graph, func_graph.FuncGraph) and graph is not outer:
-    found.append(graph)
-    graph = graph.outer_graph
-  return found
-
-
 def is_in_branch_or_loop(op: tf.Operation) -> bool:
   """Whether `op` is in a `tf.cond` or `tf.while_loop` of control flow v1.
 

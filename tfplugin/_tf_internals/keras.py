@@ -100,20 +100,15 @@ def _means_by_default(base: type, applies: Callable[[], bool],
 
 
 @contextlib.contextmanager
-def batch_norm_moments(moments: Callable, applies: Callable[[], bool],
-                       ) -> Iterator[None]:
-  """Lets batch normalisation in training use the moments of `moments`.
+def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
+                     ) -> Iterator[None]:
+  """Enters `note()` where batch normalisation computes its moments.
 
-  A layer takes them from a private method, or from a fused kernel that knows
-  of no other rows than its own. Only some classes have an argument to change
-  that, and a model that is to stay as it is does not use it. So the methods of
-  the base class are replaced for a while, for all threads; hence the lock, and
-  `applies`.
+  A layer takes them from a private method; nothing public tells which ops those
+  are. It is replaced for a while, for all threads; hence the lock.
 
   Args:
-    moments: Takes the inputs, the axes to reduce, whether to keep them, and a
-      mask or None; returns mean, variance and the number of elements.
-    applies: Whether the current thread is to use it.
+    note: Returns what is entered.
   """
   keras = keras_2()
   if keras is None:
@@ -121,32 +116,20 @@ def batch_norm_moments(moments: Callable, applies: Callable[[], bool],
     return
   # Of all batch normalisation of Keras and of `tf.layers`.
   base = keras.layers.BatchNormalization.__base__
-  calculate, fused = base._calculate_mean_and_var, base._fused_batch_norm
+  calculate = base._calculate_mean_and_var
 
-  def calculate_with(layer, inputs, reduction_axes, keep_dims, mask=None):
-    if not applies():
-      return calculate(layer, inputs, reduction_axes, keep_dims, mask)
-    if layer.virtual_batch_size is not None:
-      raise ValueError(
-          '`virtual_batch_size` must not be set where batch normalisation '
-          'takes its moments from the whole batch. Received: '
-          f'{layer.virtual_batch_size} in {layer.name!r}. Leave out one of '
-          'the two.')
-    return moments(inputs, reduction_axes, keep_dims, mask)[:2]
-
-  def fused_with(layer, inputs, mask, training):
-    if not applies() or tf.get_static_value(training) in (0, False):
-      return fused(layer, inputs, mask, training)
-    return _batch_norm_as_if_fused(layer, inputs, training, moments)
+  def calculate_with(layer, *args, **kwargs):
+    if getattr(layer, 'synchronized', False):  # Of the whole batch.
+      return calculate(layer, *args, **kwargs)
+    with note():
+      return calculate(layer, *args, **kwargs)
 
   with _LOCK:
     base._calculate_mean_and_var = calculate_with
-    base._fused_batch_norm = fused_with
     try:
       yield
     finally:
       base._calculate_mean_and_var = calculate
-      base._fused_batch_norm = fused
 
 
 def keras_module_of(fn: Callable) -> Optional[str]:
@@ -215,32 +198,3 @@ def is_keras_inference(fn: Callable) -> bool:
   makers = ('make_test_function', 'make_predict_function')
   return any(part in makers
              for part in getattr(fn, '__qualname__', '').split('.'))
-
-
-def _batch_norm_as_if_fused(layer, inputs: tf.Tensor, training,
-                            moments: Callable) -> tf.Tensor:
-  """Normalises as the fused kernel does, with the moments of `moments`.
-
-  Other than without a fused kernel, the moving variance is unbiased.
-  """
-  x = tf.cast(inputs, layer._param_dtype)
-  axes = [axis for axis in range(x.shape.rank) if axis not in layer.axis]
-  mean, variance, count = moments(x, axes, True)
-  unbiased = variance * count / tf.maximum(count - 1, 1)
-  training = tf.cast(training, tf.bool)
-  momentum = tf.where(training, layer.momentum, 1.0)
-  for variable, value in ((layer.moving_mean, mean),
-                          (layer.moving_variance, unbiased)):
-    layer.add_update(layer._assign_moving_average(
-        variable, tf.reshape(value, variable.shape), momentum, None))
-
-  def broadcast(parameter):
-    return None if parameter is None else tf.reshape(
-        parameter, [-1 if axis in layer.axis else 1
-                    for axis in range(x.shape.rank)])
-
-  outputs = tf.nn.batch_normalization(
-      x, tf.where(training, mean, broadcast(layer.moving_mean)),
-      tf.where(training, variance, broadcast(layer.moving_variance)),
-      broadcast(layer.beta), broadcast(layer.gamma), layer.epsilon)
-  return tf.cast(outputs, inputs.dtype)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ from tfplugin._tf_internals import keras
 
 tf1 = tf.compat.v1
 
+# The names of identities that TensorFlow makes by itself.
+_GIVEN_BY_TENSORFLOW = re.compile(
+    r'(^|/)(Identity|control_dependency|read)(_\d+)?$')
 # Attribute of a loss: its reduction.
 _REDUCTION = 'tfplugin_reduction'
 # The reductions of Keras 3 that are means.
@@ -142,6 +146,20 @@ def summarized_value(op: tf.Operation) -> Optional[tf.Tensor]:
   return op.inputs[1] if op.type == 'ScalarSummary' else None
 
 
+def reported_value(op: tf.Operation) -> Optional[tf.Tensor]:
+  """Returns the number that `op` reports: in a summary, or under a name.
+
+  Args:
+    op: An operation of a graph.
+  """
+  if op.type == 'Identity' and op.outputs[0].shape.rank == 0 and not (
+      op.outputs[0].consumers() or _GIVEN_BY_TENSORFLOW.search(op.name) or
+      op.inputs[0].op.type in ('Merge', 'Exit', 'ReadVariableOp')):
+    return op.inputs[0]
+  value = summarized_value(op)
+  return value if value is not None and value.shape.rank == 0 else None
+
+
 def _noted(loss: tf.Tensor, *args, **kwargs) -> None:
   """The `add_loss` of TensorFlow, for a while; its losses do not tell."""
   _note(loss)
@@ -169,7 +187,7 @@ def _keras_noted(call: Callable) -> Callable:
 def _note(loss: tf.Tensor) -> None:
   """Marks `loss`: no public attribute of the graph or the loss tells."""
   # `mean_pairwise_squared_error`, a choice, knows of no reduction.
-  if tf.is_symbolic_tensor(loss) and arithmetic.role(loss.op) != 'join':
+  if tf.is_symbolic_tensor(loss) and loss.op.type not in arithmetic.CHOICES:
     setattr(loss, _REDUCTION, last_reduction())
 
 

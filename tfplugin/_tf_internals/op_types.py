@@ -25,7 +25,6 @@ tf1 = tf.compat.v1
 # The op of a reference variable.
 REFERENCE = 'VariableV2'
 
-_ADDITIONS = ('AssignAddVariableOp', 'AssignSubVariableOp')
 _CALLS = (
     'Case', 'If', 'PartitionedCall', 'StatefulPartitionedCall', 'StatelessCase',
     'StatelessIf', 'StatelessWhile', 'While')
@@ -40,8 +39,6 @@ _HANDS_ON = ('Switch', 'RefSwitch', 'Enter', 'RefEnter', 'Identity',
 _DIVISION = re.compile(r'(^|/)value(_\d+)?$')
 # Attribute of a loss whose name does not tell.
 _IS_MEAN = 'tfplugin_is_mean'
-# The name of the variable that `tf.compat.v1.metrics.mean_tensor` adds up in.
-_MEAN_TENSOR = '/total_tensor'
 
 
 def is_variable(op: tf.Operation) -> bool:
@@ -70,31 +67,13 @@ def makes_variable(op: tf.Operation) -> bool:
   return op.type in ('VarHandleOp', 'VariableV2', 'Variable')
 
 
-def adds_to_variable(op: tf.Operation) -> bool:
-  """Whether `op` is `assign_add` or `assign_sub`; input 1 is the summand.
+def may_vary(op: tf.Operation) -> bool:
+  """Whether `op` may have another value than the one in the graph.
 
   Args:
-    op: A consumer of a variable's handle.
+    op: An operation of a graph.
   """
-  return op.type in _ADDITIONS
-
-
-def assigns_variable(op: tf.Operation) -> bool:
-  """Whether `op` is `assign`; input 1 is the new value.
-
-  Args:
-    op: A consumer of a variable's handle.
-  """
-  return op.type == 'AssignVariableOp'
-
-
-def reads_variable(op: tf.Operation) -> bool:
-  """Whether `op` leaves a variable as it is.
-
-  Args:
-    op: A consumer of a variable's handle.
-  """
-  return op.type in _READS
+  return op.type != 'Const'
 
 
 def calls_functions(op: tf.Operation) -> bool:
@@ -236,7 +215,8 @@ def is_same_computation(a: tf.Operation, b: tf.Operation) -> bool:
   if a.type != b.type or len(a.inputs) != len(b.inputs):
     return False
   # A copy is stateful only in order that nobody shares its buffer.
-  if a.op_def.is_stateful and a.type != 'DeepCopy' and not reads_variable(a):
+  if a.op_def.is_stateful and a.type != 'DeepCopy' and (
+      a.type not in _READS):
     return False
   if a.type.startswith('Placeholder') or not a.inputs and a.type != 'Const':
     return False
@@ -248,17 +228,6 @@ def _attributes(op: tf.Operation) -> dict[str, bytes]:
   return {key: value.SerializeToString(deterministic=True)
           for key, value in op.node_def.attr.items()
           if not key.startswith('_')}
-
-
-def is_mean_tensor(variable: tf.Variable) -> bool:
-  """Whether `variable` is the sum in a `tf.compat.v1.metrics.mean_tensor`.
-
-  Nothing but its name tells it from the sums of other metrics.
-
-  Args:
-    variable: A variable of a metric.
-  """
-  return variable.op.name.endswith(_MEAN_TENSOR)
 
 
 def mean_loss_denominator(op: tf.Operation) -> Optional[tf.Tensor]:

@@ -67,8 +67,7 @@ NAMES = {
         '_get _get_on_device_or_primary _primary',
     f'{_DISTRIBUTE}.values.DistributedValues': '_primary',
     f'{_KERAS}.layers.BatchNormalization':
-        '_assign_moving_average _calculate_mean_and_var _fused_batch_norm '
-        '_param_dtype',
+        '_calculate_mean_and_var',
     f'{_KERAS}.src.mixed_precision.autocast_variable.AutoCastVariable':
         '_variable',
     f'{_KERAS}.losses.Loss': '_get_reduction',
@@ -81,8 +80,6 @@ NAMES = {
         '_create_device_dataset',
     'tensorflow.python.eager.polymorphic_function.polymorphic_function'
     '.Function': '_clone',
-    'tensorflow.python.eager.record': 'could_possibly_record record_operation',
-    'tensorflow.python.eager.tape': 'variable_accessed',
     'tensorflow.python.framework.auto_control_deps_utils':
         'READ_ONLY_RESOURCE_INPUTS_ATTR',
     'tensorflow.python.framework.func_graph': 'FuncGraph',
@@ -92,7 +89,9 @@ NAMES = {
         '_device_functions_outer_to_inner _get_control_flow_context '
         '_get_function _last_loss_reduction _set_control_flow_context',
     'tensorflow.python.framework.ops.Operation':
-        '_add_control_inputs _set_attr _set_device _update_input',
+        '_add_control_inputs _get_control_flow_context '
+        '_remove_all_control_inputs _set_attr _set_device _update_input',
+    'tensorflow.python.framework.dtypes.DType': '_is_ref_dtype',
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
     'tensorflow.python.ops.control_flow_v2_func_graphs':
         'CondBranchFuncGraph WhileBodyFuncGraph',
@@ -100,7 +99,7 @@ NAMES = {
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',
     f'{_VARIABLES}.BaseResourceVariable':
-        '_cached_value _handle _initializer_op _lazy_read _save_slice_info',
+        '_initializer_op _lazy_read _save_slice_info',
     f'{_VARIABLES}.ResourceVariable': '_graph_element',
     'tensorflow.python.ops.variable_scope':
         '_VARSTORE_KEY _VariableStore _get_default_variable_store',
@@ -120,6 +119,7 @@ NAMES = {
     'MixedPrecisionLossScaleOptimizer': '_optimizer',
     'tensorflow.python.training.gradient_descent.GradientDescentOptimizer':
         '_learning_rate',
+    'tensorflow.python.training.monitored_session.Scaffold': '_user_init_fn',
     'tensorflow.python.training.optimizer.Optimizer':
         '_apply_dense _create_slots _distributed_apply '
         '_resource_apply_dense _scale_loss _use_locking',
@@ -196,12 +196,13 @@ OVERRIDES = {
             '_create_var_creator': 'self next_creator kwargs',
             '_create_variable': 'self next_creator kwargs',
             '_make_input_fn_iterator': 'self input_fn replication_mode',
+            '_num_replicas_in_sync': '',
             '_reduce_to': 'self reduce_op value destinations options',
             '_update': 'self var fn args kwargs group',
             '_validate_colocate_with_variable': 'self colocate_with_variable',
         },
     f'{_DISTRIBUTE}.ps_values.AggregatingVariable':
-        {'_gather_saveables_for_checkpoint': 'self', '_v': ''},
+        {'_gather_saveables_for_checkpoint': 'self'},
     f'{_DISTRIBUTE}.values.DistributedVariable': {
         '_get_replica': 'self replica_id',
         '_set_save_slice_info': 'self save_slice_info',

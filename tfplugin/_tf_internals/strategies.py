@@ -137,6 +137,18 @@ def is_variable_assignment(fn: Callable) -> bool:
                             'tensorflow.python.training.moving_averages'))
 
 
+def is_moving_average(fn: Callable) -> bool:
+  """Whether `fn` is an update of a moving average, which may count updates.
+
+  It differs from others in its module alone.
+
+  Args:
+    fn: The function that `extended.update` was given.
+  """
+  module = getattr(fn, '__module__', None) or ''
+  return module.startswith('tensorflow.python.training.moving_averages')
+
+
 def is_disagreement(error: RuntimeError) -> bool:
   """Whether replicas differ in how often they called `merge_call`.
 

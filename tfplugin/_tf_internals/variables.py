@@ -5,16 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Callable
 
 import tensorflow as tf
 
 # A variable in parts of the parameter server strategy of v2; see `parts_of`.
 from tensorflow.python.distribute import sharded_variable
-
-# The records of gradient tapes; see `record_view`.
-from tensorflow.python.eager import record
-from tensorflow.python.eager import tape
 
 # The store of `get_variable` and its key; see `copy_of_variable_store`.
 from tensorflow.python.ops import variable_scope
@@ -74,43 +69,6 @@ def graph_element(variable: tf.Variable) -> tf.Tensor:
     variable: A variable made in a graph.
   """
   return variable._graph_element
-
-
-def variable_view(variable: tf.Variable, handle: tf.Tensor) -> tf.Variable:
-  """Returns `variable` as it looks through another tensor of its handle.
-
-  Every read of the view goes through `handle`, so that a gradient with respect
-  to the variable passes there. No public API makes a variable from a handle.
-
-  Args:
-    variable: A resource variable.
-    handle: An identity of its handle.
-  """
-  view = object.__new__(type(variable))
-  view.__dict__.update(variable.__dict__)
-  view._handle = handle
-  # A cached value was read through the original handle.
-  view._cached_value = None
-  return view
-
-
-def record_view(variable: tf.Variable, view: tf.Variable,
-                gradient: Callable) -> None:
-  """Tells gradient tapes that record that a view stands for its variable.
-
-  A tape knows the ops that were made while it recorded; the view's handle is
-  older. No public API records an op of one's own.
-
-  Args:
-    variable: A resource variable.
-    view: The view that `variable_view` made.
-    gradient: Returns the variable's gradient, given the view's gradient.
-  """
-  if record.could_possibly_record():
-    tape.variable_accessed(variable)
-    record.record_operation(
-        'VariableView', [view.handle], [variable.handle],
-        lambda *gradients: [gradient(*gradients)])
 
 
 def read_after(variable: tf.Variable, operation: tf.Operation):

@@ -26,7 +26,11 @@ _PASSES_ON = frozenset((
 _METHODS = {
     'Assign': 'assign', 'AssignVariableOp': 'assign',
     'AssignAdd': 'assign_add', 'AssignAddVariableOp': 'assign_add',
-    'AssignSub': 'assign_sub', 'AssignSubVariableOp': 'assign_sub'}
+    'AssignSub': 'assign_sub', 'AssignSubVariableOp': 'assign_sub',
+    'ResourceScatterAdd': 'scatter_add', 'ScatterAdd': 'scatter_add',
+    'ResourceScatterSub': 'scatter_sub', 'ScatterSub': 'scatter_sub',
+    'ResourceScatterUpdate': 'scatter_update',
+    'ScatterUpdate': 'scatter_update'}
 
 
 class Write(NamedTuple):
@@ -70,7 +74,8 @@ def writes_through(handle: tf.Tensor) -> list[Write]:
 def method_of_write(op: tf.Operation) -> Optional[str]:
   """Returns the method of a variable that `op` is; None: another write.
 
-  Input 1 is the value that it is given. No public API tells.
+  Input 1 is the value that it is given; of a scatter it is the indices, and
+  input 2 the slices. No public API tells.
 
   Args:
     op: An op that writes a variable.

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -68,6 +69,41 @@ class Shards:
     return []
 
 
+@dataclasses.dataclass(frozen=True)
+class BatchRows:
+  """The tensors of a batch that have its rows.
+
+  Attributes:
+    dense: The dense tensors.
+    composites: The sparse and ragged ones.
+    num_rows: How many rows they have, where it is static.
+  """
+
+  dense: Sequence[tf.Tensor]
+  composites: Sequence[Any]
+  num_rows: Optional[int]
+
+  def divided(self, num_shards: int) -> tuple[Sequence[Rows], Sequence[Rows]]:
+    """Returns where each shard begins and how many rows it has."""
+    return _bounds(_num_rows([*self.dense, *self.composites]), num_shards)
+
+
+def rows_of_batch(features: Any, labels: Any,
+                  broadcast: Collection[str] = ()) -> BatchRows:
+  """Returns the tensors of a batch that `split_batch` would split."""
+  leaves = _rows_leaves(features, labels, broadcast)
+  composites = [leaf for leaf in leaves if isinstance(
+      leaf, (tf.SparseTensor, tf.RaggedTensor))]
+  return BatchRows([leaf for leaf in leaves if tf.is_symbolic_tensor(leaf)],
+                   composites, _static_rows(leaves))
+
+
+def as_tensors(features: Any, labels: Any,
+               broadcast: Collection[str] = ()) -> tuple[Any, Any]:
+  """Returns a batch of which each leaf that has rows is a tensor."""
+  return _map(lambda leaf: leaf, (features, labels), broadcast)
+
+
 def split_batch(features: Any, labels: Any, num_shards: int,
                 broadcast: Collection[str] = ()) -> Shards:
   """Splits a batch along the first dimension, in order, as evenly as it goes.
@@ -84,14 +120,7 @@ def split_batch(features: Any, labels: Any, num_shards: int,
     ValueError: Nothing in the batch has a first dimension, two tensors have
       different ones, or a key of `broadcast` is not there.
   """
-  _check_keys((features, labels), broadcast)
-  leaves = [leaf for leaf, kept in _leaves((features, labels), broadcast)
-            if not kept]
-  if not leaves:
-    raise ValueError(
-        'A batch must have a first dimension to split it over towers. '
-        f'Received: features={features!r}, labels={labels!r}, all of rank 0. '
-        'Batch the input, or name nothing or less in `broadcast`.')
+  leaves = _rows_leaves(features, labels, broadcast)
   if num_shards == 1:
     return Shards([features], [labels], [_num_rows(leaves)])
   rows = _num_rows(leaves)
@@ -101,6 +130,20 @@ def split_batch(features: Any, labels: Any, num_shards: int,
            (features, labels), broadcast)
       for begin, size in zip(begins, sizes)]
   return Shards(*map(list, zip(*shards)), sizes)
+
+
+def _rows_leaves(features: Any, labels: Any,
+                 broadcast: Collection[str]) -> list[Any]:
+  """Returns the leaves of a batch that have its rows."""
+  _check_keys((features, labels), broadcast)
+  leaves = [leaf for leaf, kept in _leaves((features, labels), broadcast)
+            if not kept]
+  if not leaves:
+    raise ValueError(
+        'A batch must have a first dimension to split it over towers. '
+        f'Received: features={features!r}, labels={labels!r}, all of rank 0. '
+        'Batch the input, or name nothing or less in `broadcast`.')
+  return leaves
 
 
 def _bounds(rows: Rows, num_shards: int) -> tuple[list[Rows], list[Rows]]:
@@ -116,16 +159,22 @@ def _bounds(rows: Rows, num_shards: int) -> tuple[list[Rows], list[Rows]]:
   return begins, sizes
 
 
-def _num_rows(leaves: Sequence[Any]) -> Rows:
-  """Returns the number of rows that all `leaves` have."""
+def _static_rows(leaves: Sequence[Any]) -> Optional[int]:
+  """Returns the number of rows that all `leaves` have, where it is static."""
   static = {tf.compat.dimension_value(leaf.shape[0]) for leaf in leaves
             if leaf.shape.rank is not None} - {None}
   if len(static) > 1:
     raise ValueError('Every tensor of a batch must have the same first '
                      f'dimension. Received: {sorted(static)} in {leaves}. Name '
                      'in `broadcast` what is not to be split.')
-  if static:
-    return static.pop()
+  return static.pop() if static else None
+
+
+def _num_rows(leaves: Sequence[Any]) -> Rows:
+  """Returns the number of rows that all `leaves` have."""
+  static = _static_rows(leaves)
+  if static is not None:
+    return static
   counts = [_dynamic_rows(leaf) for leaf in leaves]
   with tf.control_dependencies([
       tf.debugging.assert_equal(

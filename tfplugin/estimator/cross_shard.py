@@ -18,8 +18,8 @@ from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shard_reduction
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_run
-from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
@@ -61,11 +61,12 @@ def cross_shard(
   included.
   The scale is applied where an optimizer computes gradients; gradients of
   `tf.gradients` are the shard's own and are summed, so that a change in between
-  (clipping, say) is the shard's own, as on TPU. A loss that was built with
-  `Reduction.SUM` is a sum over the batch, and is summed, by itself and as a
-  term of the loss that is minimised; the ops of that loss tell, and no other
-  loss. What else is made of it (its square root, a quotient by the rows) is
-  refused. Choose
+  (clipping, say) is the shard's own, as on TPU. Gradients that the model_fn has
+  summed by `tfplugin.cross_replica_sum` are applied as they are. A loss that
+  was built with `Reduction.SUM` is a sum over the batch, and is summed, by
+  itself and as a term of the loss that is minimised; the ops of that loss tell,
+  and no other loss. What else is made of it (its square root, a quotient by the
+  rows) is refused. Choose
   `tfplugin.replicate_model_fn` where all numbers must be as on one device;
   choose `cross_shard` for programs that are written for shards.
 
@@ -75,8 +76,10 @@ def cross_shard(
   Gradients that are accumulated over steps in a variable, with `assign_add` and
   without an `aggregation`, are those of all shards: the variable gets the mean
   over the group of shard 0, and may be applied in a branch of `tf.cond`. What
-  else is written to such a variable is the same in all shards, or a sum or a
-  mean over rows, and then that of the group; any other value is refused.
+  else is written to such a variable is the number of one device with the rows
+  of the group, made again from them; what cannot be made again (at random, in a
+  loop or a branch) must be the same in all shards, or is refused. Summaries,
+  and named numbers that nothing else uses, are of all rows, too.
 
   Variables are made once; checkpoints have the names of one device. The loss is
   the mean over the shards, or the sum with SUM (of several groups: the mean of
@@ -152,7 +155,13 @@ def cross_shard(
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
 
 
-class _ShardStrategy(shard_loss.ScalesLoss, tower_strategy.TowerStrategy):
+class _PlainOptimizer(_Optimizer):
+  """Wraps an optimizer that is used as it is, of gradients or their sums."""
+
+  _sums_totals = False
+
+
+class _ShardStrategy(shard_loss.ScalesLoss, shard_towers.ShardTowers):
   """Towers that leave the scale of a loss to the optimizer."""
 
   def __init__(self, devices: Sequence[str], reduction: str, group_size: int):
@@ -192,7 +201,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
     if 'params' in arguments:
       own['params'] = copy.deepcopy(arguments['params'])
     interceptions.append(optimizer_interception.Interception(
-        lambda optimizer: _Optimizer(
+        lambda optimizer: _PlainOptimizer(
             optimizer, reduction, group_assignment=groups), _Optimizer))
     with interceptions[-1].active():
       return call(**own)
@@ -202,17 +211,17 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
       shards.shares(), [1.0 / size] * len(devices), groups)
   strategy = _ShardStrategy(devices, reduction, size)
   with strategy.scope(), strategy.scaling_losses():
-    run, specs = strategy.build_towers(
-        build, weights, sum_gradients=False,
-        batch=list(zip(shards.features, shards.labels)))
+    _, specs = strategy.build_towers(
+        build, weights, batch=list(zip(shards.features, shards.labels)))
   spec_reduction.check_specs(specs)
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
-  run.finish_metrics(weights.rows)
-  specs = [spec._replace(loss=strategy.part_of_loss(spec.loss))
-           for spec in specs]
   # The mean over the groups of each group's mean or sum.
   spec = spec_reduction.reduce_specs(
-      call.mode, specs, [size / len(devices)] * len(devices))
+      call.mode, [
+          spec._replace(loss=strategy.part_of_loss(
+              spec_reduction.unnamed(spec.loss))) for spec in specs],
+      [size / len(devices)] * len(devices))
+  spec_reduction.show_loss([spec.loss for spec in specs], spec.loss)
   return spec._replace(train_op=tf.group(spec.train_op, *assertions))

@@ -5,30 +5,38 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import dataclasses
 import functools
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import local_devices
-from tfplugin.distribute.towers import synchronized_moments
-from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.towers.splitting import split_graph
+from tfplugin.distribute.towers.splitting import split_model
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
-from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
+from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
-_BATCH_NORM = ('mean', 'first', 'sync')
+_VARIABLE_DEVICE = '/device:CPU:0'
+# By `batch_norm`, what the moments of a tower count, for the rows of each;
+# None: towers have no moments of their own.
+_WEIGHTS_OF_MOMENTS = {
+    'mean': weighted_sum.row_shares,
+    # The first tower has rows whenever any tower has.
+    'first': lambda rows: [1.0] + [0.0] * (len(rows) - 1),
+    'sync': None,
+}
 
 
 def replicate_model_fn(
@@ -52,56 +60,34 @@ def replicate_model_fn(
   moved there and back.
 
   Rules:
-    * Tower 0 has no name scope of its own, tower i is in `tower_<i>`. The
-      reduced loss is the tensor `loss`.
-    * loss = sum{towers} weight * loss[tower] with the tower's share of the rows
-      as weight. A term of the loss that is a sum over the rows is added up, a
-      mean or a term without rows is averaged: the ops that made the loss tell.
-      Losses of `tf.compat.v1.losses` and `tf.keras.losses` that divide by a
-      count divide by the count of the whole batch. A division that you write
-      yourself, such as a sum of masked losses over the sum of the mask, is the
-      tower's own. A loss that is neither sum nor mean is refused.
-    * `tf.gradients` with respect to variables returns the gradient of the whole
-      batch in each tower. A changed one (clipped, decayed) is applied as tower
-      0 changed it.
-    * A variable that the model_fn writes by itself is written once, with the
-      value of one device: sums over rows are added up, means averaged, slices
-      put together, here and where a value was made of them by constants,
-      variables and gradients. Any other value (a maximum, a variance, a number
-      of rows that is a Python constant) is refused, unless the variable has an
-      `aggregation`: with MEAN it takes the row-weighted mean of the towers, as
-      the moving statistics of batch normalisation do (see `batch_norm`).
-    * Metrics share their variables; towers update them in turn. A metric of
-      the loss sees the loss of the batch. The mean of another number per batch
-      weighs each tower's number by its rows: right for means of rows. Any other
-      metric of such a number (a maximum, say) sees it once per tower.
-      The mean over batches of a tensor is refused.
-    * In training a metric (a variable of METRIC_VARIABLES) is updated by the
-      towers in turn; a number that it takes for each batch is the batch's. Its
-      update in tower 0 has seen all rows, and what
-      tower 0 makes of the returned loss (a summary, say) is of the batch, and
-      so are scalar summaries of sums and means over the rows. Other summaries
-      are tower 0's, with a warning if they are scalar.
-    * Predictions are concatenated; where the size of a row depends on the
-      batch, rows are filled up with zeros. A prediction without rows must be a
-      sum, a mean, or the same for all rows.
-    * `apply_gradients` and assignments in a `tf.cond` are made once, where
-      their values are those of all towers, such as accumulated gradients.
-    * train_op, hooks and scaffold come from tower 0.
+    * The model_fn is built once, for the whole batch, on the first device. Ops
+      that compute each row by itself are then made again in each tower; all
+      others (a loss, a metric, a write to a variable, a condition, a summary,
+      Python code) run once, on the rows of all towers. So every number is that
+      of one device, whatever it is made of.
+    * What the model_fn finds in the graph is what it finds on one device:
+      names, collections, contexts. The ops of tower i are in `tower_<i>`.
+      The loss is the tensor `loss`.
+    * An op that is not known to compute each row by itself is right, and not
+      split: a loop, a condition, a `tf.function`, a custom gradient, what a
+      sparse or ragged tensor holds. What follows from it is split again where
+      it has rows and uses a variable. A warning names the ops that use a
+      variable and are not split.
+    * `tf.gradients` is split as the ops behind it are, by variables and by
+      rows; a `tf.GradientTape` in the model_fn runs once.
+    * Random ops draw once, and what they draw on one device.
+    * Variables are made on the CPU, or on the device if there is one only.
     * Scalars in the batch go to every tower.
     * Where the batch has fewer rows than there are towers, some get none: the
-      ops of the model must take that. Canned linear estimators with sparse
-      columns do not.
+      row-wise ops of the model must take that.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`; `features` and `labels` are
       nests of tensors `[batch, ...]`, dense, sparse or ragged. Left out, a
       decorator is returned, for `@replicate_model_fn(devices=...)`.
     loss_reduction: How the model_fn reduces its loss, one of
-      `tf.compat.v1.losses.Reduction`: with SUM losses of towers are added up, a
-      regularisation loss with them, with the others they are averaged. By
-      default it is found for each term of a loss. `tf.recompute_grad` must not
-      be used with SUM, whose gradients it sums over the towers twice.
+      `tf.compat.v1.losses.Reduction`, as in `tf.contrib`. It need not be known:
+      no number depends on it.
     devices: Device strings, one per tower. By default the local GPUs, or else
       the logical CPUs, found without initialising them.
     broadcast: Keys of features or labels that are passed on whole.
@@ -111,9 +97,9 @@ def replicate_model_fn(
       within a tower, and moving statistics are the means over the towers,
       weighted by their rows. 'first': likewise, but moving statistics come from
       the first tower. 'sync': it normalises with the moments of the whole
-      batch, as one device does, for the price of two sums over the towers per
-      layer; for Keras layers and `tf.layers`, fused or not, but without
-      `virtual_batch_size`.
+      batch, as one device does, and on one device. The layers are those of
+      Keras and `tf.layers`, and `tf.nn.fused_batch_norm`; what a model_fn
+      normalises otherwise is normalised as with 'sync'.
 
   Returns:
     A model_fn `(features, labels=None, mode=None, params=None, config=None)`,
@@ -123,22 +109,19 @@ def replicate_model_fn(
   Raises:
     TypeError: `model_fn` is not callable, `devices` not a list of strings.
     ValueError: `loss_reduction` is NONE or unknown, or so is `batch_norm`;
-      `devices` is empty; the model_fn does not take `features`. When called: a
-      batch without a first dimension, labels for a model_fn that takes none, a
-      loss that is neither sum nor mean over the rows, no loss, no train_op,
-      specs that differ between towers.
-    RuntimeError: When called: inside another strategy, or towers that make
-      different variables, losses or calls of an optimizer.
+      `devices` is empty. When called: a batch without a first dimension, labels
+      for a model_fn that takes none, no loss, no train_op.
+    RuntimeError: When called: inside a strategy.
 
   Differences from tf.contrib:
-    * Every batch size works, in every mode.
+    * Every batch size works, in every mode, and every loss.
+    * The model_fn is built once, and `TowerOptimizer` is not needed.
     * Variables are shared however they are made, with no need for reuse.
     * SUM_BY_NONZERO_WEIGHTS divides by the count of the batch, not of a tower.
     * Metrics equal the metrics of one device, additive or not.
     * Class labels of a ClassificationOutput are concatenated as scores are, and
       so are the predictions of EVAL.
     * Nothing is kept in the graph's collections.
-    * `TowerOptimizer` is not needed.
 
   Example:
     >>> import numpy as np
@@ -165,8 +148,9 @@ def replicate_model_fn(
     The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
   """
   tower_weights.check_reduction(loss_reduction)
-  if batch_norm not in _BATCH_NORM:
-    raise ValueError(f'`batch_norm` must be one of {_BATCH_NORM}. '
+  if batch_norm not in _WEIGHTS_OF_MOMENTS:
+    names = tuple(_WEIGHTS_OF_MOMENTS)
+    raise ValueError(f'`batch_norm` must be one of {names}. '
                      f'Received: {batch_norm!r}. Leave it out for the mean.')
   if devices is not None:
     local_devices.check_devices(devices)
@@ -181,47 +165,74 @@ def replicate_model_fn(
     names = local_devices.check_devices(devices)
     if is_eval and not replicate_eval:
       names = names[:1]
-    return _run_towers(call, loss_reduction, names, broadcast, batch_norm)
+    return _run_towers(call, names, broadcast, batch_norm)
 
   return model_fn_lib.decorate(
       model_fn, run, decorator_stack.REPLICATE, takes_all=True)
 
 
-def _run_towers(call: model_fn_lib.ModelFnCall, loss_reduction: Optional[str],
-                devices: Sequence[str], broadcast: Collection[str],
-                batch_norm: str):
-  """Builds the towers of one call and reduces their specs."""
+def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
+                broadcast: Collection[str], batch_norm: str):
+  """Builds the model once, and moves its row-wise ops to the devices."""
   training_spec.check_no_strategy('replicate_model_fn')
-  arguments = call.arguments
-  shards = batch_sharding.split_batch(
-      arguments['features'], arguments.get('labels'), len(devices), broadcast)
-  weights = tower_weights.weights_of(shards.shares(), loss_reduction)
-  if batch_norm == 'first':
-    # The first tower has rows whenever any tower has.
-    means = [1.0] + [0.0] * (len(devices) - 1)
-    weights = dataclasses.replace(weights, means=means)
-
-  def build(tower: int):
-    return call(features=shards.features[tower], labels=shards.labels[tower],
-                **_own_params(arguments))
-
-  strategy = tower_strategy.TowerStrategy(devices)
-  training = call.mode == tf.estimator.ModeKeys.TRAIN
-  with contextlib.ExitStack() as stack:
-    stack.enter_context(strategy.scope())
-    if batch_norm == 'sync':
-      stack.enter_context(synchronized_moments.in_batch_norm(strategy))
-    run, specs = strategy.build_towers(
-        build, weights,
-        batch=list(zip(shards.features, shards.labels)),
-        evaluates=call.mode == tf.estimator.ModeKeys.EVAL)
-  if training:
-    training_spec.check_spec(specs[0], decorator_stack.REPLICATE)
-  return joined_spec.join(
-      call.mode, run, specs, weights.loss, shards.rows)
+  features, labels = batch_sharding.as_tensors(
+      call.arguments['features'], call.arguments.get('labels'), broadcast)
+  spec = _build(
+      lambda: call(features=features, labels=labels), features, labels,
+      devices, broadcast, batch_norm)
+  if call.mode == tf.estimator.ModeKeys.TRAIN:
+    training_spec.check_spec(spec, decorator_stack.REPLICATE)
+  return spec
 
 
-def _own_params(arguments: dict[str, Any]) -> dict[str, Any]:
-  """Returns a copy of `params`: no tower sees the changes of another one."""
-  return ({'params': copy.deepcopy(arguments['params'])}
-          if 'params' in arguments else {})
+def _build(model_fn: Callable[[], Any], features: Any, labels: Any,
+          devices: Sequence[str], broadcast: Collection[str] = (),
+          batch_norm: str = 'mean') -> Any:
+  """Returns the EstimatorSpec of `model_fn`, computed on `devices`.
+
+  Args:
+    model_fn: Builds the model for the whole batch.
+    features: The features that it uses.
+    labels: Its labels.
+    devices: See `tfplugin.replicate_model_fn`.
+    broadcast: Likewise.
+    batch_norm: Likewise.
+  """
+  batch = batch_sharding.rows_of_batch(features, labels, broadcast)
+  with tf1.device(devices[0]), _variables_on_cpu(devices):
+    if len(devices) == 1:
+      return _with_name(model_fn())
+    split = split_graph.SplitGraph(
+        batch.dense, batch.composites, batch.num_rows,
+        lambda: batch.divided(len(devices)), devices,
+        _WEIGHTS_OF_MOMENTS[batch_norm])
+    return _with_name(split_model.build(model_fn, split))
+
+
+def _with_name(spec: Any) -> Any:
+  """Returns `spec` with a loss that is the tensor `loss`."""
+  if not hasattr(spec, '_replace'):
+    raise TypeError(
+        '`model_fn` must return a `tf.estimator.EstimatorSpec`. Received: '
+        f'{spec!r}. Return one in every mode.')
+  if spec.loss is None or spec.loss.name == 'loss:0':
+    return spec
+  with tf.name_scope(''):
+    return spec._replace(loss=tf.identity(spec.loss, name='loss'))
+
+
+@contextlib.contextmanager
+def _variables_on_cpu(devices: Sequence[str]) -> Iterator[None]:
+  """Makes variables on the CPU, or on the device where there is one only."""
+  if len(devices) == 1:
+    yield
+    return
+
+  def create(next_creator, **kwargs):
+    if kwargs.get('colocate_with') is not None:
+      return next_creator(**kwargs)
+    with tf1.device(_VARIABLE_DEVICE):
+      return next_creator(**kwargs)
+
+  with tf.variable_creator_scope(create):
+    yield

@@ -46,8 +46,8 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
       wrapped averages the shards' gradients; those of a loss that was built
       with `Reduction.SUM` it sums.
     * Additions to a variable without an `aggregation`, as accumulation of
-      gradients makes them, are the mean over the shards; other writes to such
-      a variable need the same value in all shards.
+      gradients makes them, are the mean over the shards; other numbers of the
+      rows that are written, metrics included, are those of all rows.
     * eval_metrics and host_call get the tensors of all shards, concatenated;
       predictions are concatenated; the loss is the mean over the shards.
     * Variables are made once; checkpoints have the names of one shard.

@@ -4,21 +4,18 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
+from absl import logging
 
+from tfplugin import _tf_internals
+from tfplugin.ops import row_padding
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
-
-# Returns the value of the batch for those of the towers, or None.
-Reduce = Optional[Callable[[Sequence[Any]], Any]]
 
 # The arguments of a Scaffold that a user may give.
 _OF_SCAFFOLDS = ('init_op', 'init_fn', 'ready_op', 'ready_for_local_init_op',
@@ -26,14 +23,12 @@ _OF_SCAFFOLDS = ('init_op', 'init_fn', 'ready_op', 'ready_for_local_init_op',
 
 
 def reduce_specs(mode: str, specs: Sequence[Any],
-                 loss_weights: Sequence[weighted_sum.Weight],
-                 metrics: Optional[dict[str, Any]] = None,
-                 reduce: Reduce = None) -> Any:
+                 loss_weights: Sequence[weighted_sum.Weight]) -> Any:
   """Returns the spec of the whole batch.
 
   The loss is the weighted sum of the towers' losses, predictions and export
   outputs are concatenated in the order of the towers. Everything else (the
-  train_op, hooks, the scaffold) comes from the first tower: gradients,
+  train_op, metrics, hooks, the scaffold) comes from the first tower: gradients,
   assignments to variables and batch statistics of all towers have become one
   before they reach it.
 
@@ -41,8 +36,6 @@ def reduce_specs(mode: str, specs: Sequence[Any],
     mode: A `tf.estimator.ModeKeys`.
     specs: One `tf.estimator.EstimatorSpec` per tower.
     loss_weights: The factor of each tower's loss.
-    metrics: The `eval_metric_ops` of the whole batch.
-    reduce: See `concat`.
 
   Raises:
     TypeError: A tower returned something else than an EstimatorSpec.
@@ -52,20 +45,18 @@ def reduce_specs(mode: str, specs: Sequence[Any],
   replaced = {}
   if specs[0].predictions is not None:
     replaced['predictions'] = concat(
-        'predictions', [spec.predictions for spec in specs], reduce)
+        'predictions', [spec.predictions for spec in specs])
   if mode == tf.estimator.ModeKeys.PREDICT and specs[0].export_outputs:
     replaced['export_outputs'] = {
         key: concat_export_output(
-            key, [spec.export_outputs[key] for spec in specs], reduce)
+            key, [spec.export_outputs[key] for spec in specs])
         for key in specs[0].export_outputs}
   if specs[0].loss is not None:
     loss = weighted_sum.weighted_sum(
-        [spec.loss for spec in specs], loss_weights)
+        [unnamed(spec.loss) for spec in specs], loss_weights)
     # In the root scope: the name of this tensor is a contract.
     with tf.name_scope(''):
       replaced['loss'] = tf.identity(loss, name='loss')
-  if metrics is not None:
-    replaced['eval_metric_ops'] = metrics
   return specs[0]._replace(**replaced)
 
 
@@ -111,7 +102,7 @@ def _shape_of(spec: Any) -> dict[str, Any]:
   return {**shape, 'mode': spec.mode}
 
 
-def concat(name: str, values: Sequence[Any], reduce: Reduce = None) -> Any:
+def concat(name: str, values: Sequence[Any]) -> Any:
   """Concatenates the values of the towers, leaf by leaf, along the batch.
 
   Sizes that are not static, such as the length of the longest row of a tower,
@@ -121,20 +112,15 @@ def concat(name: str, values: Sequence[Any], reduce: Reduce = None) -> Any:
   Args:
     name: The name of the values, for the error.
     values: One nest of tensors `[batch, ...]` per tower, dense, sparse or
-      ragged.
-    reduce: Called with a leaf of each tower; returns the value of the batch
-      where it has no rows, else None. By default the first tower's scalars are
-      taken.
+      ragged. The first tower's scalars are taken.
   """
   def concat_leaf(*leaves):
     try:
       leaves = [leaf if isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor))
                 else tf.convert_to_tensor(leaf) for leaf in leaves]
-      concatenated = _concat_leaf(leaves)
+      return _concat_leaf(leaves)
     except (TypeError, ValueError) as error:
       raise _mismatch(name, values, error) from error
-    reduced = None if reduce is None else reduce(leaves)
-    return concatenated if reduced is None else reduced
 
   try:
     for others in values[1:]:
@@ -157,49 +143,75 @@ def _concat_leaf(leaves: Sequence[Any]) -> Any:
   if leaves[0].shape.rank == 0 or len(leaves) == 1:
     return leaves[0]
   if not isinstance(leaves[0], tf.RaggedTensor):
-    leaves = _padded(leaves)
+    leaves = row_padding.fill_up(leaves)
   return tf.concat(leaves, axis=0)
 
 
-def _padded(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
-  """Fills the sizes of `leaves` up, but for the first, if not static."""
-  if any(leaf.shape.rank is None for leaf in leaves) or all(
-      leaf.shape[1:].is_fully_defined() for leaf in leaves):
-    return leaves
-  sizes = [tf.shape(leaf)[1:] for leaf in leaves]
-  largest = functools.reduce(tf.maximum, sizes)
-  padded = []
-  for leaf, size in zip(leaves, sizes):
-    behind = tf.concat([[0], largest - size], 0)
-    full = tf.pad(leaf, tf.stack([tf.zeros_like(behind), behind], 1))
-    full.set_shape([leaf.shape[0], *leaves[0].shape[1:]])
-    padded.append(full)
-  return padded
-
-
-def concat_export_output(key: str, outputs: Sequence[Any],
-                         reduce: Reduce = None) -> Any:
+def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
   """Concatenates the export outputs of the towers, classes included.
 
   Args:
     key: The name of the output, for the error.
     outputs: The output of each tower.
-    reduce: See `concat`.
   """
   export = tf.estimator.export
   if isinstance(outputs[0], export.ClassificationOutput):
     return export.ClassificationOutput(**{
-        field: concat(f'{key}.{field}', [getattr(o, field) for o in outputs],
-                      reduce)
+        field: concat(f'{key}.{field}', [getattr(o, field) for o in outputs])
         for field in ('scores', 'classes')
         if getattr(outputs[0], field) is not None})
   if isinstance(outputs[0], export.RegressionOutput):
     return export.RegressionOutput(
-        concat(f'{key}.value', [o.value for o in outputs], reduce))
+        concat(f'{key}.value', [o.value for o in outputs]))
   if isinstance(outputs[0], export.PredictOutput):
     return export.PredictOutput(
-        concat(f'{key}.outputs', [o.outputs for o in outputs], reduce))
+        concat(f'{key}.outputs', [o.outputs for o in outputs]))
   raise ValueError(
       '`export_outputs` must hold ClassificationOutput, RegressionOutput or '
       f'PredictOutput. Received: {outputs[0]!r} under {key!r}. Use one of '
       '`tf.estimator.export`.')
+
+
+def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
+  """Lets the ops that read a tower's loss read the loss of the batch.
+
+  A metric of the loss, or its summary, has one value per batch. The ops that
+  the loss of the batch is made of are left alone.
+
+  Args:
+    losses: The loss of each tower.
+    total: The loss of the batch, made from them.
+  """
+  pending, behind = [total.op], set()
+  while pending:
+    op = pending.pop()
+    if op not in behind:
+      behind.add(op)
+      pending += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+  if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
+      losses[0].op):
+    logging.warning(
+        'The tensor `loss` of the model_fn is that of the first of %s towers; '
+        'the loss of the batch is `%s`. Name it by `tf.identity(loss, '
+        "name='loss')`, which is that of the batch.", len(losses), total.name)
+  losses = [unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
+  for loss in losses:
+    shown = None
+    for op in set(loss.consumers()) - behind:
+      shown = tf.cast(total, loss.dtype) if shown is None else shown
+      for index, tensor in enumerate(op.inputs):
+        if tensor is loss:
+          _tf_internals.redirect_input(op, index, shown)
+
+
+def unnamed(loss: tf.Tensor) -> tf.Tensor:
+  """Returns what `loss` is another name of.
+
+  An identity with a name can be made one of something else; a name cannot.
+
+  Args:
+    loss: A loss of a tower.
+  """
+  while isinstance(loss, tf.Tensor) and _tf_internals.names_tensor(loss.op):
+    loss = loss.op.inputs[0]
+  return loss

@@ -14,12 +14,11 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.distribute.shards import shard_loss
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_run
-from tfplugin.distribute.towers import tower_strategy
 from tfplugin.distribute.towers import tower_weights
 from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
-from tfplugin.estimator import joined_spec
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_context
 from tfplugin.estimator import spec_reduction
@@ -84,29 +83,30 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
     assertions = shards.check_even('ShardedTPUEstimator')
     # Known, as all are the same.
     shares = [1.0 / num_shards] * num_shards
-  strategy = tower_strategy.TowerStrategy(devices)
+  strategy = shard_towers.ShardTowers(devices)
   weights = tower_weights.TowerWeights(shares, shares)
 
   def build(shard: int):
-    return call(features=shards.features[shard], labels=shards.labels[shard],
-                **_shard_params(call.arguments, num_shards))
+    # Asked for its number of shards, by a batch normalisation over them, say.
+    with _tf_internals.tpu_function.tpu_shard_context(num_shards):
+      return call(features=shards.features[shard], labels=shards.labels[shard],
+                  **_shard_params(call.arguments, num_shards))
 
   with strategy.scope(), shard_loss.minimising(
       strategy, lambda loss: shard_loss.with_whole_sums(loss, num_shards)):
     run, specs = strategy.build_towers(
-        build, weights, sum_gradients=False,
-        batch=list(zip(shards.features, shards.labels)),
-        evaluates=call.mode == tf.estimator.ModeKeys.EVAL)
+        build, weights, batch=list(zip(shards.features, shards.labels)))
   _check_no_tpu_sums(run, num_shards)
   spec_reduction.check_specs(specs)
   if assertions:
     specs[0] = specs[0]._replace(
         train_op=tf.group(specs[0].train_op, *assertions))
   if isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
-    run.finish_metrics(weights.rows)
     return _reduce_tpu_specs(specs, weights.rows)
-  return joined_spec.join(
-      call.mode, run, specs, weights.rows, shards.rows)
+  spec = spec_reduction.reduce_specs(call.mode, specs, weights.rows)
+  if spec.loss is not None:
+    spec_reduction.show_loss([spec.loss for spec in specs], spec.loss)
+  return spec
 
 
 def _check_no_tpu_sums(run: tower_run.TowerRun, num_shards: int) -> None:
@@ -145,8 +145,11 @@ def _reduce_tpu_specs(specs: Sequence[Any],
   first = specs[0]
   replaced = {}
   if first.loss is not None:
-    losses = [tf.reshape(spec.loss, []) for spec in specs]
-    replaced['loss'] = weighted_sum.weighted_sum(losses, shares)
+    replaced['loss'] = weighted_sum.weighted_sum(
+        [tf.reshape(spec_reduction.unnamed(spec.loss), []) for spec in specs],
+        shares)
+    spec_reduction.show_loss(
+        [spec.loss for spec in specs], replaced['loss'])
   if first.predictions is not None:
     replaced['predictions'] = concat(
         'predictions', [spec.predictions for spec in specs])

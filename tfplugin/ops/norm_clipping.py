@@ -20,21 +20,31 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Sequence
+from typing import Union
 
 import numpy as np
 import tensorflow as tf
 
+# A number, or a scalar that may change from step to step.
+Bound = Union[float, tf.Tensor]
 
-def check_max_norm(max_norm: float) -> float:
-  """Returns the bound as a float.
+
+def check_max_norm(max_norm: Bound) -> Bound:
+  """Returns the bound as a float; a tensor that is no constant as it is.
 
   Args:
     max_norm: The largest norm of a slice.
 
   Raises:
-    TypeError: `max_norm` is not a number.
+    TypeError: `max_norm` is not a number, nor a scalar.
     ValueError: `max_norm` is not positive or not finite.
   """
+  if tf.is_tensor(max_norm) and max_norm.shape.rank == 0 and (
+      max_norm.dtype.is_floating or max_norm.dtype.is_integer):
+    value = tf.get_static_value(max_norm)
+    if value is None:
+      return max_norm
+    max_norm = value.item()
   if isinstance(max_norm, bool) or not isinstance(max_norm, numbers.Real):
     raise TypeError('`max_norm` must be a number. '
                     f'Received: {max_norm!r}. Pass e.g. 1.0.')
@@ -65,16 +75,17 @@ class NormBound:
   """
 
   axes: Sequence[int]
-  max_norm: float
+  max_norm: Bound
   fused: bool = True
 
   def norms(self, x: tf.Tensor) -> tf.Tensor:
     """Returns the norms of the slices; infinite where a square overflows."""
     x = _wide(x)
     tiny = np.finfo(x.dtype.as_numpy_dtype).tiny
-    if self.max_norm > np.sqrt(x.dtype.as_numpy_dtype(tiny)) * 1e4:
+    if isinstance(self.max_norm, float) and (
+        self.max_norm > np.sqrt(x.dtype.as_numpy_dtype(tiny)) * 1e4):
       return self._euclidean(x)
-    # The bound is so small that the squares around it vanish.
+    # The bound is, or may be, so small that the squares around it vanish.
     largest = safe_divisor(self.largest(x))
     return largest * self._euclidean(x / largest)
 
@@ -90,13 +101,15 @@ class NormBound:
     """Returns where norms of a tensor of type `dtype` are beyond the bound."""
     eps = float(np.finfo(dtype.as_numpy_dtype).eps
                 if dtype != tf.bfloat16 else 2.0**-7)
+    if not isinstance(self.max_norm, float):
+      return norms > self._bound(norms.dtype) * (1.0 + 4.0 * eps)
     limit = min(self.max_norm * (1.0 + 4.0 * eps), float(norms.dtype.max))
     return norms > tf.constant(limit, norms.dtype)
 
   def scales(self, norms: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """Returns the factors `max_norm / norm` where beyond the bound, else 1."""
     return tf.where(self.exceeds(norms, dtype),
-                    tf.constant(self.max_norm, norms.dtype) / norms,
+                    self._bound(norms.dtype) / norms,
                     tf.ones_like(norms))
 
   def shrink(self, x: tf.Tensor, norms: tf.Tensor) -> tf.Tensor:
@@ -124,7 +137,7 @@ class NormBound:
       unit_norms: The norms of the slices, divided by `divisor`.
     """
     clipped = (_wide(x) / divisor) * (
-        tf.constant(self.max_norm, unit_norms.dtype) / unit_norms)
+        self._bound(unit_norms.dtype) / unit_norms)
     return tf.where(self.exceeds_scaled(divisor, unit_norms, x.dtype),
                     tf.cast(clipped, x.dtype), x)
 
@@ -133,6 +146,11 @@ class NormBound:
     """Returns where `divisor * unit_norms` is beyond the bound, and no NaN."""
     return tf.math.is_finite(unit_norms) & self.exceeds(
         divisor * unit_norms, dtype)
+
+  def _bound(self, dtype: tf.DType) -> tf.Tensor:
+    if isinstance(self.max_norm, float):
+      return tf.constant(self.max_norm, dtype)
+    return tf.cast(self.max_norm, dtype)
 
   def _euclidean(self, x: tf.Tensor) -> tf.Tensor:
     axes = list(self.axes)

@@ -12,20 +12,30 @@ difference counts the updates that others made in between.
 from __future__ import annotations
 
 import operator
+from typing import Union
 
 import tensorflow as tf
 
+# A number, or a scalar that may change from step to step.
+Bound = Union[int, tf.Tensor]
 
-def check_max_staleness(staleness: int) -> int:
-  """Returns the bound as an int.
+
+def check_max_staleness(staleness: Bound) -> Bound:
+  """Returns the bound as an int; a tensor that is no constant as it is.
 
   Args:
     staleness: The largest staleness that is still applied, in global steps.
 
   Raises:
-    TypeError: `staleness` is not an integer.
+    TypeError: `staleness` is not an integer, nor a scalar of integers.
     ValueError: `staleness` is negative.
   """
+  if tf.is_tensor(staleness) and staleness.shape.rank == 0 and (
+      staleness.dtype.is_integer):
+    static = tf.get_static_value(staleness)
+    if static is None:
+      return staleness
+    staleness = static.item()
   try:
     value = operator.index(staleness)
   except TypeError:
@@ -50,7 +60,7 @@ def staleness_of(read_step: tf.Tensor, apply_step: tf.Tensor) -> tf.Tensor:
   return tf.cast(apply_step, tf.int64) - tf.cast(read_step, tf.int64)
 
 
-def is_fresh(staleness: tf.Tensor, max_staleness: int) -> tf.Tensor:
+def is_fresh(staleness: tf.Tensor, max_staleness: Bound) -> tf.Tensor:
   """Returns whether a gradient is applied: staleness <= max_staleness.
 
   Example:
@@ -59,7 +69,7 @@ def is_fresh(staleness: tf.Tensor, max_staleness: int) -> tf.Tensor:
     >>> bool(is_fresh(tf.constant(6, tf.int64), 5))
     False
   """
-  return staleness <= tf.constant(max_staleness, staleness.dtype)
+  return staleness <= tf.cast(max_staleness, staleness.dtype)
 
 
 def dropped_fraction(num_dropped: tf.Tensor,

@@ -89,6 +89,9 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     `tf.compat.v1.tpu.CrossShardOptimizer`, the base class.
   """
 
+  # As on TPU. A decorator's own leaves sums over the shards as they are.
+  _sums_totals = True
+
   def __init__(self,
                opt: types.Optimizer,
                reduction: str = shard_reduction.MEAN,
@@ -190,6 +193,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     shards = self._shards('apply_gradients')
     call = _Application(
         self._optimizer, super().apply_gradients, global_step, name)
+    call.sums_totals = self._sums_totals
     return shards.apply(call, grads_and_vars, self._group_assignment)
 
   def _shards(self, caller: str) -> shards_here.Shards:
@@ -207,7 +211,13 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
 
 
 class _Application:
-  """One call of the wrapped optimizer, in the ways that shards need."""
+  """One call of the wrapped optimizer, in the ways that shards need.
+
+  Attributes:
+    sums_totals: Whether gradients that are sums over the shards are summed.
+  """
+
+  sums_totals = True
 
   def __init__(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
                global_step: Optional[tf.Variable], name: Optional[str]):

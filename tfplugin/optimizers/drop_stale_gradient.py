@@ -113,7 +113,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   def __init__(self,
                opt: types.Optimizer,
-               staleness: int,
+               staleness: staleness_ops.Bound,
                use_locking: bool = False,
                name: str = 'DropStaleGradient',
                *,
@@ -122,7 +122,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       opt: The v1 optimizer that computes and applies the updates.
-      staleness: The largest staleness that is still applied, in global steps.
+      staleness: The largest staleness that is still applied, in global steps:
+        a number, or a scalar tensor of integers.
         0 accepts a gradient only if nobody else was faster.
       use_locking: Whether a worker holds a mutex while it decides and applies,
         in a plain graph. Elsewhere one thread applies and no lock is needed.

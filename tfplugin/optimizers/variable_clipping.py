@@ -91,7 +91,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
   def __init__(self,
                opt: types.Optimizer,
                vars_to_clip_dims: clip_rules.Rules,
-               max_norm: float,
+               max_norm: norm_clipping.Bound,
                use_locking: bool = False,
                colocate_clip_ops_with_vars: bool = False,
                name: str = 'VariableClipping',
@@ -108,7 +108,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
         A key is a variable, a PartitionedVariable, `variable.ref()`, a regular
         expression that is searched in the variables' names, or a predicate of
         a name.
-      max_norm: The largest L2 norm of a slice.
+      max_norm: The largest L2 norm of a slice: a number, or a scalar tensor.
       use_locking: Whether workers exclude each other from update and clip, with
         a mutex beside the first variable, in a plain graph.
       colocate_clip_ops_with_vars: Changes nothing; see the class.

@@ -89,7 +89,7 @@ _SMALL = ('MNIST', 'DeepFM', 'GAN, one optimizer', 'gradient accumulation',
 
 def of_programs() -> dict[str, Train]:
   """Every program, plain, and every form of a wrapper around one of them."""
-  trains = {name: functools.partial(by_hand.reference, program, '', '', 0)
+  trains = {name: functools.partial(by_hand.reference, program, '', '')
             for name, program in programs.PROGRAMS.items()}
   alone = [form for form in forms.FORMS
            if not re.search(' (above|with|over) |^over ', form)]

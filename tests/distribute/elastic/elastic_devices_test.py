@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of ElasticAverageStrategy between the devices of one process."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -264,3 +266,26 @@ def test_a_partitioned_variable_is_warm_started(behavior, tmp_path):
   # Each of two copies is at -2, and gives a quarter of it.
   np.testing.assert_array_equal(
       tf.train.load_variable(path, 'table'), values - 1.0)
+
+
+@pytest.mark.parametrize('zero_debias', (False, True))
+def test_a_moving_average_outside_of_devices_counts_once(behavior, zero_debias):
+  """Of 8, 9 and 7, beside one device."""
+  found = []
+  for scope in (make().scope(), contextlib.nullcontext()):
+    with tf.Graph().as_default(), tf1.Session() as session, scope:
+      x = tf1.placeholder(tf.float32, [])
+      average = tf1.train.ExponentialMovingAverage(
+          0.6, zero_debias=zero_debias)
+      update = average.apply([x])
+      v = average.average(x)
+      session.run(tf1.global_variables_initializer())
+      session.run(tf1.local_variables_initializer())
+      values = []
+      for number in (8.0, 9.0, 7.0):
+        session.run(update, {x: number})
+        values.append(session.run(
+            [copy.read_value() for copy in getattr(v, 'values', [v])]))
+      found.append(values)
+  np.testing.assert_allclose(
+      found[0], np.repeat(found[1], 2, axis=1), rtol=1e-6)

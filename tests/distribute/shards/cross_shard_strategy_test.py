@@ -257,3 +257,55 @@ def test_accumulators_of_workers_are_refused(behavior):
       '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '
       'CrossShardStrategy.*Received: .*Leave it out')):
     _train(CrossShardStrategy(CPUS), make_train_op)
+
+
+@pytest.mark.parametrize('restores', (False, True))
+def test_an_init_fn_starts_the_copies_of_all_shards(
+    behavior, restores, tmp_path):
+  """It feeds, or restores, by ops of the first shard."""
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('w', initializer=7.0)
+    session.run(tf1.global_variables_initializer())
+    path = tf1.train.Saver().save(session, str(tmp_path / 'old'))
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=0.0, use_resource=True)
+    if restores:
+      saver = tf1.train.Saver([w])
+
+      def start(scaffold, session):
+        saver.restore(session, path)
+    else:
+      fed = tf1.placeholder(tf.float32, [])
+      given = w.assign(fed)
+
+      def start(scaffold, session):
+        session.run(given, {fed: 7.0})
+
+    copies.append(w)
+    train_op = tf1.train.GradientDescentOptimizer(0.0).minimize(
+        w * tf.reduce_mean(features), tf1.train.get_global_step())
+    return tf.estimator.EstimatorSpec(
+        mode, loss=w * 1.0, train_op=train_op,
+        scaffold=tf1.train.Scaffold(init_fn=start))
+
+  class Hook(tf.estimator.SessionRunHook):
+
+    def before_run(self, run_context):
+      return tf.estimator.SessionRunArgs(reads)
+
+    def begin(self):
+      reads.extend(copy.read_value() for copy in copies[0].values)
+
+    def after_run(self, run_context, run_values):
+      seen.append(run_values.results)
+
+  copies, reads, seen = [], [], []
+  strategy = cross_shard_strategy.CrossShardStrategy(['CPU:0', 'CPU:1'])
+  config = tf.estimator.RunConfig(train_distribute=strategy)
+  tf.estimator.Estimator(model_fn, str(tmp_path / 'new'), config).train(
+      lambda: tf.data.Dataset.from_tensors(
+          (np.float32([1.0]), np.float32([1.0]))).repeat(), steps=1,
+      hooks=[Hook()])
+  assert seen == [[7.0, 7.0]]

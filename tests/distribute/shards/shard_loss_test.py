@@ -123,7 +123,7 @@ def test_the_loss_that_is_minimised_decides(behavior, name, train):
     (lambda w, x: _loss(w, x) / tf.cast(tf.size(x), tf.float32), 'RealDiv'),
     (lambda w, x: _loss(w, x) / tf.cast(tf.shape(tf1.placeholder_with_default(
         x, [None]))[0], tf.float32), 'RealDiv'),
-    (lambda w, x: tf.exp(_loss(w, x)) + tf.nn.l2_loss(w), 'AddV2')])
+    (lambda w, x: tf.exp(_loss(w, x)) + tf.nn.l2_loss(w), 'Exp')])
 def test_what_is_made_of_a_sum_is_refused(behavior, train, make_loss, op):
   with pytest.raises(ValueError, match=rf'Reduction\.SUM.*by {op}\.'):
     train(make_loss)

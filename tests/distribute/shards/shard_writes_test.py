@@ -197,7 +197,6 @@ def test_a_statistic_of_keras_3_is_the_mean_of_the_shards(
   def largest(v, x):
     return v.assign(tf.reduce_max(x))
 
-  with pytest.raises(ValueError, match='by Max.*`v:0`.*`aggregation='):
-    _write_rows(largest)
+  assert _write_rows(largest) == [5, 5]
   monkeypatch.setattr(_tf_internals, 'is_asked_by_keras_3', lambda: True)
   assert _write_rows(largest) == [(2 + 5) / 2] * 2

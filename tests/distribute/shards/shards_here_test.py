@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.shards import shards_here
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -61,14 +61,13 @@ def _in_replicas(num_replicas, groups=None):
   return (*found[0], [list(each) for each in values])
 
 
-def _in_towers(num_towers, sum_gradients, groups=None):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * num_towers)
+def _in_towers(num_towers, groups=None):
+  strategy = shard_towers.ShardTowers(['/cpu:0'] * num_towers)
   weights = tower_weights.TowerWeights(
       [1 / num_towers] * num_towers, [1 / num_towers] * num_towers)
   with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
     _, towers = strategy.build_towers(
-        lambda tower: _look(tf.constant(float(tower)), groups), weights,
-        sum_gradients)
+        lambda tower: _look(tf.constant(float(tower)), groups), weights)
     values = session.run([applied for *_, applied in towers])
   assert all(tower[:-1] == towers[0][:-1] for tower in towers)
   return (*towers[0][:-1], [list(each) for each in zip(*values)])
@@ -80,8 +79,7 @@ def test_no_sharding_is_one_shard(behavior):
 
 
 @pytest.mark.parametrize('find', [
-    lambda: _in_replicas(1), lambda: _in_towers(1, True),
-    lambda: _in_towers(1, False)])
+    lambda: _in_replicas(1), lambda: _in_towers(1)])
 def test_one_replica_or_tower_is_one_shard(behavior, find):
   assert find() == (shards_here.OneShard, 1, 1, 'apply', [[1], [-1]])
 
@@ -98,13 +96,8 @@ def test_replicas(behavior, groups, factor, way, applied):
     (None, .25, 1111), (_GROUPS, .5, 101)])
 def test_towers_apply_the_sum_of_the_group_of_tower_0(
     behavior, groups, factor, total):
-  assert _in_towers(4, False, groups) == (
+  assert _in_towers(4, groups) == (
       shards_here.Towers, 4, factor, 'apply', [[total] * 4, [-1] * 4])
-
-
-def test_towers_of_one_computation_scale_and_sum_nothing(behavior):
-  assert _in_towers(4, True) == (
-      shards_here.Towers, 4, 1, 'apply', [[1, 10, 100, 1000], [-1] * 4])
 
 
 def test_tpu_shards(behavior):

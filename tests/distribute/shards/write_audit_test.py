@@ -141,7 +141,7 @@ def test_a_variable_from_outside_is_written_once(behavior, write, expected):
 
 def test_groups_write_to_it_what_all_shards_have_in_common(behavior):
   assert _in_graph(lambda v, x: v.assign_add(1.0), True, GROUPS) == [2.0]
-  with pytest.raises(ValueError, match='`Sum:0`, for `v:0`'):
+  with pytest.raises(ValueError, match='Sum:0, for `v:0`'):
     _in_graph(lambda v, x: v.assign(tf.reduce_sum(x)), True, GROUPS)
 
 
@@ -198,6 +198,5 @@ def test_a_loop_of_a_function_is_refused(write):
     _in_function(write)
 
 
-def test_a_maximum_is_refused_in_a_function():
-  with pytest.raises(ValueError, match='(?s)by Max.*aggregation='):
-    _in_function(lambda v, x: v.assign(tf.reduce_max(x)))
+def test_a_maximum_in_a_function():
+  assert _in_function(lambda v, x: v.assign(tf.reduce_max(x))) == [X.max()] * 2

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
 
 
 def _build(fn):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with strategy.scope():
     return strategy.build_towers(
         fn, tower_weights.TowerWeights([0.5, 0.5], [0.5, 0.5]))
@@ -61,15 +61,3 @@ def test_branches_of_the_towers_own_are_refused(behavior, build, received):
       rf'GradientDescent.apply_gradients of \[w:0\] in a branch, {received}.*'
       'or make the call in every step'):
     _build(build)
-
-
-def test_a_gradient_in_a_branch_is_refused_with_the_remedy(behavior):
-  def fn(tower):
-    w = _weight()
-    return tf1.cond(tf.equal(tower, 0),
-                    lambda: tf1.gradients(w * 2.0, [w])[0], lambda: 0.0)
-
-  with tf.Graph().as_default(), pytest.raises(
-      RuntimeError, match=r'outside of `tf.cond`.*Received: the gradient of '
-      '`w:0` inside.*Make the call in every step'):
-    _build(fn)

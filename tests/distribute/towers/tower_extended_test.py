@@ -1,14 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of TowerExtended; most of it is tested by tower_run_test."""
+"""Tests of TowerExtended."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.towers import tower_strategy
-from tfplugin.distribute.towers import tower_variables
-from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
 
@@ -17,48 +14,58 @@ def _strategy():
   return tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
 
 
-def test_run_passes_each_tower_its_arguments(behavior):
+def _batches(strategy, *parts):
+  """Returns the value of each tower as one value of the strategy."""
+  return strategy.experimental_distribute_values_from_function(
+      lambda context: parts[context.replica_id_in_sync_group])
+
+
+def test_a_run_has_the_rows_of_all_towers(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     strategy = _strategy()
     with strategy.scope():
-      batches = strategy.extended._experimental_distribute_values_from_function(
-          lambda context: tf.fill([context.replica_id_in_sync_group + 1], 2.0))
-      sums = strategy.extended.call_for_each_replica(
-          tf.reduce_sum, args=(batches,))
-      values = strategy.experimental_local_results(sums)
-    assert session.run(values) == (2.0, 4.0)
+      batches = _batches(strategy, tf.constant([1.]), tf.constant([2., 4.]))
+      total, rows = strategy.run(
+          lambda x: (tf.reduce_sum(x), 2 * x), args=(batches,))
+      assert strategy.experimental_local_results(total) == (total,)
+      assert session.run([total, rows])[0] == 7.0
+      assert session.run(rows).tolist() == [2.0, 4.0, 8.0]
+      for op in tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN:
+        assert session.run(strategy.reduce(op, total, axis=None)) == 7.0
+      assert session.run(strategy.reduce('SUM', rows, axis=0)) == 14.0
+      assert session.run(strategy.reduce('MEAN', rows, axis=0)) == (
+          pytest.approx(14 / 3))
 
 
-def test_mean_in_towers_is_weighted_with_the_rows(behavior):
-  # Means 1 and 5 of 3 and 1 rows: 2 over all rows.
-  with tf.Graph().as_default(), tf1.Session() as session:
+def test_row_wise_ops_are_on_the_devices_of_the_towers(behavior):
+  with tf.Graph().as_default() as graph:
     strategy = _strategy()
-
-    def fn(x):
-      context = tf.distribute.get_replica_context()
-      return context.all_reduce(tf.distribute.ReduceOp.MEAN, tf.reduce_mean(x))
-
     with strategy.scope():
-      batches = strategy.extended._experimental_distribute_values_from_function(
-          lambda context: tf.fill([1], 5.0)
-          if context.replica_id_in_sync_group else tf.fill([3], 1.0))
-      means = strategy.extended.call_for_each_replica(fn, args=(batches,))
-      values = strategy.experimental_local_results(means)
-    assert session.run(list(values))[0] == 2.0
+      batches = _batches(strategy, tf.ones([2, 1]), tf.ones([3, 1]))
+
+      def fn(x):
+        w = tf1.get_variable('w', [1, 1])
+        return tf.reduce_max(tf.matmul(x, w, name='product'))
+
+      strategy.run(fn, args=(batches,))
+    for tower, rows in enumerate((2, 3)):
+      product = graph.get_operation_by_name(f'tower_{tower}/product')
+      assert product.device.endswith(f'CPU:{tower}')
+      assert product.outputs[0].shape == [rows, 1]
 
 
-def test_sum_in_towers_is_a_sum(behavior):
-  with tf.Graph().as_default(), tf1.Session() as session:
-    strategy = _strategy()
+def test_the_replica_is_alone(behavior):
+  strategy = _strategy()
 
-    def fn():
-      context = tf.distribute.get_replica_context()
-      return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.constant(3.0))
+  def fn():
+    context = tf.distribute.get_replica_context()
+    return (context.num_replicas_in_sync, strategy.num_replicas_in_sync,
+            context.merge_call(lambda strategy: strategy.num_replicas_in_sync),
+            context.all_reduce('SUM', 3.0), context.all_reduce('MEAN', [3.0]))
 
-    with strategy.scope():
-      sums = strategy.extended.call_for_each_replica(fn)
-    values = strategy.experimental_local_results(sums)
-    assert session.run(values[0]) == 6.0
+  with tf.Graph().as_default(), strategy.scope():
+    assert strategy.run(fn) == (1, 1, 1, 3.0, [3.0])
+    assert strategy.num_replicas_in_sync == 2
 
 
 def test_in_a_cluster_variables_are_on_the_parameter_servers(behavior):
@@ -66,20 +73,19 @@ def test_in_a_cluster_variables_are_on_the_parameter_servers(behavior):
       {'ps': ['a:1', 'b:1'], 'worker': ['c:1', 'd:1']})
   setter = tf1.train.replica_device_setter(
       worker_device='/job:worker/task:1', cluster=cluster)
-  seen = {}
 
-  def fn(tower):
-    seen[tower] = tf.identity(tf1.get_variable('w', [])).device
+  def fn(x):
+    return tf.multiply(x, tf1.get_variable('w', []), name='product')
 
-  with tf.Graph().as_default(), tf1.device(setter):
+  with tf.Graph().as_default() as graph, tf1.device(setter):
     strategy = _strategy()
     with strategy.scope():
-      strategy.build_towers(
-          fn, tower_weights.TowerWeights([.5, .5], [.5, .5]))
+      strategy.run(fn, args=(_batches(strategy, tf.ones([1]), tf.ones([2])),))
     w, = tf1.global_variables()
-  assert w.device == '/job:ps/task:0/device:CPU:0'
-  assert seen == {
-      tower: f'/job:worker/task:1/device:CPU:{tower}' for tower in range(2)}
+    assert w.device == '/job:ps/task:0/device:CPU:0'
+    for tower in range(2):
+      product = graph.get_operation_by_name(f'tower_{tower}/product')
+      assert product.device == f'/job:worker/task:1/device:CPU:{tower}'
 
 
 @pytest.mark.parametrize('num_devices, device', (
@@ -91,50 +97,37 @@ def test_variables_are_on_the_cpu_if_there_are_several_devices(
     assert tf1.get_variable('w', []).device.endswith(device)
 
 
-@pytest.mark.parametrize('make, shares', [
-    (lambda x: x, [.75, .25]),
-    (lambda x: tf1.placeholder_with_default(x, [None, 1]), [.75, .25]),
-    (lambda x: tf1.placeholder_with_default(x, None), [.75, .25]),
-    (tf.sparse.from_dense, [.75, .25]),
-    (tf.RaggedTensor.from_tensor, [.75, .25]),
-    # A scalar before it, and nothing but scalars.
-    (lambda x: (tf.constant(7), x), [.75, .25]),
-    (lambda x: (tf.constant(7), 7), [.5, .5])])
-def test_the_rows_of_a_tower_are_those_of_its_arguments(
-    behavior, make, shares):
+@pytest.mark.parametrize('make', [
+    lambda x: x,
+    lambda x: tf1.placeholder_with_default(x, [None, 1]),
+    lambda x: tf1.placeholder_with_default(x, None),
+    tf.sparse.from_dense, tf.RaggedTensor.from_tensor,
+    lambda x: (tf.constant(7), x)])
+def test_batches_of_every_kind_become_one(behavior, make):
   strategy = _strategy()
   with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
-    parts = [make(tf.ones([rows, 1])) for rows in (3, 1)]
-    # The mean of 0 and 4, weighted by the rows.
-    def fn(unused):
-      context = tf.distribute.get_replica_context()
-      return context.all_reduce(
-          'MEAN', 4.0 * tf.cast(context.replica_id_in_sync_group, tf.float32))
+    batch = _batches(strategy, make(tf.constant([[1.], [2.], [3.]])), make(
+        tf.constant([[4.]])))
 
-    batch = strategy.extended._experimental_distribute_values_from_function(
-        lambda context: parts[context.replica_id_in_sync_group])
-    mean = strategy.extended.call_for_each_replica(fn, args=(batch,))
-    assert session.run(strategy.experimental_local_results(mean)[0]) == (
-        4 * shares[1])
+    def fn(x):
+      if isinstance(x, tuple):
+        assert session.run(x[0]) == 7
+        x = x[1]
+      x = (tf.sparse.to_dense(x) if isinstance(x, tf.SparseTensor) else
+           x.to_tensor() if isinstance(x, tf.RaggedTensor) else x)
+      return tf.reshape(x, [-1]) + 0.0
+
+    assert session.run(strategy.run(fn, args=(batch,))).tolist() == [
+        1., 2., 3., 4.]
 
 
-def test_a_function_in_a_graph_has_no_towers(behavior):
-  """There the base class sums, as in eager execution."""
+def test_a_function_in_a_graph_has_all_rows(behavior):
   strategy = _strategy()
-  with tf.Graph().as_default(), strategy.scope():
-    found = []
-
-    @tf.function
-    def step():
-      strategy.run(lambda: found.append(
-          type(tf.distribute.get_replica_context()).__name__))
-
-    step()
-    assert set(found) == {'_MirroredReplicaContext'}
-    found.clear()
-    strategy.run(lambda: found.append(
-        type(tf.distribute.get_replica_context()).__name__))
-    assert found == ['TowerContext'] * 2
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    batches = _batches(strategy, tf.constant([1.]), tf.constant([2., 4.]))
+    step = tf.function(
+        lambda batches: strategy.run(tf.reduce_sum, args=(batches,)))
+    assert session.run(step(batches)) == 7.0
 
 
 @pytest.mark.parametrize('arguments, expected', (
@@ -149,11 +142,10 @@ def test_aggregation_in_eager_execution(arguments, expected):
 
 def _run(fn):
   """Runs `fn` of [2.] in tower 0 and [2., 2.] in tower 1."""
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = _strategy()
   with strategy.scope():
-    batches = strategy.experimental_distribute_values_from_function(
-        lambda context: tf.fill([context.replica_id_in_sync_group + 1], 2.0))
-    return strategy, strategy.run(fn, args=(batches,))
+    return strategy, strategy.run(fn, args=(_batches(
+        strategy, tf.fill([1], 2.0), tf.fill([2], 2.0)),))
 
 
 def test_gradients_of_a_run_are_those_of_all_towers(behavior):
@@ -163,73 +155,32 @@ def test_gradients_of_a_run_are_those_of_all_towers(behavior):
     return tf.gradients(w * tf.reduce_sum(x), [w])[0]
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    strategy, gradients = _run(fn)
+    _, gradient = _run(fn)
     session.run(tf1.global_variables_initializer())
-    found = session.run(strategy.experimental_local_results(gradients))
-    np.testing.assert_allclose(found, [6] * len(found), rtol=1e-6)
+    assert session.run(gradient) == 6
 
 
-def test_a_mean_over_towers_counts_rows(behavior):
-  # 2 of one row and 8 of two: (2 + 2 * 8) / 3. Moving averages ask like this.
-  def fn(x):
-    value = tf.reduce_sum(x) * tf.cast(tf.shape(x)[0], tf.float32)
-    return tf.distribute.get_replica_context().merge_call(
-        lambda strategy, value: strategy.extended.reduce_to(
-            tf.distribute.ReduceOp.MEAN, value, '/cpu:0'), args=(value,))
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    strategy, means = _run(fn)
-    found = session.run(strategy.experimental_local_results(means))
-    np.testing.assert_allclose(found, [6] * len(found), rtol=1e-6)
-
-
-def test_the_first_tower_trains(behavior):
-  # What it makes of an update is of all rows: its updates come last.
+def test_the_spec_of_a_run_is_that_of_the_batch(behavior):
   def fn(x):
     return tf.estimator.EstimatorSpec(
         'train', loss=tf.reduce_sum(x), train_op=tf.no_op('train'))
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    strategy, spec = _run(fn)
-    losses, updates = (strategy.experimental_local_results(each)
-                       for each in (spec.loss, spec.train_op))
-    assert {op.name for op in updates} == {'train'}
-    # Estimator adds them up: 2 of one row and 4 of two.
-    assert sum(session.run(losses)) == pytest.approx(6.0)
+    _, spec = _run(fn)
+    assert spec.train_op.name == 'train'
+    assert session.run(spec.loss) == 6.0
 
 
 def test_a_tower_waits_for_the_batches_of_all(behavior):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = _strategy()
   with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
     parts = [tf1.placeholder(tf.float32, [1]) for _ in range(2)]
     shared = tf1.placeholder(tf.float32, [])
-    batches = strategy.experimental_distribute_values_from_function(
-        lambda context: parts[context.replica_id_in_sync_group])
-    seen = strategy.run(lambda x, y: (2 * x, y), args=(batches, shared))
-    first, _ = strategy.experimental_local_results(seen[0])
+    doubled, other = strategy.run(
+        lambda x, y: (2 * x, y), args=(_batches(strategy, *parts), shared))
     # What all towers get is theirs as it is.
-    assert all(each is shared
-               for each in strategy.experimental_local_results(seen[1]))
-    assert session.run(first, {parts[0]: [3.0], parts[1]: [5.0]}) == [6.0]
+    assert other is shared
+    own = 'tower_0/mul:0'
+    assert session.run(own, {parts[0]: [3.0], parts[1]: [5.0]}) == [6.0]
     with pytest.raises(tf.errors.InvalidArgumentError, match='must feed'):
-      session.run(first, {parts[0]: [3.0]})
-
-
-def test_each_tower_has_a_metric_as_it_is(behavior):
-  def fn(unused_tower):
-    metric = tf1.get_variable(
-        'metric', initializer=0.0, trainable=False,
-        collections=[tf1.GraphKeys.METRIC_VARIABLES])
-    return metric, tf1.get_local_variable('local', initializer=0.0), (
-        tf1.get_variable('weight', initializer=0.0))
-
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
-  for evaluates in (False, True):
-    with tf.Graph().as_default(), strategy.scope():
-      run, towers = strategy.build_towers(
-          fn, tower_weights.TowerWeights([.5, .5], [.5, .5]),
-          evaluates=evaluates)
-    for variables in towers:
-      assert [isinstance(variable, tower_variables.TowerVariable)
-              for variable in variables] == [False, not evaluates, True]
-    assert run.variables.streaming == list(towers[0][:1 + evaluates])
+      session.run(own, {parts[0]: [3.0]})

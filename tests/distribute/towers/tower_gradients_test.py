@@ -22,15 +22,6 @@ def test_knows_what_was_made_from_a_sum():
     assert not gradients.made(tf.square(other))
 
 
-def test_outside_of_towers_a_view_changes_nothing(behavior):
-  with tf.Graph().as_default(), tf1.Session() as session:
-    w = tf1.get_variable('w', initializer=3.0, use_resource=True)
-    loss = tf.square(tower_gradients.summing_view(w).read_value())
-    gradient, = tf.gradients(loss, [w])
-    session.run(tf1.global_variables_initializer())
-    assert session.run([loss, gradient]) == [9.0, 6.0]
-
-
 def test_each_op_is_looked_at_once():
   # 2^64 ways lead to the first op.
   with tf.Graph().as_default():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -17,7 +17,7 @@ _HALVES = tower_weights.TowerWeights([.5, .5], [.5, .5])
 
 
 def _build(fn, weights=_HALVES):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with strategy.scope():
     return strategy.build_towers(fn, weights)
 
@@ -25,130 +25,6 @@ def _build(fn, weights=_HALVES):
 def _weight(name='w', value=0.0):
   initializer = tf1.initializers.constant(value)
   return tf1.get_variable(name, [], initializer=initializer)
-
-
-def test_tf_gradients_are_the_weighted_sum_in_every_tower(behavior):
-  # d/dw of (tower + 1) * w, weights 1/4 and 3/4: 1 * 1/4 + 2 * 3/4.
-  def fn(tower):
-    w = _weight()
-    return tf.gradients((tower + 1.0) * w, [w])[0]
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    _, gradients = _build(fn, tower_weights.TowerWeights([.5, .5], [.25, .75]))
-    assert session.run(gradients) == [1.75, 1.75]
-
-
-def test_gradient_of_a_tower_without_rows_counts_as_0(behavior):
-  def fn(tower):
-    w = _weight()
-    return tf.gradients(w * (np.nan if tower else 2.0), [w])[0]
-
-  for zero in (0.0, None):
-    with tf.Graph().as_default(), tf1.Session() as session:
-      none = tf.constant(0.0) if zero is None else zero
-      one = tf.constant(1.0) if zero is None else 1.0
-      weights = tower_weights.TowerWeights([one, none], [one, none])
-      _, gradients = _build(fn, weights)
-      assert session.run(gradients) == [2.0, 2.0]
-
-
-def test_sparse_gradients_are_concatenated(behavior):
-  # Tower 0 looks rows 0 and 2 up, tower 1 row 2.
-  def fn(tower):
-    table = tf1.get_variable('table', [4, 1],
-                             initializer=tf1.initializers.ones())
-    rows = tf.nn.embedding_lookup(table, [2] if tower else [0, 2])
-    loss = tf.reduce_sum(rows)
-    gradient = tf.gradients(loss, [table])[0]
-    optimizer = tf1.train.GradientDescentOptimizer(1.0)
-    return gradient, optimizer.apply_gradients([(gradient, table)])
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    _, results = _build(fn)
-    gradient = results[1][0]
-    assert isinstance(gradient, tf.IndexedSlices)
-    session.run(tf1.global_variables_initializer())
-    assert session.run([gradient.indices, gradient.values])[0].tolist() == [
-        0, 2, 2]
-    session.run(results[0][1])
-    table = session.run(tf1.global_variables()[0])
-    # 1 - .5 for row 0; 1 - .5 - .5 for row 2.
-    assert table.ravel().tolist() == [.5, 1, 0, 1]
-
-
-def test_gradients_through_control_flow(behavior):
-  def fn(tower):
-    w = _weight(value=3.0)
-    loss = tf.cond(tf.constant(tower) > 0, lambda: w * w, lambda: 4.0 * w)
-    _, total = tf.while_loop(lambda i, _: i < 2, lambda i, t: (i + 1, t + loss),
-                             [0, 0.0])
-    return tf.gradients(total, [w])[0]
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    _, gradients = _build(fn)
-    session.run(tf1.global_variables_initializer())
-    # Two rounds of 4, and two of 2 w = 6, halved.
-    assert session.run(gradients) == [10.0, 10.0]
-
-
-def test_towers_share_a_variable_that_the_body_of_a_loop_makes(behavior):
-  # As an RNN cell under `dynamic_rnn` does.
-  def fn(tower):
-    def body(i, total):
-      return i + 1, total * _weight(value=2.0)
-
-    _, cube = tf.while_loop(lambda i, _: i < 3, body, [0, tower + 1.0])
-    return tf.gradients(cube, tf1.trainable_variables())[0]
-
-  # As in Estimator: the gradient reads the shape of a handle elsewhere.
-  config = tf1.ConfigProto(allow_soft_placement=True)
-  with tf.Graph().as_default(), tf1.Session(config=config) as session:
-    _, gradients = _build(fn, tower_weights.TowerWeights([.5, .5], [.25, .75]))
-    session.run(tf1.global_variables_initializer())
-    assert [v.name for v in tf1.global_variables()] == ['w:0']
-    # 3 w^2 = 12, times 1/4 * 1 + 3/4 * 2.
-    assert session.run(gradients) == [21.0, 21.0]
-
-
-def test_a_gradient_tape_sums_over_the_towers(behavior):
-  # 2 w = 4, times 1/4 * 1 + 3/4 * 2.
-  def fn(tower):
-    w = _weight(value=2.0)
-    with tf.GradientTape() as tape:
-      loss = (tower + 1.0) * w * w
-    return tape.gradient(loss, w)
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    _, gradients = _build(fn, tower_weights.TowerWeights([.5, .5], [.25, .75]))
-    session.run(tf1.global_variables_initializer())
-    assert session.run(gradients) == [7.0, 7.0]
-
-
-def test_a_recomputed_function_has_the_gradient_of_all_towers(behavior):
-  # 2 w = 6, times 1/4 * 1 + 3/4 * 2.
-  def fn(tower):
-    w = _weight(value=3.0)
-    loss = tf.recompute_grad(lambda x: x * w * w)(tf.constant(tower + 1.0))
-    return tf.gradients(loss, [w])[0]
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    _, gradients = _build(fn, tower_weights.TowerWeights([.5, .5], [.25, .75]))
-    session.run(tf1.global_variables_initializer())
-    assert session.run(gradients) == [10.5, 10.5]
-
-
-def test_assignment_takes_place_once_with_the_value_of_tower_0(behavior):
-  def fn(tower):
-    counter = tf1.get_variable('counter', [], trainable=False,
-                               initializer=tf1.initializers.zeros())
-    return tf1.assign_add(counter, tower + 1.0)
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    _, results = _build(fn)
-    session.run(tf1.global_variables_initializer())
-    session.run(results[0])
-    session.run(results[0])
-    assert session.run(tf1.global_variables()[0]) == 2.0
 
 
 def test_batch_norm_statistics_are_the_mean_over_rows(behavior):
@@ -168,27 +44,6 @@ def test_batch_norm_statistics_are_the_mean_over_rows(behavior):
     np.testing.assert_allclose(session.run(mean), [.2, .2], rtol=1e-6)
 
 
-def test_synchronized_batch_norm_has_the_gradient_of_the_batch(behavior):
-  # Rows of towers: 3 and 1. One device normalises all four.
-  x = np.array([[1., 2], [3, 1], [0, 5], [2, 2]], np.float32)
-
-  def fn(tower, rows=(slice(0, 3), slice(3, 4))):
-    w = tf1.get_variable('w', initializer=tf.constant([[1., .5], [-1., 2.]]))
-    layer = tf.keras.layers.BatchNormalization(synchronized=True)
-    y = layer(tf.constant(x[rows[tower]]) @ w, training=True)
-    loss = tf.reduce_mean(tf.square(y[:, 0] * y[:, 1] - 1))
-    return tf.gradients(loss, [w])[0]
-
-  values = []
-  for in_towers in (False, True):
-    with tf.Graph().as_default(), tf1.Session() as session:
-      gradient = (_build(fn, tower_weights.TowerWeights([.75, .25], [.75, .25])
-                         )[1][0] if in_towers else fn(0, [slice(0, 4)]))
-      session.run(tf1.global_variables_initializer())
-      values.append(session.run(gradient))
-  np.testing.assert_allclose(values[1], values[0], rtol=1e-4, atol=1e-5)
-
-
 def test_all_reduce_passes_gradients_to_every_tower(behavior):
   # total = .5 s + .5 s with s = 2 w + 3 w.
   def fn(tower):
@@ -200,7 +55,8 @@ def test_all_reduce_passes_gradients_to_every_tower(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     _, results = _build(fn)
     session.run(tf1.global_variables_initializer())
-    assert session.run(results) == [(5.0, 5.0)] * 2
+    # A tower's own, times its weight later: (4 + 6) / 2.
+    assert session.run(results) == [(5.0, 4.0), (5.0, 6.0)]
 
 
 @pytest.mark.parametrize('reduce_op, parts', (('SUM', 5), ('MEAN', 2.25)))
@@ -219,8 +75,9 @@ def test_gradient_of_all_reduce_with_uneven_weights(
     outside = tf.gradients(results[0][1], tf1.trainable_variables())
     session.run(tf1.global_variables_initializer())
     expected = 1.1 * 2 * parts ** 2
+    (own, s), (other, _) = session.run(results)
     np.testing.assert_allclose(
-        session.run(results), [(expected, parts)] * 2, rtol=1e-6)
+        [.9 * own + .1 * other, s], [expected, parts], rtol=1e-6)
     assert session.run(outside) == [parts]
 
 
@@ -265,18 +122,12 @@ def _different_optimizers(tower):
   make(.1).minimize(w * w)
 
 
-def _different_gradients(tower):
-  w, u = _weight('w'), _weight('u')
-  tf.gradients(u * u if tower else w * w, [w, u])
-
-
 @pytest.mark.parametrize('fn, match', (
     # contrib trained nothing, silently.
-    (_different_number_of_updates, 'tower 0 is at the gradient of `w:0`; '
+    (_different_number_of_updates, 'tower 0 is at GradientDescent.*; '
      'tower 1 is at its end'),
     (_different_optimizers,
-     'tower 0 is at Adam.*; tower 1 is at GradientDescent'),
-    (_different_gradients, '`w:0`; tower 1 is at the gradient of `u:0`')))
+     'tower 0 is at Adam.*; tower 1 is at GradientDescent')))
 def test_towers_that_disagree_are_named(behavior, fn, match):
   with tf.Graph().as_default():
     with pytest.raises(RuntimeError, match=match):
@@ -330,3 +181,41 @@ def test_an_optimizer_with_accumulators_is_refused(behavior):
     step = tf1.train.get_or_create_global_step()
     with pytest.raises(RuntimeError, match='SyncReplicasOptimizer.*Leave it'):
       _build(fn)
+
+
+def test_a_single_tower_updates_as_it_likes(behavior):
+  def fn(unused_tower):
+    w = tf1.get_variable('w', initializer=[1.0, 2.0])
+    tf1.train.SyncReplicasOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), 1, 1).minimize(
+            tf.reduce_sum(w), tf1.train.get_or_create_global_step())
+    return tf.raw_ops.ResourceScatterAdd(
+        resource=w.handle, indices=[1], updates=[5.0])
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    strategy = shard_towers.ShardTowers(['/cpu:0'])
+    with strategy.scope():
+      _, (scatter,) = strategy.build_towers(
+          fn, tower_weights.TowerWeights([1.0], [1.0]))
+    session.run(tf1.global_variables_initializer())
+    session.run(scatter)
+    w, = tf1.trainable_variables()
+    assert session.run(w).tolist() == [1, 7]
+
+
+@pytest.mark.parametrize('groups, added', [
+    (None, 2.5), ([[0, 1]], 2.5), ([[0], [1]], 2.0), ([[1], [0]], 2.0)])
+def test_an_addition_is_the_mean_of_the_group_of_the_first_tower(
+    behavior, groups, added):
+  def fn(tower):
+    v = tf1.get_variable('v', initializer=1.0, trainable=False)
+    return v.assign_add(tf.constant(3.0 if tower else 2.0))
+
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      _, (first, _) = strategy.build_towers(fn, tower_weights.TowerWeights(
+          [.5, .5], [1.0, 1.0], groups))
+    session.run(tf1.global_variables_initializer())
+    session.run(first)
+    assert session.run(tf1.global_variables()[0]) == 1.0 + added

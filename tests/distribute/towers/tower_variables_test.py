@@ -7,7 +7,7 @@ import contextlib
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
 
@@ -15,7 +15,7 @@ tf1 = tf.compat.v1
 
 
 def test_shared_variable_is_in_the_collections(behavior):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), strategy.scope():
     w = tf1.get_variable('w', [2])
     plain = tf1.get_variable('plain', [], trainable=False)
@@ -26,7 +26,7 @@ def test_shared_variable_is_in_the_collections(behavior):
 
 
 def test_saver_stores_it_under_its_name(behavior, tmp_path):
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       tf1.get_variable('w', initializer=[1.0, 2.0])
@@ -37,65 +37,13 @@ def test_saver_stores_it_under_its_name(behavior, tmp_path):
   assert tf.train.load_variable(path, 'w').tolist() == [1.0, 2.0]
 
 
-def _gradients_in_towers(build):
-  """Returns what `tf1.gradients` of `build`'s loss is in each of two towers."""
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
-
-  def tower(index):
-    loss, variables = build(float(index + 1))
-    return [tf.convert_to_tensor(gradient)
-            for gradient in tf1.gradients(loss, variables)]
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    with strategy.scope():
-      _, gradients = strategy.build_towers(
-          tower, tower_weights.TowerWeights([0.5, 0.5], [1.0, 1.0]))
-    session.run(tf1.global_variables_initializer())
-    return session.run(gradients)
-
-
-def test_gather_nd_passes_the_sum_over_the_towers(behavior):
-  def build(scale):
-    w = tf1.get_variable('w', initializer=[1.0, 1.0, 1.0])
-    return tf.reduce_sum(scale * tf.gather_nd(w, [[0], [2]])), [w]
-
-  for (gradient,) in _gradients_in_towers(build):
-    assert gradient.tolist() == [3.0, 0.0, 3.0]
-
-
-def test_sparse_lookup_meets_other_variables_in_the_order_of_every_tower(
-    behavior):
-  ids = tf1.SparseTensorValue([[0, 0], [0, 1]], [0, 2], [1, 2])
-
-  def build(scale):
-    # On the device of the variable a lookup reads it, elsewhere it gathers.
-    table = tf1.get_variable('table', initializer=[[1.0], [1.0], [1.0]])
-    rows = tf.nn.safe_embedding_lookup_sparse(
-        [table], tf.SparseTensor(*ids), combiner='sum')
-    biases = [tf1.get_variable(f'bias{i}', initializer=0.0) for i in range(20)]
-    terms = [tf.reduce_sum(scale * rows)] + [
-        scale * _far_away(bias, distance=i) for i, bias in enumerate(biases)]
-    return tf.add_n(terms), [table, *biases]
-
-  for table, *biases in _gradients_in_towers(build):
-    assert table.tolist() == [[3.0], [0.0], [3.0]]
-    assert biases == [3.0] * 20
-
-
-def _far_away(variable, distance):
-  value = tf.convert_to_tensor(variable)
-  for _ in range(distance):
-    value = tf.identity(value)
-  return value
-
-
 def test_warm_start_initializes_what_is_shared(behavior, tmp_path):
   with tf.Graph().as_default(), tf1.Session() as session:
     tf1.get_variable('whole', initializer=[5.0])
     tf1.get_variable('parts', initializer=[1.0, 2.0, 3.0])
     session.run(tf1.global_variables_initializer())
     source = tf1.train.Saver().save(session, str(tmp_path / 'model'))
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       whole = tf1.get_variable('whole', initializer=[0.0])
@@ -116,7 +64,7 @@ def test_warm_start_with_another_vocabulary(behavior, inside, tmp_path):
     tf1.get_variable('rows', initializer=[[1.0], [2.0], [3.0]])
     session.run(tf1.global_variables_initializer())
     source = tf1.train.Saver().save(session, str(tmp_path / 'model'))
-  strategy = tower_strategy.TowerStrategy(['/cpu:0', '/cpu:1'])
+  strategy = shard_towers.ShardTowers(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       rows = tf1.get_variable(
@@ -132,7 +80,7 @@ def test_warm_start_with_another_vocabulary(behavior, inside, tmp_path):
 
 def _after_scatter(scatter, aggregation, values=(1.0, 3.0)):
   """Returns a variable of [4, 4] after each tower scattered its value."""
-  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * 2)
+  strategy = shard_towers.ShardTowers(['/cpu:0'] * 2)
   weights = tower_weights.TowerWeights([.75, .25], [.75, .25])
 
   def fn(tower):
@@ -150,7 +98,7 @@ def _after_scatter(scatter, aggregation, values=(1.0, 3.0)):
 
 @pytest.mark.parametrize('aggregation, added', [
     ('MEAN', .75 * 1 + .25 * 3), ('SUM', 4.0), ('ONLY_FIRST_REPLICA', 1.0),
-    ('NONE', 1.0)])
+    ('NONE', 2.0)])
 def test_scatter_takes_the_aggregation(behavior, aggregation, added):
   aggregation = tf1.VariableAggregation[aggregation]
   for method, sign in (('scatter_add', 1), ('scatter_sub', -1)):
@@ -166,8 +114,8 @@ def test_other_scatters_take_the_first_tower(behavior, method, expected):
   def scatter(v, x, i):
     return getattr(v, method)(tf.IndexedSlices(x, i))
 
-  assert _after_scatter(scatter, tf1.VariableAggregation.NONE) == [
-      4.0, expected]
+  assert _after_scatter(
+      scatter, tf1.VariableAggregation.ONLY_FIRST_REPLICA) == [4.0, expected]
   with pytest.raises(ValueError, match=f'`{method}` of a variable in towers'):
     _after_scatter(scatter, tf1.VariableAggregation.MEAN)
 
@@ -179,11 +127,18 @@ def test_scatters_by_indices_take_the_first_tower(behavior, method, expected):
   def scatter(v, x, i):
     return getattr(v, method)(i[:, None], updates=x)
 
-  assert _after_scatter(scatter, tf1.VariableAggregation.NONE) == [
-      4.0, expected]
+  assert _after_scatter(
+      scatter, tf1.VariableAggregation.ONLY_FIRST_REPLICA) == [4.0, expected]
 
 
-def test_a_function_that_scatters_in_every_tower_is_refused(behavior):
-  with pytest.raises(RuntimeError, match=r'`v:0`. Make.*Use the method'):
-    _after_scatter(lambda v, x, i: tf1.scatter_add(v, i, x),
+@pytest.mark.parametrize('name, expected', (
+    ('scatter_add', 4.0 + 2.0), ('scatter_sub', 4.0 - 2.0)))
+def test_a_function_that_scatters_does_so_once(behavior, name, expected):
+  assert _after_scatter(lambda v, x, i: getattr(tf1, name)(v, i, x),
+                        tf1.VariableAggregation.NONE) == [4.0, expected]
+
+
+def test_a_function_that_scatters_the_shards_own_is_refused(behavior):
+  with pytest.raises(ValueError, match='`scatter_update` in several.*`v'):
+    _after_scatter(lambda v, x, i: tf1.scatter_update(v, i, x),
                    tf1.VariableAggregation.NONE)

@@ -10,14 +10,6 @@ from tfplugin.distribute.towers import tower_weights
 _Reduction = tf.compat.v1.losses.Reduction
 
 
-@pytest.mark.parametrize('reduction, loss', (
-    (_Reduction.SUM, [1.0, 1.0]), (_Reduction.MEAN, [.75, .25]),
-    (_Reduction.SUM_BY_NONZERO_WEIGHTS, [.75, .25])))
-def test_sums_count_whole_and_means_by_rows(reduction, loss):
-  weights = tower_weights.weights_of([.75, .25], reduction)
-  assert (weights.rows, weights.loss) == ([.75, .25], loss)
-
-
 @pytest.mark.parametrize('reduction', (_Reduction.NONE, 'mean', ''))
 def test_reductions_that_leave_no_scalar_are_refused(reduction):
   with pytest.raises(ValueError, match='`loss_reduction` must be one of'):

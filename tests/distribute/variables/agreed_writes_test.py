@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import tower_strategy
+from tfplugin.distribute.towers import shard_towers
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -17,12 +17,12 @@ FIRST = tf.VariableAggregation.ONLY_FIRST_REPLICA
 
 
 def _write(write, aggregation=NONE, dtype=tf.float32, num_towers=2,
-           groups=None, sum_gradients=False, value=(0.0, 0.0)):
+           groups=None, value=(0.0, 0.0)):
   """Returns a variable after the first tower's op of `write(variable, x)`.
 
   In tower i x is the i-th of 1, 3, 8, as a tensor that is fed.
   """
-  strategy = tower_strategy.TowerStrategy(['/cpu:0'] * num_towers)
+  strategy = shard_towers.ShardTowers(['/cpu:0'] * num_towers)
   weights = tower_weights.TowerWeights(
       [1 / num_towers] * num_towers, [1 / num_towers] * num_towers, groups)
   with tf.Graph().as_default(), tf1.Session() as session:
@@ -36,7 +36,7 @@ def _write(write, aggregation=NONE, dtype=tf.float32, num_towers=2,
       return variable, write(variable, numbers[index])
 
     with strategy.scope():
-      _, results = strategy.build_towers(tower, weights, sum_gradients)
+      _, results = strategy.build_towers(tower, weights)
     session.run(tf1.global_variables_initializer())
     session.run(tf.group(results[0][1]))
     return session.run(results[0][0].read_value()).tolist()
@@ -69,17 +69,9 @@ def test_the_aggregation_of_the_variable_decides(behavior):
   assert _write(add, MEAN) == [2.0, 2.0]
   assert _write(add, SUM) == [4.0, 4.0]
   assert _write(add, FIRST) == [1.0, 1.0]
-  # Towers have the rows of one batch, or are shards: the same.
-  for sum_gradients in (False, True):
-    assert _write(scatter, MEAN, sum_gradients=sum_gradients) == [0.0, 2.0]
-    assert _write(scatter, SUM, sum_gradients=sum_gradients) == [0.0, 4.0]
-    assert _write(scatter, FIRST, sum_gradients=sum_gradients) == [0.0, 1.0]
-
-
-def test_towers_of_one_computation_take_the_first(behavior):
-  for write in (lambda v, x: v.assign_add([x, x]),
-                lambda v, x: v.assign([x, x])):
-    assert _write(write, sum_gradients=True) == [1.0, 1.0]
+  assert _write(scatter, MEAN) == [0.0, 2.0]
+  assert _write(scatter, SUM) == [0.0, 4.0]
+  assert _write(scatter, FIRST) == [0.0, 1.0]
 
 
 def test_the_same_value_is_written(behavior):
@@ -103,9 +95,8 @@ def test_the_same_value_is_written(behavior):
 ])
 def test_another_value_of_each_shard_is_refused(behavior, method, write, dtype):
   with pytest.raises(ValueError, match=(
-      f'`{method}` of a variable that shards have in common.*Received: `v:0` '
-      rf'of {dtype.name}, made without.*'
-      'aggregation=tf.VariableAggregation.MEAN')):
+      f'`{method}` in several shards.*Received: values of {dtype.name} .*for '
+      '`v:0`, made without.*`tfplugin.cross_replica_sum`')):
     _write(write, dtype=dtype)
 
 
@@ -114,5 +105,5 @@ def test_rows_of_several_indices_are_the_same(behavior):
     return v.scatter_nd_add(tf.constant([[0]]), tf.stack([x]))
 
   assert _write(lambda v, x: write(v, 5.0)) == [5.0, 0.0]
-  with pytest.raises(ValueError, match='`scatter_nd_add` of a variable that'):
+  with pytest.raises(ValueError, match='`scatter_nd_add` in several shards'):
     _write(write)

@@ -41,7 +41,8 @@ class ClipResult(NamedTuple):
   num_slices: tf.Tensor
 
 
-def clip(parts: Sequence[tf.Variable], axes: Sequence[int], max_norm: float,
+def clip(parts: Sequence[tf.Variable], axes: Sequence[int],
+         max_norm: norm_clipping.Bound,
          ids: Optional[tf.Tensor] = None) -> ClipResult:
   """Clips a variable, after the current control dependencies.
 
@@ -63,6 +64,10 @@ def clip(parts: Sequence[tf.Variable], axes: Sequence[int], max_norm: float,
     >>> v.numpy().astype(float).round(3).tolist()
     [[1.2, 1.6], [0.3, 0.4], [3.0, 4.0]]
   """
+  if tf.is_tensor(max_norm):
+    with tf.control_dependencies([tf.compat.v1.debugging.assert_positive(
+        max_norm, message='`max_norm` must be greater than 0.')]):
+      max_norm = tf.identity(max_norm)
   bound = norm_clipping.NormBound(
       axes, max_norm, fused=not _tf_internals.is_compiled())
   if len(parts) > 1:

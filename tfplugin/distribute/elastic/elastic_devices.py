@@ -117,12 +117,27 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
       return super()._update(var, fn, args, kwargs, group)
     # `Model.set_weights`, say: there is nothing left to average afterwards.
     pair = _tf_internals.own_variable(var).pair
+    if _tf_internals.is_moving_average(fn):
+      return self._average_once(var, pair, fn, args, kwargs, group)
     updated = [fn(variable, *_tf_internals.select_replica(0, args),
                   **_tf_internals.select_replica(0, kwargs))
                for variable in (pair.center, pair.local_center)
                if variable is not None]
     with tf.control_dependencies([u for u in updated if u is not None]):
       return super()._update(var, fn, args, kwargs, group)
+
+  def _average_once(self, var, pair, fn, args, kwargs, group):
+    """Updates a moving average, which counts its updates, on the centre."""
+    updated = fn(pair.center, *_tf_internals.select_replica(0, args),
+                 **_tf_internals.select_replica(0, kwargs))
+    with tf.control_dependencies([tf.convert_to_tensor(updated)]):
+      value = pair.center.read_value()
+      copied = [] if pair.local_center is None else [
+          pair.local_center.assign(value, read_value=False)]
+    with tf.control_dependencies(copied):
+      return super()._update(
+          var, lambda copy, *unused, **named: copy.assign(value), args, kwargs,
+          group)
 
   def _call_for_each_replica(self, fn, args, kwargs):
     if _tf_internals.is_keras_inference(fn):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Sequence
+from typing import Any
 from typing import Callable
 from typing import Optional
 
@@ -24,6 +25,8 @@ from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import mirrored_variables
 
+tf1 = tf.compat.v1
+
 _SUM = tf.distribute.ReduceOp.SUM
 
 # Small gradients travel together, but not all: a pack leaves while the next one
@@ -40,6 +43,7 @@ class GroupReduction(met_updates.MetUpdates):
 
   _alone = None  # In branches shards meet if they do the same.
   _made = None
+  _starts_copies = None
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
     groups = self._container_strategy().group_assignment
@@ -106,22 +110,53 @@ class GroupReduction(met_updates.MetUpdates):
       if tf.executing_eagerly():
         return super()._call_for_each_replica(fn, args, kwargs)
       branches, writes = branch_calls.Branches(), self._writes(args, kwargs)
-      with _tf_internals.gradient_factors(
-          _is_in_replica, lambda target, *unused: target,
-          lambda *unused: None, writes.gradients.add):
+      with _tf_internals.gradients_noted(
+          _is_in_replica, writes.gradients.add):
         result = super()._call_for_each_replica(
             shard_writes.in_branches(
                 _reporting(fn, strategy), branches, writes), args, kwargs)
       branches.check_conditions()
       self._audit_writes(writes.audit)
+      if self._starts_copies is True:
+        self._starts_copies = self._start_of_copies()
       return result
+
+  def _start_of_copies(self) -> tf.Operation:
+    """Returns the op that starts all copies with the value of the first."""
+    copies = [variable.values for variable in self._variables() if isinstance(
+        variable, _tf_internals.MirroredVariable)]
+    with tf.name_scope('start_of_copies'):
+      return tf.group(*[copy.assign(first.read_value(), read_value=False)
+                        for first, *others in copies for copy in others])
+
+  def init_all(self, scaffold: Optional[tf1.train.Scaffold]) -> Any:
+    """Returns a scaffold whose `init_fn` starts the copies of all replicas.
+
+    Estimator runs that of the first replica, which knows its copies alone.
+
+    Args:
+      scaffold: That of a replica, or None.
+    """
+    init_fn = _tf_internals.user_init_fn(scaffold)
+    if init_fn is None:
+      return scaffold
+    self._starts_copies = True
+
+    def init(scaffold, session):
+      init_fn(scaffold, session)
+      session.run(self._starts_copies)
+
+    return tf1.train.Scaffold(copy_from_scaffold=scaffold, init_fn=init)
+
+  def _variables(self) -> list[tf.Variable]:
+    made = [variable() for variable in (self._made or {}).values()]
+    return [variable for variable in made if variable is not None]
 
   def _audit_writes(self, audit: Optional[write_audit.WriteAudit]) -> None:
     """Raises if replicas wrote what is their own, and no merge call made."""
     if audit is None or not self._use_merge_call():
       return
-    made = [variable() for variable in (self._made or {}).values()]
-    made = [variable for variable in made if variable is not None]
+    made = self._variables()
     audit.check(variable for variable in made if isinstance(
         variable, _tf_internals.MirroredVariable))
     if not tf.inside_function():
@@ -159,7 +194,8 @@ def _reporting(fn: Callable, strategy: tf.distribute.Strategy) -> Callable:
     if getattr(spec, 'train_op', None) is None:
       return spec
     share = strategy.reduced_together / strategy.num_replicas_in_sync
-    return spec._replace(loss=strategy.part_of_loss(spec.loss) * share)
+    return spec._replace(loss=strategy.part_of_loss(spec.loss) * share,
+                         scaffold=strategy.extended.init_all(spec.scaffold))
 
   return call
 

@@ -58,8 +58,9 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
 
   An addition of a replica to a variable without an `aggregation` is the mean
   over the shards (of the group), so that gradients can be accumulated over
-  steps and be applied in a branch of `tf.cond`. Other writes to such a variable
-  are each copy's own, as under MirroredStrategy.
+  steps and be applied in a branch of `tf.cond`. In a graph, other numbers of
+  the rows are those of all rows, made again in each replica; what is not made
+  of the rows is each copy's own, as under MirroredStrategy.
 
   Supported: Estimator (`RunConfig(train_distribute=...)`), `strategy.run`,
   `Model.fit`, with what Keras does for a MirroredStrategy alone

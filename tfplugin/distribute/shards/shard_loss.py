@@ -23,9 +23,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import shard_reduction
-from tfplugin.distribute.towers import batch_loss
-from tfplugin.distribute.towers import loss_kinds
-from tfplugin.distribute.towers import part_kinds
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
@@ -132,7 +129,7 @@ def divided(loss: tf.Tensor, num_shards: int) -> tf.Tensor:
   terms = _sums(loss)
   if terms and terms[0][0] is loss:
     return loss
-  return batch_loss.with_sums_times(
+  return _with_sums_times(
       num_shards, loss, terms) * (1.0 / num_shards)
 
 
@@ -146,25 +143,21 @@ def with_whole_sums(loss: tf.Tensor, num_shards: int) -> tf.Tensor:
   Raises:
     ValueError: See `divided`.
   """
-  return batch_loss.with_sums_times(num_shards, loss, _sums(loss))
+  return _with_sums_times(num_shards, loss, _sums(loss))
 
 
 def _sums(loss: tf.Tensor) -> list:
   """Returns the terms of `loss` that are losses built as sums, and factors."""
-  known = _known_behind(loss)
-  if loss_kinds.SUM not in known.values():
-    return []
-  kinds = part_kinds.PartKinds(None, known).now(loss.graph)
   pending, terms = [(loss, 1.0)], []
   while pending:
     term, coefficient = pending.pop()
-    if loss_kinds.SUM not in _known_behind(term).values():
+    if not _has_sum(term):
       continue
-    if kinds.of(term).is_sum:
+    if _is_sum(term):
       terms.append((term, coefficient))
       continue
-    parts = batch_loss.parts_of(term, kinds)
-    if not kinds.of(term).is_mixed or not parts:
+    parts = _tf_internals.addends(term) or _multiples(term)
+    if not parts:
       raise ValueError(
           'A loss of shards that is made from one with `Reduction.SUM` must be '
           'the sum of that and others, each times a constant. Received: '
@@ -174,24 +167,73 @@ def _sums(loss: tf.Tensor) -> list:
   return terms
 
 
-def _known_behind(tensor: tf.Tensor) -> dict:
-  """Returns the kinds of the reduced losses that `tensor` is made from."""
-  known, pending, seen = {}, [tensor], set()
+def _with_sums_times(factor: float, loss: tf.Tensor, terms: list) -> tf.Tensor:
+  """Returns `loss` with `terms` of it, found by `_sums`, multiplied."""
+  if not terms:
+    return loss
+  with tf.name_scope('part_of_batch'):
+    factor = tf.cast(factor, loss.dtype)
+    if terms[0][0] is loss:
+      return loss * factor
+    total = tf.add_n([
+        tf.reduce_sum(term) * tf.cast(coefficient, loss.dtype)
+        for term, coefficient in terms])
+    return tf.reduce_sum(loss) + (factor - 1) * total
+
+
+def _is_sum(term: tf.Tensor) -> bool:
+  """Returns whether `term` is a loss built as a sum, or a choice of such."""
+  term = _tf_internals.outside_of_functions(term)
+  chosen = _tf_internals.alternatives(term)
+  return _tf_internals.reduction_of(term) in _SUMS or bool(chosen) and all(
+      map(_is_only_sums, chosen))
+
+
+def _is_only_sums(term: tf.Tensor) -> bool:
+  if _is_sum(term):
+    return True
+  parts = _tf_internals.addends(term) or _multiples(term)
+  return bool(parts) and all(_is_only_sums(part) for part, _ in parts)
+
+
+def _multiples(term: tf.Tensor) -> list:
+  """Returns the number that `term` is a multiple of, and its factor."""
+  found = _tf_internals.factors(term)
+  if found is None:
+    return []
+  number, by, divides = found
+  if not _is_constant(by) and not divides:
+    number, by = by, number
+  if by.shape.rank != 0 or not _is_constant(by):
+    return []
+  return [(number, 1 / by if divides else by)]
+
+
+def _is_constant(tensor: tf.Tensor) -> bool:
+  """Returns whether no loss and no rows are behind `tensor`."""
+  return all(
+      _tf_internals.reduction_of(last) in _NOT_REDUCED and not (
+          _tf_internals.static_size(last.op) or (
+              last.dtype != tf.resource and
+              _tf_internals.gives_rows(last.op))) for last in _behind(tensor))
+
+
+def _has_sum(tensor: tf.Tensor) -> bool:
+  return any(_tf_internals.reduction_of(last) in _SUMS
+             for last in _behind(tensor))
+
+
+def _behind(tensor: tf.Tensor) -> Iterator[tf.Tensor]:
+  """Yields what `tensor` is made from, down to reduced losses."""
+  pending, seen = [tensor], set()
   while pending:
     last = _tf_internals.outside_of_functions(pending.pop())
-    if last.ref() in seen or not tf.is_symbolic_tensor(last):
+    if not tf.is_symbolic_tensor(last) or last.ref() in seen or (
+        same_values.is_declared(last)):
       continue
     seen.add(last.ref())
-    reduction = _tf_internals.reduction_of(last)
-    if same_values.is_declared(last):
-      known[last.ref()] = loss_kinds.SAME
-    elif reduction not in _NOT_REDUCED:
-      known[last.ref()] = (
-          loss_kinds.SUM if reduction in _SUMS else loss_kinds.MEAN)
-    elif _tf_internals.static_size(last.op):
-      known[last.ref()] = loss_kinds.COUNT
-    else:
+    yield last
+    if _tf_internals.reduction_of(last) in _NOT_REDUCED:
       pending += last.op.inputs
       pending += [output for inner in _tf_internals.ops_of_bodies(last.op)
                   for output in inner.outputs]
-  return known

@@ -11,9 +11,9 @@ addition is the mean over the replicas, so that the copies stay the same:
 
 and an update in a branch needs no more than the copy of the first replica.
 
-What else a model_fn writes is the value of one device: where it was made from
-rows as a sum, the sum over the replicas, where as a mean, their mean. Neither
-is refused, so that no checkpoint holds the number of one replica alone.
+What else a model_fn writes is the value of one device, made of the rows of all
+replicas (`batch_values.py`). Where that is not known it is refused, so that no
+checkpoint holds the number of one replica alone.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ from tfplugin import _tf_internals
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import write_audit
-from tfplugin.distribute.towers import part_kinds
 from tfplugin.distribute.towers import tower_gradients
-from tfplugin.distribute.towers.writes import batch_value
-from tfplugin.distribute.towers.writes import exact_kinds
+from tfplugin.distribute.towers.splitting import batch_values
+from tfplugin.distribute.variables import agreed_writes
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import weighted_sum
@@ -63,13 +62,13 @@ class Writes:
     """Returns the number of the replica that is built next."""
     return next(self._count)
 
-  def part(self, variable: tf.Variable) -> Optional[part_kinds.PartKinds]:
-    """Returns the kinds of the tensors of this replica; None: not known.
+  def of(self, variable: tf.Variable) -> Optional[batch_values.BatchValues]:
+    """Returns what is known of the tensors of this replica, or None.
 
     Args:
       variable: One that this replica has a copy of.
     """
-    return self.audit and self.audit.parts[
+    return self.audit and self.audit.values[
         _tf_internals.index_of_copy(variable)]
 
 
@@ -216,42 +215,47 @@ class MeanAdditions:
       value = tf.convert_to_tensor(value, self.dtype)
     groups = context.strategy.group_assignment
     size = groups_lib.group_size(groups, context.num_replicas_in_sync)
-    factor = self._factor(context.tfplugin_writes, method, value, size)
-    if factor is None:
-      if not adds:
-        return value
-      factor = 1.0 / size
+    writes, own = context.tfplugin_writes, context.tfplugin_writes.of(self)
+    of_gradients = writes.gradients.made(value)
+    if own is not None and not (adds and of_gradients):
+      if not own.is_of_rows(value):
+        agreed_writes.check_no_count(self, method, value, own.num_rows)
+      elif not self.tfplugin_is_mean:
+        return self._of_batch(own, method, value, of_gradients, groups, size)
+      adds = adds or own.is_of_rows(value)
     return weighted_sum.weighted_sum(
-        [all_reduce.constant_sum(value, groups)], [factor])
+        [all_reduce.constant_sum(value, groups)], [1.0 / size]) if adds else (
+            value)
 
-  def _factor(self, writes: Writes, method: str, value: Any,
-              size: int) -> Optional[float]:
-    """Returns the factor of a sum over the replicas that one device writes.
-
-    None: the value is not made of rows, or is made of gradients.
+  def _of_batch(self, own: batch_values.BatchValues, method: str, value: Any,
+                of_gradients: bool, groups: Any, size: int) -> Any:
+    """Returns the value that is made of the rows of all replicas.
 
     Raises:
-      ValueError: There is none.
+      ValueError: It is not known.
     """
-    part = writes.part(self)
-    if part is None or method != 'assign' and writes.gradients.made(value):
-      return None
-    tensor = value.values if isinstance(value, tf.IndexedSlices) else value
-    kinds = part.now(tensor.graph)
-    if kinds.of(tensor).is_same:
-      batch_value.check_constants(self, method, [value], [part])
-      return None
-    kind = (kinds.summed(tensor) if isinstance(value, tf.IndexedSlices) else
-            kinds.of(tensor))
-    if exact_kinds.first_inexact(tensor, kinds) is None and (
-        not writes.gradients.made(value)):
-      if kind.is_sum:
-        return 1.0
-      if kind.is_mean:
-        return 1.0 / size
-    if self.tfplugin_is_mean:
-      return 1.0 / size
-    raise batch_value.unknown(self, method, value, part)
+    try:
+      if of_gradients:
+        raise batch_values.UnknownValueError('a value made of gradients')
+      return own.of_all(value, functools.partial(_gather, groups=groups), size)
+    except batch_values.UnknownValueError as error:
+      raise agreed_writes.unknown(self, method, error) from error
+
+
+def _gather(tensor: tf.Tensor, axis: int, groups: Any) -> tf.Tensor:
+  """Returns the rows of all replicas of the group, one after the other."""
+  if not tensor.dtype.is_floating and not tensor.dtype.is_integer and (
+      not tensor.dtype.is_bool):
+    raise batch_values.UnknownValueError(f'rows of {tensor.dtype.name}')
+  order = [axis, *(i for i in range(tensor.shape.rank) if i != axis)]
+  rows = tf.transpose(tensor, order) if axis else tensor
+  number = tf.cast(rows, tf.int32) if tensor.dtype.is_bool else rows
+  # Slices are added up by putting them one after the other.
+  gathered = tf.cast(all_reduce.constant_sum(tf.IndexedSlices(
+      number, tf.range(tf.shape(number)[0])), groups).values, tensor.dtype)
+  gathered.set_shape([None, *rows.shape[1:]])
+  return tf.transpose(gathered, [
+      order.index(i) for i in range(len(order))]) if axis else gathered
 
 
 def _nothing(strategy: tf.distribute.Strategy, value: Any) -> None:

@@ -197,22 +197,13 @@ class Towers(Replicas):
 
   def apply(self, call, grads_and_vars, groups):
     """See base class."""
-    if self._tower.gradients_are_summed:
-      return super().apply(call, grads_and_vars, groups)
     group = next(group for group in groups or [list(range(self.size))]
                  if 0 in group)
+    sums = getattr(call, 'sums_totals', True)
     return call.apply([
-        (g if g is None else self._tower.sum_gradient(v, g, group), v)
+        (g if g is None else self._tower.sum_gradient(v, g, group, sums), v)
         for g, v in grads_and_vars])
 
-  def loss_factor(self, reduction, groups):
-    """See base class."""
-    if self._tower.gradients_are_summed:
-      return 1
-    return super().loss_factor(reduction, groups)
-
-  def _apply_to_all(self, call, grads_and_vars):
-    return call.apply(grads_and_vars)
 
 
 def shards_here(caller: str) -> Shards:

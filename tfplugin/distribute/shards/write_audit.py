@@ -20,9 +20,9 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import op_record
-from tfplugin.distribute.towers import part_kinds
-from tfplugin.distribute.towers.writes import batch_value
+from tfplugin.distribute.towers.splitting import batch_values
 from tfplugin.distribute.towers.writes import plain_writes
+from tfplugin.distribute.variables import agreed_writes
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
@@ -32,7 +32,7 @@ class WriteAudit:
   """The writes of the replicas of one call in a graph.
 
   Attributes:
-    parts: The kinds of the tensors of each replica of this process.
+    values: What is known of the tensors of each replica of this process.
   """
 
   def __init__(self, batch: Sequence[Any]):
@@ -43,10 +43,10 @@ class WriteAudit:
     """
     graph = tf1.get_default_graph()
     self._record = op_record.OpRecord(graph, len(batch))
-    self.parts = [part_kinds.PartKinds(
-        graph, *part_kinds.of_batch(batch, replica),
-        functools.partial(self._is_of, replica))
-                  for replica in range(len(batch))]
+    self._batch = batch
+    self.values = [batch_values.BatchValues(
+        graph, batch, replica, functools.partial(self._is_of, replica))
+                   for replica in range(len(batch))]
 
   @contextlib.contextmanager
   def replica(self, replica: int) -> Iterator[None]:
@@ -78,7 +78,7 @@ class WriteAudit:
     """
     self._record.check_no_stores()
     for variable in variables:
-      for replica, copy in enumerate(variable.values[:len(self.parts)]):
+      for replica, copy in enumerate(variable.values[:len(self.values)]):
         for write in _tf_internals.writes_of(copy, self._record.graph):
           if self._is_own(replica, write):
             raise _refusal(variable, write.op)
@@ -90,21 +90,28 @@ class WriteAudit:
       own: The handles of variables of the strategy.
       is_alone: Whether all replicas are in this graph, and in one group.
     """
-    shares = [1.0 / len(self.parts)] * len(self.parts)
+    gather = batch_values.rows_of(
+        self._record, self._batch, range(len(self._batch)))
 
     def one_value(variable: Any, method: str, values: Sequence[Any]) -> Any:
-      if not is_alone and not all(part.of(value).is_same for part, value in zip(
-          self.parts, values)):
-        raise batch_value.unknown(variable, method, values[0], self.parts[0])
-      return batch_value.one_value(
-          variable, method, values, self.parts, shares)
+      own = self.values[0]
+      try:
+        if not own.is_of_rows(values[0]) and same_values.are_same(values):
+          agreed_writes.check_no_count(
+              variable, method, values[0], own.num_rows)
+          return values[0]
+        if not is_alone:
+          raise batch_values.UnknownValueError(values[0].name)
+        return own.of_all(values[0], gather, len(self.values))
+      except batch_values.UnknownValueError as error:
+        raise agreed_writes.unknown(variable, method, error) from error
 
     plain_writes.PlainWrites(self._record, one_value, False).settle(own)
 
   def _is_of(self, replica: int, op: tf.Operation) -> bool:
     # What a function captures, it captures in the turn of a replica.
     is_captured = op.graph.building_function and not op.inputs and (
-        _tf_internals.role(op) == 'source')
+        _tf_internals.gives_rows(op))
     return self._record.is_own(replica, op) and not is_captured and not any(
         map(same_values.is_declared, op.outputs))
 
@@ -113,11 +120,8 @@ class WriteAudit:
         self._record.is_own(replica, write.root)) or (
             _tf_internals.initializes(write.op, write.op.inputs[0])):
       return False
-    part = self.parts[replica]
-    return not all(
-        part.inside(tensor.graph).of(tensor).is_same
-        for tensor in [*list(write.op.inputs)[1:],
-                       *_tf_internals.conditions_of(write.op)])
+    return self.values[replica].is_of_rows([
+        *list(write.op.inputs)[1:], *_tf_internals.conditions_of(write.op)])
 
 
 def _refusal(variable: tf.Variable, op: tf.Operation) -> ValueError:

@@ -49,7 +49,7 @@ class StalenessGate:
     decision: The last one; None before it.
   """
 
-  def __init__(self, max_staleness: int,
+  def __init__(self, max_staleness: staleness_ops.Bound,
                on_nonfinite: str = nonfinite.APPLY):
     """Decides nothing yet.
 

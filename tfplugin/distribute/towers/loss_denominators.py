@@ -73,9 +73,9 @@ def _check_size(op: tf.Operation) -> None:
   pending, seen = [] if count is None else [count.op], set()
   while pending:
     source = pending.pop()
-    if _tf_internals.role(source) == 'sizes' or source in seen:
+    if _tf_internals.is_size(source) or source in seen:
       continue
-    if not source.inputs and not _tf_internals.is_constant(source):
+    if not source.inputs and _tf_internals.may_vary(source):
       raise RuntimeError(
           'A mean loss with weights must be outside of `tf.cond`, '
           '`tf.while_loop` and `tf.function` in a model_fn that is built in '

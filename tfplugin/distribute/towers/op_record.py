@@ -42,6 +42,13 @@ class OpRecord:
     self._turns[tower][-1] = slice(self._turns[tower][-1].start, self._now())
 
   @contextlib.contextmanager
+  def pausing(self, tower: int) -> Iterator[None]:
+    """The ops that `tower` makes inside are not its own alone."""
+    self.end(tower)
+    yield
+    self.begin(tower)
+
+  @contextlib.contextmanager
   def passing(self, graph: tf.Graph) -> Iterator[None]:
     """Notes the ops that are made for all towers in the graph of a branch."""
     before = len(graph.get_operations())
@@ -59,6 +66,24 @@ class OpRecord:
     """Returns the ops that were built in `tower` itself."""
     ops = self.graph.get_operations()
     return [op for turn in self._turns[tower] for op in ops[turn]]
+
+  def twins(self, tensor: tf.Tensor) -> list[tf.Tensor]:
+    """Returns the tensor of each tower that is `tensor` in the first one.
+
+    Towers are built by the same calls, in the same order.
+
+    Raises:
+      RuntimeError: They are not.
+    """
+    own = [self.built_in(tower) for tower in range(self.num_towers)]
+    index = own[0].index(tensor.op)
+    ops = [ops[index] if index < len(ops) else None for ops in own]
+    if len({op and op.type for op in ops}) > 1:
+      raise RuntimeError(
+          'Towers must build the same ops in the same order. Received: '
+          f'{[op and op.name for op in ops]}. Make the same graph whatever the '
+          'tower.')
+    return [op.outputs[tensor.value_index] for op in ops]
 
   def is_own(self, tower: int, op: tf.Operation) -> bool:
     """Whether `op` was built in `tower` itself."""

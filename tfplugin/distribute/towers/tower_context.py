@@ -17,6 +17,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_gradients
 from tfplugin.distribute.variables import branch_calls
+from tfplugin.distribute.variables import same_values
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
@@ -58,10 +59,12 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
       reduce_op = tf.distribute.ReduceOp(reduce_op.upper())
     parts = tf.nest.flatten(value)
     if reduce_op == tf.distribute.ReduceOp.MEAN:
-      weight = self._run.weights.of_means[self._tower]
+      weight = self._run.weights.rows[self._tower]
       parts = [weighted_sum.weighted_sum([part], [weight]) for part in parts]
     totals = self._labelled(
         f'all_reduce ({reduce_op})', self._run.add_up, tuple(parts), {})
+    same_values.declare([total for total in totals if isinstance(
+        total, tf.IndexedSlices)][:1])
     return tf.nest.pack_sequence_as(value, [
         total if isinstance(total, tf.IndexedSlices) else
         tower_gradients.total_of_towers(part, total)
@@ -80,24 +83,18 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
     return tf.math.divide_no_nan(
         total, tf.cast(weights[self._tower], total.dtype))
 
-  def view_of(self, variable: tf.Variable) -> tf.Variable:
-    """Returns `variable` as this tower reads it."""
-    return self._run.view(self._tower, variable)
-
-  def reduce_gradient(self, handle: tf.Tensor, gradient):
-    """Returns the sum over the towers of each tower's `gradient`."""
-    return self._labelled(
-        f'the gradient of `{self._run.name_of(handle)}`',
-        self._run.sum_gradients, (gradient,), {})
-
-  @property
-  def gradients_are_summed(self) -> bool:
-    """Whether `tf.gradients` in a tower returns the gradient of the batch."""
-    return self._run.gradients_are_summed
-
   def sum_gradient(self, variable: tf.Variable, gradient,
-                   towers: Sequence[int]):
-    """Returns the plain sum over `towers`, which is applied as it is."""
+                   towers: Sequence[int], sums_totals: bool = True):
+    """Returns the plain sum over `towers`, which is applied as it is.
+
+    Args:
+      variable: What it is the gradient by.
+      gradient: That of this tower.
+      towers: The towers that reduce together.
+      sums_totals: Whether one that is a sum over the towers is summed again.
+    """
+    if not sums_totals and self._run.gradients.are_in_total(gradient):
+      towers = [towers[0]]
     if self._run.branches.is_here():
       # Refused by the update that follows, unless all towers have the same.
       return self._run.sum_unweighted(self.strategy, gradient, towers)

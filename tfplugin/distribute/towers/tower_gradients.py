@@ -1,16 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of all towers become one where they leave the model.
-
-Each tower reads a variable through an identity of its handle. The gradient of
-that identity stops the tower until the others have got there, and gives every
-tower the same sum:
-
-  gradient = sum{towers} weight[tower] * gradient[tower]
-
-So `tf.gradients` in a tower returns the gradient of one device with the whole
-batch, and the code after it (clipping by the global norm, say) needs no more
-knowledge of towers.
+"""Gradients through a sum over shards.
 
 A sum over towers on the way, x = sum{towers} x[tower], has the gradient
 
@@ -30,19 +20,7 @@ from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
-_SUM_OVER_TOWERS = 'TfpluginSumOverTowers'
 _TOTAL_OF_TOWERS = 'TfpluginTotalOfTowers'
-
-
-@tf.RegisterGradient(_SUM_OVER_TOWERS)
-def _sum_over_towers(op: tf.Operation, gradient):
-  return _summed(op.outputs[0], gradient)
-
-
-def _summed(handle: tf.Tensor, gradient):
-  context = tf.distribute.get_replica_context()
-  reduce = getattr(context, 'reduce_gradient', None)
-  return gradient if reduce is None else reduce(handle, gradient)
 
 
 @tf.RegisterGradient(_TOTAL_OF_TOWERS)
@@ -61,29 +39,6 @@ def total_of_towers(own: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
     result = tf.raw_ops.IdentityN(input=[own, total])[1]
   same_values.stand_for(result, total)
   return result
-
-
-def summing_view(variable: tf.Variable) -> tf.Variable:
-  """Returns `variable` as a tower reads it: gradients are summed over towers.
-
-  Args:
-    variable: A resource variable of the default graph.
-  """
-  with tf.init_scope(), _tf_internals.colocate_with(variable):
-    with _tf_internals.identity_gradient(_SUM_OVER_TOWERS):
-      handle = tf.identity(variable.handle, name='handle')
-  return _tf_internals.variable_view(variable, handle)
-
-
-def record(variable: tf.Variable, view: tf.Variable) -> None:
-  """Lets a gradient tape sum over towers as `tf.gradients` does.
-
-  Args:
-    variable: The variable that a tower is about to read.
-    view: The result of `summing_view` for it.
-  """
-  _tf_internals.record_view(
-      variable, view, lambda gradient: _summed(view.handle, gradient))
 
 
 class NotedGradients:
@@ -112,6 +67,23 @@ class NotedGradients:
         pending.extend(tensor.op for tensor in op.inputs)
     self._without |= visited
     return False
+
+
+  def are_in_total(self, value) -> bool:
+    """Whether `value` has those that are noted in a sum over shards alone."""
+    pending, seen, found = [_values(value)], set(), False
+    while pending:
+      tensor = pending.pop()
+      if tensor.ref() in seen:
+        continue
+      seen.add(tensor.ref())
+      if same_values.is_declared(tensor):
+        found = found or self.made(tensor.op.inputs[0])
+      elif tensor.op in self._noted:
+        return False
+      else:
+        pending += tensor.op.inputs
+    return found
 
 
 def _values(gradient) -> tf.Tensor:

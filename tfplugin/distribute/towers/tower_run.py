@@ -11,19 +11,17 @@ from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
+from absl import logging
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.towers import batch_loss
 from tfplugin.distribute.towers import loss_denominators
 from tfplugin.distribute.towers import op_record
-from tfplugin.distribute.towers import part_kinds
 from tfplugin.distribute.towers import tower_collections
 from tfplugin.distribute.towers import tower_context
 from tfplugin.distribute.towers import tower_gradients
 from tfplugin.distribute.towers import tower_variables
 from tfplugin.distribute.towers import tower_weights
-from tfplugin.distribute.towers.writes import batch_value
-from tfplugin.distribute.towers.writes import metric_updates
+from tfplugin.distribute.towers.splitting import batch_values
 from tfplugin.distribute.towers.writes import plain_writes
 from tfplugin.distribute.variables import agreed_writes
 from tfplugin.distribute.variables import branch_calls
@@ -48,29 +46,26 @@ class TowerRun:
     variables: The `SharedVariables`.
     num_towers: How many towers there are.
     summed: The sums of gradients of this run, and of those inside it.
+    gradients: The gradients that towers took.
     branches: The `Branches` in which towers make calls.
   """
 
   def __init__(self, strategy, weights: tower_weights.TowerWeights,
-               sum_gradients: bool, outer: Optional[TowerRun] = None,
-               batch: Optional[Sequence[Any]] = None,
-               evaluates: bool = False):
+               outer: Optional[TowerRun] = None,
+               batch: Optional[Sequence[Any]] = None):
     """Prepares a run.
 
     Args:
       strategy: A `TowerStrategy`.
       weights: How much each tower counts.
-      sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
       outer: The run whose gradients this one applies, or None.
       batch: For each tower the tensors that it is given, from which it is found
         what differs between towers. None: not known.
-      evaluates: See `SharedVariables`.
     """
     self.weights = weights
-    self.variables = tower_variables.SharedVariables(evaluates)
-    self._strategy, self._evaluates = strategy, evaluates
+    self.variables = tower_variables.SharedVariables()
+    self._strategy = strategy
     self.num_towers = strategy.num_replicas_in_sync
-    self._sum_gradients = sum_gradients
     self._graph = tf1.get_default_graph()
     self._branch = _tf_internals.branch_or_loop()
     self.branches = branch_calls.Branches()
@@ -78,9 +73,7 @@ class TowerRun:
         self._graph, self.num_towers)
     self.summed = (outer.summed if outer is not None else
                    tower_gradients.NotedGradients())
-    self._of_one_tower = tower_gradients.NotedGradients()
-    self._views = {}
-    self._names = {}
+    self.gradients = tower_gradients.NotedGradients()
     self._waits = ['its start'] * self.num_towers
     self._results = [None] * self.num_towers
     # Absolute: a tower's ops are named the same wherever the run is made.
@@ -88,20 +81,12 @@ class TowerRun:
     self._outer = outer + '/' if outer else ''
     self._devices = _tf_internals.device_functions()
     self._ops = op_record.OpRecord(self._graph, self.num_towers)
-    self._parts = [
-        part_kinds.PartKinds(
-            self._graph, *part_kinds.of_batch(batch, tower),
-            functools.partial(self._ops.is_own, tower))
-        for tower in range(self.num_towers)] if batch else []
-    self._losses = [
-        batch_loss.BatchLoss(kinds, weight)
-        for kinds, weight in zip(self._parts, weights.loss)
-        if weights.by_terms]
-
-  @property
-  def gradients_are_summed(self) -> bool:
-    """Whether `tf.gradients` in a tower sums over the towers."""
-    return self._sum_gradients
+    self._batch = batch and batch_values.BatchValues(
+        self._graph, batch, 0, functools.partial(self._ops.is_own, 0))
+    groups = weights.groups or [range(self.num_towers)]
+    self._group = next(group for group in groups if 0 in group)
+    self._rows_of_group = batch and batch_values.rows_of(
+        self._ops, batch, self._group)
 
   def build(self, fn: Callable[[int], Any]) -> list[Any]:
     """Returns `[fn(0), fn(1), ...]`, each built in its tower."""
@@ -110,9 +95,8 @@ class TowerRun:
       # The weight of a tower makes the mean already.
       with _tf_internals.keras_means_of_losses(_is_in_tower), (
           _tf_internals.summaries_of_all(_is_in_tower)), (
-          _tf_internals.gradient_factors(
-              _is_in_tower, self._part_of_target, self._factor_of_target,
-              self._note_gradient)), (
+          _tf_internals.gradients_noted(
+              _is_in_tower, self.gradients.add)), (
                   tower_collections.scopes_of_one_device(
                       self._graph, self._name_on_one_device)):
         _tf_internals.call_for_each_replica(
@@ -128,6 +112,8 @@ class TowerRun:
     finally:
       self._collections.join()
     self._check_updates()
+    if self._batch and self.num_towers > 1:
+      self._report_all_rows()
     for group in self.weights.groups or [range(self.num_towers)]:
       loss_denominators.share([self.ops_of(tower) for tower in group],
                               [self.weights.loss[tower] for tower in group])
@@ -138,12 +124,29 @@ class TowerRun:
     if self.num_towers > 1:
       self._ops.check_no_accumulators()
       self._ops.check_no_stores()
-      writes = plain_writes.PlainWrites(self._ops, self._one_of, getattr(
-          self._results[0], 'train_op', None) is not None)
-      metrics = self.variables.streaming
-      writes.check_turns(metrics, self._parts)
-      if not self._evaluates:  # Metrics wait for each other's variables.
-        writes.settle([variable.handle for variable in metrics])
+      plain_writes.PlainWrites(self._ops, self._one_of, getattr(
+          self._results[0], 'train_op', None) is not None).settle()
+
+  def _report_all_rows(self) -> None:
+    """Lets the numbers that the first tower reports be those of all rows."""
+    left, loss = [], getattr(self._results[0], 'loss', None)
+    for op in self._ops.built_in(0):
+      value = _tf_internals.reported_value(op)
+      if value is None or op.outputs[0] is loss or (
+          _tf_internals.is_in_branch_or_loop(op) or self.gradients.made(value)
+          or not self._batch.is_of_rows(value)):
+        continue
+      try:
+        _tf_internals.redirect_input(
+            op, list(op.inputs).index(value), self._batch.of_all(
+                value, self._rows_of_group, len(self._group)))
+      except batch_values.UnknownValueError:
+        left.append(op.name)
+    if left:
+      logging.warning(
+          'Summaries and names of numbers that cannot be made again for the '
+          'rows of all shards are those of the first of %s: %s.',
+          self.num_towers, ', '.join(left))
 
   def ops_of(self, tower: int) -> list[tf.Operation]:
     """Returns the ops that were built in `tower`."""
@@ -153,94 +156,11 @@ class TowerRun:
     """Returns the name scope of `tower`; the first one has none of its own."""
     return f'{self._outer}tower_{tower}/' if tower else self._outer
 
-  def part_of_batch(self, tower: int, loss: tf.Tensor,
-                    gradient: Optional[tf.Tensor] = None) -> tf.Tensor:
-    """Returns the part of the batch's loss that `loss` of `tower` is."""
-    return self._losses[tower].part(loss, gradient) if self._losses else loss
-
-  def reduced(self, values: Sequence[Any],
-              shares: Sequence[weighted_sum.Weight]) -> Optional[tf.Tensor]:
-    """Returns what a value of each tower is in the batch; None: it has rows.
-
-    Args:
-      values: A tensor of each tower.
-      shares: Each tower's share of the rows.
-
-    Raises:
-      ValueError: It is neither a sum nor a mean over the rows.
-    """
-    parts = self._parts if self._sum_gradients else []
-    return batch_value.reduced(values, parts, shares)
-
-  def finish_training(self, losses: Sequence[tf.Tensor], total: tf.Tensor,
-                      shares: Sequence[weighted_sum.Weight]) -> None:
-    """Lets what the first tower reports be of all rows: loss, metrics, numbers.
-
-    Args:
-      losses: The loss that each tower returns.
-      total: The loss of the batch.
-      shares: Each tower's share of the rows.
-    """
-    if self.num_towers == 1:
-      return
-    ops_by_tower = [self.ops_of(tower) for tower in range(self.num_towers)]
-    batch_loss.show(losses, total)
-    batch_loss.show_in_summaries(
-        ops_by_tower, functools.partial(self.reduced, shares=shares))
-    self.finish_metrics(shares)
-
-  def finish_metrics(self, shares: Sequence[weighted_sum.Weight]) -> None:
-    """Lets metrics that a training step updates be of all rows.
-
-    Args:
-      shares: Each tower's share of the rows.
-    """
-    if self.num_towers > 1:
-      metric_updates.Metrics(
-          self.variables.streaming, list(map(self.ops_of, range(
-              self.num_towers))), self._parts, shares).finish()
-
-  def _part_of_target(self, target, sources, gradient):
-    tower = current_tower()
-    return (target if not tf.is_tensor(target) or not self._are_shared(sources)
-            else self.part_of_batch(tower.tower, target, gradient))
-
-  def _factor_of_target(self, target, sources):
-    tower = current_tower().tower
-    if not self._losses or not self._are_shared(sources):
-      return None
-    return self._losses[tower].factor(target)
-
-  def _note_gradient(self, gradient) -> None:
-    if not self._sum_gradients:
-      self._of_one_tower.add(gradient)
-
-  def _are_shared(self, sources: Sequence[Any]) -> bool:
-    """Whether gradients of `sources` are those of the towers' variables."""
-    handles = {variable.deref().handle.ref() for _, variable in self._views}
-    return any(getattr(source, 'handle', source).ref() in handles
-               for source in sources if hasattr(source, 'ref'))
-
   def _name_on_one_device(self, name: str) -> str:
     tower = current_tower()
     own = '' if tower is None else self.name_scope(tower.tower)
     return self._outer + name[len(own):] if own and name.startswith(own) else (
         name)
-
-  def view(self, tower: int, variable: tf.Variable) -> tf.Variable:
-    """Returns `variable` as `tower` reads it."""
-    if not self._sum_gradients or not variable.trainable:
-      return variable
-    key = (tower, variable.ref())
-    if key not in self._views:
-      self._views[key] = tower_gradients.summing_view(variable)
-      self._names[self._views[key].handle.ref()] = variable.name
-    tower_gradients.record(variable, self._views[key])
-    return self._views[key]
-
-  def name_of(self, handle: tf.Tensor) -> str:
-    """Returns the name of the variable that a tower reads through `handle`."""
-    return self._names[handle.ref()]
 
   def add_up(self, strategy, *values: Any) -> list[Any]:
     """Adds each of `values`, one per tower, up over the towers."""
@@ -252,13 +172,6 @@ class TowerRun:
     """Returns the value of each tower; towers may share a single one."""
     values = strategy.experimental_local_results(value)
     return values * self.num_towers if len(values) == 1 else values
-
-  def sum_gradients(self, strategy, gradient):
-    """Sums `gradient`, one value per tower, over the towers."""
-    total = weighted_sum.weighted_sum(
-        self._per_tower(strategy, gradient), self.weights.loss)
-    self.summed.add(total)
-    return total
 
   def sum_unweighted(self, strategy, gradient, towers: Sequence[int]):
     """Sums the values of `gradient` in `towers`, without their weights."""
@@ -273,17 +186,19 @@ class TowerRun:
     return self._one_of(variable, method, self._per_tower(strategy, value))
 
   def _one_of(self, variable, method: str, values: Sequence[Any]) -> Any:
-    if self._sum_gradients:
-      return batch_value.one_value(
-          variable, method, values, self._parts, self.weights.rows) if (
-              self._parts) else values[0]
-    groups = self.weights.groups or [range(self.num_towers)]
-    group = next(group for group in groups if 0 in group)
-    if not self._parts or any(map(self._of_one_tower.made, values)):
-      return agreed_writes.one_value(variable, method, values, group)
-    return batch_value.one_value(
-        variable, method, [values[i] for i in group],
-        [self._parts[i] for i in group], [1.0 / len(group)] * len(group))
+    first = values[0]
+    if self._batch and not any(map(self.gradients.made, values)):
+      if self._batch.is_of_rows(first):
+        try:
+          return self._batch.of_all(
+              first, self._rows_of_group, len(self._group))
+        except batch_values.UnknownValueError as error:
+          raise agreed_writes.unknown(variable, method, error) from error
+      agreed_writes.check_no_count(
+          variable, method, first, self._batch.num_rows)
+    if self.num_towers > 1:
+      self._ops.check_no_accumulators()
+    return agreed_writes.one_value(variable, method, values, self._group)
 
   def gradient_to_apply(self, gradient):
     """Returns the one gradient of all towers that an optimizer applies."""
@@ -335,9 +250,18 @@ class TowerRun:
         TowerContext(self._strategy, tower, self), \
         tf1.variable_scope(scope, auxiliary_name_scope=False), \
         tf.name_scope(self.name_scope(tower)), \
-        tf.variable_creator_scope(self.variables.creator(tower)):
+        tf.variable_creator_scope(self._creator(tower)):
       self._results[tower] = fn(tower)
     self.pause(tower, 'its end')
+
+  def _creator(self, tower: int) -> Callable:
+    create = self.variables.creator(tower)
+
+    def create_for_all(next_creator, **kwargs):
+      with self._ops.pausing(tower):
+        return create(next_creator, **kwargs)
+
+    return create_for_all
 
   def _disagreement(self) -> str:
     states = '; '.join(f'tower {tower} is at {label}'

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -14,7 +12,6 @@ import tensorflow as tf
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
 from tfplugin.distribute.towers import tower_extended
-from tfplugin.distribute.towers import tower_run
 from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
@@ -24,40 +21,32 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
                     tf.distribute.Strategy):
   """Trains on several devices of one process with the numbers of one device.
 
-  Every device (a *tower*) computes its part of a batch; all of them share one
-  copy of each variable, and an optimizer updates it once:
-
-    loss = sum{towers} weight[tower] * loss[tower]
-    gradient = sum{towers} weight[tower] * gradient[tower]
-
-  where weight[tower] is the tower's share of the rows, so that towers may get
-  different numbers of them. In a graph a term of the loss that is a sum over
-  the rows is added up: the ops that made the loss tell. Losses of
-  `tf.compat.v1.losses` that divide by a count divide by the count of all
-  towers. Choose it over `MirroredStrategy` where checkpoints and variables must
-  be as on one device, or batches are not divisible; choose
+  Choose it over `MirroredStrategy` where checkpoints and variables must be as
+  on one device, or batches are not divisible; choose
   `tfplugin.replicate_model_fn` to split the batches of the input_fn instead of
-  giving one to each tower.
+  giving one to each device (a *tower*).
 
-  `RunConfig(train_distribute=TowerStrategy())` needs no change of the model_fn.
-  Each tower takes one batch of the input_fn; these batches together, in order,
-  are the batch that the numbers belong to. Where the last ones are fewer than
-  the towers, some towers get none of the rows; if the size of a batch is static
-  (`drop_remainder=True`), these last batches are left out.
+  `RunConfig(train_distribute=TowerStrategy())` needs no change of the model_fn,
+  and so does `eval_distribute`. Each tower takes one batch of the input_fn.
+  These batches together, in order, are the batch that all numbers belong to:
+  loss, gradients, metrics, summaries and writes are those of one device that
+  has their rows. Where the last ones are fewer than the towers, some towers get
+  none of the rows; if the size of a batch is static (`drop_remainder=True`),
+  these last batches are left out.
 
-  In a graph: a gradient with respect to a variable is summed over the towers
-  where `tf.gradients` computes it; a variable that is assigned to in the towers
-  takes the value of one device, of sums and means over the rows, or the
-  aggregation that it asks for, with means weighted by the rows; what is neither
-  is refused. Batch normalisation normalises within a
-  tower, `tf.keras.layers.BatchNormalization(synchronized=True)` over all.
+  In a graph the model is built once, as by `tfplugin.replicate_model_fn`: the
+  ops that compute each row by itself are made again in each tower, all others
+  run once, on the rows of all towers. So a function that is run has one
+  replica, whose batch holds the rows of all towers, and returns one value for
+  them. Rows of different length are filled up with zeros. Of a scalar in the
+  batches the first one is used, with a warning if they may differ. Batch
+  normalisation normalises within a tower and weighs moving statistics by rows;
+  `tf.keras.layers.BatchNormalization(synchronized=True)` is over all.
 
-  Not supported: `tf.recompute_grad` with `loss_reduction=SUM`, whose gradients
-  are summed over the towers twice; means are right.
-
-  In a `tf.function` and in eager execution gradients are summed over the towers
-  as TensorFlow's strategies do, and `Model.fit` is a mean over the batch where
-  its towers get as many rows each; Keras knows no other weights.
+  In eager execution, and in a `tf.function` there, each tower is a replica:
+  gradients are summed as TensorFlow's strategies do, and `Model.fit` is a mean
+  over the batch where its towers get as many rows each; Keras knows no other
+  weights.
 
   Variables created: none of its own. The model's variables are made once, on
   the CPU (on the device itself, if there is one only), with the names of one
@@ -98,10 +87,9 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
     Args:
       devices: Device strings, one per tower. By default the local GPUs, or else
         the logical CPUs, found without initialising them.
-      loss_reduction: How the model reduces its loss in a graph, one of
-        `tf.compat.v1.losses.Reduction`: with SUM losses of towers are added up,
-        with the others they are averaged. By default it is found for each term
-        of a loss; a loss that is neither sum nor mean is refused.
+      loss_reduction: How the model reduces its loss, one of
+        `tf.compat.v1.losses.Reduction`. It need not be known: no number depends
+        on it.
 
     Raises:
       TypeError: `devices` is not a list of strings.
@@ -109,19 +97,11 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
         is used: this process has no such device.
     """
     tower_weights.check_reduction(loss_reduction)
-    super().__init__(tower_extended.TowerExtended(
-        self, local_devices.check_devices(devices), loss_reduction))
+    super().__init__(self._make_extended(
+        local_devices.check_devices(devices)))
 
-  @property
-  def num_replicas_in_sync(self) -> int:
-    """The number of towers; where one is built into a graph, 1.
-
-    Keras and the heads of Estimator divide a loss by it, and here the weight of
-    a tower does that already.
-    """
-    if tower_run.current_tower() is not None:
-      return 1
-    return super().num_replicas_in_sync
+  def _make_extended(self, devices: Sequence[str]):
+    return tower_extended.TowerExtended(self, devices)
 
   @property
   def _scale_loss_for_estimator(self) -> bool:
@@ -133,36 +113,13 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
   def _scale_loss_for_estimator(self, value: bool) -> None:
     del value
 
-  def build_towers(self, fn: Callable[[int], Any],
-                   weights: tower_weights.TowerWeights,
-                   sum_gradients: bool = True,
-                   batch: Optional[Sequence[Any]] = None,
-                   evaluates: bool = False,
-                   ) -> tuple[tower_run.TowerRun, list[Any]]:
-    """Builds `fn` in every tower; call it in the scope of the strategy.
-
-    Decorators of a model_fn are made of it.
-
-    Args:
-      fn: Called with the index of the tower, in that tower.
-      weights: How much each tower counts.
-      sum_gradients: Whether `tf.gradients` in a tower sums over the towers.
-      batch: For each tower the tensors that it is given; None: not known.
-      evaluates: Whether towers update all local variables one after the other,
-        as metrics; else those of METRIC_VARIABLES.
-
-    Returns:
-      The run, and the result of `fn` in each tower.
-    """
-    return self.extended.build_towers(
-        fn, weights, sum_gradients, batch, evaluates)
-
 
 def current_tower() -> int:
-  """Returns the index of the tower that the caller is built in.
+  """Returns the index of the shard that the caller is built in.
 
-  An int, known while the graph is built; 0 where there are no towers. A
-  model_fn may log or name things with it; its results must not depend on it.
+  An int, known while the graph is built: of the shards of
+  `tfplugin.estimator.cross_shard` and ShardedTPUEstimator. It is 0 everywhere
+  else; `replicate_model_fn` and TowerStrategy build one model.
 
   Example:
     >>> import tfplugin

@@ -12,7 +12,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import tower_collections
 from tfplugin.distribute.variables import agreed_writes
-from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -48,36 +47,8 @@ class TowerVariable(agreed_writes.AgreedWrites,
                     _tf_internals.AggregatingVariable):
   """One variable that every tower reads, updated once per step.
 
-  In a tower it is read through that tower's own identity of the handle, so
-  that a gradient with respect to the variable passes a point that knows of the
-  other towers. Everywhere else it is the variable itself. An assignment in the
-  towers happens once.
+  An assignment in the towers happens once.
   """
-
-  @property
-  def _v(self) -> tf.Variable:
-    context = tf.distribute.get_replica_context()
-    view_of = getattr(context, 'view_of', None)
-    raw = self.__dict__['raw']
-    return raw if view_of is None else view_of(raw)
-
-  @_v.setter
-  def _v(self, variable: tf.Variable) -> None:
-    self.__dict__['raw'] = variable
-
-  def get(self) -> tf.Variable:
-    """Returns the variable itself."""
-    return self.__dict__['raw']
-
-  @property
-  def handle(self) -> tf.Tensor:
-    """The handle of the variable itself."""
-    return self.get().handle
-
-  @property
-  def op(self) -> tf.Operation:
-    """The op that made the variable."""
-    return self.get().op
 
   def scattered(self, method: str, args: tuple, kwargs: dict) -> Any:
     """Returns the result of a scatter method, with the towers' slices.
@@ -107,18 +78,6 @@ class TowerVariable(agreed_writes.AgreedWrites,
                 'scatter_nd_min'):
     vars()[_name] = _scatter(_name, adds_up=False)
   del _name
-
-  # A method that an AggregatingVariable inherits reads the variable itself, a
-  # method that it forwards reads the tower's view: each way to read must be
-  # forwarded.
-
-  def gather_nd(self, indices, name=None) -> tf.Tensor:
-    """Returns slices of the value; see `tf.gather_nd`."""
-    return self._v.gather_nd(indices, name=name)
-
-  def read_value_no_copy(self) -> tf.Tensor:
-    """Returns the value as an embedding lookup on its own device reads it."""
-    return self._v.read_value_no_copy()
 
   @property
   def _initializer_op(self):
@@ -153,27 +112,12 @@ def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
 
 
 class SharedVariables:
-  """The variables that the first tower made, in order, for the others.
+  """The variables that the first tower made, in order, for the others."""
 
-  Attributes:
-    streaming: The variables that towers update one after the other.
-  """
-
-  def __init__(self, evaluates: bool):
-    """Starts without any.
-
-    Args:
-      evaluates: Whether local variables are those of metrics.
-    """
+  def __init__(self):
+    """Starts without any."""
     self._made = []
     self._taken = {}
-    self._is_streaming = (variable_arguments.is_streaming if evaluates else
-                          variable_arguments.is_metric)
-    self.streaming = []
-
-  def is_streaming(self, kwargs: dict[str, Any]) -> bool:
-    """Whether a variable, made with `kwargs`, is updated in turns."""
-    return self._is_streaming(kwargs)
 
   def creator(self, tower: int):
     """Returns a variable creator for `tower`: 0 makes, the others take."""
@@ -197,8 +141,6 @@ class SharedVariables:
     keys = tower_collections.keys_with(tf1.get_default_graph(), variable)
     if tf1.GraphKeys.GLOBAL_STEP not in keys:  # The others find it there.
       self._made.append((variable, keys))
-    if self.is_streaming(kwargs):
-      self.streaming.append(variable)
     return variable
 
   def _take(self, tower: int, kwargs: dict) -> tf.Variable:

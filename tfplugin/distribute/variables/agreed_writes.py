@@ -17,7 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
 
+import numpy as np
 import tensorflow as tf
 
 from tfplugin.distribute.variables import same_values
@@ -80,12 +82,49 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
     return values[0]
   dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
   if method not in _ADDITIONS or not dtype.is_floating:
-    raise ValueError(
-        f'`{method}` of a variable that shards have in common needs the same '
-        f'value in all of them. Received: `{variable.name}` of '
-        f'{dtype.name}, made without an `aggregation`, and values '
-        'that are the shards\' own. Make the variable with '
-        '`aggregation=tf.VariableAggregation.MEAN`, `SUM` or '
-        '`ONLY_FIRST_REPLICA`; accumulate gradients with `assign_add`.')
+    raise unknown(variable, method, f'values of {dtype.name} that are the '
+                  "shards' own")
   return weighted_sum.weighted_sum(
       [values[i] for i in group], [1.0 / len(group)] * len(group))
+
+
+def check_no_count(variable: tf.Variable, method: str, value: Any,
+                   num_rows: Optional[int]) -> None:
+  """Raises if a constant may be the number of rows of each shard.
+
+  Args:
+    variable: The variable that it is written to.
+    method: The method that writes.
+    value: What is written.
+    num_rows: That number, where it is static.
+
+  Raises:
+    ValueError: It may be.
+  """
+  number = tf.get_static_value(value) if tf.is_tensor(value) else value
+  if num_rows and np.size(number) == 1 and not isinstance(
+      number, (tf.IndexedSlices, tf.Variable)) and number is not None and (
+          np.ravel(number)[0] == num_rows):
+    raise unknown(
+        variable, method, f'the constant {num_rows}, which is the number of '
+        'rows of each shard, too', 'Count rows by `tf.shape(x)[0]`.')
+
+
+def unknown(variable: tf.Variable, method: str, what: Any,
+            remedy: str = '') -> ValueError:
+  """Returns the error for a value that shards do not have in common.
+
+  Args:
+    variable: The variable that it is written to.
+    method: The method that writes.
+    what: What the value is.
+    remedy: What to do; by default, how it is made one.
+  """
+  return ValueError(
+      f'`{method}` in several shards must write what all of them have in '
+      'common, gradients, or a number that is made of the rows by ops that can '
+      f'be made again for all rows. Received: {what}, for `{variable.name}`, '
+      'made without an `aggregation`. ' + (
+          remedy or 'Make it the same in all shards by '
+          '`tfplugin.cross_replica_sum`, which sums over them, before it is '
+          'written.'))

@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes of towers to variables from outside, or by ops that take a handle.
 
-The forms and what they are given are those of batch_value_test.py.
+The forms and what they are given are those of batch_values_test.py.
 """
 
 import pytest
 import tensorflow as tf
 
-from tests.distribute.towers.writes import batch_value_test as forms
+from tests.distribute.towers.splitting import batch_values_test as forms
 
 tf1 = tf.compat.v1
 TOWERS = ('replicate_model_fn', 'TowerStrategy', 'cross_shard',
           'ShardedTPUEstimator')
+ONE_MODEL = ('replicate_model_fn', 'TowerStrategy')
 X = forms.FOUR
 
 
@@ -96,9 +97,8 @@ def test_what_is_the_same_may_be_written_in_a_branch(behavior):
     del x
     return _cond(v, lambda: v.assign_add(1.0))
 
-  assert _train('replicate_model_fn', update) == 2.0
-  with pytest.raises(RuntimeError, match='once for all towers'):
-    _train('TowerStrategy', update, True)
+  for form in 'replicate_model_fn', 'TowerStrategy':
+    assert _train(form, update) == 2.0
 
 
 @pytest.mark.parametrize('update', [
@@ -107,24 +107,26 @@ def test_what_is_the_same_may_be_written_in_a_branch(behavior):
         v.assign_add(1.0)), tf.no_op),
     lambda v, x: _loop(lambda: v.assign_add(1.0).op if hasattr(
         v, 'handle') else v.assign_add(1.0)),
-    lambda v, x: tf1.scatter_add(tf1.get_variable(
-        'table', initializer=[0.0], use_resource=True), [0], x[:1]),
+    lambda v, x: v.assign(tf.reduce_max(x)),
 ])
-@pytest.mark.parametrize('form', TOWERS)
-def test_what_cannot_be_made_one_is_refused(behavior, form, update):
-  with pytest.raises(RuntimeError, match=(
-      'once for all towers, or shards.*an op of each tower that writes `.*:0`.*'
-      'Use the methods of the variable')):
-    _train(form, update)
+@pytest.mark.parametrize('form', ONE_MODEL)
+def test_one_model_writes_what_one_device_writes(behavior, form, update):
+  assert _train(form, update, form == 'TowerStrategy') == _train(
+      'one_device', update)
 
 
-@pytest.mark.parametrize('form', TOWERS)
-def test_what_is_no_sum_and_no_mean_is_refused(form):
-  with pytest.raises(ValueError, match='by Max.*`outside:0`'):
-    _train(form, lambda v, x: v.assign(tf.reduce_max(x)))
+@pytest.mark.parametrize('form', ONE_MODEL)
+def test_functions_that_scatter_do_what_one_device_does(behavior, form):
+  def update(v, x):
+    return tf1.scatter_add(v, [0], x[-1:])
+
+  found = forms._train(form, {'v': update}, {
+      'in': lambda name: tf1.get_variable(
+          name, initializer=[0.0], use_resource=True)}, X, False)
+  assert found == {'in/v': [[2 * X[-1]]]}
 
 
-@pytest.mark.parametrize('form', TOWERS)
+@pytest.mark.parametrize('form', ('TowerStrategy',))
 def test_ops_that_take_the_handle_write_what_one_device_writes(behavior, form):
   def raw(name, reduce):
     op = getattr(tf.raw_ops, name)
@@ -160,14 +162,10 @@ def _add(v, value):
   return v.assign_add(value, read_value=False)
 
 
-IN_TURNS = {
-    'branch': (lambda v, x: _cond(v, lambda: _add(v, tf.reduce_sum(x))),
-               2 * X.sum()),
-    'loop': (lambda v, x: _loop(lambda: _add(v, tf.reduce_sum(x))),
-             6 * X.sum()),
-    'call': (lambda v, x: _call(v, lambda: tf.reduce_sum(x)), 2 * X.sum()),
-}
-NOT_IN_TURNS = {
+INSIDE = {
+    'branch': lambda v, x: _cond(v, lambda: _add(v, tf.reduce_sum(x))),
+    'loop': lambda v, x: _loop(lambda: _add(v, tf.reduce_sum(x))),
+    'sum in a call': lambda v, x: _call(v, lambda: tf.reduce_sum(x)),
     'count': lambda v, x: _loop(lambda: _add(v, 1.0)),
     'mean': lambda v, x: _cond(v, lambda: _add(v, tf.reduce_mean(x))),
     'assigned': lambda v, x: _cond(v, lambda: v.assign(tf.reduce_mean(x))),
@@ -178,29 +176,12 @@ NOT_IN_TURNS = {
 }
 
 
-@pytest.mark.parametrize('form', TOWERS)
-@pytest.mark.parametrize('name', IN_TURNS)
-def test_metrics_take_sums_in_turns_or_say_that_they_do_not(
-    behavior, form, name):
-  update, expected = IN_TURNS[name]
-
-  def train():
-    return forms._train(form, {'v': update}, {'metric': _metric}, X, False)
-
-  if behavior == 'v2' or name == 'call':
-    assert train() == {'metric/v': [expected]}
-  else:  # Nothing orders what is inside a branch of control flow v1.
-    with pytest.raises(RuntimeError, match='with sums over the rows'):
-      train()
-
-
-@pytest.mark.parametrize('form', TOWERS)
-@pytest.mark.parametrize('name', NOT_IN_TURNS)
-def test_metrics_of_batches_are_not_updated_inside(behavior, form, name):
-  with pytest.raises(RuntimeError, match=(
-      'a metric must be updated with sums over the rows.*`metric/v:0`. '
-      'Update it outside')):
-    forms._train(form, {'v': NOT_IN_TURNS[name]}, {'metric': _metric}, X, False)
+@pytest.mark.parametrize('form', ONE_MODEL)
+@pytest.mark.parametrize('name', INSIDE)
+def test_a_metric_is_updated_inside_as_on_one_device(behavior, form, name):
+  found, expected = (forms._train(each, {'v': INSIDE[name]}, {
+      'metric': _metric}, X, False) for each in (form, 'one_device'))
+  assert found == expected
 
 
 def _insert(x):
@@ -212,7 +193,7 @@ def _enqueue(x):
   return tf.queue.FIFOQueue(8, [tf.float32], [[]]).enqueue_many([x])
 
 
-@pytest.mark.parametrize('form', list(forms.FORMS)[1:])
+@pytest.mark.parametrize('form', forms.SHARDS)
 @pytest.mark.parametrize('fill', (_insert, _enqueue))
 def test_tables_and_queues_of_each_tower_are_refused(behavior, form, fill):
   with pytest.raises(RuntimeError, match='must not fill tables or queues.*'

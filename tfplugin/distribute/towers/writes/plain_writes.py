@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import op_record
-from tfplugin.distribute.towers import part_kinds
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
@@ -46,11 +44,11 @@ class PlainWrites:
   one_value: Callable[[Any, str, Sequence[Any]], Any]
   first_alone: bool
 
-  def settle(self, others: Collection[tf.Tensor]) -> None:
+  def settle(self, others: Collection[tf.Tensor] = ()) -> None:
     """Lets each write that of one device.
 
     Args:
-      others: The handles of variables that towers may write in turns.
+      others: The handles of variables that are written otherwise.
 
     Raises:
       RuntimeError: Towers write each by itself what cannot be made one value.
@@ -63,40 +61,6 @@ class PlainWrites:
       if op not in skipped and _tf_internals.makes_variable(op):
         for group in self._groups(op.outputs[0], order):
           self._settle(op.outputs[0], group)
-
-  def check_turns(self, variables: Iterable[tf.Variable],
-                  parts: Sequence[part_kinds.PartKinds]) -> None:
-    """Raises if the towers' turns at a metric are not what one device does.
-
-    Those are of sums, and of what is made of the variable itself, a maximum,
-    say. What is of a batch is weighed, but in a branch, a loop or a function,
-    where nothing can be changed any more.
-
-    Args:
-      variables: Those that towers write one after the other.
-      parts: The kinds of the tensors of each tower; none if they are not known.
-
-    Raises:
-      RuntimeError: They are not.
-    """
-    order = {op: i for i, op in enumerate(self.record.graph.get_operations())}
-    for variable in variables if parts else ():
-      for group in self._groups(variable.handle, order):
-        op, root = group[0]
-        values = [tensor for tensor in list(op.inputs)[1:]
-                  if parts[0].inside(tensor.graph).of(tensor).is_mean]
-        decided = [tensor for tensor in _tf_internals.conditions_of(op)
-                   if parts[0].inside(tensor.graph).of(tensor).is_number]
-        in_turns = root is not op and not (values or decided)
-        if (root is not op or _tf_internals.is_in_branch_or_loop(op)) and not (
-            in_turns or self._is_done_once(group)):
-          raise _refusal_of_turns(variable, op)
-
-  def _is_done_once(self, group: _Group) -> bool:
-    """Whether the first tower alone writes what is the same in all of them."""
-    ops = [write.op for write in group]
-    return self.first_alone and group[0].root is ops[0] and not any(
-        map(_tf_internals.is_in_loop, ops)) and _are_same(ops)
 
   def _groups(self, variable: tf.Tensor, order: dict) -> list[_Group]:
     writes = [write for write in _tf_internals.writes_through(variable)
@@ -121,7 +85,8 @@ class PlainWrites:
       if not (is_same and self.first_alone):
         raise _refusal(variable, ops[0])
     else:
-      values = [op.inputs[1] for op in ops]
+      values = [tf.IndexedSlices(op.inputs[2], op.inputs[1]) if (
+          method.startswith('scatter')) else op.inputs[1] for op in ops]
       _share(method, ops, values[0] if (
           is_same and _is_global_step(variable)) else (
               self.one_value(variable, method, values)))
@@ -129,11 +94,19 @@ class PlainWrites:
 
 def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
   """Lets the first tower write `value`, and the others change nothing."""
-  value = tf.convert_to_tensor(value, ops[0].inputs[1].dtype)
+  if isinstance(value, tf.IndexedSlices):
+    # Of any number of rows, whatever that of the first tower is.
+    inputs = {i: tf1.placeholder_with_default(t, [None, *t.shape[1:]])
+              for i, t in ((1, value.indices), (2, value.values))}
+  else:
+    inputs = {1: tf.convert_to_tensor(value, ops[0].inputs[1].dtype)}
+  last = max(inputs)
   for tower, op in enumerate(ops):
-    adds = tower and method != 'assign'
-    _tf_internals.redirect_input(
-        op, 1, tf.zeros_like(value) if adds else value)
+    for index, written in inputs.items():
+      adds_nothing = tower and index == last and method not in (
+          'assign', 'scatter_update')
+      _tf_internals.redirect_input(
+          op, index, tf.zeros_like(written) if adds_nothing else written)
     if tower:
       _tf_internals.add_control_inputs(op, ops[:1])
 
@@ -147,14 +120,6 @@ def _are_same(ops: Sequence[tf.Operation]) -> bool:
 def _is_global_step(variable: tf.Tensor) -> bool:
   step = tf1.train.get_global_step(variable.graph)
   return step is not None and step.name == variable.name
-
-
-def _refusal_of_turns(variable: tf.Variable, op: tf.Operation) -> RuntimeError:
-  return RuntimeError(
-      'In a branch, a loop or a function a metric must be updated with sums '
-      'over the rows, as towers take turns. Received: '
-      f'{op.name} ({op.type}) for `{variable.name}`. Update it outside, with a '
-      'value that a branch or a function returns.')
 
 
 def _refusal(variable: tf.Tensor, op: tf.Operation) -> RuntimeError:

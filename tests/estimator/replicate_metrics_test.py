@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of metrics over towers: numpy of all rows, whatever the split."""
+"""Metrics of towers and of shards: numpy of all rows, whatever the split."""
 
 import inspect
 
@@ -9,6 +9,8 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.estimator import replicate
+from tfplugin.estimator import tpu_shards
+from tfplugin.testing import behaviors
 
 tf1 = tf.compat.v1
 
@@ -21,7 +23,16 @@ _B = (_A + _RANDOM.randn(11)).astype(np.float32)
 _BATCHES = (slice(0, 5), slice(5, 6), slice(6, 11))
 
 
-def _evaluate(make_metrics, num_towers, batches=_BATCHES):
+def _towers(model_fn, num_towers):
+  return replicate.replicate_model_fn(
+      model_fn, devices=[f'/cpu:{i}' for i in range(num_towers)])
+
+
+def _shards(model_fn, num_shards):
+  return tpu_shards.shard_model_fn(model_fn, num_shards, ['/cpu:0', '/cpu:1'])
+
+
+def _evaluate(make_metrics, num_towers, batches=_BATCHES, split=_towers):
   """Returns the metrics after all batches; 0 towers: not replicated."""
   def model_fn(features, labels, mode):
     loss = tf.reduce_mean(features)
@@ -31,12 +42,11 @@ def _evaluate(make_metrics, num_towers, batches=_BATCHES):
         mode, loss=loss, eval_metric_ops=metrics)
 
   if num_towers:
-    model_fn = replicate.replicate_model_fn(
-        model_fn, devices=[f'/cpu:{i}' for i in range(num_towers)])
+    model_fn = split(model_fn, num_towers)
   with tf.Graph().as_default(), tf1.Session() as session:
     a = tf1.placeholder(tf.float32, [None])
     b = tf1.placeholder(tf.float32, [None])
-    spec = model_fn(a, b, 'eval')
+    spec = model_fn(features=a, labels=b, mode='eval')
     values, updates = {}, []
     for key, metric in spec.eval_metric_ops.items():
       if isinstance(metric, tf.keras.metrics.Metric):
@@ -90,9 +100,10 @@ def _numpy_metrics(a, b):
   }
 
 
+@pytest.mark.parametrize('split', (_towers, _shards))
 @pytest.mark.parametrize('num_towers', (1, 2, 3))
-def test_metrics_equal_numpy(behavior, num_towers):
-  found = _evaluate(_numpy_metrics, num_towers)
+def test_metrics_equal_numpy(behavior, num_towers, split):
+  found = _evaluate(_numpy_metrics, num_towers, split=split)
   assert found['mean'] == pytest.approx(_A.mean(), rel=1e-5)
   assert found['error'] == pytest.approx(np.square(_A - _B).mean(), rel=1e-5)
   # contrib merges the towers' comoments by adding: they are not additive.
@@ -118,13 +129,14 @@ def _keras_mean(value):
   return metric
 
 
+@pytest.mark.parametrize('split', (_towers, _shards))
 @pytest.mark.parametrize('num_towers', (2, 3))
 @pytest.mark.parametrize('mean', (tf1.metrics.mean, _keras_mean),
                          ids=('v1', 'keras'))
-def test_mean_of_a_number_per_batch(behavior, num_towers, mean):
+def test_mean_of_a_number_per_batch(behavior, num_towers, mean, split):
   found = _evaluate(lambda a: {
       'mean': mean(tf.reduce_mean(a)), 'rows': mean(a),
-      'constant': mean(tf.constant(3.0))}, num_towers)
+      'constant': mean(tf.constant(3.0))}, num_towers, split=split)
   assert found['mean'] == pytest.approx(
       np.mean([_A[rows].mean() for rows in _BATCHES]), rel=1e-5)
   assert found['rows'] == pytest.approx(_A.mean(), rel=1e-5)
@@ -259,6 +271,19 @@ _KERAS_METRICS = {
 }
 
 
+# Shards cannot make a branch of control flow v1 again.
+_OF_A_BRANCH = ('Hinge', 'SquaredHinge', 'average_precision_at_k',
+                'sparse_average_precision_at_k')
+
+
+@pytest.mark.parametrize('name', _OF_A_BRANCH)
+def test_a_metric_of_a_branch_is_refused_in_shards(name):
+  make = {**_V1_METRICS, **_KERAS_METRICS}[name]
+  with behaviors.behavior('v1'):
+    with pytest.raises(ValueError, match='Merge .*for `'):
+      _evaluate(lambda a, b: {'own': make(_rows(a, b))}, 2, split=_shards)
+
+
 def test_the_tables_hold_every_metric():
   v1 = {name for name in dir(tf1.metrics) if not name.startswith('_')}
   assert v1 == {*_V1_METRICS, _REFUSED[0]}
@@ -270,39 +295,24 @@ def test_the_tables_hold_every_metric():
 
 
 @pytest.mark.sampled(1)
+@pytest.mark.parametrize('split', (_towers, _shards))
 @pytest.mark.parametrize('table', (_V1_METRICS, _KERAS_METRICS),
                          ids=('v1', 'keras'))
-def test_every_metric_equals_one_device(behavior, table):
+def test_every_metric_equals_one_device(behavior, table, split):
+  table = {name: make for name, make in table.items() if not (
+      split is _shards and behavior == 'v1' and name in _OF_A_BRANCH)}
+
   def make_metrics(a, b):
     rows = _rows(a, b)
     return {name: make(rows) for name, make in table.items()}
 
   expected = _evaluate(make_metrics, 0)
-  found = _evaluate(make_metrics, 2)
+  found = _evaluate(make_metrics, 2, split=split)
   assert sorted(found) == sorted(table)
   for name, value in expected.items():
     assert np.any(value) == (name not in _ZERO_IN_A_GRAPH), name
     np.testing.assert_allclose(
         found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
-
-
-def test_means_of_tensors_over_batches_are_refused(behavior):
-  def of_v1(a, b):
-    del b
-    return {'mean': tf1.metrics.mean_tensor(tf.reduce_max(a, keepdims=True))}
-
-  def of_keras(a, b):
-    del b
-    metric = tf.keras.metrics.MeanTensor()
-    metric.update_state(tf.reduce_max(a, keepdims=True))
-    return {'mean': metric}
-
-  for make_metrics in (of_v1, of_keras):
-    with pytest.raises(ValueError, match='pass `replicate_eval=False`'):
-      _evaluate(make_metrics, 2)
-    # One tower has all rows of a batch.
-    assert _evaluate(make_metrics, 1)['mean'] == pytest.approx(
-        np.mean([_A[rows].max() for rows in _BATCHES]), rel=1e-5)
 
 
 class _LargestMean(tf.keras.metrics.Metric):

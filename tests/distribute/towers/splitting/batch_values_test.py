@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tests.distribute.towers.writes import write_forms
-from tfplugin.distribute.towers import loss_kinds
-from tfplugin.distribute.towers import part_kinds
-from tfplugin.distribute.towers.writes import batch_value
 
 tf1 = tf.compat.v1
 KEYS = tf1.GraphKeys
@@ -99,22 +97,59 @@ def test_written_is_what_one_device_writes(behavior, form, static):
       assert values == pytest.approx([expected] * len(values), rel=1e-5), name
 
 
+OTHERS = {
+    'largest': lambda v, x: v.assign(tf.reduce_max(x)),
+    'variance': lambda v, x: v.assign(tf.nn.moments(x, [0])[1]),
+    'root': lambda v, x: v.assign_add(tf.sqrt(_rows(x))),
+    'norm': lambda v, x: v.assign(tf.norm(x - tf.reduce_mean(x))),
+    'masked': lambda v, x: v.assign(tf.reduce_mean(
+        tf.boolean_mask(x, x > 1.5))),
+    'pairs': lambda v, x: v.assign(tf.reduce_sum(
+        tf.abs(x[:, None] - x[None]))),
+    'chosen': lambda v, x: v.assign(tf.where(
+        tf.reduce_sum(x) > 9.0, tf.reduce_min(x), 7.0)),
+    'centred': lambda v, x: v.assign(tf.reduce_sum(
+        tf.square(x - tf.reduce_mean(x)))),
+}
+
+
+@pytest.mark.parametrize('form', SHARDS)
+def test_what_is_neither_sum_nor_mean_is_written_too(behavior, form):
+  make = {'v': functools.partial(_variable, collections=LOCAL)}
+  found, expected = (_train(each, OTHERS, make, FOUR, False)
+                     for each in (form, 'one_device'))
+  for name, (value,) in expected.items():
+    assert found[name] == pytest.approx(
+        [value] * len(found[name]), rel=1e-5), name
+
+
 @pytest.mark.parametrize('update, told', [
-    (lambda v, x: v.assign(tf.reduce_max(x)), 'by Max'),
-    (lambda v, x: v.assign(tf.nn.moments(x, [0])[1]), 'by SquaredDifference'),
-    (lambda v, x: v.assign_add(tf.sqrt(_rows(x))), 'by Sqrt'),
+    (lambda v, x: v.assign(tf.reduce_sum(tf.random.normal(tf.shape(x)))),
+     'RandomStandardNormal'),
+    (lambda v, x: v.assign(tf.map_fn(tf.square, x)[0]), 'While|Exit|Merge'),
     (lambda v, x: v.assign_add(float(x.shape[0])), 'the constant 2'),
 ])
-@pytest.mark.parametrize('form', list(FORMS)[1:])
-def test_what_cannot_be_the_value_of_one_device_is_refused(form, update, told):
+@pytest.mark.parametrize('form', SHARDS)
+def test_what_cannot_be_made_again_is_refused(form, update, told):
   with pytest.raises(ValueError, match=(
-      f'in several towers, or shards.*{told}.*`written/v:0`.*`aggregation=')):
+      f'in several shards.*({told}).*`written/v:0`')):
     _train(form, {'v': update}, {'written': functools.partial(
         _variable, collections=LOCAL)}, FOUR, True)
 
 
-@pytest.mark.parametrize('form', ('replicate_model_fn', 'TowerStrategy',
-                                  'cross_shard', 'ShardedTPUEstimator'))
+@pytest.mark.parametrize('form', SHARDS)
+def test_the_remedy_is_written(behavior, form):
+  """What a refusal recommends."""
+  def update(v, x):
+    return v.assign(tfplugin.cross_replica_sum(
+        tf.map_fn(tf.square, x)[0]))
+
+  found = _train(form, {'v': update}, {'in': functools.partial(
+      _variable, collections=LOCAL)}, FOUR, False)['in/v']
+  assert found == [FOUR[0] ** 2 + FOUR[2] ** 2] * len(found)
+
+
+@pytest.mark.parametrize('form', ('cross_shard', 'ShardedTPUEstimator'))
 def test_an_aggregation_decides(behavior, form):
   expected = {'SUM': 32.0, 'MEAN': 16.0, 'ONLY_FIRST_REPLICA': 2.0}
   found = _train(form, {'v': lambda v, x: v.assign(tf.reduce_max(x))}, {
@@ -171,7 +206,7 @@ def test_integers_and_rows(behavior, form):
 
 @pytest.mark.parametrize('count', [
     lambda x: 1.0, lambda x: float(x.shape[0])], ids=('one', 'rows'))
-@pytest.mark.parametrize('form', list(FORMS)[1:])
+@pytest.mark.parametrize('form', SHARDS)
 def test_one_that_may_be_a_row_is_refused(form, count):
   # One device adds 1 or 2: who is asked tells nothing.
   def train(add):
@@ -184,17 +219,7 @@ def test_one_that_may_be_a_row_is_refused(form, count):
   assert set(train(lambda v, x: v.assign_add(_rows(x)))['written/v']) == {4.0}
 
 
-@pytest.mark.parametrize('form', ('replicate_model_fn', 'TowerStrategy'))
-def test_a_sum_divided_by_one_row_is_no_sum(form):
-  def divide(v, x):
-    return v.assign(tf.reduce_sum(x) / float(x.shape[0]))
-
-  with pytest.raises(ValueError, match='`truediv:0`.*`aggregation='):
-    _train(form, {'v': divide}, {'written': functools.partial(
-        _variable, collections=LOCAL)}, np.float32([3, 5]), True)
-
-
-@pytest.mark.parametrize('form', ('replicate_model_fn', 'cross_shard'))
+@pytest.mark.parametrize('form', ('cross_shard',))
 def test_a_vector_as_long_as_the_rows_of_a_tower(behavior, form):
   def train(update):
     return _train(form, {'v': update}, {'in': lambda name: tf1.get_variable(
@@ -202,15 +227,19 @@ def test_a_vector_as_long_as_the_rows_of_a_tower(behavior, form):
 
   written, = train(lambda v, x: v.assign_add(tf.constant([1.0, 2.0])))
   assert written.tolist() == [2.0, 4.0]
-  with pytest.raises(ValueError, match='Received: `.*uniform.*`aggregation='):
+  with pytest.raises(ValueError, match='RandomUniform|of float32 that are the'):
     train(lambda v, x: v.assign(tf.random.uniform([2])))
 
 
-def test_what_one_tower_alone_reports_is_its_own():
-  with tf.Graph().as_default() as graph, tf1.Session() as session:
-    x = tf.constant([1.0, 5.0])
-    part = part_kinds.PartKinds(graph, {x.ref(): loss_kinds.ROWS}, 2)
-    for value, expected in (tf.reduce_sum(x), 6), (tf.reduce_mean(x), 3):
-      assert session.run(
-          batch_value.reduced([value], [part], [1.0])) == expected
-    assert batch_value.reduced([x], [part], [1.0]) is None
+@pytest.mark.parametrize('name', ('scatter_add', 'scatter_sub'))
+@pytest.mark.parametrize('form', SHARDS[:2])
+def test_functions_that_scatter_do_so_for_all_rows(behavior, form, name):
+  def count(v, x):
+    return getattr(tf1, name)(
+        v, tf.cast(x, tf.int32), tf.ones_like(x) * tf.reduce_max(x))
+
+  make = {'in': lambda name: tf1.get_variable(
+      name, initializer=[0.0] * 31, trainable=False)}
+  found, expected = (_train(each, {'v': count}, make, FOUR, False)['in/v'][0]
+                     for each in (form, 'one_device'))
+  np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,93 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what is known of ops that keep the number of rows."""
+
+import pytest
+import tensorflow as tf
+
+from tfplugin._tf_internals.rows import row_ops
+
+tf1 = tf.compat.v1
+
+_X = [7, 3]
+
+
+def _is_apart(make, axis=0, shape=(7, 3), inputs=(0,), out=None):
+  """Whether the last op that `make` makes keeps the rows of `x` apart."""
+  with tf.Graph().as_default():
+    op = make(tf1.placeholder(tf.float32, shape)).op
+    places = {i: row_ops.Rows(axis, 1, len(shape), _before(shape, axis))
+              for i in inputs}
+    found = op.outputs[0].shape.as_list()
+    at = found.index(7) if out is None else out
+    return row_ops.keeps_rows_apart(
+        op, places, [row_ops.Rows(at, 1, len(found), _before(found, at))])
+
+
+def _before(shape, axis):
+  count = 1
+  for size in shape[:axis]:
+    count *= size
+  return count
+
+
+@pytest.mark.parametrize('make', (
+    tf.exp, lambda x: x + 1, lambda x: x @ tf.ones([3, 2]),
+    lambda x: tf.reduce_sum(x, 1), lambda x: tf.nn.softmax(x),
+    lambda x: tf.reshape(x, [7, 1, 3]), lambda x: x[:, :2],
+    lambda x: tf.cumsum(x, 1), lambda x: tf.reverse(x, [1]),
+    lambda x: tf.gather(x, [0, 2], axis=1), tf.transpose,
+    lambda x: tf.squeeze(x[:, :1], 1)))
+def test_ops_that_keep_rows_apart(make):
+  assert _is_apart(make)
+
+
+@pytest.mark.parametrize('make', (
+    lambda x: tf.cumsum(x, 0), lambda x: tf.reverse(x, [0]),
+    lambda x: tf.roll(x, 1, 0), lambda x: x[::-1],
+    lambda x: tf.gather(x, [6, 5, 4, 3, 2, 1, 0]),
+    lambda x: tf.squeeze(x[:, None]), lambda x: tf.random.shuffle(x),
+    lambda x: tf.raw_ops.LinSpace(start=0., stop=x[0, 0], num=7)))
+def test_ops_that_mix_rows_or_are_not_known(make):
+  assert not _is_apart(make)
+
+
+def test_dimensions_before_the_rows_are_not_merged_with_them():
+  def flat(x):
+    return tf.reshape(x, [-1])
+  assert not _is_apart(flat, axis=1, shape=(3, 7), out=0)
+  assert not _is_apart(tf.nn.softmax, axis=1, shape=(3, 7))
+  assert _is_apart(tf.exp, axis=1, shape=(3, 7))
+
+
+def test_rows_of_one_operand_do_not_meet_those_of_another():
+  def einsum(equation):
+    return lambda x: tf.raw_ops.Einsum(inputs=[x, x], equation=equation)
+  assert _is_apart(einsum('bi,bi->b'), inputs=(0, 1))
+  assert not _is_apart(einsum('bi,ci->bi'), inputs=(0, 1))
+
+
+def test_a_gradient_of_the_program_is_known_by_its_op():
+  @tf.custom_gradient
+  def own(x):
+    return tf.identity(x), lambda dy: dy
+  with tf.Graph().as_default():
+    y = own(tf.ones(_X))
+    assert row_ops.has_own_gradient(y.op)
+    assert not row_ops.has_own_gradient(tf.exp(y).op)
+
+
+def test_kinds_of_ops():
+  with tf.Graph().as_default():
+    x = tf1.placeholder(tf.float32, [None, 2, 2, 3])
+    assert row_ops.is_size(tf.shape(x).op)
+    assert not row_ops.is_size(tf.exp(x).op)
+    for training in (True, False):
+      y, _, _ = tf1.nn.fused_batch_norm(
+          x, tf.ones([3]), tf.ones([3]), None if training else tf.ones([3]),
+          None if training else tf.ones([3]), is_training=training)
+      assert row_ops.is_batch_norm(y.op) == training
+    v = tf1.get_variable('v', [3], use_resource=True)
+    assert row_ops.reads_only(v.read_value().op.inputs[0].op)
+    assert row_ops.aligns_rows(tf.add(x, x).op)
+    assert not row_ops.aligns_rows(tf.matmul(x, x, transpose_b=True).op)

@@ -1,0 +1,116 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of a graph whose row-wise ops are made again in towers."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.towers.splitting import split_graph
+
+tf1 = tf.compat.v1
+
+_X = np.float32([[1, 2], [3, 5], [7, 1]])
+
+
+def _split(x, devices=('/cpu:0', '/cpu:1'), moments=None):
+  """Returns a split of three rows over two towers."""
+  return split_graph.SplitGraph(
+      [x], [], None, lambda: ([0, 2], [2, 1]), devices, moments)
+
+
+def _gradients(split):
+  return _tf_internals.gradients_through(lambda: True, split.gradients)
+
+
+def test_what_is_computed_once_reads_the_rows_of_all_towers(behavior):
+  with tf.Graph().as_default() as graph, tf1.Session() as session:
+    x = tf1.placeholder_with_default(_X, [None, 2])
+    split = _split(x)
+    with tf1.device('/cpu:0'):
+      squares = tf.square(x, name='squares')
+      total = tf.reduce_sum(squares, name='total')
+    split.update()
+    assert total.op.inputs[0].op.type == 'ConcatV2'
+    for tower, rows in enumerate((_X[:2], _X[2:])):
+      own = graph.get_tensor_by_name(f'tower_{tower}/squares:0')
+      np.testing.assert_array_equal(session.run(own), rows ** 2)
+      assert own.device.endswith(f'CPU:{tower}')
+    np.testing.assert_array_equal(session.run(split.whole(squares)), _X ** 2)
+    assert session.run('total:0') == np.sum(_X ** 2)
+
+
+def test_gradients_by_variables_and_rows_go_through_the_towers(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default(_X, [None, 2])
+    w = tf1.get_variable('w', initializer=[[1.], [2.]])
+    split = _split(x)
+    with _gradients(split):
+      y = x @ w
+      loss = tf.reduce_max(y) * tf.reduce_sum(y)
+      of_w, of_x, of_y = tf.gradients(loss, [w, x, y])
+      # Of second order: sum of squares of the gradient of a quadratic form.
+      second, = tf.gradients(tf.reduce_sum(of_x ** 2), w)
+    session.run(tf1.global_variables_initializer())
+    found = session.run([of_w, of_x, of_y, second])
+  y = _X @ [1, 2]
+  by_y = y.max() + y.sum() * (y == y.max())
+  np.testing.assert_allclose(found[0][:, 0], by_y @ _X)
+  np.testing.assert_allclose(found[1], by_y[:, None] * [[1, 2]])
+  np.testing.assert_allclose(found[2][:, 0], by_y)
+  best = (y == y.max()).astype(float)
+  expected = 2 * (by_y ** 2).sum() * np.array([1, 2]) + 2 * 5 * by_y @ (
+      _X[1] + best[:, None] * _X.sum(0))
+  np.testing.assert_allclose(found[3][:, 0], expected)
+
+
+def test_the_graph_is_linear_in_towers():
+  sizes = []
+  for count in (2, 4, 8):
+    with tf.Graph().as_default() as graph:
+      x = tf1.placeholder(tf.float32, [None, 2])
+      w = tf1.get_variable('w', [2, 2])
+      split = split_graph.SplitGraph(
+          [x], [], None, lambda count=count: (
+              list(range(count)), [1] * count), ['/cpu:0'] * count, None)
+      with _gradients(split):
+        for _ in range(5):
+          x = tf.tanh(x @ w)
+        tf.gradients(tf.reduce_mean(x), w)
+      sizes.append(len(graph.get_operations()))
+  assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
+
+
+def test_what_waits_for_a_split_op_waits_for_each_tower():
+  with tf.Graph().as_default() as graph:
+    x = tf1.placeholder(tf.float32, [None, 2])
+    split = _split(x)
+    y = tf.exp(x, name='y')
+    with tf.control_dependencies([y]):
+      after = tf.no_op()
+    split.update()
+    assert {op.name for op in after.control_inputs} == {
+        'tower_0/y', 'tower_1/y'}
+    assert graph.get_operation_by_name('tower_1/y').inputs[0] is not x
+
+
+def test_moments_are_weighed(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default(_X[:, None, None], [None, 1, 1, 2])
+    split = _split(x, moments=lambda rows: [2 / 3, 1 / 3])
+    y, mean, _ = tf1.nn.fused_batch_norm(
+        x, tf.ones([2]), tf.zeros([2]), epsilon=1.)
+    split.update()
+    found, mean = session.run([split.whole(y), split.whole(mean)])
+  np.testing.assert_allclose(mean, _X.mean(0), rtol=1e-6)
+  # Towers have the means (2, 3.5) and (7, 1).
+  np.testing.assert_allclose(found[:2, 0, 0, 0], [-.5 ** .5, .5 ** .5])
+  np.testing.assert_allclose(found[2], 0)
+
+
+@pytest.mark.parametrize('value', (3, 'name', None))
+def test_what_is_no_tensor_of_the_graph_is_left_alone(value):
+  with tf.Graph().as_default():
+    split = _split(tf1.placeholder(tf.float32, [None, 2]))
+    assert split.whole(value) is value

@@ -1,0 +1,69 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of a model_fn that is built once and split."""
+
+import logging
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.estimator import replicate
+
+tf1 = tf.compat.v1
+
+
+def _build(use, devices=2):
+  """Returns the spec of a model that returns what `use` makes of rows."""
+  x = tf1.placeholder_with_default([[1.], [2.], [6.]], [None, 1])
+  return replicate.replicate_model_fn(
+      lambda features: use(features),
+      devices=[f'/cpu:{i}' for i in range(devices)])(x, None, 'infer')
+
+
+def test_the_outputs_of_a_spec_have_all_rows(behavior):
+  export = tf.estimator.export
+
+  def use(x):
+    return tf.estimator.EstimatorSpec(
+        'infer', predictions={'a': x * 2}, export_outputs={
+            'c': export.ClassificationOutput(x * 3, tf.as_string(x)),
+            'r': export.RegressionOutput(x[:, 0] * 4),
+            'serving_default': export.PredictOutput({'p': x * 5})})
+
+  with tf.Graph().as_default() as graph, tf1.Session() as session:
+    spec = _build(use)
+    outputs = spec.export_outputs
+    found = session.run([
+        spec.predictions['a'], outputs['c'].scores, outputs['r'].value,
+        outputs['serving_default'].outputs['p']])
+    assert [value.ravel().tolist() for value in found] == [
+        [factor * x for x in (1, 2, 6)] for factor in (2, 3, 4, 5)]
+    assert graph.get_operation_by_name('tower_1/mul').device.endswith('CPU:1')
+
+
+def test_the_loss_has_its_name(behavior):
+  def use(x):
+    return tf.estimator.EstimatorSpec('eval', loss=tf.reduce_max(x))
+
+  for devices in (1, 2):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      spec = _build(use, devices)
+      assert spec.loss.name == 'loss:0'
+      assert session.run(spec.loss) == 6
+
+
+def test_what_is_no_spec_is_refused():
+  with tf.Graph().as_default(), pytest.raises(TypeError, match='EstimatorSpec'):
+    _build(tf.reduce_sum)
+
+
+def test_ops_that_are_not_split_are_told_of(caplog):
+  def use(x):
+    v = tf1.get_variable('v', [2, 1])
+    return tf.estimator.EstimatorSpec('eval', loss=tf.reduce_sum(
+        tf.tensor_scatter_nd_add(v, tf.cast(x > 1, tf.int32), x)))
+
+  with tf.Graph().as_default(), caplog.at_level(logging.WARNING, 'absl'):
+    _build(use)
+  assert 'Computed once' in caplog.text
+  assert 'TensorScatterAdd (TensorScatterAdd)' in caplog.text

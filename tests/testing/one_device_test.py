@@ -1,0 +1,68 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the comparison of a decorated model_fn with one device."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin.testing import one_device
+
+tf1 = tf.compat.v1
+
+_X = np.float32([[1, 2], [3, 5], [7, 1]])
+
+
+def _model_fn(features, mode, params=None):
+  factor = (params or {}).get('factor', 1.)
+  w = tf1.get_variable('w', initializer=[[1.], [2.]])
+  y = features @ w * factor
+  loss = tf.reduce_mean(tf.square(y))
+  train_op = tf1.train.GradientDescentOptimizer(.01).minimize(
+      loss, tf1.train.get_global_step())
+  return tf.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=train_op, predictions={'y': y},
+      eval_metric_ops={'mean': tf1.metrics.mean(y)})
+
+
+def _input_fn():
+  return tf1.data.Dataset.from_tensors(_X).repeat()
+
+
+def test_towers_are_one_device(behavior):
+  one_device.assert_equals_one_device(_model_fn, _input_fn)
+
+
+def _changed(change):
+  """Returns a decorator that changes a spec."""
+  def decorate(model_fn):
+    def changed(features, mode):
+      return change(model_fn(features, mode))
+    return changed
+  return decorate
+
+
+@pytest.mark.parametrize('change, message', (
+    (lambda spec: spec._replace(loss=spec.loss + 1.),
+     '`train, step 1: loss` differs in 1 of 1 elements'),
+    (lambda spec: spec._replace(train_op=tf.no_op()),
+     'train, step 2: loss` differs'),
+    (lambda spec: spec._replace(predictions={
+        'y': spec.predictions['y'] * [[1.], [1.], [2.]]}),
+     r'`eval, step 1: prediction .*` differs in 1 of 3 .* at \[2, 0\]'),
+    (lambda spec: spec._replace(predictions={'y': spec.predictions['y'][:2]}),
+     r'its shape is \(3, 1\) on one device and \(2, 1\)'),
+    (lambda spec: spec._replace(eval_metric_ops={}), 'different tensors')))
+def test_the_first_tensor_that_differs_is_named(change, message):
+  with pytest.raises(AssertionError, match=message):
+    one_device.assert_equals_one_device(
+        _model_fn, _input_fn, decorator=_changed(change))
+
+
+def test_a_gradient_that_differs_is_named():
+  def halved(model_fn):
+    return lambda features, mode: model_fn(features, mode, {'factor': .5})
+
+  with pytest.raises(AssertionError, match='differs in 1'):
+    one_device.assert_equals_one_device(
+        _model_fn, _input_fn, decorator=halved, modes=['train'])

@@ -1,0 +1,250 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The ops that compute each row of a batch from the same row of their inputs.
+
+The lists make towers faster, never right: an op that is missing from them is
+computed once, on the rows of all towers. Shape inference says where the rows of
+an input and an output are (`splitting/row_analysis.py`); here is what it cannot
+say, namely whether an op that keeps the number of rows mixes them. No public
+API tells it, and the names of ops are no public API.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+# Each element from the elements at the same place.
+_ELEMENTWISE = frozenset("""
+    Abs AccumulateNV2 Acos Acosh Add AddN AddV2 Angle ApproximateEqual
+    AsString Asin Asinh Atan Atan2 Atanh BesselI0 BesselI0e BesselI1
+    BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e
+    BesselY0 BesselY1 Betainc BitwiseAnd BitwiseOr BitwiseXor
+    BroadcastTo Bucketize Cast Ceil ClipByValue Complex ComplexAbs
+    Conj Cos Cosh Dawsn Digamma Div DivNoNan Elu EluGrad EnsureShape
+    Equal Erf Erfc Erfinv Exp Expint Expm1 FakeQuantWithMinMaxArgs
+    FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars Floor
+    FloorDiv FloorMod FresnelCos FresnelSin Greater GreaterEqual
+    Identity IdentityN Igamma IgammaGradA Igammac Imag Inv InvGrad
+    Invert IsFinite IsInf IsNan LeakyRelu LeakyReluGrad LeftShift Less
+    LessEqual Lgamma Log Log1p LogicalAnd LogicalNot LogicalOr Maximum
+    Minimum Mod Mul MulNoNan Ndtri Neg NextAfter NotEqual OnesLike
+    Polygamma PopulationCount Pow PreventGradient Real RealDiv
+    Reciprocal ReciprocalGrad RegexFullMatch RegexReplace Relu Relu6
+    Relu6Grad ReluGrad RightShift Rint Round Rsqrt RsqrtGrad SelectV2
+    Selu SeluGrad Sigmoid SigmoidGrad Sign Sin Sinh Snapshot Softplus
+    SoftplusGrad Softsign SoftsignGrad Spence Sqrt SqrtGrad Square
+    SquaredDifference StaticRegexFullMatch StaticRegexReplace
+    StopGradient StringJoin StringLength StringLower StringStrip
+    StringToHashBucket StringToHashBucketFast StringToHashBucketStrong
+    StringToNumber StringUpper Sub Tan Tanh TanhGrad TruncateDiv
+    TruncateMod Xdivy Xlog1py Xlogy ZerosLike Zeta""".split())
+
+# Wherever the rows are: an output that still has them has kept them apart.
+_ANY_AXIS = frozenset("""
+    All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3
+    ConcatV2 ConjugateTranspose EuclideanNorm ExpandDims MatMul Max
+    Mean Min MirrorPad OneHot Pack Pad PadV2 Prod ResourceGather Slice
+    Split SplitV Squeeze Sum Tile Transpose Unpack""".split())
+_SEVERAL = frozenset("""
+    BatchMatMul BatchMatMulV2 BatchMatMulV3 ConcatV2 Pack""".split())
+
+# Rows are the first dimension of each input that has them.
+_FIRST_AXIS = frozenset("""
+    AvgPool AvgPool3D BiasAdd Conv Conv2D Conv2DBackpropInput
+    Conv2DBackpropInputV2 Conv3D Conv3DBackpropInputV2 DecodeRaw
+    DepthToSpace DepthwiseConv2dNative Dilation2D ExtractImagePatches
+    ExtractVolumePatches FusedBatchNorm FusedBatchNormV2
+    FusedBatchNormV3 GRUBlockCell InTopK InTopKV2 LSTMBlockCell
+    MaxPool MaxPool3D MaxPoolGrad MaxPoolV2 ResizeArea ResizeBicubic
+    ResizeBilinear ResizeNearestNeighbor Select
+    SoftmaxCrossEntropyWithLogits SpaceToDepth
+    SparseSoftmaxCrossEntropyWithLogits""".split())
+_SEVERAL_FIRST = frozenset("""
+    GRUBlockCell InTopK InTopKV2 LSTMBlockCell MaxPoolGrad Select
+    SoftmaxCrossEntropyWithLogits
+    SparseSoftmaxCrossEntropyWithLogits""".split())
+
+# What lies along the last dimensions is mixed.
+_MIXED_FROM_END = {
+    **dict.fromkeys("""
+        FFT IFFT LogSoftmax NthElement Softmax TopK TopKV2""".split(), 1),
+    **dict.fromkeys("""
+        Cholesky FFT2D IFFT2D MatrixBandPart MatrixDeterminant MatrixDiagPart
+        MatrixDiagPartV3 MatrixInverse MatrixSolve MatrixTriangularSolve
+        """.split(), 2),
+    'MatrixDiag': 1, 'MatrixDiagV3': 1}
+
+# What lies along dimensions that are an input is mixed.
+_MIXED_ALONG = frozenset("""
+    Cumprod Cumsum CumulativeLogsumexp ReverseV2""".split())
+
+# What a batch comes from.
+_SOURCES = frozenset("""
+    IteratorGetNext Placeholder PlaceholderWithDefault QueueDequeueV2
+    QueueDequeueManyV2 QueueDequeueUpToV2""".split())
+# The constants that `tf.shape` and `tf.size` of a static shape are.
+_STATIC_SIZE = re.compile(r'(^|/)(Shape|Size)(_\d+)?$')
+
+_SIZES = frozenset(('Shape', 'ShapeN', 'Size'))
+_BATCH_NORM = frozenset(
+    ('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3'))
+_READS = frozenset(('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd'))
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+  """Where a tensor has the rows of a batch.
+
+  Attributes:
+    axis: The dimension.
+    factor: How many entries a row has there, next to each other.
+    rank: Of the tensor.
+    before: The number of elements of the dimensions before it; None: unknown.
+  """
+
+  axis: int
+  factor: int
+  rank: int
+  before: int
+
+
+def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
+                     outputs: Sequence[Rows]) -> bool:
+  """Returns whether each row of `outputs` depends on the same row of `inputs`.
+
+  Args:
+    op: Has outputs with as many rows as its inputs, for every number of rows.
+    inputs: The rows of each input that has them, by its number.
+    outputs: The rows of the outputs.
+  """
+  places = [*inputs.values(), *outputs]
+  if op.type == 'Reshape':
+    # Nothing before the rows is merged with them, and nothing taken from them.
+    return list(inputs) == [0] and len({rows.before for rows in places}) == 1
+  if len({rows.factor for rows in places}) > 1:
+    return False
+  if op.type in _ELEMENTWISE:
+    return not has_own_gradient(op)
+  if op.type in _RULES:
+    return _RULES[op.type](op, inputs)
+  if op.type in _MIXED_FROM_END:
+    last = _MIXED_FROM_END[op.type]
+    return len(inputs) == 1 and all(
+        rows.axis < rows.rank - last for rows in inputs.values())
+  if op.type in _MIXED_ALONG:
+    return list(inputs) == [0] and not _is_along(op, inputs[0])
+  if op.type in _ANY_AXIS:
+    return len(inputs) == 1 or op.type in _SEVERAL
+  return op.type in _FIRST_AXIS and not any(rows.axis for rows in places) and (
+      len(inputs) == 1 or op.type in _SEVERAL_FIRST)
+
+
+def aligns_rows(op: tf.Operation) -> bool:
+  """Returns whether inputs of one rank have equal first dimensions, or 1."""
+  return op.type in _ELEMENTWISE or op.type in ('ConcatV2', 'Pack', 'Select')
+
+
+def is_size(op: tf.Operation) -> bool:
+  """Returns whether `op` tells the size of its input, and nothing else."""
+  return op.type in _SIZES
+
+
+def static_size(op: tf.Operation) -> list[int]:
+  """Returns the sizes that `op` holds; none if it is no static size.
+
+  The size of a static shape is a constant like any other, but for its name.
+  """
+  if op.type != 'Const' or not _STATIC_SIZE.search(op.name):
+    return []
+  return [int(size) for size in tf.get_static_value(op.outputs[0]).ravel()]
+
+
+def gives_rows(op: tf.Operation) -> bool:
+  """Returns whether `op` gives what a graph is given in each step."""
+  return op.type in _SOURCES
+
+
+def is_reshape(op: tf.Operation) -> bool:
+  """Returns whether `op` is a `Reshape`."""
+  return op.type == 'Reshape'
+
+
+def has_moments(op: tf.Operation) -> bool:
+  """Returns whether all outputs of `op` but the first one are moments."""
+  return op.type in _BATCH_NORM
+
+
+def is_batch_norm(op: tf.Operation) -> bool:
+  """Returns whether `op` normalises with the moments of its own rows."""
+  return op.type in _BATCH_NORM and op.get_attr('is_training')
+
+
+def reads_only(op: tf.Operation) -> bool:
+  """Returns whether a stateful `op` does nothing but read a variable."""
+  return op.type in _READS
+
+
+def has_own_gradient(op: tf.Operation) -> bool:
+  """Returns whether the gradient of `op` is a function of the program."""
+  name = op.node_def.attr['_gradient_op_type'].s if (
+      '_gradient_op_type' in op.node_def.attr) else b''
+  return bool(name)
+
+
+def _is_along(op: tf.Operation, rows: Rows) -> bool:
+  """Returns whether a dimension that `op` names may be that of the rows."""
+  axes = tf.get_static_value(op.inputs[1])
+  return axes is None or rows.axis in [
+      int(axis) % rows.rank for axis in axes.reshape(-1)]
+
+
+def _is_plain_slice(op: tf.Operation, inputs: Mapping[int, Rows]) -> bool:
+  """Returns whether a `StridedSlice` goes forward along each dimension."""
+  strides = tf.get_static_value(op.inputs[3])
+  return list(inputs) == [0] and strides is not None and min(
+      strides, default=1) > 0
+
+
+def _is_gather_by_row(op: tf.Operation, inputs: Mapping[int, Rows]) -> bool:
+  """Returns whether a `GatherV2` takes each row from the same row, or table."""
+  axis = tf.get_static_value(op.inputs[2])
+  if list(inputs) == [1]:
+    return True
+  if axis is None:
+    return False
+  if list(inputs) == [0]:
+    return int(axis) % inputs[0].rank != inputs[0].axis
+  return list(inputs) == [0, 1] and (
+      inputs[0].axis == inputs[1].axis < op.get_attr('batch_dims'))
+
+
+def _is_einsum_by_row(op: tf.Operation, inputs: Mapping[int, Rows]) -> bool:
+  """Returns whether rows have one label in all operands and in the result."""
+  equation = op.get_attr('equation').decode()
+  if '.' in equation:
+    return False
+  terms, result = equation.split('->')
+  labels = {terms.split(',')[i][rows.axis] for i, rows in inputs.items()}
+  return len(labels) == 1 and labels.pop() in result
+
+
+def _is_reversed_by_row(op: tf.Operation, inputs: Mapping[int, Rows]) -> bool:
+  """Returns whether a `ReverseSequence` reverses within rows."""
+  return all(rows.axis == (0 if i else op.get_attr('batch_dim'))
+             for i, rows in inputs.items())
+
+
+_RULES = {
+    'StridedSlice': _is_plain_slice,
+    'GatherV2': _is_gather_by_row,
+    'GatherNd': lambda op, inputs: list(inputs) == [1],
+    'Einsum': _is_einsum_by_row,
+    'ReverseSequence': _is_reversed_by_row,
+    # Without dimensions it drops each that happens to be 1 in a tower.
+    'Squeeze': lambda op, inputs: bool(op.get_attr('squeeze_dims')),
+}

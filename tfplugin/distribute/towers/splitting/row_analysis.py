@@ -1,0 +1,331 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Which tensors of a model have a value for each row, found by their shapes.
+
+A model that is built for a whole batch is built again in a scratch graph, op by
+op, in two sizes: the whole batch, and a part of it. An op is *row-wise* if its
+outputs have as many rows as its inputs in both sizes, and if it is known to
+keep rows apart (`_tf_internals.keeps_rows_apart`). Then a part of its outputs
+is its result for that part of its inputs, and a tower may compute it.
+
+Some tensors have two values: the size of a batch, and what is made of sizes
+alone, is that of the whole batch where it counts and that of a part where it
+shapes a part. A moment of batch normalisation is the tower's where rows are
+normalised, unless the user chose otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.towers.splitting import scratch_graph
+
+# The value of an input that a tower uses: that of all rows, the rows of the
+# tower taken from it, or the tower's own.
+WHOLE, SLICE, PART = 'whole', 'slice', 'part'
+
+# Primes, so that no other size of a model is a multiple of them.
+_WHOLE_ROWS, _PART_ROWS, _UNKNOWN_SIZE = 20011, 10007, 23
+_HOPS = 4  # From a variable to the op that uses its value.
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+  """How a tower computes an op.
+
+  Attributes:
+    inputs: The inputs of the op, as the model made it.
+    modes: For each of them WHOLE, SLICE or PART.
+  """
+
+  inputs: Sequence[tf.Tensor]
+  modes: Sequence[str]
+
+
+class RowAnalysis:
+  """Finds the row-wise ops of one model.
+
+  Attributes:
+    rows: By `tensor.ref()` of each row-wise tensor, its `Rows`.
+    moments: The references of the moments that each tower has for itself.
+    plans: How each op is computed in a tower, if one may compute it.
+    unsplit: The names of the ops that use a trained variable and are computed
+      once.
+  """
+
+  def __init__(self, leaves: Sequence[tf.Tensor], num_rows: Optional[int],
+               splits_batch_norm: bool,
+               composites: Sequence[Any] = ()):
+    """Starts from the tensors of a batch.
+
+    Args:
+      leaves: The dense ones, whose first dimension is its rows.
+      num_rows: How many; None: not known.
+      splits_batch_norm: Whether each tower has moments to itself.
+      composites: The sparse and ragged ones.
+    """
+    self.rows, self.moments, self.plans, self.unsplit = {}, set(), {}, []
+    self._scratch = scratch_graph.ScratchGraph()
+    self._num_rows = num_rows or _WHOLE_ROWS
+    self._is_static = bool(num_rows)
+    self._splits_batch_norm = splits_batch_norm
+    self._batch_norm_ops = set()
+    self._sizes, self._depends = set(), set()
+    self._whole, self._part, self._sliced = {}, {}, {}
+    for leaf in leaves:
+      rest = [_UNKNOWN_SIZE if size is None else size
+              for size in leaf.shape.as_list()[1:]]
+      self._depends.add(leaf.ref())
+      self._whole[leaf.ref()] = self._scratch.placeholder(
+          leaf.dtype, [self._num_rows, *rest])
+      self._part[leaf.ref()] = self._scratch.placeholder(
+          leaf.dtype, [_PART_ROWS, *rest])
+      self.rows[leaf.ref()] = _tf_internals.Rows(0, 1, len(rest) + 1, 1)
+    for composite in composites:
+      self._add_composite(composite)
+
+  def _add_composite(self, composite: Any) -> None:
+    """Notes the number of rows of a sparse or ragged tensor."""
+    self._depends.update(t.ref() for t in tf.nest.flatten(
+        composite, expand_composites=True))
+    if isinstance(composite, tf.RaggedTensor):
+      self._whole[composite.row_splits.ref()] = self._scratch.placeholder(
+          composite.row_splits.dtype, [self._num_rows + 1])
+    else:
+      sizes = [_UNKNOWN_SIZE if size is None else size
+               for size in composite.shape.as_list()[1:]]
+      self._whole[composite.dense_shape.ref()] = self._scratch.constant(
+          [self._num_rows, *sizes], tf.int64)
+
+  def note_batch_norm(self, ops: Sequence[tf.Operation]) -> None:
+    """Notes ops that compute the moments of a batch normalisation."""
+    if self._splits_batch_norm:
+      self._batch_norm_ops.update(ops)
+
+  def has_parts(self, tensor: tf.Tensor) -> bool:
+    """Returns whether each tower has a value of `tensor` to itself."""
+    return tensor.ref() in self.rows or tensor.ref() in self.moments
+
+  def is_computed_once(self, op: tf.Operation) -> bool:
+    """Returns whether `op` of the model has a value of the whole batch."""
+    return op not in self.plans or any(
+        output.ref() in self._sizes for output in op.outputs)
+
+  def factor(self, tensor: tf.Tensor) -> int:
+    """Returns how many entries a row has in a tensor that can be sliced."""
+    return (self._first_size(tensor) or self._num_rows) // self._num_rows
+
+  def declare(self, tensor: tf.Tensor, like: tf.Tensor) -> None:
+    """Notes that `tensor`, a gradient, has its rows where `like` has them."""
+    for known in (self.rows, self._whole, self._part):
+      known[tensor.ref()] = known[like.ref()]
+    self._depends.add(tensor.ref())
+
+  def add(self, op: tf.Operation) -> None:
+    """Finds out how a new op of the model is computed."""
+    inputs = list(op.inputs)
+    depending = [t for t in inputs if t.ref() in self._depends]
+    if not depending:
+      return
+    self._depends.update(output.ref() for output in op.outputs)
+    if not _tf_internals.can_be_copied(op):
+      self._note_unsplit(op)
+      return
+    made = self._scratch.copy(op, map(self._whole_of, inputs))
+    if made is None:
+      self._note_unsplit(op)
+      return
+    for output, whole in zip(op.outputs, made.outputs):
+      self._whole[output.ref()] = whole
+    if not op.op_def.is_stateful or _tf_internals.reads_only(op):
+      self._find_plan(op, inputs, depending)
+    if op not in self.plans:
+      self._note_unsplit(op)
+
+  def _find_plan(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
+                 depending: Sequence[tf.Tensor]) -> None:
+    if _tf_internals.is_size(op) or all(
+        t.ref() in self._sizes for t in depending):
+      self._find_size(op, inputs)
+    elif op in self._batch_norm_ops or all(
+        t.ref() in self.moments for t in depending):
+      self._find_moments(op, inputs)
+    elif any(map(self.has_parts, inputs)) or self._uses_variable(op):
+      for modes in self._choices(inputs):
+        if self._is_row_wise(op, inputs, modes):
+          break
+
+  def _find_size(self, op: tf.Operation, inputs: Sequence[tf.Tensor]) -> None:
+    modes = [PART if t.ref() in self._part else
+             SLICE if self._can_be_sliced(t) else WHOLE for t in inputs]
+    whole = [self._whole_of(output).shape for output in op.outputs]
+    is_small = all(
+        shape.rank is not None and shape.rank < 2 and
+        shape.is_fully_defined() and shape.num_elements() < 64
+        for shape in whole)
+    made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
+    if is_small and made is not None and [
+        output.shape.as_list() for output in made.outputs] == [
+            shape.as_list() for shape in whole]:
+      self._keep(op, Plan(inputs, modes), made)
+      self._sizes.update(output.ref() for output in op.outputs)
+
+  def _find_moments(self, op: tf.Operation,
+                    inputs: Sequence[tf.Tensor]) -> None:
+    modes = [PART if self.has_parts(t) or t.ref() in self._sizes else WHOLE
+             for t in inputs]
+    made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
+    if made is None:
+      return
+    self._keep(op, Plan(inputs, modes), made)
+    for output in op.outputs:
+      rows = self._rows_of(self._whole_of(output), self._part[output.ref()])
+      if rows is None:
+        self.moments.add(output.ref())
+      else:
+        self.rows[output.ref()] = rows
+
+  def _choices(self, inputs: Sequence[tf.Tensor]) -> list[list[str]]:
+    """Returns the modes of inputs to try, the likeliest first."""
+    own = [self.has_parts(t) for t in inputs]
+    sliced = [not o and t.ref() not in self._sizes and self._can_be_sliced(t)
+              for o, t in zip(own, inputs)]
+    sizes = [t.ref() in self._sizes for t in inputs]
+    choices = []
+    for slices, shapes in ((False, False), (True, False), (False, True),
+                           (True, True)):
+      modes = [PART if o or shapes and z else SLICE if slices and s else WHOLE
+               for o, s, z in zip(own, sliced, sizes)]
+      if any(mode == WHOLE and not self._is_known(t)
+             for mode, t in zip(modes, inputs)):
+        continue
+      if modes not in choices and set(modes) != {WHOLE}:
+        choices.append(modes)
+    return choices
+
+  def _is_row_wise(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
+                   modes: Sequence[str]) -> bool:
+    made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
+    if made is None:
+      return False
+    if _tf_internals.is_reshape(op) and not self._scratch.is_known_shape(
+        self._of_mode(inputs[1], modes[1])):
+      return False
+    pairs = [(self._whole_of(output), part)
+             for output, part in zip(op.outputs, made.outputs)]
+    is_batch_norm = _tf_internals.is_batch_norm(op)
+    if is_batch_norm and not self._splits_batch_norm:
+      return False
+    if _tf_internals.has_moments(op):
+      pairs = pairs[:1]
+    outputs = [self._rows_of(*pair) for pair in pairs]
+    own = {i: self.rows[t.ref()] if mode == PART else _tf_internals.Rows(
+        0, self.factor(t), self._whole_of(t).shape.rank, 1)
+           for i, (t, mode) in enumerate(zip(inputs, modes))
+           if mode == SLICE or t.ref() in self.rows}
+    if None in outputs or not own or not _tf_internals.keeps_rows_apart(
+        op, own, outputs):
+      return False
+    if any(mode == SLICE and self.may_be_rows(t) for t, mode in zip(
+        inputs, modes)) and not (
+            any(map(self.has_parts, inputs)) and _tf_internals.aligns_rows(op)):
+      return False
+    self._keep(op, Plan(inputs, modes), made)
+    self.rows.update(zip((t.ref() for t in op.outputs), outputs))
+    if is_batch_norm:
+      self.moments.update(t.ref() for t in op.outputs[1:])
+    return True
+
+  def _keep(self, op: tf.Operation, plan: Plan, made: tf.Operation) -> None:
+    self.plans[op] = plan
+    self._part.update(zip((t.ref() for t in op.outputs), made.outputs))
+
+  def _rows_of(self, whole: tf.Tensor, part: tf.Tensor,
+               ) -> Optional[_tf_internals.Rows]:
+    """Returns where two sizes of a tensor have their rows; None: nowhere."""
+    if whole.shape.rank is None or whole.shape.rank != part.shape.rank:
+      return None
+    whole, part = whole.shape.as_list(), part.shape.as_list()
+    axes = [i for i, sizes in enumerate(zip(whole, part))
+            if len(set(sizes)) > 1]
+    if len(axes) != 1 or None in (whole[axes[0]], part[axes[0]]):
+      return None
+    axis, before = axes[0], 1
+    factor, rest = divmod(part[axis], _PART_ROWS)
+    if rest or not factor or whole[axis] != factor * self._num_rows:
+      return None
+    for size in whole[:axis]:
+      before = None if None in (size, before) else before * size
+    return _tf_internals.Rows(axis, factor, len(whole), before)
+
+  def _of_mode(self, tensor: tf.Tensor, mode: str) -> tf.Tensor:
+    if mode == PART:
+      return self._part[tensor.ref()]
+    whole = self._whole_of(tensor)
+    if mode == WHOLE:
+      return whole
+    if tensor.ref() not in self._sliced:
+      first, *rest = whole.shape.as_list()
+      first = first or self._num_rows
+      self._sliced[tensor.ref()] = self._scratch.placeholder(
+          tensor.dtype, [first // self._num_rows * _PART_ROWS, *rest])
+    return self._sliced[tensor.ref()]
+
+  def _can_be_sliced(self, tensor: tf.Tensor) -> bool:
+    """Returns whether the first dimension of `tensor` may be the rows."""
+    size = self._first_size(tensor)
+    depends = tensor.ref() in self._depends
+    return bool(self._whole_of(tensor).shape.rank) and (
+        depends if size is None else bool(size) and (
+            size % self._num_rows == 0 and (self._is_static or depends)))
+
+  def _is_known(self, tensor: tf.Tensor) -> bool:
+    """Returns whether no dimension of `tensor` may turn out to be rows."""
+    return tensor.dtype in (tf.resource, tf.variant) or (
+        self._whole_of(tensor).shape.is_fully_defined())
+
+  def may_be_rows(self, tensor: tf.Tensor) -> bool:
+    """Returns whether the first dimension is rows, or something else, or 1."""
+    return bool(self._whole_of(tensor).shape.rank) and (
+        self._first_size(tensor) is None)
+
+  def _first_size(self, tensor: tf.Tensor) -> Optional[int]:
+    sizes = self._whole_of(tensor).shape
+    return tf.compat.dimension_value(sizes[0]) if sizes.rank else None
+
+  def _whole_of(self, tensor: tf.Tensor) -> tf.Tensor:
+    """Returns `tensor`, of the whole batch, in the scratch graph."""
+    if tensor.ref() not in self._whole:
+      self._whole[tensor.ref()] = self._scratch.stand_in(
+          tensor, tensor.ref() not in self._depends)
+    return self._whole[tensor.ref()]
+
+  def _note_unsplit(self, op: tf.Operation) -> None:
+    has_rows = any(t.ref() in self.rows or t.ref() in self._depends and
+                   self._can_be_sliced(t) for t in op.inputs)
+    if op.outputs and has_rows and self._uses_variable(op):
+      self.unsplit.append(f'{op.name} ({op.type})')
+
+  def _uses_variable(self, op: tf.Operation) -> bool:
+    """Returns whether the value of a variable is an input of `op`."""
+    reads = not op.op_def.is_stateful or _tf_internals.reads_only(op)
+    return reads and any(
+        _is_of_variable(t) for t in op.inputs if t.ref() not in self._depends)
+
+
+def _is_of_variable(tensor: tf.Tensor) -> bool:
+  """Returns whether `tensor` is the value of a variable, perhaps reshaped."""
+  op = tensor.op
+  for _ in range(_HOPS):
+    if _tf_internals.makes_variable(op):
+      return True
+    if not op.inputs:
+      return False
+    op = op.inputs[0].op
+  return False

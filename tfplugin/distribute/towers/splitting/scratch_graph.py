@@ -1,0 +1,73 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A graph that is never run: TensorFlow infers the shapes of its tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+
+tf1 = tf.compat.v1
+
+_MOST_ELEMENTS = 1000  # Of a constant whose value may matter for a shape.
+
+
+class ScratchGraph:
+  """Holds ops like those of a model, of other sizes."""
+
+  def __init__(self):
+    """Starts empty."""
+    self._graph = tf.Graph()
+
+  def placeholder(self, dtype, shape) -> tf.Tensor:
+    """Returns a tensor of this type and shape."""
+    with self._graph.as_default(), tf.control_dependencies(None):
+      return tf1.placeholder(dtype.base_dtype, shape)
+
+  def constant(self, value: Any, dtype: tf.DType) -> tf.Tensor:
+    """Returns a constant."""
+    with self._graph.as_default(), tf.control_dependencies(None):
+      return tf.constant(value, dtype)
+
+  def stand_in(self, tensor: tf.Tensor, has_value: bool) -> tf.Tensor:
+    """Returns a stand-in for a tensor; `has_value` if it may be a constant."""
+    if tensor.dtype == tf.resource:
+      made = None if tensor.op.inputs else self.copy(tensor.op, ())
+      if made is not None:
+        return made.outputs[tensor.value_index]
+    elif tensor.shape.is_fully_defined() and (
+        tensor.shape.num_elements() <= _MOST_ELEMENTS) and (
+            has_value):
+      value = tf.get_static_value(tensor)
+      if value is not None:
+        return self.constant(value, tensor.dtype)
+    return self.placeholder(tensor.dtype, tensor.shape)
+
+  def copy(self, op: tf.Operation, inputs) -> Optional[tf.Operation]:
+    """Returns `op` with other inputs; None if they do not fit."""
+    try:
+      with self._graph.as_default(), tf1.device(None):
+        return _tf_internals.copy_op(self._graph, op, list(inputs), 'copy')
+    except (ValueError, TypeError, tf.errors.InvalidArgumentError):
+      return None
+
+  def is_known_shape(self, sizes: tf.Tensor) -> bool:
+    """Returns whether `sizes` are known, but for a -1 that is written there.
+
+    Of a `Reshape` to an unknown size the shape is inferred as if it were -1.
+    """
+    if tf.get_static_value(sizes) is not None:
+      return True
+    try:
+      with self._graph.as_default():
+        shape = tf.fill(sizes, 0).shape
+    except ValueError:
+      return True  # It is a -1 that cannot be filled.
+    values = tf.get_static_value(sizes, partial=True)
+    inferred = 0 if values is None else sum(value == -1 for value in values)
+    return shape.rank is not None and (
+        shape.as_list().count(None) == inferred)

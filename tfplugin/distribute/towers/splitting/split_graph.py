@@ -1,0 +1,296 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""One model, built once for the whole batch, computed on several devices.
+
+The model_fn builds the graph of one device. Its row-wise ops
+(`row_analysis.py`) are then made again in each tower, with the rows of that
+tower; every other op is left as it is, and reads the rows of all towers, one
+after the other, in the place of the row-wise tensor that it was given:
+
+  features -- slice 0 -- row-wise ops --+
+           `- slice 1 -- row-wise ops --+- concat -- loss, metrics, writes, ...
+
+So each number is computed as on one device, by the op that the model_fn made
+for it. A gradient is taken through the concatenation: TensorFlow adds the
+towers up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.towers.splitting import row_analysis
+from tfplugin.ops import weighted_sum
+
+tf1 = tf.compat.v1
+
+# Where each tower begins, and how many rows it has.
+Bounds = tuple[Sequence[Any], Sequence[Any]]
+
+
+class SplitGraph:
+  """Moves the row-wise ops of a model to the devices of towers."""
+
+  def __init__(self, dense: Sequence[tf.Tensor], composites: Sequence[Any],
+               num_rows: Optional[int], divide: Callable[[], Bounds],
+               devices: Sequence[str], moments: Optional[Callable],
+               parts: Sequence[Sequence[tf.Tensor]] = ()):
+    """Starts where the model begins; no op is made before those of the model.
+
+    So random ops without a seed of their own draw what they draw on one device.
+
+    Args:
+      dense: The dense tensors of the batch that have its rows.
+      composites: The sparse and ragged ones.
+      num_rows: How many rows there are, where it is static.
+      divide: Returns where each tower begins, and how many rows it has.
+      devices: The devices of the towers; the model is built on the first.
+      moments: Returns the weight of each tower in the moments of batch
+        normalisation for its rows; None: they are those of the whole batch.
+      parts: For each of `dense` the rows of each tower. By default they are
+        taken from it.
+    """
+    self._graph = tf1.get_default_graph()
+    self._divide, self._weights_of = divide, moments
+    self._devices = list(devices)
+    self._outer_devices = _tf_internals.device_functions()
+    self._analysis = row_analysis.RowAnalysis(
+        dense, num_rows, moments is not None, composites)
+    self._leaves = {leaf.ref() for leaf in dense}
+    self._parts, self._wholes, self._slices, self._copies = {}, {}, {}, {}
+    self._parts.update(zip((leaf.ref() for leaf in dense), parts))
+    self._order, self._ours, self._depth = {}, set(), 0
+    self._seen = len(self._graph.get_operations())
+    self._prefixes = None
+
+  def _begin(self) -> None:
+    """Divides the rows, when the first tower is made."""
+    if self._prefixes is not None:
+      return
+    self._prefixes = [self._graph.unique_name(f'tower_{i}')
+                      for i in range(len(self._devices))]
+    with self._building('rows'):
+      self._begins, self._rows = self._divide()
+      if self._weights_of is not None:
+        self._moments = self._weights_of(self._rows)
+    with self._building('rows', self._devices[0]):
+      self._first_device = tf.no_op('device').device
+
+  def update(self) -> None:
+    """Splits what the model has become since the last call."""
+    ops = self._new_ops()
+    for op in ops:
+      self._analysis.add(op)
+    with self._ours_noted():
+      self._begin()
+      self._redirect(ops)
+
+  def whole(self, tensor: Any) -> Any:
+    """Returns the rows of all towers for a row-wise `tensor`."""
+    if not tf.is_symbolic_tensor(tensor) or (
+        tensor.graph is not self._graph or
+        not self._analysis.has_parts(tensor)):
+      return tensor
+    if tensor.ref() not in self._wholes:
+      parts = self._parts_of(tensor)
+      rows = self._analysis.rows.get(tensor.ref())
+      with self._building('whole'):
+        self._wholes[tensor.ref()] = whole = (
+            tf.concat(parts, rows.axis) if rows else
+            weighted_sum.weighted_sum(parts, self._moments))
+        whole.set_shape(tensor.shape)
+    return self._wholes[tensor.ref()]
+
+  def gradients(self, helper: Callable, arguments: dict[str, Any]) -> list:
+    """Returns the gradients of the whole batch.
+
+    Args:
+      helper: All of `tf.gradients`.
+      arguments: Its arguments by name.
+    """
+    if tf1.get_default_graph() is not self._graph:
+      return helper(**arguments)
+    self.update()
+    for name in ('ys', 'grad_ys'):
+      if arguments[name] is not None:
+        arguments[name] = [self.whole(t) for t in _as_list(arguments[name])]
+    arguments['colocate_gradients_with_ops'] = True
+    if arguments.get('stop_gradients') is not None:
+      arguments['stop_gradients'] = [
+          part for t in _as_list(arguments['stop_gradients'])
+          for part in self._sources(t)]
+    xs = _as_list(arguments['xs'])
+    sources = [self._sources(x) for x in xs]
+    arguments['xs'] = [part for parts in sources for part in parts]
+    found = iter(helper(**arguments))
+    gradients = [[next(found) for _ in parts] for parts in sources]
+    new = self._new_ops()
+    with self._ours_noted():
+      self._redirect(new)
+      return [self._joined(x, parts, own)
+              for x, parts, own in zip(xs, sources, gradients)]
+
+  def note_batch_norm(self, ops: Sequence[tf.Operation]) -> None:
+    """Notes ops that compute the moments of a batch normalisation."""
+    self._analysis.note_batch_norm(ops)
+
+  @property
+  def unsplit(self) -> Sequence[str]:
+    """The names of the ops that use a variable and are computed once."""
+    return self._analysis.unsplit
+
+  def _sources(self, tensor: Any) -> Sequence[Any]:
+    """Returns what gradients of `tensor` are taken by."""
+    if tf.is_symbolic_tensor(tensor) and tensor.graph is self._graph and (
+        tensor.ref() in self._analysis.rows):
+      return self._parts_of(tensor)
+    return [tensor]
+
+  def _joined(self, x: Any, parts: Sequence[Any],
+              gradients: Sequence[Any]) -> Any:
+    """Returns the gradient by `x` for those by its parts."""
+    if len(parts) == 1 or all(gradient is None for gradient in gradients):
+      return gradients[0]
+    with self._building('gradient'):
+      own = [tf.zeros_like(part) if gradient is None else
+             tf.convert_to_tensor(gradient)
+             for part, gradient in zip(parts, gradients)]
+      axis = self._analysis.rows[x.ref()].axis
+      gradient = tf.concat(own, axis)
+      gradient.set_shape(x.shape)
+    self._analysis.declare(gradient, x)
+    self._parts[gradient.ref()] = own
+    self._wholes[gradient.ref()] = gradient
+    return gradient
+
+  def _new_ops(self) -> list[tf.Operation]:
+    """Returns the ops that the model made since the last call."""
+    ops = self._graph.get_operations()
+    new = [op for op in ops[self._seen:] if op not in self._ours]
+    self._order.update((op, len(self._order)) for op in new)
+    self._seen = len(ops)
+    return new
+
+  def _redirect(self, ops: Sequence[tf.Operation]) -> None:
+    """Lets those of `ops` that are computed once read the rows of all."""
+    once = [op for op in ops if self._analysis.is_computed_once(op)]
+    self._copy_behind([
+        t for op in once for t in op.inputs if self._analysis.has_parts(t)],
+                      [c for op in once for c in op.control_inputs])
+    for op in once:
+      for index, tensor in enumerate(op.inputs):
+        if self._analysis.has_parts(tensor):
+          _tf_internals.redirect_input(op, index, self.whole(tensor))
+      waited = op.control_inputs
+      if any(control in self._copies for control in waited):
+        _tf_internals.replace_control_inputs(op, [
+            each for control in waited
+            for each in self._copies.get(control, [control])])
+
+  def _copy_behind(self, tensors: Iterable[tf.Tensor],
+                   controls: Iterable[tf.Operation]) -> None:
+    """Makes in each tower the ops that `tensors` and `controls` need."""
+    plans = self._analysis.plans
+    pending = [t.op for t in tensors] + list(controls)
+    needed = set()
+    while pending:
+      op = pending.pop()
+      if op in plans and op not in needed and op not in self._copies:
+        needed.add(op)
+        pending += [t.op for t, mode in zip(
+            plans[op].inputs, plans[op].modes) if mode == row_analysis.PART]
+        pending += op.control_inputs
+    for op in sorted(needed, key=self._order.get):
+      self._copies[op] = [
+          self._copy(op, tower) for tower in range(len(self._devices))]
+
+  def _parts_of(self, tensor: tf.Tensor) -> Sequence[tf.Tensor]:
+    if tensor.ref() in self._parts:
+      return self._parts[tensor.ref()]
+    if tensor.ref() in self._leaves:
+      parts = [self._slice(tensor, tower)
+               for tower in range(len(self._devices))]
+    else:
+      self._copy_behind([tensor], ())
+      parts = [copy.outputs[tensor.value_index]
+               for copy in self._copies[tensor.op]]
+    self._parts[tensor.ref()] = parts
+    return parts
+
+  def _copy(self, op: tf.Operation, tower: int) -> tf.Operation:
+    """Makes `op` in a tower."""
+    plan = self._analysis.plans[op]
+    inputs = []
+    for tensor, mode in zip(plan.inputs, plan.modes):
+      if mode == row_analysis.PART:
+        tensor = self._parts_of(tensor)[tower]
+      elif mode == row_analysis.SLICE:
+        tensor = self._slice(tensor, tower)
+      inputs.append(tensor)
+    waited = [self._copies[control][tower] if control in self._copies else
+              control for control in op.control_inputs]
+    stays = _tf_internals.is_beside_variable(op)
+    is_own = not stays and op.device == self._first_device
+    device = self._devices[tower] if is_own else op.device
+    with self._building(None, device), tf.control_dependencies(waited):
+      return _tf_internals.copy_op(
+          self._graph, op, inputs, f'{self._prefixes[tower]}/{op.name}/', stays)
+
+  def _slice(self, tensor: tf.Tensor, tower: int) -> tf.Tensor:
+    """Returns the rows of a tower, which are the first dimension."""
+    key = tensor.ref(), tower
+    if key not in self._slices:
+      factor = self._analysis.factor(tensor)
+      with self._building('rows'):
+        begin, size = (value[tower] * factor
+                       for value in (self._begins, self._rows))
+        if self._analysis.may_be_rows(tensor):
+          begin, size = self._if_rows(tensor, begin, size)
+        self._slices[key] = tensor[begin:begin + size]
+    return self._slices[key]
+
+  def _if_rows(self, tensor: tf.Tensor, begin: Any, size: Any,
+               ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the bounds of a tower, or of all if `tensor` has no rows."""
+    count = tf.shape(tensor, out_type=tf.int64)[0]
+    total = tf.add_n([tf.cast(rows, tf.int64) for rows in self._rows])
+    has_rows = tf.equal(count, total)
+    return (tf.where(has_rows, tf.cast(begin, tf.int64), 0),
+            tf.where(has_rows, tf.cast(size, tf.int64), count))
+
+  @contextlib.contextmanager
+  def _building(self, scope: Optional[str], device: Optional[str] = None,
+                ) -> Iterator[None]:
+    """Makes ops that are no part of the model, wherever it is being built."""
+    scope = f'{self._prefixes[0]}/{scope}/' if scope else ''
+    with self._ours_noted(), self._graph.as_default(), (
+        tf.control_dependencies(None)), tf.name_scope(scope), (
+            contextlib.ExitStack()) as stack:
+      for function in (None, *self._outer_devices, *([device] * bool(device))):
+        stack.enter_context(tf1.device(function))
+      yield
+
+  @contextlib.contextmanager
+  def _ours_noted(self) -> Iterator[None]:
+    """Notes the ops that are made inside as none of the model."""
+    before = None if self._depth else len(self._graph.get_operations())
+    self._depth += 1
+    try:
+      yield
+    finally:
+      self._depth -= 1
+    if before is not None:
+      self._ours.update(self._graph.get_operations()[before:])
+
+
+def _as_list(values: Any) -> list:
+  return list(values) if isinstance(values, (list, tuple)) else [values]

@@ -1,0 +1,84 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A function that builds a model once, and is split over towers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+
+import tensorflow as tf
+from absl import logging
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.towers.splitting import split_graph
+
+tf1 = tf.compat.v1
+
+
+def build(fn: Callable[[], Any], split: split_graph.SplitGraph) -> Any:
+  """Returns the result of `fn`, with the rows of all towers in it.
+
+  Args:
+    fn: Builds a model for the whole batch.
+    split: Began in the default graph, which `fn` builds in.
+  """
+  graph = tf1.get_default_graph()
+  with _tf_internals.gradients_through(
+      lambda: tf1.get_default_graph() is graph, split.gradients), (
+          _tf_internals.batch_norm_noted(
+              functools.partial(_noting, split.note_batch_norm))):
+    result = fn()
+  split.update()
+  _warn_of_unsplit(split)
+  whole = functools.partial(
+      tf.nest.map_structure, split.whole, expand_composites=True)
+  return (_spec_of_all_rows(result, whole)
+          if hasattr(result, 'export_outputs') else whole(result))
+
+
+@contextlib.contextmanager
+def _noting(note: Callable[[Sequence[tf.Operation]], None]) -> Iterator[None]:
+  graph = tf1.get_default_graph()
+  before = len(graph.get_operations())
+  yield
+  note(graph.get_operations()[before:])
+
+
+def _spec_of_all_rows(spec: Any, whole: Callable[[Any], Any]) -> Any:
+  """Returns an EstimatorSpec with the rows of all towers in its outputs."""
+  replaced = {'predictions': whole(spec.predictions)}
+  if spec.export_outputs:
+    replaced['export_outputs'] = {
+        key: _export_output(output, whole)
+        for key, output in spec.export_outputs.items()}
+  if getattr(spec, 'eval_metric_ops', None):
+    replaced['eval_metric_ops'] = {
+        key: metric if isinstance(metric, tf.keras.metrics.Metric) else
+        whole(metric) for key, metric in spec.eval_metric_ops.items()}
+  return spec._replace(**replaced)
+
+
+def _export_output(output: Any, whole: Callable[[Any], Any]) -> Any:
+  """Returns an ExportOutput with the rows of all towers."""
+  export = tf.estimator.export
+  if isinstance(output, export.ClassificationOutput):
+    return export.ClassificationOutput(
+        whole(output.scores), whole(output.classes))
+  if isinstance(output, export.RegressionOutput):
+    return export.RegressionOutput(whole(output.value))
+  return export.PredictOutput(whole(dict(output.outputs)))
+
+
+def _warn_of_unsplit(split: split_graph.SplitGraph) -> None:
+  names = list(split.unsplit)
+  if names:
+    logging.warning(
+        'Computed once, on the first device, for the rows of all towers: what '
+        'follows from ops that are not known to compute each row by itself. '
+        'The numbers are right. %s such ops use a variable, the first ones '
+        'are: %s.', len(names), ', '.join(names[:3]))

@@ -1,0 +1,32 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of different length, filled up to one length."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+def fill_up(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+  """Fills the sizes of rows up to the largest, with zeros, if not static.
+
+  Strings are filled up with empty ones.
+
+  Args:
+    leaves: Tensors `[rows, ...]` of one rank.
+  """
+  if any(leaf.shape.rank is None for leaf in leaves) or all(
+      leaf.shape[1:].is_fully_defined() for leaf in leaves):
+    return leaves
+  sizes = [tf.shape(leaf)[1:] for leaf in leaves]
+  largest = functools.reduce(tf.maximum, sizes)
+  filled = []
+  for leaf, size in zip(leaves, sizes):
+    behind = tf.concat([[0], largest - size], 0)
+    full = tf.pad(leaf, tf.stack([tf.zeros_like(behind), behind], 1))
+    full.set_shape([leaf.shape[0], *([None] * (leaf.shape.rank - 1))])
+    filled.append(full)
+  return filled

@@ -1,0 +1,241 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Compares a decorated model_fn with the plain one on one device."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import numpy as np
+import tensorflow as tf
+
+import tfplugin
+from tfplugin import _tf_internals
+from tfplugin.testing import devices as devices_lib
+
+tf1 = tf.compat.v1
+
+_MODES = (tf.estimator.ModeKeys.TRAIN, tf.estimator.ModeKeys.EVAL,
+          tf.estimator.ModeKeys.PREDICT)
+_SEED = 1
+
+# What a model computes, in the order in which it is compared.
+Numbers = dict[str, np.ndarray]
+
+
+def assert_equals_one_device(
+    model_fn: Callable[..., Any],
+    input_fn: Callable[[], Any],
+    devices: Optional[Sequence[str]] = None,
+    steps: int = 2,
+    *,
+    decorator: Optional[Callable[[Callable], Callable]] = None,
+    params: Optional[dict[str, Any]] = None,
+    modes: Collection[str] = _MODES,
+    rtol: float = 1e-4,
+    atol: float = 1e-5,
+) -> None:
+  """Raises unless a model_fn computes in towers what it does on one device.
+
+  Both are trained from the same values, on the same data. Loss, gradients and
+  variables are compared after each step, then the metrics of EVAL and the
+  predictions of PREDICT, with the trained variables. Run it first after adding
+  a decorator.
+
+  Args:
+    model_fn: Takes `features`, and `labels`, `mode`, `params`, `config` in any
+      subset.
+    input_fn: Returns a `tf.data.Dataset`, or features, or features and labels.
+    devices: The devices of the towers. By default two logical CPUs, or the
+      first one twice where TensorFlow has one only.
+    steps: How many steps are trained, and batches evaluated and predicted.
+    decorator: Takes the model_fn and returns the one to compare. By default
+      `tfplugin.replicate_model_fn(devices=devices)`.
+    params: What is passed to a model_fn that takes `params`.
+    modes: The modes to compare, for a model_fn that does not take them all.
+    rtol: The difference that rounding may make, relative to the number.
+    atol: Likewise, in addition.
+
+  Raises:
+    AssertionError: A number differs. The message names the first one, and says
+      by how much.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> from tfplugin.testing import one_device
+    >>> tf1 = tf.compat.v1
+    >>> def model_fn(features, labels, mode):
+    ...   w = tf1.get_variable('w', initializer=[[0.5]])
+    ...   loss = tf.reduce_mean(tf.square(labels - features @ w))
+    ...   train_op = tf1.train.AdamOptimizer().minimize(loss)
+    ...   return tf.estimator.EstimatorSpec(
+    ...       mode, loss=loss, train_op=train_op, predictions=features @ w)
+    >>> def input_fn():
+    ...   x = tf.constant([[1.0], [2.0], [3.0]])
+    ...   return tf1.data.Dataset.from_tensors((x, 2.0 * x)).repeat()
+    >>> one_device.assert_equals_one_device(
+    ...     model_fn, input_fn, ['/cpu:0', '/cpu:0'])
+  """
+  if decorator is None:
+    decorator = tfplugin.replicate_model_fn(devices=devices or _two_cpus())
+  start, expected = _numbers(
+      model_fn, input_fn, steps, params, modes, None)
+  _, found = _numbers(
+      decorator(model_fn), input_fn, steps, params, modes, start)
+  _assert_same(found, expected, rtol, atol)
+
+
+def _two_cpus() -> list[str]:
+  try:
+    return devices_lib.make_logical_cpus(2)
+  except RuntimeError:
+    return ['/cpu:0', '/cpu:0']
+
+
+def _assert_same(found: Numbers, expected: Numbers, rtol: float,
+                 atol: float) -> None:
+  """Raises an AssertionError that names the first number that differs."""
+  missing = sorted(set(expected) ^ set(found))
+  if missing:
+    raise AssertionError(
+        f'One device and the decorated model_fn have different tensors: '
+        f'{missing} are in one of the two.')
+  for name, value in expected.items():
+    other = found[name]
+    if value.shape != other.shape:
+      raise AssertionError(
+          f'`{name}` differs: its shape is {value.shape} on one device and '
+          f'{other.shape} with the decorator.')
+    if value.dtype.kind in 'fc':
+      same = np.isclose(other, value, rtol, atol, equal_nan=True)
+    else:
+      same = np.asarray(other == value)
+    if not same.all():
+      worst = np.argwhere(~same)[0]
+      raise AssertionError(
+          f'`{name}` differs in {(~same).sum()} of {same.size} elements, first '
+          f'at {worst.tolist()}: {value[tuple(worst)]} on one device, '
+          f'{other[tuple(worst)]} with the decorator.')
+
+
+def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
+             modes: Collection[str], start: Optional[Numbers],
+             ) -> tuple[Numbers, Numbers]:
+  """Returns the first values of the variables, and what a model computes."""
+  numbers, variables = {}, dict(start or {})
+  first = None
+  for mode in _MODES:
+    if mode in modes:
+      with _model(model_fn, input_fn, mode, params) as (fetches, close):
+        with close() as session:
+          _load(session, variables)
+          if first is None:
+            first = _values(session)
+          for step in range(steps):
+            for name, value in session.run(fetches).items():
+              numbers[f'{mode}, step {step + 1}: {name}'] = np.asarray(value)
+          variables = {**variables, **_values(session)}
+          numbers.update((f'{mode}: variable {name}', value)
+                         for name, value in _values(session).items())
+  return first, numbers
+
+
+@contextlib.contextmanager
+def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
+           ) -> Iterator[tuple[dict[str, Any], Callable]]:
+  """Yields what to fetch from a model, and a function that makes a session."""
+  with tf.Graph().as_default():
+    tf1.set_random_seed(_SEED)
+    tf1.train.get_or_create_global_step()
+    features, labels = _inputs(input_fn())
+    arguments = {'features': features, 'labels': labels, 'mode': mode,
+                 'params': params, 'config': None}
+    wanted = inspect.signature(model_fn).parameters
+    gradients = {}
+    with _tf_internals.applications_met(_noting(gradients)):
+      spec = model_fn(**{key: value for key, value in arguments.items()
+                         if key in wanted})
+    hooks = [*spec.training_hooks, *spec.training_chief_hooks,
+             *spec.evaluation_hooks, *spec.prediction_hooks]
+    yield _fetches(spec, gradients), lambda: _session(hooks, spec.scaffold)
+
+
+@contextlib.contextmanager
+def _session(hooks: Sequence[Any], scaffold: Any) -> Iterator[tf1.Session]:
+  count = len(tf.config.list_logical_devices('CPU'))
+  with tf1.train.SingularMonitoredSession(
+      hooks, scaffold, config=devices_lib.session_config(count)) as session:
+    yield session.raw_session()
+
+
+def _inputs(data: Any) -> tuple[Any, Any]:
+  """Returns the features and labels that an input_fn made."""
+  if isinstance(data, tf.data.Dataset):
+    iterator = tf1.data.make_initializable_iterator(data)
+    tf1.add_to_collection(
+        tf1.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+    data = iterator.get_next()
+  return data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+
+
+def _noting(gradients: dict[str, tf.Tensor]) -> Callable:
+  """Returns a stand-in for `apply_gradients` that notes the gradients."""
+  def note(apply_gradients, unused_optimizer, grads_and_vars, *args, **kwargs):
+    pairs = list(grads_and_vars)
+    graph = tf1.get_default_graph()
+    if not graph.building_function and not getattr(
+        tf.distribute.get_replica_context(), 'tower', 0):
+      for gradient, variable in pairs:
+        if gradient is not None:
+          gradients.setdefault(f'gradient of {variable.op.name}',
+                               tf.convert_to_tensor(gradient))
+    return apply_gradients(pairs, *args, **kwargs)
+  return note
+
+
+def _fetches(spec: Any, gradients: Mapping[str, tf.Tensor]) -> dict[str, Any]:
+  """Returns the tensors of a spec by the names in a message."""
+  fetches = {} if spec.loss is None else {'loss': spec.loss}
+  if spec.mode == tf.estimator.ModeKeys.TRAIN:
+    return {**fetches, **gradients, 'train_op': _value_of(spec.train_op)}
+  for name, (_, update) in sorted((spec.eval_metric_ops or {}).items()):
+    fetches[f'metric {name}'] = update
+  leaves = tf.nest.flatten_with_joined_string_paths(
+      spec.predictions, expand_composites=True) if hasattr(
+          tf.nest, 'flatten_with_joined_string_paths') else enumerate(
+              tf.nest.flatten(spec.predictions, expand_composites=True))
+  fetches.update((f'prediction {name}', leaf) for name, leaf in leaves
+                 if tf.is_tensor(leaf))
+  return fetches
+
+
+def _value_of(train_op: Any) -> tf.Tensor:
+  """Returns a tensor that is there when the train_op has run."""
+  with tf.control_dependencies([train_op]):
+    return tf.constant(0)
+
+
+def _values(session: tf1.Session) -> Numbers:
+  """Returns the values of the global variables by name."""
+  names = sorted({v.op.name: v for v in tf1.global_variables()}.items())
+  return {name: session.run(_read(variable)) for name, variable in names}
+
+
+def _read(variable: tf.Variable) -> Any:
+  get = getattr(variable, 'get', None)
+  return get() if get is not None else variable
+
+
+def _load(session: tf1.Session, values: Numbers) -> None:
+  """Gives the variables of the default graph their values."""
+  for variable in tf1.global_variables():
+    if variable.op.name in values:
+      _read(variable).load(values[variable.op.name], session)
