@@ -32,7 +32,4 @@ REASONS: dict[tuple[str, str, str], str] = {
     ('tfplugin/estimator/sharded_tpu_estimator.py', '_join',
      'if isinstance(results[1], tf.data.Dataset):'):
         'one input_fn makes the input of all shards: datasets, or none',
-    ('tfplugin/distribute/towers/tower_run.py', 'TowerRun.gradient_to_apply',
-     'if len(values) == 1 or self.summed.made(values[1]):'):
-        'towers make the same ops: their gradients are sums, or none is',
 }

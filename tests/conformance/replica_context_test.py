@@ -175,7 +175,7 @@ QUESTIONS = (
      lambda x: is_plain(make_variable()),
      ('yes', f'yes{BUT_ELASTIC}no', 'no')),
     ('so does `tf.Variable` with `ON_READ`', 'Keras metrics', read_on_demand,
-     ('yes', 'yes', 'yes')),
+     ('yes', 'yes', 'no')),
     ('`tf1.losses.mean_squared_error(0, x)`', 'heads',
      lambda x: tf1.losses.mean_squared_error(tf.zeros_like(x), x),
      ('5', '5', '1, 9')),
