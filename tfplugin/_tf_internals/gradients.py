@@ -36,7 +36,7 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
   """
   tape_gradient = tf.GradientTape.gradient
 
-  def take(helper, arguments):
+  def take_and_note(helper, arguments):
     gradients = helper(**arguments)
     _each(note, gradients)
     return gradients
@@ -48,7 +48,7 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
         _each(note, tf.nest.flatten(gradients))
       return gradients
 
-  with gradients_through(applies, take):
+  with gradients_through(applies, take_and_note):
     tf.GradientTape.gradient = gradient_with
     try:
       yield

@@ -27,7 +27,7 @@ class EvaluatorRounds:
 
   * A checkpoint that the chief deletes before it is read is no failure: the
     newest one is evaluated in its place.
-  * The exporters are told of the last checkpoint of a run, whatever ended it.
+  * The exporters are told of the last checkpoint of a run, for every end.
     TensorFlow tells them of the first one at `max_steps`, which may not have
     the last steps of all workers, and of none where an input ends before.
   """

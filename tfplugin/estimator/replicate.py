@@ -65,8 +65,8 @@ def replicate_model_fn(
       others (a loss, a metric, a write to a variable, a condition, a summary,
       Python code) run once, on the rows of all towers. So every number is that
       of one device, whatever it is made of.
-    * What the model_fn finds in the graph is what it finds on one device:
-      names, collections, contexts. The ops of tower i are in `tower_<i>`.
+    * The model_fn finds the same graph as on one device: names, collections,
+      contexts. The ops of tower i are in `tower_<i>`.
       The loss is the tensor `loss`.
     * An op that is not known to compute each row by itself is right, and not
       split: a loop, a condition, a `tf.function`, a custom gradient, what a
@@ -75,7 +75,7 @@ def replicate_model_fn(
       variable and are not split.
     * `tf.gradients` is split as the ops behind it are, by variables and by
       rows; a `tf.GradientTape` in the model_fn runs once.
-    * Random ops draw once, and what they draw on one device.
+    * Random ops draw once, the same numbers as on one device.
     * Variables are made on the CPU, or on the device if there is one only.
     * Scalars in the batch go to every tower.
     * Where the batch has fewer rows than there are towers, some get none: the

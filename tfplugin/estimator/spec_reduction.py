@@ -205,7 +205,7 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
 
 
 def unnamed(loss: tf.Tensor) -> tf.Tensor:
-  """Returns what `loss` is another name of.
+  """Returns the tensor that has `loss` as another name.
 
   An identity with a name can be made one of something else; a name cannot.
 

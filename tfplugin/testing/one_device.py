@@ -43,7 +43,7 @@ def assert_equals_one_device(
     rtol: float = 1e-4,
     atol: float = 1e-5,
 ) -> None:
-  """Raises unless a model_fn computes in towers what it does on one device.
+  """Raises unless a model_fn has the same numbers in towers and on one device.
 
   Both are trained from the same values, on the same data. Loss, gradients and
   variables are compared after each step, then the metrics of EVAL and the

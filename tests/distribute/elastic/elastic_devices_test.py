@@ -269,7 +269,7 @@ def test_a_partitioned_variable_is_warm_started(behavior, tmp_path):
 
 
 @pytest.mark.parametrize('zero_debias', (False, True))
-def test_a_moving_average_outside_of_devices_counts_once(behavior, zero_debias):
+def test_a_moving_average_outside_of_devices_counts_once(zero_debias):
   """Of 8, 9 and 7, beside one device."""
   found = []
   for scope in (make().scope(), contextlib.nullcontext()):

@@ -78,13 +78,13 @@ class TowerExtended(untuned_inputs.UntunedInputs,
     elif batches:
       args, kwargs = batches[0]
 
-    def call():
+    def call_fn():
       with OneReplica(self._container_strategy(), 0):
         return fn(*args, **kwargs)
 
     if batch is None or tf1.get_default_graph().building_function:
-      return call()
-    return split_model.build(call, split_graph.SplitGraph(
+      return call_fn()
+    return split_model.build(call_fn, split_graph.SplitGraph(
         batch.dense, batch.composites, batch.num_rows, batch.bounds,
         self._compute_devices, weighted_sum.row_shares, batch.parts))
 
