@@ -127,6 +127,11 @@ def read() -> tuple[Cluster, Optional[Task]]:
   return decode(os.environ.get(VARIABLE, ''))
 
 
+def is_set() -> bool:
+  """Returns whether a launcher has started this process."""
+  return bool(os.environ.get(VARIABLE, '').strip())
+
+
 def explain() -> str:
   """Returns what is made of the `TF_CONFIG` of this process, in a line.
 
