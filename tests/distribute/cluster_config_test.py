@@ -151,6 +151,7 @@ def test_what_launchers_write_is_read_and_explained(name, monkeypatch):
 def test_strategies_read_the_same(name, monkeypatch):
   value, cluster, task, _ = FORMS[name]
   monkeypatch.setenv('TF_CONFIG', json.dumps(value))
+  explained = cluster_config.explain()
   resolver = cluster_config.resolver()
   renamed = {'master': 'chief'}
   expected = {renamed.get(job, job): addresses
@@ -160,8 +161,10 @@ def test_strategies_read_the_same(name, monkeypatch):
     job, index = task.split(':')
     assert (resolver.task_type, resolver.task_id) == (
         renamed.get(job, job), int(index))
-  # Read again, it is the same.
+  # Read again, it is the same, and what is said of it too.
+  cluster_config.resolver()
   assert cluster_config.read()[0] == expected
+  assert cluster_config.explain() == explained
 
 
 @pytest.mark.parametrize('value, is_set', [
