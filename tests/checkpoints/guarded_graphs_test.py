@@ -2,12 +2,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what meets a Saver and a SessionManager, and what does not."""
 
+import inspect
+
 import pytest
 import tensorflow as tf
 
 from tfplugin.checkpoints import guarded_graphs
 
 tf1 = tf.compat.v1
+
+
+REPLACED = [
+    (tf1.train.Saver, 'save'),
+    (tf1.train.SessionManager, 'prepare_session'),
+    (tf1.train.SessionManager, 'wait_for_session'),
+    (next(c for c in tf1.Session.__mro__ if 'close' in vars(c)), 'close')]
+
+
+@pytest.fixture(autouse=True)
+def fixture_methods_of_tensorflow(monkeypatch):
+  """Each test begins with TensorFlow's own: an earlier one has replaced them.
+
+  The order in which libraries come would be that of the tests.
+  """
+  for owner, name in REPLACED:
+    monkeypatch.setattr(owner, name, inspect.unwrap(getattr(owner, name)))
 
 
 class _Guard:
@@ -64,17 +83,17 @@ def test_another_graph_and_eager_execution_are_not_met(behavior, tmp_path):
   assert not guard.met
 
 
-def _monitored(log):
-  """Returns what replaces `Saver.save`, as monitoring libraries write it."""
-  original = tf1.train.Saver.save
+def _monitored(log, owner=tf1.train.Saver, name='save'):
+  """Returns what replaces a method, as monitoring libraries write it."""
+  original = getattr(owner, name)
 
-  def save(saver_self, session, path, *args, **kwargs):
+  def replacement(of_theirs, *args, **kwargs):
     log.append('begin')
-    result = original(saver_self, session, path, *args, **kwargs)
+    result = original(of_theirs, *args, **kwargs)
     log.append('end')
     return result
 
-  return save
+  return replacement
 
 
 @pytest.mark.parametrize('order', ['before', 'after', 'around'])
@@ -111,3 +130,38 @@ def test_a_replacement_that_was_taken_back_is_made_again(monkeypatch, tmp_path):
     session.run(tf1.global_variables_initializer())
     tf1.train.Saver().save(session, f'{tmp_path}/own')
   assert guard.met == [('save', {'save_path': f'{tmp_path}/own'})]
+
+
+@pytest.mark.parametrize('is_before', [True, False], ids=['before', 'after'])
+@pytest.mark.parametrize('owner, name', REPLACED[1:],
+                         ids=[name for _, name in REPLACED[1:]])
+def test_any_other_method_stands_beside_a_replacement(
+    owner, name, is_before, monkeypatch):
+  log, met = [], []
+
+  def replace():
+    monkeypatch.setattr(owner, name, _monitored(log, owner, name))
+
+  def close(do):
+    met.append('close')
+    do()
+
+  with tf.Graph().as_default() as graph:
+    if is_before:
+      replace()
+    guard = _Guard()
+    guarded_graphs.put(guard)
+    guarded_graphs.before_start(lambda: met.append('start'))
+    guarded_graphs.in_place_of_close(close)
+    if not is_before:
+      replace()
+    variable = tf1.get_variable('v', initializer=1.0)
+    manager = tf1.train.SessionManager(graph=graph)
+    if name == 'wait_for_session':
+      session = manager.wait_for_session('')
+    else:
+      session = manager.prepare_session('', variable.initializer)
+      assert guard.met == [('prepare', ['init_op', 'master'])]
+    session.close()
+  assert met == ['start', 'close']
+  assert log == ['begin', 'end']

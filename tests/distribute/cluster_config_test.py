@@ -151,6 +151,7 @@ def test_what_launchers_write_is_read_and_explained(name, monkeypatch):
 def test_strategies_read_the_same(name, monkeypatch):
   value, cluster, task, _ = FORMS[name]
   monkeypatch.setenv('TF_CONFIG', json.dumps(value))
+  explained = cluster_config.explain()
   resolver = cluster_config.resolver()
   renamed = {'master': 'chief'}
   expected = {renamed.get(job, job): addresses
@@ -160,5 +161,33 @@ def test_strategies_read_the_same(name, monkeypatch):
     job, index = task.split(':')
     assert (resolver.task_type, resolver.task_id) == (
         renamed.get(job, job), int(index))
-  # Read again, it is the same.
+  # Read again, it is the same, and what is said of it too.
+  cluster_config.resolver()
   assert cluster_config.read()[0] == expected
+  assert cluster_config.explain() == explained
+
+
+@pytest.mark.parametrize('value, is_set', [
+    (None, False), (' ', False), ('{}', True),
+    (json.dumps({'cluster': CLUSTER, 'task': {'type': 'ps'}}), True)])
+def test_a_launcher_has_started_a_process_with_tf_config(
+    value, is_set, monkeypatch):
+  monkeypatch.delenv('TF_CONFIG', raising=False)
+  if value is not None:
+    monkeypatch.setenv('TF_CONFIG', value)
+  assert cluster_config.is_set() == is_set
+
+
+@pytest.mark.parametrize('make', [
+    distribute.ElasticAverageStrategy,
+    lambda: distribute.DropStaleGradientStrategy(staleness=1)])
+def test_an_evaluator_needs_no_ps_beside_a_chief_alone(monkeypatch, make):
+  for workers in ([], ['127.0.0.1:21003']):
+    monkeypatch.setenv('TF_CONFIG', json.dumps({
+        'cluster': {'chief': ['127.0.0.1:21001'], 'worker': workers},
+        'task': {'type': 'evaluator', 'index': 0}}))
+    if workers:
+      with pytest.raises(ValueError, match='must have a `ps`'):
+        make()
+    else:
+      make()

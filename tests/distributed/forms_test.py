@@ -108,6 +108,21 @@ def test_without_a_chief_the_first_worker_is_it(form, tmp_path):
   _check(tmp_path, 60)
 
 
+@pytest.mark.parametrize('form', STRATEGIES)
+def test_without_a_chief_ps_and_evaluator_end(form, tmp_path):
+  """Kubeflow without a `Chief` replica."""
+  at = _addresses('w0', 'w1', 'ps')
+  cluster = {'worker': [at['w0'], at['w1']], 'ps': [at['ps']]}
+  _run(tmp_path, {
+      f'{job}-{index}': {'cluster': cluster, 'environment': 'cloud',
+                         'task': {'type': job, 'index': index}}
+      for job, index in (('ps', 0), ('worker', 0), ('worker', 1),
+                         ('evaluator', 0))}, form=form, batches=20, **{
+           'worker-1': {'batches': 40, 'after': ['worker-0']}})
+  _check(tmp_path, 60)
+  assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
+
+
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_master_is_the_chief(form, tmp_path):
   """CloudML and SageMaker, which write more keys than TensorFlow reads."""
@@ -133,6 +148,20 @@ def test_a_master_is_the_chief(form, tmp_path):
 def test_one_replica_trains_as_without_a_cluster(form, config, tmp_path):
   _run(tmp_path, {'alone': config}, form=form, batches=20)
   _check(tmp_path, 20)
+
+
+@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+def test_a_chief_alone_may_have_an_evaluator(form, tmp_path):
+  """Kubeflow and Vertex, one replica."""
+  at = _addresses('chief', 'evaluator')
+  cluster = {job: [address] for job, address in at.items()}
+  _run(tmp_path, {
+      f'{job}-0': {'cluster': cluster, 'environment': 'cloud',
+                   'task': {'type': job, 'index': 0}}
+      for job in ('chief', 'evaluator')}, form=form, batches=20)
+  _check(tmp_path, 20)
+  # The chief's input ends before `max_steps`: it exports nothing itself.
+  assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)

@@ -67,6 +67,28 @@ def test_a_ps_ends_when_all_have_reported(monkeypatch, tmp_path):
   reporter.start()
   assert _run(tmp_path) is None
   reporter.join()
+  # TensorFlow would say that another process listens on the port.
+  with pytest.raises(RuntimeError, match=(
+      'must call `train_and_evaluate` once. Received: .* ps:0, at .* Start')):
+    _run(tmp_path, max_steps=6)
+
+
+def test_what_is_made_of_tf_config_is_said_at_the_start(
+    monkeypatch, tmp_path, caplog):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {'chief': ['algo-1']},
+      'task': {'type': 'chief', 'index': '0'}}))
+  caplog.set_level('INFO', 'tensorflow')
+  _run(tmp_path, distribute.ElasticAverageStrategy(communication_period=1))
+  line, = (r.getMessage() for r in caplog.records
+           if r.getMessage().startswith('tfplugin on TF_CONFIG: '))
+  event = event_files.read_file(
+      event_files.path_of(tmp_path, 'chief:0')).events[0]
+  assert (event.name, event.kind) == ('starting', 'begin')
+  # The strategy has set TF_CONFIG anew.
+  assert event.details['cluster'] == (
+      'chief:0 is the only task: a process alone.')
+  assert line == f'tfplugin on TF_CONFIG: {event.details["cluster"]}'
 
 
 def test_a_worker_that_has_gone_makes_no_complete_training_an_error(

@@ -8,6 +8,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
+from tfplugin import distribute
 from tfplugin.bin import ports
 from tfplugin.estimator import cluster_training
 from tfplugin.hooks.endings import chief_report
@@ -35,10 +36,18 @@ def _receive():
   return tf.estimator.export.TensorServingInputReceiver(x, x)
 
 
-def _estimator(model_dir):
+STRATEGIES = {
+    'none': lambda: None,
+    'elastic': distribute.ElasticAverageStrategy,
+    'drop stale': lambda: distribute.DropStaleGradientStrategy(staleness=3),
+}
+
+
+def _estimator(model_dir, strategy=None):
   return tf.estimator.Estimator(
       _model_fn, str(model_dir), tf.estimator.RunConfig(
-          save_checkpoints_steps=1, keep_checkpoint_max=1))
+          save_checkpoints_steps=1, keep_checkpoint_max=1,
+          train_distribute=strategy))
 
 
 class _Chief:
@@ -70,7 +79,7 @@ class _Chief:
     chief_report.write(str(self.model_dir))
 
 
-def _evaluate(chief, acts, exporter, max_steps=None):
+def _evaluate(chief, acts, exporter, max_steps=None, form='none'):
   """Evaluates; `acts` are done when an input is asked for, one each time."""
   def input_fn():
     if acts:
@@ -78,7 +87,7 @@ def _evaluate(chief, acts, exporter, max_steps=None):
     return _data()
 
   cluster_training.train_and_evaluate(
-      _estimator(chief.model_dir),
+      _estimator(chief.model_dir, STRATEGIES[form]()),
       tf.estimator.TrainSpec(_data, max_steps=max_steps),
       tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
                             throttle_secs=0, exporters=exporter),
@@ -97,15 +106,16 @@ def _steps_evaluated(chief):
           if any(value.tag == 'loss' for value in event.summary.value)]
 
 
+@pytest.mark.parametrize('form', STRATEGIES)
 def test_a_checkpoint_that_is_deleted_is_no_failure(
-    tmp_path, monkeypatch, caplog):
+    form, tmp_path, monkeypatch, caplog):
   chief = _Chief(tmp_path, monkeypatch)
 
   def go_on():
     chief.save(5)
 
   _evaluate(chief, [go_on, chief.report],
-            tf.estimator.FinalExporter('e', _receive))
+            tf.estimator.FinalExporter('e', _receive), form=form)
   assert 'model.ckpt-3 while it was evaluated' in caplog.text
   assert _steps_evaluated(chief) == [5]
   assert _exported(chief) == [5.0]
@@ -130,9 +140,11 @@ class _SlowExporter(tf.estimator.FinalExporter):
                           is_the_final_export)
 
 
-def test_a_half_written_export_is_removed(tmp_path, monkeypatch, caplog):
+@pytest.mark.parametrize('form', STRATEGIES)
+def test_a_half_written_export_is_removed(
+    form, tmp_path, monkeypatch, caplog):
   chief = _Chief(tmp_path, monkeypatch)
-  _evaluate(chief, [], _SlowExporter(chief))
+  _evaluate(chief, [], _SlowExporter(chief), form=form)
   assert 'model.ckpt-3 while it was evaluated' in caplog.text
   assert _steps_evaluated(chief) == [3, 5]
   assert _exported(chief) == [5.0]

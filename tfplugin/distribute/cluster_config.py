@@ -31,6 +31,8 @@ _REMEDY = ('Set it as e.g. {"cluster": {"chief": ["localhost:2222"], "ps": '
 HOROVOD_PORT_VARIABLE = 'HOROVOD_GLOO_RENDEZVOUS_PORT'
 
 VARIABLE = 'TF_CONFIG'
+# What was said of a value, by the one that `resolver` has set in its place.
+_notes_of: dict[str, tuple[str, ...]] = {}
 # Those that train or serve: servers first, then the chief.
 JOBS = ('ps', 'chief', 'master', 'worker')
 # Of a process without a cluster.
@@ -127,13 +129,19 @@ def read() -> tuple[Cluster, Optional[Task]]:
   return decode(os.environ.get(VARIABLE, ''))
 
 
+def is_set() -> bool:
+  """Returns whether a launcher has started this process."""
+  return bool(os.environ.get(VARIABLE, '').strip())
+
+
 def explain() -> str:
   """Returns what is made of the `TF_CONFIG` of this process, in a line.
 
   Raises:
     ValueError: as `interpret`.
   """
-  return ' '.join(interpret(os.environ.get(VARIABLE, '')).notes)
+  value = os.environ.get(VARIABLE, '')
+  return ' '.join(_notes_of.get(value) or interpret(value).notes)
 
 
 def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
@@ -150,7 +158,9 @@ def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
   if any(isinstance(addresses, Mapping) for addresses in cluster.values()):
     _tf_internals.take_numbered_tasks()
   if value.strip():
+    notes = _notes_of.get(value) or interpret(value).notes
     os.environ[VARIABLE] = _as_strategies_read(value, cluster, task)
+    _notes_of[os.environ[VARIABLE]] = notes
   return tf.distribute.cluster_resolver.TFConfigClusterResolver()
 
 

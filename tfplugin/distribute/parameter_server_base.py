@@ -326,6 +326,11 @@ def resolver_or_default(
         f'Received: {cluster_resolver!r}. None reads TF_CONFIG.')
   cluster = cluster_resolver.cluster_spec()
   if cluster and 'ps' not in cluster.jobs:
+    task = cluster_task.ClusterTask(cluster, cluster_resolver.task_type)
+    if task.job == 'evaluator' and task.num_workers == 1:
+      # Beside a chief alone; it evaluates without a strategy.
+      return tf.distribute.cluster_resolver.SimpleClusterResolver(
+          tf.train.ClusterSpec({}))
     raise ValueError(
         'The cluster, of `cluster_resolver` or `TF_CONFIG`, must have a `ps`, '
         f'where variables are. Received: the jobs {", ".join(cluster.jobs)}. '

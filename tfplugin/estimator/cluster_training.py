@@ -188,7 +188,8 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
           config, train_spec, eval_spec, contact_limit_secs, stack)
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
     stop.raise_if_stopped()
-    if task.trains and task.cluster_spec.jobs:
+    # A chief alone, too: it may have an evaluator beside it.
+    if task.trains and (task.cluster_spec.jobs or cluster_config.is_set()):
       _report(task, config, finish_limit_secs, report)
   return result
 

@@ -93,6 +93,19 @@ def test_what_is_written_before_the_first_step_is_everywhere(
   np.testing.assert_array_equal(values, np.full_like(values, 5.0))
 
 
+def test_what_is_written_later_is_a_copys_alone_and_is_averaged(behavior):
+  del behavior
+  model = _Model()
+  with model.session([model.hook]) as session:
+    session.run(model.train)
+    center = session.run(model.centers['w'])
+    session.run(model.assign, {model.value: [5.0, 5.0]})
+    session.run(model.train)
+    values = session.run([model.w, model.centers['w']])
+  moved = 0.25 * (5.0 - center)
+  np.testing.assert_allclose(values, [5.0 - moved, center + moved], rtol=1e-6)
+
+
 def test_without_a_write_a_copy_starts_from_the_center(behavior, caplog):
   del behavior
   model = _Model()
