@@ -11,10 +11,10 @@ _THRESHOLD = 'both ways to measure are accurate around the threshold'
 
 REASONS: dict[tuple[str, str, str], str] = {
     (_NORMS, 'NormBound.norms',
-     'if (self.max_norm >= np.sqrt(x.dtype.as_numpy_dtype(tiny)) * 10000.0):'):
+     '(self.max_norm >= np.sqrt(x.dtype.as_numpy_dtype(tiny)) * 10000.0)):'):
         _THRESHOLD,
     (_NORMS, 'NormBound.norms',
-     'if self.max_norm > np.sqrt(x.dtype.as_numpy_dtype(tiny)) * 10001.0:'):
+     'self.max_norm > np.sqrt(x.dtype.as_numpy_dtype(tiny)) * 10001.0):'):
         _THRESHOLD,
     (_NORMS, '_wide',
      'return tf.cast(x, tf.float32) if (x.dtype.size <= 4) else x'): _FLOAT32,

@@ -1,13 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to train, each built in the default graph around any model.
-
-A model is a function of the number of its rows that makes variables and
-returns the loss.
-"""
+"""Ways to train, each built in the default graph around any model."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Callable
 from typing import Optional
 
@@ -21,11 +18,23 @@ from benchmarks.network import models
 tf1 = tf.compat.v1
 
 ROWS = 32
-Model = Callable[[int], tf.Tensor]
 
 # Nothing is dropped, and no slice is beyond: the cost of looking is measured.
 _STALENESS, _MAX_NORM = 10**6, 1e6
 _NUM_WORKER = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+  """A model to train.
+
+  Attributes:
+    features: Returns a batch of so many rows.
+    loss: Makes the variables; returns the loss of a batch.
+  """
+
+  features: Callable[[int], tf.Tensor]
+  loss: Callable[[tf.Tensor], tf.Tensor]
 
 
 def square_layers(num_parameters: int) -> Model:
@@ -48,15 +57,17 @@ def small_layers(num_variables: int) -> Model:
 
 
 def _layers(count, side, initializer):
-  def model(rows):
+  def features(rows):
     random = np.random.RandomState(0)
-    hidden = tf.constant(random.rand(rows, side).astype(np.float32))
+    return tf.constant(random.rand(rows, side).astype(np.float32))
+
+  def loss(hidden):
     for index in range(count):
       hidden = tf.tanh(tf.matmul(hidden, tf1.get_variable(
           f'kernel_{index}', [side, side], initializer=initializer)))
     return tf.reduce_mean(hidden)
 
-  return model
+  return Model(features, loss)
 
 
 def build(name: str, model: Model, worker: str = '/cpu:0') -> models.Built:
@@ -73,7 +84,8 @@ def build(name: str, model: Model, worker: str = '/cpu:0') -> models.Built:
   tf1.train.get_or_create_global_step()
   if kind == cells.ELASTIC:
     return _elastic(model, worker)
-  return models.Built(_minimize(_wrapped(kind, what), model(ROWS)), [], [])
+  return models.Built(_minimize(
+      _wrapped(kind, what), model.loss(model.features(ROWS))), [], [])
 
 
 def _sgd():
@@ -101,7 +113,7 @@ def _wrapped(kind, what):
 def _elastic(model, worker):
   getter = tfplugin.ElasticAverageCustomGetter(worker)
   with tf1.variable_scope('', custom_getter=getter):
-    loss = model(ROWS)
+    loss = model.loss(model.features(ROWS))
   optimizer = tfplugin.ElasticAverageOptimizer(
       _sgd(), _NUM_WORKER, getter, communication_period=cells.PERIOD, rho=0.0)
   step = _minimize(optimizer, loss)
@@ -132,13 +144,17 @@ def _with_strategy(strategy: tf.distribute.Strategy,
                    model: Model) -> models.Built:
   rows = ROWS // strategy.num_replicas_in_sync
 
-  def replica():
-    return _minimize(_sgd(), model(rows))
+  def replica(features):
+    return _minimize(_sgd(), model.loss(features))
 
   with strategy.scope():
     tf1.train.get_or_create_global_step()
+    # Of the class: a strategy of v1 has no method of that name.
+    distribute = (
+        tf.distribute.Strategy.experimental_distribute_values_from_function)
+    features = distribute(strategy, lambda _: model.features(rows))
     steps = strategy.extended.call_for_each_replica(
-        tf.autograph.experimental.do_not_convert(replica))
+        tf.autograph.experimental.do_not_convert(replica), args=(features,))
   return models.Built(
       tf.group(*strategy.experimental_local_results(steps)),
       [tf1.local_variables_initializer()], [])

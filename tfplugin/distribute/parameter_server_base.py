@@ -326,7 +326,7 @@ def resolver_or_default(
         f'Received: {cluster_resolver!r}. None reads TF_CONFIG.')
   cluster = cluster_resolver.cluster_spec()
   if cluster and 'ps' not in cluster.jobs:
-    task = cluster_task.ClusterTask(cluster, cluster_resolver.task_type)
+    task = cluster_task.from_resolver(cluster_resolver)
     if task.job == 'evaluator' and task.num_workers == 1:
       # Beside a chief alone; it evaluates without a strategy.
       return tf.distribute.cluster_resolver.SimpleClusterResolver(
