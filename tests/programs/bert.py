@@ -122,5 +122,5 @@ PROGRAM = by_hand.Program(
     refused={
         name: by_hand.Refused(
             'must write what all of them have in common',
-            'each shard would assign a value of its own to what they share')
+            'each shard would assign its own value to a shared variable')
         for name, form in forms.FORMS.items() if form.is_tpu})
