@@ -45,6 +45,7 @@ def _check_last_checkpoint(directory, num_steps):
   return reader.get_tensor('w')
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', FORMS)
 def test_the_input_of_the_chief_ends_first(form, tmp_path, monkeypatch):
   made = _run(tmp_path, monkeypatch, form=form, **{
@@ -56,6 +57,7 @@ def test_the_input_of_the_chief_ends_first(form, tmp_path, monkeypatch):
     assert w == -220
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', [
     form for form in FORMS if form != 'elastic_optimizer'])
 def test_a_saver_hook_of_the_model_saves_the_last_steps(
@@ -93,6 +95,7 @@ def test_a_hook_stops_the_chief_alone(form, tmp_path, monkeypatch):
   assert served.get_tensor('w') == w
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', FORMS)
 def test_estimators_early_stopping_stops_all(form, tmp_path, monkeypatch):
   """The chief asks after 20 steps of its own; the worker may make few more."""
@@ -117,6 +120,7 @@ def test_the_last_checkpoint_has_the_step_of_its_name(
   assert served.get_tensor('w') == w
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', [
     'elastic', 'elastic_strategy', 'elastic_optimizer', 'elastic_together',
     'elastic_strategy_together'])

@@ -123,6 +123,7 @@ def test_without_a_chief_ps_and_evaluator_end(form, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_master_is_the_chief(form, tmp_path):
   """CloudML and SageMaker, which write more keys than TensorFlow reads."""
@@ -137,6 +138,7 @@ def test_a_master_is_the_chief(form, tmp_path):
   _check(tmp_path, 60)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 @pytest.mark.parametrize('config', [
     {'cluster': {'chief': ['localhost']},
@@ -150,6 +152,7 @@ def test_one_replica_trains_as_without_a_cluster(form, config, tmp_path):
   _check(tmp_path, 20)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_chief_alone_may_have_an_evaluator(form, tmp_path):
   """Kubeflow and Vertex, one replica."""
@@ -164,6 +167,7 @@ def test_a_chief_alone_may_have_an_evaluator(form, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_jobs_that_do_not_train_are_left_out(form, tmp_path):
   """Kubeflow's evaluator in the cluster, TonY's notebook and TensorBoard."""
@@ -179,6 +183,7 @@ def test_jobs_that_do_not_train_are_left_out(form, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_workers_have_the_numbers_that_they_are_given(form, tmp_path):
   """Kubeflow's dynamic workers."""
@@ -193,6 +198,7 @@ def test_workers_have_the_numbers_that_they_are_given(form, tmp_path):
   _check(tmp_path, 60)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_servers_that_a_launcher_has_started_are_used(form, tmp_path):
   """tf-yarn's `"environment": "google"`."""

@@ -86,17 +86,20 @@ _CASES = [(2, True), (3, False)]
 _IDS = ('2 towers, known', '3 towers, unknown')
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize('num_towers, known', _CASES, ids=_IDS)
 @pytest.mark.parametrize('name', _NAMES)
 def test_a_loss_equals_one_device(behavior, name, num_towers, known):
   _assert_same(loss_forms.LOSSES[name], num_towers, known)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize('name', _NAMES)
 def test_a_loss_of_a_strategy_equals_one_device(behavior, name):
   _assert_same(loss_forms.LOSSES[name], 3, _NAMES.index(name) % 2, _in_strategy)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('number', range(len(_NAMES)))
 def test_a_sum_of_two_equals_one_device(number):
   # Each loss once in front, with one of another kind.
