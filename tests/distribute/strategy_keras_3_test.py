@@ -59,19 +59,25 @@ def test_an_optimizer_applies_the_sum_or_is_refused(name, wrap):
     np.testing.assert_allclose(_train(strategy, wrap), 1.6, rtol=1e-6)
 
 
+def _rows(strategy):
+  """The row 1 for one device, and 3 for the other."""
+  return strategy.experimental_distribute_values_from_function(
+      lambda context: tf.constant([[[1.0]], [[3.0]]])[
+          context.replica_id_in_sync_group])
+
+
 def _step_in_a_graph(strategy, train):
   """The variables after a step on the rows 1 and 3 of the loss mean(x**2)."""
   with tf.Graph().as_default(), strategy.scope():
 
-    def step():
-      index = tf.distribute.get_replica_context().replica_id_in_sync_group
-      x = tf.gather([[1.0], [3.0]], tf.reshape(index, [1]))
+    def step(x):
       for _ in range(2):
         x = keras.layers.Dense(
             1, use_bias=False, kernel_initializer='ones')(x)
       return train(tf.reduce_mean(x**2))
 
-    trained = strategy.experimental_local_results(strategy.run(step))
+    trained = strategy.experimental_local_results(
+        strategy.run(step, args=(_rows(strategy),)))
     with tf1.Session() as session:
       session.run([variable.initializer for variable in tf1.global_variables()])
       session.run(trained)
@@ -102,11 +108,8 @@ def _step_with_rows(strategy, reduction):
             1, use_bias=False, kernel_initializer='ones')(x)
       return _minimize_by_keras_loss(x, reduction)
 
-    rows = strategy.experimental_distribute_values_from_function(
-        lambda context: tf.constant([[[1.0]], [[3.0]]])[
-            context.replica_id_in_sync_group])
     trained = strategy.experimental_local_results(
-        strategy.run(step, args=(rows,)))
+        strategy.run(step, args=(_rows(strategy),)))
     with tf1.Session() as session:
       session.run([variable.initializer for variable in tf1.global_variables()])
       session.run(trained)
