@@ -243,3 +243,18 @@ def test_functions_that_scatter_do_so_for_all_rows(behavior, form, name):
   found, expected = (_train(each, {'v': count}, make, FOUR, False)['in/v'][0]
                      for each in (form, 'one_device'))
   np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize('update, is_told', [
+    (lambda v, x: v.assign(tf.reduce_sum(x) / int(x.shape[0])), True),
+    (lambda v, x: v.assign(tf.reduce_sum(x) * (1.0 / int(x.shape[0]))), True),
+    (lambda v, x: v.assign(tf.reduce_sum(x) / _rows(x)), False),
+    (lambda v, x: v.assign(tf.reduce_sum(x) / 7.0), False),
+], ids=['divided', 'times', 'counted', 'another'])
+def test_rows_as_a_python_number_are_told(update, is_told, caplog):
+  with caplog.at_level('WARNING', 'tensorflow'):
+    _train(next(iter(SHARDS)), {'own': update}, {
+        'saved': functools.partial(_variable, collections=GLOBAL)}, FOUR, True)
+  told = [r.getMessage() for r in caplog.records
+          if 'tf.shape(x)[0]' in r.getMessage()]
+  assert bool(told) == is_told

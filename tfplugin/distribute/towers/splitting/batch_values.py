@@ -23,6 +23,8 @@ from tfplugin.distribute.towers import op_record
 from tfplugin.distribute.towers.splitting import row_analysis
 from tfplugin.distribute.variables import same_values
 
+tf1 = tf.compat.v1
+
 _PART, _SLICE = row_analysis.PART, row_analysis.SLICE
 
 # Returns the rows of all shards for a tensor of one, and for their dimension.
@@ -94,6 +96,7 @@ class BatchValues:
     self._analyse(value, order)
     whole, ops = self._gathered(value, gather, num_shards)
     for op in sorted(ops, key=order.get):
+      self._warn_of_rows_as_float(op)
       try:
         copied = _tf_internals.copy_op(
             self._graph, op, [whole[t.ref()] for t in op.inputs], 'of_batch')
@@ -101,6 +104,22 @@ class BatchValues:
         raise _unknown(op) from error
       whole.update(zip((t.ref() for t in op.outputs), copied.outputs))
     return whole[value.ref()]
+
+  def _warn_of_rows_as_float(self, op: tf.Operation) -> None:
+    """Warns of a factor that may be the rows of a shard, as a Python number."""
+    if self.num_rows is None or self.num_rows < 2:
+      return
+    for tensor in op.inputs:
+      if tensor.dtype.is_floating and tensor.shape.rank == 0:
+        value = tf.get_static_value(tensor)
+        if value is not None and any(np.isclose(value, number, rtol=1e-6)
+                                     for number in (self.num_rows,
+                                                    1 / self.num_rows)):
+          tf1.logging.warning(
+              '%s reads the constant %g, and a shard has %d rows. The op is '
+              'computed with the rows of all shards, the constant stays. If it '
+              'counts rows, use `tf.shape(x)[0]` in its place.', op.name, value,
+              self.num_rows)
 
   def _reaches(self, tensor: tf.Tensor) -> bool:
     pending, seen = [tensor], set()
