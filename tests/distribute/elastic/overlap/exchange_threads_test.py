@@ -185,12 +185,14 @@ def test_a_session_that_recovers_does_so_here_too():
 def test_a_run_that_is_refused_does_not_wait_for_ever(cluster, monkeypatch):
   """Of the first session no run writes its mark."""
   original, sessions = refused_runs.RefusedRuns.run, []
-  has_asked = threading.Event()
+  has_asked, watches = threading.Event(), []
 
   def run(self, session, fetches):
     if session not in sessions:
       sessions.append(session)
     if len(sessions) == 1:
+      watches.extend(
+          t for t in threading.enumerate() if t.name == refused_runs.WATCH)
       self.asked()
       has_asked.set()
       return session.run(fetches)
@@ -202,11 +204,11 @@ def test_a_run_that_is_refused_does_not_wait_for_ever(cluster, monkeypatch):
   worker = Optimizer(cluster)
   with worker.graph.as_default(), worker.session() as session:
     session.run(worker.train)  # The exchange waits for the next step.
-    assert has_asked.wait(60)  # From then on there is a watch, until it ends.
-    for thread in threading.enumerate():
-      if thread.name == refused_runs.WATCH:
-        thread.join(60)
-        assert not thread.is_alive()
+    assert has_asked.wait(60)
+    assert len(watches) == 1
+    # The session may be a second one by now, with a watch of its own.
+    watches[0].join(60)
+    assert not watches[0].is_alive()
     monkeypatch.setattr(refused_runs, '_OF_FIRST', 1e6)
     for _ in range(4):
       session.run(worker.train)
