@@ -111,8 +111,8 @@ class RestartPolicy:
             num_in_a_row: Optional[int] = None) -> Optional[float]:
     """Returns the seconds until a task restarts; None if it does not.
 
-    `num_restarts` counts all its restarts so far. `num_in_a_row` counts those
-    since a process of it lived for `WELL_SECS`; None: all.
+    `num_restarts` counts all its restarts so far. `num_in_a_row` counts only
+    restarts since a process of it lived for `WELL_SECS`; None: all.
     """
     num_in_a_row = num_restarts if num_in_a_row is None else num_in_a_row
     policy = self.rules[job]

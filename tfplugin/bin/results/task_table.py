@@ -14,7 +14,7 @@ from tfplugin.bin.processes import task_states
 from tfplugin.events import last_words
 from tfplugin.events import record
 
-# A training task writes an event every 5 s: then three are missing.
+# A training task writes an event every 5 s; after this time three are missing.
 SILENT_SECS = 15.0
 # The least widths of the columns `task` and `does`. On a wide terminal they
 # have the n-th part of it.
@@ -25,7 +25,7 @@ _HEADINGS = {'elastic distance': 'distance',
              'fraction of rows at the bound': 'at bound'}
 # Figures that have the same names in events.
 _FIGURES = ('staleness', 'distance')
-# Jobs without events while they serve.
+# Jobs that write no events while they serve, and their activity.
 _SERVES = {'ps': 'serving', 'evaluator': 'evaluating'}
 
 
