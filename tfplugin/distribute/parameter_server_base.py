@@ -221,7 +221,7 @@ def updates_variables(value_destination_pairs) -> bool:
 
 
 def refuse_keras_update(fn, reason: str, remedy: str) -> None:
-  """Raises TypeError if `fn`, passed to `extended.update`, is Keras'.
+  """Raises TypeError if `fn`, of `extended.update`, is a Keras optimizer's.
 
   The message has the `reason` why only v1 optimizers work, and a `remedy`.
   """
@@ -236,7 +236,7 @@ def refuse_keras_update(fn, reason: str, remedy: str) -> None:
 
 def refuse_keras_3_update(fn, strategy: tf.distribute.Strategy,
                           reason: str) -> None:
-  """Raises TypeError if `fn`, passed to `extended.update`, is Keras 3's.
+  """Raises TypeError if `fn`, of `extended.update`, is a Keras 3 optimizer's.
 
   The message has the `reason` why `strategy` cannot support it.
   """
@@ -251,9 +251,9 @@ def refuse_keras_3_update(fn, strategy: tf.distribute.Strategy,
 
 def refuse_keras_step(fn, strategy: tf.distribute.Strategy,
                       remedy: str = '') -> None:
-  """Raises TypeError if `fn`, passed to `extended.update`, is Keras'.
+  """Raises TypeError if `fn`, of `extended.update`, is a Keras optimizer's.
 
-  A Keras optimizer advances the step, and a strategy cannot prevent that. The
+  Such an optimizer advances the step, and a strategy cannot prevent that. The
   message has a `remedy`.
   """
   refuse_keras_update(

@@ -109,7 +109,7 @@ def _bring_inputs(lock: tf.Operation, built: Sequence[tf.Operation]) -> None:
       with _tf_internals.colocate_with(beside):
         brought[key] = tf.identity(tensor)
     _tf_internals.redirect_input(operation, index, brought[key])
-    if beside is lock:  # A switch sits where its value comes from.
+    if beside is lock:  # A switch is placed with the source of its value.
       _tf_internals.move_beside(operation, brought[key].op)
   _tf_internals.add_control_inputs(
       lock, [tensor.op for tensor in brought.values()])

@@ -28,9 +28,11 @@ class VariableClippingStrategy(refusals.OneStrategy):
   The result is also an instance of the class of `base_strategy`, and is used in
   its place: in an Estimator's `RunConfig`, with `strategy.scope()`,
   `strategy.run` and `Model.fit` as far as the base strategy supports these.
-  `base_strategy` itself is not changed. The tests cover TensorFlow's Mirrored,
-  MultiWorkerMirrored and both parameter-server strategies, and tfplugin's. They
-  include a `ClusterCoordinator` and its partitioned variables. With an
+  `base_strategy` itself is not changed.
+
+  It is tested with TensorFlow's Mirrored, MultiWorkerMirrored and both
+  parameter-server strategies, and with tfplugin's. It is also tested with a
+  `ClusterCoordinator` and its partitioned variables. With an
   `ElasticAverageStrategy` the local copies are clipped. The elastic rule mixes
   points of a convex set, so copies and centre stay in bounds if the initial
   values are.

@@ -174,5 +174,5 @@ def _end_connections(port: int) -> None:
       with found:
         if (found.family in (socket.AF_INET, socket.AF_INET6) and
             found.getsockname()[1] == port):
-          found.getpeername()  # Not the socket that listens.
+          found.getpeername()  # Fails for the listening socket.
           found.shutdown(socket.SHUT_RDWR)

@@ -90,7 +90,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     0.8
   """
 
-  # Read by TensorFlow's extended classes: where collective keys begin.
+  # TensorFlow's extended classes read it: the first of the collective keys.
   _collective_key_base = 0
 
   def __new__(cls, *args, **kwargs):
@@ -131,7 +131,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     self._engine = engine
     self._reduction = reduction
     self._group_assignment = group_assignment
-    # By name: the class of a cluster has another strategy beside this one.
+    # Not super(): a cluster's class has another strategy among its bases.
     tf.distribute.Strategy.__init__(
         self, self._make_extended(local_devices.check_copies(devices)))
     groups_lib.check(group_assignment, self.num_replicas_in_sync)

@@ -17,7 +17,7 @@ class HorovodReduction:
   """Mixin before the extended class of several hosts."""
 
   def _reduce_over_all(self, reduce_op, value_destination_pairs, options):
-    del options  # Of TensorFlow's collectives.
+    del options  # They are for TensorFlow's collectives.
     return [self._over_all(reduce_op, value)
             for value, _ in value_destination_pairs]
 

@@ -67,8 +67,8 @@ class WriteAudit:
   def check(self, variables: Iterable[tf.Variable]) -> None:
     """Raises for a write of a replica-specific value, or to a table or queue.
 
-    `variables` have a copy for each replica. The value is a ValueError, the
-    table or queue a RuntimeError.
+    The error is a ValueError for the value, and a RuntimeError for the table or
+    queue. `variables` have a copy for each replica.
     """
     self._record.check_no_stores()
     for variable in variables:

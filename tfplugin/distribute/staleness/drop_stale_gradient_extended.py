@@ -48,7 +48,10 @@ class _Counters:
           'stale_gradients/num_nonfinite')
 
   def count_dropped(self, fresh: tf.Tensor, is_first: bool) -> list:
-    """Returns the ops that count a drop; the first optimizer counts a step."""
+    """Returns the ops that count a drop.
+
+    Only the first optimizer's drop counts as a stale step.
+    """
     if self.num_nonfinite is None:
       return [self.num_dropped.increment()] if is_first else []
     stale = [self.num_dropped.increment(tf.logical_not(fresh))]
@@ -76,7 +79,7 @@ class _Gates:
 
   @contextlib.contextmanager
   def passing(self) -> Iterator[None]:
-    """Allows updates inside it: the gate is around them."""
+    """Marks updates inside it as being behind a gate."""
     self.is_passing = True
     try:
       yield

@@ -177,7 +177,7 @@ def _waits_for_lock(operations: _Operations) -> bool:
 
 
 def _sources(op: tf.Operation, by_data: bool = False) -> _Operations:
-  """Returns the ops that `op` directly waits for; by data: inputs only."""
+  """Returns the ops that `op` waits for directly, or only its inputs' ops."""
   sources = {tensor.op for tensor in op.inputs}
   return sources if by_data else sources.union(op.control_inputs)
 

@@ -28,7 +28,7 @@ class UpdateAudit:
 
   def __init__(self):
     """Starts empty."""
-    # By name: an operation would keep its graph.
+    # Names of operations, since an operation would keep its graph alive.
     self._passed = per_graph.PerGraph()
 
   def has_passed(self, operation: tf.Operation) -> bool:

@@ -46,7 +46,7 @@ def create(make_value: Callable[[], Any], name: str, device: str,
         name=name)
     if is_listed is False:
       UNLISTED.here(list).append(variable)
-      # Run wherever local variables are initialised.
+      # These initializers run wherever local variables are initialised.
       tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS,
                             variable.initializer)
     return variable
