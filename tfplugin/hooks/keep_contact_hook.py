@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""No task waits without end, or in silence, for another that has gone."""
+"""Hook that limits each wait for a task that has ended."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class KeepContactHook(tf1.train.SessionRunHook):
     """Prepares the task that `config` describes.
 
     Args:
-      config: The Estimator's configuration, which knows cluster and task.
-      time_limit_secs: How long to wait for a task that is out of reach, in
-        seconds: longer than a restart takes, wherever it is started again. None
-        waits without end, where ports of tasks cannot be looked at.
+      config: The Estimator's configuration, with cluster and task.
+      time_limit_secs: How long to wait for an unreachable task, in seconds. It
+        must be longer than a restart takes. None waits without limit; use it
+        where the ports of tasks cannot be checked.
 
     Raises:
       TypeError: the limit is not a number.
@@ -69,7 +69,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
     self._next_look = float('-inf')
 
   def begin(self) -> None:
-    """Meets the sessions of the graph; see the class."""
+    """Waits for the servers, and prepares the checks; see the class."""
     task = self._task
     if not (task.trains and task.num_ps):
       return
@@ -84,7 +84,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
           self._time_limit_secs)
 
   def before_run(self, run_context) -> None:
-    """Looks now and then; see the class."""
+    """Checks the chief or the lists at intervals; see the class."""
     del run_context
     if self._chief is not None:
       self._chief.check()
@@ -97,7 +97,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
                              self._time_limit_secs)
 
   def end(self, session: tf1.Session) -> None:
-    """Ends the looks."""
+    """Ends the checks."""
     del session
     if self._lists is not None:
       self._lists.close()
