@@ -21,24 +21,24 @@ _LOOK_SECS = 5.0
 
 
 class KeepContactHook(tf1.train.SessionRunHook):
-  """Waits for parameter servers, and ends a worker whose chief has gone.
+  """Waits for parameter servers, and ends a worker whose chief is lost.
 
   For the chief and the workers of a cluster with parameter servers;
-  `tfplugin.estimator.train_and_evaluate` brings it. Give it as the first hook.
+  `tfplugin.estimator.train_and_evaluate` adds it. Give it as the first hook.
 
-  * Before each session, the first one and those after a failure, it waits until
-    the port of every parameter server is open, says now and then for whom, and
-    gives up at the limit. TensorFlow waits in silence.
-  * A worker whose chief is out of reach up to the limit ends with an error: it
-    would train on, and nobody would save.
+  * Before each session, also after a failure, it waits until the port of every
+    parameter server is open. It logs the missing servers at intervals, and
+    gives up at the limit. TensorFlow waits without a message.
+  * A worker whose chief is unreachable up to the limit ends with an error.
+    Otherwise it would train on, and no task would save.
   * The chief keeps the reports of workers that have ended, for a parameter
-    server that is started again.
+    server that restarts.
 
   Raises:
     TimeoutError: from the making of a session or from a step; the message names
-      the task that was awaited.
+      the missing task.
 
-  Differences from tf.contrib: there was none.
+  Differences from tf.contrib: there was no such hook.
 
   Example:
     >>> import tensorflow as tf
