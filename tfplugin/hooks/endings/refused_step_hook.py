@@ -44,10 +44,10 @@ class RefusedStepHook(tf1.train.SessionRunHook):
     """Prepares the limit.
 
     Args:
-      time_limit_secs: How long a step lasts at least until it is looked at, in
-        seconds, the first one of a session ten times as long; doubles each time
-        that a step is ended. Slow steps may last longer: they have begun, which
-        is what is looked at.
+      time_limit_secs: The duration in seconds after which a step is checked. It
+        is ten times as long for the first step of a session, and doubles each
+        time that a step is ended. Slow steps may last longer: the check is
+        whether the step has begun.
 
     Raises:
       TypeError: the limit is not a number.
