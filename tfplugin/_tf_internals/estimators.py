@@ -177,7 +177,7 @@ def mend_early_stopping(takes: Callable[[Any], bool],
   """Lets `make_early_stopping_hook` work with asynchronous strategies.
 
   `takes` returns whether a strategy is such a one; `is_chief`, whether a
-  RunConfig is the chief's. TensorFlow treats every strategy as a
+  RunConfig is the chief's. Estimator treats every strategy as a
   MultiWorkerMirroredStrategy: it tests a generator, which is always true, in
   place of `any`. The hook for that strategy refuses seconds and sums over
   replicas. The hooks for a chief and for other tasks, made without a strategy,

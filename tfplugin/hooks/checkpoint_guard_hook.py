@@ -49,7 +49,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   Raises:
     ValueError: from `begin`, when there are checkpoints and none is fit.
     RuntimeError: from `end` or the last save, when the last state has a NaN.
-    tf.errors.ResourceExhaustedError: from a save, when the disk stays full.
+    OSError: from a save, when the disk stays full up to the limit.
 
   Differences from tf.contrib: there was no such hook.
 
