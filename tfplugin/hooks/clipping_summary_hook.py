@@ -21,6 +21,10 @@ class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
   Scalars written, against global_step:
     clipping/fraction_clipped: of the slices that the last step checked.
 
+  Raises:
+    RuntimeError: from `begin`, when the graph has no global step, or no update
+      of the optimizer that a session can fetch.
+
   Example:
     ```
     hook = tfplugin.hooks.ClippingSummaryHook(optimizer, model_dir)

@@ -20,6 +20,9 @@ class StalenessSummaryHook(summary_writer_hook.SummaryWriterHook):
     staleness/num_dropped, staleness/num_applied: this worker's counters.
     staleness/stale_counter: the drops of all workers.
 
+  Raises:
+    RuntimeError: from `begin`, when the graph has no global step.
+
   Example:
     ```
     hook = tfplugin.hooks.StalenessSummaryHook(optimizer, model_dir)
