@@ -36,7 +36,7 @@ class ExchangeThreads(tf1.train.SessionRunHook):
 
   def __init__(
       self, exchanges: Sequence[overlapped_exchange.OverlappedExchange]):
-    """Stores the exchanges to run; the list may grow until there is a session."""
+    """Stores the exchanges; the list may grow until there is a session."""
     self._exchanges = exchanges
     self._threads = []
     self._error = None
@@ -68,7 +68,7 @@ class ExchangeThreads(tf1.train.SessionRunHook):
     self._raise_error()
 
   def end(self, session: tf1.Session) -> None:
-    """Waits for the exchange in flight; raises a TimeoutError after 5 minutes."""
+    """Waits for the exchange in flight; after 5 minutes, TimeoutError."""
     if any(thread.is_alive() for thread in self._threads):
       session.run([exchange.stop for exchange in self._exchanges])
     self._join()
