@@ -20,7 +20,7 @@ from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
 
-# Existing graphs hold these names.
+# Existing graphs hold this name.
 LOCAL_CENTER = 'local_center_variable'
 FEEDBACK = 'exchange_feedback'
 
@@ -72,7 +72,7 @@ class Pair:
           branching.is_reference(self.center))
 
   def keep_feedback(self) -> None:
-    """Makes the variable of int8's rounding errors. Call it outside branches."""
+    """Makes the variable of int8's rounding errors; call it in no branch."""
     if self.feedback is None and wire_types.is_smaller(
         wire_types.INT8, self.center.dtype):
       self.feedback = worker_variables.create(
