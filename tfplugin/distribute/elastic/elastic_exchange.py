@@ -258,7 +258,7 @@ class Exchange:
                       name=name)
 
   def _communicate(self, pairs, counters=(), is_counted=True):
-    """Returns the exchange of `pairs`, if it is due.
+    """Returns the exchange of `pairs`, if it is due: an op or a tensor.
 
     Variables that have been exchanged in this step are left out.
     """
@@ -279,7 +279,7 @@ class Exchange:
         lambda: tf.constant(False), _written(pairs, counters))
 
   def _made(self, pairs, counters, start):
-    """Returns the exchange of the step after `start`."""
+    """Returns the exchange of the step after `start` steps."""
 
     def move(differences):
       with update_audit.OF_RULES.passing(

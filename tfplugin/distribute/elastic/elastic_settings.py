@@ -262,7 +262,7 @@ def refuse_accumulators() -> None:
 def refuse_synchronous(received: str) -> None:
   """Raises, always, the RuntimeError about a `SyncReplicasOptimizer`.
 
-  `received` names its trace in the graph.
+  `received` is the evidence of it, for the message.
   """
   raise RuntimeError(
       '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '

@@ -34,7 +34,7 @@ def check_start(task_index: int, num_worker: int,
                 time_limit_secs: float) -> None:
   """Raises a TypeError or a ValueError unless a worker can start so.
 
-  The chief counts in `num_worker`, and has a `task_index`.
+  The chief is one of the `num_worker` workers.
   """
   elastic_settings.check('task_index', task_index)
   if not 0 <= task_index < num_worker:
@@ -79,8 +79,8 @@ def create_local_step(
 def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:
   """Gives the centres the values that a warm start gave the copies.
 
-  Must be called before the ops that initialise variables are made. The copies
-  do not know their centres.
+  For copies that do not know their centres. Must be called before the ops that
+  initialise variables are made.
   """
   for pair in pairs:
     if pair.local.initializer is not pair.initializer:

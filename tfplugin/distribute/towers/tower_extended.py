@@ -180,9 +180,9 @@ def _in_graph() -> bool:
 
 
 def _together(per_tower: Sequence[Any]) -> Sequence[Any]:
-  """Returns the arguments of towers once all towers have got theirs.
+  """Returns the arguments of towers once all towers have theirs.
 
-  If one tower finds no batch any more, no other tower trains alone.
+  If one tower finds no batch any more, no other tower continues alone.
   """
   leaves = [tf.nest.flatten(values, expand_composites=True)
             for values in per_tower]

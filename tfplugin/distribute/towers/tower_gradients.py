@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients through a sum over shards.
 
-In each tower, a sum over towers, x = sum{towers} x[tower], has the gradient
+A sum over towers, x = sum{towers} x[tower], has for each tower the gradient
 
   d loss / d x[tower] = sum{towers} weight[tower] * d loss[tower] / d x
 

@@ -87,7 +87,7 @@ class TowerVariable(agreed_writes.AgreedWrites,
 
 def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
           aggregation: tf.VariableAggregation) -> TowerVariable:
-  """Returns `variable` wrapped for the towers of `strategy`.
+  """Returns a resource `variable` wrapped for the towers of `strategy`.
 
   The values that towers assign are aggregated by `aggregation`. NONE, the
   default of TensorFlow, becomes ONLY_FIRST_REPLICA, with `has_rule` false.
