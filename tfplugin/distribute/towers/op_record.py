@@ -45,7 +45,7 @@ class OpRecord:
 
   @contextlib.contextmanager
   def passing(self, graph: tf.Graph) -> Iterator[None]:
-    """Notes that the ops made inside, in a branch's `graph`, are for all towers."""
+    """Notes that ops made inside, in a branch's graph, are for all towers."""
     before = len(graph.get_operations())
     yield
     if graph is not self.graph:
