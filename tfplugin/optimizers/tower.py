@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The optimizer of a model_fn that runs in several towers."""
+"""Wrapper for the optimizer of a model_fn that runs in several towers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _graphs = weakref.WeakSet()
 
 
 class TowerOptimizer(wrapper.OptimizerWrapper):
-  """Applies the gradient of the whole batch once, whatever the tower.
+  """Wrapper that applies the gradient of the whole batch once.
 
   Inside a model_fn that `tfplugin.replicate_model_fn` runs in several towers,
   `compute_gradients` returns the gradient of the whole batch, summed over the
@@ -44,11 +44,11 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
   gradients that are clipped or otherwise changed between the two calls.
 
   Differences from tf.contrib:
-    * Gradients come out of `compute_gradients` summed, so that a change before
+    * `compute_gradients` returns summed gradients. A change before
       `apply_gradients` (clipping by the global norm, say) changes the gradient
-      of the batch and not the gradient of a tower.
+      of the batch, not of a tower.
     * Nothing is stored in the graph's collections.
-    * Used without `replicate_model_fn` it is not an error.
+    * Use without `replicate_model_fn` is no error.
 
   Example:
     >>> import tensorflow as tf
@@ -89,7 +89,7 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
 
   @staticmethod
   def has_been_used() -> bool:
-    """Whether a TowerOptimizer computed gradients in the default graph."""
+    """Returns whether one was used in the default graph."""
     return tf1.get_default_graph() in _graphs
 
   def compute_gradients(self, loss: types.LossLike, *args, **kwargs,
