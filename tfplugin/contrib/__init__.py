@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stand-in for the parts of `tf.contrib` for training and its input.
 
-A program of TensorFlow 1.15 replaces its imports by three lines:
+A program of TensorFlow 1.15 puts three lines in the place of its old imports:
 
   import tensorflow.compat.v1 as tf
   tf.disable_v2_behavior()

@@ -114,7 +114,7 @@ class _ClippingByRules(_Optimizer):
   """Wrapper whose errors name the argument `rules` of the decorator."""
 
   def apply_gradients(self, *args, **kwargs):
-    """See the base class."""
+    """See base class."""
     with _about_rules():
       return super().apply_gradients(*args, **kwargs)
 

@@ -140,8 +140,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     >>> float(metrics['loss'])  # w = 0.25 * 2 * 2 = 1
     1.0
 
-  Differences from tf.contrib: there a ps never ended, the chief left before its
-  workers, and a worker that lost the race for the start lost 30 s.
+  Differences from tf.contrib: with contrib a ps never ended, the chief left
+  before its workers, and a worker that lost the race for the start lost 30 s.
   """
   config = estimator.config
   stacks.write_on_signal()

@@ -126,7 +126,7 @@ class _BehindGate(_Optimizer):
     self._gate = gate
 
   def apply_gradients(self, *args, **kwargs):
-    """See the base class."""
+    """See base class."""
     # Before this one takes the lock, for which the first one may wait.
     accepted = self._gate.accepted_here
     with tf.control_dependencies([] if accepted is None else [accepted]):

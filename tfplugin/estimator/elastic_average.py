@@ -67,6 +67,7 @@ def elastic_average(
       applied: one variable on a parameter server.
     * An optimizer slot: on the worker; the chief's slots are saved, under the
       names that the bare optimizer gives them.
+
   `session.run(variable)` and any `Saver`, hook or scaffold of the program use
   the centre, so that checkpoints equal the plain model's. EVAL, PREDICT and
   exports run the model_fn on them, and training continues from them without the

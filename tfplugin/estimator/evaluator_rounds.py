@@ -66,7 +66,7 @@ class EvaluatorRounds:
       return result
 
   def finish(self, kind: Optional[type], *unused: Any) -> None:
-    """Exports the last checkpoint, if it was evaluated before it was known.
+    """Exports the last checkpoint, if it became known after its evaluation.
 
     It is called like `__exit__`: `kind` is the error that ends the evaluator.
     """

@@ -65,7 +65,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
   step, and `steps` or `max_steps` need not be a multiple of it.
 
   Differences from tf.contrib:
-    * There the shards existed on TPU only.
+    * In contrib the shards existed on TPU only.
 
   Example:
     >>> import numpy as np

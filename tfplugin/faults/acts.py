@@ -23,7 +23,7 @@ class InjectedError(RuntimeError):
 
 
 def send(fault: language.Fault, pid: int) -> None:
-  """Injects a fault whose kind has `is_signal` into a process, or this one.
+  """Injects a fault, of a kind with `is_signal`, into this or another process.
 
   Raises OSError if there is no such process, or if the kernel refuses.
   """

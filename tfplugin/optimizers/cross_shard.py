@@ -120,7 +120,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     shard_reduction.check(reduction)
     groups_lib.check(group_assignment)
     super().__init__(opt, False, name)
-    # Under the names that `tf.compat.v1.tpu.CrossShardOptimizer` gives them.
+    # The attributes have their names in `tf.compat.v1.tpu.CrossShardOptimizer`.
     self._opt = opt
     self._reduction = reduction
     self._group_assignment = group_assignment

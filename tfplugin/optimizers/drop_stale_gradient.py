@@ -82,9 +82,10 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
   which decide together. `apply_gradients` accepts gradients of `tf.gradients`.
 
   Differences from tf.contrib:
-    * The first reading precedes the forward pass. contrib ordered it before
-      the backward pass at best: one worker's read delayed while another applied
-      5 updates was staleness 0 there, and is 5 here.
+    * The first reading precedes the forward pass. contrib ordered it before the
+      backward pass at best. If one worker's read was delayed while another
+      applied 5 updates, contrib measured staleness 0, and this class measures
+      5.
     * `global_step=None` measures with `tf.compat.v1.train.get_global_step()`
       and, as with the bare optimizer, does not advance it. contrib crashed.
     * Variables of the wrapped optimizer keep their names (`beta1_power`, not
@@ -92,7 +93,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     * The summary `Gradient staleness percentage` is stale_counter /
       (global_step + 1) as in contrib, and no percentage: ten of ten dropped
       show 10.0. `Gradients dropped fraction` is dropped / (dropped + applied).
-    * Several instances in one graph; `apply_gradients` on its own;
+    * Several instances in one graph work, and so does `apply_gradients` alone.
       `variables()` includes the wrapped optimizer's.
 
   Example:

@@ -55,11 +55,11 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   Momentum with `use_nesterov=True` inside gives the paper's EAMSGD. With
   `update_order='elastic_first'` the difference is taken before the gradient
-  step, as in the paper; the gradient is that of the old copy in both orders. On
-  the quadratic x * x / 2, with workers in turn and learning rate eta, that rule
-  is stable for 0 <= moving_rate <= (4 - 2 * eta) / (4 - eta).
+  step, as in the paper. On the quadratic x * x / 2, with workers in turn and
+  learning rate eta, it is stable for 0 <= moving_rate <= (4 - 2 * eta) / (4 -
+  eta). In both orders the gradient is computed at the old copy.
 
-  Variables created, besides those of the getter:
+  Variables created, besides the getter's:
     local_step: int64, [], local. This worker's steps. Each further instance or
       call of `apply_gradients`, which may run alone, has a local_step_1.
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
@@ -74,7 +74,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   Differences from tf.contrib:
     * `rho=None` works with every v1 optimizer that has a learning rate, and the
       global step may be a resource variable; both raised.
-    * `var_list` is paired with its own centres, not the first variables'.
+    * A variable of `var_list` uses its own centre, not another variable's.
     * A variable made without the getter is an error that names it.
     * `synchronous=True` neither deadlocks nor delays a restarted worker.
     * `swapping_saver` finds the centre of a resource variable, not the copy.
@@ -139,7 +139,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       synchronous: Whether all workers start together.
       name: Names ops.
       update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
-      count_steps: What `global_step` counts: `'communications'` or `'local'`.
+      count_steps: The unit of `global_step`: `'communications'` or `'local'`.
       on_nonfinite: The policy for gradients and exchanged values with a NaN.
         `'apply'` uses them; `'drop'` changes and counts nothing but the local
         `elastic_average/num_nonfinite`; `'raise'` is an error with worker, step
@@ -242,7 +242,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
         self._settings, self.num_worker, self._local_steps[-1],
         self._use_locking)
     self.overlapped += [exchange.overlapped] if exchange.overlapped else []
-    # The penalty is in the gradients already.
+    # The gradients include the penalty already.
     update = elastic_updates.ElasticUpdates(
         self._optimizer, self._getter, exchange, 0.0).apply_gradients(
             grads_and_vars, global_step, None, skip_gradients_aggregation)
@@ -324,17 +324,17 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     `apply_gradients`: it saves the optimizer state of its worker too.
 
     Args:
-      var_list: Variables, or a dictionary of them by name; those with a centre
-        are swapped. None: all that a Saver of the bare model would hold.
+      var_list: Variables, or a dictionary of them by name; a centre is saved in
+        place of its copy. None: all variables of a bare model's Saver.
       name: Names the Saver's ops.
-      **saver_kwargs: As `tf.compat.v1.train.Saver` takes them.
+      **saver_kwargs: For `tf.compat.v1.train.Saver`.
 
     Raises:
       RuntimeError: the model does not exist yet.
     """
     pairs = self._getter.model_pairs('swapping_saver()')
     for pair in pairs:
-      # `getter.scope()` sees parts of variables before they are known as such.
+      # `getter.scope()` sees parts of variables before they are marked so.
       elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
       var_list = elastic_saving.all_variables(pairs, self._getter.state)

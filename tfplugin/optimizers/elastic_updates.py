@@ -40,7 +40,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
 
   def apply_gradients(self, grads_and_vars, global_step=None, name=None,
                       skip_gradients_aggregation=False):
-    """See the base class."""
+    """See base class."""
     if self._is_looking:
       self._is_looking = False
       more = ({'skip_gradients_aggregation': True}

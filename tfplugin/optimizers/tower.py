@@ -24,10 +24,9 @@ _graphs = weakref.WeakSet()
 class TowerOptimizer(wrapper.OptimizerWrapper):
   """Wrapper that applies the gradient of the whole batch once.
 
-  Inside a model_fn that `tfplugin.replicate_model_fn` runs in several towers,
+  For a model_fn that `tfplugin.replicate_model_fn` runs in several towers.
   `compute_gradients` returns the gradient of the whole batch, summed over the
-  towers, in every tower alike, and `apply_gradients` updates each variable
-  once:
+  towers, in every tower. `apply_gradients` updates each variable once:
 
     gradient = sum{towers} weight[tower] * gradient[tower]
 
@@ -39,8 +38,8 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
   Variables created: none of its own. The wrapped optimizer's variables have
   the names of one device.
 
-  Supported: every v1 optimizer, dense and sparse gradients (rows of the towers
-  are concatenated, never densified), partitioned variables, several instances,
+  Supported: every v1 optimizer; dense and sparse gradients (rows of the towers
+  are concatenated, never densified); partitioned variables; several instances;
   gradients that are clipped or otherwise changed between the two calls.
 
   Differences from tf.contrib:

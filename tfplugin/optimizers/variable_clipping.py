@@ -54,9 +54,9 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
   replicas of tf.distribute, except slices split over several parts.
 
   Differences from tf.contrib:
-    * An id that occurs several times in a batch is clipped once. For a row
-      [6, 8] and max_norm 2 contrib left the norms 2, 6 (sign flipped) and 14
-      for one, two and three occurrences; here 2, 2, 2.
+    * An id that occurs several times in a batch is clipped once. With max_norm
+      2 contrib left a row [6, 8] with the norm 2, 6 (sign flipped) and 14 for
+      one, two and three occurrences; this class leaves 2 for each.
     * A row whose square overflows is clipped; contrib made it 0.
     * A PartitionedVariable as key is clipped; contrib ignored it.
     * dims may be an int and negative; bad dims and unknown variables raise.

@@ -178,5 +178,5 @@ class OptimizerWrapper(tf1.train.Optimizer):
     return self._optimizer.variables()
 
   def _create_slots(self, var_list: list[tf.Variable]) -> None:
-    # A wrapper around this one may want the state before it applies.
+    # An outer wrapper may need the state before this one applies gradients.
     _tf_internals.create_optimizer_state(self._optimizer, var_list)

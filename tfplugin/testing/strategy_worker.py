@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One training task under a strategy, stepped by hand instead of Estimator."""
+"""Training task under a strategy, stepped by hand instead of Estimator."""
 
 from __future__ import annotations
 
