@@ -100,9 +100,13 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     self._statistics_user = None
 
   def model_pairs(self, method: str) -> list[elastic_pairs.Pair]:
-    """Returns the copies with their centres; raises RuntimeError if none exist.
+    """Returns all copies with their centres, of which there must be some.
 
-    `method` is the optimizer's method that needs them, for the message.
+    Args:
+      method: The method of the optimizer that needs them, for the message.
+
+    Raises:
+      RuntimeError: No variable with a centre exists yet.
     """
     if not self._pairs:
       raise RuntimeError(
@@ -114,8 +118,11 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
   def statistics_of(self, user: object) -> list[elastic_pairs.Pair]:
     """Returns the averaged variables that are not trained.
 
-    Of several optimizers that share a getter, only the first `user` gets them,
-    so that they are averaged once.
+    Of several optimizers that share a getter, only the first one gets them, so
+    that they are averaged once.
+
+    Args:
+      user: The optimizer that asks.
     """
     self._statistics_user = self._statistics_user or user
     if self._statistics_user is not user:

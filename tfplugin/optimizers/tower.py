@@ -33,7 +33,7 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
   where weight[tower] is the tower's share of the rows of the batch (1 for
   `loss_reduction=SUM`). A plain `tf.compat.v1.train` optimizer does the same
   there; this class is for programs that use it already. With one tower, and
-  outside of `replicate_model_fn`, it is the optimizer that it wraps.
+  outside of `replicate_model_fn`, it behaves as the optimizer that it wraps.
 
   Variables created: none of its own. The wrapped optimizer's variables have
   the names of one device.
