@@ -39,8 +39,8 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     * `params['context']` is like a TPUContext: one host, and as many replicas
       as shards. In the input_fn it has the index of the call
       (`current_input_fn_deployment()`, `current_host`).
-    * A shard has one device: `TPUConfig.num_cores_per_replica` must be 1 or
-      None, and `input_partition_dims`, which needs it, is refused.
+    * A shard has one device: a `TPUConfig.num_cores_per_replica` above 1 is
+      refused, and with it `input_partition_dims`.
     * `tfplugin.CrossShardOptimizer` reduces over the shards and
       `tfplugin.cross_replica_sum` sums over them. An optimizer that is not
       wrapped averages the shards' gradients; for a loss with `Reduction.SUM` it
