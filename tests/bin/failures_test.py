@@ -5,12 +5,13 @@
 import importlib.util
 
 import pytest
+from absl import flags
 
 from tfplugin.bin import failures
 
 
 @pytest.mark.parametrize('error, status, shown', [
-    (ValueError('`steps` must be'), 1, 'Error: `steps` must be\n'),
+    (ValueError('`no_flag` must be'), 1, 'Error: `no_flag` must be\n'),
     (FileNotFoundError('no data'), 1, 'Error: no data\n'),
     (TimeoutError('waited'), 1, 'Error: waited\n'),
     (KeyboardInterrupt(), 130, 'Stopped on request.\n'),
@@ -20,6 +21,18 @@ def test_the_message_and_the_status(capsys, error, status, shown):
     raise error
   assert ended.value.code == status
   assert capsys.readouterr().err == shown
+
+
+def test_arguments_are_named_as_users_type_them(capsys):
+  flags.DEFINE_integer('rows', 1, 'A flag.')
+  with pytest.raises(SystemExit), failures.shown(), failures.of_usage():
+    raise ValueError('`rows` must be more than `columns`.')
+  with pytest.raises(SystemExit), failures.shown():
+    raise RuntimeError('`rows` is in use.')
+  first, _, second = capsys.readouterr().err.splitlines()
+  assert first == 'Error: --rows must be more than `columns`.'
+  assert second == 'Error: --rows is in use.'
+  del flags.FLAGS.rows
 
 
 def test_a_defect_keeps_its_traceback():

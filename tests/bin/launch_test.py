@@ -71,7 +71,7 @@ def test_a_task_that_is_killed_starts_again_by_default(tmp_path):
                '--restart_delay_secs=0', f'--logs_dir={tmp_path}',
                sys.executable, '-c', 'import os; os.kill(os.getpid(), 9)')
   assert ended.returncode == 1
-  assert 'it starts again in 0 s (1 of 1)' in ended.stdout
+  assert 'it restarts in 0 s (1 of 1)' in ended.stdout
 
 
 def test_a_failure_has_its_status_and_its_summary(tmp_path):
@@ -81,7 +81,7 @@ def test_a_failure_has_its_status_and_its_summary(tmp_path):
                'print("tried"); raise SystemExit("no space left")')
   assert ended.returncode == 1
   assert ended.stdout.count('chief:0| \033[0mtried') == 2
-  assert 'it starts again in 0 s (1 of 1)' in ended.stdout
+  assert 'it restarts in 0 s (1 of 1)' in ended.stdout
   assert re.search(r'chief:0  failed  1  .*status 1 \(2 times\)', ended.stdout)
   assert re.search('(?m)^Error: chief:0 ended with status 1. The last',
                    ended.stderr)

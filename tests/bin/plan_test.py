@@ -59,8 +59,8 @@ def test_what_cannot_be_is_refused_by_its_flag(capsys, flag, value, words):
 def test_the_period_that_hides_is_named(capsys):
   lines = _lines(capsys)
   assert lines[-4:] == [
-      *(f'{how}: all of a communication is hidden from a period of {period} on'
-        for how, period in (('overlap', 3), ('overlap, float16', 2),
+      *(f'{how}: the whole exchange is hidden from a period of {period} steps '
+        'on' for how, period in (('overlap', 3), ('overlap, float16', 2),
                             ('overlap, int8', 1))),
       'without overlap: nothing is hidden']
 

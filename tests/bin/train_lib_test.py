@@ -131,7 +131,7 @@ def test_what_differs_from_the_session_before_is_said(
       'evaluator': False, 'batch_size': 64, **changed}))
   out = capsys.readouterr().out
   assert (f'Warning: the training in {model_dir} goes on with other settings: '
-          f'{said}. For a training of its own' in out) is bool(said)
+          f'{said}. To train separately' in out) is bool(said)
   assert ('Warning' in out) is bool(said)
 
 

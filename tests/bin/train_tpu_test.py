@@ -33,7 +33,7 @@ def test_trains_and_tells_the_accuracy(tmp_path):
 def test_batch_that_the_shards_do_not_divide_is_one_clear_line(tmp_path):
   done = _run(tmp_path, '--num_shards=3')
   assert done.returncode == 1
-  assert ('Error: `train_batch_size` must be a positive multiple of the number '
+  assert ('Error: --train_batch_size must be a positive multiple of the number '
           'of shards, 3. Received: 64.') in done.stderr
   assert 'Traceback' not in done.stderr
   assert not list(tmp_path.iterdir())

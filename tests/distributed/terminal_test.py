@@ -106,7 +106,7 @@ def test_ctrl_c_ends_in_order_and_gives_the_terminal_back(
   screen = program.screen
   assert screen.is_cursor_shown
   assert re.search(
-      r'Ending the tasks; (.|\n)*\nchief:0   stopped (.|\n)*'
+      r'Stopping the tasks; (.|\n)*\nchief:0   stopped (.|\n)*'
       r'Stopped on request\.$',
       screen.text)
   assert not any(map(_is_of_tasks, screen.text.split('\n')))

@@ -16,8 +16,8 @@ from tfplugin.checkpoints import checkpoint_files
 
 tf1 = tf.compat.v1
 
-_REMEDY = ('It is left as it is. Take another `model_dir`, or move these files '
-           'away.')
+_REMEDY = ('Nothing was changed. Choose another `model_dir`, or move these '
+           'files away.')
 
 
 def check_model_dir(model_dir: Union[str, os.PathLike],
@@ -64,7 +64,7 @@ def check_training_state(model_dir: Union[str, os.PathLike],
     raise ValueError(
         f'The checkpoint in `model_dir` must have the training state of {now}. '
         f'Received: {checkpoint}{made_by}, where {"; ".join(problems[:4])}. '
-        f'{_REMEDY} Or go on as before.')
+        f'{_REMEDY} Or train with the earlier settings.')
 
 
 def variable_shapes(model_fn, features, labels, mode: str,

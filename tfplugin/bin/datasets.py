@@ -111,9 +111,9 @@ def _split(path: pathlib.Path, train: Examples, test: Examples,
   sizes = len(train.labels), len(test.labels)
   if not all(sizes):
     raise ValueError(
-        f'The data file {path} must have something to learn from and something '
-        f'to hold out: the last of every {_HELD_OUT} rows or verses. Received: '
-        f'{sizes[0]} and {sizes[1]} examples. Give a larger file.')
+        f'The data file {path} must have examples for training and for '
+        f'evaluation, which gets the last of every {_HELD_OUT} rows or verses. '
+        f'Received: {sizes[0]} and {sizes[1]} examples. Give a larger file.')
   return Split(train, test, num_classes)
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
 from absl import app
+from absl import flags
 
 from tfplugin.events import last_words
 
@@ -40,7 +42,7 @@ def shown() -> Iterator[None]:
     print(f'{text[0].upper()}{text[1:]}.', file=sys.stderr)
     sys.exit(_INTERRUPTED)
   except (ValueError, RuntimeError, OSError) as e:
-    print(f'Error: {e}', file=sys.stderr)
+    print(f'Error: {_as_typed(str(e))}', file=sys.stderr)
     sys.exit(getattr(e, 'exit_status', 1))
 
 
@@ -55,8 +57,15 @@ def of_usage() -> Iterator[None]:
 
 def end_of_usage(message: str) -> NoReturn:
   """Reports an error in the command line and ends the program."""
-  print(f'Error: {message}\nSee {_name_of_program()} --help.', file=sys.stderr)
+  print(f'Error: {_as_typed(message)}\nSee {_name_of_program()} --help.',
+        file=sys.stderr)
   sys.exit(_WRONG_USAGE)
+
+
+def _as_typed(message: str) -> str:
+  """Returns a message with arguments as users type them: `steps`: --steps."""
+  return re.sub(r'`(\w+)`',
+                lambda m: f'--{m[1]}' if m[1] in flags.FLAGS else m[0], message)
 
 
 def _name_of_program() -> str:

@@ -40,8 +40,8 @@ _COMMANDS = command_line.CommandLine((
                              'the chief and the workers are done.'),
         flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
         flags.DEFINE_string('model_dir', None, "The program's model_dir, where "
-                            'its events are. Other launches are kept out of '
-                            'it.'),
+                            'its events are. A second launch with it is '
+                            'refused.'),
         flags.DEFINE_integer('steps', None, 'The global step at which the '
                              'program ends, for the time left that a terminal '
                              'shows with --model_dir.'),
@@ -49,9 +49,8 @@ _COMMANDS = command_line.CommandLine((
                             'Default: a new one under runs/.'),
         flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the '
                           'TF_CONFIG and the command of each task.'),
-        flags.DEFINE_bool('explain', False, 'Starts nothing; says what '
-                          'tfplugin makes of the TF_CONFIG of this '
-                          'environment.'),
+        flags.DEFINE_bool('explain', False, 'Starts nothing; explains the '
+                          'TF_CONFIG of this environment.'),
     ), is_common=True),
     command_line.Group('Output', (
         flags.DEFINE_list('show', 'all', 'Whose output is shown: tasks '
@@ -64,13 +63,13 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_enum('color', 'auto', ['auto', 'always', 'never'],
                           'Whether the names of tasks before their lines are '
                           'coloured.'),
-        flags.DEFINE_bool('live', True, 'Whether a terminal gets, with '
-                          '--model_dir, a bar and a line for each task that '
-                          'change, which needs rich.'),
+        flags.DEFINE_bool('live', True, 'Whether a terminal shows a progress '
+                          'bar and a live line for each task; needs '
+                          '--model_dir and the package rich.'),
     ), is_common=True),
     command_line.Group('Several machines', (
-        flags.DEFINE_list('hosts', [], 'The machines of the run, alike on each '
-                          'of them, where the same command is called.'),
+        flags.DEFINE_list('hosts', [], 'The machines of the run. Call the same '
+                          'command, with the same list, on each of them.'),
         flags.DEFINE_string('host', '', 'Which of --hosts this machine is. '
                             'Default: found by its name or address.'),
         flags.DEFINE_bool('slurm', False, 'Whether srun starts this command '
@@ -79,32 +78,35 @@ _COMMANDS = command_line.CommandLine((
             'port', None, 'With --hosts or --slurm: the first port; each task '
             f'has the next one. Default: {layouts.DEFAULT_PORT}; with --slurm '
             'one that follows from the job.'),
-        flags.DEFINE_string('bind', None, 'On one machine: the address at '
-                            'which the tasks are reached; at no other. '
-                            f'Default: {ports.LOOPBACK}.'),
+        flags.DEFINE_string('bind', None, 'On one machine: the only address at '
+                            'which the tasks can be reached. Default: '
+                            f'{ports.LOOPBACK}.'),
     )),
     command_line.Group('Failures and time limits', (
         flags.DEFINE_string(
-            'restart', 'on_failure', 'Which tasks that fail start again: '
-            'never, on_failure or always; for some of them, e.g. '
+            'restart', 'on_failure', 'When an ended task is restarted: never, '
+            'on_failure or always; or by job, e.g. '
             'worker=always,ps=on_failure.'),
-        flags.DEFINE_integer('max_restarts', 3, 'How often each task starts '
-                             'again.'),
-        flags.DEFINE_float('restart_delay_secs', 1.0, 'Before the first '
-                           'restart of a task; doubled for each further one.'),
+        flags.DEFINE_integer('max_restarts', 3, 'How many times each task may '
+                             'be restarted.'),
+        flags.DEFINE_float('restart_delay_secs', 1.0, 'Seconds before the '
+                           'first restart of a task; doubled for each further '
+                           'one.'),
         flags.DEFINE_bool('keep_going', True, 'Whether the run goes on without '
-                          'a worker that dies, as asynchronous training can.'),
-        flags.DEFINE_float('stall_limit', 0.0, 'After how many seconds without '
-                           'a step of any task the run counts as stalled; 0: '
+                          'a worker that fails, as asynchronous training can.'),
+        flags.DEFINE_float('stall_limit', 0.0, 'Seconds without a step of any '
+                           'task after which the run counts as stalled; 0: '
                            'never.'),
-        flags.DEFINE_float('evaluator_limit_secs', 120.0, 'How long the '
-                           'evaluator may take after the others have ended.'),
-        flags.DEFINE_float('ps_limit_secs', 2.0, 'How long a parameter server '
-                           'has to end by itself after all the others.'),
-        flags.DEFINE_float('grace_secs', 30.0, 'How long tasks have for a last '
-                           'checkpoint after Ctrl-C or SIGTERM.'),
-        flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
-                            '120; nan chief:0 at step 9"; see docs/faults.md.'),
+        flags.DEFINE_float('evaluator_limit_secs', 120.0, 'Seconds that the '
+                           'evaluator may take after the other tasks have '
+                           'ended.'),
+        flags.DEFINE_float('ps_limit_secs', 2.0, 'Seconds that a parameter '
+                           'server may take to end after all other tasks.'),
+        flags.DEFINE_float('grace_secs', 30.0, 'Seconds that tasks have for a '
+                           'last checkpoint after Ctrl-C or SIGTERM.'),
+        flags.DEFINE_string('inject', '', 'Faults to cause, e.g. "kill '
+                            'worker:0 at step 120; nan chief:0 at step 9"; see '
+                            'docs/faults.md.'),
     )),
     command_line.Group('Tasks that differ', (
         flags.DEFINE_multi_string('command', [], 'The program of some tasks, '
@@ -127,8 +129,8 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_string('run_name', 'tfplugin', 'The name of the run.'),
         flags.DEFINE_string('claim', '', 'A PersistentVolumeClaim and where '
                             'all tasks mount it, e.g. runs=/runs.'),
-        flags.DEFINE_string('claim_size', '', 'Makes the claim too, of this '
-                            'size, e.g. 20Gi.'),
+        flags.DEFINE_string('claim_size', '', 'Creates the claim too, with '
+                            'this size, e.g. 20Gi.'),
         flags.DEFINE_multi_string('resources', [], 'CPUs, memory and GPUs of '
                                   'the tasks of a job, or of all, e.g. '
                                   '--resources=worker=cpu=4,memory=8Gi,gpu=1; '

@@ -28,8 +28,8 @@ from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
 
-_WARNING = ("TensorFlow's servers ask nobody who he is: keep the machines of "
-            'this run in a private network.')
+_WARNING = ("TensorFlow's servers have no authentication: run them only on a "
+            'private network.')
 
 
 def launch(options: launch_options.LaunchOptions,
@@ -139,14 +139,14 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
     try:
       run.wait(while_waiting=show, timeout=options.evaluator_limit_secs)
     except TimeoutError:
-      display.say('The evaluator did not end within '
-                  f'{options.evaluator_limit_secs:g} s of the others; it is '
-                  'ended now.')
+      display.say('The evaluator was still running '
+                  f'{options.evaluator_limit_secs:g} s after the other tasks; '
+                  'it is stopped now.')
     run.cluster.wait_for_ps(options.ps_limit_secs)
   except KeyboardInterrupt:
     display.stop()
-    display.say(f'Ending the tasks; each has {options.grace_secs:g} s for its '
-                'last checkpoint. Another signal ends them now.')
+    display.say(f'Stopping the tasks; each has {options.grace_secs:g} s for '
+                'its last checkpoint. Another signal stops them at once.')
     run.cluster.end()
     raise
   finally:

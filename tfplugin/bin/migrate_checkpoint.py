@@ -24,10 +24,10 @@ from tfplugin.checkpoints import old_checkpoints
 _COMMANDS = command_line.CommandLine((
     command_line.Group('What is written', (
         flags.DEFINE_enum('to', 'tfplugin', checkpoint_migration.DESTINATIONS,
-                          'Whose names the new checkpoint has.'),
+                          'Whose variable names the new checkpoint gets.'),
         flags.DEFINE_enum('wrapper', None, old_checkpoints.WRAPPERS,
-                          'For --to=contrib: the wrapper that restores it '
-                          'there.'),
+                          'For --to=contrib: the wrapper that will restore '
+                          'it.'),
         flags.DEFINE_string('trained', None, 'For --to=contrib '
                             '--wrapper=elastic_average: a regular expression '
                             'for the names of the trained variables.'),

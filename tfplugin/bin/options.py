@@ -238,7 +238,7 @@ def load(path: Union[str, os.PathLike]) -> TrainOptions:
     return TrainOptions(**json.loads(text))
   except (TypeError, json.JSONDecodeError) as e:
     raise ValueError(f'{path} must hold the settings of a run ({e}). Received: '
-                     f'{text[:80]!r}. Delete it, or take another '
+                     f'{text[:80]!r}. Delete it, or choose another '
                      '`model_dir`.') from e
 
 

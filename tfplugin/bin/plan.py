@@ -28,8 +28,8 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_float('model_mb', None, 'The trained variables, float32, '
                            'in 10^6 bytes: 4 times the millions of '
                            'parameters.'),
-        flags.DEFINE_float('step_ms', None, 'A step without any communication, '
-                           'in milliseconds.'),
+        flags.DEFINE_float('step_ms', None, 'A step without any exchange, in '
+                           'milliseconds.'),
         flags.DEFINE_integer('workers', None, 'Workers, the chief included.'),
         flags.DEFINE_integer('ps', 1, 'Parameter servers, each on a link of '
                              'its own.'),
@@ -39,17 +39,17 @@ _COMMANDS = command_line.CommandLine((
     command_line.Group('The network', (
         flags.DEFINE_float('link_mbit', None, 'Each link, in each direction, '
                            'in 10^6 bits a second.'),
-        flags.DEFINE_float('latency_ms', 0.0, 'Of one way, in milliseconds.'),
+        flags.DEFINE_float('latency_ms', 0.0, 'One way, in milliseconds.'),
     ), is_common=True),
-    command_line.Group('What was measured besides', (
-        flags.DEFINE_float('largest_mb', None, 'The largest variable: others '
-                           'are pushed while it is pulled. Default: as large '
-                           'as the model.'),
-        flags.DEFINE_float('host_ms', 0.0, 'The time of the processors that an '
-                           'exchange takes.'),
-        flags.DEFINE_float('call_ms', 0.0, 'The time that each step of elastic '
+    command_line.Group('Further measurements', (
+        flags.DEFINE_float('largest_mb', None, 'The largest variable, in 10^6 '
+                           'bytes; other variables are sent while it is '
+                           'received. Default: as large as the model.'),
+        flags.DEFINE_float('host_ms', 0.0, 'Processor time that an exchange '
+                           'takes, in milliseconds.'),
+        flags.DEFINE_float('call_ms', 0.0, 'Time that each step of elastic '
                            'averaging without overlap takes to call the '
-                           'servers.'),
+                           'servers, in milliseconds.'),
     )),
 ))
 _NEEDED = ('model_mb', 'step_ms', 'link_mbit', 'workers')
@@ -59,7 +59,7 @@ _DTYPES = (None, 'float16', 'int8')
 def main(argv: list[str]) -> None:
   """Prints the prediction for the training that the flags describe."""
   if len(argv) > 1:
-    raise app.UsageError(f'Takes flags alone. Received: {" ".join(argv[1:])}')
+    raise app.UsageError(f'Takes only flags. Received: {" ".join(argv[1:])}')
   values = _COMMANDS.values()
   missing = [name for name in _NEEDED if values[name] is None]
   if missing:
@@ -124,8 +124,8 @@ def lines(cluster: network_times.Cluster, periods: list[int]) -> Iterator[str]:
     yield f'{name:58} {rate:9.4g} {rate * cluster.step_secs:9.1%}'
   for dtype in _DTYPES:
     period = network_times.hidden_period(cluster, dtype)
-    yield (f'overlap{_with(dtype)}: all of a communication is hidden from a '
-           f'period of {period} on')
+    yield (f'overlap{_with(dtype)}: the whole exchange is hidden from a period '
+           f'of {period} steps on')
   yield 'without overlap: nothing is hidden'
 
 

@@ -33,8 +33,8 @@ def check_bind(address: str) -> None:
       why = e.strerror or str(e)
   raise ValueError(
       '`bind` must be an IPv4 address of this machine, or a name of one. '
-      f'Received: {address!r} ({why}). Take one that `ip address` shows, or '
-      f'leave it out: {LOOPBACK} is reached from this machine alone.')
+      f'Received: {address!r} ({why}). Choose one that `ip address` shows, or '
+      f'leave it out: {LOOPBACK} can be reached only from this machine.')
 
 
 def is_free(port: int, address: str = LOOPBACK) -> bool:
@@ -63,8 +63,8 @@ def pick_free(count: int, address: str = LOOPBACK) -> list[int]:
       ports.append(port)
   if len(ports) < count:
     raise RuntimeError(f'{count} free ports are needed between {_PORTS.start} '
-                       f'and {_PORTS.stop}. Received: {len(ports)}. End the '
-                       'servers that hold them.')
+                       f'and {_PORTS.stop}. Received: {len(ports)}. Stop the '
+                       'servers that use them.')
   return ports
 
 

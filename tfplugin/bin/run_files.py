@@ -44,7 +44,7 @@ def make_dir(argument: str, path: PathLike) -> None:
     tempfile.TemporaryFile(dir=path).close()
   except OSError as e:
     raise ValueError(f'`{argument}` must be a directory that can be written '
-                     f'to. Received: {path} ({e.strerror}). Take '
+                     f'to. Received: {path} ({e.strerror}). Choose '
                      'another.') from e
 
 

@@ -76,7 +76,7 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_string('data_file', '', 'Your own digits (csv) or text.'),
         flags.DEFINE_enum('optimizer', None, list(models.OPTIMIZERS), 'The '
                           "optimizer inside the wrapper. Default: by model."),
-        _float('learning_rate', None, 'Its learning rate. Default: by model.'),
+        _float('learning_rate', None, 'The learning rate. Default: by model.'),
         _int('batch_size', None, 'Rows per step of each worker. Default: the '
              "model's."),
         _int('steps', None, 'The global step to train to. A run in the same '
@@ -98,34 +98,36 @@ _COMMANDS = command_line.CommandLine((
         _int('communication_period', 10, 'elastic_average: local steps between '
              'two exchanges.'),
         _float('moving_rate', None, 'elastic_average: the share of the '
-               'difference that moves. Default: 0.9 / period / processes that '
-               'train.'),
+               'difference between worker copy and centre that an exchange '
+               'moves. Default: 0.9 / period / processes that train.'),
         _float('rho', 0.0, 'elastic_average: strength of the penalty.'),
-        _bool('synchronous', False, 'elastic_average: all start together.'),
+        _bool('synchronous', False, 'elastic_average: all workers start '
+                                    'together.'),
         _int('staleness', 10, 'drop_stale: how many steps late a gradient may '
              'be.'),
         _float('max_norm', 2.0, 'variable_clipping: the largest row norm.'),
     ), is_common=True),
     command_line.Group('Failures and time limits', (
         flags.DEFINE_string(
-            'restart', 'on_failure', 'Which tasks that fail start again: '
-            'never, on_failure or always; for some of them, e.g. '
+            'restart', 'on_failure', 'When an ended task is restarted: never, '
+            'on_failure or always; or by job, e.g. '
             'worker=always,ps=on_failure.'),
-        _int('max_restarts', 3, 'How often each task starts again.'),
-        _float('stall_limit', 0.0, 'After how many seconds without a step of '
-               'any task the run counts as stalled; 0: never.'),
-        _float('grace_secs', 30.0, 'How long tasks have for a last checkpoint '
-               'after Ctrl-C or SIGTERM.'),
-        _float('start_limit_secs', 300.0, 'How long a worker waits for the '
+        _int('max_restarts', 3, 'How many times each task may be restarted.'),
+        _float('stall_limit', 0.0, 'Seconds without a step of any task after '
+               'which the run counts as stalled; 0: never.'),
+        _float('grace_secs', 30.0, 'Seconds that tasks have for a last '
+               'checkpoint after Ctrl-C or SIGTERM.'),
+        _float('start_limit_secs', 300.0, 'Seconds that a worker waits for the '
                'chief.'),
-        _float('finish_limit_secs', 120.0, 'How long the chief waits for '
-               'workers.'),
-        flags.DEFINE_string('inject', '', 'Faults, e.g. "kill worker:0 at step '
-                            '120; nan chief:0 at step 9"; see docs/faults.md.'),
+        _float('finish_limit_secs', 120.0, 'Seconds that the chief waits for '
+               'workers at the end.'),
+        flags.DEFINE_string('inject', '', 'Faults to cause, e.g. "kill '
+                            'worker:0 at step 120; nan chief:0 at step 9"; see '
+                            'docs/faults.md.'),
     )),
     command_line.Group('The terminal', (
-        _bool('live', True, 'Whether a terminal gets a bar and a line for each '
-              'task that change.'),
+        _bool('live', True, 'Whether a terminal shows a progress bar and a '
+              'live line for each task.'),
     )),
 ), _needs())
 

@@ -99,8 +99,8 @@ def _run_cluster(options: options_lib.TrainOptions,
       run.start(task, command, variables)
     run.wait(while_waiting=lambda: progress.update(run.states, run.ends))
     if not run.cluster.wait_for_ps(_PS_LIMIT_SECS):
-      progress.say('A parameter server did not end by itself in '
-                   f'{_PS_LIMIT_SECS:g} s; it is ended now.')
+      progress.say('A parameter server was still running after '
+                   f'{_PS_LIMIT_SECS:g} s; it is stopped now.')
   return run
 
 
@@ -173,5 +173,5 @@ def _tell_differences(options: options_lib.TrainOptions,
   changed = options.differences(earlier) if earlier else []
   if changed:
     say(f'Warning: the training in {options.model_dir} goes on with other '
-        f'settings: {", ".join(changed)}. For a training of its own choose '
-        'another --model_dir.')
+        f'settings: {", ".join(changed)}. To train separately choose another '
+        '--model_dir.')

@@ -36,7 +36,7 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_bool('use_tpu', False, 'Whether there is a TPU.'),
         flags.DEFINE_string('master', '', 'The gRPC address of the TPU.'),
         flags.DEFINE_integer('iterations_per_loop', 100, 'Steps of a TPU '
-                             'between two visits to the host.'),
+                             'between two returns to the host.'),
     ), is_common=True),
 ), [command_line.Need(('master', 'iterations_per_loop'), '--use_tpu',
                       lambda values: values['use_tpu'])])

@@ -128,8 +128,8 @@ def _tell_differences(options: TpuOptions) -> None:
   changed = [f'{name}={now[name]} (was {before[name]})' for name in now
              if name not in _OF_A_SESSION and before[name] != now[name]]
   if changed:
-    logging.warning('The training in %s goes on with other settings: %s. For a '
-                    'training of its own choose another --model_dir.',
+    logging.warning('The training in %s goes on with other settings: %s. To '
+                    'train separately choose another --model_dir.',
                     options.model_dir, ', '.join(changed))
   if not known or before != now:
     path.write_text(json.dumps([*known, now], indent=2) + '\n')

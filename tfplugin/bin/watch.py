@@ -24,8 +24,8 @@ from tfplugin.bin.usage import command_line
 _COMMANDS = command_line.CommandLine((
     command_line.Group('How it is shown', (
         flags.DEFINE_bool('once', False, 'Shows the run once and ends.'),
-        flags.DEFINE_bool('live', True, 'Whether a terminal gets a bar and a '
-                          'table that change, which needs rich.'),
+        flags.DEFINE_bool('live', True, 'Whether a terminal shows a progress '
+                          'bar and a live table; needs the package rich.'),
     ), is_common=True),
 ))
 

@@ -30,8 +30,8 @@ def test_tasks_are_dealt_out_alike_on_every_machine():
 
 
 def test_a_machine_without_a_task_is_refused():
-  with pytest.raises(ValueError, match='`hosts` must be no more than.*: 2. Rece'
-                     'ived: a,b,c, where b, c would have none. Start more'):
+  with pytest.raises(ValueError, match='`hosts` must not name more.*, 2. Rece'
+                     'ived: a,b,c, where b, c would have no task. Start more'):
     layouts.on_hosts(['a', 'b', 'c'], 'a', 0, 1, False)
 
 

@@ -116,7 +116,7 @@ def test_a_claim_with_a_size_is_made_too(make):
 
 
 @pytest.mark.parametrize('settings, words', [
-    ({'resources': ['worker']}, '`resources` must say whose'),
+    ({'resources': ['worker']}, '`resources` must name a job'),
     ({'resources': ['boss=cpu=1']}, "'boss=cpu=1'"),
     ({'resources': ['ps=cpu=many']}, "'ps=cpu=many'"),
     ({'claim_size': '20 GB'}, '`claim_size` must be a size'),
@@ -208,7 +208,7 @@ def test_what_jobs_have_for_themselves(make, name):
 
 
 def test_tasks_of_a_job_that_differ_are_refused():
-  with pytest.raises(ValueError, match='one of worker. Give it to the job'):
+  with pytest.raises(ValueError, match='one task of worker. Give them to'):
     manifests.kubernetes(_starts(env=['worker:1=A=1']), _pods())
 
 

@@ -60,12 +60,12 @@ def test_a_system_without_sets_of_cpus_says_so(monkeypatch):
 
 
 @pytest.mark.parametrize('setting, message', [
-    ({'command': ['python ps.py']}, '`command` must say whose.*--command=ps'),
-    ({'command': ['=python']}, '`command` must say whose'),
+    ({'command': ['python ps.py']}, '`command` must name a task.*--command=ps'),
+    ({'command': ['=python']}, '`command` must name a task'),
     ({'command': ['ps= ']}, '`command` must name a program'),
     ({'command': ["ps='a"]}, '`command` must have quotes in pairs'),
     ({'command': ['ps=a', 'ps=b']}, '`command` must be given once for ps'),
-    ({'env': ['worker']}, '`env` must say whose.*--env=worker=OMP'),
+    ({'env': ['worker']}, '`env` must name a task.*--env=worker=OMP'),
     ({'env': ['A=1']}, "`env` must give a variable a value. Received: '1'"),
     ({'env': ['ps=1A=1']}, '`env` must give a variable'),
     ({'env': ['ps=A=1', 'ps=A=2']}, '`env` must give each variable of a'),

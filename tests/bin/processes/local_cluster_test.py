@@ -119,7 +119,7 @@ def test_the_last_lines_are_not_those_of_an_earlier_run(tmp_path):
   with local_cluster.LocalCluster(tmp_path) as cluster:
     _start(cluster, CHIEF, 'raise SystemExit(3)')
     with pytest.raises(local_cluster.RoleError,
-                       match=r'status 3.*chief-0.log:\n\(It has written not'):
+                       match=r'status 3.*chief-0.log:\n\(The log is empty'):
       cluster.wait(timeout=_LIMIT)
 
 
@@ -187,7 +187,7 @@ def test_those_without_a_ps_start_again_together(tmp_path):
     cluster.wait(timeout=_LIMIT)
   assert (chief.status, chief.num_restarts) == (0, 1)
   assert (worker.status, worker.num_restarts) == (0, 1)
-  assert chief.reasons == ['was started again with worker:0']
+  assert chief.reasons == ['was restarted with worker:0']
 
 
 def test_one_that_has_ended_starts_again_with_the_others(tmp_path):
@@ -206,7 +206,7 @@ def test_one_that_has_ended_starts_again_with_the_others(tmp_path):
     cluster.wait(timeout=_LIMIT)
   assert (chief.status, chief.num_restarts) == (0, 1)
   assert (worker.status, worker.num_restarts) == (0, 1)
-  assert worker.reasons == ['was started again with chief:0']
+  assert worker.reasons == ['was restarted with chief:0']
 
 
 def test_the_first_failure_comes_first(tmp_path):

@@ -35,7 +35,7 @@ def test_it_starts_again_and_tells_of_its_last_process(tmp_path):
   role.reasons.append('was stopped')
   pid, role.restart_at = role.pid, 0.0
   assert role.is_running
-  assert role.describe_absence() == 'starts again in 0 s: was stopped'
+  assert role.describe_absence() == 'restarts in 0 s: was stopped'
   role.restart()
   assert role.is_running and role.pid != pid
   assert role.wait(_LIMIT) and role.status == 0
@@ -54,7 +54,7 @@ def test_a_log_that_is_gone_is_no_error(tmp_path):
   assert role.last_write() == 0.0
   assert role.describe_failure() == (
       f'worker:1 was ended by SIGKILL. The last lines of {role.log_path}:\n'
-      '(It has written nothing.)')
+      '(The log is empty.)')
 
 
 def test_a_process_that_lived_long_begins_the_count_of_restarts_anew(

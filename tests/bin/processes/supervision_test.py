@@ -80,7 +80,7 @@ def test_a_restart_is_told(tmp_path):
       tmp_path, {'chief': [code]}, policy=restarts.RestartPolicy(
           restarts.parse('on_failure'), delay_secs=0.1))
   assert error is None
-  assert said == ['chief:0 was ended by SIGKILL; it starts again in 0.1 s (1 of'
+  assert said == ['chief:0 was ended by SIGKILL; it restarts in 0.1 s (1 of'
                   f' 3). Its log: {tmp_path}/logs/chief-0.log']
   assert (run.summary[0].status, run.summary[0].restarts) == ('done', 1)
 
@@ -99,7 +99,7 @@ def test_a_summary_that_cannot_be_written_is_no_error(tmp_path):
   (tmp_path / 'summary.json').mkdir()
   _, said, error = _run(tmp_path, {'chief': ['pass']})
   assert error is None
-  assert said == ['The summary is not written: Is a directory.']
+  assert said == ['The summary cannot be written: Is a directory.']
 
 
 def test_the_cause_of_another_error_is_written(tmp_path):

@@ -34,8 +34,8 @@ def test_states_follow_the_events_from_now_on(tmp_path):
   assert states.moved > moved
   assert (worker.step, worker.doing) == (8, 'training')
   assert worker.describe(worker.last.time + 3) == (
-      'is training, step 8; its last word came 3 s ago')
-  assert ps.describe(0.0) == 'has told nothing'
+      'is training, step 8; its last event came 3 s ago')
+  assert ps.describe(0.0) == 'has written no events'
 
 
 def test_a_new_process_has_begun_nothing(tmp_path):

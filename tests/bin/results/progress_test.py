@@ -61,6 +61,6 @@ def test_a_terminal_has_a_table_below_what_stays():
     shown.say('said')
   first, *_, last = out.getvalue().split('\033[2K')
   assert 'step 40/1000 ' in first
-  assert 'chief:0   40         0.2500 has told nothing' in first
+  assert 'chief:0   40         0.2500 no events yet' in first
   assert last.strip() == '\033[?25h' or not last.strip()
   assert out.getvalue().count('said\n') == 1

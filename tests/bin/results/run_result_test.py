@@ -23,11 +23,11 @@ def test_the_rows_of_a_run():
       ('accuracy', '97.21% of the held-out rows'),
       ('global step', '60'),
       ('wall time', '12.3 s'),
-      ('chief:0', '25 steps, the first after 4.0 s; started again 1 time'),
+      ('chief:0', '25 steps, the first after 4.0 s; restarted 1 time'),
       ('worker:0', '25 steps, the first after 5.2 s; '
        'lost: it was ended by SIGKILL'),
       ('worker:1', 'no step'),
-      ('ps:0', 'started again 2 times'),
+      ('ps:0', 'restarted 2 times'),
       ('dropped', '3'),
   ]
 

@@ -40,7 +40,7 @@ def _line(task, *events, status=None, **kwargs):
 
 
 @pytest.mark.parametrize('task, events, does', [
-    ('chief:0', [], 'has told nothing'),
+    ('chief:0', [], 'no events yet'),
     ('chief:0', [_TRAINING], 'training'),
     ('chief:0', [event(85, 'chief:0', 'training', 'begin')],
      'training, silent for 15 s'),

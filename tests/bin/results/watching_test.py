@@ -23,7 +23,7 @@ def test_rows_follow_the_events(tmp_path):
   watch = watching.Watch(str(tmp_path))
   assert watching.rows(watch.states, START + 8) == [
       ('chief:0', '51', '10.0', '5 exchanges, distance 0.25',
-       'is training, step 51; its last word came 3 s ago')]
+       'is training, step 51; its last event came 3 s ago')]
   hand_written.write_events(
       tmp_path, event(9, 'worker:0', 'dying', error='ValueError',
                       message='why\nmore'))

@@ -104,5 +104,5 @@ def test_a_flag_without_effect_is_refused_with_what_it_needs(
 def test_a_value_out_of_range_is_an_error_of_the_command_line(tmp_path):
   ended = _run('train', f'--model_dir={tmp_path / "run"}', '--workers=-1')
   assert ended.returncode == 2
-  assert '`workers` must be an integer of at least 0' in ended.stderr
+  assert '--workers must be an integer of at least 0' in ended.stderr
   assert not (tmp_path / 'run').exists()

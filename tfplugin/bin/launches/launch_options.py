@@ -154,8 +154,9 @@ class LaunchOptions:
         raise ValueError(f'`{field.name}` has no effect with `manifest`. '
                          f'Received: {value!r}. Leave it out.')
       if not self.manifest and is_given and field.name in _OF_MANIFESTS:
-        raise ValueError(f'`{field.name}` is of manifests. Received: {value!r}.'
-                         ' Leave it out, or add --manifest=kubernetes.')
+        raise ValueError(f'`{field.name}` has no effect without --manifest. '
+                         f'Received: {value!r}. Leave it out, or add '
+                         '--manifest=kubernetes.')
     if self.manifest:
       self.pods()
 
@@ -170,13 +171,13 @@ class LaunchOptions:
     if not self.hosts:
       ports.check_bind(self.bind or ports.LOOPBACK)
     if self.slurm and (self.hosts or self.host):
-      raise ValueError('`slurm` and `hosts` each say where tasks are. '
-                       'Received: both. Leave one out.')
+      raise ValueError('`slurm` and `hosts` exclude each other: each says '
+                       'where tasks run. Received: both. Leave one out.')
     is_one = not self.hosts and not self.slurm
     for name, is_of_one in (('bind', True), ('host', False), ('port', False)):
       if getattr(self, name) and is_of_one is not is_one:
         raise ValueError(
-            f'`{name}` is of runs on '
+            f'`{name}` is only for runs on '
             f'{"one machine" if is_of_one else "several machines"}. Received: '
             f'{getattr(self, name)!r}. Leave it out, or '
             f'{"leave out" if is_of_one else "give"} `hosts` or `slurm`.')
@@ -193,10 +194,8 @@ class LaunchOptions:
     for command in filter(None, (self.command, *commands.values())):
       # The program of a manifest is in the image.
       if not self.manifest and shutil.which(command[0]) is None:
-        raise ValueError('The program must be one that can be started. '
-                         f'Received: {command[0]!r}, which is not found, or '
-                         'not executable. Give its path, or `python '
-                         'program.py`.')
+        raise ValueError(f'{command[0]}: no such program, or not executable. '
+                         'Give its path, or `python program.py`.')
       if not self.manifest and not self.dry_run:
         _check_script(command)
 

@@ -95,9 +95,9 @@ def on_hosts(hosts: Sequence[str], own_host: str, num_workers: int, num_ps: int,
   idle = [host for host in hosts if host not in places.values()]
   if idle:
     raise ValueError(
-        f'`hosts` must be no more than there are tasks for: {len(tasks)}. '
-        f'Received: {",".join(hosts)}, where {", ".join(idle)} would have none.'
-        ' Start more workers, or leave them out.')
+        '`hosts` must not name more machines than there are tasks, '
+        f'{len(tasks)}. Received: {",".join(hosts)}, where {", ".join(idle)} '
+        'would have no task. Start more workers, or leave them out.')
   cluster: dict[str, list[str]] = {}
   # One machine may have several names: all tasks have different ports.
   for number, task in enumerate(t for t in tasks if t.type != 'evaluator'):

@@ -111,8 +111,8 @@ def _resources(text: str) -> tuple[str, dict[str, str]]:
   pairs = [part.partition('=')[::2] for part in told.split(',')]
   if who not in (*_REPLICAS, _ALL) or not all(
       key and _QUANTITY.fullmatch(value) for key, value in pairs):
-    raise ValueError('`resources` must say whose they are '
-                     f'({", ".join((*_REPLICAS, _ALL))}) and how much. '
+    raise ValueError('`resources` must name a job '
+                     f'({", ".join((*_REPLICAS, _ALL))}) and amounts. '
                      f'Received: {text!r}. Write e.g. '
                      '--resources=worker=cpu=4,memory=8Gi,gpu=1')
   return who, {GPU if key == 'gpu' else key: value for key, value in pairs}
@@ -167,9 +167,9 @@ def _by_job(starts: Sequence[starts_lib.Start]
     jobs.setdefault(start.task.type, []).append(start)
     if start[1:] != jobs[start.task.type][0][1:]:
       raise ValueError(
-          'With `manifest` the tasks of a job must be started alike. Received: '
-          f'something of its own for one of {start.task.type}. Give it to the '
-          f'job, {start.task.type}, instead of a task.')
+          'With `manifest` all tasks of a job must have the same command, '
+          'variables and CPUs. Received: settings of one task of '
+          f'{start.task.type}. Give them to the job, {start.task.type}.')
   return jobs
 
 

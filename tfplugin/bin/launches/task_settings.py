@@ -77,8 +77,8 @@ class TaskSettings(NamedTuple):
     """Raises `ValueError` unless this process may use the CPUs of its tasks."""
     wanted = [cpus for cpus in map(self.cpus_of, tasks) if cpus is not None]
     if wanted and not hasattr(os, 'sched_getaffinity'):
-      raise ValueError('`cpus` must be left out: this system knows no sets of '
-                       f'CPUs. Received: {wanted[0]}')
+      raise ValueError('`cpus` must be left out: this system cannot restrict '
+                       f'processes to CPUs. Received: {wanted[0]}')
     for cpus in wanted:
       usable = os.sched_getaffinity(0)
       if not usable.issuperset(cpus):
@@ -113,7 +113,7 @@ def _pairs(flag: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
   for text in texts:
     who, _, what = text.partition('=')
     if not who or not what:
-      raise _error(flag, 'say whose it is, and what', text)
+      raise _error(flag, 'name a task or a job, and a value', text)
     yield who, what
 
 

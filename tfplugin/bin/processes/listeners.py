@@ -56,8 +56,8 @@ class Fence:
     except (OSError, AttributeError) as e:
       self._has_failed = True
       self._say('The servers of this run can be reached from every network of '
-                f'this machine ({e}), and TensorFlow asks nobody who he is. '
-                'Keep the machine in a private network.')
+                f'this machine ({e}), and TensorFlow has no authentication. '
+                'Run it only on a private network.')
 
 
 def _owners(inodes: Iterable[str], processes: Callable[[], Iterable[int]]

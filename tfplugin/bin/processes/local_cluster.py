@@ -273,7 +273,7 @@ class LocalCluster:
         member.wait(_KILL_LIMIT_SECS)
         self._tell_guard('forget', member)
       if member is not role:
-        member.reasons.append(f'was started again with {role.task.name}')
+        member.reasons.append(f'was restarted with {role.task.name}')
       member.restart_at = time.monotonic() + delay
     self._on_restart(role, delay)
 

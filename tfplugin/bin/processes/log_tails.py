@@ -15,8 +15,8 @@ _NO_ESTIMATOR = re.compile(
     r"(has no attribute|No module named|cannot import name) "
     r"'[\w.]*\bestimator\b")
 _ADD_IMPORT = (
-    'TensorFlow has no Estimator since 2.16; tfplugin gives it back: add '
-    '`import tfplugin` below `import tensorflow as tf` in the program.')
+    'TensorFlow has no Estimator since 2.16; tfplugin provides it: add `import '
+    'tfplugin` below `import tensorflow as tf` in the program.')
 
 _NO_SERVER = re.compile(r'Could not start gRPC server|Address already in use')
 
@@ -123,7 +123,7 @@ def tail(text: str, task: str, address: str) -> str:
   `task` is e.g. `ps:0`; `address` is empty for a task without a server.
   """
   lines = without_noise(text.splitlines())
-  shown = '\n'.join(lines[-_TAIL_LINES:]) or '(It has written nothing.)'
+  shown = '\n'.join(lines[-_TAIL_LINES:]) or '(The log is empty.)'
   if _NO_ESTIMATOR.search(shown):
     shown += f'\n{_ADD_IMPORT}'
   if address and _NO_SERVER.search(shown):

@@ -63,9 +63,9 @@ def parse(text: str) -> dict[str, str]:
     job, _, policy = part.strip().partition('=')
     if job not in JOBS or policy not in POLICIES:
       raise ValueError(
-          f'`restart` must be one of {", ".join(POLICIES)}, or give one to '
-          f'some of {", ".join(JOBS)}. Received: {text!r}. Write e.g. '
-          '"on_failure", or "worker=always,ps=on_failure".')
+          f'`restart` must be one of {", ".join(POLICIES)}, or JOB=POLICY for '
+          f'{", ".join(JOBS)}. Received: {text!r}. Write e.g. "on_failure", or '
+          '"worker=always,ps=on_failure".')
     rules[job] = policy
   return rules
 

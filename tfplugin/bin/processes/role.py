@@ -139,7 +139,7 @@ class Role:
     """Returns in a few words why there is no process, e.g. 'done'."""
     if self.restart_at is not None:
       secs = max(0.0, self.restart_at - time.monotonic())
-      return f'starts again in {secs:.0f} s: {self.reasons[-1]}'
+      return f'restarts in {secs:.0f} s: {self.reasons[-1]}'
     return self.describe_end() if self.status else 'done'
 
   def written(self) -> str:

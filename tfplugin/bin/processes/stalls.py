@@ -55,7 +55,7 @@ class StallWatch:
     lines += [f'  {r.task.name} {self._describe(r)}' for r in running]
     for role in running:
       ask_for_stacks(role)
-    lines.append('  The stacks of those that write them are in their logs.')
+    lines.append('  Stack traces, where tasks write them, are in their logs.')
     for line in lines:
       self._say(line)
     # Time for the processes to write their stacks.

@@ -98,7 +98,7 @@ class SupervisedRun:
     try:
       run_summary.write(self._settings.summary_path, self.summary, why)
     except OSError as e:  # A full disk does not change the outcome.
-      self._say(f'The summary is not written: {e.strerror}.')
+      self._say(f'The summary cannot be written: {e.strerror}.')
 
   def _write_last_words(self) -> None:
     """Writes the event `stopped` for tasks that a signal ended at once."""
@@ -154,8 +154,8 @@ class SupervisedRun:
       self._fence.look(addresses, self.cluster.processes)
 
   def _handle_restart(self, role: role_lib.Role, delay: float) -> None:
-    self._say(f'{role.task.name} {role.reasons[-1]}; it starts again in '
-              f'{delay:g} s ({role.num_restarts + 1} of '
+    self._say(f'{role.task.name} {role.reasons[-1]}; it restarts in {delay:g} '
+              f's ({role.num_restarts + 1} of '
               f'{self._settings.policy.max_restarts}). Its log: '
               f'{role.log_path}')
 

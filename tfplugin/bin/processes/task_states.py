@@ -79,12 +79,12 @@ class State:
     `now` is in seconds since the epoch.
     """
     if self.last is None:
-      return 'has told nothing'
+      return 'has written no events'
     if self.waits_on:
       secs = now - self.open['waiting'].time
       return f'waits for {", ".join(self.waits_on)} ({secs:.0f} s)'
     step = '' if self.step is None else f', step {self.step}'
-    return (f'is {self.doing.replace("_", " ")}{step}; its last word came '
+    return (f'is {self.doing.replace("_", " ")}{step}; its last event came '
             f'{now - self.last.time:.0f} s ago')
 
 

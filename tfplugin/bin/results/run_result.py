@@ -128,7 +128,7 @@ def _fate(name: str, result: Result) -> str:
   parts = []
   if result.restarts.get(name):
     count = result.restarts[name]
-    parts.append(f'started again {count} time{"s" if count != 1 else ""}')
+    parts.append(f'restarted {count} time{"s" if count != 1 else ""}')
   if name in result.lost:
     parts.append(f'lost: it {result.lost[name]}')
   return '; '.join(parts)

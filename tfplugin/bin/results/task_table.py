@@ -144,7 +144,7 @@ def _counted(details: Mapping[str, float]) -> dict[str, str]:
 def _does(task: str, state: task_states.State, now: float) -> str:
   last = state.last
   if last is None:
-    return 'has told nothing'
+    return 'no events yet'
   if last.name == 'ended':
     return 'done'
   if last.name in record.LAST_WORDS:
