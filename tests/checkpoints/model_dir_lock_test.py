@@ -28,7 +28,7 @@ def test_another_process_is_named_and_its_death_frees(tmp_path):
                         env=environment, text=True) as holder:
     assert holder.stdout.readline() == 'held\n'
     with pytest.raises(RuntimeError, match=(
-        rf'`model_dir` must.*chief:0 .process {holder.pid} of .* is running')):
+        rf'model_dir .* is in use by chief:0 .process {holder.pid} on ')):
       with model_dir_lock.locked(str(tmp_path), 'chief:0'):
         pass
     holder.send_signal(signal.SIGKILL)

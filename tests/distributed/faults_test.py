@@ -87,8 +87,8 @@ def test_a_chief_that_is_killed_while_it_saves(tmp_path):
 
 def test_an_exception_of_the_chief_is_the_end_and_named(tmp_path):
   with pytest.raises(local_cluster.RoleError,
-                     match='^chief:0 ended with status 1(.|\n)*This was asked '
-                           'for: raise chief:0 at step 50'):
+                     match='^chief:0 ended with status 1(.|\n)*Injected fault: '
+                           'raise chief:0 at step 50'):
     train_lib.train(_options(tmp_path, 'raise chief:0 at step 50'))
   dying, = _events(tmp_path, 'dying', 'chief:0')
   assert dying.details['error'] == 'InjectedError'

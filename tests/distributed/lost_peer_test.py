@@ -57,4 +57,4 @@ def test_the_survivor_ends_with_the_name_and_a_status_of_its_own(
     assert processes[1].wait(LIMIT_SECS) == lost_peers.EXIT_STATUS
   text = (tmp_path / '1.log').read_text()
   assert f'worker:0 at {cluster["worker"][0]}' in text
-  assert 'started again together' in text
+  assert 'Restart all workers together' in text

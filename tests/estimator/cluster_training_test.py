@@ -87,7 +87,7 @@ def test_what_is_made_of_tf_config_is_said_at_the_start(
   assert (event.name, event.kind) == ('starting', 'begin')
   # The strategy has set TF_CONFIG anew.
   assert event.details['cluster'] == (
-      'chief:0 is the only task: a process alone.')
+      'chief:0 is the only task: one process trains alone.')
   assert line == f'tfplugin on TF_CONFIG: {event.details["cluster"]}'
 
 
@@ -217,7 +217,7 @@ def test_a_damaged_checkpoint_is_not_taken_for_the_end(tmp_path, caplog):
 def test_a_second_run_is_kept_out(tmp_path):
   with model_dir_lock.locked(str(tmp_path), 'worker:0'):
     with pytest.raises(RuntimeError, match=(
-        'one run at a time.*where worker:0 .process .* is running')):
+        'is in use by worker:0 .process .* on .*choose another dir')):
       _run(tmp_path)
   _run(tmp_path)
 

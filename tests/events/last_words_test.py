@@ -22,7 +22,7 @@ def test_what_is_known_is_told(step, saved_step, text):
     ('stopped', {'step': 7, 'saved_step': 6}, 'stopped on request at step 7, '
      'saved model.ckpt-6, the same command goes on'),
     ('dying', {'error': 'ValueError', 'message': 'why\nand more'},
-     'died: ValueError: why')])
+     'failed: ValueError: why')])
 def test_each_last_event_is_an_end(name, details, text):
   event = record.Event(0.0, 1, 'chief:0', name, 'instant', details)
   assert last_words.describe(event) == text

@@ -67,8 +67,8 @@ def test_several_faults():
     ('raise worker:0 while exchanging',
      '               ^', '"at the end", "while saving"'),
     ('nan chief:0 while saving', '            ^', '"at step"'),
-    ('raise ps:0 at step 1', '      ^', "'raise' can meet: chief or worker"),
-    ('damage worker:0 at step 1', '       ^', "'damage' can meet: chief"),
+    ('raise ps:0 at step 1', '      ^', "can have 'raise': chief or worker"),
+    ('damage worker:0 at step 1', '       ^', "can have 'damage': chief"),
     ('fill ps:0 at step 1', '          ^', '"for" and seconds'),
     ('kill worker:0 at the end; kill ps:0 at',
      '                                    ^', '"at step"'),
@@ -81,7 +81,7 @@ def test_an_error_shows_the_place(text, place, expected):
   assert first == (
       'A fault must be like "kill worker:0 at step 120". Received:')
   assert shown == f'  {text}'
-  assert below.startswith(f'  {place} here must be ')
+  assert below.startswith(f'  {place} expected ')
   assert expected in below
 
 

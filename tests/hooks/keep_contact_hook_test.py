@@ -33,7 +33,7 @@ def test_a_worker_ends_when_its_chief_has_gone(behavior, monkeypatch):
   cluster = ports.make_cluster(1, 1)
   server = tf.distribute.Server(cluster, 'ps', 0)
   with pytest.raises(TimeoutError, match=(
-      'worker:0 waited 0.2 s for a sign of chief:0 at .*gone for good')):
+      'worker:0 waited 0.2 s for a sign of chief:0 at .*counts as lost')):
     _train(_hook(monkeypatch, cluster, 'worker'))
   del server
 

@@ -45,7 +45,7 @@ def test_its_limit_names_who_has_not_reported(monkeypatch):
 def test_it_ends_when_the_chief_has_gone(monkeypatch):
   config = _config(monkeypatch, ports.make_cluster(1, 1), 'ps')
   with pytest.raises(TimeoutError, match=(
-      'ps:0 waited 0.2 s for a sign of chief:0 at .*gone for good')):
+      'ps:0 waited 0.2 s for a sign of chief:0 at .*counts as lost')):
     parameter_server.run_parameter_server(config, contact_limit_secs=0.2)
 
 

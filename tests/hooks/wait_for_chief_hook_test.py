@@ -114,7 +114,7 @@ def test_a_ps_that_does_not_answer_is_named(monkeypatch):
   hook = _hook(monkeypatch, ports.make_cluster(1, 1), time_limit_secs=0.5)
   with tf.Graph().as_default():
     _variable()
-    with pytest.raises(TimeoutError, match='not every parameter server'):
+    with pytest.raises(TimeoutError, match='not reach every parameter'):
       hook.begin()
 
 

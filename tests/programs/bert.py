@@ -121,6 +121,6 @@ PROGRAM = by_hand.Program(
     formulas={'shards': 'the sum of gradients that each half clips by itself'},
     refused={
         name: by_hand.Refused(
-            'must write what all of them have in common',
+            'must write a value that all shards have in',
             'each shard would assign its own value to a shared variable')
         for name, form in forms.FORMS.items() if form.is_tpu})

@@ -105,9 +105,9 @@ def _look(model_dir: str) -> tuple[Optional[str], list[str], dict[str, str]]:
   if defects:
     raise ValueError(
         '`model_dir` must have no checkpoint, or a whole and finite one. '
-        f'Received: {model_dir}, where {_listed(defects)}. It is left as it '
-        'is. Take another `model_dir`, or move these files away to begin at '
-        'step 0.')
+        f'Received: {model_dir}, where {_listed(defects)}. Nothing was '
+        'changed. Choose another `model_dir`, or move these files away to '
+        'begin at step 0.')
   return None, known, defects
 
 
@@ -159,5 +159,5 @@ def _name_as_newest(model_dir: str, checkpoint: str, known: list[str]) -> None:
 
 
 def _listed(defects: dict[str, str]) -> str:
-  return '; '.join(f'{path} is not fit, as {why}'
+  return '; '.join(f'{path} cannot be used: {why}'
                    for path, why in defects.items())

@@ -88,8 +88,8 @@ def _check(to: str, wrapper: Optional[str], trained: Optional[str]) -> None:
     return
   if wrapper not in old_checkpoints.WRAPPERS:
     raise ValueError(
-        "`wrapper` must be given for contrib, as names do not tell it: one of "
-        f'{", ".join(old_checkpoints.WRAPPERS)}. Received: {wrapper!r}')
+        '`wrapper` must be given for contrib, as the names do not show it: one '
+        f'of {", ".join(old_checkpoints.WRAPPERS)}. Received: {wrapper!r}')
   if (wrapper == 'elastic_average') != (trained is not None):
     raise ValueError(
         '`trained` must be given for elastic_average, and for nothing else: a '
@@ -108,7 +108,8 @@ def _paths(old: str, new: str) -> tuple[str, str]:
         f'`old` must be a checkpoint, or a directory with one. Received: {old}')
   if tf.io.gfile.exists(f'{target}.index'):
     raise FileExistsError(
-        f'`new` must not be there: nothing is overwritten. Received: {target}')
+        f'{target} exists already; nothing was overwritten. Choose another '
+        'directory.')
   return source, target
 
 

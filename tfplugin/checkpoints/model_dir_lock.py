@@ -41,13 +41,13 @@ def locked(model_dir: str, who: str) -> Iterator[None]:
     except BlockingIOError as e:
       lock.seek(0)
       raise RuntimeError(
-          '`model_dir` must be used by one run at a time. Received: '
-          f'{model_dir}, where {lock.read().strip() or "another"} is running. '
-          'Wait for its end, or take another `model_dir`.') from e
+          f'model_dir {model_dir} is in use by '
+          f'{lock.read().strip() or "another run"}. Wait for its end, or '
+          'choose another directory.') from e
     except OSError as e:  # E.g. a network file system without locks.
       tf1.logging.warning('No lock keeps other runs out of %s: %s.', model_dir,
                           e.strerror)
     lock.truncate(0)
-    lock.write(f'{who} (process {os.getpid()} of {platform.node()})\n')
+    lock.write(f'{who} (process {os.getpid()} on {platform.node()})\n')
     lock.flush()
     yield

@@ -55,4 +55,5 @@ class OwnVariables:
       checkpoint = tf1.train.latest_checkpoint(arguments['checkpoint_dir'])
     if checkpoint:
       self._saver.restore(session, checkpoint)
-      tf1.logging.info('%s takes its own variables from %s.', who, checkpoint)
+      tf1.logging.info('%s restores its own variables from '
+                       '%s.', who, checkpoint)

@@ -92,17 +92,19 @@ def interpret(value: str) -> Reading:
   lacks the task, or has a task that is not in the cluster.
   """
   if not value.strip():
-    return Reading({}, None, ('There is no TF_CONFIG: a process alone.',))
+    return Reading({}, None, ('There is no TF_CONFIG: one process trains '
+                              'alone.',))
   config = _parsed(value)
   jobs, notes = _jobs_of(config.get('cluster') or {}, value)
   if not jobs:
     _check_alone(config.get('task') or {}, value)
-    return Reading({}, None, (*notes, 'There is no cluster: a process alone.'))
+    return Reading({}, None, (*notes, 'There is no cluster: one process trains '
+                                      'alone.'))
   task = _checked_task(config.get('task'), jobs, value)
   trainers = [t for t in tasks_of(jobs, False) if t.type != 'ps']
   if 'ps' not in jobs and trainers == [task]:
     return Reading({}, None, (
-        *notes, f'{task.name} is the only task: a process alone.'))
+        *notes, f'{task.name} is the only task: one process trains alone.'))
   _check_addresses(jobs, value)
   return Reading(jobs, task, (*notes, *_explained(jobs, task, trainers)))
 

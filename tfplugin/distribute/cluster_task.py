@@ -81,8 +81,9 @@ class ClusterTask:
     Raises ValueError for a task that does not train.
     """
     if not self.trains:
-      raise ValueError('The task must be one that trains, to be numbered among '
-                       f'those. Received: {self.name}. Ask `trains` first.')
+      raise ValueError('The task must be one that trains, to have a number '
+                       f'among the tasks that train. Received: {self.name}. '
+                       'Ask `trains` first.')
     return 0 if self.is_alone else self.training_tasks.index(self.name)
 
   @property

@@ -56,7 +56,7 @@ class Shards:
       raise ValueError(
           f'{rule} Received: {sum(rows)} rows. Batch with '
           '`drop_remainder=True`, or use `tfplugin.replicate_model_fn`, which '
-          'weighs shards by their rows.')
+          'weights shards by their rows.')
     return []
 
 
@@ -123,7 +123,7 @@ def _rows_leaves(features: Any, labels: Any,
     raise ValueError(
         'A batch must have a first dimension to split it over towers. '
         f'Received: features={features!r}, labels={labels!r}, all of rank 0. '
-        'Batch the input, or name nothing or less in `broadcast`.')
+        'Batch the input, or name fewer keys in `broadcast`.')
   return leaves
 
 
@@ -147,7 +147,7 @@ def _static_rows(leaves: Sequence[Any]) -> Optional[int]:
   if len(static) > 1:
     raise ValueError('Every tensor of a batch must have the same first '
                      f'dimension. Received: {sorted(static)} in {leaves}. Name '
-                     'in `broadcast` what is not to be split.')
+                     'in `broadcast` the tensors that every tower gets whole.')
   return static.pop() if static else None
 
 

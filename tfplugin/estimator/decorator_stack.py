@@ -29,8 +29,8 @@ _ONE_DEVICE = ('no order works: a worker under elastic_average computes on one '
                'device. Leave out one of them, or use '
                '`tfplugin.distribute.ElasticAverageStrategy`, which averages '
                'the gradients of several devices of a worker')
-_LOCAL_STEPS = ('A worker drops single steps of its own copy; a communication '
-                'must not be dropped with them')
+_LOCAL_STEPS = ('A worker drops single steps of its own copy; an exchange must '
+                'not be dropped with them')
 
 # (above, below) -> the reason for a refusal. All others work.
 _REFUSED = {

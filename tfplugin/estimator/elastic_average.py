@@ -237,9 +237,9 @@ def _task_of(config: Any, num_worker: Optional[int],
   task = cluster_task.from_config(config)
   if not task.is_alone and not task.num_ps:
     raise ValueError(
-        '`elastic_average` needs a parameter server for the centre where there '
-        f'is a cluster. Received: {task.cluster_spec.as_dict()}. Add the job '
-        '`ps` to TF_CONFIG.')
+        '`elastic_average` needs a parameter server for the centre in a '
+        f'cluster. Received: {task.cluster_spec.as_dict()}. Add the job `ps` '
+        'to TF_CONFIG.')
   if num_worker is not None and num_worker < task.num_workers:
     raise ValueError(
         '`num_worker` must be at least the number of workers of the cluster, '
@@ -270,14 +270,14 @@ def _check_honoured(interception: optimizer_interception.Interception,
   setting of the decorator without effect is refused, too.
   """
   settings.check_unused(
-      'of `elastic_average`, as the model_fn has an ElasticAverageOptimizer of '
-      'its own', 'Pass it to that')
+      'of `elastic_average`, as the model_fn makes its own '
+      'ElasticAverageOptimizer', 'Pass it to that optimizer')
   left_out = [*(f'the optimizer {wrapper.get_name()}'
                 for wrapper in interception.wrappers),
               *(f'the variable {pair.center.op.name}' for pair in scope.pairs)]
   if left_out:
     raise ValueError(
-        '`elastic_average` honours an ElasticAverageOptimizer of the model_fn '
-        'if that trains the whole model. Received: one beside '
+        '`elastic_average` uses an ElasticAverageOptimizer of the model_fn '
+        'only if it trains the whole model. Received: also '
         f'{", ".join(left_out)}. Make every variable with its getter, or leave '
         'the ElasticAverageOptimizer out.')

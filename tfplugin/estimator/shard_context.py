@@ -56,8 +56,8 @@ class ShardContext:
     """None, as a shard is on one device; raises RuntimeError in an input_fn."""
     if self.invocation is not None:
       raise RuntimeError(
-          "`params['context'].device_assignment` must be asked for in the "
-          'model_fn. Received: a call in the input_fn.')
+          "`params['context'].device_assignment` must be used in the model_fn. "
+          'Received: a call in the input_fn.')
 
   def device_for_replica(self, replica_id: int) -> tuple[str, int]:
     """Returns the host's device for a shard, and the shard's index there."""
@@ -71,5 +71,5 @@ class ShardContext:
   def _check_in_input_fn(self, name: str) -> None:
     if self.invocation is None:
       raise RuntimeError(
-          f"`params['context'].{name}` must be asked for in the input_fn. "
-          'Received: a call in the model_fn.')
+          f"`params['context'].{name}` must be used in the input_fn. Received: "
+          'a call in the model_fn.')

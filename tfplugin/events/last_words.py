@@ -35,4 +35,4 @@ def describe(event: record.Event) -> str:
   if event.name == 'stopped':
     return stopped(event.step, event.details.get('saved_step'))
   message = str(event.details.get('message', '')).split('\n')[0]
-  return f'died: {event.details.get("error")}: {message}'
+  return f'failed: {{event.details.get("error")}}: {message}'

@@ -66,8 +66,8 @@ def process_of(task: str, model_dir: str) -> int:
     if named == task or not named and _began_before(pid, first):
       return pid
   raise RuntimeError(
-      'A fault must meet a task that runs on this machine and writes events '
-      f'to the same model_dir. Received: {task}. Let it run '
+      'A fault must be of a task that runs on this machine and writes events '
+      f'to the same model_dir. Received: {task}. Let it call '
       '`tfplugin.estimator.train_and_evaluate`.')
 
 

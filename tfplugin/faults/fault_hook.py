@@ -45,9 +45,9 @@ class FaultHook(tf1.train.SessionRunHook):
     ValueError if the task has no file of events.
     """
     if log.path is None:
-      raise ValueError('Faults need a `model_dir` on this machine, where it is '
-                       'remembered which have come. Received: none. Set '
-                       '`RunConfig(model_dir=...)`.')
+      raise ValueError('Faults need a `model_dir` on this machine, where the '
+                       'faults that have occurred are recorded. Received: '
+                       'none. Set `RunConfig(model_dir=...)`.')
     self._log = log
     self._run = run
     # .../events/<task>.jsonl
@@ -159,7 +159,7 @@ class FaultHook(tf1.train.SessionRunHook):
     elif fault.kind == 'nan':
       session.run(self._make_nan)
     elif fault.kind == 'raise':
-      raise acts.InjectedError(f'This was asked for: {fault}')
+      raise acts.InjectedError(f'Injected fault: {fault}')
     elif fault.kind == 'damage':
       acts.damage(self._model_dir)
     else:

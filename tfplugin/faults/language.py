@@ -162,8 +162,8 @@ class _Words:
     place = (self._found[index].start() if index < len(self._found) else
              self._found[-1].end() + 1 if self._found else self._end)
     return ValueError(
-        f'A fault must be like "kill worker:0 at step 120". Received:\n'
-        f'  {self._text}\n  {" " * place}^ here must be {what}')
+        'A fault must be like "kill worker:0 at step 120". Received:\n  '
+        f'{self._text}\n  {" " * place}^ expected {what}')
 
 
 def _parse_fault(words: _Words) -> Fault:
@@ -173,7 +173,7 @@ def _parse_fault(words: _Words) -> Fault:
   rules = KINDS[kind]
   if task.partition(':')[0] not in rules.jobs:
     raise words.error(
-        f'a task that {kind!r} can meet: {" or ".join(rules.jobs)}', back=1)
+        f'a task that can have {kind!r}: {" or ".join(rules.jobs)}', back=1)
   secs = None
   if rules.amount:
     words.take(f'"{rules.amount}" and seconds, as "{rules.amount} 5 s"',

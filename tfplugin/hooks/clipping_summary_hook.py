@@ -60,11 +60,12 @@ class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
     if fraction is None:
       raise RuntimeError(
           'ClippingSummaryHook found no update of its optimizer in this graph. '
-          'Call `minimize()` first; replicas of a strategy have no figure.')
+          'Call `minimize()` first; under a strategy there is no fraction.')
     graph = tf1.get_default_graph()
     if fraction.graph is not graph or not graph.is_fetchable(fraction.op):
       raise RuntimeError(
-          'ClippingSummaryHook cannot fetch what is clipped in a branch. '
-          f'Received: {fraction!r} of an optimizer inside of one that may drop '
-          'the update. Put the VariableClippingOptimizer outside of that.')
+          'ClippingSummaryHook cannot fetch the clipped fraction from a '
+          f'branch. Received: {fraction!r} of an optimizer inside another one, '
+          'which may drop the update. Put the VariableClippingOptimizer '
+          'outside.')
     return {'clipping/fraction_clipped': fraction}

@@ -55,7 +55,8 @@ def report_finished(cluster_spec: tf.train.ClusterSpec, *tasks: str,
     deadline = time.monotonic() + time_limit_secs
     while board.write(tasks) is None:
       if time.monotonic() > deadline:
-        tf1.logging.warning('%s could not tell ps:%d that it has finished.',
+        tf1.logging.warning('%s could not report to ps:%d that it has '
+                            'finished.',
                             tasks[-1], ps_index)
         break
       time.sleep(POLL_SECS)
@@ -88,8 +89,8 @@ def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
         steps = dict(lists.steps)
         missing = ', '.join(sorted(awaited - lists.known))
         patience.check(f'the last step of {missing}',
-                       'Look into their logs; if their steps take that long, '
-                       'raise the time limit.')
+                       'See their logs; if their steps take that long, raise '
+                       'the time limit.')
       while_waiting()
       time.sleep(POLL_SECS)
   finally:

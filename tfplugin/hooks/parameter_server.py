@@ -44,8 +44,8 @@ def run_parameter_server(config: tf.estimator.RunConfig,
   task = cluster_task.from_config(config)
   if task.job != 'ps':
     raise ValueError('`config` must describe a task of type `ps`. Received: '
-                     f'{task.job!r}. Call '
-                     '`tf.estimator.train_and_evaluate` in the others.')
+                     f'{task.job!r}. Call `tf.estimator.train_and_evaluate` in '
+                     'the other tasks.')
   # The name keeps the server alive while this function waits.
   server = tf.distribute.Server(
       task.cluster_spec,

@@ -83,7 +83,7 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
         return
       patience.check(
           f'{self._chief} to initialise the variables; {_what(missing)}',
-          'Look into its log.')
+          'See its log.')
       time.sleep(_POLL_SECS)
 
   def _look(self):
@@ -103,6 +103,6 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
 
 def _what(missing: Optional[object]) -> str:
   if missing is None:
-    return 'its session reached not every parameter server'
+    return 'its session did not reach every parameter server'
   names = ', '.join(sorted(name.decode() for name in missing))
   return f'these variables have no value yet: {names}'

@@ -159,8 +159,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     if not isinstance(ea_custom_getter,
                       elastic_custom_getter.ElasticAverageCustomGetter):
       raise TypeError(
-          '`ea_custom_getter` must be an ElasticAverageCustomGetter. '
-          f'Received: {ea_custom_getter!r}. Pass that of the model.')
+          '`ea_custom_getter` must be an ElasticAverageCustomGetter. Received: '
+          f'{ea_custom_getter!r}. Pass the getter that made the variables.')
     elastic_settings.check('num_worker', num_worker)
     self._settings = elastic_settings.ElasticSettings(
         num_worker, communication_period, moving_rate, rho, bool(synchronous),

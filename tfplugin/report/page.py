@@ -146,7 +146,7 @@ def _untold(texts: Sequence[str]) -> str:
   """Returns the sources that would fill the panels without data, folded."""
   if not texts:
     return ''
-  return ('<details><summary>Panels without data are not shown. What would '
+  return ('<details><summary>Panels without data are not shown. How to '
           'fill them</summary>'
           + ''.join(f'<p class="missing">{_text(text)}</p>' for text in texts)
           + '</details>')

@@ -50,7 +50,7 @@ def _line(task, *events, status=None, **kwargs):
     ('worker:1', [event(99, 'worker:1', 'coming_back', what='process')],
      'coming back'),
     ('worker:1', [event(9, 'worker:1', 'dying', error='OSError',
-                        message='full\nof it')], 'died: OSError: full'),
+                        message='full\nof it')], 'failed: OSError: full'),
     ('worker:1', [event(9, 'worker:1', 'ended')], 'done'),
     ('chief:0', [event(9, 'chief:0', 'stopped', step=2240, saved_step=2239)],
      'stopped on request at step 2,240, saved model.ckpt-2239, the same command'

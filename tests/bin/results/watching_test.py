@@ -29,7 +29,7 @@ def test_rows_follow_the_events(tmp_path):
                       message='why\nmore'))
   watch.update()
   assert watching.rows(watch.states, START + 9)[1] == (
-      'worker:0', '', '', '', 'died: ValueError: why')
+      'worker:0', '', '', '', 'failed: ValueError: why')
   assert not watching.is_over(watch.states)
 
 

@@ -127,7 +127,7 @@ def test_an_update_of_copies_that_differ_is_refused(behavior):
     with tf.control_dependencies([v.assign([x, x])]):
       return _in_branch(lambda: _apply(v.read_value(), v), tf.constant(True))
 
-  with pytest.raises(RuntimeError, match='with values that are their own'):
+  with pytest.raises(RuntimeError, match='with values that may differ'):
     _write(write)
 
 

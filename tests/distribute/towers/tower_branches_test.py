@@ -47,13 +47,13 @@ def test_a_branch_updates_once_for_all_towers(behavior):
 
 @pytest.mark.parametrize('build, received', [
     (lambda tower: _apply_in_a_branch(tf.equal(tower, 0), tf.ones([])),
-     'on conditions that are their own'),
+     'on conditions that may differ'),
     (lambda tower: _apply_in_a_branch(
         tf.equal(tf1.placeholder_with_default(1, []), 1), tf.ones([])),
-     'on conditions that are their own'),
+     'on conditions that may differ'),
     (lambda tower: _apply_in_a_branch(
         tf1.placeholder(tf.bool, []), tf.constant(float(tower))),
-     'with values that are their own'),
+     'with values that may differ'),
 ])
 def test_branches_of_the_towers_own_are_refused(behavior, build, received):
   with tf.Graph().as_default(), pytest.raises(

@@ -92,5 +92,5 @@ def test_conditions_that_differ_are_refused(behavior):
   assert _run(values, conditions=lambda go: [
       tf.logical_and(go, True), tf.logical_and(go, True)]) == 3.0
   with pytest.raises(RuntimeError, match=(
-      'Received: add in a branch, on conditions that are their own')):
+      'Received: add in a branch, on conditions that may differ')):
     _run(values, conditions=lambda go: [go, tf.logical_not(go)])

@@ -213,7 +213,7 @@ def test_the_page_is_ordered_and_its_charts_find_their_tags(tmp_path):
                   for tag in answer['tag_to_events'])
 
   assert found('steps/s of each task', '.') == ['speed/steps_per_sec']
-  assert found('loss of each task and of what is saved', '.') == ['loss']
+  assert found('loss of each task and of the saved model', '.') == ['loss']
   # A chart of one tag has no other that begins alike.
   assert found('distance from the centre', '.') == []
   assert found('distance from the centre', 'worker-0') == ['elastic_distance']

@@ -35,7 +35,7 @@ def test_a_task_is_there_while_its_port_is_open(cluster):
 def test_the_servers_that_stay_away_are_named(cluster, monkeypatch, caplog):
   monkeypatch.setattr(time_limit, '_SAY_EVERY_SECS', 0.1)
   with _listening(cluster['ps'][0]), pytest.raises(TimeoutError, match=(
-      r'worker:0 waited 0\.5 s for ps:1 at \S+:\d+\. Start what is missing')):
+      r'worker:0 waited 0\.5 s for ps:1 at \S+:\d+\. Restart the missing')):
     contact.wait_for_servers(tf.train.ClusterSpec(cluster), 'worker:0', 0.5)
   assert 's for ps:1 at ' in caplog.text
   assert 'waits 0.5 s at most' in caplog.text
@@ -68,7 +68,7 @@ def test_a_limit_counts_from_the_last_contact(cluster, monkeypatch):
     chief.check()
   now[0] = 500.0
   with pytest.raises(TimeoutError, match=(
-      'worker:0 waited 100 s for a sign of chief:0 at .*gone for good')):
+      'worker:0 waited 100 s for a sign of chief:0 at .*counts as lost')):
     chief.check()
 
 

@@ -52,7 +52,7 @@ def test_a_stop_on_request_is_no_death(tmp_path):
   told = timeline.measure(run)['tasks']['chief:0']
   assert [span['state'] for span in told['spans']] == ['training']
   assert [(mark['kind'], mark['text']) for mark in told['marks']] == [
-      ('stop', 'told to end by SIGTERM'), ('stop', text)]
+      ('stop', 'asked to stop by SIGTERM'), ('stop', text)]
 
 
 def test_what_is_missing_is_said(tmp_path):

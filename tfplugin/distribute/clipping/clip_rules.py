@@ -58,7 +58,7 @@ def normalize_dims(dims: Sequence[int], rank: int,
     if not -rank <= dim < rank:
       raise ValueError(f'The dims of {name!r} must be in [{-rank}, {rank}), '
                        f'its rank being {rank}. Received: {list(dims)}. Pass '
-                       'what one slice extends over.')
+                       'the dimensions of one slice.')
   positive = sorted(dim % rank for dim in dims)
   if len(set(positive)) != len(positive):
     raise ValueError(f'The dims of {name!r} must not repeat a dimension. '
@@ -237,6 +237,6 @@ def _nothing_matches(rule: Rule, variables: Sequence[tf.Variable]) -> str:
   else:
     wanted = getattr(rule.selector, '__name__', repr(rule.selector))
   near = difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
-  return ('`vars_to_clip_dims` must select variables that are trained here. '
-          f'Received: {wanted!r}, which selects none of {len(names)}. '
-          f'Near names: {near or names[:5]}')
+  return ('`vars_to_clip_dims` must select trained variables. Received: '
+          f'{wanted!r}, which selects none of {len(names)}. Near names: '
+          f'{near or names[:5]}')

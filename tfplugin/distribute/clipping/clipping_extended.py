@@ -52,8 +52,8 @@ class ClippingState:
         raise ValueError(rules_error(error)) from error
       if len(selected) > len(self._dims):
         raise ValueError(
-            '`rules` must select variables that the strategy made to be '
-            f'trained. Received: {clip_rules.name_of(variable)!r}, which an '
+            '`rules` must select trainable variables that were made under the '
+            f'strategy. Received: {clip_rules.name_of(variable)!r}, which an '
             'optimizer updates. Make it inside `strategy.scope()`, with '
             '`trainable=True`.')
       self._known = {v.ref() for v in trained} | {variable.ref()}

@@ -184,7 +184,7 @@ class Exchange:
       raise ValueError(
           "`update_order` must be 'gradient_first' where gradients are applied "
           "inside `tf.cond` or a loop. Received: 'elastic_first'. The branch "
-          'may not run in a step that communicates.')
+          'may not run in a step with an exchange.')
     return [self._counted()]
 
   def _counted(self):
@@ -223,11 +223,11 @@ class Exchange:
     here = branching.here()
     if self.counters and here != self._counts_in:
       raise RuntimeError(
-          'With `count_steps=\'communications\'` the optimizers of a step that '
+          "With `count_steps='communications'` the optimizers of a step that "
           'are given `global_step` must be in one branch, as each advances it '
-          f'with the communication. Received: `{step.name}` for optimizers in '
-          'different branches of `tf.cond`. Pass `count_steps=\'local\'`, or '
-          'no `global_step` to all of them but one.')
+          f'with the exchange. Received: `{step.name}` for optimizers in '
+          "different branches of `tf.cond`. Pass `count_steps='local'`, or no "
+          '`global_step` to all of them but one.')
     self._counts_in = here
     self.counters.append((step, advance))
 

@@ -115,17 +115,17 @@ class ElasticSettings:
     for argument, value, is_fine, why, remedy in (
         ('update_order', self.update_order,
          self.update_order == 'gradient_first',
-         'the gradient of a step cannot wait for a communication that ends '
+         'the gradient of a step cannot wait for an exchange that ends '
          'later', "Pass 'gradient_first': with a period of 1 the difference is "
          'then taken before the gradient step, too'),
         ('sparse_exchange', self.sparse_exchange, not self.sparse_exchange,
          'a snapshot is taken of whole variables', 'Leave out one of the two'),
         ('moving_rate', self.moving_rate, not tf.is_tensor(self.moving_rate),
-         'a run of its own has no feeds and no values of the step',
+         'the exchange is a session run without feeds and values of the step',
          'Pass a number')):
       if not is_fine:
         raise ValueError(
-            f'`{argument}` must be another one with overlap=True: {why}. '
+            f'`{argument}` cannot have this value with overlap=True: {why}. '
             f'Received: {value!r}. {remedy}.')
 
   @classmethod
@@ -140,9 +140,9 @@ class ElasticSettings:
     period = made.communication_period
     if count_steps is None and period > 1:
       tf1.logging.warning(
-          'global_step counts communications: with communication_period=%d '
-          'max_steps=100,000 makes %s local steps, and whatever follows '
-          "global_step stretches likewise. Pass count_steps='local' to count "
+          'global_step counts exchanges: with communication_period=%d '
+          'max_steps=100,000 makes %s local steps, and schedules that follow '
+          "global_step stretch likewise. Pass count_steps='local' to count "
           "every step, or count_steps='communications' to keep this.", period,
           f'{100_000 * period:,}')
     return made
@@ -191,9 +191,10 @@ class ElasticSettings:
         self.sparse_exchange):
       raise ValueError(
           "`rho`, `update_order='elastic_first'` and `sparse_exchange` act on "
-          'the gradients that an optimizer applies. Received: a train_op of '
-          "none, such as that of an optimizer whose own `apply_gradients` "
-          'assigns to the variables. Leave them out, or use the base method.')
+          'the gradients that an optimizer applies. Received: a train_op '
+          'without one, such as the train_op of an optimizer whose own '
+          '`apply_gradients` assigns to the variables. Leave them out, or use '
+          'the base method.')
 
   def check_has_hooks(self, result: Any) -> None:
     """Raises a ValueError for `overlap`, which needs an EstimatorSpec's hooks.
@@ -203,9 +204,9 @@ class ElasticSettings:
     if self.overlap:
       raise ValueError(
           '`overlap` must be False where the function that a strategy runs '
-          'returns no EstimatorSpec, whose `training_hooks` run the '
-          f'communications. Received: True with {result!r}. Return an '
-          'EstimatorSpec, and pass its hooks to the session.')
+          'returns no EstimatorSpec, whose `training_hooks` run the exchanges. '
+          f'Received: True with {result!r}. Return an EstimatorSpec, and pass '
+          'its hooks to the session.')
 
   def check_exchanged(self, dtypes: Iterable[tf.DType]) -> None:
     """Raises a ValueError unless `exchange_dtype` is smaller than a dtype."""

@@ -200,10 +200,10 @@ class ElasticSteps(met_updates.MetUpdates):
     if not trained:
       raise RuntimeError(
           'The function that ElasticAverageStrategy runs must return an '
-          'EstimatorSpec, or its train_op, which is to end with the '
-          f'communication. Received: {result!r}, of which no part depends on '
-          'an update of a variable. Return the result of `minimize` or '
-          '`apply_gradients`, too.')
+          'EstimatorSpec, or its train_op, which ends with the exchange. '
+          f'Received: {result!r}, of which no part depends on an update of a '
+          'variable. Return the result of `minimize` or `apply_gradients`, '
+          'too.')
     done, waiting = exchange.finish(trained), set(map(id, trained))
     result = tf.nest.map_structure(lambda leaf: _tf_internals.regroup(tuple(
         elastic_exchange.after(value, [done]) if id(value) in waiting else value

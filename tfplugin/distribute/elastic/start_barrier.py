@@ -109,7 +109,7 @@ def wait_until(look: Callable, task_index: int,
   with event_log.span('waiting', on=_tasks(arrived)):
     while not all(arrived):
       patience.check(f'the start of {_missing(arrived)}',
-                     'Look into their logs; if they need that long, raise '
+                     'See their logs; if they need that long, raise '
                      '`time_limit_secs`.')
       time.sleep(POLL_SECS)
       arrived = look()

@@ -135,9 +135,8 @@ class RefusedRuns:
         continue
       self._limit_secs *= 2
       message = (
-          'A step has been waiting for its own part, which this task\'s server '
-          'has refused: its id was that of an earlier one, by chance. The '
-          'session is made anew.')
+          'The server of this task refused a part of a step, whose random id '
+          'equals the id of an earlier step. The session is made anew.')
       tf1.logging.warning(message)
       try:
         raise tf.errors.AbortedError(None, None, message)

@@ -143,8 +143,8 @@ def _sums(loss: tf.Tensor) -> list:
     parts = _tf_internals.addends(term) or _multiples(term)
     if not parts:
       raise ValueError(
-          'A loss of shards that is made from one with `Reduction.SUM` must be '
-          'the sum of that and others, each times a constant. Received: '
+          'A loss of shards that is made from a loss with `Reduction.SUM` must '
+          'be a sum of losses, each times a constant. Received: '
           f'`{loss.name}`, made of `{term.name}` by {term.op.type}. Build it '
           'of losses with another reduction.')
     pending += [(part, coefficient * factor) for part, factor in parts]

@@ -130,7 +130,7 @@ def _check_no_groups(strategy: tf.distribute.Strategy, label: str) -> None:
   groups = strategy.group_assignment
   if groups is not None and len(groups) > 1:
     raise NotImplementedError(
-        '`group_assignment` with several groups cannot be with an update '
+        '`group_assignment` with several groups cannot be used with an update '
         f'inside of `tf.cond`. Received: {groups!r} and {label} in a branch. '
         'Use one group, or make the update in every step.')
 

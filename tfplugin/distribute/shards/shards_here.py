@@ -36,15 +36,15 @@ def _check_number(x: Any) -> all_reduce.Summand:
   """Returns `x` as a tensor or rows; raises TypeError if it has no sum."""
   if isinstance(x, (dict, tf.SparseTensor, tf.RaggedTensor)):
     raise TypeError(
-        'What is summed over shards must be one tensor or IndexedSlices. '
+        'A value to sum over shards must be one tensor or IndexedSlices. '
         f'Received: {x!r}. Sum each part by itself, with '
         '`tf.nest.map_structure`.')
   if not isinstance(x, tf.IndexedSlices):
     x = tf.convert_to_tensor(x)
   if not (x.dtype.is_floating or x.dtype.is_integer or x.dtype.is_complex):
     raise TypeError(
-        f'What is summed over shards must be of numbers. Received: {x!r}. '
-        'Cast it first, with `tf.cast(x, tf.int32)`.')
+        f'A value to sum over shards must be numeric. Received: {x!r}. Cast it '
+        'first, with `tf.cast(x, tf.int32)`.')
   return x
 
 

@@ -120,10 +120,11 @@ class WriteAudit:
 
 def _refusal(variable: tf.Variable, op: tf.Operation) -> ValueError:
   return ValueError(
-      'A variable of which each shard has a copy must be written with what all '
-      f'of them have in common. Received: {op.name} ({op.type}), which writes '
-      f'`{variable.name}` with a value, or on a condition, made of the rows of '
-      'one shard. Use the methods of the variable, outside of `tf.cond`, '
-      '`tf.while_loop` and `tf.function`, where they make it the value of all '
-      'shards; or give each shard its own, by `synchronization='
-      'tf.VariableSynchronization.ON_READ` and an `aggregation`.')
+      'A variable of which each shard has a copy must be written with a value '
+      f'that all shards have in common. Received: {op.name} ({op.type}), which '
+      f'writes `{variable.name}` with a value, or on a condition, computed '
+      'from the rows of one shard. Use the methods of the variable, outside of '
+      '`tf.cond`, `tf.while_loop` and `tf.function`, where they make it the '
+      'value of all shards; or give each shard its own value, by '
+      '`synchronization=tf.VariableSynchronization.ON_READ` and an '
+      '`aggregation`.')

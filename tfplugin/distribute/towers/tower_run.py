@@ -139,8 +139,8 @@ class TowerRun:
         left.append(op.name)
     if left:
       logging.warning(
-          'Summaries and names of numbers that cannot be made again for the '
-          'rows of all shards are those of the first of %s: %s.',
+          'Summaries and named tensors that cannot be recomputed for the rows '
+          'of all shards show the first of %s: %s.',
           self.num_towers, ', '.join(left))
 
   def ops_of(self, tower: int) -> list[tf.Operation]:
@@ -207,10 +207,10 @@ class TowerRun:
     if (tf1.get_default_graph() is not self._graph or
         _tf_internals.branch_or_loop() is not self._branch):
       raise RuntimeError(
-          'What towers wait for each other in must be outside of `tf.cond`, '
-          f'`tf.while_loop` and `tf.function`. Received: {label} inside one of '
-          'these. Make the call in every step, and let branches choose the '
-          'values that it is given.')
+          'Calls in which towers wait for each other must be outside of '
+          f'`tf.cond`, `tf.while_loop` and `tf.function`. Received: {label} '
+          'inside one of these. Make the call in every step, and let branches '
+          'choose the values that it is given.')
 
   def pause(self, tower: int, label: str) -> None:
     """Notes that `tower` waits for the others in `label`."""

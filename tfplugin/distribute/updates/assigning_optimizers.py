@@ -64,7 +64,7 @@ class OnEachCopy:
           'An optimizer that assigns to the variables by itself must not be '
           'applied inside a `tf.cond` of one device of several. Received: '
           f'{self._optimizer!r}. Train on one device, or use an optimizer that '
-          'implements `_apply_dense`, as those of TensorFlow do.')
+          'implements `_apply_dense`, as the optimizers of TensorFlow do.')
     pairs = [(g, v) for g, v in zip(gradients, variables) if g is not None]
     reduced = extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
     updates = []

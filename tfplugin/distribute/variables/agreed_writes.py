@@ -75,8 +75,8 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
     return values[0]
   dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
   if method not in _ADDITIONS or not dtype.is_floating:
-    raise unknown(variable, method, f'values of {dtype.name} that are the '
-                  "shards' own")
+    raise unknown(variable, method, f'values of {dtype.name} that differ '
+                  'between shards')
   return weighted_sum.weighted_sum(
       [values[i] for i in group], [1.0 / len(group)] * len(group))
 
@@ -104,10 +104,10 @@ def unknown(variable: tf.Variable, method: str, what: Any,
   the value common.
   """
   return ValueError(
-      f'`{method}` in several shards must write what all of them have in '
-      'common, gradients, or a number that is made of the rows by ops that can '
-      f'be made again for all rows. Received: {what}, for `{variable.name}`, '
-      'made without an `aggregation`. ' + (
+      f'`{method}` in several shards must write a value that all shards have '
+      'in common, gradients, or a number computed from the rows by ops that '
+      f'can be recomputed for all rows. Received: {what}, for '
+      f'`{variable.name}`, made without an `aggregation`. ' + (
           remedy or 'Make it the same in all shards by '
           '`tfplugin.cross_replica_sum`, which sums over them, before it is '
           'written.'))

@@ -25,11 +25,11 @@ from tfplugin.distribute.variables import same_values
 tf1 = tf.compat.v1
 
 _DIFFERENT = (
-    'What towers or replicas do inside of `tf.cond` must be the same in all of '
-    'them: they cannot wait for each other there. Received: {}. Accumulate '
-    'outside of the branch, in a variable with `assign_add`, and let the '
-    'branch use the variable and the step; or make the call in every step, and '
-    'let branches choose the values that it is given.')
+    'The calls of towers or replicas inside of `tf.cond` must be the same in '
+    'all of them: they cannot wait for each other there. Received: {}. '
+    'Accumulate outside of the branch, in a variable with `assign_add`, and '
+    'let the branch use the variable and the step; or make the call in every '
+    'step, and let branches choose the values that it is given.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Branches:
       return fn(strategy, *args, **kwargs)
     if not same_values.are_same([(call.args, call.kwargs) for call in calls]):
       raise RuntimeError(_DIFFERENT.format(
-          f'{first.label} in a branch, with values that are their own'))
+          f'{first.label} in a branch, with values that may differ'))
     self._entered.append((first.label, [call.place for call in calls]))
     args, kwargs = first.args, first.kwargs
     if spread is not None:
@@ -103,7 +103,7 @@ class Branches:
       conditions = [place.conditions() for place in places]
       if not same_values.are_same(conditions):
         raise RuntimeError(_DIFFERENT.format(
-            f'{label} in a branch, on conditions that are their own'))
+            f'{label} in a branch, on conditions that may differ'))
 
 
 def label_of(fn: Callable, args: tuple) -> str:

@@ -151,10 +151,10 @@ class TensorBoardHook(tf1.train.SessionRunHook):
           tensorboard_page.plain(settings)))
     except ImportError as e:
       tf1.logging.warning(
-          'TensorBoard will show the scalars of this run, but neither its '
-          'settings nor an order of the charts: these are made by the package '
-          'tensorboard, which cannot be imported (%s). Install it with: '
-          'python -m pip install tensorboard', e)
+          'TensorBoard will show the scalars of this run, but not its settings '
+          'and no order of the charts: the package tensorboard, which writes '
+          'them, cannot be imported (%s). Install it with: python -m pip '
+          'install tensorboard', e)
       return
     self._file.write(summaries)
     self._file.flush()

@@ -28,8 +28,8 @@ LAYOUT = {
         'steps/s of each task': (STEPS_PER_SEC,),
         'global steps/s': ('global_step/sec',)},
     'Loss': {
-        'loss of each task and of what is saved': ('loss',),
-        'accuracy of what is saved': ('accuracy',)},
+        'loss of each task and of the saved model': ('loss',),
+        'accuracy of the saved model': ('accuracy',)},
     'Staleness': {
         'staleness': ('staleness/staleness', r'staleness(_\d+)?'),
         'dropped fraction': (DROPPED_FRACTION,),

@@ -56,8 +56,9 @@ class AbsentWorkersHook(tf1.train.SessionRunHook):
     here = len(others) + 1 - len(away)
     if away and here < counted:
       tf1.logging.warning(
-          'The default moving rate of elastic averaging counts %d workers, and '
-          '%d are here: the centre follows them %.3g times more slowly than '
-          'theirs would. Pass `num_worker=%d` or a `moving_rate` where the '
-          'others do not come. Away: %s.', counted, here, counted / here, here,
+          'The default moving rate of elastic averaging is for %d workers, and '
+          '%d take part: the centre follows them %.3g times more slowly than '
+          'with the rate for their number. Pass `num_worker=%d` or a '
+          '`moving_rate` if the others will not start. Missing: '
+          '%s.', counted, here, counted / here, here,
           ', '.join(away[:5]) + ', ...' * bool(away[5:]))

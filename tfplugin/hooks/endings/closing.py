@@ -61,11 +61,12 @@ def close_in_time(close: Callable[[], None],
     raise failed[0]
   if closing.is_alive():
     tf1.logging.info(
-        'The session is still being closed after %g s, which is not waited for:'
-        ' a parameter server is away, or the thread that tunes the input '
-        'sleeps, for up to 60 s, before which no new session is made. Against '
-        'that set `options.autotune.enabled = False` on the input, and numbers '
-        'in the place of `tf.data.AUTOTUNE`.', time_limit_secs)
+        'Closing the session takes more than %g s and goes on in the '
+        'background: a parameter server is unreachable, or the thread that '
+        'autotunes the input sleeps for up to 60 s. No new session is made '
+        'before it ends. To avoid this set `options.autotune.enabled = False` '
+        'on the input, and numbers instead of '
+        '`tf.data.AUTOTUNE`.', time_limit_secs)
 
 
 @atexit.register

@@ -51,7 +51,7 @@ def wait_for_servers(cluster_spec: tf.train.ClusterSpec, who: str,
     if not away:
       return
     patience.check(', '.join(away),
-                   'Start what is missing again, and then this task.')
+                   'Restart the missing tasks, then this task.')
     time.sleep(_POLL_SECS)
 
 
@@ -88,8 +88,8 @@ class Contact:
     self._patience = self._patience or time_limit.Patience(
         self._who, self._limit_secs)
     self._patience.check(
-        f'a sign of {away[0]}', 'It is taken to be gone for good: start the '
-        'run again, which goes on from the newest checkpoint.')
+        f'a sign of {away[0]}', 'It counts as lost. Start the run again; it '
+        'goes on from the newest checkpoint.')
 
 
 def _is_open(address: str) -> bool:

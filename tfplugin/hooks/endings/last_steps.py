@@ -71,10 +71,10 @@ class LastSteps:
             tf.errors.FailedPreconditionError) as e:
       raise lost_peers.loss(
           f'{self._task.name} lost a parameter server while it waited for the '
-          f'last steps of the workers. Received: {e.message} It is to be '
-          'started again; it goes on from the newest checkpoint.') from e
+          f'last steps of the workers. Received: {e.message} Restart this '
+          'task; it goes on from the newest checkpoint.') from e
     except _StoppedError:
-      tf1.logging.info('%s waits for nobody: a signal asks for the end.',
+      tf1.logging.info('%s does not wait for the workers: a signal stopped it.',
                        self._task.name)
     except TimeoutError as error:
       tf1.logging.warning('%s The checkpoint is saved as it is.', error)

@@ -29,8 +29,8 @@ tf1 = tf.compat.v1
 # EX_TEMPFAIL of sysexits.h, "try again later"; Python itself never uses it.
 EXIT_STATUS = 75
 WATCH = 'tfplugin watch of steps'
-_REMEDY = ('All workers are to be started again together; they go on from the '
-           'newest checkpoint.')
+_REMEDY = ('Restart all workers together; they go on from the newest '
+           'checkpoint.')
 
 
 class LostPeerError(RuntimeError):

@@ -22,8 +22,8 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
              for t, told in tasks.items()]
   return panel.Panel(
       'Clipping',
-      'The fraction of the rows that an update touched and that were longer '
-      'than the bound after it. Near 1: the bound decides what is learnt.',
+      'The fraction of the updated rows whose norm was above the bound after '
+      'the update. Near 1: the bound decides what is learnt.',
       [panel.Number('bound of the norm', 'clipping/max_norm',
                     section['max_norm'])],
       figures,

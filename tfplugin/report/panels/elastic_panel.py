@@ -24,7 +24,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       notes += panel.nonfinite(curves)
       figures.append(plot)
   if section['spread']:
-    plot = panel.figure('Largest distance of a worker less the smallest',
+    plot = panel.figure('Largest minus smallest distance of a worker',
                         panel.SECS, 'spread', showlegend=False)
     panel.lines(plot, {'spread': section['spread']['distance']})
     figures.append(plot)

@@ -29,9 +29,9 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       notes += panel.nonfinite(curves) if key == 'over_steps' else []
   return panel.Panel(
       'Loss',
-      "A worker's loss is that of its own batch and, under elastic averaging, "
-      'of its own copy. Evaluations are of what is saved, the centre, on '
-      'held-out data.',
+      "A worker's loss is computed on its own batch and, under elastic "
+      'averaging, with its own copy. Evaluations use the saved model, which is '
+      'the centre, and held-out data.',
       figures=figures,
       tables=[panel.Table(
           ('of', 'least', 'last'),

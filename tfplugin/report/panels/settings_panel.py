@@ -18,10 +18,10 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
           (task, told['status'], told['restarts'],
            '; '.join(told['reasons'] or ()))
           for task, told in section['ends'].items()]),
-      panel.Table(('task', 'died at, s', 'of'), [
+      panel.Table(('task', 'failed at, s', 'of'), [
           (d['task'], f'{d["time"]:.1f}', f'{d["error"]}: {d["message"]}')
           for d in section['deaths']]),
-      panel.Table(('fault that was asked for',),
+      panel.Table(('injected fault',),
                   [(fault,) for fault in section['faults']]),
       panel.Table(('warnings of', 'times', 'text'), [
           (w['task'], w['count'], w['text']) for w in section['warnings']]),
@@ -38,13 +38,13 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   if section['error']:
     is_stop = section['error'].startswith(last_words.STOPPED)
     notes.insert(0, f'The run was {section["error"]}.' if is_stop else
-                 f'The run did not do its work: {section["error"]}')
+                 f'The run failed: {section["error"]}')
   if section['num_lines_of_other_versions']:
-    notes.append(f'{section["num_lines_of_other_versions"]} lines of the events'
-                 ' are of another version, and were passed over.')
+    notes.append(f'{section["num_lines_of_other_versions"]} lines of the '
+                 'events are of another version, and were skipped.')
   return panel.Panel(
       'Settings and warnings',
-      'What the run was told, on what it ran, and what it said.',
+      'Settings, machines and warnings of the run.',
       [panel.Number('events', 'settings/num_events', section['num_events'],
                     ',d'),
        panel.Number('torn lines, of killed processes',

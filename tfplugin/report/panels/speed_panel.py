@@ -37,8 +37,8 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
     figures.append(_lost(section))
   return panel.Panel(
       'Speed, and where the time went',
-      'Goodput is the share of the time of all tasks that train in which they '
-      'made steps that counted. What is no goodput stands by its cause.',
+      'Goodput is the share of the training time of all tasks that went into '
+      'steps that counted. The rest is listed by cause.',
       [panel.Number('goodput', 'speed/goodput', section['goodput'], '.1%'),
        panel.Number('global step', 'speed/last_step', section['last_step'],
                     ',d'),

@@ -34,10 +34,10 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
          for task, told in workers.items()]))
   return panel.Panel(
       'Staleness',
-      'How many updates of others came between the reading of the variables '
-      'and a gradient of them. Dropping by age is a bias against slow workers: '
-      'what they alone have seen is learnt less. Compare the last two columns '
-      'of the table.',
+      'How many updates of other workers came between reading the variables '
+      'and applying the gradient. Dropping stale gradients is a bias against '
+      'slow workers: data that only they read is learnt less. Compare the last '
+      'two columns of the table.',
       [panel.Number('bound', 'staleness/bound', section['bound'], 'd'),
        panel.Number('gradients dropped', 'staleness/num_dropped',
                     section['num_dropped'] if workers else None, ',d'),

@@ -51,9 +51,9 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
         for mark in _apart(told['marks'], kind, pixel)])
   return panel.Panel(
       'What each task did',
-      'A task that was killed is dead from its last word on, 5 s before its '
-      'death at most. A parameter server and an evaluator tell nothing while '
-      'they serve.',
+      'A killed task is shown as dead from its last event on, which is at most '
+      '5 s before the kill. Parameter servers and evaluators write no events '
+      'while they serve.',
       [panel.Number('wall time, s', 'timeline/wall_secs', section['wall_secs'],
                     ',.1f')],
       [plot], missing=section['missing'])

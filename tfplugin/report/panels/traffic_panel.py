@@ -21,7 +21,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
     figures.append(plot)
   return panel.Panel(
       'Exchanges and saves',
-      'What went between the tasks, as far as the run has told of it.',
+      'Exchanges between the tasks, as far as the run has recorded them.',
       [panel.Number('exchanges', 'traffic/num_exchanges',
                     section['num_exchanges'] if exchanges else None, ',d'),
        panel.Number('checkpoints', 'traffic/saves/num', saves['num'], ',d'),

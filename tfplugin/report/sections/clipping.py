@@ -18,11 +18,11 @@ _TAGS = {CLIPPED: ('clipping/fraction_clipped', 'fraction_of_rows_clipped'),
          AT_BOUND: ('fraction_of_rows_at_the_bound',)}
 
 _NO_FRACTION = (
-    'Clipped rows: nothing here tells of any. '
+    'Clipped rows: this run has recorded none. '
     'tfplugin.hooks.ClippingSummaryHook(optimizer, model_dir) writes their '
     'fraction, and so does tfplugin-train --wrapper=variable_clipping.')
 _NO_NORMS = (
-    'The largest norm and the rows touched: no hook writes them. '
+    'The largest norm and the number of updated rows: no hook writes them. '
     'tfplugin-train shows the largest norms at its end.')
 
 

@@ -27,9 +27,11 @@ _NO_DISTANCE = (
     'tfplugin-train --wrapper=elastic_average writes it by itself.')
 _NO_GROUPS = (
     'The distance of each group of variables: no hook writes it. A scalar '
-    'summary elastic_distance/NAME of your model_fn is shown as that of NAME.')
+    'summary elastic_distance/NAME of your model_fn is shown as the distance '
+    'of NAME.')
 _NO_EXCHANGES = (
-    'Exchanges: nothing here averages. tfplugin.estimator.elastic_average, or '
+    'Exchanges: this run has recorded none. '
+    'tfplugin.estimator.elastic_average, or '
     'tfplugin.distribute.ElasticAverageStrategy, counts them into the events.')
 
 

@@ -15,10 +15,10 @@ from tfplugin.report.sections import series
 _NO_WORKERS = (
     'The loss of each worker: tfplugin-train writes it twice a second. In a '
     'program of your own the chief writes its loss as the summary `loss` by '
-    'itself; another worker does with a tf.estimator.SummarySaverHook into '
+    'itself; another worker needs a tf.estimator.SummarySaverHook into '
     'model_dir/worker-0 and so on.')
 _NO_CENTRE = (
-    'The loss of what is saved: an evaluator writes it, tfplugin-train '
+    'The loss of the saved model: an evaluator writes it, tfplugin-train '
     '--evaluator, or a task `evaluator` in TF_CONFIG.')
 
 

@@ -11,7 +11,8 @@ from tfplugin.report.reading import run_data
 
 _NO_SETTINGS = ('Settings: tfplugin-train writes them into '
                 'train_options.json; a program of your own does not.')
-_NO_VERSIONS = 'Versions: these events were written before they told them.'
+_NO_VERSIONS = ('Versions: the events are of an earlier tfplugin, which did '
+                'not record them.')
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:

@@ -30,7 +30,7 @@ _NO_STALENESS = (
     'of its own, model_dir/worker-0 and so on; tfplugin-train '
     '--wrapper=drop_stale writes it by itself.')
 _NO_COUNTS = (
-    'Dropped gradients: nothing here drops any. '
+    'Dropped gradients: this run has recorded none. '
     'tfplugin.estimator.drop_stale_gradients, or '
     'tfplugin.distribute.DropStaleGradientStrategy, counts them into the '
     'events.')

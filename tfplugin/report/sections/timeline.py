@@ -232,6 +232,6 @@ def _text(kind: str, event: record.Event) -> str:
       'checkpoint': f'checkpoint of step {event.step}',
       'error': f'{details.get("error")}: {details.get("message", "")[:200]}',
       'back': f'{details.get("what")} is back',
-      'stop': f'told to end by {details.get("signal")}',
+      'stop': f'asked to stop by {details.get("signal")}',
       'end': 'has done its work',
   }[kind]

@@ -16,12 +16,12 @@ from tfplugin.report.sections import totals
 
 _NO_BYTES = (
     'Bytes to and from each ps, and the time of an exchange: neither events '
-    'nor summaries tell them. Give a worker tf.estimator.ProfilerHook'
-    '(save_steps=100, output_dir=...): its timeline-*.json has the sends and '
-    'receives of a step, with their bytes.')
+    'nor summaries have them. Give a worker '
+    'tf.estimator.ProfilerHook(save_steps=100, output_dir=...): its '
+    'timeline-*.json has the sends and receives of a step, with their bytes.')
 _NO_EXCHANGES = (
-    'Exchanges: elastic averaging alone counts them; the other wrappers meet '
-    'the parameter servers in every step, so that steps/s tell of them.')
+    'Exchanges: elastic averaging alone counts them; the other wrappers use '
+    'the parameter servers in every step, so that steps/s shows them.')
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:

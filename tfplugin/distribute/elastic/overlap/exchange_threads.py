@@ -97,8 +97,8 @@ class ExchangeThreads(tf1.train.SessionRunHook):
     for thread in self._threads:
       while thread.is_alive():
         thread.join(_JOIN_SECS)
-        patience.check('the end of an elastic communication',
-                       'Look into the logs of the parameter servers.')
+        patience.check('the end of an exchange of elastic averaging',
+                       'See the logs of the parameter servers.')
     self._threads = []
 
   def _raise_error(self):

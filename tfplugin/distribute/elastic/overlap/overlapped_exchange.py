@@ -115,8 +115,8 @@ class OverlappedExchange:
     if self.run is not None:
       raise RuntimeError(
           '`overlap` must be False where a strategy runs several training '
-          "steps in one graph, whose communications would take each other's "
-          'place. Received: True. Make one call, or a graph for each.')
+          'steps in one graph, whose exchanges would replace each other. '
+          'Received: True. Make one call, or a graph for each.')
     snapshots = [self.snapshot_of(pair) for pair in pairs]
     written = [v for pair in (*pairs, *snapshots) for v in pair.variables()]
     self._build_run(pairs, communicate, written)
@@ -150,7 +150,7 @@ class OverlappedExchange:
   def _begin(self, pairs, snapshots, step):
     served = tf.debugging.Assert(self._is_served.read_value(), [
         '`overlap` must be False in a session without the hook that runs the '
-        'communications. Received: True. Pass the hook of '
+        'exchanges. Received: True. Pass the hook of '
         '`optimizer.make_session_run_hook`, or the `training_hooks` of the '
         'EstimatorSpec, to a `tf.compat.v1.train.MonitoredSession`.'])
     with tf1.control_dependencies([served]):
@@ -186,8 +186,8 @@ class OverlappedExchange:
     if graph_order.updates([self.run.op], *(pair.local for pair in pairs)):
       raise ValueError(
           '`overlap` must be False where `global_step` is advanced by a value '
-          'that the step computes: a communication in a run of its own would '
-          "make the step once more. Received: True. Pass count_steps='local', "
+          'that the step computes: an exchange in a separate session run would '
+          "compute the step again. Received: True. Pass count_steps='local', "
           'or advance it by a constant.')
 
 

@@ -164,7 +164,7 @@ def wait_for_signal(session: tf1.Session, is_signalled: tf.Tensor, who: str,
       patience.check(f'{chief} to write the first values', '')
       time.sleep(_POLL_SECS)
   except TimeoutError as error:
-    tf1.logging.warning('%s It starts from what the centre holds.', error)
+    tf1.logging.warning('%s It starts from the values of the centre.', error)
 
 
 def create_signal(server: str, is_chief: bool,

@@ -130,7 +130,7 @@ def _rows_of_all(by_leaf: Sequence[Sequence[Rows]]) -> Sequence[Rows]:
     if len(static) > 1:
       raise ValueError(
           'Every tensor of a batch must have the same first dimension. '
-          f'Received: {sorted(static)} in one batch. Repeat for each row what '
-          'belongs to all of them.')
+          f'Received: {sorted(static)} in one batch. Repeat a value of the '
+          'whole batch for each row.')
     found.append(static.pop() if static else counts[0])
   return found

@@ -77,7 +77,7 @@ def _warn_of_unsplit(split: split_graph.SplitGraph) -> None:
   names = list(split.unsplit)
   if names:
     logging.warning(
-        'Computed once, on the first device, for the rows of all towers: what '
-        'follows from ops that are not known to compute each row by itself. '
-        'The numbers are right. %s such ops use a variable, the first ones '
-        'are: %s.', len(names), ', '.join(names[:3]))
+        'Ops that are not known to compute each row by itself, and ops that '
+        'depend on them, run once, on the first device, for the rows of all '
+        'towers. The numbers are right. %s of them use a variable, the first '
+        'ones are: %s.', len(names), ', '.join(names[:3]))
