@@ -28,7 +28,7 @@ help:  ## Lists the targets
 	@echo
 	@echo 'PYTHON=interpreter chooses the Python of .venv (CPython 3.9 to 3.13).'
 	@echo 'TF=2.18 chooses the TensorFlow (2.15 to 2.21) and uses .venv-2.18.'
-	@echo "ARGS='...' is handed to the program, e.g. make train ARGS='--wrapper=tower'."
+	@echo "ARGS='...' is handed to the program, e.g. make train ARGS='--wrapper=towers'."
 
 venv:  ## Makes .venv with the pinned packages, once
 	@TF='$(TF)' PYTHON='$(PYTHON)' sh build_defs/make_venv.sh

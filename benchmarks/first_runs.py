@@ -31,12 +31,11 @@ ROWS: Mapping[str, Mapping[str, Any]] = {
     '`--wrapper=elastic_average --workers=2`': dict(
         wrapper='elastic_average', workers=2),
     '`--wrapper=drop_stale --workers=2`': dict(wrapper='drop_stale', workers=2),
-    '`--wrapper=variable_clipping --workers=2`': dict(
-        wrapper='variable_clipping', workers=2),
+    '`--wrapper=clip --workers=2`': dict(wrapper='clip', workers=2),
     'the same with `--model=embedding`': dict(
-        wrapper='variable_clipping', workers=2, model='embedding'),
-    '`--wrapper=tower --model=cnn`, 2 devices': dict(
-        wrapper='tower', model='cnn'),
+        wrapper='clip', workers=2, model='embedding'),
+    '`--wrapper=towers --model=cnn`, 2 devices': dict(
+        wrapper='towers', model='cnn'),
     '`--wrapper=cross_shard`, 2 devices': dict(wrapper='cross_shard'),
     '`--wrapper=none --workers=2`': dict(wrapper='none', workers=2),
 }

@@ -47,10 +47,10 @@ RUNS = {
     'drop_stale': Run('staleness', (
         '--workers=2', '--staleness=2', '--steps=4000',
         '--inject=slow worker:0 by 0.02 s at step 500')),
-    'variable_clipping': Run('clipping', (
+    'clip': Run('clipping', (
         '--model=embedding', '--steps=4000',
         '--inject=kill ps:0 at step 1500')),
-    'tower': Run('timeline', (
+    'towers': Run('timeline', (
         '--steps=1500', '--inject=kill chief:0 at step 700')),
     'cross_shard': Run('timeline', (
         '--steps=1500', '--inject=terminate chief:0 at step 700')),

@@ -23,7 +23,7 @@ def test_by_default_two_processes_train_on_one_ps():
   assert not options.is_local
 
 
-@pytest.mark.parametrize('wrapper', ['tower', 'cross_shard'])
+@pytest.mark.parametrize('wrapper', ['towers', 'cross_shard'])
 def test_wrappers_of_one_process_start_no_cluster(wrapper):
   options = _options(wrapper=wrapper)
   assert (options.workers, options.ps) == (0, 0)
@@ -36,7 +36,7 @@ def test_a_strategy_has_no_wrapper_unless_there_is_none(strategy):
   default = 'elastic_average' if strategy == 'none' else 'none'
   assert options.wrapper == default
   assert options.technique == (default if strategy == 'none' else strategy)
-  assert options.is_local == (strategy in ('tower', 'cross_shard'))
+  assert options.is_local == (strategy in ('towers', 'cross_shard'))
   assert _options(strategy=strategy, wrapper='none').wrapper == 'none'
 
 
@@ -48,7 +48,7 @@ def test_a_chief_alone_needs_no_ps_without_a_wrapper():
 @pytest.mark.parametrize('settings, message', [
     ({'wrapper': 'foo'}, '`wrapper` must be one of elastic_average.*foo'),
     ({'strategy': 'foo'}, '`strategy` must be one of elastic_average.*foo'),
-    ({'strategy': 'tower', 'wrapper': 'tower'}, 'exclude each other.*tower'),
+    ({'strategy': 'towers', 'wrapper': 'towers'}, 'exclude each other.*towers'),
     ({'model': 'resnet'}, '`model` must be one of mlp, cnn, embedding'),
     ({'optimizer': 'lion'}, '`optimizer` must be one of'),
     ({'workers': -1}, '`workers` must be an integer of at least 0'),
@@ -72,14 +72,14 @@ def test_a_chief_alone_needs_no_ps_without_a_wrapper():
     ({'stall_limit': -1.0}, '`stall_limit` must be at least 0 and finite'),
     ({'grace_secs': float('nan')}, '`grace_secs` must be.*finite.*nan'),
     ({'inject': 'kill them'}, 'A fault must be like'),
-    ({'wrapper': 'tower', 'ps': 1}, 'devices of one process.*ps=1'),
+    ({'wrapper': 'towers', 'ps': 1}, 'devices of one process.*ps=1'),
     ({'wrapper': 'drop_stale', 'ps': 0}, 'needs a parameter server'),
     ({'wrapper': 'none', 'workers': 2, 'ps': 0}, 'Workers need a parameter'),
-    ({'strategy': 'tower', 'workers': 1}, 'devices of one process.*workers=1'),
+    ({'strategy': 'towers', 'workers': 1}, 'devices of one process.*workers=1'),
     ({'strategy': 'drop_stale', 'ps': 0}, 'needs a parameter server'),
     ({'wrapper': 'cross_shard', 'batch_size': 33},
      'divisible by `devices`.*batch_size=33, devices=2. Set .* to e.g. 34'),
-    ({'strategy': 'tower', 'devices': 3}, 'divisible by .* to e.g. 33'),
+    ({'strategy': 'towers', 'devices': 3}, 'divisible by .* to e.g. 33'),
 ])
 def test_a_bad_setting_is_refused(settings, message):
   with pytest.raises(ValueError, match=message):
@@ -87,7 +87,7 @@ def test_a_bad_setting_is_refused(settings, message):
 
 
 def test_towers_split_any_batch():
-  options = _options(wrapper='tower', devices=3)
+  options = _options(wrapper='towers', devices=3)
   assert options.batch_size % options.devices
 
 
@@ -100,6 +100,16 @@ def test_settings_survive_the_file(tmp_path):
   options = options_lib.TrainOptions(model_dir=str(tmp_path), workers=3,
                                      moving_rate=0.25)
   assert options_lib.load(options.save()) == options
+
+
+@pytest.mark.parametrize('kind', ['wrapper', 'strategy'])
+def test_a_file_with_the_former_name_of_a_wrapper_is_the_same(tmp_path, kind):
+  options = options_lib.TrainOptions(model_dir=str(tmp_path),
+                                     **{kind: 'towers'})
+  path = options.save()
+  path.write_text(path.read_text().replace('towers', 'tower'))
+  assert options_lib.load(path) == options
+  assert not options.differences(options_lib.load(path))
 
 
 def test_settings_of_other_techniques_are_not_written(tmp_path):

@@ -26,22 +26,22 @@ def test_a_line_for_each_wrapper_and_period(capsys):
   lines = _lines(capsys, periods=['1', '10'])
   assert len(lines) == 1 + 4 + 2 * 6 + 4
   table = {line[:58].strip(): line[58:].split() for line in lines[1:17]}
-  for name in ('asynchronous SGD; drop stale, clipping', 'SyncReplicas'):
+  for name in ('asynchronous SGD; drop_stale, clip', 'SyncReplicas'):
     assert table[name] == ['0.4', '20.0%']
   assert table['towers, in one process'] == ['2', '100.0%']
   # 10 steps of 1/2 s and 2 s of network; float16 1 s.
-  assert table['elastic averaging, period 10'] == ['1.429', '71.4%']
-  assert table['elastic averaging, period 10, float16'] == ['1.667', '83.3%']
-  assert table['elastic averaging, period 10, overlap'] == ['2', '100.0%']
+  assert table['elastic_average, period 10'] == ['1.429', '71.4%']
+  assert table['elastic_average, period 10, float16'] == ['1.667', '83.3%']
+  assert table['elastic_average, period 10, overlap'] == ['2', '100.0%']
   # In parts: 1 s and an eighth.
-  assert table['elastic averaging, period 1, overlap'] == ['0.8889', '44.4%']
+  assert table['elastic_average, period 1, overlap'] == ['0.8889', '44.4%']
 
 
 def test_the_largest_variable_is_the_last_that_is_pushed(capsys):
   """A pull of 1 s, and 1 / 4 s for what is pushed after it."""
   lines = _lines(capsys, periods=['10'], largest_mb=0.25)
   rate, = (line[58:].split()[0] for line in lines
-           if line[:58].strip() == 'elastic averaging, period 10')
+           if line[:58].strip() == 'elastic_average, period 10')
   assert rate == '1.6'  # 10 / (5 + 1.25)
   with pytest.raises(app.UsageError, match='--largest_mb .* 2.0 of 1'):
     _lines(capsys, largest_mb=2.0)

@@ -46,8 +46,8 @@ _COUNTS = {'dropped': 0, 'applied': _STEPS}
 @pytest.mark.parametrize('strategy, figures, counts', [
     ('elastic_average', {'elastic distance'}, {}),
     ('drop_stale', set(), _COUNTS),
-    ('variable_clipping', {'fraction of rows at the bound'}, {}),
-    ('tower', set(), {}),
+    ('clip', {'fraction of rows at the bound'}, {}),
+    ('towers', set(), {}),
     ('cross_shard', set(), {}),
 ])
 def test_a_strategy_trains_the_plain_model(
@@ -71,8 +71,8 @@ def test_a_strategy_trains_the_plain_model(
     ('none', set(), {}),
     ('elastic_average', {'elastic distance'}, {}),
     ('drop_stale', {'staleness'}, _COUNTS),
-    ('variable_clipping', {'fraction of rows clipped'}, {}),
-    ('tower', set(), {}),
+    ('clip', {'fraction of rows clipped'}, {}),
+    ('towers', set(), {}),
     ('cross_shard', set(), {}),
 ])
 def test_a_wrapper_trains_the_plain_model(
@@ -100,7 +100,7 @@ def test_the_report_has_the_samples_of_all_sessions(tmp_path, monkeypatch):
 @pytest.mark.parametrize('model', models.MODELS)
 def test_each_model_has_rules_for_what_is_clipped(
     tmp_path, monkeypatch, model):
-  _train(tmp_path, monkeypatch, strategy='variable_clipping', model=model)
+  _train(tmp_path, monkeypatch, strategy='clip', model=model)
   reader = tf.train.load_checkpoint(str(tmp_path))
   name = 'embedding' if model == 'embedding' else 'logits/kernel'
   axis = 1 if model == 'embedding' else 0
@@ -108,7 +108,7 @@ def test_each_model_has_rules_for_what_is_clipped(
   assert norms.max() <= 0.5 * (1 + 1e-6)
 
 
-@pytest.mark.parametrize('strategy', ['tower', 'cross_shard'])
+@pytest.mark.parametrize('strategy', ['towers', 'cross_shard'])
 def test_devices_share_the_rows_of_a_step(tmp_path, monkeypatch, strategy):
   monkeypatch.setattr(tf.config, 'set_logical_device_configuration',
                       lambda *args: None)
@@ -154,7 +154,7 @@ def test_evaluation_has_the_variables_of_the_plain_model(wrapper):
 def test_what_is_clipped_are_rows_of_embeddings():
   with tf.Graph().as_default():
     tf1.train.create_global_step()
-    spec, _ = _build('variable_clipping', tf.estimator.ModeKeys.TRAIN,
+    spec, _ = _build('clip', tf.estimator.ModeKeys.TRAIN,
                      model='embedding', max_norm=0.25)
     table, context = tf1.trainable_variables()
     norms = [tf.norm(v, axis=1) for v in (table, context)]
@@ -177,7 +177,7 @@ def test_towers_of_a_batch_that_they_do_not_divide_are_one_device(
     tmp_path, monkeypatch):
   weights = []
   for name, settings in (('one', {'wrapper': 'none'}),
-                         ('three', {'wrapper': 'tower', 'devices': 3})):
+                         ('three', {'wrapper': 'towers', 'devices': 3})):
     (tmp_path / name).mkdir()
     # 32 rows a step: 11, 11 and 10.
     _train(tmp_path / name, monkeypatch, optimizer='sgd', learning_rate=0.1,

@@ -32,8 +32,9 @@ def test_each_setting_has_a_flag():
 
 
 @pytest.mark.parametrize('arguments, message', [
-    (['--wrapper=tower', '--workers=2'], 'Error: `tower` runs on'),
-    (['--wrapper=tower', '--strategy=tower'], 'exclude each other'),
+    (['--wrapper=towers', '--workers=2'], 'Error: `towers` runs on'),
+    (['--wrapper=tower', '--workers=2'], 'Error: `towers` runs on'),
+    (['--wrapper=towers', '--strategy=towers'], 'exclude each other'),
     (['--stepz=3'], 'Did you mean: steps'),
     (['more'], 'Unknown arguments: more'),
 ])

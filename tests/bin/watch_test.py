@@ -17,8 +17,8 @@ def test_a_run_that_is_over_is_shown_once(tmp_path, capsys):
   watch.main(['program', str(tmp_path)])
   assert capsys.readouterr().out.splitlines() == [
       'task      step  steps/s  told           does',
-      'chief:0   200   6.0      0.0% dropped   has done its work',
-      'worker:0  200   2.0      25.0% dropped  has done its work']
+      'chief:0   200   6.0      0.0% dropped   finished',
+      'worker:0  200   2.0      25.0% dropped  finished']
 
 
 def test_a_run_that_goes_on_is_shown_once_if_asked(tmp_path, capsys):

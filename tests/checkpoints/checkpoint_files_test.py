@@ -139,7 +139,7 @@ def test_no_fit_checkpoint_is_an_error_that_names_each(directory):
   for path in directory.glob('*.data-*'):
     path.write_bytes(b'')
   with pytest.raises(ValueError, match=(
-      r'(?s)ckpt-20 is not fit.*ckpt-10 is not fit.*move these files away')):
+      r'(?s)ckpt-20 cannot be used.*ckpt-10 cannot be.*move these files away')):
     checkpoint_files.fall_back(str(directory))
 
 

@@ -127,7 +127,7 @@ def test_parts_are_written_whole(tmp_path):
 
 @pytest.mark.parametrize('error, match, arguments', [
     (FileNotFoundError, '`old` must be a checkpoint', {'old': 'none'}),
-    (FileExistsError, 'exists already; nothing was ov', {'new': 'model.ckpt-3'}),
+    (FileExistsError, 'exists already; nothing was', {'new': 'model.ckpt-3'}),
     (ValueError, '`to` must be one of', {'to': 'pytorch'}),
     (ValueError, '`wrapper` must be given', {'to': 'contrib'}),
     (ValueError, '`wrapper` and `trained` must be left', {'trained': 'w'}),

@@ -61,7 +61,7 @@ def test_what_is_not_known_is_refused(names, match):
 @pytest.mark.parametrize('wrapper, names, expected', [
     ('cross_shard', ['w', 'beta1_power'], {}),
     ('towers', ['w', 'beta1_power'], {}),
-    ('variable_clipping', ['w', 'beta1_power'],
+    ('clip', ['w', 'beta1_power'],
      {'beta1_power': 'VariableClipping/beta1_power'}),
     ('drop_stale', ['w', 'beta1_power', 'stale_counter'],
      {'beta1_power': 'cond/beta1_power'}),

@@ -167,7 +167,7 @@ def test_ctrl_c_saves_a_last_checkpoint_and_leaves_no_process(tmp_path):
 
 
 def test_clipped_embeddings_are_within_the_bound(tmp_path):
-  options = _options(tmp_path, strategy='variable_clipping', model='embedding',
+  options = _options(tmp_path, strategy='clip', model='embedding',
                      workers=1, max_norm=0.5, steps=200, evaluator=False)
   train_lib.train(options)
   reader = tf.train.load_checkpoint(options.model_dir)

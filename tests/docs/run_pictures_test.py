@@ -55,12 +55,12 @@ def test_pictures_that_are_there_stay(monkeypatch, tmp_path):
     run_pictures.picture(name).write_text(name)
 
   monkeypatch.setattr(run_pictures, '_make', make)
-  run_pictures.picture('tower').write_text('kept')
+  run_pictures.picture('towers').write_text('kept')
   for _ in range(2):
     run_pictures.main([])
-  assert made == [name for name in run_pictures.RUNS if name != 'tower']
+  assert made == [name for name in run_pictures.RUNS if name != 'towers']
   assert (tmp_path / 'report.png').read_text() == 'elastic_average'
-  assert run_pictures.picture('tower').read_text() == 'kept'
+  assert run_pictures.picture('towers').read_text() == 'kept'
 
 
 def test_without_a_browser_nothing_is_made(monkeypatch, capsys, tmp_path):
@@ -77,9 +77,9 @@ def test_runs_are_chosen_by_name(monkeypatch, tmp_path):
   monkeypatch.setattr('tfplugin.report.pictures.browser', lambda: 'chromium')
   made = []
   monkeypatch.setattr(run_pictures, '_make', made.append)
-  run_pictures.main(['tower', 'drop_stale'])
-  assert made == ['tower', 'drop_stale']
+  run_pictures.main(['towers', 'drop_stale'])
+  assert made == ['towers', 'drop_stale']
   assert not run_pictures.README_PICTURE.exists()
   with pytest.raises(SystemExit, match='`RUN` must be .*tower.*: towers$'):
-    run_pictures.main(['tower', 'towers'])
-  assert made == ['tower', 'drop_stale']
+    run_pictures.main(['towers', 'tower'])
+  assert made == ['towers', 'drop_stale']

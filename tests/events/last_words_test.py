@@ -18,7 +18,7 @@ def test_what_is_known_is_told(step, saved_step, text):
 
 
 @pytest.mark.parametrize('name, details, text', [
-    ('ended', {}, 'has done its work'),
+    ('ended', {}, 'finished'),
     ('stopped', {'step': 7, 'saved_step': 6}, 'stopped on request at step 7, '
      'saved model.ckpt-6, the same command goes on'),
     ('dying', {'error': 'ValueError', 'message': 'why\nand more'},

@@ -25,7 +25,7 @@ def test_who_has_not_reported_is_named_and_reports_are_kept(servers):
   finish_board.report_finished(servers, 'worker:1')
   for ps_index in (0, 1):
     with pytest.raises(TimeoutError, match=(
-        r'chief:0 waited 0.3 s for the last step of worker:0\. Look')):
+        r'chief:0 waited 0.3 s for the last step of worker:0\. See')):
       finish_board.wait_for_tasks(servers, ['worker:0', 'worker:1'], 'chief:0',
                                   0.3, ps_index)
   # A restarted worker reports again; reading has consumed nothing.

@@ -25,9 +25,9 @@ _COMMANDS = command_line.CommandLine((
     command_line.Group('What is written', (
         flags.DEFINE_enum('to', 'tfplugin', checkpoint_migration.DESTINATIONS,
                           'Whose variable names the new checkpoint gets.'),
-        flags.DEFINE_enum('wrapper', None, old_checkpoints.WRAPPERS,
-                          'For --to=contrib: the wrapper that will restore '
-                          'it.'),
+        command_line.define_wrapper(
+            'wrapper', None, old_checkpoints.WRAPPERS,
+            'For --to=contrib: the wrapper that will restore it.'),
         flags.DEFINE_string('trained', None, 'For --to=contrib '
                             '--wrapper=elastic_average: a regular expression '
                             'for the names of the trained variables.'),

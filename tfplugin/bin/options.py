@@ -16,6 +16,7 @@ from typing import Union
 from tfplugin.bin import models
 from tfplugin.bin import techniques
 from tfplugin.bin.processes import restarts
+from tfplugin.events import wrapper_names
 from tfplugin.faults import environment
 
 FILE_NAME = 'train_options.json'
@@ -94,6 +95,8 @@ class TrainOptions:
     other.
     """
     _check_choice('model_dir', self.model_dir, None)
+    for name in ('wrapper', 'strategy'):
+      self._set(name, wrapper_names.current(getattr(self, name)))
     self._default(
         'wrapper', 'elastic_average' if self.strategy == 'none' else 'none')
     _check_choice('wrapper', self.wrapper, techniques.TECHNIQUES)
@@ -131,7 +134,7 @@ class TrainOptions:
 
   @property
   def title(self) -> str:
-    """The title of the run, e.g. 'mlp with wrapper=tower'."""
+    """The title of the run, e.g. 'mlp with wrapper=towers'."""
     kind = 'wrapper' if self.strategy == 'none' else 'strategy'
     return f'{self.model} with {kind}={self.technique}'
 
@@ -166,8 +169,11 @@ class TrainOptions:
 
   def _default(self, name: str, value: object) -> None:
     if getattr(self, name) is None:
-      # The way that `dataclasses` documents for frozen classes.
-      object.__setattr__(self, name, value)
+      self._set(name, value)
+
+  def _set(self, name: str, value: object) -> None:
+    # The way that `dataclasses` documents for frozen classes.
+    object.__setattr__(self, name, value)
 
   def _check_one_technique(self) -> None:
     if 'none' not in (self.wrapper, self.strategy):

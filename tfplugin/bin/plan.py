@@ -135,16 +135,16 @@ def predictions(cluster: network_times.Cluster, periods: list[int],
 
   `periods` are values of elastic averaging's `communication_period`.
   """
-  yield ('asynchronous SGD; drop stale, clipping', 1,
+  yield ('asynchronous SGD; drop_stale, clip', 1,
          network_times.server_secs(cluster))
   yield 'SyncReplicas', 1, network_times.server_secs(cluster, meets=True)
-  yield ('cross shard, MultiWorkerMirrored, Horovod', 1,
+  yield ('cross_shard, MultiWorkerMirrored, Horovod', 1,
          network_times.ring_secs(cluster))
   yield ('towers, in one process', 1, cluster.step_secs)
   for period in periods:
     for overlap in (False, True):
       for dtype in _DTYPES:
-        name = 'elastic averaging, period {}{}{}'.format(
+        name = 'elastic_average, period {}{}{}'.format(
             period, ', overlap' if overlap else '', _with(dtype))
         yield name, period, network_times.elastic_secs(
             cluster, period, overlap, dtype)

@@ -185,7 +185,7 @@ TECHNIQUES = {
         report_of_graph=_stale_counts,
         needs_ps=True,
         own_settings=('staleness',)),
-    'variable_clipping': Technique(
+    'clip': Technique(
         settings=_clip_settings,
         # Several workers update the same rows. With the lock, update and clip
         # are one operation, and no worker ever reads a row outside the ball.
@@ -196,7 +196,7 @@ TECHNIQUES = {
             {'fraction of rows clipped': optimizer.fraction_clipped}),
         report_of_graph=_fraction_at_bound,
         own_settings=('max_norm',)),
-    'tower': Technique(
+    'towers': Technique(
         settings=_devices,
         decorator=estimator.replicate_model_fn,
         strategy=distribute.TowerStrategy,

@@ -66,11 +66,12 @@ def _has_cluster(values: Mapping[str, Any]) -> bool:
 # Each flag but `live` sets the field of `TrainOptions` of the same name.
 _COMMANDS = command_line.CommandLine((
     command_line.Group('What is trained', (
-        flags.DEFINE_enum(
+        command_line.define_wrapper(
             'wrapper', None, _TECHNIQUES, 'The wrapper around the model_fn. '
             'Default: elastic_average, or none with --strategy.'),
-        flags.DEFINE_enum('strategy', 'none', _TECHNIQUES, 'The strategy that '
-                          'the model, with a plain optimizer, runs under.'),
+        command_line.define_wrapper(
+            'strategy', 'none', _TECHNIQUES, 'The strategy that the model, '
+            'with a plain optimizer, runs under.'),
         flags.DEFINE_enum('model', 'mlp', list(models.MODELS), 'mlp and cnn '
                           'classify digits; embedding learns word vectors.'),
         flags.DEFINE_string('data_file', '', 'Your own digits (csv) or text.'),
@@ -87,12 +88,12 @@ _COMMANDS = command_line.CommandLine((
             'model_dir', None, 'The directory for checkpoints, events, logs '
             'and curves. Default: a new one under runs/.'),
         _int('workers', None, 'Worker processes besides the chief, which '
-             'trains too: 1 makes two that train. Default: 1; tower and '
+             'trains too: 1 makes two that train. Default: 1; towers and '
              'cross_shard: 0.'),
-        _int('ps', None, 'Parameter servers. Default: 1; tower and '
+        _int('ps', None, 'Parameter servers. Default: 1; towers and '
              'cross_shard: 0.'),
         _bool('evaluator', True, 'Whether a process evaluates checkpoints.'),
-        _int('devices', 2, 'tower, cross_shard: how many logical CPU devices.'),
+        _int('devices', 2, 'towers, cross_shard: number of logical CPUs.'),
     ), is_common=True),
     command_line.Group('Settings of a wrapper', (
         _int('communication_period', 10, 'elastic_average: local steps between '
@@ -105,7 +106,7 @@ _COMMANDS = command_line.CommandLine((
                                     'together.'),
         _int('staleness', 10, 'drop_stale: how many steps late a gradient may '
              'be.'),
-        _float('max_norm', 2.0, 'variable_clipping: the largest row norm.'),
+        _float('max_norm', 2.0, 'clip: the largest row norm.'),
     ), is_common=True),
     command_line.Group('Failures and time limits', (
         flags.DEFINE_string(

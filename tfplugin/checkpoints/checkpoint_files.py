@@ -88,7 +88,7 @@ def remove_left_behind(model_dir: str) -> list[str]:
     else:
       tf.io.gfile.remove(path)
   if removed:
-    tf1.logging.info('Deleted what an unfinished save had left in %s: %s.',
+    tf1.logging.info('Deleted the files of an unfinished save in %s: %s.',
                      model_dir, ', '.join(removed))
   return removed
 

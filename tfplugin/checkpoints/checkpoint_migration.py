@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import old_checkpoints
+from tfplugin.events import wrapper_names
 
 tf1 = tf.compat.v1
 
@@ -58,6 +59,7 @@ def migrate(old: str,
     >>> float(tf.train.load_variable(folder + '/new', 'w'))
     2.0
   """
+  wrapper = wrapper_names.current(wrapper)
   _check(to, wrapper, trained)
   source, target = _paths(old, new)
   reader = tf1.train.load_checkpoint(source)

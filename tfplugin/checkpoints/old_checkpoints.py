@@ -22,8 +22,9 @@ from collections.abc import Callable
 from collections.abc import Collection
 from typing import Optional
 
-WRAPPERS = ('cross_shard', 'drop_stale', 'elastic_average', 'towers',
-            'variable_clipping')
+from tfplugin.events import wrapper_names
+
+WRAPPERS = tuple(sorted(wrapper_names.WRAPPERS))
 COUNTER = 'stale_counter'
 
 _CENTER = 'global_center_variable/'
@@ -33,7 +34,7 @@ _POWER = re.compile(
     r'(?P<scopes>(?:(?:cond|VariableClipping)(?:_\d+)?/)+)'
     r'(?P<power>beta[12]_power)(?:_\d+)?')
 _BARE_POWER = re.compile(r'(?P<power>beta[12]_power)(?:_(?P<number>\d+))?')
-_SCOPE = {'drop_stale': 'cond', 'variable_clipping': 'VariableClipping'}
+_SCOPE = {'drop_stale': 'cond', 'clip': 'VariableClipping'}
 _OF_A_WORKER = re.compile(r'local_center_variable/.+|local_step(_\d+)?')
 _OF_A_TOWER = re.compile(r'tower_[1-9]\d*/.+')
 
@@ -115,7 +116,8 @@ def _check_kind(names: Collection[str]) -> None:
     raise ValueError(
         '`old` must have variables by name, as tf.compat.v1.train.Saver and '
         f'Estimator save them. Received: one with {found}, of '
-        'tf.train.Checkpoint or Keras. Restore it with what saved it.')
+        'tf.train.Checkpoint or Keras. Restore it with the class that saved '
+        'it.')
 
 
 def _bare_powers(names: Collection[str]) -> dict[str, str]:

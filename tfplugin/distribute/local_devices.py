@@ -89,9 +89,8 @@ def check_copies(devices: Optional[Sequence[str]]) -> list[str]:
   devices = check_devices(devices)
   check_present(devices)
   if len(set(devices)) < len(devices):
-    raise ValueError('`devices` must name each device once. '
-                     f'Received: {", ".join(devices)}. Leave out what is '
-                     'repeated.')
+    raise ValueError('`devices` must name each device once. Received: '
+                     f'{", ".join(devices)}. Leave out the repeated ones.')
   return devices
 
 

@@ -43,7 +43,7 @@ class Patience:
 
   Example:
     >>> patience = Patience('worker:0', 60.0)
-    >>> patience.check('ps:0', 'Look into its log.')
+    >>> patience.check('ps:0', 'See its log.')
   """
 
   def __init__(self, who: str, time_limit_secs: Optional[float]):

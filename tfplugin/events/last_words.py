@@ -31,8 +31,8 @@ goes on'
 def describe(event: record.Event) -> str:
   """Returns how a task ended, given its last event."""
   if event.name == 'ended':
-    return 'has done its work'
+    return 'finished'
   if event.name == 'stopped':
     return stopped(event.step, event.details.get('saved_step'))
   message = str(event.details.get('message', '')).split('\n')[0]
-  return f'failed: {{event.details.get("error")}}: {message}'
+  return f'failed: {event.details.get("error")}: {message}'

@@ -67,8 +67,9 @@ def encode(event: Event) -> bytes:
                      f'{event.kind!r}. Write another name into the table.')
   taken = set(_COMMON) & set(event.details)
   if taken:
-    raise ValueError('A detail must not have the name of what every event has. '
-                     f'Received: {sorted(taken)}. Take another name.')
+    raise ValueError('A detail must not have the name of a field that every '
+                     f'event has. Received: {sorted(taken)}. Choose another '
+                     'name.')
   common = event._asdict()
   details = common.pop('details')
   fields = {'version': VERSION, **common, **details}

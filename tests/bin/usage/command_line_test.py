@@ -17,11 +17,11 @@ _ROOT = pathlib.Path(__file__).absolute().parents[3]
 _ALONE = {
     'train': [('--staleness=3',
                '--wrapper=drop_stale or --strategy=drop_stale'),
-              ('--devices=4', '--wrapper=tower or --strategy=tower or '
+              ('--devices=4', '--wrapper=towers or --strategy=towers or '
                '--wrapper=cross_shard or --strategy=cross_shard'),
               ('--communication_period=5 --wrapper=none',
                '--wrapper=elastic_average or --strategy=elastic_average'),
-              ('--noevaluator --wrapper=tower',
+              ('--noevaluator --wrapper=towers',
                'a cluster, e.g. --workers=1 --ps=1'),
               ('--noevaluator --wrapper=none --workers=0',
                'a cluster, e.g. --workers=1 --ps=1'),

@@ -75,7 +75,7 @@ def test_the_op_says_for_whom_it_waits(behavior, monkeypatch, caplog):
 def test_limit_of_the_hook_names_who_is_missing():
   looks = [[False, True, False], [True, True, False]]
   with pytest.raises(TimeoutError, match='for the start of the worker with '
-                     'task_index 2. Look'):
+                     'task_index 2. See'):
     start_barrier.wait_until(
         lambda: looks.pop(0) if len(looks) > 1 else looks[0], 1, 0.05)
   start_barrier.wait_until(lambda: [True, True], 1, 0.0)

@@ -118,7 +118,7 @@ def test_an_addition_in_a_branch_is_the_same(behavior):
 ])
 def test_what_is_not_the_same_in_a_branch_is_refused(behavior, write):
   with pytest.raises(RuntimeError, match=(
-      'inside of `tf.cond` must be the same.*their own.*`assign_add`')):
+      'inside of `tf.cond` must be the same.*may differ.*`assign_add`')):
     _write(write)
 
 

@@ -115,7 +115,7 @@ def test_what_is_the_same_is_written(behavior, name):
 
 @pytest.mark.parametrize('name', OWN)
 def test_what_is_a_replicas_own_is_refused(behavior, name):
-  with pytest.raises(ValueError, match='what all of them have in common'
+  with pytest.raises(ValueError, match='value that all shards have in co'
                      '.*writes `v:0`.*Use the methods'):
     _in_graph(OWN[name])
 
@@ -194,7 +194,7 @@ def _carry(v, x):
 
 @pytest.mark.parametrize('write', [_add_rows, _add_ones, _carry])
 def test_a_loop_of_a_function_is_refused(write):
-  with pytest.raises(ValueError, match='(?s)of the rows of one shard.*ON_READ'):
+  with pytest.raises(ValueError, match='(?s)rows of one shard.*ON_READ'):
     _in_function(write)
 
 

@@ -73,7 +73,7 @@ def test_arguments_are_made_for_all(behavior):
 
 def test_values_that_differ_are_refused(behavior):
   with pytest.raises(RuntimeError, match=(
-      'must be the same.*Received: add in a branch, with values that are')):
+      'must be the same.*Received: add in a branch, with values that may')):
     _run([lambda v: v * 2.0, lambda v: v * 3.0])
 
 

@@ -39,7 +39,7 @@ def _count(task, **settings):
 
 def test_a_default_that_counts_absent_workers_is_told(task, caplog):
   _count(task)
-  assert 'counts 4 workers, and 1 are here' in caplog.text
+  assert 'is for 4 workers, and 1 take part' in caplog.text
   assert '4 times more slowly' in caplog.text
   assert '`num_worker=1`' in caplog.text
   assert 'Away: worker:0 at ' in caplog.text

@@ -52,7 +52,7 @@ def test_a_lost_parameter_server_is_worth_a_restart(waits, monkeypatch):
     raise tf.errors.FailedPreconditionError(None, None, 'no value: w')
 
   with pytest.raises(lost_peers.LostPeerError, match=(
-      r'worker:0 lost a parameter server .* Received: no value: w It is')):
+      r'worker:0 lost a parameter server .* Received: no value: w Restart')):
     last_steps.LastSteps(_CHIEF, 3, 7.0).wait(look)
 
 

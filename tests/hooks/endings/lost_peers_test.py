@@ -32,7 +32,7 @@ def test_a_session_that_fails_is_not_made_anew(behavior, task):
   with tf.Graph().as_default():
     hook = lost_peers.LostPeersHook(task, 60.0, 60.0)
     with pytest.raises(lost_peers.LostPeerError, match=(
-        r'worker:1 lost worker:0 at \S+, worker:2 at .*again')) as error:
+        r'worker:1 lost worker:0 at \S+, worker:2 at .*together')) as error:
       with tf1.train.MonitoredSession(
           tf1.train.ChiefSessionCreator(), hooks=[hook]) as session:
         session.run_step_fn(lambda step_context: step())

@@ -23,7 +23,8 @@ def test_tasks_are_in_their_order(tmp_path):
 
 @pytest.mark.parametrize('options, technique', [
     ({}, None),
-    ({'wrapper': 'tower', 'strategy': 'none'}, 'tower'),
+    ({'wrapper': 'towers', 'strategy': 'none'}, 'towers'),
+    ({'wrapper': 'tower'}, 'towers'),  # Of an earlier version.
     ({'wrapper': 'none', 'strategy': 'drop_stale'}, 'drop_stale')])
 def test_the_technique_is_wrapper_or_strategy(tmp_path, options, technique):
   hand_written.write_events(tmp_path, event(0, 'chief:0', 'ended'))

@@ -10,7 +10,7 @@ from tfplugin.report.sections import clipping
 def test_fractions_of_tfplugin_train_and_of_the_hook(tmp_path):
   hand_written.write_events(tmp_path,
                             hand_written.event(0, 'chief:0', 'ended'))
-  hand_written.write_options(tmp_path, wrapper='variable_clipping',
+  hand_written.write_options(tmp_path, wrapper='clip',
                              strategy='none', max_norm=2.0)
   hand_written.write_scalars(tmp_path, 'clipping/fraction_clipped',
                              (1, 1, 0.5), (2, 2, 1.0))

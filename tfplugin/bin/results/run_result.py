@@ -153,7 +153,7 @@ def _norms(options: options_lib.TrainOptions) -> dict[str, float]:
   reader = tf.train.load_checkpoint(options.model_dir)
   return {
       f'largest row norm of {name} (bound {options.max_norm:g})'
-      if options.technique == 'variable_clipping' else
+      if options.technique == 'clip' else
       f'largest row norm of {name}':
           float(np.linalg.norm(reader.get_tensor(name), axis=1).max())
       for name in models.EMBEDDING_TABLES

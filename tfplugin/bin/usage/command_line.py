@@ -20,6 +20,7 @@ from absl import flags
 
 from tfplugin.bin import failures
 from tfplugin.events import process
+from tfplugin.events import wrapper_names
 
 _WIDTH = 80
 _INDENT = 6
@@ -45,6 +46,19 @@ class Need(NamedTuple):
   flags: Sequence[str]
   remedy: str
   is_met: Callable[[Mapping[str, Any]], bool]
+
+
+class _WrapperParser(flags.EnumParser):
+  """Parser of a wrapper's name, which also takes its former spelling."""
+
+  def parse(self, argument: str) -> str:
+    return super().parse(wrapper_names.current(argument))
+
+
+def define_wrapper(name: str, default: Optional[str], choices: Sequence[str],
+                   text: str) -> flags.FlagHolder:
+  """Defines a flag whose value is one of the wrappers in `choices`."""
+  return flags.DEFINE(_WrapperParser(choices), name, default, text)
 
 
 class CommandLine:

@@ -17,6 +17,7 @@ from typing import Union
 
 from tfplugin.events import event_files
 from tfplugin.events import record
+from tfplugin.events import wrapper_names
 from tfplugin.report.reading import logs
 from tfplugin.report.reading import samples as samples_lib
 from tfplugin.report.reading import scalars as scalars_lib
@@ -86,7 +87,8 @@ class RunData:
   def technique(self) -> Optional[str]:
     """The wrapper or strategy of `tfplugin-train`; None if unknown."""
     strategy = self.options.get('strategy', 'none')
-    return self.options.get('wrapper') if strategy == 'none' else strategy
+    name = self.options.get('wrapper') if strategy == 'none' else strategy
+    return wrapper_names.current(name)
 
 
 def read(run_dir: Union[str, os.PathLike]) -> RunData:

@@ -20,7 +20,7 @@ _TAGS = {CLIPPED: ('clipping/fraction_clipped', 'fraction_of_rows_clipped'),
 _NO_FRACTION = (
     'Clipped rows: this run has recorded none. '
     'tfplugin.hooks.ClippingSummaryHook(optimizer, model_dir) writes their '
-    'fraction, and so does tfplugin-train --wrapper=variable_clipping.')
+    'fraction, and so does tfplugin-train --wrapper=clip.')
 _NO_NORMS = (
     'The largest norm and the number of updated rows: no hook writes them. '
     'tfplugin-train shows the largest norms at its end.')
@@ -33,7 +33,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   limit = series.budget(num_lines)
   return {
       'max_norm': (run.options.get('max_norm')
-                   if run.technique == 'variable_clipping' else None),
+                   if run.technique == 'clip' else None),
       'fractions': {name: {
           task: {'fraction': series.thin(*zip(*pairs), limit),
                  'mean': sum(v for _, v in pairs) / len(pairs),

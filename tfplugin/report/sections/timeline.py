@@ -233,5 +233,5 @@ def _text(kind: str, event: record.Event) -> str:
       'error': f'{details.get("error")}: {details.get("message", "")[:200]}',
       'back': f'{details.get("what")} is back',
       'stop': f'asked to stop by {details.get("signal")}',
-      'end': 'has done its work',
+      'end': 'finished',
   }[kind]

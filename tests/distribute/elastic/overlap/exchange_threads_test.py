@@ -255,13 +255,13 @@ def test_a_second_step_of_the_graph_is_refused():
     ({'sparse_exchange': True}, 'sparse_exchange', 'Leave out one'),
     ({'devices': ['/cpu:0', '/cpu:1']}, 'overlap', 'Leave it out')])
 def test_what_does_not_go_with_it_is_refused(settings, argument, remedy):
-  with pytest.raises(ValueError, match=f'`{argument}` must be .*{remedy}'):
+  with pytest.raises(ValueError, match=f'`{argument}` (must|cann).*{remedy}'):
     elastic_average_strategy.ElasticAverageStrategy(overlap=True, **settings)
 
 
 def test_a_rate_of_the_graph_is_refused():
   with tf.Graph().as_default():
-    with pytest.raises(ValueError, match='`moving_rate` must be .* a number'):
+    with pytest.raises(ValueError, match='`moving_rate` cannot.*Pass a number'):
       elastic_graphs.make_optimizer(
           elastic_graphs.Getter(''), moving_rate=tf.constant(0.5), overlap=True)
 

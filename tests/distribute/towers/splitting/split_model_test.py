@@ -65,5 +65,5 @@ def test_ops_that_are_not_split_are_told_of(caplog):
 
   with tf.Graph().as_default(), caplog.at_level(logging.WARNING, 'absl'):
     _build(use)
-  assert 'Computed once' in caplog.text
+  assert 'run once' in caplog.text
   assert 'TensorScatterAdd (TensorScatterAdd)' in caplog.text
