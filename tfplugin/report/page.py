@@ -50,7 +50,8 @@ section{border-top:1px solid #ddd;margin-top:26px;padding-top:14px}
 .wide{grid-template-columns:1fr}
 .missing{color:#7a5b00;background:#fff8e1;border-left:3px solid #eeca3b;
 padding:4px 12px;margin:8px 0;max-width:95ch}
-table{border-collapse:collapse;margin:12px 0;font-size:14px}
+table{border-collapse:collapse;margin:12px 0;font-size:14px;display:block;
+overflow-x:auto}
 th,td{text-align:left;padding:3px 14px 3px 0;border-bottom:1px solid #eee;
 vertical-align:top;white-space:nowrap}th{color:#555;font-weight:600}
 td:last-child{white-space:normal;overflow-wrap:anywhere}
