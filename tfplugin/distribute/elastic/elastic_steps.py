@@ -114,6 +114,9 @@ class ElasticSteps(met_updates.MetUpdates):
       return result
     if not exchange.has_gradients:
       self._settings.check_without_gradients()
+    exchange.inputs = graph_order.operations_of(tf.nest.flatten(
+        [self._local_results(leaf) for leaf in tf.nest.flatten((args, kwargs))],
+        expand_composites=True))
     return self._end_step(exchange, result)
 
   def _looking_at_gradients(self, fn):
