@@ -146,10 +146,10 @@ def _counting_model():
   def model_fn(features, labels, mode):
     del labels
     w = tf1.get_variable('w', initializer=0.0)
-    position, decayed, conditional, copied, mean, noise, followed = (
+    position, decayed, conditional, copied, mean, noise, followed, trained = (
         tf1.get_variable(name, initializer=1.0, trainable=False) for name in (
             'position', 'decayed', 'conditional', 'copied', 'mean', 'noise',
-            'followed'))
+            'followed', 'trained'))
     x = tf.reduce_mean(features)
     loss = w * x
 
@@ -164,7 +164,7 @@ def _counting_model():
         tf.cond(x > 0.0, counted, lambda: tf.constant(0)),
         copied.assign(position * 2.0),
         mean.assign_add(x), noise.assign(tf1.random_uniform([], 1.0, 2.0)),
-        followed.assign(mean)]
+        followed.assign(mean), trained.assign(w + 1.0)]
     return tf1.estimator.EstimatorSpec(
         mode, loss=loss, train_op=tf.group(update, written))
 
@@ -188,7 +188,7 @@ def test_what_the_step_writes_from_no_data_is_never_averaged(
         max_steps=2)
   line, = {r.getMessage() for r in caplog.records
            if r.getMessage().startswith('Elastic averaging: ')}
-  assert 'statistics, averaged: mean, noise, followed; ' in line
+  assert 'statistics, averaged: mean, noise, followed, trained; ' in line
   assert ('counted by each worker: position, decayed, conditional, copied; '
           in line)
   assert [estimator.get_variable_value(name) for name in (

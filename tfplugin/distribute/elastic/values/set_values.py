@@ -121,7 +121,9 @@ def _may_be_set(pairs: Sequence[elastic_pairs.Pair],
 
 
 def _variables(pairs: Iterable[elastic_pairs.Pair]) -> set[tf.Operation]:
-  return {copy.op for pair in pairs for copy in pair.copies}
+  # The `op` of a copy is that of its centre.
+  return {copy.handle.op if hasattr(copy, 'handle') else copy.op
+          for pair in pairs for copy in pair.copies}
 
 
 def _is_from(pair: elastic_pairs.Pair, counts: Callable, is_data: Callable,
