@@ -20,7 +20,8 @@ _ANSWERS = {
         'start/which_wrapper.md', 'choosing_a_wrapper.md'},
     'How do I run it on my three machines?': {'start/in_a_cluster.md'},
     'How do I run it on Kubernetes or Slurm?': {'start/in_a_cluster.md'},
-    'What happens if a machine dies?': {'reliability.md'},
+    'What happens if a machine dies?': {
+        'reliability.md', 'cluster/what_happens_when.md'},
     'How do I watch a run?': {'report.md'},
     'How do I choose a communication period?': {
         'choosing_a_wrapper.md', 'speed.md'},
