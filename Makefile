@@ -8,8 +8,8 @@
 VENV := .venv$(if $(TF),-$(TF))
 # Sources come from this directory, whatever the caller has set.
 PY := PYTHONPATH= PYTHONDONTWRITEBYTECODE=1 $(VENV)/bin/python
-# One more than processors: tests of clusters wait for a third of their time.
-JOBS ?= $(shell echo $$(($$(nproc) + 1)))
+# Two more than processors: tests of clusters wait for a third of their time.
+JOBS ?= $(shell echo $$(($$(nproc) + 2)))
 PYTEST := $(PY) -m pytest -n $(JOBS) --dist worksteal
 # Tests that write the page of the table that they walk.
 PAGES := tests.programs.programs_test tests.contrib.old_names_test \

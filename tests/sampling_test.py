@@ -34,7 +34,7 @@ def _product(name, count=None, **params):
           for values in itertools.product(*params.values())]
 
 
-_BOTH = _product('test_both', 1, behavior=behaviors.BEHAVIORS, form=_FORMS)
+_BOTH = _product('test_both', behavior=behaviors.BEHAVIORS, form=_FORMS)
 _MATRIX = _product('test_matrix', 5, behavior=behaviors.BEHAVIORS,
                    model=_MODELS, form=_FORMS)
 _LIST = _product('test_list', 4, form=_FORMS)

@@ -154,6 +154,8 @@ def test_an_interrupt_tears_fixtures_down(tmp_path):
 def test_what_a_test_has_started_ends_with_the_run(tmp_path, arguments, end):
   process = _start(tmp_path, *arguments, a="""
       import pathlib, subprocess, time
+      from tests.forks import forked_tests
+      forked_tests._PROCESSES_SECS = 0.2
       def test_has_a_program():
         program = subprocess.Popen(['sleep', '4322'], start_new_session=True)
         started = pathlib.Path(__file__).with_name('started')
@@ -176,6 +178,8 @@ def test_what_a_test_has_started_ends_with_the_run(tmp_path, arguments, end):
 def test_processes_that_are_left_fail_by_name(tmp_path):
   status, text = _run(tmp_path, a='''
       import subprocess
+      from tests.forks import forked_tests
+      forked_tests._PROCESSES_SECS = 2
       def test_ends_its_own():
         subprocess.Popen(['sleep', '0.5'])
       ''', b='''

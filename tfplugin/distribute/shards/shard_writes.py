@@ -1,19 +1,19 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Updates that replicas make by themselves, of variables with a copy for each.
+"""Updates by replicas, of variables with a copy for each replica.
 
 Gradients are accumulated over steps in a variable without an `aggregation`.
-TensorFlow lets every replica add its own to its copy, and then has no way to
-apply their sum in a branch of `tf.cond`: replicas cannot add up there. Here an
-addition is the mean over the replicas, so that the copies stay the same:
+TensorFlow lets every replica add its own value to its copy. Their sum can then
+not be applied in a branch of `tf.cond`, since replicas cannot sum there. Here
+an addition is the mean over the replicas, so that the copies stay the same:
 
   sum{replicas} copy[replica]  =  sum{replicas} mean{replicas} copy[replica]
 
-and an update in a branch needs no more than the copy of the first replica.
+An update in a branch then needs only the copy of the first replica.
 
-What else a model_fn writes is the value of one device, made of the rows of all
-replicas (`batch_values.py`). Where that is not known it is refused, so that no
-checkpoint holds the number of one replica alone.
+Other values that a model_fn writes are computed from the rows of all replicas,
+as on one device (`batch_values.py`). A write is refused if its value for all
+rows is not known. So no checkpoint holds a value of one replica alone.
 """
 
 from __future__ import annotations
@@ -43,17 +43,12 @@ from tfplugin.ops import weighted_sum
 class Writes:
   """The values that the replicas of one call may write.
 
-  Attributes:
-    gradients: Those that the replicas took.
-    audit: Finds what is a replica's own; None, where nothing is known.
+  `gradients` records the gradients that the replicas took. `audit` finds values
+  that differ between replicas; it is None without a known batch.
   """
 
   def __init__(self, batch: Sequence[Any]):
-    """Takes what each replica of this process is given.
-
-    Args:
-      batch: The nest of tensors of each; none, if it is not known.
-    """
+    """Stores the nest of tensors of each replica of this process, if known."""
     self.gradients = tower_gradients.NotedGradients()
     self.audit = write_audit.WriteAudit(batch) if batch else None
     self._count = itertools.count()
@@ -63,23 +58,17 @@ class Writes:
     return next(self._count)
 
   def of(self, variable: tf.Variable) -> Optional[batch_values.BatchValues]:
-    """Returns what is known of the tensors of this replica, or None.
-
-    Args:
-      variable: One that this replica has a copy of.
-    """
+    """Returns the batch values of the replica with this copy, or None."""
     return self.audit and self.audit.values[
         _tf_internals.index_of_copy(variable)]
 
 
 def in_branches(fn: Callable, branches: branch_calls.Branches,
                 writes: Writes) -> Callable:
-  """Returns `fn` so that it can update variables in a branch of `tf.cond`.
+  """Returns `fn`, a replica's function, able to update in a `tf.cond` branch.
 
-  Args:
-    fn: What a strategy is about to call in each replica.
-    branches: Takes the calls that are made in branches.
-    writes: What is known of values that it writes.
+  `branches` records the calls that are made in branches, and `writes` the
+  values that `fn` writes.
   """
   fn = _tf_internals.converted_as_here(fn)
 
@@ -105,7 +94,7 @@ def _merge_call(outer: tf.distribute.ReplicaContext,
                 audit: Optional[write_audit.WriteAudit], replica: int,
                 merge_fn: Callable, args: tuple = (),
                 kwargs: Optional[dict] = None) -> Any:
-  """The `merge_call` of a replica context that may be in a branch."""
+  """Replaces the `merge_call` of a replica context that may be in a branch."""
   waiting = audit.waiting(replica) if audit else contextlib.nullcontext()
   if not branches.is_here():
     with outer, waiting:
@@ -127,7 +116,7 @@ def _merge_call(outer: tf.distribute.ReplicaContext,
 
 
 def _spread(count: int, value: Any) -> Any:
-  """Makes values of `count` replicas from those of one."""
+  """Makes values of `count` replicas from the values of one."""
 
   def per_replica(leaf):
     if not tf.is_tensor(leaf) or isinstance(leaf, tf.Variable):
@@ -149,8 +138,7 @@ def _check_no_groups(strategy: tf.distribute.Strategy, label: str) -> None:
 def add_up(variable: tf.Variable) -> None:
   """Makes additions to a new variable means, if it has no `aggregation`.
 
-  Args:
-    variable: A variable of a strategy with a copy for each replica.
+  Only mirrored variables, with a copy for each replica, change.
   """
   if not isinstance(variable, _tf_internals.MirroredVariable):
     return
@@ -158,7 +146,7 @@ def add_up(variable: tf.Variable) -> None:
   if variable.aggregation in (None, tf.VariableAggregation.NONE):
     variable.__class__ = _with_means(type(variable))
     variable.tfplugin_copies = copies
-    # Its statistics are means over the replicas, as those of Keras 2.
+    # Its statistics are means over the replicas, as in Keras 2.
     variable.tfplugin_is_mean = variable.dtype.is_floating and (
         _tf_internals.is_asked_by_keras_3())
 
@@ -169,29 +157,29 @@ def _with_means(kind: type) -> type:
 
 
 class MeanAdditions:
-  """Goes in front of a mirrored variable without an `aggregation`."""
+  """Mixin before a mirrored variable without an `aggregation`."""
 
   def assign(self, value, *args, **kwargs):
-    """See `tf.Variable.assign`."""
+    """Assigns the batch value; see `tf.Variable.assign`."""
     return super().assign(self._of_all('assign', value), *args, **kwargs)
 
   def assign_add(self, delta, *args, **kwargs):
-    """See `tf.Variable.assign_add`."""
+    """Adds the mean or batch value; see `tf.Variable.assign_add`."""
     return super().assign_add(
         self._of_all('assign_add', delta), *args, **kwargs)
 
   def assign_sub(self, delta, *args, **kwargs):
-    """See `tf.Variable.assign_sub`."""
+    """Subtracts the mean or batch value; see `tf.Variable.assign_sub`."""
     return super().assign_sub(
         self._of_all('assign_sub', delta), *args, **kwargs)
 
   def scatter_add(self, sparse_delta, *args, **kwargs):
-    """See `tf.Variable.scatter_add`."""
+    """Adds the mean or batch value; see `tf.Variable.scatter_add`."""
     return super().scatter_add(
         self._of_all('scatter_add', sparse_delta), *args, **kwargs)
 
   def scatter_sub(self, sparse_delta, *args, **kwargs):
-    """See `tf.Variable.scatter_sub`."""
+    """Subtracts the mean or batch value; see `tf.Variable.scatter_sub`."""
     return super().scatter_sub(
         self._of_all('scatter_sub', sparse_delta), *args, **kwargs)
 
@@ -200,17 +188,17 @@ class MeanAdditions:
     return super()._update_replica(update_fn, value, **kwargs)
 
   def _of_all(self, method: str, value: Any) -> Any:
-    """Returns the value of the replicas of the group, where it can be had."""
+    """Returns the value for all replicas of the group, if it is known."""
     context = tf.distribute.get_replica_context()
     branches = getattr(context, 'tfplugin_branches', None)
     adds = method != 'assign' and self.dtype.is_floating
     if branches is None:
       return value
     if branches.is_here():
-      context.merge_call(_nothing, args=(value,))  # It compares.
+      context.merge_call(_nothing, args=(value,))  # It compares the values.
       return value
     if branches.outside != _tf_internals.Place():
-      return value  # A loop, in which each replica is alone: it is audited.
+      return value  # In a loop replicas cannot synchronize; it is audited.
     if not isinstance(value, tf.IndexedSlices):
       value = tf.convert_to_tensor(value, self.dtype)
     groups = context.strategy.group_assignment
@@ -229,11 +217,7 @@ class MeanAdditions:
 
   def _of_batch(self, own: batch_values.BatchValues, method: str, value: Any,
                 of_gradients: bool, groups: Any, size: int) -> Any:
-    """Returns the value that is made of the rows of all replicas.
-
-    Raises:
-      ValueError: It is not known.
-    """
+    """Returns the batch value; raises ValueError if it is not known."""
     try:
       if of_gradients:
         raise batch_values.UnknownValueError('a value made of gradients')
@@ -243,14 +227,14 @@ class MeanAdditions:
 
 
 def _gather(tensor: tf.Tensor, axis: int, groups: Any) -> tf.Tensor:
-  """Returns the rows of all replicas of the group, one after the other."""
+  """Returns the rows of all replicas of the group, concatenated."""
   if not tensor.dtype.is_floating and not tensor.dtype.is_integer and (
       not tensor.dtype.is_bool):
     raise batch_values.UnknownValueError(f'rows of {tensor.dtype.name}')
   order = [axis, *(i for i in range(tensor.shape.rank) if i != axis)]
   rows = tf.transpose(tensor, order) if axis else tensor
   number = tf.cast(rows, tf.int32) if tensor.dtype.is_bool else rows
-  # Slices are added up by putting them one after the other.
+  # A sum of IndexedSlices concatenates their rows.
   gathered = tf.cast(all_reduce.constant_sum(tf.IndexedSlices(
       number, tf.range(tf.shape(number)[0])), groups).values, tensor.dtype)
   gathered.set_shape([None, *rows.shape[1:]])

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what replicas write to their copies that is not the same in all.
+"""Audit of writes whose values differ between replicas.
 
-The methods of a variable make a value that of all replicas where these can
-wait for each other. In a loop, a branch or a function they cannot, and an op
-that takes the handle of a copy never does.
+The methods of a variable make a value the same in all replicas where these can
+synchronize. In a loop, a branch or a function they cannot. An op that takes the
+handle of a copy never does.
 """
 
 from __future__ import annotations
@@ -31,15 +31,13 @@ tf1 = tf.compat.v1
 class WriteAudit:
   """The writes of the replicas of one call in a graph.
 
-  Attributes:
-    values: What is known of the tensors of each replica of this process.
+  `values` has the batch values of each replica of this process.
   """
 
   def __init__(self, batch: Sequence[Any]):
     """Starts before the first replica is built.
 
-    Args:
-      batch: The nest of tensors that each is given.
+    `batch` has the nest of tensors that each replica gets.
     """
     graph = tf1.get_default_graph()
     self._record = op_record.OpRecord(graph, len(batch))
@@ -50,31 +48,27 @@ class WriteAudit:
 
   @contextlib.contextmanager
   def replica(self, replica: int) -> Iterator[None]:
-    """The ops that are made inside are those of `replica`."""
+    """Assigns the ops that are made inside it to `replica`."""
     self._record.begin(replica)
     yield
     self._record.end(replica)
 
   @contextlib.contextmanager
   def waiting(self, replica: int) -> Iterator[None]:
-    """Inside, `replica` waits for the others."""
+    """Marks `replica` as waiting for the others inside it."""
     self._record.end(replica)
     yield
     self._record.begin(replica)
 
   def passing(self, graph: tf.Graph) -> contextlib.AbstractContextManager:
-    """The ops made inside, in the graph of a branch, are those of all."""
+    """Accepts the ops made inside it in a branch's graph, for all replicas."""
     return self._record.passing(graph)
 
   def check(self, variables: Iterable[tf.Variable]) -> None:
-    """Raises if replicas write what is their own, or to what is their own.
+    """Raises for a write of a replica-specific value, or to a table or queue.
 
-    Args:
-      variables: Variables with a copy for each replica.
-
-    Raises:
-      RuntimeError: One fills a table or a queue.
-      ValueError: One writes such a value.
+    The error is a ValueError for the value, and a RuntimeError for the table or
+    queue. `variables` have a copy for each replica.
     """
     self._record.check_no_stores()
     for variable in variables:
@@ -84,11 +78,11 @@ class WriteAudit:
             raise _refusal(variable, write.op)
 
   def settle(self, own: Iterable[tf.Tensor], is_alone: bool) -> None:
-    """Lets replicas write variables from outside as one device does.
+    """Aggregates writes to variables from outside the strategy.
 
-    Args:
-      own: The handles of variables of the strategy.
-      is_alone: Whether all replicas are in this graph, and in one group.
+    The result is as on one device. `own` are the handles of the strategy's
+    variables. `is_alone` says whether all replicas are in this graph, and in
+    one group.
     """
     gather = batch_values.rows_of(
         self._record, self._batch, range(len(self._batch)))
@@ -109,7 +103,7 @@ class WriteAudit:
     plain_writes.PlainWrites(self._record, one_value, False).settle(own)
 
   def _is_of(self, replica: int, op: tf.Operation) -> bool:
-    # What a function captures, it captures in the turn of a replica.
+    # A function captures tensors while a replica is built.
     is_captured = op.graph.building_function and not op.inputs and (
         _tf_internals.gives_rows(op))
     return self._record.is_own(replica, op) and not is_captured and not any(

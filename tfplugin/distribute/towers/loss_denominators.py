@@ -1,22 +1,22 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A mean loss is divided once, by the count of the whole batch.
+"""Denominators of mean losses: the count of the whole batch.
 
 The reductions of `tf.compat.v1.losses` divide a sum by a count: of non-zero
-weights, of elements, or by a sum of weights. In a tower that is the tower's own
-count n[i], and no mean of such means is the mean of the batch. With
+weights, of elements, or by a sum of weights. In a tower it is the tower's count
+n[i], and a mean of such means is not the mean of the batch. With
 
   n[i]  ->  weight[i] * sum{j} n[j]
 
 in the place of n[i], the weighted sum over towers has the value and the
-gradients of the batch, whatever else is added to the loss:
+gradients of the batch. Other terms of the loss make no difference:
 
   sum{i} weight[i] * S[i] / (weight[i] * sum{j} n[j])  =  S / n
 
-Inside of a branch, a loop or a function no tower knows the count of another
-one. Where n[i] is the number of elements it needs none: the weights of towers
-are their shares of the rows. Where it depends on weights of the loss, the loss
-is refused there.
+In a branch, a loop or a function no tower knows the count of another one. If
+n[i] is the number of elements, it needs none: the weights of towers are their
+shares of the rows. If n[i] depends on weights of the loss, the loss is refused
+there.
 """
 
 from __future__ import annotations
@@ -33,13 +33,9 @@ def share(ops_by_tower: Sequence[Sequence[tf.Operation]],
           weights: Sequence[weighted_sum.Weight]) -> None:
   """Makes the mean losses of all towers divide by the common count.
 
-  Args:
-    ops_by_tower: For each tower the ops that were built in it.
-    weights: For each tower the factor of its loss.
-
-  Raises:
-    RuntimeError: Towers have different numbers of such losses, or one of them
-      is weighted and inside of a branch, a loop or a function.
+  `weights` are the factors of the towers' losses. A RuntimeError is raised if
+  towers have different numbers of such losses. It is also raised for a weighted
+  one in a branch, a loop or a function.
   """
   counts_by_tower = [_counts(ops) for ops in ops_by_tower]
   sizes = [len(counts) for counts in counts_by_tower]

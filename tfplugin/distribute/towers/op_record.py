@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which ops of a graph were built in which tower.
+"""Record of the ops of each tower.
 
-Towers are built in turns. The ops are noted from one turn to the next; their
-names tell nothing, as a model_fn may choose any, absolute ones too.
+Towers are built in turns, and the record notes the ops of each turn. Op names
+do not tell: a model_fn may choose any name, also an absolute one.
 """
 
 from __future__ import annotations
@@ -17,12 +17,7 @@ from tfplugin import _tf_internals
 
 
 class OpRecord:
-  """The ops of the towers of one graph.
-
-  Attributes:
-    graph: The graph.
-    num_towers: How many there are.
-  """
+  """The ops of the towers of one graph."""
 
   def __init__(self, graph: tf.Graph, num_towers: int):
     """Starts before the first tower."""
@@ -34,7 +29,7 @@ class OpRecord:
     self._in_branches = set()
 
   def begin(self, tower: int) -> None:
-    """Notes that `tower` goes on: the ops that follow are its own."""
+    """Notes that `tower` continues: the ops that follow belong to it."""
     self._turns[tower].append(slice(self._now(), None))
 
   def end(self, tower: int) -> None:
@@ -43,21 +38,21 @@ class OpRecord:
 
   @contextlib.contextmanager
   def pausing(self, tower: int) -> Iterator[None]:
-    """The ops that `tower` makes inside are not its own alone."""
+    """Notes that the ops made inside do not belong to `tower` alone."""
     self.end(tower)
     yield
     self.begin(tower)
 
   @contextlib.contextmanager
   def passing(self, graph: tf.Graph) -> Iterator[None]:
-    """Notes the ops that are made for all towers in the graph of a branch."""
+    """Notes that ops made inside, in a branch's graph, are for all towers."""
     before = len(graph.get_operations())
     yield
     if graph is not self.graph:
       self._in_branches.update(graph.get_operations()[before:])
 
   def has_passed(self, op: tf.Operation) -> bool:
-    """Whether `op`, in a branch or deeper, was made for all towers."""
+    """Returns whether `op`, in a branch or deeper, was made for all towers."""
     while op is not None and op not in self._in_branches:
       op = _tf_internals.call_of(op.graph)
     return op is not None
@@ -68,12 +63,10 @@ class OpRecord:
     return [op for turn in self._turns[tower] for op in ops[turn]]
 
   def twins(self, tensor: tf.Tensor) -> list[tf.Tensor]:
-    """Returns the tensor of each tower that is `tensor` in the first one.
+    """Returns the tensor of each tower for `tensor` of the first one.
 
-    Towers are built by the same calls, in the same order.
-
-    Raises:
-      RuntimeError: They are not.
+    A RuntimeError is raised unless the towers were built by the same calls, in
+    the same order.
     """
     own = [self.built_in(tower) for tower in range(self.num_towers)]
     index = own[0].index(tensor.op)
@@ -86,7 +79,7 @@ class OpRecord:
     return [op.outputs[tensor.value_index] for op in ops]
 
   def is_own(self, tower: int, op: tf.Operation) -> bool:
-    """Whether `op` was built in `tower` itself."""
+    """Returns whether `op` was built in `tower` itself."""
     if op.graph is not self.graph:
       return False
     now = self._now()
@@ -95,7 +88,7 @@ class OpRecord:
     return op in self._known[tower][1]
 
   def ops_of(self, tower: int) -> list[tf.Operation]:
-    """Returns the ops of `tower`; those of all towers are the first one's."""
+    """Returns the ops of `tower`; ops for all towers belong to the first."""
     if tower:
       return self.built_in(tower)
     others = {op for other in range(1, len(self._turns))
@@ -104,7 +97,7 @@ class OpRecord:
             if op not in others]
 
   def check_no_accumulators(self) -> None:
-    """Raises if an op of a tower makes a queue of gradients."""
+    """Raises if an op of a tower makes an accumulator of gradients."""
     for op in (op for tower in range(self.num_towers)
                for op in self.built_in(tower)):
       if _tf_internals.accumulates_gradients(op):

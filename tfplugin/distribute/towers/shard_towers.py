@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shards of one batch in one graph, each with a loss of its own."""
+"""Shards of one batch in one graph, each with a separate loss."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _MEAN = tf.distribute.ReduceOp.MEAN
 
 
 class ShardTowers(tower_strategy.TowerStrategy):
-  """Builds a function once for each shard; all share one copy of a variable.
+  """Strategy that builds a function once per shard, with shared variables.
 
-  As on TPU each shard computes its own loss and gradients. Decorators of a
-  model_fn are made of it.
+  As on TPU, each shard computes a separate loss and its gradients. Decorators
+  of a model_fn use this strategy.
   """
 
   @property
   def num_replicas_in_sync(self) -> int:
-    """The number of shards; inside of one, 1: the weight of a shard divides."""
+    """The number of shards; within a shard 1, as the shard's weight divides."""
     if tower_run.current_tower() is not None:
       return 1
     return super().num_replicas_in_sync
@@ -46,19 +46,14 @@ class ShardTowers(tower_strategy.TowerStrategy):
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
     """Builds `fn` in every tower; call it in the scope of the strategy.
 
-    Args:
-      fn: Called with the index of the tower, in that tower.
-      weights: How much each tower counts.
-      batch: For each tower the tensors that it is given; None: not known.
-
-    Returns:
-      The run, and the result of `fn` in each tower.
+    `fn` gets the index of its tower. `batch` has the tensors of each tower;
+    None: not known. Returns the run, and the result of `fn` in each tower.
     """
     return self.extended.build_towers(fn, weights, batch)
 
 
 class _ShardTowersExtended(tower_extended.TowerExtended):
-  """Builds towers with a `TowerRun`."""
+  """StrategyExtended that builds towers with a `TowerRun`."""
 
   _run = None
 
@@ -66,7 +61,7 @@ class _ShardTowersExtended(tower_extended.TowerExtended):
                    weights: tower_weights.TowerWeights,
                    batch: Optional[Sequence[Any]] = None,
                    ) -> tuple[tower_run.TowerRun, list[Any]]:
-    """See `ShardTowers.build_towers`."""
+    """Builds `fn` in every tower; see `ShardTowers.build_towers`."""
     outer = self._run
     run = tower_run.TowerRun(
         self._container_strategy(), weights, outer, batch)
@@ -77,8 +72,8 @@ class _ShardTowersExtended(tower_extended.TowerExtended):
       self._run = outer
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    # Within a merge call, inside of a branch, say. Of gradients: their sums,
-    # which are handed in, are no rows.
+    # Called in a merge call, e.g. of a branch, for gradients. Without a batch:
+    # the arguments are sums of gradients, not rows.
     per_tower = [_tf_internals.select_replica(tower, (args, kwargs))
                  for tower in range(self._num_replicas_in_sync)]
 
@@ -90,7 +85,7 @@ class _ShardTowersExtended(tower_extended.TowerExtended):
     return _tf_internals.regroup(tuple(results))
 
   def _create_var_creator(self, next_creator, **kwargs):
-    # What each shard adds to, as to a metric, is written once.
+    # A variable to which each shard adds, as to a metric's, is written once.
     aggregation = None if variable_arguments.is_metric(kwargs) else (
         kwargs.get('aggregation'))
 

@@ -1,16 +1,16 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A tower sees the graph's collections as if it were alone in the graph.
+"""Graph collections, with separate lists for each tower.
 
-A model_fn asks the graph for its losses, update ops and trainable variables so
-far. Where several towers are built into one graph, a later tower would find the
-entries of the earlier ones among its own. So each tower works on its own lists;
-when all towers are built, the graph holds the entries of every tower, nothing
-twice: the variables of one device, the losses and initializers of every tower.
+A model_fn asks the graph for the losses, update ops and trainable variables so
+far. With several towers in one graph, a later tower would also find the entries
+of the earlier ones. So each tower works on separate lists. When all towers are
+built, the graph holds the entries of every tower, without duplicates: the
+variables of one device, the losses and initializers of every tower.
 
-Nothing else than editing the lists shows a tower a part of them: the functions
-that a model_fn asks read the graph's own, and a graph for each tower would have
-variables of its own.
+The lists must be edited in place, because the functions that a model_fn calls
+read the graph's lists. With a graph for each tower, each tower would have
+separate variables.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class TowerCollections:
       self._towers.append(lists)
 
   def show(self, tower: int) -> None:
-    """Lets the graph show the lists of `tower`, and the step of the first.
+    """Gives the graph the lists of `tower`, with the first tower's step.
 
-    TensorFlow looks for a step by name, too, and would find the first tower's.
+    TensorFlow also looks for a step by name, and would find the first tower's.
     """
     step = tf1.GraphKeys.GLOBAL_STEP
     if step in self._towers[0]:
@@ -57,14 +57,14 @@ class TowerCollections:
     self._set(self._towers[tower])
 
   def keep(self, tower: int) -> None:
-    """Keeps the present lists of the graph as the lists of `tower`."""
+    """Keeps the current lists of the graph as the lists of `tower`."""
     self._towers[tower] = self._lists()
 
   def join(self) -> None:
-    """Lets the graph show its entries from before, and those of all towers.
+    """Gives the graph its earlier entries and the entries of all towers.
 
-    The store of `get_variable` is the first tower's: names lead to the
-    variables that all towers share. So are the summaries.
+    The store of `get_variable` is the first tower's: its names lead to the
+    variables that all towers share. The summaries are the first tower's, too.
     """
     joined = {key: list(values) for key, values in self._before.items()}
     for lists in self._towers[1:]:
@@ -93,14 +93,11 @@ class TowerCollections:
 @contextlib.contextmanager
 def scopes_of_one_device(graph: tf.Graph,
                          one_device: Callable[[str], str]) -> Iterator[None]:
-  """Lets `get_collection` with a scope find the entries of every tower.
+  """Makes `get_collection` with a scope find the entries of every tower.
 
-  It compares the beginning of names, and in a tower names begin with its own
-  scope. An entry is found by its name in the tower, or on one device.
-
-  Args:
-    graph: The graph of the towers.
-    one_device: Returns the name that the tower around would have there.
+  It compares the beginning of names, and a tower's names begin with the tower's
+  scope. An entry is found by its name in the tower, or by the name on one
+  device that `one_device` returns for the current tower.
   """
   get_all = graph.get_collection
 
@@ -116,7 +113,7 @@ def scopes_of_one_device(graph: tf.Graph,
     yield
   finally:
     del graph.get_collection
-    if not inspect.ismethod(get_all):  # Of a run around this one.
+    if not inspect.ismethod(get_all):  # From an outer run.
       graph.get_collection = get_all
 
 
@@ -127,7 +124,7 @@ def keys_with(graph: tf.Graph, value: object) -> list[str]:
 
 
 def replace(graph: tf.Graph, old: object, new: object) -> None:
-  """Puts `new` in the place of `old` in each collection of `graph`."""
+  """Replaces `old` by `new` in each collection of `graph`."""
   for key in keys_with(graph, old):
     values = graph.get_collection_ref(key)
     values[:] = [new if value is old else value for value in values]

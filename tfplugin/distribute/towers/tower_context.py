@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The replica context of a tower: where it waits for the others."""
+"""Replica context of a tower, which waits for the other towers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,7 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
   """The replica context of one tower of a `TowerRun`."""
 
   def __init__(self, strategy, tower: int, run: Any):
-    """Makes the context of one tower.
-
-    Args:
-      strategy: A `TowerStrategy`.
-      tower: The index of the tower.
-      run: The `TowerRun` that builds it.
-    """
+    """Makes the context of one tower; the `TowerRun` `run` builds it."""
     super().__init__(strategy, tower)
     self._tower = tower
     self._run = run
@@ -45,13 +39,13 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
 
   @property
   def num_towers(self) -> int:
-    """How many towers there are."""
+    """The number of towers."""
     return self._run.num_towers
 
   def all_reduce(self, reduce_op, value, options=None):
     """Reduces `value` over the towers; gradients flow to every tower.
 
-    The inherited method refuses, in a graph, values that depend on variables
+    In a graph the inherited method refuses values that depend on variables
     shared by the towers.
     """
     del options
@@ -71,10 +65,9 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
         for part, total in zip(parts, totals)])
 
   def gradient_of_part(self, gradient: tf.Tensor) -> tf.Tensor:
-    """Returns the gradient of the part that this tower added to a total.
+    """Returns the gradient by this tower's term of a total.
 
-    Args:
-      gradient: The gradient of the total in this tower.
+    `gradient` is the gradient by the total, in this tower.
     """
     weights = self._run.weights.loss
     total, = self._labelled(
@@ -85,18 +78,15 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
 
   def sum_gradient(self, variable: tf.Variable, gradient,
                    towers: Sequence[int], sums_totals: bool = True):
-    """Returns the plain sum over `towers`, which is applied as it is.
+    """Returns the unweighted sum over `towers`, which is applied as it is.
 
-    Args:
-      variable: What it is the gradient by.
-      gradient: That of this tower.
-      towers: The towers that reduce together.
-      sums_totals: Whether one that is a sum over the towers is summed again.
+    `sums_totals` says whether a `gradient` that is a sum over the towers is
+    summed again.
     """
     if not sums_totals and self._run.gradients.are_in_total(gradient):
       towers = [towers[0]]
     if self._run.branches.is_here():
-      # Refused by the update that follows, unless all towers have the same.
+      # The update that follows refuses it, unless all towers have the same.
       return self._run.sum_unweighted(self.strategy, gradient, towers)
     return self._labelled(
         f'the sum of the gradient of `{variable.name}`',
@@ -104,12 +94,10 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
         (gradient,), {})
 
   def value_of_all(self, variable: tf.Variable, method: str, value):
-    """Returns the one value that the towers write, each with its own.
+    """Returns the batch value of a write of each tower.
 
-    Args:
-      variable: A variable that was made without an `aggregation`.
-      method: The method that writes.
-      value: The value of this tower.
+    `variable` was made without an `aggregation`; `method` writes `value` to it
+    in this tower.
     """
     if self._run.branches.is_here() or self._run.num_towers == 1:
       return value  # The write itself compares.
@@ -140,12 +128,7 @@ class TowerContext(_tf_internals.MirroredReplicaContext):
 
 @contextlib.contextmanager
 def on_device(functions: Sequence[Any], device: str) -> Iterator[None]:
-  """Enters the device of a tower on top of the devices around its run.
-
-  Args:
-    functions: The device functions around the run.
-    device: The device of the tower.
-  """
+  """Enters the device of a tower, inside the device functions of its run."""
   known = _tf_internals.device_functions()
   with contextlib.ExitStack() as stack:
     if not all(function in known for function in functions):

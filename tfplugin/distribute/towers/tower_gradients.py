@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients through a sum over shards.
 
-A sum over towers on the way, x = sum{towers} x[tower], has the gradient
+A sum over towers, x = sum{towers} x[tower], has for each tower the gradient
 
   d loss / d x[tower] = sum{towers} weight[tower] * d loss[tower] / d x
 
-for each of them. A tower gets it divided by its own weight, because the
-gradients of the variables behind x[tower] are multiplied by that weight later.
-So no tower goes back through the ops of another one.
+A tower gets this gradient divided by the tower's weight, because the gradients
+of the variables behind x[tower] are multiplied by that weight later. So no
+tower backpropagates through the ops of another one.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def _total_of_towers(op: tf.Operation, unused_own, gradient):
   context = tf.distribute.get_replica_context()
   reduce = getattr(context, 'gradient_of_part', None)
   if reduce is None:
-    # Not in a tower: back through all of them.
+    # Not in a tower: backpropagate through all of them.
     return None, gradient
   return reduce(gradient), None
 
 
 def total_of_towers(own: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
-  """Returns `total`, with `own` as the part that this tower added to it."""
+  """Returns `total`, with `own` as the term that this tower added to it."""
   with _tf_internals.identity_gradient(_TOTAL_OF_TOWERS):
     result = tf.raw_ops.IdentityN(input=[own, total])[1]
   same_values.stand_for(result, total)
@@ -42,7 +42,7 @@ def total_of_towers(own: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
 
 
 class NotedGradients:
-  """Tells what is made from some gradients, sums over towers, say."""
+  """Record of gradients, e.g. sums over towers, that finds their uses."""
 
   def __init__(self):
     self._noted = set()
@@ -53,7 +53,7 @@ class NotedGradients:
     self._noted.add(_values(gradient).op)
 
   def made(self, value) -> bool:
-    """Whether `value` was computed from one that is noted."""
+    """Returns whether `value` was computed from a noted gradient."""
     if not isinstance(value, (tf.Tensor, tf.IndexedSlices)):
       return False
     pending = [_values(value).op]
@@ -70,7 +70,7 @@ class NotedGradients:
 
 
   def are_in_total(self, value) -> bool:
-    """Whether `value` has those that are noted in a sum over shards alone."""
+    """Returns whether `value` has noted gradients in sums over shards only."""
     pending, seen, found = [_values(value)], set(), False
     while pending:
       tensor = pending.pop()

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One function built in every tower: waiting for each other, and sharing."""
+"""Run of one function in every tower: waiting for each other, and sharing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
-# Asked for beside a run.
+# Used together with a run.
 TowerContext = tower_context.TowerContext
 current_tower = tower_context.current_tower
 
@@ -39,13 +39,11 @@ def _is_in_tower() -> bool:
 
 
 class TowerRun:
-  """Builds one function once per tower into one graph.
+  """Run that builds one function once per tower into one graph.
 
   Attributes:
-    weights: The `TowerWeights` of the batch.
     variables: The `SharedVariables`.
-    num_towers: How many towers there are.
-    summed: The sums of gradients of this run, and of those inside it.
+    summed: The sums of gradients of this run, and of runs inside it.
     gradients: The gradients that towers took.
     branches: The `Branches` in which towers make calls.
   """
@@ -55,12 +53,9 @@ class TowerRun:
                batch: Optional[Sequence[Any]] = None):
     """Prepares a run.
 
-    Args:
-      strategy: A `TowerStrategy`.
-      weights: How much each tower counts.
-      outer: The run whose gradients this one applies, or None.
-      batch: For each tower the tensors that it is given, from which it is found
-        what differs between towers. None: not known.
+    `outer` is the run whose gradients this one applies, or None. `batch` has
+    the tensors of each tower, which show the differences between towers; None:
+    not known.
     """
     self.weights = weights
     self.variables = tower_variables.SharedVariables()
@@ -120,7 +115,7 @@ class TowerRun:
     return self._results
 
   def _check_updates(self) -> None:
-    """Settles what towers update by themselves; raises if it cannot be."""
+    """Aggregates the towers' plain writes; raises if that is impossible."""
     if self.num_towers > 1:
       self._ops.check_no_accumulators()
       self._ops.check_no_stores()
@@ -128,7 +123,7 @@ class TowerRun:
           self._results[0], 'train_op', None) is not None).settle()
 
   def _report_all_rows(self) -> None:
-    """Lets the numbers that the first tower reports be those of all rows."""
+    """Replaces numbers that the first tower reports by numbers of all rows."""
     left, loss = [], getattr(self._results[0], 'loss', None)
     for op in self._ops.built_in(0):
       value = _tf_internals.reported_value(op)
@@ -153,7 +148,7 @@ class TowerRun:
     return self._ops.ops_of(tower)
 
   def name_scope(self, tower: int) -> str:
-    """Returns the name scope of `tower`; the first one has none of its own."""
+    """Returns the name scope of `tower`; the first one adds none."""
     return f'{self._outer}tower_{tower}/' if tower else self._outer
 
   def _name_on_one_device(self, name: str) -> str:
@@ -163,7 +158,7 @@ class TowerRun:
         name)
 
   def add_up(self, strategy, *values: Any) -> list[Any]:
-    """Adds each of `values`, one per tower, up over the towers."""
+    """Returns the sum over the towers of each of `values`."""
     return [weighted_sum.weighted_sum(
         self._per_tower(strategy, value), [1.0] * self.num_towers)
             for value in values]
@@ -174,7 +169,7 @@ class TowerRun:
     return values * self.num_towers if len(values) == 1 else values
 
   def sum_unweighted(self, strategy, gradient, towers: Sequence[int]):
-    """Sums the values of `gradient` in `towers`, without their weights."""
+    """Returns the sum of `gradient` in `towers`, without their weights."""
     values = self._per_tower(strategy, gradient)
     total = weighted_sum.weighted_sum(
         [values[tower] for tower in towers], [1.0] * len(towers))
@@ -182,7 +177,7 @@ class TowerRun:
     return total
 
   def one_value(self, variable: tf.Variable, method: str, strategy, value):
-    """Returns the one value that towers write, each with its own."""
+    """Returns the batch value of a write of each tower."""
     return self._one_of(variable, method, self._per_tower(strategy, value))
 
   def _one_of(self, variable, method: str, values: Sequence[Any]) -> Any:
@@ -201,7 +196,7 @@ class TowerRun:
     return agreed_writes.one_value(variable, method, values, self._group)
 
   def gradient_to_apply(self, gradient):
-    """Returns the one gradient of all towers that an optimizer applies."""
+    """Returns the gradient of all towers, which an optimizer applies."""
     values = self._strategy.experimental_local_results(gradient)
     if len(values) == 1 or self.summed.made(values[0]):
       return values[0]
@@ -224,12 +219,12 @@ class TowerRun:
     self._waits[tower] = label
 
   def resume(self, tower: int) -> None:
-    """Notes that `tower` goes on."""
+    """Notes that `tower` continues."""
     self._ops.begin(tower)
     self._collections.show(tower)
 
   def merged(self, fn: Callable) -> Callable:
-    """Returns `fn` as it runs once, for all towers that wait."""
+    """Returns `fn` as it runs once, for all waiting towers."""
     def run(strategy, calls):
       calls = strategy.experimental_local_results(calls)
       if len({call.label for call in calls}) > 1:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Variables that all towers share, made by the first of them."""
+"""Variables that all towers share, made by the first tower."""
 
 from __future__ import annotations
 
@@ -22,12 +22,8 @@ _UNIQUE_SUFFIX = re.compile(r'_\d+(?=/|$)')
 def _scatter(name: str, adds_up: bool):
   """Returns a method that scatters once for all towers.
 
-  The inherited one takes the variable itself, and would act in every tower.
-
-  Args:
-    name: The name of the method.
-    adds_up: Whether the slices of several towers, one after the other, are a
-      sum.
+  The inherited method uses the variable itself, and would act in every tower.
+  `adds_up` says whether the slices of several towers, concatenated, make a sum.
   """
   def scatter(self, *args, **kwargs):
     if not adds_up and self.aggregation != _FIRST:
@@ -47,22 +43,19 @@ class TowerVariable(agreed_writes.AgreedWrites,
                     _tf_internals.AggregatingVariable):
   """One variable that every tower reads, updated once per step.
 
-  An assignment in the towers happens once.
+  An assignment in all towers happens once.
   """
 
   def scattered(self, method: str, args: tuple, kwargs: dict) -> Any:
     """Returns the result of a scatter method, with the towers' slices.
 
-    Args:
-      method: Its name.
-      args: Its arguments in this tower.
-      kwargs: Likewise.
+    `args` and `kwargs` are the method's arguments in this tower.
     """
     if not hasattr(tf.distribute.get_replica_context(), 'value_of_all'):
       return getattr(self.get(), method)(*args, **kwargs)
     names = (('indices', 'updates') if method.startswith('scatter_nd') else
              ('sparse_delta',))
-    # A name of each tower is not one for all.
+    # Without the op's `name`, which differs between towers.
     arguments = {name: value for name, value in
                  {**dict(zip(names, args)), **kwargs}.items() if name in names}
     first, *others = [
@@ -94,13 +87,10 @@ class TowerVariable(agreed_writes.AgreedWrites,
 
 def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
           aggregation: tf.VariableAggregation) -> TowerVariable:
-  """Wraps `variable` for the towers of `strategy`.
+  """Returns a resource `variable` wrapped for the towers of `strategy`.
 
-  Args:
-    strategy: The strategy in whose scope it was made.
-    variable: A resource variable of the default graph.
-    aggregation: How the values that towers assign are made one. NONE, the
-      default of TensorFlow, takes the first tower's value.
+  The values that towers assign are aggregated by `aggregation`. NONE, the
+  default of TensorFlow, becomes ONLY_FIRST_REPLICA, with `has_rule` false.
   """
   has_rule = aggregation not in (None, tf.VariableAggregation.NONE)
   if not has_rule:
@@ -112,15 +102,15 @@ def share(strategy: tf1.distribute.Strategy, variable: tf.Variable,
 
 
 class SharedVariables:
-  """The variables that the first tower made, in order, for the others."""
+  """Variables that the first tower made, in order, for the others."""
 
   def __init__(self):
-    """Starts without any."""
+    """Starts empty."""
     self._made = []
     self._taken = {}
 
   def creator(self, tower: int):
-    """Returns a variable creator for `tower`: 0 makes, the others take."""
+    """Returns a variable creator for `tower`: 0 makes, the others reuse."""
     if tower == 0:
       return self._make
     self._taken[tower] = 0
@@ -162,7 +152,7 @@ class SharedVariables:
 
 def _check_same(variable: tf.Variable, name: str, kwargs: dict,
                 tower: int) -> None:
-  """Raises unless `tower` is about to make `variable` again."""
+  """Raises unless `tower` asks for `variable` again."""
   made = _UNIQUE_SUFFIX.sub('', variable.name.split(':')[0])
   wanted = _UNIQUE_SUFFIX.sub('', name.rstrip('/'))
   shape = kwargs.get('shape')

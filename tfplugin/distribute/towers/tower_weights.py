@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How much each tower counts."""
+"""Weights of towers in the loss and in the batch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ tf1 = tf.compat.v1
 
 @dataclasses.dataclass(frozen=True)
 class TowerWeights:
-  """How much each tower counts, as floats or scalar float tensors.
+  """Weights of towers, as floats or scalar float tensors.
 
   Attributes:
     rows: The tower's share of the rows of the batch; the shares sum to 1.
     loss: The factor of the tower's loss and gradients in the sum over its
       group.
-    groups: The towers whose losses are parts of one mean. None: all of them.
+    groups: Towers whose losses contribute to one mean. None: all towers.
   """
 
   rows: Sequence[weighted_sum.Weight]

@@ -1,16 +1,17 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of towers that are shards: one variable, a value from each of them.
+"""Writes of towers that are shards: one variable, a value from each tower.
 
-On a TPU each shard has a copy of every variable: a sum over steps that a shard
-makes of its gradients (gradient accumulation) is its own, and the sums of all
-shards are added up when they are applied. Towers have one variable for all. It
-holds the mean of what the copies would hold:
+On a TPU each shard has a copy of every variable. With gradient accumulation, a
+shard sums its own gradients over steps, and the sums of all shards are added
+when they are applied. Towers have one variable for all. It holds the mean of
+the values that the copies would have:
 
   sum{shards} copy[shard]  =  sum{shards} mean{shards} copy[shard]
 
-so that every sum over the shards later is the same. A value that replaces the
-old one cannot be told from a statistic, and must be the same in all shards.
+So every later sum over the shards is the same. A value that replaces the old
+one cannot be distinguished from a statistic, and must be the same in all
+shards.
 """
 
 from __future__ import annotations
@@ -29,34 +30,31 @@ _ADDITIONS = ('assign_add', 'assign_sub', 'scatter_add', 'scatter_sub')
 
 
 class AgreedWrites:
-  """Goes in front of the class of a variable that towers share.
+  """Mixin before the class of a variable that towers share.
 
-  Attributes:
-    has_rule: Whether the variable was made with an `aggregation`.
+  `has_rule` says whether the variable was made with an `aggregation`.
   """
 
   has_rule = True
 
   def assign(self, value, *args, **kwargs):
-    """See `tf.Variable.assign`."""
+    """Assigns the towers' agreed value; see `tf.Variable.assign`."""
     return super().assign(self.agreed('assign', value), *args, **kwargs)
 
   def assign_add(self, delta, *args, **kwargs):
-    """See `tf.Variable.assign_add`."""
+    """Adds the towers' agreed value; see `tf.Variable.assign_add`."""
     return super().assign_add(self.agreed('assign_add', delta), *args,
                               **kwargs)
 
   def assign_sub(self, delta, *args, **kwargs):
-    """See `tf.Variable.assign_sub`."""
+    """Subtracts the towers' agreed value; see `tf.Variable.assign_sub`."""
     return super().assign_sub(self.agreed('assign_sub', delta), *args,
                               **kwargs)
 
   def agreed(self, method: str, value: Any) -> Any:
-    """Returns the one value that the towers write.
+    """Returns the one value that the towers write, from this tower's `value`.
 
-    Args:
-      method: The name of the method that writes.
-      value: The value of this tower.
+    `method` is the name of the method that writes.
     """
     context = tf.distribute.get_replica_context()
     agree = getattr(context, 'value_of_all', None)
@@ -67,16 +65,11 @@ class AgreedWrites:
 
 def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
               group: Sequence[int]) -> Any:
-  """Returns the value to write for all shards.
+  """Returns the value to write for all shards, from the value of each shard.
 
-  Args:
-    variable: A variable that was made without an `aggregation`.
-    method: The method that writes.
-    values: The value of each shard.
-    group: The shards that reduce together with the first one.
-
-  Raises:
-    ValueError: The values differ, and have no mean that is right.
+  `variable` has no `aggregation`. `group` has the shards that reduce together
+  with the first one. Raises ValueError if the values differ and their mean
+  would be wrong.
   """
   if same_values.are_same(values):
     return values[0]
@@ -90,16 +83,9 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
 
 def check_no_count(variable: tf.Variable, method: str, value: Any,
                    num_rows: Optional[int]) -> None:
-  """Raises if a constant may be the number of rows of each shard.
+  """Raises ValueError if a constant may be the number of rows of each shard.
 
-  Args:
-    variable: The variable that it is written to.
-    method: The method that writes.
-    value: What is written.
-    num_rows: That number, where it is static.
-
-  Raises:
-    ValueError: It may be.
+  `num_rows` is that number, where it is static.
   """
   number = tf.get_static_value(value) if tf.is_tensor(value) else value
   if num_rows and np.size(number) == 1 and not isinstance(
@@ -114,11 +100,8 @@ def unknown(variable: tf.Variable, method: str, what: Any,
             remedy: str = '') -> ValueError:
   """Returns the error for a value that shards do not have in common.
 
-  Args:
-    variable: The variable that it is written to.
-    method: The method that writes.
-    what: What the value is.
-    remedy: What to do; by default, how it is made one.
+  `what` describes the value. Without a `remedy`, the error explains how to make
+  the value common.
   """
   return ValueError(
       f'`{method}` in several shards must write what all of them have in '

@@ -82,21 +82,20 @@ def _assert_same(loss, num_towers, known, make=_in_towers):
 
 
 _NAMES = list(loss_forms.LOSSES)
-_CASES = [(2, True), (3, False)]
-_IDS = ('2 towers, known', '3 towers, unknown')
+_CASES = {
+    '2 towers, known': (_in_towers, 2, True),
+    '3 towers, unknown': (_in_towers, 3, False),
+    'strategy, known': (_in_strategy, 3, True),
+    'strategy, unknown': (_in_strategy, 3, False),
+}
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize('num_towers, known', _CASES, ids=_IDS)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('case', _CASES)
 @pytest.mark.parametrize('name', _NAMES)
-def test_a_loss_equals_one_device(behavior, name, num_towers, known):
-  _assert_same(loss_forms.LOSSES[name], num_towers, known)
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize('name', _NAMES)
-def test_a_loss_of_a_strategy_equals_one_device(behavior, name):
-  _assert_same(loss_forms.LOSSES[name], 3, _NAMES.index(name) % 2, _in_strategy)
+def test_a_loss_equals_one_device(behavior, name, case):
+  make, num_towers, known = _CASES[case]
+  _assert_same(loss_forms.LOSSES[name], num_towers, known, make)
 
 
 @pytest.mark.sampled(3)

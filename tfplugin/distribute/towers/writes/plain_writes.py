@@ -1,12 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of towers that do not come by the methods of a shared variable.
+"""Writes of towers that bypass the methods of a shared variable.
 
-A variable that was made before the towers, and the handle of any other, is
-written by an op of each tower. Where towers are built for an EstimatorSpec the
-op of the first one alone is run, with a value made of its rows. Such ops are
-found in the graph that was built, and given the value of one device; what is in
-a branch, a loop or a function must be the same in all towers, or is refused.
+Each tower has an op that writes to a variable made before the towers, or
+through the handle of a shared variable. With an EstimatorSpec only the first
+tower's op runs, with a value computed from that tower's rows. This module finds
+such ops in the finished graph, and gives them the value of one device. Writes
+in a branch, a loop or a function must be the same in all towers, or they are
+refused.
 """
 
 from __future__ import annotations
@@ -34,10 +35,9 @@ class PlainWrites:
   """The plain writes of the towers of one run.
 
   Attributes:
-    record: Tells which ops were built in which tower.
     one_value: Returns the value that one device writes, for a variable, the
       name of a method and the value of each tower.
-    first_alone: Whether the ops of the first tower alone are run.
+    first_alone: Whether only the ops of the first tower are run.
   """
 
   record: op_record.OpRecord
@@ -45,17 +45,14 @@ class PlainWrites:
   first_alone: bool
 
   def settle(self, others: Collection[tf.Tensor] = ()) -> None:
-    """Lets each write that of one device.
+    """Gives each write the value that one device writes.
 
-    Args:
-      others: The handles of variables that are written otherwise.
-
-    Raises:
-      RuntimeError: Towers write each by itself what cannot be made one value.
-      ValueError: One device may write another value than all that can be made.
+    `others` are handles of variables that are written otherwise. A RuntimeError
+    is raised if the towers' values cannot be aggregated, and a ValueError if
+    the value of one device is not known.
     """
     skipped = {handle.op for handle in others}
-    # A sum is made of ops of its own.
+    # Before aggregation, which adds ops to the graph.
     order = {op: i for i, op in enumerate(self.record.graph.get_operations())}
     for op in order:
       if op not in skipped and _tf_internals.makes_variable(op):
@@ -93,9 +90,9 @@ class PlainWrites:
 
 
 def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
-  """Lets the first tower write `value`, and the others change nothing."""
+  """Makes the first tower write `value`, and the others change nothing."""
   if isinstance(value, tf.IndexedSlices):
-    # Of any number of rows, whatever that of the first tower is.
+    # With any number of rows, not only the first tower's.
     inputs = {i: tf1.placeholder_with_default(t, [None, *t.shape[1:]])
               for i, t in ((1, value.indices), (2, value.values))}
   else:
@@ -112,7 +109,7 @@ def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
 
 
 def _are_same(ops: Sequence[tf.Operation]) -> bool:
-  """Whether all towers write the same, on the same conditions."""
+  """Returns whether all towers write the same, on the same conditions."""
   return same_values.are_same([
       [*list(op.inputs)[1:], *_tf_internals.conditions_of(op)] for op in ops])
 
