@@ -196,7 +196,8 @@ def _train(call: model_fn_lib.ModelFnCall,
                              tf1.trainable_variables(),
                              elastic_exchange.AUDITED)
   scope.exchange.add(*scope.pairs)
-  train_op, unlisted = scope.exchange.end([spec.train_op])
+  train_op, unlisted = scope.exchange.end(
+      [spec.train_op], {variable.op.name for variable in scope.state})
   first = _first_hooks(scope, task)
   added = [*scope.exchange.variables(), *(
       v for optimizer in interception.wrappers for v in optimizer.variables())]

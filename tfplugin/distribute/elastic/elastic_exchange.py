@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -133,13 +134,17 @@ class Exchange:
         step_figures.note(self.local_step.graph, step_figures.DISTANCE,
                           pair.local, pair.center)
 
-  def end(self, train_ops: Sequence) -> tuple[tf.Operation, list[tf.Variable]]:
-    """Ends a whole step; returns its op, and variables to be initialised."""
+  def end(self, train_ops: Sequence, state: Collection[str],
+          ) -> tuple[tf.Operation, list[tf.Variable]]:
+    """Ends a whole step; returns its op, and variables to be initialised.
+
+    `state` has the names of optimizers' variables, for the log.
+    """
     shared = set_values.unwritten(self.pairs, train_ops)
     self._pairs = {copy: pair for copy, pair in self._pairs.items()
                    if pair not in shared}
     tf1.logging.info('Elastic averaging: %s.',
-                     set_values.describe(self.pairs, shared))
+                     set_values.describe(self.pairs, shared, state))
     values = set_values.SetValues(shared, self.local_step.device)
     return values.after(self.finish(train_ops), self.due), values.variables()
 

@@ -171,7 +171,8 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
     shared = [pair for values in self._optimizer.set_from_outside
               for pair in values.pairs]
     tf1.logging.info('Elastic averaging: %s.', set_values.describe(
-        [pair for pair in pairs if pair not in shared], shared))
+        [pair for pair in pairs if pair not in shared], shared,
+        ()))  # The getter makes all state local.
     self._arrived = barrier and barrier.arrived()
     self._announce = barrier and barrier.announce(self._task_index)
 

@@ -11,6 +11,7 @@ Variables that the step writes, such as moving statistics, are averaged.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -155,10 +156,13 @@ def _taken(pair, seen) -> tf.Tensor:
 
 
 def describe(pairs: Sequence[elastic_pairs.Pair],
-             shared: Sequence[elastic_pairs.Pair]) -> str:
+             shared: Sequence[elastic_pairs.Pair],
+             state: Collection[str]) -> str:
   """Returns a log line that lists the variables of each kind.
 
-  `shared` variables are set from outside the step.
+  `shared` variables are set from outside the step. `state` has the names of
+  optimizers' variables. They are on the worker, also the chief's, which are
+  global variables because they are saved.
   """
   centers = {pair.center.op.name for pair in (*pairs, *shared)}
   kinds = {
@@ -167,10 +171,12 @@ def describe(pairs: Sequence[elastic_pairs.Pair],
   names = {kind: [p.center.op.name for p in of_kind]
            for kind, of_kind in kinds.items()}
   names['shared'] = [p.center.op.name for p in shared] + [
-      v.op.name for v in tf1.global_variables() if v.op.name not in centers]
+      v.op.name for v in tf1.global_variables()
+      if v.op.name not in centers and v.op.name not in state]
   copies = {id(copy) for p in (*pairs, *shared) for copy in p.copies}
   names['local to each worker'] = [
       v.op.name for v in tf1.local_variables()
-      if id(v) not in copies and v.op.name not in centers]
+      if id(v) not in copies and v.op.name not in centers] + [
+          v.op.name for v in tf1.global_variables() if v.op.name in state]
   return '; '.join(f'{kind}: {", ".join(of_kind) or "none"}'
                    for kind, of_kind in names.items())
