@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The specs that a model_fn returned in several towers, as one spec."""
+"""Reduction of the specs that a model_fn returned in several towers."""
 
 from __future__ import annotations
 
@@ -24,22 +24,13 @@ _OF_SCAFFOLDS = ('init_op', 'init_fn', 'ready_op', 'ready_for_local_init_op',
 
 def reduce_specs(mode: str, specs: Sequence[Any],
                  loss_weights: Sequence[weighted_sum.Weight]) -> Any:
-  """Returns the spec of the whole batch.
+  """Returns the spec of the whole batch; raises if a tower's spec differs.
 
-  The loss is the weighted sum of the towers' losses, predictions and export
-  outputs are concatenated in the order of the towers. Everything else (the
-  train_op, metrics, hooks, the scaffold) comes from the first tower: gradients,
-  assignments to variables and batch statistics of all towers have become one
-  before they reach it.
-
-  Args:
-    mode: A `tf.estimator.ModeKeys`.
-    specs: One `tf.estimator.EstimatorSpec` per tower.
-    loss_weights: The factor of each tower's loss.
-
-  Raises:
-    TypeError: A tower returned something else than an EstimatorSpec.
-    ValueError: Towers returned different kinds of specs.
+  The loss is the sum of the towers' losses, weighted by `loss_weights`.
+  Predictions and export outputs are concatenated in the order of the towers.
+  All other fields (train_op, metrics, hooks, scaffold) come from the first
+  tower: gradients, assignments to variables and batch statistics of all towers
+  have been combined before.
   """
   check_specs(specs)
   replaced = {}
@@ -105,14 +96,11 @@ def _shape_of(spec: Any) -> dict[str, Any]:
 def concat(name: str, values: Sequence[Any]) -> Any:
   """Concatenates the values of the towers, leaf by leaf, along the batch.
 
-  Sizes that are not static, such as the length of the longest row of a tower,
-  are filled up with zeros to the largest, as `to_tensor` of a ragged tensor
-  does; strings with empty ones.
-
-  Args:
-    name: The name of the values, for the error.
-    values: One nest of tensors `[batch, ...]` per tower, dense, sparse or
-      ragged. The first tower's scalars are taken.
+  `values` has one nest of tensors `[batch, ...]` per tower, dense, sparse or
+  ragged; `name` is for the error. Scalars are the first tower's. Sizes that are
+  not static, such as the longest row of a tower, are padded to the largest. The
+  padding is zero, as of `to_tensor` of a ragged tensor; for strings it is
+  empty.
   """
   def concat_leaf(*leaves):
     try:
@@ -150,9 +138,7 @@ def _concat_leaf(leaves: Sequence[Any]) -> Any:
 def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
   """Concatenates the export outputs of the towers, classes included.
 
-  Args:
-    key: The name of the output, for the error.
-    outputs: The output of each tower.
+  `key` is the name of the output, for the error.
   """
   export = tf.estimator.export
   if isinstance(outputs[0], export.ClassificationOutput):
@@ -173,14 +159,10 @@ def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
 
 
 def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
-  """Lets the ops that read a tower's loss read the loss of the batch.
+  """Makes the ops that read a tower's loss read the loss of the batch.
 
-  A metric of the loss, or its summary, has one value per batch. The ops that
-  the loss of the batch is made of are left alone.
-
-  Args:
-    losses: The loss of each tower.
-    total: The loss of the batch, made from them.
+  A metric of the loss, or its summary, then has one value per batch. `total` is
+  made from `losses`; the ops on the way to it are left alone.
   """
   pending, behind = [total.op], set()
   while pending:
@@ -205,12 +187,9 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
 
 
 def unnamed(loss: tf.Tensor) -> tf.Tensor:
-  """Returns the tensor that has `loss` as another name.
+  """Returns the tensor behind identity ops that only name a loss.
 
-  An identity with a name can be made one of something else; a name cannot.
-
-  Args:
-    loss: A loss of a tower.
+  An identity with a name can be redirected to another tensor; a name cannot.
   """
   while isinstance(loss, tf.Tensor) and _tf_internals.names_tensor(loss.op):
     loss = loss.op.inputs[0]
