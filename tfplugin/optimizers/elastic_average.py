@@ -232,6 +232,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     Raises:
       ValueError: no gradient, or a variable was made without the getter.
     """
+    grads_and_vars = list(grads_and_vars)  # A `zip` yields them once.
     elastic_custom_getter.check_context()
     elastic_start.follow_warm_start(self._getter.pairs)
     if self._is_applied:  # A session may run this call by itself.

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -134,14 +135,18 @@ class Exchange:
         step_figures.note(self.local_step.graph, step_figures.DISTANCE,
                           pair.local, pair.center)
 
-  def end(self, train_ops: Sequence) -> tuple[tf.Operation, list[tf.Variable]]:
-    """Ends a whole step; returns its op, and variables to be initialised."""
+  def end(self, train_ops: Sequence, state: Collection[str],
+          ) -> tuple[tf.Operation, list[tf.Variable]]:
+    """Ends a whole step; returns its op, and variables to be initialised.
+
+    `state` has the names of optimizers' variables, for the log.
+    """
     unaveraged = set_values.of_step(self.pairs, train_ops, self.inputs)
     values = set_values.SetValues(unaveraged, self.local_step.device)
     self._pairs = {copy: pair for copy, pair in self._pairs.items()
                    if pair not in values.pairs}
     tf1.logging.info('Elastic averaging: %s.',
-                     set_values.describe(self.pairs, unaveraged))
+                     set_values.describe(self.pairs, unaveraged, state))
     return values.after(self.finish(train_ops), self.due), values.variables()
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,

@@ -170,8 +170,9 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
     self._first.begin(pairs, pairs[0].local.device)
     unaveraged = set_values.merged([
         values.unaveraged for values in self._optimizer.unaveraged])
-    tf1.logging.info('Elastic averaging: %s.', set_values.describe([
-        pair for pair in pairs if pair not in unaveraged.pairs], unaveraged))
+    tf1.logging.info('Elastic averaging: %s.', set_values.describe(
+        [pair for pair in pairs if pair not in unaveraged.pairs], unaveraged,
+        ()))  # The getter makes all state local.
     self._arrived = barrier and barrier.arrived()
     self._announce = barrier and barrier.announce(self._task_index)
 

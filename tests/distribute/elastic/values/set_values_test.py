@@ -11,6 +11,7 @@ import tensorflow as tf
 import tfplugin
 from tfplugin import distribute
 from tfplugin import estimator as estimator_lib
+from tfplugin import optimizers
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
@@ -41,7 +42,8 @@ class _Lower(tf1.train.SessionRunHook):
       run_context.session.run(self._set)
 
 
-def _train(tmp_path, form, steps):
+def _train(tmp_path, form, steps,
+           make_optimizer=tf1.train.GradientDescentOptimizer):
   hooks = []
 
   def model_fn(features, labels, mode):
@@ -51,7 +53,7 @@ def _train(tmp_path, form, steps):
     mean = tf1.get_variable('mean', initializer=0.0, trainable=False)
     hooks.append(_Lower(rate))
     loss = w * tf.reduce_mean(features)
-    update = tf1.train.GradientDescentOptimizer(rate).minimize(
+    update = make_optimizer(rate).minimize(
         loss, tf1.train.get_global_step())
     return tf1.estimator.EstimatorSpec(
         mode, loss=loss, training_hooks=[hooks[-1]],
@@ -88,6 +90,46 @@ def test_what_a_hook_sets_is_shared_and_a_statistic_averaged(
            if r.getMessage().startswith('Elastic averaging: ')}
   assert 'trained and averaged: w; statistics, averaged: mean; ' in line
   assert 'shared: rate, global_step;' in line
+
+
+def _kinds(caplog):
+  """Returns the names of each kind in the line that a start logs."""
+  line, = {r.getMessage() for r in caplog.records
+           if r.getMessage().startswith('Elastic averaging: ')}
+  kinds = (kind.split(': ') for kind in line.split(': ', 1)[1][:-1].split('; '))
+  return {kind: set(names.split(', ')) for kind, names in kinds}
+
+
+_SLOTS = {'beta1_power', 'beta2_power', 'w/Adam', 'w/Adam_1'}
+
+
+@pytest.mark.parametrize('form', STRATEGIES)
+def test_the_chiefs_slots_are_logged_as_local(form, tmp_path, behavior, caplog):
+  del behavior
+  with caplog.at_level(logging.INFO, 'tensorflow'):
+    _train(tmp_path, form, 1, tf1.train.AdamOptimizer)
+  kinds = _kinds(caplog)
+  assert kinds.pop('local to each worker') >= _SLOTS
+  assert kinds == {'trained and averaged': {'w'},
+                   'statistics, averaged': {'mean'},
+                   'shared': {'rate', 'global_step'}}
+
+
+def test_slots_of_the_wrapper_are_logged_as_local(behavior, caplog):
+  del behavior
+  with tf.Graph().as_default():
+    getter = optimizers.ElasticAverageCustomGetter('')
+    with tf1.variable_scope('', custom_getter=getter):
+      w = tf1.get_variable('w', initializer=0.0)
+    optimizer = optimizers.ElasticAverageOptimizer(
+        tf1.train.AdamOptimizer(0.1), 1, getter, rho=0.0)
+    optimizer.minimize(w * w, tf1.train.create_global_step())
+    with caplog.at_level(logging.INFO, 'tensorflow'):
+      optimizer.make_session_run_hook(True, 0).begin()
+  kinds = _kinds(caplog)
+  assert kinds['shared'] == {'global_step'}
+  assert kinds['local to each worker'] >= _SLOTS
+  assert kinds['trained and averaged'] == {'global_center_variable/w'}
 
 
 def test_what_one_worker_sets_reaches_the_others(behavior):

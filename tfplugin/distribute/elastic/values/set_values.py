@@ -15,6 +15,7 @@ be neither of them. An exchange copies such values whole:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
@@ -229,10 +230,12 @@ def _taken(pair, seen) -> tf.Tensor:
 
 
 def describe(pairs: Sequence[elastic_pairs.Pair],
-             unaveraged: Unaveraged) -> str:
+             unaveraged: Unaveraged, state: Collection[str]) -> str:
   """Returns a log line that lists the variables of each kind.
 
-  `pairs` are the averaged ones.
+  `pairs` are the averaged ones. `state` has the names of optimizers' variables.
+  They are on the worker, also the chief's, which are global variables because
+  they are saved.
   """
   every = [*pairs, *unaveraged.pairs]
   centers = {pair.center.op.name for pair in every}
@@ -244,10 +247,12 @@ def describe(pairs: Sequence[elastic_pairs.Pair],
   names = {kind: [p.center.op.name for p in of_kind]
            for kind, of_kind in kinds.items()}
   names['shared'] += [
-      v.op.name for v in tf1.global_variables() if v.op.name not in centers]
+      v.op.name for v in tf1.global_variables()
+      if v.op.name not in centers and v.op.name not in state]
   copies = {id(copy) for p in every for copy in p.copies}
   names['local to each worker'] = [
       v.op.name for v in tf1.local_variables()
-      if id(v) not in copies and v.op.name not in centers]
+      if id(v) not in copies and v.op.name not in centers] + [
+          v.op.name for v in tf1.global_variables() if v.op.name in state]
   return '; '.join(f'{kind}: {", ".join(of_kind) or "none"}'
                    for kind, of_kind in names.items())
