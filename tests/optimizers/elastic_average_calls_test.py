@@ -105,8 +105,9 @@ def test_gradients_may_come_from_a_zip(behavior, pairs_as):
     with tf1.variable_scope('', custom_getter=getter):
       mean = tf1.get_variable('mean', initializer=0.0, trainable=False)
     optimizer = _optimizer(getter, communication_period=1, moving_rate=0.5)
-    with tf.control_dependencies([mean.assign_add(1.0)]):
-      gradients = [tf.constant(-1.0) + 0.0]
+    x = tf1.placeholder_with_default(1.0, [])
+    with tf.control_dependencies([mean.assign_add(x)]):
+      gradients = [-x]
     train_op = optimizer.apply_gradients(
         pairs_as(list(zip(gradients, [w]))), step)
     with _session(optimizer) as session:

@@ -29,10 +29,9 @@ tf1 = tf.compat.v1
 class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   """Wrapper that trains a local copy and pulls it and the centre together.
 
-  For asynchronous training on parameter servers where the network is the
-  bottleneck, or gradients are too noisy. A worker exchanges with the centre, in
-  both directions, once in `communication_period` steps, and explores alone in
-  between. The centre is the better model: evaluate and serve it.
+  For asynchronous training on parameter servers where the network is slow, or
+  gradients are noisy. A worker exchanges with the centre, both ways, once in
+  `communication_period` steps. The centre is the better model: evaluate it.
 
     gradient = gradient of the loss + rho * (local - local_center)
     local   -= the wrapped optimizer's update, made from the gradient

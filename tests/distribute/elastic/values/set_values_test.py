@@ -112,7 +112,8 @@ def test_the_chiefs_slots_are_logged_as_local(form, tmp_path, behavior, caplog):
   assert kinds.pop('local to each worker') >= _SLOTS
   assert kinds == {'trained and averaged': {'w'},
                    'statistics, averaged': {'mean'},
-                   'shared': {'rate', 'global_step'}}
+                   'shared': {'rate', 'global_step'},
+                   'counted by each worker': {'none'}}
 
 
 def test_slots_of_the_wrapper_are_logged_as_local(behavior, caplog):
