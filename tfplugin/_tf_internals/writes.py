@@ -178,6 +178,7 @@ def _takes_variable(op: tf.Operation, tensor: tf.Tensor) -> bool:
 
 
 def _is_random(op: tf.Operation) -> bool:
+  """Returns whether `op` draws at random. No public API says so."""
   return 'seed' in op.node_def.attr or (
       op.type.startswith('Stateless') and not op_types.calls_functions(op))
 
