@@ -151,8 +151,10 @@ from tfplugin._tf_internals.variables import read_after
 from tfplugin._tf_internals.variables import ResourceVariable
 from tfplugin._tf_internals.variables import run_with_global_initializers
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
+from tfplugin._tf_internals.writes import brings_value
 from tfplugin._tf_internals.writes import initializes
 from tfplugin._tf_internals.writes import method_of_write
+from tfplugin._tf_internals.writes import ops_of_value
 from tfplugin._tf_internals.writes import Write
 from tfplugin._tf_internals.writes import writes_of
 from tfplugin._tf_internals.writes import writes_through
@@ -179,6 +181,7 @@ __all__ = (
     'begins_work',
     'branch_of',
     'branch_or_loop',
+    'brings_value',
     'call_for_each_replica',
     'call_of',
     'can_precede',
@@ -244,6 +247,7 @@ __all__ = (
     'origin_of',
     'move_beside',
     'outside_branches',
+    'ops_of_value',
     'own_variable',
     'ops_of_bodies',
     'outside_of_functions',
