@@ -80,6 +80,6 @@ def test_runs_are_chosen_by_name(monkeypatch, tmp_path):
   run_pictures.main(['towers', 'drop_stale'])
   assert made == ['towers', 'drop_stale']
   assert not run_pictures.README_PICTURE.exists()
-  with pytest.raises(SystemExit, match='`RUN` must be .*tower.*: towers$'):
+  with pytest.raises(SystemExit, match='`RUN` must be .*towers.*: tower$'):
     run_pictures.main(['towers', 'tower'])
   assert made == ['towers', 'drop_stale']

@@ -42,7 +42,7 @@ def test_a_default_that_counts_absent_workers_is_told(task, caplog):
   assert 'is for 4 workers, and 1 take part' in caplog.text
   assert '4 times more slowly' in caplog.text
   assert '`num_worker=1`' in caplog.text
-  assert 'Away: worker:0 at ' in caplog.text
+  assert 'Missing: worker:0 at ' in caplog.text
 
 
 def test_a_rate_that_was_given_and_other_tasks_are_not(task, caplog):
