@@ -36,14 +36,17 @@ def _input_fn():
   return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
 
 
-@pytest.mark.parametrize('make_strategy', [
-    lambda: distribute.TowerStrategy(['/cpu:0']),
-    lambda: distribute.ElasticAverageStrategy(
-        communication_period=1, moving_rate=1.0)], ids=['tower', 'elastic'])
+# Each step takes .25 * 2 * w away: w = 4, 2, 1, 1/2. With a rate of 1 copy and
+# centre swap: 4 and 2, 2 and 2, 2 and 1.
+@pytest.mark.parametrize('make_strategy, weight', [
+    (lambda: distribute.TowerStrategy(['/cpu:0']), 0.5),
+    (lambda: distribute.ElasticAverageStrategy(
+        communication_period=1, moving_rate=1.0), 1.0)],
+                         ids=['tower', 'elastic'])
 @pytest.mark.parametrize('job, evaluates', [
     ('chief', False), ('worker', False), ('master', True), (None, True)])
 def test_the_only_task_evaluates_where_it_does_with_tensorflow(
-    job, evaluates, make_strategy, monkeypatch, tmp_path):
+    job, evaluates, make_strategy, weight, monkeypatch, tmp_path):
   monkeypatch.setenv('TF_CONFIG', json.dumps({
       'cluster': {job: ['a:1']}, 'task': {'type': job, 'index': 0}}
       if job else {}))
@@ -57,6 +60,5 @@ def test_the_only_task_evaluates_where_it_does_with_tensorflow(
   assert (result is not None) == evaluates
   assert bool(list(tmp_path.glob('eval/events*'))) == evaluates
   assert listener.steps == [0, 3]
-  # w = 4, 2, 1, 1/2: each step takes .25 * 2 * w away.
   reader = tf.train.load_checkpoint(str(tmp_path))
-  assert reader.get_tensor('weight') == pytest.approx(0.5)
+  assert reader.get_tensor('weight') == pytest.approx(weight)
