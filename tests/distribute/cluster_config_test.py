@@ -3,11 +3,16 @@
 """Tests of reading TF_CONFIG, alone and by the strategies."""
 
 import json
+import os
 
 import pytest
+import tensorflow as tf
 
 from tfplugin import distribute
 from tfplugin.distribute import cluster_config
+from tfplugin.distribute import cluster_task
+
+tf1 = tf.compat.v1
 
 CLUSTER = {'chief': ['127.0.0.1:21001'], 'ps': ['127.0.0.1:21002']}
 
@@ -67,6 +72,7 @@ def test_parameter_servers_start_first_and_the_evaluator_last():
 
 @pytest.mark.parametrize('make', [
     distribute.ElasticAverageStrategy, distribute.CrossShardStrategy,
+    distribute.TowerStrategy,
     lambda: distribute.DropStaleGradientStrategy(staleness=1)])
 @pytest.mark.parametrize('value, message', [
     ('{cluster', '`TF_CONFIG` must be JSON'),
@@ -191,3 +197,39 @@ def test_an_evaluator_needs_no_ps_beside_a_chief_alone(monkeypatch, make):
         make()
     else:
       make()
+
+
+@pytest.mark.parametrize('make', [
+    lambda: distribute.TowerStrategy(['/cpu:0']),
+    lambda: distribute.CrossShardStrategy(['/cpu:0']),
+    lambda: distribute.VariableClippingStrategy(
+        tf1.distribute.MirroredStrategy(['/cpu:0']), {'w': 0}, 1.0),
+    distribute.ElasticAverageStrategy,
+    lambda: distribute.DropStaleGradientStrategy(staleness=1),
+    lambda: distribute.VariableClippingStrategy(
+        distribute.DropStaleGradientStrategy(staleness=1), {'w': 0}, 1.0)],
+                         ids=['tower', 'cross_shard', 'clip_mirrored',
+                              'elastic', 'drop_stale', 'clip'])
+@pytest.mark.parametrize('job, only_trains', [
+    ('chief', True), ('worker', True), ('master', False), (None, False)])
+def test_every_strategy_makes_the_only_task_a_process_alone(
+    job, only_trains, make, monkeypatch):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {job: ['algo-1']} if job else {}, 'environment': 'cloud',
+      'task': {'type': job, 'index': '0'} if job else {'trial': '1'}}))
+  assert cluster_config.only_trains() == only_trains
+  strategy = make()
+  assert cluster_config.only_trains() == only_trains
+  config = tf.estimator.RunConfig('unused', train_distribute=strategy)
+  assert not config.cluster_spec and config.is_chief
+  assert cluster_task.from_config(config) == cluster_task.ClusterTask()
+
+
+def test_a_clipped_strategy_of_several_hosts_keeps_its_cluster(monkeypatch):
+  value = json.dumps({'cluster': {'worker': ['127.0.0.1:1']},
+                      'task': {'type': 'worker', 'index': 0}})
+  with tf.Graph().as_default():  # Without a server of its own.
+    monkeypatch.setenv('TF_CONFIG', value)
+    distribute.VariableClippingStrategy(
+        tf.distribute.MultiWorkerMirroredStrategy(), {'w': 0}, 1.0)
+  assert json.loads(os.environ['TF_CONFIG']) == json.loads(value)

@@ -51,6 +51,17 @@ def test_the_task_is_that_of_tf_config(
     assert task.device == f'/job:{job}/task:{index}'
 
 
+@pytest.mark.parametrize('job', ['chief', 'worker', 'master'])
+def test_the_only_task_with_a_strategy_of_tensorflow_is_the_chief(
+    monkeypatch, job):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {job: ['a:1']}, 'task': {'type': job, 'index': 0}}))
+  task = cluster_task.from_config(tf.estimator.RunConfig(
+      'unused', train_distribute=tf.compat.v1.distribute.OneDeviceStrategy(
+          '/cpu:0')))
+  assert (task.name, task.is_alone, task.is_chief) == (f'{job}:0', True, True)
+
+
 @pytest.mark.parametrize('config', [None, tf.estimator.RunConfig('unused')])
 def test_a_process_alone_is_its_own_chief(monkeypatch, config):
   monkeypatch.delenv('TF_CONFIG', raising=False)

@@ -40,7 +40,20 @@ STRATEGIES = {
             synchronous=True, **_ELASTIC)),
     'drop_stale_strategy': lambda: (
         tfplugin.distribute.DropStaleGradientStrategy(staleness=10**6)),
+    'clip_strategy': lambda: _clipping(
+        tfplugin.distribute.DropStaleGradientStrategy(staleness=10**6)),
+    'clip_mirrored_strategy': lambda: _clipping(
+        tf1.distribute.MirroredStrategy(['/cpu:0'])),
+    'tower_strategy': lambda: tfplugin.distribute.TowerStrategy(['/cpu:0']),
+    'cross_shard_strategy': lambda: tfplugin.distribute.CrossShardStrategy(
+        ['/cpu:0']),
 }
+
+
+def _clipping(base):
+  return tfplugin.distribute.VariableClippingStrategy(base, {'w': []}, 1e6)
+
+
 
 
 def _model_fn(features, labels, mode, params):

@@ -24,7 +24,10 @@ pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),
 PROGRAM = pathlib.Path(__file__).with_name('ends_program.py')
 LIMIT_SECONDS = 90
 DECORATORS = ['elastic', 'drop_stale', 'optimizer', 'elastic_optimizer']
-STRATEGIES = ['elastic_strategy', 'drop_stale_strategy']
+STRATEGIES = ['elastic_strategy', 'drop_stale_strategy', 'clip_strategy']
+# Those without parameter servers; the last one has several hosts, too.
+LOCAL_STRATEGIES = ['tower_strategy', 'clip_mirrored_strategy',
+                    'cross_shard_strategy']
 SERVER = ('import json, os, sys; import tensorflow as tf; '
           'tf.distribute.Server(json.loads(os.environ["TF_CONFIG"])["cluster"],'
           ' job_name="ps", task_index=0).join()')
@@ -139,7 +142,7 @@ def test_a_master_is_the_chief(form, tmp_path):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL_STRATEGIES)
 @pytest.mark.parametrize('config', [
     {'cluster': {'chief': ['localhost']},
      'task': {'type': 'chief', 'index': '0'}, 'environment': 'cloud'},
@@ -153,17 +156,19 @@ def test_one_replica_trains_as_without_a_cluster(form, config, tmp_path):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
-def test_a_chief_alone_may_have_an_evaluator(form, tmp_path):
-  """Kubeflow and Vertex, one replica."""
+@pytest.mark.parametrize('max_steps', [20, 100], ids=['steps', 'input'])
+@pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL_STRATEGIES)
+def test_a_chief_alone_may_have_an_evaluator(form, max_steps, tmp_path):
+  """Kubeflow and Vertex, one replica; `max_steps` or the input ends it."""
   at = _addresses('chief', 'evaluator')
   cluster = {job: [address] for job, address in at.items()}
   _run(tmp_path, {
       f'{job}-0': {'cluster': cluster, 'environment': 'cloud',
                    'task': {'type': job, 'index': 0}}
-      for job in ('chief', 'evaluator')}, form=form, batches=20)
+      for job in ('chief', 'evaluator')}, form=form, batches=20,
+       max_steps=max_steps)
   _check(tmp_path, 20)
-  # The chief's input ends before `max_steps`: it exports nothing itself.
+  # The evaluator's; TensorFlow's chief evaluates and exports nothing.
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
@@ -211,3 +216,43 @@ def test_servers_that_a_launcher_has_started_are_used(form, tmp_path):
        program=('-c', WITH_SERVER), form=form, batches=20,
        **{'worker-0': {'batches': 40, 'after': ['chief-0']}})
   _check(tmp_path, 60)
+
+
+# Clusters without parameter servers, each process by its task.
+_SYNCHRONOUS = {
+    'no chief': (['worker-0', 'worker-1'], {}),
+    'master': (['master-0', 'worker-0'], {'environment': 'cloud',
+                                          'job': {'scale_tier': 'CUSTOM'}}),
+    'numbers': (['chief-0', 'worker-3'], {}),
+    'others': (['chief-0', 'worker-0', 'evaluator-0'], {}),
+}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize('name', _SYNCHRONOUS)
+def test_shards_of_several_hosts_have_the_same_forms(name, tmp_path):
+  tasks, others = _SYNCHRONOUS[name]
+  at, cluster = _addresses(*tasks), {}
+  for task in tasks:
+    job, _, index = task.partition('-')
+    cluster.setdefault(job, {})[index] = at[task]
+  if name != 'numbers':
+    cluster = {job: list(of_job.values()) for job, of_job in cluster.items()}
+  if name == 'others':
+    cluster = {**cluster, 'tensorboard': ['somewhere:1']}
+  _run(tmp_path, {
+      task: {'cluster': cluster, **others, 'task': {
+          'type': task.partition('-')[0], 'index': task.partition('-')[2]}}
+      for task in tasks}, form='cross_shard_strategy', batches=20)
+  newest = tf.train.latest_checkpoint(str(tmp_path / 'model'))
+  # In each step every task trains on a batch.
+  assert tf.train.load_checkpoint(newest).get_tensor('global_step') == 20
+
+
+def test_towers_of_one_process_of_several_are_refused_by_name(tmp_path):
+  at = _addresses('chief', 'worker', 'ps')
+  cluster = {job: [address] for job, address in at.items()}
+  with pytest.raises(AssertionError, match='must train in a process alone'):
+    _run(tmp_path, {'chief-0': {
+        'cluster': cluster, 'task': {'type': 'chief', 'index': 0}}},
+         form='tower_strategy', batches=20)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what is done to a process."""
 
+import contextlib
 import json
 import os
 import signal
@@ -19,20 +20,26 @@ from tfplugin.faults import language
 _LIMIT = 60
 
 
-@pytest.fixture(name='ps')
-def fixture_ps():
-  """A process that is ps:0 by its environment."""
-  config = {'cluster': {'ps': ['127.0.0.1:1']},
-            'task': {'type': 'ps', 'index': 0}}
+@contextlib.contextmanager
+def _process(tf_config):
+  """A process with a value of TF_CONFIG in its environment."""
   code = 'import time; print(1, flush=True); time.sleep(99)'
   process = subprocess.Popen(
       [sys.executable, '-c', code],
-      env={**os.environ, 'TF_CONFIG': json.dumps(config)},
-      stdout=subprocess.PIPE)
+      env={**os.environ, 'TF_CONFIG': tf_config}, stdout=subprocess.PIPE)
   process.stdout.readline()
   yield process
   process.kill()
   process.wait()
+
+
+@pytest.fixture(name='ps')
+def fixture_ps():
+  """A process that is ps:0 by its environment."""
+  with _process(json.dumps({
+      'cluster': {'ps': ['127.0.0.1:1']},
+      'task': {'type': 'ps', 'index': 0}})) as process:
+    yield process
 
 
 def _send(text, pid):
@@ -68,6 +75,26 @@ def _tell(tmp_path, task, pid, monkeypatch):
 def test_a_task_is_found_by_its_events(tmp_path, ps, monkeypatch):
   _tell(tmp_path, 'ps:0', ps.pid, monkeypatch)
   assert acts.process_of('ps:0', str(tmp_path)) == ps.pid
+
+
+@pytest.mark.parametrize('cluster', [
+    {'master': ['a:1'], 'ps': ['b:1']}, {'master': ['a:1']}])
+def test_a_master_is_found_as_the_chief_that_a_strategy_calls_it(
+    cluster, tmp_path, monkeypatch):
+  with _process(json.dumps({'cluster': cluster, 'task': {
+      'type': 'master', 'index': '0'}})) as process:
+    _tell(tmp_path, 'chief:0', process.pid, monkeypatch)
+    assert acts.process_of('chief:0', str(tmp_path)) == process.pid
+
+
+@pytest.mark.parametrize('value', ['{cluster', '[1]', '{"task": 1}'])
+def test_a_bad_tf_config_is_named(value, tmp_path, monkeypatch):
+  with _process(value) as process:
+    _tell(tmp_path, 'ps:0', process.pid, monkeypatch)
+    with pytest.raises(RuntimeError, match=(
+        f'(?s)process {process.pid}: `TF_CONFIG` must .*Received: .*Set it as')
+                      ):
+      acts.process_of('ps:0', str(tmp_path))
 
 
 @pytest.fixture(name='unnamed')

@@ -193,6 +193,7 @@ OVERRIDES = {
             '_batch_reduce_to':
                 'self reduce_op value_destination_pairs options',
             '_call_for_each_replica': 'self fn args kwargs',
+            '_configure': 'self session_config cluster_spec task_type task_id',
             '_create_var_creator': 'self next_creator kwargs',
             '_create_variable': 'self next_creator kwargs',
             '_make_input_fn_iterator': 'self input_fn replication_mode',

@@ -31,8 +31,6 @@ _REMEDY = ('Set it as e.g. {"cluster": {"chief": ["localhost:2222"], "ps": '
 HOROVOD_PORT_VARIABLE = 'HOROVOD_GLOO_RENDEZVOUS_PORT'
 
 VARIABLE = 'TF_CONFIG'
-# The notes about the original value, by the value that `resolver` wrote.
-_notes_of: dict[str, tuple[str, ...]] = {}
 # The jobs that train or serve: servers first, then the chief.
 JOBS = ('ps', 'chief', 'master', 'worker')
 # The jobs that a process without a cluster may have.
@@ -77,12 +75,17 @@ class Reading(NamedTuple):
   `cluster` has the jobs that train or serve. The addresses of a job are a list,
   or a mapping by index where the value has one. For a process alone, `cluster`
   is empty and `task` is None. `notes` are sentences about how the value was
-  interpreted.
+  interpreted. `only_task` is the task of a process alone that a cluster names.
   """
 
   cluster: Cluster
   task: Optional[Task]
   notes: tuple[str, ...] = ()
+  only_task: Optional[Task] = None
+
+
+# The readings of original values, by the value that `rewrite` wrote.
+_readings: dict[str, Reading] = {}
 
 
 def interpret(value: str) -> Reading:
@@ -104,7 +107,8 @@ def interpret(value: str) -> Reading:
   trainers = [t for t in tasks_of(jobs, False) if t.type != 'ps']
   if 'ps' not in jobs and trainers == [task]:
     return Reading({}, None, (
-        *notes, f'{task.name} is the only task: one process trains alone.'))
+        *notes, f'{task.name} is the only task: one process trains alone.'),
+                   task)
   _check_addresses(jobs, value)
   return Reading(jobs, task, (*notes, *_explained(jobs, task, trainers)))
 
@@ -132,25 +136,46 @@ def explain() -> str:
 
   Raises ValueError like `interpret`.
   """
-  value = os.environ.get(VARIABLE, '')
-  return ' '.join(_notes_of.get(value) or interpret(value).notes)
+  return ' '.join(_original().notes)
 
 
-def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
-  """Returns TensorFlow's resolver of the environment's `TF_CONFIG`.
+def only_trains() -> bool:
+  """Returns whether the only task of a cluster leaves evaluation to others.
 
-  TensorFlow's coordinator of strategies reads the variable itself, and supports
-  fewer forms. So the variable is rewritten in the form that it supports. Raises
+  TensorFlow's chief and workers do so; a `master` evaluates and exports. Raises
   ValueError like `interpret`.
+  """
+  task = _original().only_task
+  return task is not None and task.type != 'master'
+
+
+def _original() -> Reading:
+  """Returns the reading of `TF_CONFIG` as it was before `rewrite`."""
+  value = os.environ.get(VARIABLE, '')
+  return _readings.get(value) or interpret(value)
+
+
+def rewrite() -> None:
+  """Rewrites the environment's `TF_CONFIG` in a form that TensorFlow supports.
+
+  Every strategy calls it when it is made. TensorFlow's RunConfig and its
+  coordinator of strategies read the variable themselves, and support fewer
+  forms: the only task of a cluster, for example, must be a process without one.
+  Raises ValueError like `interpret`.
   """
   value = os.environ.get(VARIABLE, '')
   cluster, task = decode(value)
   if any(isinstance(addresses, Mapping) for addresses in cluster.values()):
     _tf_internals.take_numbered_tasks()
   if value.strip():
-    notes = _notes_of.get(value) or interpret(value).notes
+    original = _original()
     os.environ[VARIABLE] = _as_strategies_read(value, cluster, task)
-    _notes_of[os.environ[VARIABLE]] = notes
+    _readings[os.environ[VARIABLE]] = original
+
+
+def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
+  """Returns TensorFlow's resolver of `TF_CONFIG`; see `rewrite`."""
+  rewrite()
   return tf.distribute.cluster_resolver.TFConfigClusterResolver()
 
 

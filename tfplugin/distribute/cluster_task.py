@@ -159,7 +159,8 @@ def from_config(config: Optional[tf.estimator.RunConfig]) -> ClusterTask:
   """Returns the task of a process with an Estimator; alone if `config` is None.
 
   With `train_distribute` in a cluster, TensorFlow's coordinator reads the task
-  from TF_CONFIG. Until then, `RunConfig` calls every process `worker:0`.
+  from TF_CONFIG. Until then, `RunConfig` calls every process `worker:0`, also
+  the only task of a cluster.
   """
   if config is None:
     return ClusterTask()
@@ -167,5 +168,8 @@ def from_config(config: Optional[tf.estimator.RunConfig]) -> ClusterTask:
     task = from_environment()
     if not task.is_alone:
       return task
+    for name in ClusterTask(config.cluster_spec).training_tasks[:1]:
+      job, _, index = name.partition(':')
+      return ClusterTask(config.cluster_spec, job, int(index))
   return ClusterTask(config.cluster_spec, config.task_type, config.task_id,
                      config.master)

@@ -109,7 +109,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
 
   Returns:
     The result of `tf.estimator.train_and_evaluate`: metrics and exports of a
-    single process, None in a cluster.
+    single process, None in a cluster, also in one with this task only.
 
   Raises:
     TimeoutError: a wait reached its limit; the message names the awaited task.
@@ -186,12 +186,31 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
     if task.job == 'evaluator':
       train_spec, eval_spec = _evaluated(
           config, train_spec, eval_spec, contact_limit_secs, stack)
-    result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    result = _as_tensorflow(estimator, train_spec, eval_spec)
     stop.raise_if_stopped()
     # Also for a single chief, which may have an evaluator.
     if task.trains and (task.cluster_spec.jobs or cluster_config.is_set()):
       _report(task, config, finish_limit_secs, report)
   return result
+
+
+def _as_tensorflow(estimator: tf.estimator.Estimator,
+                   train_spec: tf.estimator.TrainSpec,
+                   eval_spec: tf.estimator.EvalSpec):
+  """Runs the task as `tf.estimator.train_and_evaluate` runs it in its cluster.
+
+  TensorFlow only trains in the only task of a cluster: an evaluator, which no
+  cluster names, evaluates and exports. A strategy has removed such a cluster.
+  """
+  if estimator.config.train_distribute is None or (
+      estimator.config.cluster_spec or not cluster_config.only_trains()):
+    return tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+  tf1.logging.info('TF_CONFIG has a cluster, so this task only trains. Start '
+                   'an evaluator, which evaluates and exports.')
+  estimator.train(train_spec.input_fn, hooks=list(train_spec.hooks),
+                  max_steps=train_spec.max_steps,
+                  saving_listeners=train_spec.saving_listeners)
+  return None
 
 
 def _enter_limits(stack: contextlib.ExitStack,

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import signal
 import subprocess
 
+from tfplugin.distribute import cluster_config
 from tfplugin.events import event_files
 from tfplugin.faults import language
 from tfplugin.faults import outages
@@ -56,14 +56,14 @@ def process_of(task: str, model_dir: str) -> int:
   """Returns the process of another task, e.g. `ps:0`, on this machine.
 
   The task's events in `model_dir` name it. Raises RuntimeError if there is
-  none, or if the process is not that task.
+  none, if the process is not that task, or if its `TF_CONFIG` is wrong.
   """
   told = event_files.read_file(event_files.path_of(model_dir, task)).events
   if told:
     pid = told[-1].pid
-    named = _task_of(pid)
+    names = _names_of(pid)
     first = min(event.time for event in told if event.pid == pid)
-    if named == task or not named and _began_before(pid, first):
+    if task in names or not names and _began_before(pid, first):
       return pid
   raise RuntimeError(
       'A fault must be of a task that runs on this machine and writes events '
@@ -91,15 +91,25 @@ def _began_before(pid: int, moment: float) -> bool:
   return state != 'Z' and 0.0 <= moment + 1.0 - began < _START_LIMIT_SECS
 
 
-def _task_of(pid: int) -> str:
-  """Returns the task in the environment of a process; empty without one."""
+def _names_of(pid: int) -> set[str]:
+  """Returns the names of a process's task by its environment; may be empty.
+
+  Events use `chief:0` for the only task of a cluster, and where a strategy has
+  renamed a `master`. Raises RuntimeError if `TF_CONFIG` is wrong.
+  """
   try:
     variables = pathlib.Path(f'/proc/{pid}/environ').read_bytes().split(b'\0')
   except OSError:
-    return ''
-  for variable in variables:
-    name, _, value = variable.partition(b'=')
-    if name == b'TF_CONFIG':
-      task = json.loads(value).get('task', {})
-      return f'{task.get("type")}:{task.get("index", 0)}'
-  return ''
+    return set()
+  value = dict(v.partition(b'=')[::2] for v in variables).get(
+      cluster_config.VARIABLE.encode(), b'').decode(errors='replace')
+  try:
+    reading = cluster_config.interpret(value)
+  except ValueError as error:
+    raise RuntimeError(f'A fault cannot find the task of process {pid}: '
+                       f'{error}') from error
+  task = reading.task or reading.only_task
+  if task is None:
+    return set()
+  is_chief = task.type == 'master' or reading.only_task is not None
+  return {task.name} | ({'chief:0'} if is_chief else set())

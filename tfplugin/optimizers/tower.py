@@ -24,16 +24,15 @@ _graphs = weakref.WeakSet()
 class TowerOptimizer(wrapper.OptimizerWrapper):
   """Wrapper that applies the gradient of the whole batch once.
 
-  For a model_fn that `tfplugin.replicate_model_fn` runs in several towers.
-  `compute_gradients` returns the gradient of the whole batch, summed over the
-  towers, in every tower. `apply_gradients` updates each variable once:
+  For a model_fn that `tfplugin.replicate_model_fn` splits over several towers.
+  `compute_gradients` returns the gradient of the loss of all rows of the batch,
+  as on one device. `apply_gradients` updates each variable once. A loss that is
+  a mean over rows stays the mean over the batch, and a sum stays the sum, for
+  every `loss_reduction`: no tower has a weight of its own.
 
-    gradient = sum{towers} weight[tower] * gradient[tower]
-
-  where weight[tower] is the tower's share of the rows of the batch (1 for
-  `loss_reduction=SUM`). A plain `tf.compat.v1.train` optimizer does the same
-  there; this class is for programs that use it already. With one tower, and
-  outside of `replicate_model_fn`, it behaves as the optimizer that it wraps.
+  A plain `tf.compat.v1.train` optimizer does the same there; this class is for
+  programs that use it already. With one tower, and outside of
+  `replicate_model_fn`, it behaves as the optimizer that it wraps.
 
   Variables created: none of its own. The wrapped optimizer's variables have
   the names of one device.
@@ -43,7 +42,7 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
   gradients that are clipped or otherwise changed between the two calls.
 
   Differences from tf.contrib:
-    * `compute_gradients` returns summed gradients. A change before
+    * `compute_gradients` returns gradients of the batch. A change before
       `apply_gradients` (clipping by the global norm, say) changes the gradient
       of the batch, not of a tower.
     * Nothing is stored in the graph's collections.

@@ -146,7 +146,8 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     """Applies the gradients with the wrapped optimizer, then clips.
 
     Args:
-      grads_and_vars: Variables without a gradient are not clipped.
+      grads_and_vars: Variables without a gradient are not clipped, except for
+        parts of a variable of which another part has one.
       global_step: See the base class.
       name: Of the returned op.
       skip_gradients_aggregation: See the base class.
@@ -193,7 +194,11 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
       return results[-1].operation
 
     updates = []
-    for group in clip_rules.group_parts([v for _, v in grads_and_vars], dims):
+    variables = [v for _, v in grads_and_vars]
+    if not tf.distribute.has_strategy():
+      # A slice may extend over parts that this optimizer does not update.
+      variables = _candidates(variables)
+    for group in clip_rules.group_parts(variables, dims):
       # Row ids are used where a slice is in one variable.
       applied = [gradients[v.ref()] for v in group if v.ref() in gradients]
       if applied:

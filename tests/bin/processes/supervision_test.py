@@ -109,3 +109,18 @@ def test_the_cause_of_another_error_is_written(tmp_path):
   with pytest.raises(KeyboardInterrupt), run:
     raise KeyboardInterrupt
   assert _written(tmp_path)['error'] == 'stopped on request'
+
+
+@pytest.mark.parametrize('keep_going', [True, False])
+def test_a_worker_that_hangs_after_the_others_is_lost(tmp_path, keep_going):
+  run, said, error = _run(
+      tmp_path, {'ps': ['pass'], 'chief': ['pass'], 'worker': [
+          'import time; time.sleep(120)']},
+      keep_going=keep_going, left_behind_secs=0.03,
+      policy=restarts.RestartPolicy(restarts.parse('on_failure')))
+  assert said[0].startswith('worker:0 still runs')
+  assert (error is None) == keep_going
+  assert [t.status for t in run.summary] == [
+      'done', 'done', 'lost' if keep_going else 'failed']
+  assert run.summary[2].restarts == 0
+  assert 'still ran after' in run.summary[2].reasons[0]

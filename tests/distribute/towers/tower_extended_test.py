@@ -88,6 +88,18 @@ def test_in_a_cluster_variables_are_on_the_parameter_servers(behavior):
       assert product.device == f'/job:worker/task:1/device:CPU:{tower}'
 
 
+def test_estimator_trains_no_towers_in_one_task_of_several():
+  strategy = _strategy()
+  alone = {'chief': ['a:1']}
+  for cluster, task in (({}, None), (alone, 'chief')):
+    strategy.configure(tf1.ConfigProto(), cluster, task, 0)
+  for others in ({'worker': ['b:1']}, {'ps': ['b:1']}):
+    with pytest.raises(RuntimeError, match=(
+        'must train in a process alone.*Received: .*chief:0.*Use .*replicate')):
+      strategy.configure(tf1.ConfigProto(), {**alone, **others}, 'chief', 0)
+  assert strategy.num_replicas_in_sync == 2
+
+
 @pytest.mark.parametrize('num_devices, device', (
     (1, 'CPU:3'), (2, 'CPU:0')))
 def test_variables_are_on_the_cpu_if_there_are_several_devices(

@@ -231,6 +231,15 @@ class LocalCluster:
     role.wait(_KILL_LIMIT_SECS)
     self._handle_end(role)
 
+  def give_up(self, role: role_lib.Role, why: str) -> None:
+    """Ends a role for good, which is lost then; `why` is for the summary."""
+    role.restart_at = None
+    role.signal(signal.SIGKILL)
+    role.wait(_KILL_LIMIT_SECS)
+    self._tell_guard('forget', role)
+    role.reasons.append(why)
+    self.lost.append(role)
+
   def _handle_end(self, role: role_lib.Role) -> None:
     self._tell_guard('forget', role)
     if role.status == 0:

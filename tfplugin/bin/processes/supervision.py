@@ -13,6 +13,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.bin.processes import left_behind
 from tfplugin.bin.processes import listeners
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
@@ -37,6 +38,8 @@ class Settings:
     stall_limit: The longest time without a step in seconds; 0: no limit.
     grace_secs: Seconds from SIGTERM to SIGKILL.
     is_fenced: Whether each server is reachable at its own address alone.
+    left_behind_secs: How long a worker may run after the chief and the
+      parameter servers have ended.
   """
 
   log_dir: str
@@ -49,6 +52,7 @@ class Settings:
   stall_limit: float = 0.0
   grace_secs: float = 30.0
   is_fenced: bool = True
+  left_behind_secs: float = 60.0
 
 
 class SupervisedRun:
@@ -74,6 +78,8 @@ class SupervisedRun:
                                           [task.name for task in tasks])
     self._stalls = stalls.StallWatch(self._states, settings.stall_limit,
                                      settings.policy, say)
+    self._left_behind = left_behind.LeftBehindWatch(
+        self._states, settings.left_behind_secs, say)
     self.cluster = local_cluster.LocalCluster(
         settings.log_dir,
         on_lost=self._handle_lost,
@@ -136,7 +142,8 @@ class SupervisedRun:
            **kwargs) -> None:
     """Waits as `LocalCluster.wait` does, which raises the same errors.
 
-    A stalled run raises `StallError`, too.
+    A stalled run raises `StallError`, too. A worker that hangs after the others
+    have ended is ended, and is lost.
     """
 
     def look():
@@ -144,6 +151,10 @@ class SupervisedRun:
       self._restrict_servers()
       self._states.update()
       self._stalls.look(self.cluster)
+      for role in self._left_behind.look(self.cluster):
+        if not self._settings.keep_going:
+          self.cluster.failed = role
+          raise local_cluster.RoleError(role.describe_failure())
 
     self.cluster.wait(while_waiting=look, **kwargs)
 

@@ -4,16 +4,19 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
+from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.inputs import untuned_inputs
+from tfplugin.distribute.updates import assigning_optimizers
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import mirrored_variables
@@ -34,6 +37,20 @@ class ClippingState:
     self._known = set()
     self._groups = {}
     self._updated = {}
+    self._in_step = set()
+
+  def begin_updates(self, variables) -> None:
+    """Notes the variables that an optimizer is about to update together."""
+    self._in_step = {_tf_internals.own_variable(v).ref() for v in variables}
+
+  def incomplete(self) -> list[tf.Variable]:
+    """Returns updated variables whose group awaits another part; forgets them.
+
+    Only updates without `begin_updates`, by Keras, wait for every part.
+    """
+    waiting = [ref.deref() for ref, updates in self._updated.items() if updates]
+    self._updated.clear()
+    return waiting
 
   def dims_of(self, variable: tf.Variable, rules):
     """Returns the dims that `variable` is clipped along, or None.
@@ -62,20 +79,29 @@ class ClippingState:
     return self._dims.get(variable.ref())
 
   def group_is_updated(self, variable: tf.Variable, component: tf.Variable,
-                       result):
+                       result, copies_of):
     """Notes an update; returns (components, results) of a completed group.
 
     The group has all parts that are clipped together. The result is None while
-    one of them has no update. `component` is the variable that was updated for
-    `variable`, the optimizer's.
+    an update of the optimizer's to one of them is missing. A part without a
+    gradient has none, and is clipped with the others. `component` is the
+    variable that was updated for `variable`, the optimizer's. `copies_of`
+    returns the components of a variable, one per device.
     """
     # A variable has a component per device, in the order of the devices.
     self._updated.setdefault(variable.ref(), []).append((component, result))
-    updated = [self._updated.get(v.ref())
-               for v in self._groups[variable.ref()]]
-    if not all(updated):
+    group = self._groups[variable.ref()]
+    awaited = group
+    if variable.ref() in self._in_step:
+      awaited = [v for v in group if v.ref() in self._in_step]
+    if not all(self._updated.get(v.ref()) for v in awaited):
       return None
-    return tuple(zip(*[components.pop(0) for components in updated]))
+    updates = {v.ref(): self._updated[v.ref()].pop(0) for v in awaited}
+    device = next((index for index, copy in enumerate(copies_of(variable))
+                   if copy is component), 0)
+    return tuple(zip(*[
+        updates[v.ref()] if v.ref() in updates else
+        (copies_of(v)[device], None) for v in group]))
 
 
 class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
@@ -109,6 +135,12 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
           self._container_strategy(), fn, self._alone)
     return super()._call_for_each_replica(fn, args, kwargs)
 
+  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
+    pairs = list(value_destination_pairs)
+    if parameter_server_base.updates_variables(pairs):
+      self._clip_state().begin_updates(v for _, v in pairs)
+    return super()._batch_reduce_to(reduce_op, pairs, options)
+
   def _update(self, var, fn, args, kwargs, group):
     update = super()._update
     state = self._clip_state()
@@ -128,6 +160,12 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
   def _audit_step(self, result):
     super()._audit_step(result)
     state = self._clip_state()
+    for variable in state.incomplete():
+      raise ValueError(
+          'Each part of a variable that is clipped across its parts must be '
+          f'updated in a step. Received: an update of {variable.name!r} by a '
+          'Keras optimizer, and none of another part. Use a '
+          '`tf.compat.v1.train` optimizer, or a gradient for each part.')
     trained = [reference() for reference in state.trained]
     for variable, operation in self.unseen_updates(
         result, [v for v in trained if v is not None]):
@@ -138,7 +176,9 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
 
   def _clip(self, state, var, component, axes, args, result):
     """Clips the group of `component` once `result` is its last update."""
-    updated = state.group_is_updated(var, component, result)
+    updated = state.group_is_updated(
+        var, component, result, functools.partial(
+            assigning_optimizers.copies_of, self._container_strategy()))
     if updated is None:
       return result
     components, results = updated

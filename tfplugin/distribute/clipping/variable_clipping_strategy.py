@@ -7,6 +7,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import cluster_config
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import refusals
 from tfplugin.distribute.clipping import clip_rules
@@ -82,6 +83,9 @@ class VariableClippingStrategy(refusals.OneStrategy):
       parsed = clip_rules.parse(rules)
     except (TypeError, ValueError) as error:
       raise type(error)(clipping_extended.rules_error(error)) from error
+    resolver = base_strategy.cluster_resolver
+    if resolver is None or not resolver.cluster_spec():
+      cluster_config.rewrite()
     mirrors = isinstance(base_strategy.extended,
                          _tf_internals.MirroredExtended)
     strategy = _tf_internals.strategy_with_mixins(

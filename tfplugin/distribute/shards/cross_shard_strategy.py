@@ -9,6 +9,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
@@ -128,6 +129,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
       raise ValueError(
           f'`engine` must be {TENSORFLOW!r} or {HOROVOD!r}. Received: '
           f'{engine!r}. The first one needs nothing else.')
+    cluster_config.rewrite()
     self._engine = engine
     self._reduction = reduction
     self._group_assignment = group_assignment

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.inputs import untuned_inputs
@@ -44,6 +45,14 @@ class TowerExtended(untuned_inputs.UntunedInputs,
     self._variable_device = (
         devices[0] if len(devices) == 1 else _PARAMETER_DEVICE)
     self._parameter_devices = (self._variable_device,)
+
+  def _configure(self, session_config=None, cluster_spec=None, task_type=None,
+                 task_id=None):
+    # The base class would replace the towers by one device of the task.
+    if cluster_spec:
+      _check_is_alone(cluster_task.ClusterTask(
+          tf.train.ClusterSpec(cluster_spec), task_type, task_id or 0))
+    super()._configure(session_config)
 
   @property
   def is_in_replica(self) -> bool:
@@ -156,6 +165,18 @@ class OneReplica(tf.distribute.ReplicaContext):
 
 def _is_in_one_replica() -> bool:
   return isinstance(tf.distribute.get_replica_context(), OneReplica)
+
+
+def _check_is_alone(task: cluster_task.ClusterTask) -> None:
+  """Raises RuntimeError if other tasks of the cluster train or serve."""
+  if not task.is_alone:
+    raise RuntimeError(
+        'TowerStrategy must train in a process alone: its towers are devices '
+        'of one process. Received: `TF_CONFIG` with the training tasks '
+        f'{", ".join(task.training_tasks)} and {task.num_ps} parameter '
+        'server(s). Use `tfplugin.replicate_model_fn`, whose towers work in '
+        'each task, or `tfplugin.distribute.CrossShardStrategy` without '
+        'parameter servers.')
 
 
 def _refuse_metric_of_keras_3(kwargs: Any) -> None:

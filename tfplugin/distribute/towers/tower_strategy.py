@@ -9,6 +9,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import cluster_config
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
 from tfplugin.distribute.towers import tower_extended
@@ -95,13 +96,17 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
     Raises:
       TypeError: `devices` is not a list of strings.
       ValueError: `devices` is empty, or `loss_reduction` is NONE or unknown. On
-        first use: this process has no such device.
+        first use: this process has no such device. `TF_CONFIG` is wrong, or
+        an Estimator trains in a cluster of several tasks.
     """
     tower_weights.check_reduction(loss_reduction)
     super().__init__(self._make_extended(
         local_devices.check_devices(devices)))
 
   def _make_extended(self, devices: Sequence[str]):
+    # Not in `__init__`: decorators, whose strategies are subclasses, train in
+    # clusters as they are.
+    cluster_config.rewrite()
     return tower_extended.TowerExtended(self, devices)
 
   @property

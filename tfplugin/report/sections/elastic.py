@@ -10,6 +10,7 @@ from typing import Optional
 
 import numpy as np
 
+from tfplugin.ops import elastic
 from tfplugin.report.reading import run_data
 from tfplugin.report.reading import samples
 from tfplugin.report.reading import scalars
@@ -18,8 +19,6 @@ from tfplugin.report.sections import totals
 
 _TAGS = ('elastic_distance', 'elastic_distance_1')
 _GROUP = 'elastic_distance/'
-# The default of the paper, which the wrapper uses.
-_BETA = 0.9
 
 _NO_DISTANCE = (
     'The distance: write it with tfplugin.hooks.ElasticDistanceHook, which '
@@ -115,5 +114,5 @@ def _moving_rate(run: run_data.RunData) -> Optional[float]:
   rate = run.options.get('moving_rate')
   if rate is not None:
     return rate
-  return (_BETA / run.options['communication_period']
-          / (run.options['workers'] + 1))
+  return elastic.default_moving_rate(run.options['communication_period'],
+                                     run.options['workers'] + 1)

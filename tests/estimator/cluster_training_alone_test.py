@@ -1,0 +1,64 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the only task of a cluster: who evaluates and exports."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from tfplugin import distribute
+from tfplugin.estimator import cluster_training
+
+tf1 = tf.compat.v1
+
+
+class _Listener(tf1.train.CheckpointSaverListener):
+  """Collects the steps of checkpoints."""
+
+  def __init__(self):
+    self.steps = []
+
+  def after_save(self, session, global_step_value):
+    self.steps.append(int(global_step_value))
+
+
+def _model_fn(features, labels, mode):
+  del features, labels
+  weight = tf1.get_variable('weight', initializer=4.0)
+  loss = tf.square(weight)
+  train_op = tf1.train.GradientDescentOptimizer(0.25).minimize(
+      loss, global_step=tf1.train.get_global_step())
+  return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def _input_fn():
+  return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
+
+
+# Each step takes .25 * 2 * w away: w = 4, 2, 1, 1/2. With a rate of 1 copy and
+# centre swap: 4 and 2, 2 and 2, 2 and 1.
+@pytest.mark.parametrize('make_strategy, weight', [
+    (lambda: distribute.TowerStrategy(['/cpu:0']), 0.5),
+    (lambda: distribute.ElasticAverageStrategy(
+        communication_period=1, moving_rate=1.0), 1.0)],
+                         ids=['tower', 'elastic'])
+@pytest.mark.parametrize('job, evaluates', [
+    ('chief', False), ('worker', False), ('master', True), (None, True)])
+def test_the_only_task_evaluates_where_it_does_with_tensorflow(
+    job, evaluates, make_strategy, weight, monkeypatch, tmp_path):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {job: ['a:1']}, 'task': {'type': job, 'index': 0}}
+      if job else {}))
+  listener = _Listener()
+  config = tf.estimator.RunConfig(
+      str(tmp_path), train_distribute=make_strategy())
+  result = cluster_training.train_and_evaluate(
+      tf.estimator.Estimator(_model_fn, config=config),
+      tf.estimator.TrainSpec(_input_fn, 3, saving_listeners=[listener]),
+      tf.estimator.EvalSpec(_input_fn, steps=1))
+  assert (result is not None) == evaluates
+  assert bool(list(tmp_path.glob('eval/events*'))) == evaluates
+  assert listener.steps == [0, 3]
+  reader = tf.train.load_checkpoint(str(tmp_path))
+  assert reader.get_tensor('weight') == pytest.approx(weight)
