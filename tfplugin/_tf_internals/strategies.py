@@ -22,9 +22,6 @@ from tensorflow.python.distribute import distribute_utils
 # What a strategy makes of an input_fn; see `with_empty_batches`.
 from tensorflow.python.distribute import input_lib
 
-# Runs a function once per replica, each in its thread, up to each `merge_call`.
-from tensorflow.python.distribute import mirrored_run
-
 # Checks the numbers of tasks; see `take_numbered_tasks`.
 from tensorflow.python.distribute import multi_worker_util
 
@@ -56,10 +53,6 @@ tf1 = tf.compat.v1
 MirroredVariable = values.MirroredVariable
 # A variable with a component per device, reduced when it is read as a whole.
 SyncOnReadVariable = values.SyncOnReadVariable
-call_for_each_replica = mirrored_run.call_for_each_replica
-# A replica context that pauses the replica's thread in `merge_call`; the public
-# API gives no way to run something around the pause.
-MirroredReplicaContext = mirrored_run._MirroredReplicaContext
 # Makes one structure of the arguments that each replica passes to `merge_call`.
 regroup = distribute_utils.regroup
 # The reverse: the part of a structure that belongs to one replica.
@@ -155,7 +148,7 @@ def is_disagreement(error: RuntimeError) -> bool:
   The error has no class of its own.
 
   Args:
-    error: An error of `call_for_each_replica`.
+    error: An error of a call for each replica.
   """
   return 'merge_call' in str(error) and 'different number' in str(error)
 

@@ -1,12 +1,14 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The specs that a model_fn returned in several towers, as one spec."""
+"""The specs that a model_fn returned in several shards, as one spec."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 from absl import logging
@@ -22,65 +24,90 @@ _OF_SCAFFOLDS = ('init_op', 'init_fn', 'ready_op', 'ready_for_local_init_op',
                  'local_init_op', 'summary_op', 'saver')
 
 
-def reduce_specs(mode: str, specs: Sequence[Any],
-                 loss_weights: Sequence[weighted_sum.Weight]) -> Any:
+def reduce_specs(
+    mode: str, specs: Sequence[Any],
+    loss_weights: Sequence[weighted_sum.Weight],
+    concat_fn: Optional[Callable[[str, Sequence[Any]], Any]] = None,
+    part_of_loss: Callable[[tf.Tensor], tf.Tensor] = lambda loss: loss) -> Any:
   """Returns the spec of the whole batch.
 
-  The loss is the weighted sum of the towers' losses, predictions and export
-  outputs are concatenated in the order of the towers. Everything else (the
-  train_op, metrics, hooks, the scaffold) comes from the first tower: gradients,
-  assignments to variables and batch statistics of all towers have become one
-  before they reach it.
+  The loss is the weighted sum of the shards' losses; predictions, export
+  outputs, and the tensors of eval_metrics and host_call are concatenated in the
+  order of the shards. Everything else (the train_op, metrics, hooks, the
+  scaffold) comes from the first shard: gradients, assignments to variables and
+  batch statistics of all shards have become one before they reach it.
 
   Args:
     mode: A `tf.estimator.ModeKeys`.
-    specs: One `tf.estimator.EstimatorSpec` per tower.
-    loss_weights: The factor of each tower's loss.
+    specs: One `tf.estimator.EstimatorSpec`, or TPU's, per shard.
+    loss_weights: The factor of each shard's loss.
+    concat_fn: Takes the place of `concat`.
+    part_of_loss: Returns what a shard's loss is to that sum.
 
   Raises:
-    TypeError: A tower returned something else than an EstimatorSpec.
-    ValueError: Towers returned different kinds of specs.
+    TypeError: A shard returned something else than an EstimatorSpec.
+    ValueError: Shards returned different kinds of specs.
   """
   check_specs(specs)
-  replaced = {}
-  if specs[0].predictions is not None:
-    replaced['predictions'] = concat(
+  join, first, replaced = concat_fn or concat, specs[0], {}
+  if first.predictions is not None:
+    replaced['predictions'] = join(
         'predictions', [spec.predictions for spec in specs])
-  if mode == tf.estimator.ModeKeys.PREDICT and specs[0].export_outputs:
+  if mode == tf.estimator.ModeKeys.PREDICT and first.export_outputs:
     replaced['export_outputs'] = {
         key: concat_export_output(
             key, [spec.export_outputs[key] for spec in specs])
-        for key in specs[0].export_outputs}
-  if specs[0].loss is not None:
-    loss = weighted_sum.weighted_sum(
-        [unnamed(spec.loss) for spec in specs], loss_weights)
+        for key in first.export_outputs}
+  for field in ('eval_metrics', 'host_call'):
+    if getattr(first, field, None) is not None:
+      function, _ = getattr(first, field)
+      replaced[field] = (function, join(
+          field, [getattr(spec, field)[1] for spec in specs]))
+  if first.loss is not None:
+    replaced['loss'] = _loss_of_batch(specs, loss_weights, part_of_loss)
+  if isinstance(first, tf1.estimator.tpu.TPUEstimatorSpec):
+    # Not `_replace`: the spec keeps its host calls outside of the tuple.
+    return type(first)(**{**first._asdict(), **replaced})
+  return first._replace(**replaced)
+
+
+def _loss_of_batch(specs: Sequence[Any],
+                   weights: Sequence[weighted_sum.Weight],
+                   part_of_loss: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+  """Returns the loss of the batch, and lets a shard's show it."""
+  losses = [spec.loss for spec in specs]
+  parts = [part_of_loss(unnamed(loss)) for loss in losses]
+  loss = weighted_sum.weighted_sum(
+      [tf.reshape(part, []) for part in parts], weights)
+  if not isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     # In the root scope: the name of this tensor is a contract.
     with tf.name_scope(''):
-      replaced['loss'] = tf.identity(loss, name='loss')
-  return specs[0]._replace(**replaced)
+      loss = tf.identity(loss, name='loss')
+  _show_loss(losses, loss)
+  return loss
 
 
 def check_specs(specs: Sequence[Any]) -> None:
-  """Raises unless all towers returned the same kind of spec."""
+  """Raises unless all shards returned the same kind of spec."""
   kinds = (tf.estimator.EstimatorSpec, tf1.estimator.tpu.TPUEstimatorSpec)
-  for tower, spec in enumerate(specs):
+  for shard, spec in enumerate(specs):
     if not isinstance(spec, kinds):
       raise TypeError(
           '`model_fn` must return a `tf.estimator.EstimatorSpec`. Received '
-          f'from tower {tower}: {spec!r}. Return one in every mode.')
+          f'from shard {shard}: {spec!r}. Return one in every mode.')
   first = _shape_of(specs[0])
-  for tower, spec in enumerate(specs[1:], start=1):
+  for shard, spec in enumerate(specs[1:], start=1):
     for field, expected in first.items():
       found = _shape_of(spec)[field]
       if found != expected:
         raise ValueError(
             '`model_fn` must return the same kind of EstimatorSpec in every '
-            f'tower. Received: `{field}` is {expected} in tower 0 and {found} '
-            f'in tower {tower}. Return the same whatever the tower.')
+            f'shard. Received: `{field}` is {expected} in shard 0 and {found} '
+            f'in shard {shard}. Return the same whatever the shard.')
 
 
 def _shape_of(spec: Any) -> dict[str, Any]:
-  """Returns the traits that towers must share; a TPU's spec has others."""
+  """Returns the traits that shards must share; a TPU's spec has others."""
   shape = {
       'class': type(spec).__name__,
       'loss': 'None' if spec.loss is None else 'a tensor',
@@ -103,16 +130,16 @@ def _shape_of(spec: Any) -> dict[str, Any]:
 
 
 def concat(name: str, values: Sequence[Any]) -> Any:
-  """Concatenates the values of the towers, leaf by leaf, along the batch.
+  """Concatenates the values of the shards, leaf by leaf, along the batch.
 
-  Sizes that are not static, such as the length of the longest row of a tower,
+  Sizes that are not static, such as the length of the longest row of a shard,
   are filled up with zeros to the largest, as `to_tensor` of a ragged tensor
   does; strings with empty ones.
 
   Args:
     name: The name of the values, for the error.
-    values: One nest of tensors `[batch, ...]` per tower, dense, sparse or
-      ragged. The first tower's scalars are taken.
+    values: One nest of tensors `[batch, ...]` per shard, dense, sparse or
+      ragged. The first shard's scalars are taken.
   """
   def concat_leaf(*leaves):
     try:
@@ -133,7 +160,7 @@ def concat(name: str, values: Sequence[Any]) -> Any:
 def _mismatch(name: str, values: Sequence[Any],
               error: Exception) -> ValueError:
   return ValueError(
-      f'`{name}` must be the same structure of tensors in every tower. '
+      f'`{name}` must be the same structure of tensors in every shard. '
       f'Received: {list(values)}. ({error})')
 
 
@@ -148,11 +175,11 @@ def _concat_leaf(leaves: Sequence[Any]) -> Any:
 
 
 def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
-  """Concatenates the export outputs of the towers, classes included.
+  """Concatenates the export outputs of the shards, classes included.
 
   Args:
     key: The name of the output, for the error.
-    outputs: The output of each tower.
+    outputs: The output of each shard.
   """
   export = tf.estimator.export
   if isinstance(outputs[0], export.ClassificationOutput):
@@ -172,14 +199,14 @@ def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
       '`tf.estimator.export`.')
 
 
-def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
-  """Lets the ops that read a tower's loss read the loss of the batch.
+def _show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
+  """Lets the ops that read a shard's loss read the loss of the batch.
 
   A metric of the loss, or its summary, has one value per batch. The ops that
   the loss of the batch is made of are left alone.
 
   Args:
-    losses: The loss of each tower.
+    losses: The loss of each shard.
     total: The loss of the batch, made from them.
   """
   pending, behind = [total.op], set()
@@ -191,7 +218,7 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
   if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
       losses[0].op):
     logging.warning(
-        'The tensor `loss` of the model_fn is that of the first of %s towers; '
+        'The tensor `loss` of the model_fn is that of the first of %s shards; '
         'the loss of the batch is `%s`. Name it by `tf.identity(loss, '
         "name='loss')`, which is that of the batch.", len(losses), total.name)
   losses = [unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
@@ -210,7 +237,7 @@ def unnamed(loss: tf.Tensor) -> tf.Tensor:
   An identity with a name can be made one of something else; a name cannot.
 
   Args:
-    loss: A loss of a tower.
+    loss: A loss of a shard.
   """
   while isinstance(loss, tf.Tensor) and _tf_internals.names_tensor(loss.op):
     loss = loss.op.inputs[0]

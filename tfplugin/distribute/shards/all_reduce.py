@@ -10,6 +10,7 @@ same variable, for inputs of its own.
 from __future__ import annotations
 
 import itertools
+from typing import Any
 from typing import Callable
 from typing import Union
 
@@ -18,6 +19,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.variables import same_values
+from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
@@ -49,15 +51,40 @@ def _sum_over_all(context, value: Summand) -> Summand:
   in_plain_graph = not (tf.executing_eagerly() or tf.inside_function())
   if not in_plain_graph or isinstance(value, tf.IndexedSlices):
     return context.all_reduce(_SUM, value)
-  # TensorFlow refuses a value that variables are behind. So the total carries
-  # no gradient back; the second input stands for it.
+  # TensorFlow refuses a value that variables are behind. So a gradient does not
+  # go back through the total, but for one outside of the replicas.
   total = _reduce(context, value)
   name = f'TfpluginAllReduceSum{next(_gradient_numbers)}'
   tf.RegisterGradient(name)(_sum_of_gradients)
   with _tf_internals.identity_gradient(name):
-    _, result = tf.identity_n([value, tf.stop_gradient(total)])
+    _, result = tf.raw_ops.IdentityN(input=[value, total])
   same_values.stand_for(result, total)
   return result
+
+
+def all_reduce(context: tf.distribute.ReplicaContext, reduce_op: Any,
+               value: Any, options: Any = None) -> Any:
+  """The `all_reduce` of `context`; gradients flow, as those of a sum.
+
+  Args:
+    context: That of a shard in a graph; TensorFlow's own method refuses values
+      there that variables are behind.
+    reduce_op: SUM or MEAN, which weighs shards by their rows.
+    value: A nest of tensors.
+    options: None that is used.
+  """
+  del options
+  if isinstance(reduce_op, str):
+    reduce_op = tf.distribute.ReduceOp(reduce_op.upper())
+  weight = 1.0 if reduce_op == _SUM else (
+      context.strategy.extended.shares_of_rows[context.tfplugin_shard])
+
+  def reduce(part: Summand) -> Summand:
+    part = weighted_sum.weighted_sum([part], [weight])
+    is_sparse = isinstance(part, tf.IndexedSlices)
+    return (_reduce if is_sparse else _sum_over_all)(context, part)
+
+  return tf.nest.map_structure(reduce, value)
 
 
 def constant_sum(
@@ -79,6 +106,9 @@ def constant_sum(
 
 def _sum_of_gradients(op: tf.Operation, unused_value_gradient, gradient):
   del op, unused_value_gradient
+  if tf.distribute.in_cross_replica_context() or (
+      not tf.distribute.has_strategy()):
+    return None, gradient
   return all_reduce_sum(gradient), None
 
 

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
+from tfplugin.distribute.towers import loss_reduction as reduction_lib
 from tfplugin.distribute.towers import tower_extended
-from tfplugin.distribute.towers import tower_weights
 
 tf1 = tf.compat.v1
 
@@ -96,7 +96,7 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
       ValueError: It is empty, or `loss_reduction` is NONE or unknown. When it
         is used: this process has no such device.
     """
-    tower_weights.check_reduction(loss_reduction)
+    reduction_lib.check(loss_reduction)
     super().__init__(self._make_extended(
         local_devices.check_devices(devices)))
 

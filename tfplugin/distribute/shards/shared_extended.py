@@ -1,0 +1,199 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Shards of one batch in one graph, which share one copy of each variable.
+
+Decorators of a model_fn are made of it. The shards are those of
+CrossShardStrategy; a variable has one copy in the place of one for each, so
+that a graph of a parameter server's worker can have shards, and devices can be
+named more than once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.shards import cross_shard_extended
+from tfplugin.distribute.shards.building import loss_denominators
+from tfplugin.distribute.shards.building import shard_models
+from tfplugin.distribute.shards.building import shard_run
+from tfplugin.distribute.shards.writes import reported_values
+from tfplugin.distribute.shards.writes import shard_writes
+from tfplugin.distribute.shards.writes import write_audit
+from tfplugin.distribute.variables import mirrored_variables
+from tfplugin.distribute.variables import variable_arguments
+from tfplugin.ops import weighted_sum
+
+tf1 = tf.compat.v1
+
+_PARAMETER_DEVICE = '/device:CPU:0'
+_NONE = (None, tf.VariableAggregation.NONE)
+_MEAN = tf.distribute.ReduceOp.MEAN
+
+
+class SharedExtended(cross_shard_extended.GroupReduction,
+                     mirrored_variables.MirroredInGraph,
+                     _tf_internals.OneCopyExtended):
+  """The shards of a decorated model_fn.
+
+  Attributes:
+    shares_of_rows: The share of each shard in a mean over the batch.
+  """
+
+  def __init__(self, strategy: tf.distribute.Strategy,
+               devices: Sequence[str],
+               shares_of_rows: Sequence[weighted_sum.Weight]):
+    """See `shared_shards.SharedShards`."""
+    self.shares_of_rows = shares_of_rows
+    self._summing = None
+    super().__init__(
+        strategy, devices,
+        devices[0] if len(devices) == 1 else _PARAMETER_DEVICE,
+        cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+  @contextlib.contextmanager
+  def summing(self, group: Sequence[int],
+              sums_totals: bool) -> Iterator[None]:
+    """Lets gradients that are applied inside be summed over `group`.
+
+    Every shard enters it, and waits for the others there alone.
+
+    Args:
+      group: Indices of shards.
+      sums_totals: Whether a gradient that is a sum over the shards is summed.
+    """
+    outer, self._summing = self._summing, (list(group), sums_totals)
+    try:
+      yield
+    finally:
+      self._summing = outer
+
+  def build(self, fn: Callable[[int], Any], batch: Sequence[Any],
+            ) -> tuple[shard_run.ShardRun, list[Any]]:
+    """Returns the run of the shards, and the result of `fn` in each of them.
+
+    Args:
+      fn: Called with the index of the shard, in that shard.
+      batch: For each shard the tensors that it is given.
+    """
+    runs, results = [], []
+
+    def build_one(shard: int, rows: Any) -> None:
+      del rows
+      runs.append(shard_run.current())
+      results.append(fn(shard))
+
+    self.call_for_each_replica(tf.autograph.experimental.do_not_convert(
+        build_one), args=(_tf_internals.per_replica(range(len(batch))),
+                          _tf_internals.per_replica(batch)))
+    if len(batch) > 1:
+      self._make_one_batch(runs[0], results[0])
+    return runs[0], results
+
+  def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
+    """Lets writes, reports and mean losses be those of the batch."""
+    strategy = self._container_strategy()
+    groups = strategy.group_assignment or [range(len(run.batch))]
+    group = next(group for group in groups if 0 in group)
+    run.record.check_no_accumulators()
+    run.record.check_no_stores()
+    write_audit.settle(run, group, first_alone=getattr(
+        result, 'train_op', None) is not None)
+    reported_values.show_batch_values(
+        run, group, getattr(result, 'loss', None))
+    for group in groups:
+      loss_denominators.share(
+          [run.record.ops_of(shard) for shard in group],
+          [strategy.loss_weights[shard] for shard in group])
+
+  def check_branch(self, label: str) -> None:
+    """Raises nothing: there is one copy of a variable to update."""
+
+  def _new_run(self, args, kwargs) -> shard_run.ShardRun:
+    run = super()._new_run(args, kwargs)
+    run.models = shard_models.ShardModels(list(self.worker_devices))
+    return run
+
+  def _build(self, fn, args, kwargs):
+    with self._run.models.building():
+      return super()._build(fn, args, kwargs)
+
+  def _reporting(self, fn: Callable) -> Callable:
+    return fn
+
+  def _check_writes(self, run: shard_run.ShardRun) -> None:
+    """Leaves it to the end of `build`."""
+
+  def _create_variable(self, next_creator, **kwargs):
+    # What each shard adds to, as to a metric, is written once.
+    if variable_arguments.is_metric(kwargs):
+      kwargs['aggregation'] = None
+    has_rule = kwargs.get('aggregation') not in _NONE
+    kwargs['trainable'] = variable_arguments.is_trainable(kwargs)
+    kwargs['synchronization'] = tf.VariableSynchronization.ON_WRITE
+    if not has_rule:
+      kwargs['aggregation'] = tf.VariableAggregation.ONLY_FIRST_REPLICA
+    variable = super()._create_variable(next_creator, **kwargs)
+    if isinstance(variable, _tf_internals.MirroredVariable):
+      _tf_internals.use_one_copy(variable)
+      if not has_rule:
+        shard_writes.use_batch_values(variable)
+    return variable
+
+  def _check_copies_of(self, variable: tf.Variable) -> None:
+    """Leaves it to `_create_variable`."""
+
+  def _validate_colocate_with_variable(self, colocate_with_variable):
+    # A variable made before, such as the global step of Estimator, is shared.
+    if isinstance(colocate_with_variable, tf.Operation) and self.num_shards > 1:
+      super()._validate_colocate_with_variable(colocate_with_variable)
+
+  def _reduce_to(self, reduce_op, value, destinations, options):
+    values = self._local_results(value)
+    if reduce_op == _MEAN and len(values) > 1:
+      return weighted_sum.weighted_sum(values, self.shares_of_rows)
+    return super()._reduce_to(reduce_op, value, destinations, options)
+
+  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
+    return [
+        self._gradient_to_apply(value)
+        if _tf_internals.is_distributed_variable(destination) else
+        self._reduce_over_all(reduce_op, [(value, destination)], options)[0]
+        for value, destination in value_destination_pairs]
+
+  def _gradient_to_apply(self, gradient: Any) -> Any:
+    """Returns the one gradient of all shards that an optimizer applies."""
+    values = self._local_results(gradient)
+    if all(value is values[0] for value in values):  # In a branch, say.
+      values = [values[0]] * len(self.worker_devices)
+    weights = self._container_strategy().loss_weights
+    if self._summing is not None:
+      group, sums_totals = self._summing
+      if not sums_totals and self._run.gradients.are_in_total(values[0]):
+        group = group[:1]
+      values, weights = [values[shard] for shard in group], [1.0] * len(group)
+    if all(value is values[0] for value in values):
+      # TensorFlow takes a sum of one tensor in a branch apart, and fails.
+      values, weights = values[:1], [sum(weights)]
+    return weighted_sum.weighted_sum(values, weights)
+
+  def _update(self, var, fn, args, kwargs, group):
+    parameter_server_base.refuse_keras_3_update(
+        fn, self._container_strategy(),
+        'in a graph it returns nothing that a session could run')
+    if _tf_internals.is_distributed_variable(var):
+      return super()._update(var, fn, args, kwargs, group)
+    # Made before the shards, such as the global step of an Estimator.
+    args, kwargs = _tf_internals.select_replica(0, (args, kwargs))
+    with _tf_internals.colocate_with(var):
+      result = fn(var, *args, **kwargs)
+    return result if group else tf.nest.map_structure(
+        self._local_results, result)
+

@@ -1,0 +1,110 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Writes of shards: one variable, a value from each of them.
+
+On a TPU each shard has a copy of every variable: a sum over steps that a shard
+makes of its gradients (gradient accumulation) is its own, and the sums of all
+shards are added up when they are applied. One variable for all shards holds the
+mean of what the copies would hold:
+
+  sum{shards} copy[shard]  =  sum{shards} mean{shards} copy[shard]
+
+so that every sum over the shards later is the same. A value that replaces the
+old one cannot be told from a statistic, and must be the same in all shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+import numpy as np
+import tensorflow as tf
+
+from tfplugin.distribute.variables import same_values
+from tfplugin.ops import weighted_sum
+
+ADDITIONS = ('assign_add', 'assign_sub', 'scatter_add', 'scatter_sub')
+
+
+def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
+              group: Sequence[int]) -> Any:
+  """Returns the value to write for all shards.
+
+  Args:
+    variable: A variable that was made without an `aggregation`.
+    method: The method that writes.
+    values: The value of each shard.
+    group: The shards that reduce together with the first one.
+
+  Raises:
+    ValueError: The values differ, and have no mean that is right.
+  """
+  if same_values.are_same(values):
+    return values[0]
+  dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
+  if method not in ADDITIONS or not dtype.is_floating:
+    check_same(variable, method, values)
+  return weighted_sum.weighted_sum(
+      [values[i] for i in group], [1.0 / len(group)] * len(group))
+
+
+def check_same(variable: tf.Variable, method: str,
+               values: Sequence[Any]) -> None:
+  """Raises unless all shards write the same.
+
+  Args:
+    variable: A variable that was made without an `aggregation`.
+    method: The method that writes.
+    values: The value of each shard.
+
+  Raises:
+    ValueError: They do not.
+  """
+  if not same_values.are_same(values):
+    dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
+    raise unknown(variable, method, f'values of {dtype.name} that are the '
+                  "shards' own")
+
+
+def check_no_count(variable: tf.Variable, method: str, value: Any,
+                   num_rows: Optional[int]) -> None:
+  """Raises if a constant may be the number of rows of each shard.
+
+  Args:
+    variable: The variable that it is written to.
+    method: The method that writes.
+    value: What is written.
+    num_rows: That number, where it is static.
+
+  Raises:
+    ValueError: It may be.
+  """
+  number = tf.get_static_value(value) if tf.is_tensor(value) else value
+  if num_rows and np.size(number) == 1 and not isinstance(
+      number, (tf.IndexedSlices, tf.Variable)) and number is not None and (
+          np.ravel(number)[0] == num_rows):
+    raise unknown(
+        variable, method, f'the constant {num_rows}, which is the number of '
+        'rows of each shard, too', 'Count rows by `tf.shape(x)[0]`.')
+
+
+def unknown(variable: tf.Variable, method: str, what: Any,
+            remedy: str = '') -> ValueError:
+  """Returns the error for a value that shards do not have in common.
+
+  Args:
+    variable: The variable that it is written to.
+    method: The method that writes.
+    what: What the value is.
+    remedy: What to do; by default, how it is made one.
+  """
+  return ValueError(
+      f'`{method}` in several shards must write what all of them have in '
+      'common, gradients, or a number that is made of the rows by ops that can '
+      f'be made again for all rows. Received: {what}, for `{variable.name}`, '
+      'made without an `aggregation`. ' + (
+          remedy or 'Make it the same in all shards by '
+          '`tfplugin.cross_replica_sum`, which sums over them, before it is '
+          'written.'))

@@ -1,0 +1,100 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Finds what replicas write to their copies that is not the same in all.
+
+The methods of a variable make a value that of all replicas where these can
+wait for each other. In a loop, a branch or a function they cannot, and an op
+that takes the handle of a copy never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.shards.building import shard_run
+from tfplugin.distribute.shards.writes import agreed_writes
+from tfplugin.distribute.shards.writes import batch_values
+from tfplugin.distribute.shards.writes import plain_writes
+from tfplugin.distribute.variables import same_values
+
+
+def check_copies(run: shard_run.ShardRun,
+                 variables: Iterable[tf.Variable]) -> None:
+  """Raises if replicas write what is their own to their copies.
+
+  Args:
+    run: That of the replicas.
+    variables: Variables with a copy for each replica.
+
+  Raises:
+    ValueError: One writes such a value.
+  """
+  for variable in variables:
+    for replica, copy in enumerate(variable.values[:len(run.values)]):
+      for write in _tf_internals.writes_of(copy, run.record.graph):
+        if _is_own(run, replica, write):
+          raise _refusal(variable, write.op)
+
+
+def settle(run: shard_run.ShardRun, group: Sequence[int], *,
+           others: Iterable[tf.Tensor] = (), is_alone: bool = True,
+           first_alone: bool = False) -> None:
+  """Lets shards write single variables as one device does.
+
+  Args:
+    run: That of the shards.
+    group: The shards that reduce together with the first one.
+    others: The handles of variables that are written otherwise.
+    is_alone: Whether all shards are in this graph, and of interest.
+    first_alone: Whether the ops of the first shard alone are run.
+
+  Raises:
+    RuntimeError: Shards write each by itself what cannot be made one value.
+    ValueError: One device may write another value than all that can be made.
+  """
+  gather = batch_values.rows_of(run.record, run.batch, group)
+
+  def one_value(variable: Any, method: str, values: Sequence[Any]) -> Any:
+    own, first = run.values[0], values[0]
+    of_gradients = any(map(run.gradients.made, values))
+    try:
+      if own.is_of_rows(first) and not of_gradients:
+        if not is_alone:
+          raise batch_values.UnknownValueError(first.name)
+        return own.of_all(first, gather, len(group))
+      if not is_alone and not same_values.are_same(values):
+        raise batch_values.UnknownValueError(first.name)
+    except batch_values.UnknownValueError as error:
+      raise agreed_writes.unknown(variable, method, error) from error
+    if not of_gradients:
+      agreed_writes.check_no_count(variable, method, first, own.num_rows)
+    return agreed_writes.one_value(variable, method, values, group)
+
+  plain_writes.PlainWrites(run.record, one_value, first_alone).settle(others)
+
+
+def _is_own(run: shard_run.ShardRun, replica: int,
+            write: _tf_internals.Write) -> bool:
+  """Whether a replica writes what is its own."""
+  if run.record.has_passed(write.op) or not (
+      run.record.is_own(replica, write.root)) or (
+          _tf_internals.initializes(write.op, write.op.inputs[0])):
+    return False
+  return run.values[replica].is_of_rows([
+      *list(write.op.inputs)[1:], *_tf_internals.conditions_of(write.op)])
+
+
+def _refusal(variable: tf.Variable, op: tf.Operation) -> ValueError:
+  return ValueError(
+      'A variable of which each shard has a copy must be written with what all '
+      f'of them have in common. Received: {op.name} ({op.type}), which writes '
+      f'`{variable.name}` with a value, or on a condition, made of the rows of '
+      'one shard. Use the methods of the variable, outside of `tf.cond`, '
+      '`tf.while_loop` and `tf.function`, where they make it the value of all '
+      'shards; or give each shard its own, by `synchronization='
+      'tf.VariableSynchronization.ON_READ` and an `aggregation`.')
