@@ -11,9 +11,8 @@ from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
-from absl import logging
 
-from tfplugin import _tf_internals
+from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.ops import row_padding
 from tfplugin.ops import weighted_sum
 
@@ -76,14 +75,14 @@ def _loss_of_batch(specs: Sequence[Any],
                    part_of_loss: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
   """Returns the loss of the batch, and lets a shard's show it."""
   losses = [spec.loss for spec in specs]
-  parts = [part_of_loss(unnamed(loss)) for loss in losses]
+  parts = [part_of_loss(reported_values.unnamed(loss)) for loss in losses]
   loss = weighted_sum.weighted_sum(
       [tf.reshape(part, []) for part in parts], weights)
   if not isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     # In the root scope: the name of this tensor is a contract.
     with tf.name_scope(''):
       loss = tf.identity(loss, name='loss')
-  _show_loss(losses, loss)
+  reported_values.show_loss(losses, loss)
   return loss
 
 
@@ -197,48 +196,3 @@ def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
       '`export_outputs` must hold ClassificationOutput, RegressionOutput or '
       f'PredictOutput. Received: {outputs[0]!r} under {key!r}. Use one of '
       '`tf.estimator.export`.')
-
-
-def _show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
-  """Lets the ops that read a shard's loss read the loss of the batch.
-
-  A metric of the loss, or its summary, has one value per batch. The ops that
-  the loss of the batch is made of are left alone.
-
-  Args:
-    losses: The loss of each shard.
-    total: The loss of the batch, made from them.
-  """
-  pending, behind = [total.op], set()
-  while pending:
-    op = pending.pop()
-    if op not in behind:
-      behind.add(op)
-      pending += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-  if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
-      losses[0].op):
-    logging.warning(
-        'The tensor `loss` of the model_fn is that of the first of %s shards; '
-        'the loss of the batch is `%s`. Name it by `tf.identity(loss, '
-        "name='loss')`, which is that of the batch.", len(losses), total.name)
-  losses = [unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
-  for loss in losses:
-    shown = None
-    for op in set(loss.consumers()) - behind:
-      shown = tf.cast(total, loss.dtype) if shown is None else shown
-      for index, tensor in enumerate(op.inputs):
-        if tensor is loss:
-          _tf_internals.redirect_input(op, index, shown)
-
-
-def unnamed(loss: tf.Tensor) -> tf.Tensor:
-  """Returns the tensor that has `loss` as another name.
-
-  An identity with a name can be made one of something else; a name cannot.
-
-  Args:
-    loss: A loss of a shard.
-  """
-  while isinstance(loss, tf.Tensor) and _tf_internals.names_tensor(loss.op):
-    loss = loss.op.inputs[0]
-  return loss

@@ -20,6 +20,7 @@ from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_reduction
 from tfplugin.distribute.shards import packed_reduction
 from tfplugin.distribute.shards.building import shard_run
+from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.updates import met_updates
@@ -144,11 +145,14 @@ class GroupReduction(met_updates.MetUpdates):
   def _build(self, fn, args, kwargs):
     """Builds `fn` in each shard, and checks what it writes."""
     run = self._run
-    with _tf_internals.gradients_noted(_is_in_replica, run.gradients.add):
+    with _tf_internals.gradients_noted(_is_in_replica, run.gradients.add), (
+        _tf_internals.summaries_of_all(_is_in_replica)):
       result = super()._call_for_each_replica(
           run.around(self._reporting(fn)), args, kwargs)
     run.branches.check_conditions()
     self._check_writes(run)
+    if run.losses:
+      self._report_batch(run, result.loss)
     if self._starts_copies is True:
       self._starts_copies = self._start_of_copies()
     return result
@@ -180,11 +184,26 @@ class GroupReduction(met_updates.MetUpdates):
       spec = fn(*args, **kwargs)
       if getattr(spec, 'train_op', None) is None:
         return spec
+      shard_run.current().losses.append(spec.loss)
       share = strategy.reduced_together / strategy.num_replicas_in_sync
-      return spec._replace(loss=strategy.part_of_loss(spec.loss) * share,
-                           scaffold=self.init_all(spec.scaffold))
+      loss = strategy.part_of_loss(reported_values.unnamed(spec.loss)) * share
+      return spec._replace(
+          loss=loss, scaffold=self.init_all(spec.scaffold))
 
     return call
+
+  def _report_batch(self, run: shard_run.ShardRun, loss: Any) -> None:
+    """Lets numbers under names, and summaries, be those of all shards.
+
+    Processes do not fetch such numbers together: there they are of the first
+    shard.
+    """
+    parts = self._local_results(loss)
+    if len(parts) == self._num_replicas_in_sync > 1:
+      reported_values.show_batch_values(run, range(len(parts)), run.losses[0])
+      with tf.name_scope('loss_of_batch'):
+        total = tf.add_n(parts)
+      reported_values.show_loss(run.losses, total)
 
   def _start_of_copies(self) -> tf.Operation:
     """Returns the op that starts all copies with the value of the first."""

@@ -60,7 +60,9 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
   over the shards (of the group), so that gradients can be accumulated over
   steps and be applied in a branch of `tf.cond`. In a graph, other numbers of
   the rows are those of all rows, made again in each replica; what is not made
-  of the rows is each copy's own, as under MirroredStrategy.
+  of the rows is each copy's own, as under MirroredStrategy. On one host the
+  summaries and the named scalars of a model_fn that trains, its loss too, are
+  of all rows; with several hosts they are those of the first shard.
 
   Supported: Estimator (`RunConfig(train_distribute=...)`), `strategy.run`,
   `Model.fit`, with what Keras does for a MirroredStrategy alone

@@ -9,6 +9,7 @@ names tell nothing, as a model_fn may choose any, absolute ones too.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 
 import tensorflow as tf
@@ -77,13 +78,13 @@ class OpRecord:
     """
     own = [self.built_in(shard) for shard in range(self.num_shards)]
     index = own[0].index(tensor.op)
-    ops = [ops[index] if index < len(ops) else None for ops in own]
-    if len({op and op.type for op in ops}) > 1:
-      raise RuntimeError(
-          'Shards must build the same ops in the same order. Received: '
-          f'{[op and op.name for op in ops]}. Make the same graph whatever the '
-          'shard.')
-    return [op.outputs[tensor.value_index] for op in ops]
+    for ops in itertools.zip_longest(*(ops[:index + 1] for ops in own)):
+      if len({op and op.type for op in ops}) > 1:
+        raise RuntimeError(
+            'Shards must build the same ops in the same order. Received: '
+            f'{[op and op.name for op in ops]}. Make the same graph whatever '
+            'the shard.')
+    return [ops[index].outputs[tensor.value_index] for ops in own]
 
   def is_own(self, shard: int, op: tf.Operation) -> bool:
     """Whether `op` was built in `shard` itself."""

@@ -41,6 +41,7 @@ class ShardRun:
     record: Which ops were built in which shard.
     values: What is known of the tensors of each shard.
     models: Lets shards build models of their own, or None.
+    losses: Those that a model_fn returned in each shard.
   """
 
   def __init__(self, batch: Sequence[Any],
@@ -60,6 +61,7 @@ class ShardRun:
         graph, batch, shard, functools.partial(self._is_of, shard))
                    for shard in range(len(batch))]
     self.models: Optional[shard_models.ShardModels] = None
+    self.losses = []
     self._count = itertools.count()
     self._waits = ['its start'] * len(batch)
 
@@ -151,6 +153,11 @@ class ShardRun:
     self.record.end(shard)
     if self.models is not None:
       self.models.keep(shard)
+    elif shard:
+      # They are there to build the same graph in all shards.
+      summaries = tf1.get_collection_ref(tf1.GraphKeys.SUMMARIES)
+      summaries[:] = [summary for summary in summaries
+                      if not self.record.is_own(shard, summary.op)]
     self._waits[shard] = label
 
   def _resume(self, shard: int) -> None:

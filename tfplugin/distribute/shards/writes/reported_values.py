@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import tensorflow as tf
 from absl import logging
 
 from tfplugin import _tf_internals
@@ -42,3 +43,48 @@ def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
         'Summaries and names of numbers that cannot be made again for the '
         'rows of all shards are those of the first of %s: %s.',
         len(run.batch), ', '.join(left))
+
+
+def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
+  """Lets the ops that read a shard's loss read the loss of the batch.
+
+  A metric of the loss, or its summary, has one value per batch. The ops that
+  the loss of the batch is made of are left alone.
+
+  Args:
+    losses: The loss of each shard.
+    total: The loss of the batch, made from them.
+  """
+  pending, behind = [total.op], set()
+  while pending:
+    op = pending.pop()
+    if op not in behind:
+      behind.add(op)
+      pending += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+  if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
+      losses[0].op):
+    logging.warning(
+        'The tensor `loss` of the model_fn is that of the first of %s shards; '
+        'the loss of the batch is `%s`. Name it by `tf.identity(loss, '
+        "name='loss')`, which is that of the batch.", len(losses), total.name)
+  losses = [unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
+  for loss in losses:
+    shown = None
+    for op in set(loss.consumers()) - behind:
+      shown = tf.cast(total, loss.dtype) if shown is None else shown
+      for index, tensor in enumerate(op.inputs):
+        if tensor is loss:
+          _tf_internals.redirect_input(op, index, shown)
+
+
+def unnamed(loss: tf.Tensor) -> tf.Tensor:
+  """Returns the tensor that has `loss` as another name.
+
+  An identity with a name can be made one of something else; a name cannot.
+
+  Args:
+    loss: A loss of a shard.
+  """
+  while isinstance(loss, tf.Tensor) and _tf_internals.names_tensor(loss.op):
+    loss = loss.op.inputs[0]
+  return loss
