@@ -208,6 +208,8 @@ class _SliceableVariable:
   def _set_save_slice_info(self, save_slice_info):
     super()._set_save_slice_info(save_slice_info)
     kind = type(self)
+    if issubclass(kind, (_MirroredSlice, _SlicedVariable)):
+      return  # Of another shard, which takes the same part.
     self.__class__ = (
         _subclass(_MirroredSlice, kind)
         if issubclass(kind, values.MirroredVariable) else

@@ -89,12 +89,13 @@ def test_replicas(behavior, groups, factor, way, applied):
       shards_here.Replicas, 4, factor, way, [applied, [-1] * 4])
 
 
-@pytest.mark.parametrize('groups, factor', [(None, .25), (_GROUPS, .5)])
-def test_shards_that_share_variables_leave_the_sum_to_the_strategy(
-    behavior, groups, factor):
+@pytest.mark.parametrize('groups, factor, total', [
+    (None, .25, 1111), (_GROUPS, .5, 101)])
+def test_shards_that_share_variables_apply_the_sum_of_the_group_of_shard_0(
+    behavior, groups, factor, total):
   assert _in_shards(4, groups) == (
       shards_here.SharingReplicas, 4, factor, 'apply',
-      [[1, 10, 100, 1000], [-1] * 4])
+      [[total] * 4, [-1] * 4])
 
 
 def test_tpu_shards(behavior):

@@ -148,10 +148,13 @@ def test_gradients_are_summed_over_a_group_or_averaged(behavior, group, total):
 
   def fn(shard):
     v = tf1.get_variable('v', initializer=0.0)
-    with strategy.extended.summing(group, True) if group else (
-        contextlib.nullcontext()):
-      return tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
-          [(tf.constant(shard + 1.0), v)])
+    gradient, optimizer = tf.constant(shard + 1.0), (
+        tf1.train.GradientDescentOptimizer(1.0))
+    if group is None:
+      return optimizer.apply_gradients([(gradient, v)])
+    with strategy.extended.applying_sums():
+      return optimizer.apply_gradients(
+          [(strategy.extended.sum_over(group, True, gradient), v)])
 
   with tf.Graph().as_default(), tf1.Session() as session:
     _, (first, *_) = strategy.build(fn)

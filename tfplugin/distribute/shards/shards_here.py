@@ -8,6 +8,7 @@ shard's loss, and how the gradients of all shards are applied once.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import tensorflow as tf
@@ -192,9 +193,12 @@ class SharingReplicas(Replicas):
     """See base class."""
     group = next(group for group in groups or [range(self.size)]
                  if 0 in group)
-    with tf.distribute.get_strategy().extended.summing(
-        group, getattr(call, 'sums_totals', True)):
-      return call.apply(grads_and_vars)
+    extended = tf.distribute.get_strategy().extended
+    total = functools.partial(extended.sum_over, group, getattr(
+        call, 'sums_totals', True))
+    with extended.applying_sums():
+      return call.apply([
+          (g if g is None else total(g), v) for g, v in grads_and_vars])
 
 
 def shards_here(caller: str) -> Shards:

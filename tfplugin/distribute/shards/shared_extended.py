@@ -52,28 +52,45 @@ class SharedExtended(cross_shard_extended.GroupReduction,
                shares_of_rows: Sequence[weighted_sum.Weight]):
     """See `shared_shards.SharedShards`."""
     self.shares_of_rows = shares_of_rows
-    self._summing = None
+    self._are_sums = False
     super().__init__(
         strategy, devices,
         devices[0] if len(devices) == 1 else _PARAMETER_DEVICE,
         cross_device_ops=tf.distribute.ReductionToOneDevice())
 
   @contextlib.contextmanager
-  def summing(self, group: Sequence[int],
-              sums_totals: bool) -> Iterator[None]:
-    """Lets gradients that are applied inside be summed over `group`.
+  def applying_sums(self) -> Iterator[None]:
+    """Lets gradients that are applied inside be taken for sums over shards."""
+    outer, self._are_sums = self._are_sums, True
+    try:
+      yield
+    finally:
+      self._are_sums = outer
 
-    Every shard enters it, and waits for the others there alone.
+  def sum_over(self, group: Sequence[int], sums_totals: bool,
+               gradient: Any) -> Any:
+    """Returns the sum of a gradient over `group`; call it in every shard.
 
     Args:
       group: Indices of shards.
       sums_totals: Whether a gradient that is a sum over the shards is summed.
+      gradient: That of the current shard.
     """
-    outer, self._summing = self._summing, (list(group), sums_totals)
-    try:
-      yield
-    finally:
-      self._summing = outer
+    if not sums_totals and self._run.gradients.are_in_total(gradient):
+      group = group[:1]
+    if self._run.branches.is_here():
+      # Refused by the update that follows, unless all shards have the same.
+      return weighted_sum.weighted_sum([gradient], [float(len(group))])
+
+    def merge(strategy: tf.distribute.Strategy, gradient: Any) -> Any:
+      values = strategy.experimental_local_results(gradient)
+      if len(values) == 1:
+        values = values * self.num_shards
+      return weighted_sum.weighted_sum(
+          [values[shard] for shard in group], [1.0] * len(group))
+
+    return tf.distribute.get_replica_context().merge_call(
+        merge, args=(gradient,))
 
   def build(self, fn: Callable[[int], Any], batch: Sequence[Any],
             ) -> tuple[shard_run.ShardRun, list[Any]]:
@@ -128,6 +145,10 @@ class SharedExtended(cross_shard_extended.GroupReduction,
   def _reporting(self, fn: Callable) -> Callable:
     return fn
 
+  def _meeting(self, fn: Callable) -> Callable:
+    # The optimizer of a decorator's shards is given the sums already.
+    return fn
+
   def _check_writes(self, run: shard_run.ShardRun) -> None:
     """Leaves it to the end of `build`."""
 
@@ -171,18 +192,12 @@ class SharedExtended(cross_shard_extended.GroupReduction,
   def _gradient_to_apply(self, gradient: Any) -> Any:
     """Returns the one gradient of all shards that an optimizer applies."""
     values = self._local_results(gradient)
-    if all(value is values[0] for value in values):  # In a branch, say.
-      values = [values[0]] * len(self.worker_devices)
-    weights = self._container_strategy().loss_weights
-    if self._summing is not None:
-      group, sums_totals = self._summing
-      if not sums_totals and self._run.gradients.are_in_total(values[0]):
-        group = group[:1]
-      values, weights = [values[shard] for shard in group], [1.0] * len(group)
-    if all(value is values[0] for value in values):
-      # TensorFlow takes a sum of one tensor in a branch apart, and fails.
-      values, weights = values[:1], [sum(weights)]
-    return weighted_sum.weighted_sum(values, weights)
+    # TensorFlow takes a sum of one tensor in a branch apart, and fails.
+    if self._are_sums or all(value is values[0] for value in values):
+      return values[0] if self._are_sums else weighted_sum.weighted_sum(
+          values[:1], [sum(self._container_strategy().loss_weights)])
+    return weighted_sum.weighted_sum(
+        values, self._container_strategy().loss_weights)
 
   def _update(self, var, fn, args, kwargs, group):
     parameter_server_base.refuse_keras_3_update(

@@ -130,10 +130,14 @@ class MetUpdates:
 
   def _call_for_each_replica(self, fn, args, kwargs):
     with self.in_step() as is_whole:
-      result = super()._call_for_each_replica(_meeting(fn), args, kwargs)
+      result = super()._call_for_each_replica(self._meeting(fn), args, kwargs)
     if is_whole and not tf.executing_eagerly():
       self._audit_step(result)
     return result
+
+  def _meeting(self, fn):
+    """Returns `fn` with the optimizers that assign by themselves met in it."""
+    return _meeting(fn)
 
   @contextlib.contextmanager
   def in_step(self, is_step: bool = True) -> Iterator[bool]:
