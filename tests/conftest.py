@@ -16,7 +16,7 @@ os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '0')
 os.environ.setdefault('TF_GRPC_WORKER_CACHE_QUEUES', '4')
 
 import numpy as np
-import numpy.testing  # Asks the machine when it is imported: once for all tests.
+import numpy.testing  # Slow to import: once for all tests.
 import pytest
 import tensorflow as tf
 from absl import flags

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sample of the tests that `make test` runs; `make test-all` runs all of them.
 
-Of a test that takes long, marked `pytest.mark.sampled(n)`, one cell of n runs,
-and more until each value of each parameter has run. A cell runs under one of
-TensorFlow's behaviours; cells alternate, so that half of the sample has either.
-So it is with the cells of every test that has two at least; the only cell of a
-test runs under both. The samples 0 to 2 n - 1 hold everything together.
+A cell of a test is one combination of its parameters. Each cell runs under one
+of TensorFlow's behaviours; cells alternate, so that half of the sample has
+either. Of a test that takes long, marked `pytest.mark.sampled(n)`, one cell of
+n runs, and more until each value of each parameter has run. The samples 0 to
+2 n - 1 hold everything together.
 """
 
 from __future__ import annotations
@@ -46,8 +46,6 @@ def _sample_of_test(name, items, number):
   """Returns some cells of one test, each under one of its behaviours."""
   marker = items[0].get_closest_marker('sampled')
   cells = _cells(items)
-  if not marker and len(cells) == 1:
-    return items
   count = marker.args[0] if marker else 1
   # Numbers, since versions of pytest give long parameters different ids.
   ranked = sorted(cells, key=lambda cell: zlib.crc32(f'{name} {cell}'.encode()))

@@ -38,8 +38,7 @@ _BOTH = _product('test_both', behavior=behaviors.BEHAVIORS, form=_FORMS)
 _MATRIX = _product('test_matrix', 5, behavior=behaviors.BEHAVIORS,
                    model=_MODELS, form=_FORMS)
 _LIST = _product('test_list', 4, form=_FORMS)
-_ALONE = [_Item('test_alone'), *_product('test_cells', form=_FORMS),
-          *_product('test_quick', behavior=behaviors.BEHAVIORS)]
+_ALONE = [_Item('test_alone'), *_product('test_cells', form=_FORMS)]
 
 
 def _values(items, name):
@@ -56,7 +55,7 @@ def test_a_sample_has_one_behavior_of_each_cell():
 
 def test_tests_of_one_cell_are_of_either_behavior():
   items = [item for number in range(40) for item in _product(
-      f'test_{number}', 1, behavior=behaviors.BEHAVIORS)]
+      f'test_{number}', behavior=behaviors.BEHAVIORS)]
   assert min(_values(sampling.sample(items, '0'), 'behavior').values()) > 10
 
 

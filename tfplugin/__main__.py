@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what is installed, and what of tfplugin works: python -m tfplugin."""
+"""Report on the installation: python -m tfplugin."""
 
 import sys
 

@@ -1,11 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps TensorFlow's first lines out of the output of tfplugin's programs.
+"""Filter that removes TensorFlow's first log lines from tfplugin's programs.
 
-Importing TensorFlow prints what the build can do on this CPU. That stands above
-the progress line of a program, and nothing can take it back: the level has to
-be set before the import, thus in front of everything else in the package. As a
-library tfplugin leaves the level alone.
+Importing TensorFlow logs the features of the CPU above the progress line of a
+program. The log level must be set before that import, so this module is
+imported first in the package. Where tfplugin is used as a library, the level is
+left alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WARNINGS_AND_ERRORS = '1'
 _ROLE = 'tfplugin.bin.role'
 _STDERR = 2
 _DRAIN_SECS = 1.0
-# Informations of the C++ part, and that there is no driver of CUDA.
+# Information from C++, and the warning that there is no CUDA driver.
 _OF_THE_MACHINE = re.compile(
     rb'WARNING: All log messages before absl::InitializeLog|'
     rb'I\d{4} [\d:.]+ +\d+ \S+\.cc:\d+\]|'
@@ -32,10 +32,9 @@ _OF_THE_MACHINE = re.compile(
 
 
 def is_own_program(command: Sequence[str]) -> bool:
-  """Whether a command line starts a program of tfplugin.
+  """Returns whether a command line starts a program of tfplugin.
 
-  Args:
-    command: The interpreter, its options, the program and its arguments.
+  `command` begins with the interpreter and its options.
 
   Example:
     >>> is_own_program(['python', '/usr/bin/tfplugin-train', '--steps=9'])
@@ -56,20 +55,20 @@ def is_own_program(command: Sequence[str]) -> bool:
 
 
 def quieten() -> None:
-  """Keeps the lines out of a program of tfplugin, unless a level is set."""
-  # Python 3.9 does not know it: there the lines stay.
+  """Removes the lines from a program of tfplugin, unless a level is set."""
+  # Python 3.9 has no `orig_argv`: there the lines stay.
   command = getattr(sys, 'orig_argv', ())
   if is_own_program(command) and _VARIABLE not in os.environ:
     os.environ[_VARIABLE] = _WARNINGS_AND_ERRORS
-    if _ROLE not in command:  # It has a log file.
+    if _ROLE not in command:  # A role has a log file.
       filter_stderr()
 
 
 def filter_stderr() -> None:
-  """Drops what newer TensorFlow says of the machine, at whatever level.
+  """Drops newer TensorFlow's messages about the machine, at any level.
 
-  It writes to the descriptor, below Python: that is a pipe from now on, of
-  which a thread passes on the other lines. Python's own go past it.
+  C++ writes them to the file descriptor, below Python. The descriptor becomes a
+  pipe, and a thread copies all other lines. Python's own lines bypass the pipe.
   """
   real = os.dup(_STDERR)
   read, write = os.pipe()
@@ -87,7 +86,7 @@ def filter_stderr() -> None:
 
 
 def _pass_on(read: int, real: int) -> None:
-  """Copies lines from a pipe but for those about the machine."""
+  """Copies lines from a pipe, except those about the machine."""
   with open(read, 'rb') as lines:
     for line in lines:
       if not _OF_THE_MACHINE.match(line):

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Filters of Linux's kernel on the sockets of other processes.
+"""Filters of the Linux kernel on the sockets of other processes.
 
-A filter decides which of the packets that reach a socket it takes (`man 7
-socket`, SO_ATTACH_FILTER). Most kernels let a user filter the sockets of the
-user's own processes; some let root alone.
+A filter decides which packets a socket accepts (`man 7 socket`,
+SO_ATTACH_FILTER). Most kernels let a user filter the sockets of the user's own
+processes. Some allow it only to root.
 """
 
 from __future__ import annotations
@@ -18,28 +18,22 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# Of Linux, alike on every machine that TensorFlow runs on.
+# The same in Linux on every machine that TensorFlow supports.
 _SO_ATTACH_FILTER = 26
 _SO_DETACH_FILTER = 27
 _PIDFD_GETFD = 438
 _LISTENS = '0A'
 _TABLES = ('/proc/net/tcp', '/proc/net/tcp6')
-# The kernel takes no longer program.
+# The kernel accepts no longer program.
 _MOST_INSTRUCTIONS = 4096
 
-# An instruction: what to do, jumps if true and if false, a number.
+# An instruction: opcode, jump if true, jump if false, operand.
 Instruction = tuple[int, int, int, int]
 _FORMAT = 'HBBI'
 
 
 class Entry(NamedTuple):
-  """A socket of TCP in the kernel's table.
-
-  Attributes:
-    inode: Its number.
-    port: Its own port.
-    listens: Whether it waits for connections.
-  """
+  """A TCP socket in the kernel's table, with its own port."""
 
   inode: str
   port: int
@@ -47,7 +41,7 @@ class Entry(NamedTuple):
 
 
 def entries() -> Iterator[Entry]:
-  """Yields the sockets of TCP of this machine."""
+  """Yields the TCP sockets of this machine."""
   for table in _TABLES:
     with contextlib.suppress(OSError):
       for line in pathlib.Path(table).read_text().splitlines()[1:]:
@@ -59,11 +53,7 @@ def entries() -> Iterator[Entry]:
 def numbers_of(pid: int) -> dict[str, int]:
   """Returns the file descriptors of a process's sockets, by inode.
 
-  Args:
-    pid: The process.
-
-  Raises:
-    OSError: There is none, or it belongs to another user.
+  Raises OSError if there is no such process or it belongs to another user.
   """
   found = {}
   for entry in list(pathlib.Path(f'/proc/{pid}/fd').iterdir()):
@@ -76,14 +66,9 @@ def numbers_of(pid: int) -> dict[str, int]:
 
 @contextlib.contextmanager
 def opened(pid: int, number: int) -> Iterator[socket.socket]:
-  """Opens a socket of another process in this one.
+  """Opens the socket with file descriptor `number` of another process.
 
-  Args:
-    pid: The process.
-    number: The file descriptor there.
-
-  Raises:
-    OSError: The process has ended, or the kernel does not allow it.
+  Raises OSError if the process has ended or the kernel does not allow it.
   """
   libc = ctypes.CDLL(None, use_errno=True)
   process = os.pidfd_open(pid)
@@ -99,31 +84,22 @@ def opened(pid: int, number: int) -> Iterator[socket.socket]:
 
 
 def attach(found: socket.socket, program: bytes) -> None:
-  """Gives a socket a filter in place of the one that it has.
-
-  Args:
-    found: The socket.
-    program: Instructions, as `assembled` returns them; empty: no filter.
-  """
+  """Replaces the filter of a socket by `program`; b'' removes the filter."""
   if not program:
-    with contextlib.suppress(FileNotFoundError):  # It has none.
+    with contextlib.suppress(FileNotFoundError):  # There is no filter.
       found.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
     return
   code = ctypes.create_string_buffer(program, len(program))
-  # struct sock_fprog: the number of instructions and where they are.
+  # struct sock_fprog: the number of instructions and their address.
   found.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack(
       'HP', len(program) // struct.calcsize(_FORMAT), ctypes.addressof(code)))
 
 
 def attached(found: socket.socket) -> bytes:
-  """Returns the filter of a socket; empty if it has none.
-
-  Args:
-    found: The socket.
-  """
+  """Returns the filter of a socket; b'' if it has none."""
   size = struct.calcsize(_FORMAT)
   code = ctypes.create_string_buffer(_MOST_INSTRUCTIONS * size)
-  # Here the kernel counts instructions and not bytes.
+  # For this option the kernel counts instructions, not bytes.
   number = ctypes.c_uint32(_MOST_INSTRUCTIONS)
   if ctypes.CDLL(None, use_errno=True).getsockopt(
       found.fileno(), socket.SOL_SOCKET, _SO_ATTACH_FILTER, code,
@@ -134,10 +110,6 @@ def attached(found: socket.socket) -> bytes:
 
 
 def assembled(*instructions: Instruction) -> bytes:
-  """Returns a filter.
-
-  Args:
-    *instructions: Of the kernel's packet filter.
-  """
+  """Returns a filter made of instructions of the kernel's packet filter."""
   return b''.join(struct.pack(_FORMAT, *each) for each in instructions)
 

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses to go on without a TensorFlow that tfplugin supports.
+"""Check that a supported TensorFlow is installed.
 
-Importing this module performs the check; `tfplugin/__init__.py` does so before
-anything of tfplugin that would fail obscurely.
+Importing this module performs the check. `tfplugin/__init__.py` imports it
+before any module that would fail with an obscure error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NO_TENSORFLOW = (
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-  """Returns the leading numbers of a version: `'2.15.0-rc1'` is (2, 15, 0)."""
+  """Returns a version's leading numbers: `'2.15.0-rc1'` is (2, 15, 0)."""
   numbers = []
   for part in text.split('.')[:3]:
     digits = part.split('-')[0].split('rc')[0]
@@ -28,14 +28,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def check(tensorflow_version: str) -> None:
-  """Raises ImportError unless `tensorflow_version` is one of the supported.
-
-  Args:
-    tensorflow_version: As `tf.__version__` spells it.
-
-  Raises:
-    ImportError: The version is out of the range of `tfplugin/version.py`.
-  """
+  """Raises ImportError unless `tfplugin/version.py` has it in its range."""
   low, high = version.MIN_TENSORFLOW, version.MAX_TENSORFLOW
   if _numbers(low) <= _numbers(tensorflow_version) < _numbers(high):
     return
@@ -49,10 +42,10 @@ try:
   import tensorflow as tf
 except ModuleNotFoundError as error:
   if error.name != 'tensorflow':
-    raise  # TensorFlow is there, something that it needs is not.
+    raise  # TensorFlow is installed, but a module that it needs is missing.
   raise ImportError(NO_TENSORFLOW) from error
 
 if not hasattr(tf, '__version__'):
-  # An empty directory of that name, as an interrupted removal leaves it.
+  # An empty directory of that name, left by an interrupted removal.
   raise ImportError(NO_TENSORFLOW)
 check(tf.__version__)

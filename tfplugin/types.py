@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The type aliases that tfplugin's signatures are written in."""
+"""Type aliases in the signatures of tfplugin."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,17 +20,17 @@ LossLike = Union[tf.Tensor, Callable[[], tf.Tensor]]
 class Optimizer(Protocol):
   """A `tf.compat.v1.train.Optimizer`, for type checkers.
 
-  These know nothing of TensorFlow's classes, and would take a text for one.
+  Type checkers treat TensorFlow's classes as Any, and would accept a string.
   """
 
   def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> Any:
-    """Returns pairs of gradients and variables."""
+    """Returns (gradient, variable) tuples."""
 
   def apply_gradients(self, grads_and_vars: Any, *args: Any,
                       **kwargs: Any) -> Any:
     """Returns the op that updates the variables."""
 
 
-# Returns an EstimatorSpec. Spelled with Any because naming the class here
-# would make `import tfplugin` load tensorflow_estimator.
+# Returns an EstimatorSpec. The type is Any because naming that class would
+# make `import tfplugin` load tensorflow_estimator.
 ModelFn = Callable[..., Any]

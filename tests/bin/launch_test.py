@@ -51,11 +51,14 @@ def test_it_says_what_it_makes_of_tf_config(monkeypatch):
 
 
 def test_the_page_has_the_flags_and_no_others():
-  section = (_ROOT / 'docs/launcher.md').read_text(encoding='utf-8')
-  rows = re.findall(r'^\| (`--.*?) \| (T?) ?\| .* \| (.*) \|$', section, re.M)
+  page, evidence = ((_ROOT / f'docs/{name}.md').read_text(encoding='utf-8')
+                    for name in ('launcher', 'evidence_cluster'))
+  rows = re.findall(r'^\| (`--.*?) \| (T?) ?\| .* \|$', page, re.M)
   # tests/conformance/testing_page_test.py looks whether the tests exist.
-  assert all(re.search(r'`test_\w+`', test) for _, _, test in rows)
-  told = {name: is_trains for row, is_trains, _ in rows
+  proofs = dict(re.findall(r'^\| (`--.*?) \| (`.*) \|$', evidence, re.M))
+  assert set(proofs) == {row for row, _ in rows}
+  assert all(re.search(r'`test_\w+`', proof) for proof in proofs.values())
+  told = {name: is_trains for row, is_trains in rows
           for name in re.findall(r'--(\w+)', row.replace('=worker', ''))}
   flags = {program: set(re.findall(
       r"(?:flags\.DEFINE_\w+|_int|_float|_bool)\(\s*'(\w+)'",

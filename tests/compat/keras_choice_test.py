@@ -73,6 +73,8 @@ def test_the_first_use_of_estimator_chooses():
   words = ('tf_keras', 'environ', 'version')
   programs = {before: wanted for before, wanted in _PROGRAMS.items()
               if _HAS_CHOICE or not any(word in before for word in words)}
+  if not _HAS_CHOICE:  # They are all alike.
+    programs = dict(list(programs.items())[::3])
   results = fresh_processes.run('import tensorflow', [
       _LOAD.format(before=before) for before in programs])
   for (before, wanted), result in zip(programs.items(), results):

@@ -132,7 +132,7 @@ for _index, _nest_name in enumerate(NESTS):
 ALL = {**WRAPPINGS, **NESTS}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('wrapping, optimizer, behavior', CELLS,
                          indirect=['behavior'])
 def test_equals_bare(behavior, wrapping, optimizer):
@@ -149,7 +149,6 @@ def test_equals_bare_with_reference_variables_in_control_flow_v2(wrapping):
     tf1.enable_resource_variables()
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('wrapping', WRAPPINGS)
 @pytest.mark.parametrize('check', [
     check for check in optimizer_contract.CHECKS
@@ -158,7 +157,6 @@ def test_calls(behavior, check, wrapping):
   check(WRAPPINGS[wrapping], OPTIMIZERS['Adam'])
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('wrapping', WRAPPINGS)
 def test_checkpoint_moves(behavior, wrapping, tmp_path):
   if WRAPPINGS[wrapping].checkpoint_moves:

@@ -153,7 +153,6 @@ def run(name, api):
   return result, [(rest, reason), (right, reason)]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('name', sorted(SCENARIOS))
 def test_scenario(name, behavior, api):
   del behavior

@@ -55,7 +55,7 @@ root, project = map(pathlib.Path, sys.argv[1:])
 sys.path.insert(0, str(project))
 from build_defs import mutant_runs
 from build_defs import mutation_testing
-mutant_runs.MORE_SECS = 1
+mutant_runs.MORE_SECS = 10
 population = mutation_testing.all_mutants(root, ['tfplugin'])
 for chosen, minutes in ((population[1:], 9), (population, 0)):
   print(json.dumps([[m.after, outcome] for m, outcome in mutation_testing.run(

@@ -11,7 +11,7 @@ import re
 import pytest
 
 # How many tests each names at least.
-_PAGES = {'testing': 100, 'launcher': 25, 'reliability': 25}
+_PAGES = {'testing': 100, 'evidence_cluster': 50}
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 _FILE = re.compile(r'`([\w/]+_test\.py)`')
 _TEST = re.compile(r'`(test_\w+)`')

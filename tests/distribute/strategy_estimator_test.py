@@ -165,7 +165,6 @@ def estimator_of(directory, strategy=None, fn=model_fn, **kwargs):
       fn, model_dir=str(directory), config=config_of(strategy), **kwargs)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('strategy', STRATEGIES)
 def test_train_and_evaluate_exports_and_goes_on_without_strategy_and_with_it(
     behavior, strategy, tmp_path):

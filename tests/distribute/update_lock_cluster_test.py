@@ -55,7 +55,6 @@ def _decaying(step):
   return tf1.train.exponential_decay(0.1, step, 10, 0.9)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('inner, in_branch', [
     *((inner, False) for inner in _INNER), ('sgd', True)])
 @pytest.mark.parametrize('wrapper', _WRAPPERS)

@@ -108,7 +108,6 @@ def trained_alone(name):
   return decorated_models.train(DECORATE[name](decorated_models.regression()))
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('above, below', WORKING)
 def test_equals_what_is_written_by_hand(behavior, above, below):
   values = decorated_models.train(

@@ -218,7 +218,6 @@ def test_arguments_by_position_and_by_keyword(name, by_position):
         session.run(spec.predictions['y']), X @ START[:2] + START[2])
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('style', decorated_models.STYLES)
 def test_every_way_to_apply_an_optimizer(behavior, name, style):
   values = decorated_models.train(

@@ -125,7 +125,6 @@ def test_sync_trains_every_layer_as_one_device(layer):
   _assert_as_one_device(layer, rows=7, num_towers=2)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('layer', (
     'tf.layers, fused', 'tf.layers, not fused', 'keras'))
 def test_sync_trains_a_batch_smaller_than_the_towers_as_one_device(

@@ -76,7 +76,6 @@ def _assert_same(found, expected):
         found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('wrapper', (lambda o: o, tfplugin.TowerOptimizer),
                          ids=('plain', 'TowerOptimizer'))
 def test_train_evaluate_predict_equal_one_device(behavior, tmp_path, wrapper):

@@ -94,7 +94,6 @@ def test_the_table_holds_every_loss():
       inspect.signature(function).parameters} | set(_SUMS)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('name', _LOSSES)
 def test_every_loss_with_weights_is_that_of_one_device(behavior, name):
   _assert_as_one_device(

@@ -294,7 +294,7 @@ def test_the_tables_hold_every_metric():
   assert keras == {*_KERAS_METRICS, _REFUSED[1]}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize('split', (_towers, _shards))
 @pytest.mark.parametrize('table', (_V1_METRICS, _KERAS_METRICS),
                          ids=('v1', 'keras'))

@@ -131,7 +131,6 @@ def _assert_same(found, expected):
 _BATCHES = (slice(0, 7), slice(2, 4), slice(5, 6), slice(1, 5))
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('num_towers', (1, 2, 3))
 @pytest.mark.parametrize('model', _MODELS, ids=lambda model: model.__name__)
 def test_equals_one_device_for_every_batch_size(behavior, model, num_towers):
@@ -139,7 +138,6 @@ def test_equals_one_device_for_every_batch_size(behavior, model, num_towers):
                _train(None, _BATCHES, model))
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('optimizer', (
     lambda: tf1.train.GradientDescentOptimizer(.1),
     lambda: tf1.train.MomentumOptimizer(.1, .9, use_nesterov=True),

@@ -41,7 +41,6 @@ def _reference(example, model_dir, features, num_words):
     return {v.op.name: session.run(v) for v in tf1.global_variables()}
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.usefixtures('behavior')
 def test_two_shards_clip_alone_and_sum(tmp_path, load_example):
   example = load_example('examples/transformer_pretraining.py')

@@ -36,7 +36,6 @@ def _variable():
     return tf1.get_variable('weight', initializer=3.0)
 
 
-@pytest.mark.sampled(1)
 def test_the_error_names_the_chief_and_the_variables(
     behavior, monkeypatch, cluster):
   # Time enough for one look on a loaded machine.

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The only place where tfplugin uses names that TensorFlow keeps private.
+"""The only package of tfplugin that uses private names of TensorFlow.
 
-Each function names the private part it reaches and says why no public API
-serves. There is a module for each part of TensorFlow; other code imports this
+Each function names the private part that it uses, and says why no public API
+serves. There is a module for each part of TensorFlow. Other code imports this
 package alone.
 """
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The terms of a loss that is a sum of others, by the types of its ops.
+"""Terms of a loss that is a sum of others, found by the types of its ops.
 
-TensorFlow tells the type of an op and no more.
+TensorFlow publishes the type of an op, but not its meaning.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import tensorflow as tf
 
 from tfplugin._tf_internals import op_types
 
-# Of the first input, in another form.
+# Ops that return their first input, in another form.
 _PASS = frozenset("""
     CheckNumerics Cast DeepCopy EnsureShape Enter Exit Identity NextIteration
     PreventGradient Print RefIdentity RefSwitch Reshape Snapshot Squeeze
     StopGradient Sum Switch""".split())
 _SIGNS = {'Neg': [-1.0], 'Sub': [1.0, -1.0]}
 _ADD = frozenset('Add AddV2 AddN Neg Pack Sub'.split())
-# A choice, and where its alternatives begin.
+# Choices, with the index of the first alternative.
 CHOICES = {'Merge': 0, 'RefMerge': 0, 'Select': 1, 'SelectV2': 1}
 _CALL = frozenset("""
     Case If PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf
@@ -28,11 +28,7 @@ _CALL = frozenset("""
 
 
 def addends(tensor: tf.Tensor) -> list[tuple[tf.Tensor, float]]:
-  """Returns what `tensor` is the sum of, each with its sign; [] if unknown.
-
-  Args:
-    tensor: A tensor of a graph.
-  """
+  """Returns the terms of the sum `tensor` with their signs; [] if unknown."""
   op, inputs = tensor.op, list(tensor.op.inputs)
   if op.type in _PASS:
     return [(inputs[0], 1.0)]
@@ -47,10 +43,9 @@ def addends(tensor: tf.Tensor) -> list[tuple[tf.Tensor, float]]:
 
 
 def factors(tensor: tf.Tensor) -> Optional[tuple[tf.Tensor, tf.Tensor, bool]]:
-  """Returns the operands of a product or quotient, and whether it is one.
+  """Returns the operands of a product or quotient, and True for a quotient.
 
-  Args:
-    tensor: A tensor of a graph.
+  Returns None for other tensors.
   """
   divides = tensor.op.type in ('RealDiv', 'Div', 'DivNoNan')
   if not divides and tensor.op.type not in ('Mul', 'MulNoNan'):
@@ -59,11 +54,7 @@ def factors(tensor: tf.Tensor) -> Optional[tuple[tf.Tensor, tf.Tensor, bool]]:
 
 
 def alternatives(tensor: tf.Tensor) -> list[tf.Tensor]:
-  """Returns the tensors of which `tensor` is one, in bodies of functions too.
-
-  Args:
-    tensor: A tensor of a graph.
-  """
+  """Returns the tensors of which `tensor` is one, also in function bodies."""
   op = tensor.op
   if op.type in _CALL:
     return [graph.outputs[tensor.value_index]

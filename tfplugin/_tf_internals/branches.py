@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The branches of a `tf.cond`, of control flow v1 and v2."""
+"""Branches of a `tf.cond`, of control flow v1 and v2."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-# A function has a graph of its own, and knows what it captured.
+# The graph of a function, with its captures.
 from tensorflow.python.framework.func_graph import FuncGraph as FuncGraph
 
 # The graphs of branches and loops of control flow v2.
@@ -27,13 +27,11 @@ tf1 = tf.compat.v1
 
 
 def outside_of_functions(tensor: tf.Tensor) -> tf.Tensor:
-  """Returns the tensor that a function, or a branch, captured as `tensor`.
+  """Returns the tensor that a function or branch captured as `tensor`.
 
-  Its graph has a placeholder for it, and tells the two apart in a class that is
-  not public.
-
-  Args:
-    tensor: A tensor; returned as it is, if it is no such placeholder.
+  The function's graph has a placeholder for it, and its class, with the
+  captures, is private. A tensor that is no such placeholder is returned as it
+  is.
   """
   while isinstance(getattr(tensor, 'graph', None), FuncGraph):
     outer = next((outside for outside, inside in tensor.graph.captures
@@ -45,22 +43,15 @@ def outside_of_functions(tensor: tf.Tensor) -> tf.Tensor:
 
 
 def conditions_of(op: tf.Operation) -> list[tf.Tensor]:
-  """Returns the conditions of the branches and loops that `op` is in.
+  """Returns the conditions of the branches and loops that contain `op`.
 
-  No public API does.
-
-  Args:
-    op: An operation of a graph, a branch or a function, after it is built.
+  The graph must be complete. No public API gives the conditions.
   """
   return _conditions(op.graph, op._get_control_flow_context())
 
 
 def is_in_loop(op: tf.Operation) -> bool:
-  """Whether `op` is in a `tf.while_loop`; no public API tells.
-
-  Args:
-    op: An operation of a graph, of a branch, a loop or a function.
-  """
+  """Returns whether `op` is in a `tf.while_loop`; no public API exists."""
   context, graph = op._get_control_flow_context(), op.graph
   while context is not None:
     if context.IsWhileContext():
@@ -74,12 +65,9 @@ def is_in_loop(op: tf.Operation) -> bool:
 
 
 def call_of(graph: tf.Graph) -> Optional[tf.Operation]:
-  """Returns the op that runs a function, branch or loop; None: there is none.
+  """Returns the op that calls the function, branch or loop of a graph, or None.
 
   No public API finds it.
-
-  Args:
-    graph: Of the function; another graph is run by no op.
   """
   if not isinstance(graph, FuncGraph):
     return None
@@ -90,11 +78,8 @@ def call_of(graph: tf.Graph) -> Optional[tf.Operation]:
 def sources_of(tensor: tf.Tensor) -> list[tf.Tensor]:
   """Returns the tensors that `tensor` is made from.
 
-  An input of a function, branch or loop is made from what the op is given that
-  runs it, and from what a loop returns. No public API finds them.
-
-  Args:
-    tensor: A tensor of a graph, or of a function in it.
+  An input of a function, branch or loop comes from the inputs of the calling
+  op, and from the values that a loop's body returns. No public API finds them.
   """
   graph = tensor.graph
   inputs = graph.inputs if isinstance(graph, FuncGraph) else []
@@ -102,7 +87,7 @@ def sources_of(tensor: tf.Tensor) -> list[tf.Tensor]:
   if index is None:
     return list(tensor.op.inputs)
   call = call_of(graph)
-  if call is None:  # It is being built.
+  if call is None:  # The calling op does not exist yet.
     return [outside for outside, inside in graph.captures
             if inside is tensor and tf.is_symbolic_tensor(outside)]
   repeated = [other.outputs[index] for other in op_types.functions_of(call)
@@ -112,7 +97,7 @@ def sources_of(tensor: tf.Tensor) -> list[tf.Tensor]:
 
 
 def _conditions(graph: tf.Graph, context: Optional[object]) -> list[tf.Tensor]:
-  """The conditions around a place; contexts keep them in private classes."""
+  """Returns the conditions around a place; contexts hold them privately."""
   found = []
   while context is not None:
     if context.IsCondContext():
@@ -132,25 +117,25 @@ def _conditions(graph: tf.Graph, context: Optional[object]) -> list[tf.Tensor]:
 
 
 class Place:
-  """Where ops are being made: the graph, or a branch of a `tf.cond` in it.
+  """The place where ops are made: the graph, or a branch of a `tf.cond` in it.
 
-  With control flow v1 a branch is a private context of the graph, the same for
-  all threads; with v2 it is a graph of its own.
+  With control flow v1 a branch is a private context of the graph, shared by all
+  threads. With v2 it is a separate graph.
 
   Attributes:
     graph: The graph.
     context: The context of control flow v1 in it, or None.
-    before: What ops wait for there.
+    before: The control dependencies.
   """
 
   def __init__(self):
-    """Takes the place of the caller."""
+    """Stores the current place."""
     self.graph = tf1.get_default_graph()
     self.context = self.graph._get_control_flow_context()
     self.before = self.graph._current_control_dependencies()
 
   def is_branch_of(self, outer: Place) -> bool:
-    """Whether `outer` holds the `tf.cond`, in a branch of which this is."""
+    """Returns whether this is in a branch of a `tf.cond` in `outer`."""
     graph, context = self.graph, self.context
     while graph is not outer.graph:
       if not isinstance(graph, CondBranchFuncGraph) or context is not None:
@@ -163,7 +148,7 @@ class Place:
     return self != outer
 
   def conditions(self) -> list[tf.Tensor]:
-    """Returns the conditions of what is around, after it is built."""
+    """Returns the conditions around the place; the graph must be complete."""
     return _conditions(self.graph, self.context)
 
   def __eq__(self, other: object) -> bool:
@@ -174,8 +159,8 @@ class Place:
 
   @contextlib.contextmanager
   def entered(self) -> Iterator[None]:
-    """Lets ops be made there, after what ops wait for there, and that alone."""
-    # Leaves the branch that is around, too.
+    """Makes ops in this place, with only its own control dependencies."""
+    # This also leaves the current branch.
     with self.graph.as_default(), tf1.control_dependencies(None):
       self.graph._set_control_flow_context(self.context)
       with tf1.control_dependencies(self.before):
@@ -183,9 +168,5 @@ class Place:
 
 
 def is_switch(op: tf.Operation) -> bool:
-  """Whether `op` hands a value into a branch of control flow v1.
-
-  Args:
-    op: An operation of a graph.
-  """
+  """Returns whether `op` passes a value into a branch of control flow v1."""
   return op.type == 'Switch'

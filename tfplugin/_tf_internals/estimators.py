@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What Estimators keep private: TPU shards, rounds of evaluators, inputs."""
+"""Private parts of Estimators: TPU shards, evaluation rounds, inputs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from tensorflow.python.tpu import tpu_function as tpu_function
 
 
 def number_of_tpu_shards() -> Optional[int]:
-  """The number of shards of the `tpu_shard_context` around the call, or None.
+  """Returns the number of shards of the current `tpu_shard_context`, or None.
 
-  The public `tf.compat.v1.tpu.shard` makes the context; nothing public asks for
-  it.
+  The public `tf.compat.v1.tpu.shard` makes the context; no public API reads it.
   """
   return tpu_function.get_tpu_context().number_of_shards
 
@@ -37,11 +36,8 @@ def user_init_fn(scaffold: Optional[tf.compat.v1.train.Scaffold],
                  ) -> Optional[Callable]:
   """Returns the function that a program gave to a scaffold, or None.
 
-  The public `init_fn` is bound to a scaffold, which may not be the one that a
-  session is made with.
-
-  Args:
-    scaffold: That of a spec.
+  The public `init_fn` is bound to its scaffold, but a session may use another
+  one.
   """
   return getattr(scaffold, '_user_init_fn', None)
 
@@ -51,18 +47,13 @@ def evaluator_asks(goes_on: Callable[[], bool],
                    evaluate: Callable[[tf.estimator.Estimator,
                                        Callable[[], Any]], Any]
                   ) -> Iterator[None]:
-  """Lets `tf.estimator.train_and_evaluate`, in an evaluator, ask for its end.
+  """Lets an evaluator of `tf.estimator.train_and_evaluate` ask for its end.
 
-  It asks a listener before each round, and makes the round by an object; both
-  are private, and no argument.
-
-  Args:
-    goes_on: Called before each round; False ends the evaluator.
-    evaluate: Called for each round, with the Estimator and a function that
-      evaluates its newest checkpoint and exports it; returns its result.
-
-  Yields:
-    Nothing.
+  `goes_on` is called before each round; False ends the evaluator. `evaluate` is
+  called for each round. Its arguments are the Estimator and a function that
+  evaluates and exports the newest checkpoint; it returns that function's
+  result. Estimator uses a listener and an object for these, which are private
+  and no arguments.
   """
   training = sys.modules[tf.estimator.TrainSpec.__module__]
   listener = training._ContinuousEvalListener
@@ -82,14 +73,9 @@ def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
                  ) -> Iterator[None]:
   """Lets an Estimator that trains call `act` before the `end` of any hook.
 
-  Hooks of a Scaffold or an Estimator come before those that a caller passes, or
-  after them. It makes its session by a function of a module that is private.
-
-  Args:
-    act: Called with the session, at least once, when its last step is made.
-
-  Yields:
-    Nothing.
+  `act` is called with the session, at least once, after the last step. Hooks of
+  a Scaffold or an Estimator come before or after a caller's hooks, so no hook
+  can be first. Estimator makes its session by a function in a private module.
   """
   training = sys.modules[tf.estimator.Estimator.__module__].training
   original = training.MonitoredTrainingSession
@@ -99,7 +85,7 @@ def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
 
   def make(*args, **kwargs):
     bound = signature.bind(*args, **kwargs)
-    # Which of the two is first depends on who runs the cluster.
+    # Which of the two comes first depends on the kind of cluster.
     for name in ('hooks', 'chief_only_hooks'):
       bound.arguments[name] = [first, *(bound.arguments.get(name) or ())]
     return original(*bound.args, **bound.kwargs)
@@ -115,14 +101,8 @@ def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
 def servers_with(options: tf.compat.v1.ConfigProto) -> Iterator[None]:
   """Lets `tf.estimator.train_and_evaluate` start a task's server with options.
 
-  It starts one, where there is no strategy, with the options of GPUs alone, by
-  a module that is private.
-
-  Args:
-    options: The server's settings.
-
-  Yields:
-    Nothing.
+  Without a strategy Estimator gives its server only the GPU options. It makes
+  the server by a private module.
   """
   training = sys.modules[tf.estimator.TrainSpec.__module__]
   original = training.server_lib
@@ -141,23 +121,16 @@ def servers_with(options: tf.compat.v1.ConfigProto) -> Iterator[None]:
 @contextlib.contextmanager
 def inputs_through(estimator: tf.estimator.Estimator,
                    change: Callable[[Any], Any]) -> Iterator[None]:
-  """Lets an Estimator change what its input_fns return, and before it is read.
+  """Makes an Estimator pass the result of each input_fn through `change`.
 
-  It calls them with the arguments that they ask for, in a private method; a
-  function around an input_fn could not show which these are.
-
-  Args:
-    estimator: The Estimator.
-    change: Gets what an input_fn has returned.
-
-  Yields:
-    Nothing.
+  A private method calls an input_fn with the arguments that it declares. A
+  public wrapper around the input_fn would hide these.
   """
   original = estimator._call_input_fn
 
   def call(*args, **kwargs):
     data = original(*args, **kwargs)
-    with tf.device('/cpu:0'):  # As it is around an input_fn.
+    with tf.device('/cpu:0'):  # The device of an input_fn.
       return change(data)
 
   estimator._call_input_fn = call
@@ -168,12 +141,10 @@ def inputs_through(estimator: tf.estimator.Estimator,
 
 
 def datasets_inside(op: tf.Operation) -> list[tf.Operation]:
-  """Returns the ops of datasets that a function of a dataset's op makes.
+  """Returns the dataset ops inside the functions of a dataset's op.
 
-  No public API gives the graph of a function that an op calls.
-
-  Args:
-    op: Makes a dataset, such as that of `flat_map`.
+  An example is the op of `flat_map`. No public API gives the graph of a
+  function that an op calls.
   """
   names = [value.func.name for value in op.node_def.attr.values()
            if value.func.name]
@@ -186,11 +157,8 @@ def datasets_inside(op: tf.Operation) -> list[tf.Operation]:
 def untuned_inputs() -> Iterator[None]:
   """Lets strategies make the dataset of each device without autotune.
 
-  It holds one element; nothing public reaches its options. Tuned, its end would
-  wait for the thread that tunes, for up to a minute.
-
-  Yields:
-    Nothing.
+  The dataset holds one element, and no public API reaches its options. With
+  autotune, closing it could wait a minute for the thread that tunes.
   """
   original = multi_device_iterator_ops._create_device_dataset
   options = tf.data.Options()
@@ -206,16 +174,14 @@ def untuned_inputs() -> Iterator[None]:
 @functools.cache
 def mend_early_stopping(takes: Callable[[Any], bool],
                         is_chief: Callable[[Any], bool]) -> None:
-  """Lets `make_early_stopping_hook` work with strategies that are not in step.
+  """Lets `make_early_stopping_hook` work with asynchronous strategies.
 
-  It takes every strategy for a MultiWorkerMirroredStrategy, by a generator in
-  the place of `any`, whose hook refuses seconds and sums over replicas. The
-  hooks for a chief and for the others, which it makes without a strategy, are
-  private.
-
-  Args:
-    takes: Whether a strategy is one for which it is to do that.
-    is_chief: Whether a RunConfig is that of the chief.
+  `takes` returns whether a strategy is such a one; `is_chief`, whether a
+  RunConfig is the chief's. Estimator treats every strategy as a
+  MultiWorkerMirroredStrategy: it tests a generator, which is always true, in
+  place of `any`. The hook for that strategy refuses seconds and sums over
+  replicas. The hooks for a chief and for other tasks, made without a strategy,
+  are private.
   """
   public = tf.estimator.experimental
   original = public.make_early_stopping_hook

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The gradients that programs take, noted or taken otherwise."""
+"""Interception of the gradients that programs take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-# All of `tf.gradients`; see `gradients_noted`.
+# The function behind `tf.gradients`; see `gradients_noted`.
 from tensorflow.python.ops import gradients_util
 
 # Held while functions of TensorFlow are replaced.
@@ -23,16 +23,13 @@ _local = threading.local()
 @contextlib.contextmanager
 def gradients_noted(applies: Callable[[], bool], note: Callable,
                     ) -> Iterator[None]:
-  """Notes the gradients that `tf.gradients` and gradient tapes return.
+  """Calls `note` with each gradient of `tf.gradients` and gradient tapes.
 
-  No public API tells of them: optimizers and programs call the functions of
-  TensorFlow. They are replaced for a while, for all threads; hence the lock,
-  and `applies`. The gradients that TensorFlow takes by itself on the way,
-  through a branch, say, are left alone.
-
-  Args:
-    applies: Whether the current thread is to use it.
-    note: Takes each gradient that is returned.
+  `applies` returns whether the current thread takes part. No public API
+  intercepts gradients, which optimizers and programs take by functions of
+  TensorFlow. The functions are replaced for a while, for all threads; hence the
+  lock, and `applies`. Gradients that TensorFlow takes internally, e.g. through
+  a branch, are ignored.
   """
   tape_gradient = tf.GradientTape.gradient
 
@@ -59,13 +56,10 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
 @contextlib.contextmanager
 def gradients_through(applies: Callable[[], bool], take: Callable,
                       ) -> Iterator[None]:
-  """Lets `take` take the gradients that a program asks `tf.gradients` for.
+  """Makes `take` compute the gradients that a program asks `tf.gradients` for.
 
-  See `gradients_noted`.
-
-  Args:
-    applies: Whether the current thread is to use it.
-    take: Takes all of `tf.gradients`, and its arguments by name.
+  `take` gets the function behind `tf.gradients`, and its arguments by name. See
+  `gradients_noted`.
   """
   helper = gradients_util._GradientsHelper
   signature = inspect.signature(helper)
@@ -88,7 +82,7 @@ def gradients_through(applies: Callable[[], bool], take: Callable,
 
 @contextlib.contextmanager
 def _innermost() -> Iterator[bool]:
-  """Yields whether no other gradient is being taken around this one."""
+  """Yields whether this is the outermost of nested gradient calls."""
   outermost = not getattr(_local, 'inside', False)
   _local.inside = True
   try:
@@ -98,7 +92,7 @@ def _innermost() -> Iterator[bool]:
 
 
 def _each(note: Callable, gradients) -> None:
-  """Calls `note` with each gradient that there is."""
+  """Calls `note` with each gradient that is not None."""
   for gradient in gradients:
     if gradient is not None:
       note(gradient)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs, collections, devices and contexts of graphs."""
+"""Inputs, collections, devices and contexts of graphs."""
 
 from __future__ import annotations
 
@@ -35,24 +35,17 @@ _UNPLACED = re.compile(
 
 
 def redirect_input(op: tf.Operation, index: int, tensor: tf.Tensor) -> None:
-  """Makes input `index` of `op` read `tensor`.
+  """Makes input `index` of `op` read `tensor`; the graph must not have run.
 
   Public TensorFlow graphs are append-only.
-
-  Args:
-    op: An operation of a graph that has not run yet.
-    index: The number of the input.
-    tensor: The new input; same dtype and a compatible shape.
   """
   op._update_input(index, tensor)
 
 
 def move_beside(op: tf.Operation, other: tf.Operation) -> None:
-  """Puts `op` on the device of `other`; public TensorFlow never moves an op.
+  """Puts `op` on the device of `other`, and colocates it; no public API does.
 
-  Args:
-    op: An operation of a graph that has not run yet; it may sit beside another.
-    other: The operation that it sits beside from now on.
+  The graph must not have run yet.
   """
   place = tf1.AttrValue()
   place.list.s.append(f'loc:@{other.name}'.encode())
@@ -64,19 +57,15 @@ def add_control_inputs(op: tf.Operation, inputs: Sequence[tf.Operation],
                        ) -> None:
   """Makes `op` wait for `inputs`; public TensorFlow graphs are append-only.
 
-  A branch or a loop counts as run before all that is in it has run: in its
-  place `op` waits for its results.
-
-  Args:
-    op: An operation of a graph that has not run yet.
-    inputs: Operations of the same graph.
+  TensorFlow counts a branch or loop of v2 as run before its body has run. For
+  one of these, `op` waits for its results. The graph must not have run yet.
   """
   op._add_control_inputs([
       waited for each in inputs for waited in _results_of(each) or [each]])
 
 
 def _results_of(op: tf.Operation) -> list[tf.Operation]:
-  """Returns the ops that hand on what a branch or a loop has computed."""
+  """Returns the identities of the results of a branch or loop."""
   if not op_types.calls_functions(op):
     return []
   return [consumer for output in op.outputs for consumer in output.consumers()
@@ -87,12 +76,8 @@ def watch_new_ops(graph: tf.Graph,
                   watch: Callable[[tf.Operation], None]) -> None:
   """Calls `watch` with each op that is made in `graph` from now on.
 
-  Of a step that a model builds piece by piece, nothing public tells when an op
-  joins two pieces.
-
-  Args:
-    graph: A graph, or the body of a function.
-    watch: Makes no ops; it may add control inputs.
+  No public API reports an op that joins two parts of a model under
+  construction. `watch` makes no ops, but may add control inputs.
   """
   create = graph._create_op_helper
 
@@ -107,9 +92,9 @@ def watch_new_ops(graph: tf.Graph,
 def outside_branches() -> Iterator[None]:
   """Leaves control dependencies and the branches of `tf.cond`.
 
-  The body of a loop, and that of a function, is not left: what is made inside
-  belongs to each iteration and call. `tf.control_dependencies(None)` leaves
-  loops of control flow v1, too, and no branch of v2.
+  The bodies of loops and functions are not left: their ops belong to each
+  iteration or call. `tf.control_dependencies(None)` leaves loops of control
+  flow v1 too, and no branch of v2.
   """
   graph = tf1.get_default_graph()
   while isinstance(graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
@@ -127,9 +112,9 @@ def outside_branches() -> Iterator[None]:
 
 
 def is_in_function() -> bool:
-  """Whether ops made now are in a function, and not in mere branches.
+  """Returns whether new ops are in a function, and not only in branches.
 
-  `tf.inside_function()` takes a branch of control flow v2 for a function.
+  `tf.inside_function()` counts a branch of control flow v2 as a function.
   """
   graph = tf1.get_default_graph()
   while isinstance(graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
@@ -138,11 +123,7 @@ def is_in_function() -> bool:
 
 
 def is_usable_here(tensor: tf.Tensor) -> bool:
-  """Whether ops made now can take `tensor`, whatever branch is around.
-
-  Args:
-    tensor: Made in this graph or another one, perhaps in a branch.
-  """
+  """Returns whether new ops can read `tensor` in the current branch."""
   graph = tf1.get_default_graph()
   while graph is not tensor.graph and isinstance(
       graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
@@ -152,23 +133,15 @@ def is_usable_here(tensor: tf.Tensor) -> bool:
 
 
 def branch_of(op: tf.Operation) -> tuple:
-  """Returns the graph and the branch or loop of control flow v1 of `op`.
-
-  Args:
-    op: An operation of a graph.
-  """
+  """Returns the graph of `op`, and its branch or loop of control flow v1."""
   return op.graph, _context_of(op)
 
 
 def can_precede(first: tf.Operation, second: tf.Operation) -> bool:
-  """Whether `second` may wait for `first`, as far as branches and loops go.
+  """Returns whether branches and loops let `second` wait for `first`.
 
-  Where a branch is not taken, what waits for an op in it does not run. Control
-  flow v1 knows no edge between two loops.
-
-  Args:
-    first: An operation of a graph.
-    second: Another one, of the same graph.
+  An op that waits for an op in a branch does not run if the branch is not
+  taken. Control flow v1 has no edge between two loops.
   """
   contexts = _with_outer(_context_of(second))
   return (_context_of(first) in contexts and
@@ -177,26 +150,21 @@ def can_precede(first: tf.Operation, second: tf.Operation) -> bool:
 
 
 def repeats_loop_of(op: tf.Operation, other: tf.Operation) -> bool:
-  """Whether `op` begins another iteration of a loop that `other` is in.
-
-  Args:
-    op: An operation of a graph.
-    other: Another one, of the same graph.
-  """
+  """Returns whether `op` begins another iteration of a loop around `other`."""
   return (op_types.repeats_loop(op) and
           _context_of(op) in _with_outer(_context_of(other)))
 
 
 def _context_of(op: tf.Operation) -> Optional[object]:
-  """Returns the branch or loop of control flow v1 that `op` runs in."""
+  """Returns the branch or loop of control flow v1 in which `op` runs."""
   context = op._get_control_flow_context()
-  # What enters a loop waits for what is outside of it.
+  # An op that enters a loop waits for ops outside of it.
   return context.outer_context if context and op_types.enters_loop(
       op) else context
 
 
 def _with_outer(context: Optional[object]) -> list:
-  """Returns a branch or loop and those around it; None is the last."""
+  """Returns a branch or loop and the outer ones; None is the last."""
   contexts = [context]
   while context is not None:
     context = context.outer_context
@@ -205,26 +173,23 @@ def _with_outer(context: Optional[object]) -> list:
 
 
 def _innermost_loop(context: Optional[object]) -> Optional[object]:
-  """Returns the loop that a branch or loop is in, or is."""
+  """Returns the innermost loop at or around a branch or loop, or None."""
   return next((c for c in _with_outer(context)
                if c is not None and c.IsWhileContext()), None)
 
 
 def branch_or_loop() -> Optional[object]:
-  """Returns the `tf.cond` or `tf.while_loop` of control flow v1 around here.
+  """Returns the current branch or loop of control flow v1, or None.
 
-  No public API tells.
+  No public API gives it.
   """
   return _innermost(tf1.get_default_graph()._get_control_flow_context())
 
 
 def is_in_branch_or_loop(op: tf.Operation) -> bool:
-  """Whether `op` is in a `tf.cond` or `tf.while_loop` of control flow v1.
+  """Returns whether `op` is in a branch or loop of control flow v1.
 
-  No public API tells.
-
-  Args:
-    op: An operation of a graph.
+  No public API exists.
   """
   return _innermost(op._get_control_flow_context()) is not None
 
@@ -241,11 +206,11 @@ def _innermost(context: Optional[object]) -> Optional[object]:
 def private_train_ops() -> Iterator[None]:
   """Keeps the train ops of a `tf.cond` branch inside the branch.
 
-  `Optimizer.apply_gradients` adds its op to that collection, and the graph of a
-  control-flow-v2 branch shares its collections with the graph around it. The op
-  of a branch has no meaning there: `import_meta_graph` of an export fails on
-  it. No public API gives a branch graph its own list. With control flow v1 the
-  op belongs to the graph itself, and nothing is done.
+  `Optimizer.apply_gradients` adds its op to the collection of train ops. The
+  graph of a branch of v2 shares its collections with the outer graph, where
+  `import_meta_graph` of an export fails on that op. No public API gives a
+  branch graph its own list. With control flow v1 the op belongs to the graph
+  itself, and this function does nothing.
   """
   graph = tf1.get_default_graph()
   if isinstance(graph, func_graph.FuncGraph):
@@ -259,10 +224,10 @@ def private_train_ops() -> Iterator[None]:
 def private_variables() -> Iterator[None]:
   """Keeps variables that are made inside out of the graph's collections.
 
-  `tf.Variable` lists each among the global and the trainable ones, and unlike
-  `get_variable` has no argument against it. A copy of a variable on
-  another device is neither saved nor trained by itself; no public API makes one
-  in a graph. The collections of a user's graph are as before, afterwards.
+  `tf.Variable` adds each to the global and the trainable ones, and unlike
+  `get_variable` has no argument against it. A copy of a variable on another
+  device must not be saved or trained separately. No public API makes such a
+  variable in a graph. At exit the collections are as before.
   """
   with tf.init_scope():
     graph = tf1.get_default_graph()
@@ -279,42 +244,37 @@ def private_variables() -> Iterator[None]:
 def colocate_with(variable: Union[tf.Variable, tf.Operation]):
   """Places ops on the device of `variable`, in a graph and in eager execution.
 
-  The public `tf.compat.v1.colocate_with` logs a deprecation warning that the
-  user could do nothing about, and `tf.device(variable.device)` would count as a
-  placement in `replica_device_setter`'s round robin.
-
-  Args:
-    variable: The variable, or in a graph the operation, to sit next to.
+  `variable` may be an operation in a graph. The public
+  `tf.compat.v1.colocate_with` logs a deprecation warning that the user cannot
+  act on. `tf.device(variable.device)` would count in the round robin of
+  `replica_device_setter`.
   """
   return ops.colocate_with(variable)
 
 
 def device_functions() -> list:
-  """Returns the device functions around here, from the outermost in.
+  """Returns the current device functions, the outermost first.
 
-  A thread that builds into the same graph starts without them under v2
-  behaviour; no public API lists them.
+  Under v2 behaviour, a thread that builds into the same graph starts without
+  them. No public API lists them.
   """
   return tf1.get_default_graph()._device_functions_outer_to_inner
 
 
 def is_compiled() -> bool:
-  """Whether ops made now are compiled by XLA: a TPU, or `jit_compile=True`.
+  """Returns whether XLA compiles new ops: a TPU, or `jit_compile=True`.
 
-  No public function tells. XLA has no kernel for some ops on variables.
+  No public API exists. XLA has no kernel for some ops on variables.
   """
   return bool(control_flow_util.GraphOrParentsInXlaContext(
       tf1.get_default_graph()))
 
 
 def is_unplaced_condition(error: tf.errors.OpError) -> bool:
-  """Whether TensorFlow could not place a condition with a variable it reads.
+  """Returns whether a condition could not be placed with a variable it reads.
 
-  Only the message tells. In control flow v2 a condition is placed where it is
-  built, and with it the handles that it gets, which are on the parameter
+  Only the error's message says so. In control flow v2 a condition is placed
+  where it is built. So are its captured handles, which are on the parameter
   servers.
-
-  Args:
-    error: What a session raised.
   """
   return bool(_UNPLACED.search(error.message))

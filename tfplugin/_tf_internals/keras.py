@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The reductions of Keras, its batch normalisation, and its functions."""
+"""Reductions of Keras, its batch normalisation, and its functions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _FRAMES = 40  # Between a variable's creator and the layer that asks for it.
 def keras_2() -> Optional[types.ModuleType]:
   """Returns Keras 2 if this process has loaded it, or None.
 
-  `tf.keras` cannot be asked: TensorFlow 2.16 decides by the first use of it
-  which Keras it is.
+  `tf.keras` cannot be asked: TensorFlow 2.16 chooses its Keras at its first
+  use.
   """
   loaded = [sys.modules[name] for name in _NAMES if name in sys.modules]
   return next((keras for keras in loaded
@@ -36,22 +36,20 @@ def keras_2() -> Optional[types.ModuleType]:
 
 
 def loss_classes() -> set[type]:
-  """Returns `Loss` of each Keras that is loaded; see `keras_2`."""
+  """Returns the class `Loss` of each loaded Keras; see `keras_2`."""
   known = [sys.modules[name] for name in _NAMES if name in sys.modules]
   return {each.losses.Loss for each in known if hasattr(each, 'losses')}
 
 
 @contextlib.contextmanager
 def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
-  """Lets Keras losses be means where there is a strategy.
+  """Lets Keras losses be means inside a strategy.
 
-  Inside any strategy a `tf.keras.losses.Loss` refuses its default reduction,
-  since most strategies would add the means of the replicas up. No argument of a
-  loss changes that: a private method decides, and is replaced for a while.
-  Keras 3 has means by default; they are noted, for `mean_loss_denominator`.
-
-  Args:
-    applies: Whether the current thread is to use it.
+  A `tf.keras.losses.Loss` refuses its default reduction there, since most
+  strategies would add up the replicas' means. A private method decides, and no
+  argument changes it. It is replaced for a while, for threads where `applies`
+  returns True. Keras 3 has means by default; they are marked, for
+  `mean_loss_denominator`.
   """
   with contextlib.ExitStack() as stack:
     stack.enter_context(_LOCK)
@@ -63,7 +61,7 @@ def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _means_noted(base: type, applies: Callable[[], bool]) -> Iterator[None]:
-  """Lets losses of Keras 3, which are means by default, tell that they are."""
+  """Marks the results of Keras 3's losses as means, their default."""
   call = base.__call__
 
   def call_and_note(loss, *args, **kwargs):
@@ -82,7 +80,7 @@ def _means_noted(base: type, applies: Callable[[], bool]) -> Iterator[None]:
 @contextlib.contextmanager
 def _means_by_default(base: type, applies: Callable[[], bool],
                       ) -> Iterator[None]:
-  """Lets losses of Keras 2 be means; a private method decides."""
+  """Makes losses of Keras 2 means; a private method decides."""
   reduction = keras_2().losses.Reduction
   decide = base._get_reduction
 
@@ -102,19 +100,16 @@ def _means_by_default(base: type, applies: Callable[[], bool],
 @contextlib.contextmanager
 def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
                      ) -> Iterator[None]:
-  """Enters `note()` where batch normalisation computes its moments.
+  """Enters `note()` while batch normalisation computes its moments.
 
-  A layer takes them from a private method; nothing public tells which ops those
-  are. It is replaced for a while, for all threads; hence the lock.
-
-  Args:
-    note: Returns what is entered.
+  A layer computes them in a private method, and no public API identifies the
+  ops. The method is replaced for a while, for all threads; hence the lock.
   """
   keras = keras_2()
   if keras is None:
     yield
     return
-  # Of all batch normalisation of Keras and of `tf.layers`.
+  # The base of all batch normalisation in Keras and `tf.layers`.
   base = keras.layers.BatchNormalization.__base__
   calculate = base._calculate_mean_and_var
 
@@ -133,32 +128,24 @@ def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
 
 
 def keras_module_of(fn: Callable) -> Optional[str]:
-  """Returns the module of Keras that `fn` is from, or None.
+  """Returns the Keras module of a function given to `extended.update`, or None.
 
-  A Keras optimizer updates variables by functions that have no public class to
-  be known by.
-
-  Args:
-    fn: The function that `extended.update` was given.
+  A Keras optimizer updates variables by functions without a public class.
   """
   module = getattr(fn, '__module__', None) or ''
   return module if module.split('.')[0] in _NAMES else None
 
 
 def keras_3_module_of(fn: Callable) -> Optional[str]:
-  """Returns the module of Keras 3 that `fn` is from, or None.
-
-  Args:
-    fn: The function that `extended.update` was given.
-  """
+  """Returns the same for Keras 3 only, or None."""
   module = keras_module_of(fn)
   return module if _is_keras_3(module or '') else None
 
 
 def is_asked_by_keras_3() -> bool:
-  """Whether Keras 3 asks for the variable that is being made.
+  """Returns whether Keras 3 asks for the variable under construction.
 
-  It gives the creator no sign; only the frames of its callers tell.
+  The creator gets no hint from Keras, so the callers' frames are checked.
   """
   frame = inspect.currentframe()
   for _ in range(_FRAMES):
@@ -171,13 +158,13 @@ def is_asked_by_keras_3() -> bool:
 
 
 def _is_keras_3(module: str) -> bool:
-  """Whether a module is one of Keras 3; Keras 2 had the name before."""
+  """Returns whether a module is one of Keras 3; Keras 2 had the name before."""
   return module.startswith('keras.src.') and not (
       sys.modules['keras'].__version__.startswith('2.'))
 
 
 def restart_layer_names() -> None:
-  """Lets Keras name the next layer as the first one of its graph.
+  """Makes Keras name the next layer as the first one of its graph.
 
   `tf.keras` has a function for it; see `keras_2`.
   """
@@ -187,13 +174,10 @@ def restart_layer_names() -> None:
 
 
 def is_keras_inference(fn: Callable) -> bool:
-  """Whether `fn` is a step of `Model.evaluate` or `Model.predict`.
+  """Returns whether `fn` is a step of `Model.evaluate` or `Model.predict`.
 
-  Keras hands it to a strategy without a sign; the names of the methods around
-  its definition alone tell it from a step of training.
-
-  Args:
-    fn: The function that a strategy calls for each replica.
+  Keras passes it to a strategy without a mark. Only the names of the methods
+  around its definition distinguish it from a step of training.
   """
   makers = ('make_test_function', 'make_predict_function')
   return any(part in makers

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What replicas minimise, and what they report: losses and summaries."""
+"""Losses that replicas minimise, and values that they report in summaries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tensorflow.python.distribute import distribute_utils
 # Whether a replica makes summaries; see `summaries_of_all`.
 from tensorflow.python.distribute import summary_op_util
 
-# Where every reduced loss of `tf.compat.v1.losses` comes by.
+# Each reduced loss of `tf.compat.v1.losses` calls its `add_loss`.
 from tensorflow.python.ops.losses import util as losses_util
 
 from tfplugin._tf_internals import arithmetic
@@ -27,7 +27,7 @@ from tfplugin._tf_internals import keras
 
 tf1 = tf.compat.v1
 
-# The names of identities that TensorFlow makes by itself.
+# Names of identities that TensorFlow adds.
 _GIVEN_BY_TENSORFLOW = re.compile(
     r'(^|/)(Identity|control_dependency|read)(_\d+)?$')
 # Attribute of a loss: its reduction.
@@ -49,13 +49,11 @@ MEAN_OF_REPLICAS = 'mean_of_replicas'
 def losses_scaled(scale: Callable) -> Iterator[None]:
   """Lets v1 optimizers scale the loss of a replica by `scale`.
 
-  `compute_gradients` does so in a private function, which goes by the last loss
-  that was built, be it that of a metric. It is replaced for a while, for all
-  threads, and losses note how they are reduced, those of Keras, too.
-
-  Args:
-    scale: Takes a loss; returns what to minimise, None to leave it to
-      TensorFlow.
+  `scale` takes a loss; it returns the loss to minimise, or None to leave it to
+  TensorFlow. `compute_gradients` scales in a private function, by the reduction
+  of the last loss that was built, even of a metric. The function is replaced
+  for a while, for all threads. Losses, also of Keras, are marked with their
+  reduction.
   """
   with _LOCK:
     _scales.append(scale)
@@ -80,7 +78,7 @@ def losses_scaled(scale: Callable) -> Iterator[None]:
 
 @contextlib.contextmanager
 def losses_as_they_are() -> Iterator[None]:
-  """Lets losses be minimised as they are, inside of `losses_scaled`."""
+  """Lets losses be minimised unscaled, inside of `losses_scaled`."""
   outer = getattr(_local, 'as_they_are', False)
   _local.as_they_are = True
   try:
@@ -90,26 +88,20 @@ def losses_as_they_are() -> Iterator[None]:
 
 
 def reduction_of(loss: tf.Tensor) -> Optional[str]:
-  """Returns how a loss of TensorFlow or Keras was reduced, or None.
-
-  It is known of losses that were built inside of `losses_scaled`.
-
-  Args:
-    loss: Any tensor of a graph.
-  """
+  """Returns the reduction of a loss marked by `losses_scaled`, or None."""
   return getattr(loss, _REDUCTION, None)
 
 
 def last_reduction() -> Optional[str]:
-  """Returns how the last loss that was built here was reduced, or None."""
+  """Returns the reduction of the last loss in the current graph, or None."""
   return tf1.get_default_graph()._last_loss_reduction
 
 
 def strategy_divides_loss() -> bool:
-  """Whether `compute_gradients` divides the loss by the number of replicas.
+  """Returns whether `compute_gradients` divides the loss by the replicas.
 
   v1 optimizers do so in a strategy under an Estimator, unless the last loss
-  that was built was a sum. The rule is in a private function of theirs.
+  that was built was a sum. The rule is in a private function.
   """
   return (distribute_utils.get_loss_reduction() ==
           tf.distribute.ReduceOp.MEAN)
@@ -119,12 +111,9 @@ def strategy_divides_loss() -> bool:
 def summaries_of_all(applies: Callable[[], bool]) -> Iterator[None]:
   """Lets `tf.compat.v1.summary` make summaries in all replicas.
 
-  It makes those of the first alone, and what the others would show is lost. A
-  private function tells it; it is replaced for a while, for all threads; hence
-  the lock, and `applies`.
-
-  Args:
-    applies: Whether the current thread is to use it.
+  By default only the first replica makes them, and the others' values are lost.
+  A private function decides. It is replaced for a while, for all threads; hence
+  the lock, and `applies`, which returns whether the current thread takes part.
   """
   skip = summary_op_util.skip_summary
   with _LOCK:
@@ -136,22 +125,15 @@ def summaries_of_all(applies: Callable[[], bool]) -> Iterator[None]:
 
 
 def summarized_value(op: tf.Operation) -> Optional[tf.Tensor]:
-  """Returns the number that `op` is the summary of, input 1 of it, or None.
+  """Returns the number in the scalar summary `op`, its input 1, or None.
 
-  No public API tells what an op makes.
-
-  Args:
-    op: An operation of a graph.
+  No public API gives the kind of an op.
   """
   return op.inputs[1] if op.type == 'ScalarSummary' else None
 
 
 def reported_value(op: tf.Operation) -> Optional[tf.Tensor]:
-  """Returns the number that `op` reports: in a summary, or under a name.
-
-  Args:
-    op: An operation of a graph.
-  """
+  """Returns the number that `op` reports, in a summary or by name, or None."""
   if op.type == 'Identity' and op.outputs[0].shape.rank == 0 and not (
       op.outputs[0].consumers() or _GIVEN_BY_TENSORFLOW.search(op.name) or
       op.inputs[0].op.type in ('Merge', 'Exit', 'ReadVariableOp')):
@@ -161,16 +143,16 @@ def reported_value(op: tf.Operation) -> Optional[tf.Tensor]:
 
 
 def _noted(loss: tf.Tensor, *args, **kwargs) -> None:
-  """The `add_loss` of TensorFlow, for a while; its losses do not tell."""
+  """Replaces TensorFlow's `add_loss`; marks each loss with its reduction."""
   _note(loss)
   _add_loss(loss, *args, **kwargs)
 
 
 def _keras_noted(call: Callable) -> Callable:
-  """The call of a Keras loss, for a while; it may choose its reduction.
+  """Returns a replacement of a Keras loss's call, which may choose a reduction.
 
-  Keras 3 does not tell the graph of it, and divides a mean by the number of
-  replicas by itself.
+  Keras 3 does not store the reduction in the graph. It divides a mean by the
+  number of replicas itself.
   """
   def noted(self, *args, **kwargs):
     loss = call(self, *args, **kwargs)
@@ -185,14 +167,14 @@ def _keras_noted(call: Callable) -> Callable:
 
 
 def _note(loss: tf.Tensor) -> None:
-  """Marks `loss`: no public attribute of the graph or the loss tells."""
-  # `mean_pairwise_squared_error`, a choice, knows of no reduction.
+  """Marks `loss` with the reduction; no public attribute has it."""
+  # `mean_pairwise_squared_error` ends in a choice, and has no reduction.
   if tf.is_symbolic_tensor(loss) and loss.op.type not in arithmetic.CHOICES:
     setattr(loss, _REDUCTION, last_reduction())
 
 
 def _scaled(loss: tf.Tensor) -> tf.Tensor:
-  """The `_scale_loss` of v1 optimizers, for a while; no argument is for it."""
+  """Replaces `_scale_loss` of v1 optimizers, which no argument configures."""
   found = (scale(loss) for scale in reversed(_scales))
   scaled = next((each for each in found if each is not None), None)
   if scaled is None:

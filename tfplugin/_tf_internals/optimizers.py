@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The state of v1 optimizers, and the way they apply gradients."""
+"""State of v1 optimizers, and interception of their `apply_gradients`."""
 
 from __future__ import annotations
 
@@ -17,39 +17,37 @@ import tensorflow as tf
 
 tf1 = tf.compat.v1
 
-# Held while methods are replaced: a model may be built in each of two threads.
+# Held while methods are replaced: two threads may each build a model.
 _LOCK = threading.RLock()
-# Attribute of a method that need not be replaced.
+# Attribute of a method that is not to be replaced.
 _MET = 'tfplugin_met'
 _meetings = []
 _replaced = []
-# Where Keras keeps its optimizers; importing them would load all of Keras.
+# The modules of Keras's optimizers; importing them would load all of Keras.
 _KERAS_OPTIMIZERS = ('keras.src.optimizers', 'tf_keras.src.optimizers')
-# The methods of optimizers, v1 and Keras', that call a loss function.
+# The methods of v1 and Keras optimizers that call a loss function.
 _CALLS_OF_LOSS = ('minimize', 'compute_gradients', '_compute_gradients')
 
 
 def create_optimizer_state(optimizer: tf1.train.Optimizer,
                            var_list: Sequence[tf.Variable]) -> None:
-  """Creates every slot and non-slot variable `optimizer` keeps for `var_list`.
+  """Creates every slot and non-slot variable of `optimizer` for `var_list`.
 
-  The public API creates them inside `apply_gradients` only. Inside a `tf.cond`
-  that is too late: the variables would be named after the branch.
-
-  Args:
-    optimizer: A v1 optimizer, not a wrapper.
-    var_list: The variables that it is going to update.
+  `optimizer` is no wrapper. The public API creates them only inside
+  `apply_gradients`. Inside a `tf.cond` that is too late: the variables would be
+  named after the branch.
   """
   with tf.init_scope():
     optimizer._create_slots(var_list)
 
 
 def is_made_by_optimizer() -> bool:
-  """Whether an optimizer is at work where this is called, and makes a variable.
+  """Returns whether an optimizer makes the variable under construction.
 
-  An optimizer makes variables of its own with the functions that a model uses,
-  and no argument tells them apart. The stack does: a method of an optimizer is
-  in it, and nothing of a model that a loss function builds is nearer.
+  An optimizer makes its variables with the functions that a model uses, and no
+  argument distinguishes them. So the stack is read: it must contain a method of
+  an optimizer, and no module of a model may be nearer. A loss function, called
+  by an optimizer, may build a model.
   """
   frame = inspect.currentframe()
   while frame is not None:
@@ -67,15 +65,9 @@ def is_made_by_optimizer() -> bool:
 def learning_rate_of(optimizer: tf1.train.Optimizer):
   """Returns the learning rate that `optimizer` was given, or None.
 
-  No v1 optimizer has a public attribute for it: Adam and AdamW keep it in
-  `_lr`, the others in `_learning_rate`.
-
-  Args:
-    optimizer: A v1 optimizer; a wrapper has the rate of its inner optimizer.
-
-  Returns:
-    A number, a tensor or the value of the callable that was passed; None where
-    the optimizer keeps no learning rate under either name.
+  A callable is called. A wrapper has the rate of its inner optimizer. No v1
+  optimizer has a public attribute for it: Adam and AdamW keep it in `_lr`, the
+  others in `_learning_rate`.
   """
   for attribute in ('_lr', '_learning_rate'):
     rate = getattr(optimizer, attribute, None)
@@ -86,13 +78,9 @@ def learning_rate_of(optimizer: tf1.train.Optimizer):
 
 
 def wrapped_optimizer(optimizer: tf1.train.Optimizer):
-  """Returns the optimizer that another one holds, or None.
+  """Returns the optimizer inside a wrapper, or None.
 
-  All wrappers, of TensorFlow and of this project, keep it in private fields;
-  there is no public accessor.
-
-  Args:
-    optimizer: Any v1 optimizer.
+  All wrappers, of TensorFlow and of this project, keep it in private fields.
   """
   for field in ('_optimizer', '_opt'):
     inner = getattr(optimizer, field, None)
@@ -103,15 +91,12 @@ def wrapped_optimizer(optimizer: tf1.train.Optimizer):
 
 @contextlib.contextmanager
 def applications_met(meet: Callable) -> Iterator[None]:
-  """Lets `meet` be called where any v1 optimizer is applied.
+  """Calls `meet` in place of `apply_gradients` of any v1 optimizer.
 
-  Optimizers have no public place where all come by: a class may override
-  `apply_gradients`, and assign to the variables by itself. So the method is
-  replaced for a while in every class that defines one, for all threads; in one
-  that is defined meanwhile, too.
-
-  Args:
-    meet: Gets the method of the class, the optimizer and the arguments.
+  `meet` gets the bound method, the optimizer and the arguments. A class may
+  override `apply_gradients` and assign to the variables itself, so no public
+  place sees all applications. The method is replaced for a while in every class
+  that defines one, also in new classes, for all threads.
   """
   base = tf1.train.Optimizer
   with _LOCK:
@@ -133,24 +118,20 @@ def applications_met(meet: Callable) -> Iterator[None]:
 
 
 def met_already(apply_gradients: Callable) -> Callable:
-  """Marks a method that calls whoever is to meet it; returns the method.
-
-  Args:
-    apply_gradients: Of a class of this project.
-  """
+  """Marks a method that calls `meet` itself; returns the method."""
   setattr(apply_gradients, _MET, True)
   return apply_gradients
 
 
 def _with_subclasses(cls: type) -> Iterator[type]:
-  """Yields `cls` and all classes below it."""
+  """Yields `cls` and all its subclasses, deeply."""
   yield cls
   for subclass in cls.__subclasses__():
     yield from _with_subclasses(subclass)
 
 
 def _replace_in_subclass(cls, **kwargs) -> None:
-  """The `__init_subclass__` of all v1 optimizers, for a while."""
+  """Stands in for `__init_subclass__` of all v1 optimizers for a while."""
   super(tf1.train.Optimizer, cls).__init_subclass__(**kwargs)
   with _LOCK:
     _replace_in(cls)
@@ -173,38 +154,28 @@ def _replace_in(cls: type) -> None:
 
 
 def refuses_nothing(error: ValueError) -> bool:
-  """Whether an optimizer was given no gradient; the error has no class.
+  """Returns whether the error says that there was no gradient to apply.
 
-  Args:
-    error: An error of `apply_gradients`.
+  The error has no class for it.
   """
   return bool(re.match('No (variables|gradients) provided', str(error)))
 
 
 def distributed_apply(optimizer: tf1.train.Optimizer, strategy,
                       grads_and_vars: Sequence, global_step, name):
-  """`optimizer.apply_gradients` for a cross-replica context.
+  """Calls `apply_gradients` for a cross-replica context.
 
-  The public method refuses that context and names this private one.
-
-  Args:
-    optimizer: A v1 optimizer, not a wrapper.
-    strategy: The strategy, or a stand-in for it.
-    grads_and_vars: Pairs of a per-replica gradient and a variable.
-    global_step: Incremented by 1, or None.
-    name: Of the returned op, or None.
+  `strategy` may be a stand-in, and gradients are per-replica values. The public
+  method refuses that context and names this private one.
   """
   return optimizer._distributed_apply(
       strategy, grads_and_vars, global_step, name)
 
 
 def implements_updates(optimizer: tf1.train.Optimizer) -> bool:
-  """Whether `optimizer` has the per-variable updates of the v1 protocol.
+  """Returns whether `optimizer` has the v1 protocol's per-variable updates.
 
   They are the documented way to write an optimizer, under private names.
-
-  Args:
-    optimizer: A v1 optimizer.
   """
   base = tf1.train.Optimizer
   return (type(optimizer)._apply_dense is not base._apply_dense or
@@ -213,11 +184,8 @@ def implements_updates(optimizer: tf1.train.Optimizer) -> bool:
 
 
 def assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
-  """Whether an optimizer can but assign to the variables by itself.
+  """Returns whether an optimizer must assign to the variables itself.
 
   It has none of the updates that the base class calls, and holds no optimizer.
-
-  Args:
-    optimizer: A v1 optimizer.
   """
   return not (implements_updates(optimizer) or wrapped_optimizer(optimizer))

@@ -1,11 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The private names of TensorFlow that this project uses and overrides.
+"""List of the private names of TensorFlow that this project uses and overrides.
 
-`moved()` lists those that the installed TensorFlow lacks, without a graph. This
-file imports none of the others, so that it can be run by its path when the
-others cannot be imported with another TensorFlow. A test keeps it complete. The
-types of ops, and texts of errors, are tested beside the functions that know
+`moved()` returns the names that the installed TensorFlow lacks; it makes no
+graph. This file imports no other module of the package. It can be run by its
+path when another TensorFlow breaks the others. A test keeps it complete. The
+types of ops and the texts of errors are tested beside the functions that use
 them.
 """
 
@@ -133,7 +133,7 @@ NAMES = {
     f'{_ESTIMATOR}.training._TrainingExecutor._Evaluator': '_estimator',
 }
 
-# The same for `tfplugin/compat/`, which TensorFlow 2.15 does without.
+# The same for `tfplugin/compat/`, which TensorFlow 2.15 does not need.
 NAMES_OF_COMPAT = {
     f'{_DISTRIBUTE}.distribute_coordinator':
         'CoordinatorMode run_distribute_coordinator',
@@ -158,7 +158,7 @@ NAMES_OF_COMPAT = {
 }
 
 # Class of TensorFlow: the methods that a class of this project overrides, with
-# their parameters; an attribute has none.
+# their parameters; '' for an attribute.
 OVERRIDES = {
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
         {
@@ -225,7 +225,7 @@ OVERRIDES = {
 
 
 def moved() -> list[str]:
-  """Returns a line for each name that is not where this project looks for it.
+  """Returns a line for each name that is missing or has another signature.
 
   Empty with the TensorFlow that this project is made for.
   """
@@ -243,23 +243,16 @@ def moved() -> list[str]:
 
 
 def parameters(owner: type, name: str) -> str:
-  """Returns the names of a method's parameters, '' for another attribute.
-
-  Args:
-    owner: The class.
-    name: The name of the method.
-  """
+  """Returns the names of a method's parameters; '' for another attribute."""
   method = getattr(owner, name, None)
   return ' '.join(inspect.signature(method).parameters) if inspect.isfunction(
       method) else ''
 
 
 def knows(owner: object, name: str) -> bool:
-  """Whether a module or class has `name`, or sets it in its instances.
+  """Returns whether a module or class has `name`, or its methods mention it.
 
-  Args:
-    owner: The module or class.
-    name: The name of a member.
+  Attributes of instances are known only from the code of the methods.
   """
   return hasattr(owner, name) or any(
       name in function.__code__.co_names
@@ -267,11 +260,7 @@ def knows(owner: object, name: str) -> bool:
 
 
 def functions(owner: type) -> Iterator[object]:
-  """Yields the functions of a class, properties' and decorated ones included.
-
-  Args:
-    owner: The class; its bases are left out.
-  """
+  """Yields the functions of a class, also of its properties and decorators."""
   for member in vars(owner).values():
     for part in ((member.fget, member.fset) if isinstance(member, property)
                  else (member,)):

@@ -14,10 +14,10 @@ import tensorflow as tf
 # Writes the file `checkpoint` with paths relative to it, as a Saver does.
 from tensorflow.python.checkpoint import checkpoint_management
 
-# Whether a variable has a copy per device.
+# It decides whether a variable has a copy per device.
 from tensorflow.python.distribute import distribute_utils
 
-# How one of TensorFlow's own mirrored variables is saved.
+# TensorFlow's mirrored variables, and the op by which they are saved.
 from tensorflow.python.distribute import values
 
 # The key of a variable's value in a checkpoint of objects.
@@ -36,11 +36,7 @@ tf1 = tf.compat.v1
 def set_save_slice_info(variable: tf.Variable, save_slice_info) -> None:
   """Marks `variable` as a slice of a partitioned variable, for the Saver.
 
-  `get_variable` does so privately, with the variable that it returned.
-
-  Args:
-    variable: A part of a partitioned variable.
-    save_slice_info: A `tf.Variable.SaveSliceInfo`.
+  `get_variable` does the same privately.
   """
   variable._set_save_slice_info(save_slice_info)
 
@@ -48,10 +44,7 @@ def set_save_slice_info(variable: tf.Variable, save_slice_info) -> None:
 def save_slice_info_of(variable: tf.Variable):
   """Returns the `SaveSliceInfo` of a part, or None for a whole variable.
 
-  `tf.Variable` has a private getter only.
-
-  Args:
-    variable: A variable, perhaps a part of a partitioned one.
+  `tf.Variable` has only a private getter.
   """
   return variable._get_save_slice_info()
 
@@ -59,12 +52,9 @@ def save_slice_info_of(variable: tf.Variable):
 def split_of(variable: tf.Variable):
   """Returns (whole, axes split) of a partitioned variable's part, or None.
 
-  `whole` is the same for all parts, and can be a key. The partitioned variable
-  tells both publicly, but cannot be found from a part; a part carries both in
-  private attributes.
-
-  Args:
-    variable: Any variable.
+  `whole` is a key that all parts share. The partitioned variable has both
+  values publicly, but cannot be found from a part. A part has both in private
+  attributes.
   """
   # A weak reference; eager variables need not have unique names.
   whole = getattr(variable, '_sharded_container', lambda: None)()
@@ -80,12 +70,9 @@ def split_of(variable: tf.Variable):
 
 
 def arguments_of_saver(saver: tf1.train.Saver) -> tuple:
-  """Returns the `var_list` of a Saver and its other arguments.
+  """Returns the `var_list` of a Saver and a dict of its other arguments.
 
-  To make one like it for other variables; a Saver keeps them privately.
-
-  Args:
-    saver: A Saver of variables, built or not.
+  They serve to make a similar Saver; a Saver keeps them privately.
   """
   names = ('reshape', 'sharded', 'max_to_keep', 'keep_checkpoint_every_n_hours',
            'name', 'restore_sequentially', 'allow_empty', 'write_version',
@@ -96,13 +83,11 @@ def arguments_of_saver(saver: tf1.train.Saver) -> tuple:
 def list_checkpoint(saver: tf1.train.Saver, path: str,
                     latest_filename: Optional[str],
                     meta_graph_suffix: str) -> None:
-  """Does what `Saver.save` leaves out with `write_state=False`.
+  """Does the part of `Saver.save` that `write_state=False` leaves out.
 
-  Args:
-    saver: The Saver that has written the checkpoint.
-    path: Of the checkpoint, which becomes the newest one.
-    latest_filename: The file that lists them; None: `checkpoint`.
-    meta_graph_suffix: Of the graphs that are deleted with the oldest.
+  The checkpoint `path` becomes the newest one. `latest_filename` None is
+  `checkpoint`. `meta_graph_suffix` names the graph files that are deleted with
+  the oldest checkpoint.
   """
   saver._RecordLastCheckpoint(path)
   checkpoint_management.update_checkpoint_state_internal(
@@ -116,19 +101,13 @@ def list_checkpoint(saver: tf1.train.Saver, path: str,
 class CopiesSaveable(saveable_object.SaveableObject):
   """Saves one variable, and restores it into several.
 
-  A distributed variable tells a checkpoint how by an object of a class that is
-  not public.
+  A distributed variable gives such an object to a checkpoint; its base class is
+  private.
   """
 
   def __init__(self, copies: Sequence[tf.Variable], primary: tf.Variable,
                name: str):
-    """Takes the variables.
-
-    Args:
-      copies: The variables to restore.
-      primary: The variable to save.
-      name: The key in the checkpoint.
-    """
+    """Stores the copies to restore and the primary to save as `name`."""
     self._copies = copies
     spec = saveable_object.SaveSpec(
         primary.read_value, '', name, dtype=primary.dtype,
@@ -145,12 +124,10 @@ class CopiesSaveable(saveable_object.SaveableObject):
 
 def saveables_of_copies(copies: Sequence[tf.Variable], primary: tf.Variable,
                         default_name: str) -> dict:
-  """Returns what checkpoints of objects ask a variable for.
+  """Returns a variable's saveables, as checkpoints of objects request them.
 
-  Args:
-    copies: The variables to restore.
-    primary: The variable to save.
-    default_name: The key in a checkpoint that brings no name.
+  `primary` is saved, and `copies` are restored. `default_name` is the key in a
+  checkpoint that passes no name.
   """
 
   def saveable(name=''):
@@ -162,9 +139,9 @@ def saveables_of_copies(copies: Sequence[tf.Variable], primary: tf.Variable,
 class _SlicedVariable(saveable_object.SaveableObject):
   """A variable of several devices that a Saver saves as a slice.
 
-  A Saver reads and restores the slices of a partitioned variable through their
-  handle, but several devices have no handle in common. A SaveableObject is
-  asked for the value instead.
+  A Saver reads and restores slices of a partitioned variable through their
+  handle, but several devices have no common handle. It asks a SaveableObject
+  for the value instead.
   """
 
   @property
@@ -187,14 +164,14 @@ class _SlicedVariable(saveable_object.SaveableObject):
 class _MirroredSlice:
   """A mirrored variable that a Saver saves, and a warm start finds, as a slice.
 
-  Both know slices by the name of the whole variable, unless they are
-  SaveableObjects. They restore what is made by the op of a reference variable
-  with `assign`, which reaches all copies, and all else through the handle.
+  Both identify slices by the name of the whole variable, except
+  SaveableObjects. They restore the op of a reference variable with `assign`,
+  which reaches all copies. They restore other variables through the handle.
   """
 
   @property
   def op(self):
-    """The op of the first copy; outside of replicas one that stands for it."""
+    """The op of the first copy; outside of replicas, a stand-in for it."""
     op = super().op
     if tf.distribute.has_strategy() and tf.distribute.get_replica_context():
       return op
@@ -203,7 +180,7 @@ class _MirroredSlice:
 
 
 class _SliceableVariable:
-  """Goes in front of the class of a variable of several devices."""
+  """A mixin in front of the class of a variable of several devices."""
 
   def _set_save_slice_info(self, save_slice_info):
     super()._set_save_slice_info(save_slice_info)
@@ -218,7 +195,7 @@ class _SliceableVariable:
 
 @functools.cache
 def _subclass(*bases: type) -> type:
-  """One class for the same bases, named like TensorFlow's variable class."""
+  """Returns one class for the same bases, named like the variable's class."""
   (variable,) = [base for base in bases if issubclass(base, tf.Variable)]
   return type(variable.__name__, bases, {})
 
@@ -228,9 +205,7 @@ def make_sliceable(variable: tf.Variable) -> None:
 
   TensorFlow's strategies with a copy per device have no partitioned variables,
   as a Saver could not save them. The methods that a Saver calls are private.
-
-  Args:
-    variable: A new variable, made in a graph; others are left alone.
+  Variables that are not distributed, or not made in a graph, stay as they are.
   """
   if (distribute_utils.is_distributed_variable(variable) and
       not tf1.executing_eagerly_outside_functions()):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The classes, contexts and values of distribution strategies."""
+"""Classes, contexts and values of distribution strategies."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Callable
 
 import tensorflow as tf
 
-# What AutoGraph makes of a function that a strategy is given.
+# The conversion of a function that a strategy gets, by AutoGraph.
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api
 
-# Values of all replicas as one.
+# Conversion of the values of all replicas to one value and back.
 from tensorflow.python.distribute import distribute_utils
 
-# What a strategy makes of an input_fn; see `with_empty_batches`.
+# The iterators of input_fns; see `with_empty_batches`.
 from tensorflow.python.distribute import input_lib
 
 # Checks the numbers of tasks; see `take_numbered_tasks`.
@@ -28,7 +28,7 @@ from tensorflow.python.distribute import multi_worker_util
 # The values and variables of several devices.
 from tensorflow.python.distribute import values
 
-# The public strategies cannot be given an extended class.
+# The public strategies accept no extended class.
 from tensorflow.python.distribute.collective_all_reduce_strategy import (
   CollectiveAllReduceExtended as CollectiveAllReduceExtended,
 )
@@ -36,8 +36,8 @@ from tensorflow.python.distribute.mirrored_strategy import (
   MirroredExtended as MirroredExtended,
 )
 
-# The public strategies cannot be given an extended class, and no public class
-# implements between-graph parameter servers.
+# The public strategies accept no extended class, and no public class implements
+# between-graph parameter servers.
 from tensorflow.python.distribute.parameter_server_strategy import (
   ParameterServerStrategyExtended as ParameterServerStrategyExtended,
 )
@@ -53,23 +53,19 @@ tf1 = tf.compat.v1
 MirroredVariable = values.MirroredVariable
 # A variable with a component per device, reduced when it is read as a whole.
 SyncOnReadVariable = values.SyncOnReadVariable
-# Makes one structure of the arguments that each replica passes to `merge_call`.
+# Merges the arguments of all replicas for `merge_call` into one structure.
 regroup = distribute_utils.regroup
 # The reverse: the part of a structure that belongs to one replica.
 select_replica = distribute_utils.select_replica
 
 
 def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
-  """Returns a strategy like `strategy` whose methods pass two mixins first.
+  """Returns a copy of `strategy` with a mixin in front of each of two classes.
 
-  A strategy's behaviour is in the class of its private `_extended`; no public
-  API takes a substitute for it. The new class keeps the name of the old one:
-  Estimator recognises some strategies by it.
-
-  Args:
-    strategy: Any strategy; it is not changed.
-    strategy_mixin: Goes in front of its class.
-    extended_mixin: Goes in front of the class of its `extended`.
+  These are its own class and the class of its private `_extended`. The latter
+  has the behaviour, and no public API replaces it. The new classes keep the old
+  names, by which Estimator recognises some strategies. `strategy` itself is not
+  changed.
   """
   def renew(instance, mixin):
     cls = type(instance)
@@ -84,14 +80,11 @@ def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
 
 
 def with_empty_batches(iterator):
-  """Lets replicas for which an iterator has no batch get one without rows.
+  """Lets replicas without a batch get an empty one from an iterator.
 
-  By default all of them end where one does, some of them after their work. No
-  public argument tells an iterator of an input_fn. Shapes that are static have
-  no empty batch; there it ends as before.
-
-  Args:
-    iterator: Of `make_input_fn_iterator`.
+  By default all replicas end when one has no batch, some of them after their
+  work. An iterator of `make_input_fn_iterator` has no public argument for it.
+  Static shapes allow no empty batch, and keep the default.
   """
   if not all(input_lib._is_statically_shaped(worker._element_spec)
              for worker in iterator._iterators):
@@ -103,11 +96,8 @@ def copy_of_replica_context(context: tf.distribute.ReplicaContext,
                             ) -> tf.distribute.ReplicaContext:
   """Returns a replica context of the same class and replica.
 
-  The public constructors of its subclasses differ, and a context refers to
-  itself in a private field; in a plain copy it would be the old one.
-
-  Args:
-    context: The current replica context.
+  The public constructors of its subclasses differ. A context refers to itself
+  in a private field, which a plain copy would leave on the original.
   """
   copied = copy.copy(context)
   copied._thread_context = type(context._thread_context)(copied)
@@ -115,14 +105,11 @@ def copy_of_replica_context(context: tf.distribute.ReplicaContext,
 
 
 def is_variable_assignment(fn: Callable) -> bool:
-  """Whether `fn` is an assignment, and no update by an optimizer.
+  """Returns whether `fn` of `extended.update` is an assignment, and no update.
 
-  A batch norm's moving average, loading weights, or the next global step, is
-  one. Both come through `extended.update`, and differ only in the module of
-  the function.
-
-  Args:
-    fn: The function that `extended.update` was given.
+  Examples are a batch norm's moving average, loading weights, and the next
+  global step. An optimizer's update also comes through `extended.update`, and
+  differs only in the module of the function.
   """
   module = getattr(fn, '__module__', None) or ''
   return module.startswith(('tensorflow.python.distribute',
@@ -131,12 +118,9 @@ def is_variable_assignment(fn: Callable) -> bool:
 
 
 def is_moving_average(fn: Callable) -> bool:
-  """Whether `fn` is an update of a moving average, which may count updates.
+  """Returns whether `fn` updates a moving average, which may count updates.
 
-  It differs from others in its module alone.
-
-  Args:
-    fn: The function that `extended.update` was given.
+  Only the module of the function shows it.
   """
   module = getattr(fn, '__module__', None) or ''
   return module.startswith('tensorflow.python.training.moving_averages')
@@ -154,20 +138,17 @@ def is_disagreement(error: RuntimeError) -> bool:
 
 
 def index_in_cluster(extended: tf.distribute.StrategyExtended) -> int:
-  """Returns the number of this process among the workers, 0 if it is alone.
+  """Returns the number of this process among the workers; 0 for a single one.
 
   A strategy of several workers keeps it privately.
-
-  Args:
-    extended: The `extended` of a strategy.
   """
   return getattr(extended, '_id_in_cluster', 0)
 
 
 def python_function_of(fn):
-  """The Python function inside a `tf.function`; `fn` itself if it is none.
+  """Returns the Python function inside a `tf.function`, or `fn` itself.
 
-  A strategy builds a `tf.function` apart from the ops that come after it.
+  A strategy builds a `tf.function` separately from the ops that follow.
   """
   return getattr(fn, 'python_function', fn)
 
@@ -175,10 +156,8 @@ def python_function_of(fn):
 def function_around(function, call: Callable) -> Callable:
   """Returns a `tf.function` around a call for all replicas.
 
-  Args:
-    function: A `tf.function` that is to run in each replica.
-    call: Takes a function of a replica, its args and its kwargs. The function
-      is what `function` is made of, for AutoGraph to convert as there.
+  `function` is a `tf.function` for each replica. `call` takes its Python
+  function, converted by AutoGraph as there, with args and kwargs.
   """
   call = api.do_not_convert(call)
   python_function = function.python_function
@@ -192,13 +171,9 @@ def function_around(function, call: Callable) -> Callable:
 
 
 def converted_as_here(fn: Callable) -> Callable:
-  """Returns `fn`, with AutoGraph inside as if it were called here.
+  """Returns `fn`, called with the current AutoGraph status.
 
-  What is around it may be left alone by AutoGraph. No public API tells or sets
-  what is converted.
-
-  Args:
-    fn: Any function.
+  AutoGraph may skip the later caller. No public API reads or sets the status.
   """
   status = ag_ctx.control_status_ctx()
 
@@ -210,54 +185,36 @@ def converted_as_here(fn: Callable) -> Callable:
 
 
 def is_distributed_variable(value: object) -> bool:
-  """Whether `value` is a variable of a strategy; its class is private.
-
-  Args:
-    value: A destination of a reduction.
-  """
+  """Returns whether `value` is a strategy's variable; its class is private."""
   return distribute_utils.is_distributed_variable(value)
 
 
 def is_mirrored(value: object) -> bool:
-  """Whether `value` is the same in all replicas; its class is private.
-
-  Args:
-    value: What is to be reduced.
-  """
+  """Returns whether `value` is equal in all replicas; its class is private."""
   return distribute_utils.is_mirrored(value)
 
 
 def per_replica(parts: Sequence[object]) -> tf.distribute.DistributedValues:
-  """Makes one value of those of all replicas, even where they are one object.
+  """Wraps the values of all replicas, even if they are one object.
 
-  Only values that differ are wrapped by `regroup`; the class is private.
-
-  Args:
-    parts: The value of each replica.
+  `regroup` wraps only different values; the class is private.
   """
   return values.PerReplica(parts)
 
 
 def index_of_copy(variable: tf.Variable) -> int:
-  """Returns the number of the copy that the current replica writes to.
-
-  Args:
-    variable: A variable of a strategy with a copy for each replica.
-  """
+  """Returns the index of the copy that the current replica writes to."""
   copy_here = variable._get_on_device_or_primary()
   return next(index for index, value in enumerate(variable.values)
               if value is copy_here)
 
 
 def make_fetchable(value: object) -> None:
-  """Lets a session fetch a value of several devices: the first one's.
+  """Lets a session fetch the first device's part of a value of several devices.
 
-  It is fetched when the values of all devices are there. A session looks for
-  the tensor to fetch under a private name.
-
-  Args:
-    value: The results of a function on all devices; others than tensors and
-      operations of a graph are left alone.
+  The fetch waits for the values of all devices. A session reads the tensor from
+  a private attribute. Values other than tensors and operations of a graph are
+  ignored.
   """
   if not isinstance(value, values.PerReplica) or not all(
       isinstance(v, (tf.Tensor, tf.Operation)) for v in value.values):
@@ -269,9 +226,9 @@ def make_fetchable(value: object) -> None:
 
 
 def take_numbered_tasks() -> None:
-  """Lets strategies take tasks that have numbers, as `worker: {3: address}`.
+  """Lets strategies accept tasks with numbers, as `worker: {3: address}`.
 
-  A private function checks a task's number against how many there are.
+  A private function checks a task's number against the number of tasks.
   """
 
   def last_of_task(cluster_spec, task_type):

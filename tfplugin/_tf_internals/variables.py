@@ -37,13 +37,10 @@ def initialize_like(variable: tf.Variable, handle: tf.Tensor, initializer,
                     ) -> None:
   """Makes `variable` start from the value that `initializer` assigns.
 
-  A warm start replaces a variable's initialiser through a private attribute;
-  where one variable stands in for another, it must reach the other.
-
-  Args:
-    variable: The variable to initialise.
-    handle: The handle that `initializer` may assign to in its place.
-    initializer: The assignment that TensorFlow made.
+  `handle` is a stand-in's handle, which the assignment may use instead of the
+  handle of `variable`. A warm start replaces a variable's initialiser through a
+  private attribute. If the variable stands in for another, the other must get
+  it.
   """
   assignment = getattr(initializer, 'op', initializer)
   if assignment.inputs[0] is handle:
@@ -56,12 +53,9 @@ def initialize_like(variable: tf.Variable, handle: tf.Tensor, initializer,
 def initialize_from(variable: tf.Variable, initializer) -> None:
   """Makes `variable` start from the value that `initializer` assigns.
 
-  A warm start, too, replaces the initialiser of a variable through a private
-  attribute: there is no public way.
-
-  Args:
-    variable: A variable made in a graph that is not finalized.
-    initializer: The assignment that initialises another variable.
+  `initializer` is another variable's assignment, in a graph that is not
+  finalized. A warm start also replaces an initialiser through the private
+  attribute, as no public API does.
   """
   value = getattr(initializer, 'op', initializer).inputs[1]
   with tf1.device(variable.device), tf1.control_dependencies(None):
@@ -69,12 +63,10 @@ def initialize_from(variable: tf.Variable, initializer) -> None:
 
 
 def graph_element(variable: tf.Variable) -> tf.Tensor:
-  """The tensor that a fetch or a Saver takes for `variable`.
+  """Returns the tensor that a fetch or a Saver uses for `variable`.
 
-  `session.run(v)` and `tf.compat.v1.train.Saver` look it up privately.
-
-  Args:
-    variable: A variable made in a graph.
+  `session.run(v)` and `tf.compat.v1.train.Saver` read it from a private
+  attribute.
   """
   return variable._graph_element
 
@@ -82,11 +74,7 @@ def graph_element(variable: tf.Variable) -> tf.Tensor:
 def read_after(variable: tf.Variable, operation: tf.Operation):
   """Returns `operation` with the value after it, as an assignment does.
 
-  Nothing is read unless the value is used. Assignments make it privately.
-
-  Args:
-    variable: A resource variable made in a graph.
-    operation: An op that assigns to it.
+  The variable is read only if the value is used. Assignments do so privately.
   """
   return variable._lazy_read(operation)
 
@@ -94,11 +82,8 @@ def read_after(variable: tf.Variable, operation: tf.Operation):
 def own_variable(variable: tf.Variable) -> tf.Variable:
   """Returns the variable that a strategy or a graph made.
 
-  Under mixed precision Keras hands out variables that cast another one when
-  they are read, and keep it in a private field. Their `ref()` is another.
-
-  Args:
-    variable: Any variable, cast or not.
+  Under mixed precision Keras returns variables that cast another variable, held
+  in a private field, when they are read. Their `ref()` differs.
   """
   # Not by `getattr`, for which a variable of several devices reads its value.
   inner = getattr(variable, '__dict__', {}).get('_variable')
@@ -108,9 +93,8 @@ def own_variable(variable: tf.Variable) -> tf.Variable:
 def parts_of(variable) -> list:
   """Returns the variables that an optimizer sees of a variable.
 
-  Args:
-    variable: A variable, partitioned or not, or a parameter server strategy's
-      sharded variable. No public API tells them apart.
+  It may be partitioned, or a sharded variable of a parameter server strategy.
+  No public API distinguishes these.
   """
   if isinstance(variable, sharded_variable.ShardedVariableMixin):
     return list(variable.variables)
@@ -120,8 +104,8 @@ def parts_of(variable) -> list:
 def copy_of_variable_store() -> Sequence[object]:
   """Returns a list of one: a copy of the graph's store of `get_variable`.
 
-  The store has no public handle; with a copy of its own, each tower may create
-  the variables that another tower has created already.
+  No public API gives the store. With a copy, each tower can create variables
+  with the names that another tower has used.
   """
   store = variable_scope._get_default_variable_store()
   new = variable_scope._VariableStore()
@@ -131,22 +115,15 @@ def copy_of_variable_store() -> Sequence[object]:
 
 
 def is_constant_or_read(op: tf.Operation) -> bool:
-  """Whether `op` makes a constant, a variable, or the value of a variable.
-
-  Args:
-    op: An operation of a graph.
-  """
+  """Returns whether `op` makes a constant, or makes or reads a variable."""
   return op.type in ('Const', 'Identity', 'NoOp', 'ReadVariableOp',
                      'VarHandleOp', 'Variable', 'VariableV2')
 
 
 def run_with_global_initializers(op: tf.Operation) -> None:
-  """Lets a Scaffold without an `init_op` run `op` with its default one.
+  """Adds `op` to the default `init_op` of a Scaffold without one.
 
   No public key names the collection that it adds to the initializers.
-
-  Args:
-    op: An operation of the graph that is being built.
   """
   tf.compat.v1.add_to_collection('saved_model_initializers', op)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The ops of a graph that write a variable, in the bodies of functions too."""
+"""Ops of a graph that write a variable, also in the bodies of functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-# The graphs of functions and branches know what they capture.
+# The graphs of functions and branches, with their captures.
 from tensorflow.python.framework import func_graph
 
 from tfplugin._tf_internals import op_types
@@ -38,7 +38,7 @@ class Write(NamedTuple):
 
   Attributes:
     op: The op, maybe in the body of a function.
-    root: The op itself, or the one of the graph that calls the function.
+    root: The op itself, or the op of the graph that calls the function.
   """
 
   op: tf.Operation
@@ -46,14 +46,10 @@ class Write(NamedTuple):
 
 
 def writes_of(variable: tf.Variable, graph: tf.Graph) -> list[Write]:
-  """Returns all ops that write `variable` in `graph`.
+  """Returns all ops that write `variable` in `graph`, maybe a function's graph.
 
-  No public API tells what an op does to a variable. An op that is not known to
-  read only counts as one that writes.
-
-  Args:
-    variable: A resource variable, or a reference variable.
-    graph: The graph of the variable, or that of a branch or a function.
+  No public API describes the effect of an op on a variable. An op that is not
+  known as a read counts as a write.
   """
   # A variable of several devices has a copy on each.
   entries = [_entry(copy, graph)
@@ -63,34 +59,27 @@ def writes_of(variable: tf.Variable, graph: tf.Graph) -> list[Write]:
 
 
 def writes_through(handle: tf.Tensor) -> list[Write]:
-  """Returns all ops that write what `handle` refers to; see `writes_of`.
+  """Returns all ops that write through `handle`, which may be a ref.
 
-  Args:
-    handle: The handle of a variable, or the output of a reference variable.
+  See `writes_of`.
   """
   return [Write(op, root or op) for op, root in _writes(handle, None, set())]
 
 
 def method_of_write(op: tf.Operation) -> Optional[str]:
-  """Returns the method of a variable that `op` is; None: another write.
+  """Returns the variable method that `op` implements; None for another write.
 
-  Input 1 is the value that it is given; of a scatter it is the indices, and
-  input 2 the slices. No public API tells.
-
-  Args:
-    op: An op that writes a variable.
+  Input 1 is the value. For a scatter, input 1 is the indices and input 2 the
+  slices. No public API gives the method.
   """
   return _METHODS.get(op.type)
 
 
 def initializes(op: tf.Operation, handle: tf.Tensor) -> bool:
-  """Whether `op` gives a variable its first value, maybe of a checkpoint.
+  """Returns whether a write sets the first value, maybe from a checkpoint.
 
-  A variable knows its initialiser, and a handle does not; the name tells.
-
-  Args:
-    op: An op that writes the variable.
-    handle: As for `writes_through`.
+  A handle does not know its variable's initialiser, so the names and types of
+  ops decide.
   """
   pending, seen = [tensor.op for tensor in list(op.inputs)[1:]], set()
   is_first = op.name == f'{handle.op.name}/Assign'
@@ -116,7 +105,7 @@ def _entry(variable: tf.Variable, graph: tf.Graph) -> Optional[tf.Tensor]:
 
 def _writes(tensor: tf.Tensor, root: Optional[tf.Operation], seen: set,
             ) -> Iterator[tuple[tf.Operation, Optional[tf.Operation]]]:
-  """Yields the ops that write what `tensor` refers to, each with its root."""
+  """Yields the ops that write the variable behind `tensor`, and their roots."""
   if tensor.ref() in seen:
     return
   seen.add(tensor.ref())
@@ -130,7 +119,7 @@ def _writes(tensor: tf.Tensor, root: Optional[tf.Operation], seen: set,
 
 
 def _following(op: tf.Operation, tensor: tf.Tensor) -> list[tf.Tensor]:
-  """Returns the tensors that stand for what `tensor` does, made by `op`."""
+  """Returns the tensors, made by `op`, that stand for the same variable."""
   if op_types.calls_functions(op):
     # A branch does not get the condition.
     return [inner for graph in op_types.functions_of(op)
@@ -142,6 +131,6 @@ def _following(op: tf.Operation, tensor: tf.Tensor) -> list[tf.Tensor]:
 
 
 def _takes_variable(op: tf.Operation, tensor: tf.Tensor) -> bool:
-  """Whether `op` gets the variable, not the value of a reference variable."""
+  """Returns whether `op` takes the variable, and not a reference's value."""
   return tensor.dtype == tf.resource or any(
       argument.is_ref for argument in op.op_def.input_arg)

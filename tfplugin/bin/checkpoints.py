@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checks, before anything touches a model_dir, that a run can train in it."""
+"""Checks of a model_dir before a run trains in it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,12 @@ _REMEDY = ('It is left as it is. Take another `model_dir`, or move these files '
 
 def check_model_dir(model_dir: Union[str, os.PathLike],
                     expected: Mapping[str, list[int]]) -> Optional[int]:
-  """Reads the checkpoint from which training would go on; changes nothing.
+  """Returns the global step at which training would go on; changes nothing.
 
-  Args:
-    model_dir: The directory, which need not exist.
-    expected: The shapes of the variables that a checkpoint of this model has,
-      by their names; it may have others.
-
-  Returns:
-    The global step of the checkpoint, or None if there is none.
-
-  Raises:
-    ValueError: `model_dir` is no directory, or none of its checkpoints is fit,
-      or it belongs to another model.
+  It is None without a checkpoint. `model_dir` need not exist. `expected` has
+  the shapes of the model's variables by name; the checkpoint may have others.
+  `ValueError` is raised if `model_dir` is a file, if all of its checkpoints are
+  damaged, or if they belong to another model.
   """
   path = pathlib.Path(model_dir)
   if path.exists() and not path.is_dir():
@@ -49,7 +42,7 @@ def check_model_dir(model_dir: Union[str, os.PathLike],
 
 
 def global_step(model_dir: Union[str, os.PathLike]) -> int:
-  """Returns the global step of the newest checkpoint, which has to exist."""
+  """Returns the global step of the newest checkpoint, which must exist."""
   reader = tf.train.load_checkpoint(str(model_dir))
   return int(reader.get_tensor('global_step'))
 
@@ -57,16 +50,11 @@ def global_step(model_dir: Union[str, os.PathLike]) -> int:
 def check_training_state(model_dir: Union[str, os.PathLike],
                          expected: Mapping[str, list[int]],
                          now: str, before: str) -> None:
-  """Makes sure that training can go on from the newest checkpoint.
+  """Raises `ValueError` unless training can go on from the newest checkpoint.
 
-  Args:
-    model_dir: A directory that `check_model_dir` has passed.
-    expected: The shapes of the variables that training restores, by name.
-    now: The run that is to train, for the message.
-    before: The run that has trained; empty if it is not known.
-
-  Raises:
-    ValueError: variables are missing or have other shapes.
+  `check_model_dir` has accepted `model_dir`. `expected` has the shapes of the
+  variables that training restores, by name. `now` and `before` name the two
+  runs in the message; `before` is empty if it is not known.
   """
   checkpoint = checkpoint_files.newest_fit(str(model_dir))
   reader = tf.train.load_checkpoint(checkpoint)
@@ -81,17 +69,10 @@ def check_training_state(model_dir: Union[str, os.PathLike],
 
 def variable_shapes(model_fn, features, labels, mode: str,
                     params) -> dict[str, list[int]]:
-  """Returns the shapes that a checkpoint of a model has to have for `mode`.
+  """Returns the shapes of a model's global variables in `mode`, by name.
 
-  Args:
-    model_fn: The model_fn.
-    features: One batch of features, a numpy array.
-    labels: One batch of labels, a numpy array.
-    mode: One of `tf.estimator.ModeKeys`.
-    params: The model_fn's params.
-
-  Returns:
-    The shapes of its global variables and the global step, by their names.
+  The global step is one of them. `features` and `labels` are one batch of numpy
+  arrays.
   """
   with tf.Graph().as_default():
     tf1.train.create_global_step()

@@ -20,7 +20,7 @@ PathLike = Union[str, os.PathLike]
 
 DIGITS_FILE = 'digits.csv.gz'
 TEXT_FILE = 'genesis.txt'
-# The lines of the shipped files; fewer mean that one was cut off.
+# The numbers of lines of the shipped files, to detect truncated ones.
 _SHIPPED_LENGTHS = {DIGITS_FILE: 1797, TEXT_FILE: 1533}
 
 # Of every five rows or verses the last is held out for evaluation.
@@ -40,12 +40,9 @@ class Examples(NamedTuple):
 
 
 class Split(NamedTuple):
-  """A data set.
+  """A data set: rows to learn from, and rows that are held out.
 
-  Attributes:
-    train: The rows to learn from.
-    test: The rows held out.
-    num_classes: Labels, and ids of words, are in `[0, num_classes)`.
+  Labels and the ids of words are in `[0, num_classes)`.
   """
 
   train: Examples
@@ -54,16 +51,10 @@ class Split(NamedTuple):
 
 
 def find_data_file(name: str) -> pathlib.Path:
-  """Returns where a file that comes with tfplugin is.
+  """Returns the path of a data file that comes with tfplugin.
 
   It is in `testdata/` of a source tree and in the package `tfplugin.testdata`
-  of an installed wheel.
-
-  Args:
-    name: The file's name.
-
-  Raises:
-    FileNotFoundError: it is in neither.
+  of an installed wheel. If it is in neither, a `FileNotFoundError` is raised.
   """
   places = [pathlib.Path(__file__).absolute().parents[2] / 'testdata']
   spec = importlib.util.find_spec('tfplugin.testdata')
@@ -80,18 +71,10 @@ def find_data_file(name: str) -> pathlib.Path:
 def load_digits(path: PathLike = '') -> Split:
   """Loads images of digits with their labels.
 
-  Args:
-    path: A file of comma-separated rows, plain or gzip: 64 pixels in 0..16,
-      then the label in 0..9. Empty: the shipped one.
-
-  Returns:
-    The split; inputs are `float32` of shape `[rows, 64]` in [0, 1], labels
-    `int32` of shape `[rows]`.
-
-  Raises:
-    ValueError: the file is truncated or malformed, and the message says where;
-      or it is too small.
-    FileNotFoundError: there is no such file.
+  The file has comma-separated rows, plain or gzip: 64 pixels in 0..16, then the
+  label in 0..9. An empty `path` is the shipped file. Inputs are `float32` of
+  shape `[rows, 64]` in [0, 1], labels `int32` of shape `[rows]`. `ValueError`
+  is raised for a damaged file, with the place, and for one that is too small.
   """
   path = pathlib.Path(path) if path else find_data_file(DIGITS_FILE)
   rows = [_digit(path, number, line)
@@ -105,19 +88,12 @@ def load_digits(path: PathLike = '') -> Split:
 def load_word_pairs(path: PathLike = '') -> Split:
   """Loads pairs of words that stand near each other in one verse.
 
-  Args:
-    path: A text of lines such as `Ge1:1 In the beginning ...`, plain or gzip,
-      chapters and verses in order. Empty: the shipped one.
-
-  Returns:
-    The split; inputs are the ids of words, labels the ids of words at most two
-    places away, both `int32` of shape `[pairs]`. Words seen less than four
-    times are left out. The most frequent word has the id 0.
-
-  Raises:
-    ValueError: the file is truncated or malformed, and the message says where;
-      or it is too small.
-    FileNotFoundError: there is no such file.
+  The file has lines such as `Ge1:1 In the beginning ...`, plain or gzip,
+  chapters and verses in order. An empty `path` is the shipped file. Inputs and
+  labels are ids of words at most two places apart, both `int32` of shape
+  `[pairs]`. Words with fewer than four occurrences are left out. The most
+  frequent word has the id 0. `ValueError` is raised for a damaged file, with
+  the place, and for one that is too small.
   """
   path = pathlib.Path(path) if path else find_data_file(TEXT_FILE)
   verses = _verses(path)
@@ -182,7 +158,7 @@ def _digit(path: pathlib.Path, number: int, line: str) -> list[int]:
 
 
 def _verses(path: pathlib.Path) -> list[list[str]]:
-  """Returns the words of each verse; raises where a verse is missing."""
+  """Returns the words of each verse; raises if a verse is missing."""
   verses = []
   position = (0, 0)
   for number, line in enumerate(_read_lines(path), 1):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The Estimator of the main job and its input, made alike in every role."""
+"""The Estimator of the main job and its input, the same in every role."""
 
 from __future__ import annotations
 
@@ -50,11 +50,7 @@ def load_data(options: options_lib.TrainOptions) -> datasets.Split:
 def make_experiment(options: options_lib.TrainOptions) -> Experiment:
   """Makes the experiment of this process, whose role is in TF_CONFIG.
 
-  Args:
-    options: The settings of the run, alike in all of its processes.
-
-  Returns:
-    The experiment.
+  `options` are the same in all processes of the run.
   """
   data = load_data(options)
   _make_logical_devices(options)
@@ -95,14 +91,14 @@ def _run_config(options: options_lib.TrainOptions) -> tf.estimator.RunConfig:
       log_step_count_steps=max(1, options.steps // _NUM_SUMMARIES),
       train_distribute=techniques.make_strategy(options),
       session_config=_session_config(options),
-      # Or TensorFlow holds worker k back for 5 * (k + 1) seconds.
+      # Otherwise TensorFlow delays worker k by 5 * (k + 1) seconds.
       experimental_max_worker_delay_secs=0)
 
 
 def _rows_per_call(options: options_lib.TrainOptions) -> int:
   """Returns the number of rows that the input_fn gives at once.
 
-  Each replica of a strategy takes a batch of its own; a wrapper splits one.
+  Each replica of a strategy takes its own batch; a wrapper splits one batch.
   """
   if options.has_devices and options.strategy != 'none':
     return options.batch_size // options.devices
@@ -110,7 +106,7 @@ def _rows_per_call(options: options_lib.TrainOptions) -> int:
 
 
 def _session_config(options: options_lib.TrainOptions):
-  """Returns a session's share of the logical devices; None in a cluster."""
+  """Returns a session config with all logical devices; None without any."""
   if not options.has_devices:
     return None
   return tf1.ConfigProto(device_count={'CPU': options.devices},
@@ -118,7 +114,7 @@ def _session_config(options: options_lib.TrainOptions):
 
 
 def _make_logical_devices(options: options_lib.TrainOptions) -> None:
-  """Splits the CPU in logical devices, before anything else is made."""
+  """Splits the CPU into logical devices, before anything else is made."""
   if options.has_devices:
     cpu, *_ = tf.config.list_physical_devices('CPU')
     tf.config.set_logical_device_configuration(
@@ -127,7 +123,10 @@ def _make_logical_devices(options: options_lib.TrainOptions) -> None:
 
 def _status_adder(options: options_lib.TrainOptions,
                   config: tf.estimator.RunConfig) -> Callable:
-  """Returns a function that adds the hook of the report to the launcher."""
+  """Returns a function that adds the figures of a report to a spec.
+
+  They become summaries and events of the task.
+  """
   log = event_log.EventLog(options.model_dir, events_hook.task_name(config))
 
   def add_status(spec, report):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a program that cannot begin, or go on."""
+"""Messages of a program that cannot start or go on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from absl import app
 
 from tfplugin.events import last_words
 
-# The extra `train`; imported by the modules that use them, when they do.
+# The extra `train`. Modules import these packages only when they use them.
 _PACKAGES = ('matplotlib', 'rich')
 # The status that a shell reports for a program that Ctrl-C has ended.
 _INTERRUPTED = 130
@@ -24,18 +24,12 @@ _WRONG_USAGE = 2
 
 @contextlib.contextmanager
 def shown() -> Iterator[None]:
-  """Turns expected errors into their message and a non-zero exit status.
+  """Turns expected errors into a message and a non-zero exit status.
 
-  A wrong argument, file or environment and a dead role are the user's to mend:
-  the message helps there, not the lines of our code. Any other error is a
-  defect and keeps its traceback.
-
-  Yields:
-    Nothing.
-
-  Raises:
-    SystemExit: with 130 after Ctrl-C; with 2 after a wrong command line; after
-      another error with its `exit_status`, or with 1.
+  A wrong argument, file or environment and a failed role are for the user to
+  correct: the message helps there, not the lines of our code. Any other error
+  is a defect and keeps its traceback. The status is 130 after Ctrl-C and 2
+  after a wrong command line. Else it is the `exit_status` of the error, or 1.
   """
   try:
     yield
@@ -52,14 +46,7 @@ def shown() -> Iterator[None]:
 
 @contextlib.contextmanager
 def of_usage() -> Iterator[None]:
-  """Turns a ValueError into an error of the command line.
-
-  Yields:
-    Nothing.
-
-  Raises:
-    app.UsageError: a setting, which a flag gave, is wrong.
-  """
+  """Turns the `ValueError` of a flag's setting into an `app.UsageError`."""
   try:
     yield
   except ValueError as e:
@@ -67,24 +54,22 @@ def of_usage() -> Iterator[None]:
 
 
 def end_of_usage(message: str) -> NoReturn:
-  """Says what is wrong with the command line, and ends the program."""
+  """Reports an error in the command line and ends the program."""
   print(f'Error: {message}\nSee {_name_of_program()} --help.', file=sys.stderr)
   sys.exit(_WRONG_USAGE)
 
 
 def _name_of_program() -> str:
-  """Returns how the user calls the program."""
+  """Returns the command with which the user calls the program."""
   name = os.path.basename(sys.argv[0])
   return (f'python -m tfplugin.bin.{name[:-3]}' if name.endswith('.py')
           else name)
 
 
 def check_installed() -> None:
-  """Raises if a package is missing that a run would need only at its end.
+  """Raises `RuntimeError` if a package for the end of a run is missing.
 
-  Raises:
-    RuntimeError: a package is not installed; the message has the command that
-      installs it.
+  The message has the command that installs it.
   """
   missing = [p for p in _PACKAGES if importlib.util.find_spec(p) is None]
   if missing:

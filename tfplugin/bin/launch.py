@@ -4,9 +4,9 @@
 
     tfplugin-launch --workers=2 --ps=1 --evaluator -- python program.py --own=1
 
-The program is started once for each task with TF_CONFIG in its environment, as
-`tf.estimator.RunConfig` reads it; nothing in it has to change. On TensorFlow
-2.16 and later it says `import tfplugin`, as whatever uses Estimator there.
+Starts the program once for each task, with TF_CONFIG in its environment, as
+`tf.estimator.RunConfig` reads it. The program needs no change. On TensorFlow
+2.16 and later it needs `import tfplugin`, as all programs with Estimator do.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ _COMMANDS = command_line.CommandLine((
 
 
 def main(argv: list[str]) -> None:
-  """Launches as the flags say."""
+  """Launches the program as the flags say."""
   values = _COMMANDS.values()
   if values.pop('explain'):
     print(cluster_config.explain())
@@ -157,7 +157,7 @@ def main(argv: list[str]) -> None:
   for name in ('show', 'hosts', 'commands', 'env', 'cpus', 'resources'):
     values[name] = tuple(values[name])
   if not values['logs_dir']:
-    # The launches of a job of Slurm share theirs.
+    # All launches of a Slurm job share one directory.
     run = (f'slurm-{os.environ.get("SLURM_JOB_ID", "")}' if values['slurm'] else
            time.strftime('launch-%Y%m%d-%H%M%S'))
     values['logs_dir'] = f'runs/{run}/logs'
@@ -171,8 +171,8 @@ def main(argv: list[str]) -> None:
 
 
 def run() -> None:
-  """The console script."""
-  # Flags end where the program begins: the others are the program's own.
+  """Runs the console script."""
+  # Flags end where the program begins: later ones are the program's own.
   flags.FLAGS.set_gnu_getopt(False)
   _COMMANDS.run(main)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs any program as a local cluster: one process for each task."""
+"""Launcher of any program as a local cluster: one process for each task."""
 
 from __future__ import annotations
 
@@ -36,24 +36,16 @@ def launch(options: launch_options.LaunchOptions,
            say: Callable[[str], None] = print, terminal=None) -> None:
   """Runs the program in every task of the cluster until the work is done.
 
-  The run is done when the chief and the workers have ended; the parameter
-  servers, which may never end by themselves, are ended then. Output is shown as
-  it comes; all of it is in the log files. The last lines say what became of
-  each task, and `summary.json` beside the logs does.
+  The run is done when the chief and the workers have ended. The parameter
+  servers, which may never end by themselves, are ended then. `say` shows each
+  line; `terminal`, from `live_display.find_terminal`, also gets a bar and a
+  table of the tasks' events; None: lines alone. The last lines have the outcome
+  of each task, as has `summary.json` beside the logs.
 
-  Args:
-    options: The settings.
-    say: Shows a line.
-    terminal: Where, while the tasks run, a bar and a table of what their events
-      say change below the lines, see `live_display.find_terminal`; None: there
-      are lines alone.
-
-  Raises:
-    ValueError: the logs cannot be written, or there is no task to show.
-    RuntimeError: a task died that cannot be spared, or none made a step; the
-      message has the last lines of the log of the first that died. Or another
-      run is in the model_dir.
-    KeyboardInterrupt: the user ended it. No process is left in any case.
+  A `ValueError` is raised if the logs cannot be written, or no task is to be
+  shown. A `RuntimeError` is raised if a needed task fails or no task makes a
+  step, with the last log lines of the first failure; or if another run is in
+  the model_dir. No process is left in any case, `KeyboardInterrupt` included.
   """
   layout = options.layout()
   output.check_shown(options.show, [task.name for task in layout.tasks])
@@ -83,7 +75,7 @@ def launch(options: launch_options.LaunchOptions,
     run = supervision.SupervisedRun(
         _settings(options, layout, session), layout.cluster, layout.tasks,
         display.say)
-    # After the processes have ended, however they did.
+    # Called after the processes have ended, even by an error.
     stack.callback(lambda: _show_summary(run, say))
     stack.enter_context(display)
     stack.enter_context(run)
@@ -92,7 +84,7 @@ def launch(options: launch_options.LaunchOptions,
 
 
 def is_colored(options: launch_options.LaunchOptions) -> bool:
-  """Returns whether what is shown has colours."""
+  """Returns whether the output has colours."""
   is_terminal = sys.stdout.isatty() and os.environ.get('TERM') != 'dumb'
   return output.should_color(options.color, is_terminal,
                              os.environ.get('NO_COLOR'))
@@ -100,7 +92,7 @@ def is_colored(options: launch_options.LaunchOptions) -> bool:
 
 def _manifest(options: launch_options.LaunchOptions,
               starts: Sequence[starts_lib.Start]) -> list[str]:
-  """Returns the lines of the manifest that is asked for."""
+  """Returns the lines of the requested manifest."""
   make = {manifests.KUBERNETES: manifests.kubernetes,
           manifests.TF_JOB: manifests.tf_job,
           manifests.COMPOSE: compose.compose}[options.manifest]
@@ -118,7 +110,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
     role = run.start(
         start.task, start.command,
         {'PYTHONUNBUFFERED': '1', **start.variables}, start.cpus)
-    # The lines of an earlier run are not shown again.
+    # Lines of an earlier run in the same log are not shown again.
     shown.follow(role)
   names = ', '.join(start.task.name for start in starts)
   display.say(f'Started {names}; their logs are in {options.logs_dir}')
@@ -164,7 +156,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
 
 def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout
               ) -> Optional[elsewhere.Elsewhere]:
-  """Returns what looks at other launches; None: nothing here works for them."""
+  """Returns the observer of other launches; None if no task needs it."""
   if not layout.training_elsewhere or not layout.serves:
     return None
   policy = options.policy()
@@ -181,7 +173,7 @@ def _settings(options: launch_options.LaunchOptions, layout: layouts.Layout,
       log_dir=options.logs_dir,
       summary_path=run_summary.path_in(options.logs_dir, layout.who),
       model_dir=options.model_dir,
-      # Of several launches the others cannot know it.
+      # Other launches of the same run cannot know the number.
       session=None if layout.who else session,
       policy=options.policy(),
       keep_going=options.keep_going,

@@ -1,13 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-migrate-checkpoint: renames what tf.contrib's wrappers saved.
+"""tfplugin-migrate-checkpoint: renames the variables of tf.contrib's wrappers.
 
     tfplugin-migrate-checkpoint old_model_dir new_model_dir
     tfplugin-migrate-checkpoint old/model.ckpt-100 new/model.ckpt-100
     tfplugin-migrate-checkpoint --to=contrib --wrapper=drop_stale new old
 
-The old checkpoint is left as it is, and nothing is overwritten. Optimizers'
-slots, steps and the types of all values stay.
+The old checkpoint stays as it is, and nothing is overwritten. Optimizers'
+slots, steps and the types of all values do not change.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COMMANDS = command_line.CommandLine((
 
 
 def main(argv: list[str]) -> None:
-  """Migrates as the arguments say."""
+  """Migrates the checkpoint that the arguments name."""
   if len(argv) != 3:
     raise app.UsageError(
         'Takes two paths, OLD and NEW: checkpoints, or directories. Received: '
@@ -51,7 +51,7 @@ def main(argv: list[str]) -> None:
 
 
 def describe(change: old_checkpoints.Change) -> str:
-  """Returns a line about a variable."""
+  """Returns a line about the change of a variable."""
   if change.old == change.new:
     return f'kept      {change.old}'
   if change.new is None:
@@ -62,7 +62,7 @@ def describe(change: old_checkpoints.Change) -> str:
 
 
 def run() -> None:
-  """The console script."""
+  """Runs the console script."""
   _COMMANDS.run(main)
 
 

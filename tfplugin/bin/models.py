@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three model_fns as Estimator users write them, with plain v1 optimizers.
 
-Nothing here knows of tfplugin: a decorator or a strategy comes from outside.
+They do not use tfplugin: a decorator or a strategy is added from outside.
 
 Params:
   num_classes: the number of digits or words.
@@ -25,7 +25,7 @@ _IMAGE_SIDE = 8
 
 
 def mlp(features, labels, mode, params):
-  """Classifies images of digits, `[batch, 64]`, by two hidden layers."""
+  """Classifies images of digits, `[batch, 64]`, with two hidden layers."""
   hidden = tf.nn.relu(_dense(features, 128, 'hidden1'))
   hidden = tf.nn.relu(_dense(hidden, 64, 'hidden2'))
   logits = _dense(hidden, params['num_classes'], 'logits')
@@ -33,7 +33,7 @@ def mlp(features, labels, mode, params):
 
 
 def cnn(features, labels, mode, params):
-  """Classifies images of digits, `[batch, 64]`, by two convolutions."""
+  """Classifies images of digits, `[batch, 64]`, with two convolutions."""
   images = tf.reshape(features, [-1, _IMAGE_SIDE, _IMAGE_SIDE, 1])
   hidden = tf.nn.relu(_convolution(images, 16, 'convolution1'))
   hidden = tf.nn.max_pool2d(hidden, 2, 2, 'SAME')
@@ -46,7 +46,7 @@ def cnn(features, labels, mode, params):
 def embedding(features, labels, mode, params):
   """Learns word vectors from words, `features`, and their neighbours, `labels`.
 
-  Skip-gram with negative samples, which all the batch shares. Evaluation counts
+  Skip-gram with negative samples that all the batch shares. Evaluation counts
   how often the true neighbour scores higher than the neighbour of another pair.
   """
   num_words = params['num_classes']
@@ -59,7 +59,7 @@ def embedding(features, labels, mode, params):
     return tf.estimator.EstimatorSpec(mode, predictions={'vectors': words})
   near = tf.reduce_sum(words * tf.nn.embedding_lookup(context, labels), 1)
   loss = tf.reduce_mean(_sampled_loss(words, near, labels, context, num_words))
-  # The neighbour in a pair far away: the next pair may be of the same word.
+  # The neighbour in a distant pair: the next pair may have the same word.
   half = tf.shape(labels)[0] // 2
   others = tf.nn.embedding_lookup(context, tf.roll(labels, half, 0))
   is_right = near > tf.reduce_sum(words * others, 1)
@@ -76,11 +76,10 @@ class Model(NamedTuple):
   """A model, and the settings with which it learns well.
 
   Attributes:
-    model_fn: The function; see the module for its `params`.
+    model_fn: See the module for its `params`.
     clip_rules: For variable clipping: the weights that lead into one unit, or
       the vector of one word.
     optimizer: One of `OPTIMIZERS`.
-    learning_rate: Of the optimizer.
     batch_size: Rows per step of each worker.
     steps: The global step to train to.
   """
@@ -102,7 +101,7 @@ MODELS = {
         embedding, {r'^(embedding|context)': 1}, 'adagrad', 0.5, 256, 5000),
 }
 
-# Each makes an optimizer of a learning rate.
+# Functions from a learning rate to an optimizer.
 OPTIMIZERS = {
     'adagrad': tf1.train.AdagradOptimizer,
     'adam': tf1.train.AdamOptimizer,
@@ -113,7 +112,7 @@ OPTIMIZERS = {
 
 def _sampled_loss(words, near, labels, context, num_words):
   """Returns the loss of each pair, `[batch]`."""
-  # Word ids are ranks of frequency, which the sampler's law of Zipf expects.
+  # Word ids are ranks of frequency, as the sampler's Zipf distribution expects.
   negatives, _, _ = tf.random.log_uniform_candidate_sampler(
       true_classes=tf.cast(labels, tf.int64)[:, tf.newaxis],
       num_true=1,
@@ -122,7 +121,7 @@ def _sampled_loss(words, near, labels, context, num_words):
       range_max=num_words)
   far = tf.matmul(words, tf.nn.embedding_lookup(context, negatives),
                   transpose_b=True)
-  # Weighed as five negatives for each true pair.
+  # Weighted as five negatives for each true pair.
   return (tf.nn.softplus(-near) +
           5.0 * tf.reduce_mean(tf.nn.softplus(far), 1))
 

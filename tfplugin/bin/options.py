@@ -19,7 +19,7 @@ from tfplugin.bin.processes import restarts
 from tfplugin.faults import environment
 
 FILE_NAME = 'train_options.json'
-# They change nothing of what is learnt.
+# Settings that do not change the learnt model.
 _OF_A_SESSION = ('model_dir', 'evaluator', 'steps', 'start_limit_secs',
                  'finish_limit_secs', 'restart', 'max_restarts', 'stall_limit',
                  'inject', 'grace_secs')
@@ -29,23 +29,21 @@ _OF_A_SESSION = ('model_dir', 'evaluator', 'steps', 'start_limit_secs',
 class TrainOptions:
   """The settings of one run of the main job.
 
+  None for `steps`, `batch_size`, `optimizer` or `learning_rate` is the default
+  of the model.
+
   Attributes:
-    model_dir: Where checkpoints, events, logs and the figure go.
-    wrapper: One of `techniques.TECHNIQUES`, put around the model_fn. None:
+    wrapper: One of `techniques.TECHNIQUES`, around the model_fn. None:
       elastic_average, or none with a strategy.
-    strategy: Likewise, under which the plain model_fn runs.
-    model: One of `models.MODELS`.
-    workers: How many workers train besides the chief, which trains too. None:
-      1, or 0 for a wrapper that runs in one process.
-    ps: How many parameter servers. None: 1 if there are workers or the wrapper
-      needs one.
-    evaluator: Whether a process of its own evaluates each checkpoint.
-    steps: The global step to train to. None: the model's default.
-    batch_size: Rows per step of each worker. None: the model's default.
-    optimizer: One of `models.OPTIMIZERS`. None: the model's default.
-    learning_rate: None: the model's default.
-    data_file: The training data. Empty: the data that come with tfplugin.
-    communication_period: Elastic: local steps between two communications.
+    strategy: One of them, under which the plain model_fn runs.
+    workers: Workers besides the chief, which trains too. None: 1, or 0 for a
+      technique of one process.
+    ps: Parameter servers. None: 1 if there are workers or the technique needs
+      one.
+    steps: The global step to train to.
+    batch_size: Rows per step of each worker.
+    data_file: Empty: the data that come with tfplugin.
+    communication_period: Elastic: local steps between two exchanges.
     moving_rate: Elastic: the share of the difference that moves. None: 0.9 /
       communication_period / number of training processes.
     rho: Elastic: the strength of the penalty in the loss. None: moving_rate /
@@ -53,14 +51,13 @@ class TrainOptions:
     synchronous: Elastic: whether all start together.
     staleness: Drop stale: how many steps behind a gradient may be.
     max_norm: Clipping: the largest L2 norm of a row.
-    devices: Tower, cross shard: how many logical CPU devices.
-    start_limit_secs: How long a worker waits for the chief's start, seconds.
-    finish_limit_secs: How long the chief waits for the workers' end, seconds.
-    restart: Which tasks that fail start again; see `restarts.parse`.
-    max_restarts: How often each does.
-    stall_limit: How long no task may make a step, in seconds; 0: for ever.
-    inject: Faults that the tasks bring upon themselves; see docs/faults.md.
-    grace_secs: How long a task that is to end has for its last checkpoint.
+    devices: Tower, cross shard: the number of logical CPU devices.
+    start_limit_secs: How long a worker waits for the chief's start.
+    finish_limit_secs: How long the chief waits for the workers' end.
+    restart: The tasks that restart after a failure; see `restarts.parse`.
+    stall_limit: The longest time without a step in seconds; 0: no limit.
+    inject: Faults for the tasks; see docs/faults.md.
+    grace_secs: For the last checkpoint of a task that is to end.
   """
 
   model_dir: str
@@ -91,10 +88,10 @@ class TrainOptions:
   grace_secs: float = 30.0
 
   def __post_init__(self):
-    """Fills in the defaults that depend on other settings, and checks all.
+    """Fills in defaults that depend on other settings, and checks all.
 
-    Raises:
-      ValueError: a setting is out of its range, or two do not go together.
+    A setting out of its range raises `ValueError`, as do two that exclude each
+    other.
     """
     _check_choice('model_dir', self.model_dir, None)
     self._default(
@@ -120,7 +117,7 @@ class TrainOptions:
 
   @property
   def technique(self) -> str:
-    """The technique of the run, be it as a wrapper or as a strategy."""
+    """The technique of the run, as a wrapper or as a strategy."""
     return self.wrapper if self.strategy == 'none' else self.strategy
 
   @property
@@ -134,24 +131,20 @@ class TrainOptions:
 
   @property
   def title(self) -> str:
-    """The run as people call it."""
+    """The title of the run, e.g. 'mlp with wrapper=tower'."""
     kind = 'wrapper' if self.strategy == 'none' else 'strategy'
     return f'{self.model} with {kind}={self.technique}'
 
   def effective(self) -> dict[str, Any]:
-    """Returns the settings that have an effect on this run, by name."""
+    """Returns the settings that affect this run, by name."""
     return {name: value for name, value in dataclasses.asdict(self).items()
             if self.technique in (techniques.with_setting(name) or
                                   techniques.TECHNIQUES)}
 
   def differences(self, earlier: TrainOptions) -> list[str]:
-    """Returns what changes for a training that goes on, a text for each.
+    """Returns the settings that change, each e.g. 'batch_size=64 (was 32)'.
 
-    Args:
-      earlier: The settings of the session before.
-
-    Returns:
-      E.g. 'batch_size=64 (was 32)'.
+    Settings that do not change the learnt model are left out.
     """
     before, now = earlier.effective(), self.effective()
     return [f'{name}={now[name]} (was {before[name]})'
@@ -161,12 +154,8 @@ class TrainOptions:
   def save(self, session: int = 1) -> pathlib.Path:
     """Writes the settings into `model_dir`, where `load` finds them.
 
-    Args:
-      session: The number of the session that begins. Other settings of an
-        earlier one stay, as `train_options-<its number>.json`.
-
-    Returns:
-      The file.
+    Returns the file. `session` is the number of the session that begins. Other
+    settings of the session before stay, as `train_options-<its number>.json`.
     """
     path = pathlib.Path(self.model_dir) / FILE_NAME
     text = json.dumps(self.effective(), indent=2) + '\n'
@@ -177,7 +166,7 @@ class TrainOptions:
 
   def _default(self, name: str, value: object) -> None:
     if getattr(self, name) is None:
-      # The way that `dataclasses` provides for frozen classes.
+      # The way that `dataclasses` documents for frozen classes.
       object.__setattr__(self, name, value)
 
   def _check_one_technique(self) -> None:
@@ -242,8 +231,7 @@ class TrainOptions:
 def load(path: Union[str, os.PathLike]) -> TrainOptions:
   """Reads the settings that `TrainOptions.save` wrote.
 
-  Raises:
-    ValueError: the file holds something else.
+  A file of another content raises `ValueError`.
   """
   text = pathlib.Path(path).read_text()
   try:

@@ -1,13 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-plan: what a link between machines leaves of a training's speed.
+"""tfplugin-plan: predicts the speed of a training over a network.
 
     tfplugin-plan --model_mb=7.45 --step_ms=4.1 --link_mbit=1000 --workers=2
 
 Predicts, by the equations of docs/speed.md, the steps per second of each worker
-and the share of the time that it computes, for each wrapper and period; and
-names the smallest period whose communication is hidden. A step's time is that
-of a step that communicates nothing, on the worker's machine.
+and the share of the time that it computes. There is a line for each wrapper and
+period. Also names the smallest period whose exchange is hidden. --step_ms is
+the time of a step without any exchange, on the worker's machine.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def main(argv: list[str]) -> None:
 
 
 def _check(values: dict) -> None:
-  """Raises ValueError for a number that is out of range, by its flag."""
+  """Raises `ValueError` for a number out of range; names its flag."""
   for name, value in values.items():
     least_is_0 = flags.FLAGS[name].default == 0.0
     if isinstance(value, (int, float)) and not (
@@ -102,7 +102,7 @@ def _check(values: dict) -> None:
 
 
 def _period(text: str) -> int:
-  """The period that is written in a flag."""
+  """Returns the period in a flag's text; raises `ValueError` without one."""
   try:
     period = int(text)
   except ValueError:
@@ -116,9 +116,7 @@ def _period(text: str) -> int:
 def lines(cluster: network_times.Cluster, periods: list[int]) -> Iterator[str]:
   """Yields the table, a line for each wrapper and period.
 
-  Args:
-    cluster: The training.
-    periods: The communication periods of elastic averaging.
+  `periods` are values of elastic averaging's `communication_period`.
   """
   yield f'{"":58} {"steps/s":>9} {"computes":>9}'
   for name, period, secs in predictions(cluster, periods):
@@ -135,9 +133,7 @@ def predictions(cluster: network_times.Cluster, periods: list[int],
                 ) -> Iterator[tuple[str, int, float]]:
   """Yields names, numbers of steps, and the seconds that these take.
 
-  Args:
-    cluster: The training.
-    periods: The communication periods of elastic averaging.
+  `periods` are values of elastic averaging's `communication_period`.
   """
   yield ('asynchronous SGD; drop stale, clipping', 1,
          network_times.server_secs(cluster))
@@ -159,7 +155,7 @@ def _with(dtype):
 
 
 def run() -> None:
-  """The console script."""
+  """Runs the console script."""
   _COMMANDS.run(main)
 
 

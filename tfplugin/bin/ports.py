@@ -10,22 +10,18 @@ import socket
 
 from tfplugin.distribute import cluster_task
 
-# Below the range from which Linux takes ports for outgoing connections, so that
-# none of those takes a port between our choice and the server's start.
+# Below the range from which Linux takes ports for outgoing connections. No such
+# connection can take a port between its choice and the server's start.
 _PORTS = range(20000, 32000)
 LOOPBACK = '127.0.0.1'
 _EVERY_NETWORK = '0.0.0.0'
 
 
 def check_bind(address: str) -> None:
-  """Raises unless servers of this machine can be reached at an address.
+  """Raises `ValueError` unless servers of this machine can use `address`.
 
-  Args:
-    address: The user's `bind`: an address of IPv4, or a name of one.
-
-  Raises:
-    ValueError: it is none of this machine's, or stands for all of them, to
-      which nobody can connect.
+  It is an IPv4 address of this machine, or a name of one. An address that
+  stands for all of them is refused, because no client can connect to it.
   """
   why = 'which is no address to connect to'
   with contextlib.closing(socket.socket()) as probe:
@@ -42,7 +38,7 @@ def check_bind(address: str) -> None:
 
 
 def is_free(port: int, address: str = LOOPBACK) -> bool:
-  """Whether a server at `address`, of this machine, could listen now."""
+  """Returns whether a server could listen at `address` of this machine now."""
   with contextlib.closing(socket.socket()) as probe:
     # A port whose last connections are only waiting to expire is free.
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -54,17 +50,12 @@ def is_free(port: int, address: str = LOOPBACK) -> bool:
 
 
 def pick_free(count: int, address: str = LOOPBACK) -> list[int]:
-  """Returns `count` different ports of `address` on which nobody listens.
+  """Returns `count` different ports of `address` on which no process listens.
 
-  Args:
-    count: How many.
-    address: An address of this machine.
-
-  Raises:
-    RuntimeError: fewer are free.
+  If fewer are free, a `RuntimeError` is raised.
   """
   ports = []
-  # Not the generator that a program may seed, alike in several processes.
+  # Not the generator that programs may seed, alike in several processes.
   for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
     if len(ports) == count:
       break
@@ -79,13 +70,7 @@ def pick_free(count: int, address: str = LOOPBACK) -> list[int]:
 
 def make_cluster(num_workers: int, num_ps: int,
                  address: str = LOOPBACK) -> dict[str, list[str]]:
-  """Returns a cluster of one chief, workers and ps, all on this machine.
-
-  Args:
-    num_workers: How many workers there are besides the chief.
-    num_ps: How many parameter servers.
-    address: Of this machine: where all of them listen.
-  """
+  """Returns a cluster of one chief, workers and ps, all at `address`."""
   sizes = {'chief': 1, 'worker': num_workers, 'ps': num_ps}
   ports = iter(pick_free(sum(sizes.values()), address))
   return {
@@ -95,14 +80,7 @@ def make_cluster(num_workers: int, num_ps: int,
 
 
 def check_own_port(task: cluster_task.ClusterTask) -> None:
-  """Raises if another process listens where the server of `task` will.
-
-  Args:
-    task: The task that runs in this process.
-
-  Raises:
-    RuntimeError: the port is occupied.
-  """
+  """Raises `RuntimeError` if the port of `task`'s server is occupied."""
   if task.is_alone or task.job == 'evaluator':
     return  # It has no server.
   address = task.cluster_spec.task_address(task.job, task.index)

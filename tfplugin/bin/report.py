@@ -1,13 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-report: the picture of a run, as one file to be opened anywhere.
+"""tfplugin-report: writes the report of a run, a page that opens anywhere.
 
     tfplugin-report RUN_DIR
 
-RUN_DIR is the run's model_dir; the run may be going on. Writes report.html,
-report.json with every number, and trace.json for ui.perfetto.dev or
-chrome://tracing, into RUN_DIR/report; with --png a picture of each panel, too.
-docs/report.md says how to read them.
+RUN_DIR is the run's model_dir; the run may still be going on. Writes
+report.html, report.json with every number, and trace.json for ui.perfetto.dev
+or chrome://tracing into RUN_DIR/report. With --png it also writes a picture of
+each panel. docs/report.md says how to read them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(argv: list[str]) -> None:
 
 
 def run() -> None:
-  """The console script."""
+  """Runs the console script."""
   _COMMANDS.run(main)
 
 

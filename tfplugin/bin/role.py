@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program of each process of the main job; TF_CONFIG names its role.
 
-Started by `train_lib`, or by hand on several machines with the same settings
-file and the TF_CONFIG of each:
+`train_lib` starts it. Users start it by hand on several machines, with the same
+settings file and the TF_CONFIG of each:
 
     TF_CONFIG=... python -m tfplugin.bin.role MODEL_DIR/train_options.json
 """
@@ -26,13 +26,9 @@ _USAGE = 'Usage: python -m tfplugin.bin.role MODEL_DIR/train_options.json'
 def main(argv: list[str]) -> None:
   """Runs this process's part of the training.
 
-  Args:
-    argv: The program's name and the path of the settings.
-
-  Raises:
-    SystemExit: the arguments are wrong.
-    ValueError: TF_CONFIG or the settings are wrong.
-    RuntimeError: the port that TF_CONFIG gives to this process is occupied.
+  Wrong arguments raise `SystemExit`, a wrong TF_CONFIG or settings file
+  `ValueError`. If the port of this process is occupied, a `RuntimeError` is
+  raised.
   """
   if len(argv) != 2:
     raise SystemExit(f'{_USAGE}. Received: {argv[1:]}')

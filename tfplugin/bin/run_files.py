@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The places of a run's files in its model_dir."""
+"""Paths of a run's files in its model_dir, and the lock of the directory."""
 
 from __future__ import annotations
 
@@ -35,14 +35,9 @@ def figure_path(model_dir: PathLike) -> pathlib.Path:
 
 
 def make_dir(argument: str, path: PathLike) -> None:
-  """Makes a directory unless it is there.
+  """Makes a directory unless it exists; raises `ValueError` without access.
 
-  Args:
-    argument: The user's argument that the directory is, or is in.
-    path: The directory.
-
-  Raises:
-    ValueError: the directory cannot be made, or not be written to.
+  `argument` is the user's argument that the message names.
   """
   try:
     os.makedirs(path, exist_ok=True)
@@ -55,22 +50,13 @@ def make_dir(argument: str, path: PathLike) -> None:
 
 @contextlib.contextmanager
 def reserved(model_dir: PathLike) -> Iterator[int]:
-  """Makes `model_dir` ready for a session and keeps other launches out of it.
+  """Prepares `model_dir` for a session, locks it and yields its number.
 
-  What earlier sessions have written stays.
-
-  Args:
-    model_dir: The directory, which need not exist.
-
-  Yields:
-    The number of the session.
-
-  Raises:
-    ValueError: the directory cannot be written to.
-    RuntimeError: another run is in it.
+  The files of earlier sessions stay. If another run is in the directory, a
+  `RuntimeError` is raised; if it cannot be written to, a `ValueError`.
   """
   make_dir('model_dir', model_dir)
-  # Unlocked when it is closed, and when this process ends, however it ends.
+  # The lock ends when the file is closed or this process ends, even if killed.
   with open(pathlib.Path(model_dir, LOCK), 'a') as lock:
     try:
       fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The techniques that `--wrapper` and `--strategy` offer, and their figures.
 
-The model knows of none, and its optimizer is a plain one. A wrapper is a
-decorator of `tfplugin.estimator` around the model_fn; a strategy comes in
-through `RunConfig(train_distribute=...)` alone. Both take the same settings.
+The model has a plain optimizer and knows no technique. A wrapper is a decorator
+of `tfplugin.estimator` around the model_fn. A strategy is given to
+`RunConfig(train_distribute=...)` alone. Both take the same settings.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Report(NamedTuple):
 
   Attributes:
     figures: Scalar tensors.
-    counts: Scalar tensors whose sum over the processes is shown; or functions
-      that find the tensor once the whole graph is there.
+    counts: Scalar tensors that are shown as sums over the processes; or
+      functions that find the tensor once the graph is complete.
   """
 
   figures: dict = {}
@@ -49,24 +49,18 @@ class Report(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Technique:
-  """One technique, as a wrapper and as a strategy; this one adds nothing.
+  """One technique, as a wrapper and as a strategy; the default adds nothing.
 
   Attributes:
-    settings: Returns the arguments of `decorator` and `strategy`, given
-      `TrainOptions`.
-    decorator: The decorator; takes a model_fn and the settings.
-    strategy: The strategy; takes the settings, and reads TF_CONFIG.
-    optimizer: The class of the decorator's optimizers; None if it is the graph
-      that tells what the decorator does.
-    report_of_optimizer: Returns the report, given the decorator's optimizer.
-    report_of_graph: Returns the report of the default graph, given
-      `TrainOptions`.
-    has_devices: Whether the technique splits the work over devices of one
-      process.
+    settings: Maps `TrainOptions` to the arguments of decorator and strategy.
+    strategy: Takes the settings, and reads TF_CONFIG.
+    optimizer: The class of the decorator's optimizers; None if only the graph
+      has figures, which `report_of_graph` finds.
+    report_of_graph: Maps `TrainOptions` to the report of the default graph.
+    has_devices: Whether devices of one process share the work.
     splits_evenly: Whether the decorator's devices must divide a batch.
-    needs_ps: Whether the technique needs a place that all processes share.
-    own_settings: Which of `TrainOptions` have an effect on this technique and
-      on no other.
+    own_settings: The fields of `TrainOptions` that affect this technique, but
+      not all techniques.
   """
 
   settings: Callable[[Any], dict] = lambda options: {}
@@ -82,11 +76,7 @@ class Technique:
 
 
 def make_strategy(options: Any) -> Optional[tf.distribute.Strategy]:
-  """Returns the `train_distribute` of a run; None for no strategy.
-
-  Args:
-    options: The `TrainOptions` of the run.
-  """
+  """Returns the `train_distribute` of a run; None for no strategy."""
   technique = TECHNIQUES[options.strategy]
   return technique.strategy(**technique.settings(options))
 
@@ -94,10 +84,8 @@ def make_strategy(options: Any) -> Optional[tf.distribute.Strategy]:
 def make_model_fn(options: Any, add_report: Callable) -> Callable:
   """Returns the model_fn of a run, with its wrapper around it.
 
-  Args:
-    options: The `TrainOptions` of the run.
-    add_report: Called in training with the spec and the technique's `Report`;
-      returns the spec that the Estimator gets.
+  In training `add_report` takes the spec and the technique's `Report`. It
+  returns the spec for the Estimator.
   """
   wrapper = TECHNIQUES[options.wrapper]
   technique = (wrapper if options.strategy == 'none' else
@@ -108,7 +96,7 @@ def make_model_fn(options: Any, add_report: Callable) -> Callable:
       return call()
     if wrapper.optimizer is None:
       return add_report(call(), technique.report_of_graph(options))
-    # It leaves the optimizer of the decorator alone, and remembers it.
+    # Records the optimizer of the decorator and leaves it unchanged.
     meeting = optimizer_interception.Interception(lambda o: o,
                                                   wrapper.optimizer)
     with meeting.active():
@@ -161,7 +149,7 @@ def _make_clipping_strategy(**settings) -> tf.distribute.Strategy:
 
 
 def _fraction_at_bound(options) -> Report:
-  """Reports the share of the clipped slices whose norm is the bound."""
+  """Reports the share of the clipped slices whose norm equals the bound."""
   variables = tf1.trainable_variables()
   axes = clip_rules.resolve(clip_rules.parse(_clip_settings(options)['rules']),
                             variables)
@@ -199,8 +187,8 @@ TECHNIQUES = {
         own_settings=('staleness',)),
     'variable_clipping': Technique(
         settings=_clip_settings,
-        # Several workers update the same rows: with the lock, update and clip
-        # are one, and no row is ever seen outside the ball.
+        # Several workers update the same rows. With the lock, update and clip
+        # are one operation, and no worker ever reads a row outside the ball.
         decorator=functools.partial(estimator.clip_variables, use_locking=True),
         strategy=_make_clipping_strategy,
         optimizer=variable_clipping.VariableClippingOptimizer,
@@ -226,6 +214,6 @@ TECHNIQUES = {
 
 
 def with_setting(name: str) -> list[str]:
-  """Returns the techniques that a setting has an effect on."""
+  """Returns the techniques that a setting affects."""
   return [key for key, technique in TECHNIQUES.items()
           if name in technique.own_settings]

@@ -28,7 +28,7 @@ _TECHNIQUES = list(techniques.TECHNIQUES)
 
 
 def _needs() -> list[command_line.Need]:
-  """Returns what flags need in order to have an effect."""
+  """Returns the conditions under which flags have an effect."""
   of_wrappers = [
       command_line.Need(
           [setting],
@@ -49,7 +49,7 @@ def _needs() -> list[command_line.Need]:
 
 
 def _technique(values: Mapping[str, Any]) -> str:
-  """Returns the wrapper or the strategy that is chosen."""
+  """Returns the chosen wrapper or strategy."""
   if values['strategy'] != 'none':
     return values['strategy']
   return values['wrapper'] or 'elastic_average'
@@ -137,7 +137,8 @@ def main(argv: list[str]) -> None:
   values = _COMMANDS.values()
   if not values['model_dir']:
     values['model_dir'] = _new_model_dir(**values)
-  # The roles' logs have TensorFlow's messages; here they would break the line.
+  # The roles' logs have TensorFlow's messages, which would break the progress
+  # line.
   tf.get_logger().setLevel('ERROR')
   logging.set_verbosity(logging.WARNING)
   terminal = live_display.find_terminal() if values.pop('live') else None
@@ -155,7 +156,7 @@ def _new_model_dir(wrapper: str, strategy: str, model: str,
 
 
 def run() -> None:
-  """The console script."""
+  """Runs the console script."""
   _COMMANDS.run(main)
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The main job: trains on a cluster of processes and returns the result."""
+"""The main job: training on a cluster of processes, and its result."""
 
 from __future__ import annotations
 
@@ -32,29 +32,21 @@ from tfplugin.bin.results import run_result
 from tfplugin.distribute import cluster_config
 from tfplugin.faults import environment
 
-# Ample for a ps to see that all is done and leave.
+# Enough for a ps to see the end of the work and to leave.
 _PS_LIMIT_SECS = 15.0
 
 
 def train(options: options_lib.TrainOptions,
           terminal=None) -> run_result.Result:
-  """Trains, showing progress, and returns the result.
+  """Trains, shows progress and returns the result, which is not printed.
 
   A checkpoint in `model_dir` that has the steps already is only evaluated.
+  `terminal`, from `live_display.find_terminal`, gets a bar and a table; None: a
+  line now and then.
 
-  Args:
-    options: The settings of the run.
-    terminal: Where a bar and a table change, see `live_display.find_terminal`;
-      None: a line says now and then how far the run is.
-
-  Returns:
-    The result, which has not been printed.
-
-  Raises:
-    ValueError: the data file or the model_dir is not fit for it.
-    RuntimeError: a package is missing, another run is in the model_dir, or a
-      role died that cannot be spared.
-    KeyboardInterrupt: the user ended it. No process is left in any case.
+  An unfit data file or model_dir raises `ValueError`. A missing package,
+  another run in the model_dir or the end of a needed role raises
+  `RuntimeError`. No process is left in any case, `KeyboardInterrupt` included.
   """
   failures.check_installed()
   first_step = check_input(options)
@@ -82,7 +74,7 @@ def _tasks(options: options_lib.TrainOptions,
            is_done: bool) -> list[cluster_config.Task]:
   """Returns the tasks to start."""
   if not cluster:
-    # It evaluates each checkpoint itself.
+    # The single process evaluates each checkpoint itself.
     return [cluster_config.Task('chief', 0)]
   tasks = cluster_config.tasks_of(cluster,
                                   options.evaluator or options.is_local)
@@ -96,7 +88,7 @@ def _run_cluster(options: options_lib.TrainOptions,
                  tasks: Sequence[cluster_config.Task],
                  progress: progress_lib.Progress,
                  session: int) -> supervision.SupervisedRun:
-  """Runs the processes to their end."""
+  """Runs the processes until they end."""
   settings = str(pathlib.Path(options.model_dir) / options_lib.FILE_NAME)
   command = [sys.executable, '-m', 'tfplugin.bin.role', settings]
   run = supervision.SupervisedRun(_supervision(options, session), cluster,
@@ -126,14 +118,15 @@ def _supervision(options: options_lib.TrainOptions,
 
 
 def _environment() -> dict[str, str]:
-  """Returns the variables that the roles get besides this process's."""
-  # Of TensorFlow's C++ part, warnings and errors, unless others are wanted.
+  """Returns the variables of the roles besides this process's own."""
+  # TensorFlow's C++ part logs warnings and errors, unless the user has chosen
+  # another level.
   variables = {
       'TF_CPP_MIN_LOG_LEVEL': os.environ.get('TF_CPP_MIN_LOG_LEVEL', '1'),
       'PYTHONUNBUFFERED': '1'}
   root = str(pathlib.Path(__file__).absolute().parents[2])
   if root not in sysconfig.get_paths().values():
-    # A source tree, which a child would not find by itself.
+    # A child would not find a source tree by itself.
     paths = [root, os.environ.get('PYTHONPATH')]
     variables['PYTHONPATH'] = os.pathsep.join(filter(None, paths))
   return variables
@@ -142,15 +135,9 @@ def _environment() -> dict[str, str]:
 def check_input(options: options_lib.TrainOptions) -> int:
   """Checks data and model_dir before anything is started or written.
 
-  Args:
-    options: The settings of the run.
-
-  Returns:
-    The global step of the checkpoint that is there; 0 without one.
-
-  Raises:
-    ValueError: the data are damaged, or the checkpoint is corrupt, belongs to
-      another model, or lacks variables of the optimizer.
+  Returns the global step of the checkpoint that is there; 0 without one.
+  Damaged data raise `ValueError`. A checkpoint that is corrupt, belongs to
+  another model or lacks variables of the optimizer does, too.
   """
   data = experiment.load_data(options)
   shapes = functools.partial(
@@ -165,7 +152,7 @@ def check_input(options: options_lib.TrainOptions) -> int:
   if step < options.steps:
     checkpoints.check_training_state(
         options.model_dir,
-        # Every technique saves what the plain model does, by the same names.
+        # Every technique saves the plain model's variables, by the same names.
         shapes(tf.estimator.ModeKeys.TRAIN),
         f'{options.title} and {options.optimizer}',
         f'{earlier.title} and {earlier.optimizer}' if earlier else '')
@@ -174,7 +161,7 @@ def check_input(options: options_lib.TrainOptions) -> int:
 
 def _earlier(options: options_lib.TrainOptions
             ) -> Optional[options_lib.TrainOptions]:
-  """Returns the settings of the run that was in model_dir before."""
+  """Returns the settings of the previous run in model_dir; None without one."""
   settings = pathlib.Path(options.model_dir) / options_lib.FILE_NAME
   return options_lib.load(settings) if settings.exists() else None
 
@@ -182,7 +169,7 @@ def _earlier(options: options_lib.TrainOptions
 def _tell_differences(options: options_lib.TrainOptions,
                       earlier: Optional[options_lib.TrainOptions],
                       say: Callable[[str], None]) -> None:
-  """Says which settings differ from those of the session before."""
+  """Reports settings that differ from the previous session's."""
   changed = options.differences(earlier) if earlier else []
   if changed:
     say(f'Warning: the training in {options.model_dir} goes on with other '

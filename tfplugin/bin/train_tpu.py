@@ -57,7 +57,7 @@ def main(argv: list[str]) -> None:
 
 
 def run() -> None:
-  """The console script."""
+  """Runs the console script."""
   logging.set_verbosity(logging.INFO)
   _COMMANDS.run(main)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a classifier of digits with TPUEstimator, on a TPU or without one."""
+"""Training of a digit classifier with TPUEstimator, on a TPU or without one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tfplugin.optimizers import cross_shard
 tf1 = tf.compat.v1
 
 _SHUFFLE_BUFFER = 2000
-# They change nothing of what is learnt.
+# Settings that do not change the learnt model.
 _OF_A_SESSION = ('model_dir', 'train_steps', 'eval_batch_size',
                  'iterations_per_loop', 'master')
 
@@ -33,16 +33,12 @@ class TpuOptions:
   """The settings of one run.
 
   Attributes:
-    model_dir: Where checkpoints and events go.
-    use_tpu: Whether there is a TPU.
-    master: The TPU's gRPC address; empty off TPU.
-    num_shards: Shards of each batch.
-    iterations_per_loop: Steps of a TPU between two visits to the host.
-    train_batch_size: Rows of a step, over all shards.
-    eval_batch_size: Rows of a step of evaluation, over all shards.
+    master: The TPU's gRPC address; empty without a TPU.
+    iterations_per_loop: Steps of a TPU between two returns to the host.
+    train_batch_size: Rows of a step over all shards, as `eval_batch_size`.
     train_steps: The global step to train to.
-    learning_rate: Of Adam.
-    data_file: Your own digits. Empty: those that come with tfplugin.
+    learning_rate: The rate of Adam.
+    data_file: The user's own digits; empty: the file that comes with tfplugin.
   """
 
   model_dir: str
@@ -91,19 +87,11 @@ def _dense(inputs, units, name):
 
 
 def train(options: TpuOptions) -> dict[str, Any]:
-  """Trains and evaluates as `options` say.
+  """Trains and evaluates; returns the metrics of the held-out rows.
 
-  Args:
-    options: The settings of the run.
-
-  Returns:
-    The metrics of the held-out rows, `accuracy` and `loss` among them, and
-    `global_step`.
-
-  Raises:
-    ValueError: The shards do not divide a batch size, the held-out rows do not
-      fill one batch, the data are damaged, or the model_dir cannot be written
-      to or has a checkpoint that is corrupt or belongs to another model.
+  They have `accuracy`, `loss` and `global_step`. A batch size that the shards
+  do not divide or that the held-out rows do not fill raises `ValueError`.
+  Damaged data and an unusable model_dir do, too.
   """
   split = datasets.load_digits(options.data_file)
   eval_steps = len(split.test.labels) // options.eval_batch_size
@@ -113,7 +101,7 @@ def train(options: TpuOptions) -> dict[str, Any]:
         f'{len(split.test.labels)}. Received: {options.eval_batch_size}. '
         'Choose a smaller one.')
   estimator = make_estimator(options, split.num_classes)
-  # A TPU's is in a bucket, which is TensorFlow's to read.
+  # A TPU's model_dir is in a bucket, which only TensorFlow can read.
   if not options.use_tpu:
     _check_model_dir(options.model_dir, split)
     _tell_differences(options)
@@ -123,7 +111,7 @@ def train(options: TpuOptions) -> dict[str, Any]:
 
 
 def _check_model_dir(model_dir: str, split: datasets.Split) -> None:
-  """Raises unless a run can begin, or go on, in `model_dir`."""
+  """Raises `ValueError` unless a run can start, or go on, in `model_dir`."""
   expected = checkpoints.variable_shapes(
       model_fn, split.test.inputs[:1], split.test.labels[:1],
       tf.estimator.ModeKeys.EVAL, {'num_classes': split.num_classes})
@@ -132,7 +120,7 @@ def _check_model_dir(model_dir: str, split: datasets.Split) -> None:
 
 
 def _tell_differences(options: TpuOptions) -> None:
-  """Warns of settings that differ from the last ones; adds these to a file."""
+  """Warns of settings that differ from the last run's; adds these to a file."""
   path = pathlib.Path(options.model_dir, 'train_tpu_options.json')
   known = json.loads(path.read_text()) if path.exists() else []
   now = dataclasses.asdict(options)
@@ -174,7 +162,7 @@ def make_input_fn(examples: datasets.Examples, is_training: bool) -> Callable:
         (examples.inputs, examples.labels))
     if is_training:
       data = data.shuffle(_SHUFFLE_BUFFER, seed=1).repeat()
-    # A TPU needs shapes that are known.
+    # A TPU needs static shapes.
     return untuned_inputs.untuned(
         data.batch(params['batch_size'], drop_remainder=True))
 

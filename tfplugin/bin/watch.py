@@ -1,13 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-watch: what each task of a run does now.
+"""tfplugin-watch: shows the current state of each task of a run.
 
     tfplugin-watch RUN_DIR
 
 RUN_DIR is the model_dir of the run; its processes may be on other machines that
-share the directory. On a terminal a bar and a table change; elsewhere lines
-come once in 10 s. It ends when every task that trains has done its work or was
-stopped, or by Ctrl-C.
+share the directory. A terminal gets a bar and a table that change; a file or a
+pipe gets lines every 10 s. It ends when every training task has done its work
+or was stopped, or by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(argv: list[str]) -> None:
 
 
 def run() -> None:
-  """The console script."""
+  """Runs the console script."""
   _COMMANDS.run(main)
 
 

@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints that survive: which is whole, what is saved, what is restored."""
+"""Checks, saves and restores of checkpoints that survive faults."""

@@ -1,12 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which checkpoint of a directory a start restores: the newest that is fit.
+"""Choice of the checkpoint that a start restores: the newest fit one.
 
-TensorFlow restores the one that the file `checkpoint` names. That may be cut
-off by a full disk, hold a NaN that was saved in the last moment, or be gone;
-older ones, which are whole, lie beside it. A start then goes on from those.
+TensorFlow restores the checkpoint that the file `checkpoint` names. That one
+may be cut off by a full disk, hold a NaN, or be missing, while older whole ones
+lie beside it. A start then continues from the newest of those.
 
-Functions of TensorFlow's file systems: a directory may be `gs://...`.
+The functions use TensorFlow's file systems: a directory may be `gs://...`.
 """
 
 from __future__ import annotations
@@ -23,24 +23,20 @@ tf1 = tf.compat.v1
 
 _STATE = 'checkpoint'
 _INDEX = re.compile(r'(?P<prefix>.+-(?P<step>\d+))\.index')
-# What a save leaves that was killed: the parts of a sharded checkpoint, a file
-# before its last name, the file `checkpoint` likewise.
+# Files of a killed save: the parts of a sharded checkpoint, and files that were
+# not yet renamed.
 _LEFT_BEHIND = re.compile(
     r'.+-\d+_temp/?|.+\.tempstate\d+|checkpoint\.tmp[0-9a-f]*')
-# Beside TensorFlow's own errors a reader raises these for a damaged file.
+# Beside TensorFlow's own errors, a reader raises these for a damaged file.
 _UNREADABLE = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
 
 
 def defect(checkpoint: str) -> Optional[str]:
-  """Reads a checkpoint whole; returns why none should start from it.
+  """Reads a whole checkpoint; returns why it is not fit, or None.
 
-  It takes as long as restoring, and the memory of the largest tensor.
-
-  Args:
-    checkpoint: The path without `.index`.
-
-  Returns:
-    A clause such as "`w` is not finite"; None for a checkpoint that is fit.
+  `checkpoint` is a path without `.index`. The result is a clause such as "`w`
+  is not finite". Reading takes as long as restoring, and the memory of the
+  largest tensor.
   """
   try:
     reader = tf1.train.load_checkpoint(checkpoint)
@@ -53,38 +49,21 @@ def defect(checkpoint: str) -> Optional[str]:
 
 
 def newest_fit(model_dir: str) -> Optional[str]:
-  """Returns the checkpoint from which training should go on; changes nothing.
+  """Returns the checkpoint from which training should continue, or None.
 
-  The one that the file `checkpoint` names, if it is fit. If not, or if there is
-  no such file, the newest fit one of the directory.
-
-  Args:
-    model_dir: The directory, which need not exist.
-
-  Returns:
-    The path without `.index`; None if there is no checkpoint at all.
-
-  Raises:
-    ValueError: There are checkpoints, and none is fit.
+  This is the one that the file `checkpoint` names, if it is fit, and otherwise
+  the newest fit one of the directory. The path has no `.index`. No file is
+  changed. Raises ValueError if there are checkpoints and none is fit.
   """
   return _look(model_dir)[0]
 
 
 def fall_back(model_dir: str) -> Optional[str]:
-  """Makes sure that the next start restores `newest_fit`.
+  """Makes the next start restore `newest_fit`, and returns it.
 
-  If that is not the one that the file `checkpoint` names, the file is written
-  anew, and a warning names both. No checkpoint is deleted.
-
-  Args:
-    model_dir: The directory, which need not exist. Nobody else may save there
-      meanwhile.
-
-  Returns:
-    See `newest_fit`.
-
-  Raises:
-    ValueError: Likewise.
+  If the file `checkpoint` names another one, the file is rewritten, and a
+  warning names both. No checkpoint is deleted. No other task may save there
+  meanwhile. Raises ValueError as `newest_fit` does.
   """
   checkpoint, known, defects = _look(model_dir)
   state = tf1.train.get_checkpoint_state(model_dir)
@@ -96,14 +75,9 @@ def fall_back(model_dir: str) -> Optional[str]:
 
 
 def remove_left_behind(model_dir: str) -> list[str]:
-  """Deletes what saves left behind that never ended.
+  """Deletes the files of unfinished saves, and returns their names.
 
-  Args:
-    model_dir: The directory, which need not exist. Nobody else may save there
-      meanwhile.
-
-  Returns:
-    The names of what was deleted.
+  No other task may save in the directory meanwhile; it need not exist.
   """
   removed = [name for name in _names(model_dir)
              if _LEFT_BEHIND.fullmatch(name)]
@@ -120,7 +94,7 @@ def remove_left_behind(model_dir: str) -> list[str]:
 
 
 def _look(model_dir: str) -> tuple[Optional[str], list[str], dict[str, str]]:
-  """Returns the fit one, all that are known, and why the first are not."""
+  """Returns the fit checkpoint, all candidates, and defects of earlier ones."""
   known = _candidates(model_dir)
   defects = {}
   for checkpoint in known:
@@ -138,10 +112,10 @@ def _look(model_dir: str) -> tuple[Optional[str], list[str], dict[str, str]]:
 
 
 def _candidates(model_dir: str) -> list[str]:
-  """Returns the named checkpoint, and then all others, the newest first.
+  """Returns the named checkpoint, then all others, the newest first.
 
-  One that is not named may be newer than all others: its save was killed at the
-  last moment.
+  An unnamed one may be the newest: its save was killed before the file
+  `checkpoint` was written.
   """
   state = tf1.train.get_checkpoint_state(model_dir)
   named = [state.model_checkpoint_path] if state else []
@@ -165,12 +139,12 @@ def _names(model_dir: str) -> list[str]:
 
 def _is_finite(value) -> bool:
   value = np.asarray(value)
-  # Of kind V are the small floating types, which numpy does not know.
+  # The small floating types, such as bfloat16, have the kind V in numpy.
   return value.dtype.kind not in 'fcV' or bool(np.isfinite(value).all())
 
 
 def _name_as_newest(model_dir: str, checkpoint: str, known: list[str]) -> None:
-  """Writes the file `checkpoint`; the fit one is the newest that it names."""
+  """Writes the file `checkpoint` with the fit one as the newest."""
   older = known[known.index(checkpoint):][::-1]
   state = tf1.train.generate_checkpoint_state_proto(
       model_dir, checkpoint, older)

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a checkpoint of tf.contrib's wrappers under tfplugin's names, or back.
+"""Conversion of checkpoints between the names of tf.contrib and of tfplugin.
 
-Values and types stay. A variable that was saved in parts is written whole,
-which a program with parts restores as well.
+Values and types stay. A variable that was saved in parts is written whole, and
+a program with parts can restore it.
 """
 
 from __future__ import annotations
@@ -28,29 +28,22 @@ def migrate(old: str,
             to: str = 'tfplugin',
             wrapper: Optional[str] = None,
             trained: Optional[str] = None) -> list[old_checkpoints.Change]:
-  """Writes `new` from `old`, which is left as it is.
+  """Writes a checkpoint `new` from `old`; returns the change of each variable.
 
   A program that keeps an `ElasticAverageOptimizer` and a Saver of all its
-  variables needs no migration: they have the original's names. Whoever restores
-  centres by the variables' own names does: the decorator, the strategy, the
-  swapping saver and a plain model.
+  variables needs no migration: it has the original's names. The decorator, the
+  strategy, the swapping saver and a plain model restore centres by the
+  variables' own names, and need it.
 
-  Args:
-    old: A checkpoint, without `.index`; or a directory, of which the newest
-      checkpoint that is whole and finite is taken.
-    new: The checkpoint to write, if `old` is one; the directory, if it is one.
-    to: Whose names: 'tfplugin' or 'contrib'.
-    wrapper: For 'contrib': one of `old_checkpoints.WRAPPERS`.
-    trained: For 'contrib' and 'elastic_average': a regular expression that
-      finds a part of the name of each trained variable, and of no other.
+  `old` is a checkpoint without `.index`, or a directory, whose newest fit
+  checkpoint is read. `new` is then a checkpoint or a directory likewise. `to`
+  is one of `DESTINATIONS`. Only for 'contrib', `wrapper` is one of
+  `old_checkpoints.WRAPPERS`. Only for its 'elastic_average', `trained` is a
+  regular expression that matches a part of the name of each trained variable,
+  and of no other.
 
-  Returns:
-    What became of each variable.
-
-  Raises:
-    ValueError: An argument is wrong, or a variable is not known.
-    FileExistsError: `new` is there.
-    FileNotFoundError: `old` is not.
+  Raises ValueError for a wrong argument or an unknown variable, FileExistsError
+  if `new` exists, and FileNotFoundError if `old` does not.
 
   Example:
     >>> from tfplugin.checkpoints import checkpoint_migration
@@ -105,7 +98,7 @@ def _check(to: str, wrapper: Optional[str], trained: Optional[str]) -> None:
 
 
 def _paths(old: str, new: str) -> tuple[str, str]:
-  """Returns the checkpoint that is read, and the one that is written."""
+  """Returns the checkpoint to read, and the checkpoint to write."""
   source, target = old, new
   if tf.io.gfile.isdir(old):
     source = checkpoint_files.newest_fit(old)
@@ -120,7 +113,7 @@ def _paths(old: str, new: str) -> tuple[str, str]:
 
 
 def _write(path: str, values: dict[str, np.ndarray]) -> None:
-  """Saves; arrays are fed, as a graph holds no 2 GB."""
+  """Saves the values; they are fed, as a graph cannot hold 2 GB."""
   tf.io.gfile.makedirs(posixpath.dirname(path) or '.')
   with tf.Graph().as_default(), tf1.Session() as session:
     tensors = [tf1.placeholder(tf.as_dtype(np.asarray(value).dtype))

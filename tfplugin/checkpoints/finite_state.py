@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the variables of a graph are finite, asked where they are."""
+"""Check that the variables of a graph are finite, on their own devices."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ tf1 = tf.compat.v1
 
 
 class FiniteState:
-  """The ops that look at every variable on its own device.
+  """The ops that check every variable on its own device.
 
-  A device reduces its variables to one vector of flags; nothing else travels.
+  Each device reduces its variables to one vector of flags. Only the flags
+  travel.
   """
 
   def __init__(self, variables: Sequence[tf.Variable]):
-    """Adds the ops to the graph that is being built.
-
-    Args:
-      variables: Of any dtype; those without NaN and infinity are left out.
-    """
+    """Adds the ops to the current graph; integer variables are left out."""
     by_device = collections.defaultdict(list)
     for variable in itertools.chain.from_iterable(map(_copies, variables)):
       if variable.dtype.base_dtype.is_floating or (
@@ -36,18 +33,14 @@ class FiniteState:
                      for device, group in by_device.items()]
 
   def not_finite(self, session: tf1.Session) -> list[str]:
-    """Returns the names of the variables that hold a NaN or an infinity.
-
-    Args:
-      session: A session of the graph whose variables are initialised.
-    """
+    """Returns the names of the variables that hold a NaN or an infinity."""
     flags = [flag for group in session.run(self._flags) for flag in group]
     return [name for name, is_finite in zip(self._names, flags)
             if not is_finite]
 
 
 def _copies(variable: tf.Variable) -> Sequence[tf.Variable]:
-  """Returns the variables of a distributed one, which is on no one device."""
+  """Returns the copies of a distributed variable, on several devices."""
   if isinstance(variable, tf.distribute.DistributedValues):
     return variable.values
   return [variable]

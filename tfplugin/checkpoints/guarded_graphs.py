@@ -1,13 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Meets every save of a graph's variables, each start and end of its session.
+"""Interception of each save of a graph, and each start and end of its session.
 
-A Scaffold, a hook or a strategy may bring the Saver, and TensorFlow makes a
-session anew after a failure. All of them come by here: `Saver.save`,
-`SessionManager.prepare_session` and `wait_for_session`, and `Session.close` are
-met for the graphs that have a guard, or something to do there, and are as they
-were for all others. Other libraries replace the same methods, before or after:
-theirs are called, and what is to be done here is done once.
+A Scaffold, a hook or a strategy may bring the Saver, and TensorFlow makes a new
+session after a failure. This module replaces `Saver.save`,
+`SessionManager.prepare_session` and `wait_for_session`, and `Session.close`.
+For graphs without a guard or another registered function they behave as before.
+Other libraries may replace the same methods, before or after. Their
+replacements are called, and the functions of a graph are called only once.
 """
 
 from __future__ import annotations
@@ -30,32 +30,22 @@ tf1 = tf.compat.v1
 
 
 class Guard(Protocol):
-  """What is done in the place of a save, and of the start of a session."""
+  """The replacement of a save, and of the start of a session."""
 
   def save(self, save: Callable[..., str], saver: tf1.train.Saver,
            session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
-    """Saves, or does not.
+    """Saves or refuses; returns the path of the newest checkpoint, or None.
 
-    Args:
-      save: `tf.compat.v1.train.Saver.save` itself.
-      saver: Its first argument.
-      session: Its second.
-      arguments: The others, by name.
-
-    Returns:
-      The path of the newest checkpoint, or None.
+    `save` is the original `Saver.save`, and takes `saver`, `session` and
+    `arguments` by name.
     """
 
   def prepare_session(self, prepare: Callable[..., tf1.Session],
                       arguments: dict[str, Any]) -> tf1.Session:
-    """Makes a session whose variables are initialised or restored.
+    """Returns a session whose variables are initialised or restored.
 
-    Args:
-      prepare: `SessionManager.prepare_session` itself, of one manager.
-      arguments: Its arguments, by name.
-
-    Returns:
-      The session.
+    `prepare` is the original bound method; `arguments` has its arguments by
+    name.
     """
 
 
@@ -76,32 +66,27 @@ _threads = threading.local()
 
 
 def put(guard: Guard) -> None:
-  """Lets `guard` meet the saves and sessions of the graph that is being built.
-
-  Args:
-    guard: It takes the place of an earlier one.
-  """
+  """Registers the guard of the current graph; replaces an earlier one."""
   _meet_savers()
   _meet_session_managers()
   _guards[tf1.get_default_graph()] = guard
 
 
 def before_start(act: Callable[[], None]) -> None:
-  """Lets `act` be called before each session of the graph that is being built.
+  """Adds a function to be called before each session of the current graph.
 
-  Args:
-    act: Called in the order of these calls, in the graph; may wait, or raise.
+  The functions are called in the order of registration, in the graph. They may
+  wait, or raise.
   """
   _meet_session_managers()
   _before_start.setdefault(tf1.get_default_graph(), []).append(act)
 
 
 def in_place_of_close(close: Callable[[Callable[[], None]], None]) -> None:
-  """Lets `close` end the sessions of the graph that is being built.
+  """Makes `close` end the sessions of the current graph.
 
-  Args:
-    close: Called with what closes the session; takes the place of an earlier
-      one.
+  `close` is called with a function that closes the session. It replaces an
+  earlier one.
   """
   _meet_sessions()
   _closings[tf1.get_default_graph()] = close
@@ -110,7 +95,7 @@ def in_place_of_close(close: Callable[[Callable[[], None]], None]) -> None:
 def _meet_savers() -> None:
   def make(original):
     def save(self, sess, *args: Any, **kwargs: Any):
-      # No graph in eager execution.
+      # In eager execution there is no graph.
       graph = getattr(sess, 'graph', None)
       guard = None if graph is None else _guards.get(graph)
       with _entered('save', graph) as is_first:
@@ -168,7 +153,7 @@ def _meet_sessions() -> None:
 
     return close
 
-  # That of the base, which a Session has, too.
+  # The method of the base class, which Session inherits.
   _replace(next(c for c in tf1.Session.__mro__ if 'close' in vars(c)), 'close',
            make)
 
@@ -180,18 +165,18 @@ def _act_before_start(graph: tf.Graph) -> None:
 
 def _by_name(names: Sequence[str], args: Sequence[Any],
              kwargs: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns arguments by the names that callers of TensorFlow's function use.
+  """Returns the arguments by the names that TensorFlow's function gives them.
 
-  A library that has replaced that function may call them otherwise.
+  A library that has replaced that function may name its parameters differently.
   """
   return {**dict(zip(names, args)), **kwargs}
 
 
 def _replace(owner: type, name: str,
              make: Callable[[Callable], Callable]) -> None:
-  """Puts a function around a method, unless one is around it already."""
+  """Wraps a method, unless it is wrapped already."""
   original = getattr(owner, name)
-  # A library that wraps ours, as `functools.wraps` does, hands the mark on.
+  # `functools.wraps` copies the mark when a library wraps our function.
   if not hasattr(original, _MARK):
     replacement = functools.wraps(original)(make(original))
     setattr(replacement, _MARK, True)
@@ -200,9 +185,9 @@ def _replace(owner: type, name: str,
 
 @contextlib.contextmanager
 def _entered(what: str, graph: Optional[tf.Graph]) -> Iterator[bool]:
-  """Says whether this is the outermost call, where one is around another.
+  """Yields whether this is the outermost of nested calls for a graph.
 
-  That is so after a library has put a function of its own in between.
+  Calls are nested if a library has put its function between two of ours.
   """
   entered = vars(_threads).setdefault('entered', set())
   key = (what, id(graph))

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The last checkpoint of a chief that trains with others."""
+"""Last checkpoint of a chief that trains with other tasks."""
 
 from __future__ import annotations
 
@@ -23,32 +23,30 @@ class Others(Protocol):
   """The other tasks that train; see `hooks.endings.last_steps.LastSteps`."""
 
   def comes_after(self, global_step: int) -> bool:
-    """Whether a checkpoint of this step is left to the end."""
+    """Returns whether a checkpoint of this step waits for the end."""
 
   def awaits_others(self) -> bool:
-    """Whether there are others."""
+    """Returns whether there are others."""
 
   def wait(self, while_waiting: Callable[[], None]) -> None:
     """Waits for the last step of each."""
 
 
 class LastSave:
-  """Decides when the last checkpoint is saved, and saves it if nobody does.
+  """Decides when the last checkpoint is saved, and saves it if needed.
 
-  The session ends after the chief's own last step, whatever that is. Before any
-  hook ends, the chief waits for the others' last steps; meanwhile it saves in
-  the usual rhythm. The Saver's hook then saves at the end, unless it has saved
-  at the same step before; that save, or a postponed one, is made up for.
+  The session ends after the chief's own last step. Before any hook ends, the
+  chief waits for the others' last steps. Meanwhile it saves at the usual
+  intervals. The Saver's hook then saves at the end, unless it has saved at the
+  same step before. In that case, or after a postponed save, this class saves.
   """
 
   def __init__(self, others: Others, model_dir: Optional[str],
                timer: tf1.train.SecondOrStepTimer):
-    """Takes one session's settings.
+    """Stores the settings of one session.
 
-    Args:
-      others: Whom to wait for.
-      model_dir: Where checkpoints are that training goes on from.
-      timer: The rhythm of saves while others train on.
+    `model_dir` holds the checkpoints that a training continues from. `timer`
+    gives the interval of saves while others train.
     """
     self._others = others
     self._model_dir = (model_dir or '').rstrip('/')
@@ -60,12 +58,10 @@ class LastSave:
 
   def postpones(self, step: int, save: Callable[..., Any],
                 arguments: dict[str, Any]) -> bool:
-    """Whether a save is left to the end of the training.
+    """Returns whether a save is postponed to the end of the training.
 
-    Args:
-      step: The global step now.
-      save: Saves; called with a session and the arguments by name.
-      arguments: Those of the save that is asked for.
+    `save` takes a session and arguments by name. `arguments` belong to the
+    requested save.
     """
     if not (posixpath.dirname(arguments['save_path']) == self._model_dir and
             isinstance(arguments.get('global_step'), (int, np.integer))):
@@ -77,24 +73,14 @@ class LastSave:
     return self._is_due
 
   def wait(self, session: tf1.Session, step: tf.Tensor) -> None:
-    """Waits for the others' last steps, the first time that it is called.
-
-    Args:
-      session: The session, which has made its last step.
-      step: The global step.
-    """
+    """Waits for the others' last steps, at the first call only."""
     if not self._is_over and self._others.awaits_others():
       self._others.wait(lambda: self._look(session, step))
       self._is_due = True
     self._is_over = True
 
   def make_up(self, session: tf1.Session, step: int) -> None:
-    """Saves, if a save is due that the Saver's hook will not make.
-
-    Args:
-      session: The session, whose hooks end.
-      step: The global step now.
-    """
+    """Saves, if a due save will not be made by the Saver's hook."""
     # The hook saves at its end unless it has saved at this step before.
     if self._is_due and self._arguments and (
         step == self._arguments['global_step']):
@@ -106,7 +92,7 @@ class LastSave:
     self._save(session, {**self._arguments, 'global_step': step})
 
   def _look(self, session: tf1.Session, step: tf.Tensor) -> None:
-    """Saves now and then while others train on."""
+    """Saves at intervals while others train."""
     if time.monotonic() < self._next_look:
       return
     self._next_look = time.monotonic() + _LOOK_SECS

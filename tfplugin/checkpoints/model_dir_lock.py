@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a second run out of a model_dir."""
+"""Lock that keeps a second run out of a model_dir."""
 
 from __future__ import annotations
 
@@ -23,18 +23,11 @@ FILE_NAME = 'chief.lock'
 
 @contextlib.contextmanager
 def locked(model_dir: str, who: str) -> Iterator[None]:
-  """Holds the lock of `model_dir`; the kernel drops it when a process dies.
+  """Holds the lock of `model_dir`; the kernel drops it when the process dies.
 
-  Args:
-    model_dir: The directory, which need not exist. One of a file system without
-      locks, such as `gs://...`, has none.
-    who: The task that saves in it, for the file and the message.
-
-  Yields:
-    Nothing.
-
-  Raises:
-    RuntimeError: Another process holds the lock; the message names it.
+  The directory need not exist. A file system without locks, such as `gs://...`,
+  has no lock. `who` names the task in the file and the message. Raises
+  RuntimeError if another process holds the lock.
   """
   if '://' in model_dir or fcntl is None:
     tf1.logging.info('No lock keeps other runs out of %s.', model_dir)
@@ -51,7 +44,7 @@ def locked(model_dir: str, who: str) -> Iterator[None]:
           '`model_dir` must be used by one run at a time. Received: '
           f'{model_dir}, where {lock.read().strip() or "another"} is running. '
           'Wait for its end, or take another `model_dir`.') from e
-    except OSError as e:  # A file system, of a network say, without locks.
+    except OSError as e:  # E.g. a network file system without locks.
       tf1.logging.warning('No lock keeps other runs out of %s: %s.', model_dir,
                           e.strerror)
     lock.truncate(0)

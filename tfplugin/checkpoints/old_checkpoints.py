@@ -1,16 +1,16 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What tf.contrib's wrappers called the variables of a checkpoint.
+"""Names that tf.contrib's wrappers gave to the variables of a checkpoint.
 
-  tf.contrib                            here
+  tf.contrib                            tfplugin
   cond/beta1_power                      beta1_power        drop stale
   VariableClipping/beta1_power          beta1_power        clipping
   global_center_variable/w              w                  elastic average
   local_center_variable/w, local_step   (in no checkpoint) elastic average
   tower_1/dense_1/kernel                (in no checkpoint) towers
 
-All others, slots and steps among them, have one name in both. These functions
-know names only; `checkpoint_migration` reads and writes.
+All other names, such as slots and steps, are the same in both. The functions
+handle names only; `checkpoint_migration` reads and writes values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COUNTER = 'stale_counter'
 
 _CENTER = 'global_center_variable/'
 _OBJECTS = ('_CHECKPOINTABLE_OBJECT_GRAPH', '_TRACKABLE_OBJECT_GRAPH')
-# Adam keeps two scalars of no variable; the originals made them in their scope.
+# Adam has two scalars per optimizer; the originals made them in their scope.
 _POWER = re.compile(
     r'(?P<scopes>(?:(?:cond|VariableClipping)(?:_\d+)?/)+)'
     r'(?P<power>beta[12]_power)(?:_\d+)?')
@@ -40,11 +40,11 @@ _OF_A_TOWER = re.compile(r'tower_[1-9]\d*/.+')
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-  """What becomes of a variable of a checkpoint.
+  """The change of a variable's name.
 
   Attributes:
-    old: Its name; None if it is added, with the value 0.
-    new: Its name afterwards; None if it is left out.
+    old: The old name; None if the variable is added, with the value 0.
+    new: The new name; None if the variable is left out.
     reason: A clause; empty if the name stays.
   """
   old: Optional[str]
@@ -53,16 +53,10 @@ class Change:
 
 
 def to_tfplugin(names: Collection[str]) -> list[Change]:
-  """Returns what becomes of each variable of an original's checkpoint.
+  """Returns the change of each variable of a tf.contrib checkpoint.
 
-  Args:
-    names: Of the variables.
-
-  Returns:
-    A change for each, sorted by the old name.
-
-  Raises:
-    ValueError: Two would have one name, or it cannot be known what one is.
+  Changes are sorted by the old name. Raises ValueError if two variables would
+  get one name, or the meaning of a name is ambiguous.
   """
   _check_kind(names)
   powers = _bare_powers(names)
@@ -87,19 +81,12 @@ def to_tfplugin(names: Collection[str]) -> list[Change]:
 
 def to_contrib(names: Collection[str], wrapper: str,
                is_trained: Callable[[str], bool]) -> list[Change]:
-  """Returns what becomes of each variable for an original to restore it.
+  """Returns the changes after which a tf.contrib program can restore.
 
-  Args:
-    names: Of the variables of a checkpoint of tfplugin.
-    wrapper: One of `WRAPPERS`.
-    is_trained: Says of a name whether that variable is trained: those have a
-      centre. Asked for elastic averaging only.
-
-  Returns:
-    A change for each, sorted by the old name, and one for what is added.
-
-  Raises:
-    ValueError: It cannot be known what the original calls one.
+  `is_trained` takes a name, and returns whether the variable is trained and so
+  has a centre; it is called for elastic averaging only. Changes are sorted by
+  the old name, and an added counter is last. Raises ValueError if the
+  original's name of a variable is ambiguous.
   """
   _check_kind(names)
   changes = []
@@ -134,7 +121,8 @@ def _check_kind(names: Collection[str]) -> None:
 def _bare_powers(names: Collection[str]) -> dict[str, str]:
   """Returns the new names of Adam's scalars, by the old ones.
 
-  Several have numbers in the order in which they were made, and scopes too.
+  Several scalars are numbered in the order in which they were made, and so are
+  scopes.
   """
   matches = {name: _POWER.fullmatch(name) for name in names}
   scoped = {name: match for name, match in matches.items() if match}
@@ -159,7 +147,7 @@ def _bare_powers(names: Collection[str]) -> dict[str, str]:
 
 
 def _numbers(name: str) -> list[tuple[str, int]]:
-  """Returns scopes and numbers, to sort them by."""
+  """Returns the scopes of a name and their numbers, as a key for sorting."""
   return [(word, int(number or 0)) for word, number in re.findall(
       r'([A-Za-z]\w*?[A-Za-z])(?:_(\d+))?(?:/|$)', name)]
 

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Global variables that the chief itself holds: they die with its process.
+"""Global variables that the chief itself holds, and loses with its process.
 
-Under elastic averaging the slots of the chief's optimizer are saved and lie on
-the chief, where the parameter servers hold the centre. A chief that comes back
-finds the servers' part as they left it, and takes its own from the newest
+Under elastic averaging, the slots of the chief's optimizer are saved but lie on
+the chief, while parameter servers hold the centre. A chief that restarts keeps
+the servers' variables as they are. It restores its own from the newest
 checkpoint.
 """
 
@@ -20,11 +20,7 @@ tf1 = tf.compat.v1
 
 def split(variables: Sequence[tf.Variable]
           ) -> tuple[list[tf.Variable], list[tf.Variable]]:
-  """Returns the variables of the parameter servers, and the others.
-
-  Args:
-    variables: Of one graph, with their devices.
-  """
+  """Returns the variables on parameter servers, and the others."""
   of_servers = [v for v in variables
                 if tf.DeviceSpec.from_string(v.device or '').job == 'ps']
   servers = {id(v) for v in of_servers}
@@ -32,14 +28,10 @@ def split(variables: Sequence[tf.Variable]
 
 
 class OwnVariables:
-  """Restores what died with the chief, and nothing else."""
+  """Restores the variables that were lost with the chief, and no others."""
 
   def __init__(self, variables: Sequence[tf.Variable]):
-    """Adds the ops to the graph that is being built.
-
-    Args:
-      variables: The chief's own; there may be none.
-    """
+    """Adds the ops to the current graph; `variables` may be empty."""
     self._saver = None
     if variables:
       with tf1.name_scope('own_variables'):
@@ -51,11 +43,9 @@ class OwnVariables:
               arguments: dict[str, Any]) -> None:
     """Restores them, if the process has just begun.
 
-    Args:
-      who: The task, for messages.
-      session: A session of the graph.
-      arguments: What `SessionManager.prepare_session` is called with: a
-        checkpoint, or a directory whose newest one is taken.
+    `who` names the task in messages. `arguments` of
+    `SessionManager.prepare_session` name a checkpoint, or a directory, whose
+    newest checkpoint is used.
     """
     if self._saver is None or not session.run(self._missing).size:
       return

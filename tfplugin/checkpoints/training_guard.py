@@ -1,19 +1,19 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the newest checkpoint fit, and what the parameter servers have learnt.
+"""Guard that keeps checkpoints fit, and the state of parameter servers.
 
-The guard of the graph that the chief, or a process alone, trains:
+It guards the graph that the chief, or a single process, trains:
 
-* A state that holds a NaN or an infinity is not saved. It is looked at before
-  the save, and again after it, as others train on meanwhile: a file comes into
-  the list of checkpoints only then.
-  A training whose last state is such a one ends with an error: it is lost.
+* A state that holds a NaN or an infinity is not saved. The state is checked
+  before the save and again after it, as other workers train meanwhile. Only
+  then is the file added to the list of checkpoints.
+  A training whose last state is not finite ends with an error.
 * A save that finds no space is tried again, up to a limit.
 * The last checkpoint is saved when no other task trains any more, and has its
-  own step for its name.
-* A chief that comes back, or whose session is made anew, restores no checkpoint
-  over parameter servers that live: they hold more than the newest checkpoint.
-  It restores what died with it.
+  own step in its name.
+* A chief that restarts, or makes a new session, restores no checkpoint over
+  live parameter servers: their state is newer than the newest checkpoint. It
+  restores only the variables that were lost with its process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SAY_EVERY_SECS = 30.0
 
 
 class TrainingGuard:
-  """See `guarded_graphs.Guard`; to be made when all variables are there.
+  """A `guarded_graphs.Guard`; make it when all variables exist.
 
   Attributes:
     is_to_stop: Whether a listener has asked for the end of the training.
@@ -52,14 +52,12 @@ class TrainingGuard:
                space_limit_secs: float = 300.0,
                listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
                last_save: Optional[last_saves.LastSave] = None):
-    """Adds the ops that look at the variables.
+    """Adds the ops that check the variables.
 
-    Args:
-      who: The task, for messages.
-      has_servers: Whether other processes hold the variables.
-      space_limit_secs: How long a save waits for space on a full disk.
-      listeners: Are told before each save, and after it.
-      last_save: When the last checkpoint is saved; None: with the others.
+    `who` names the task in messages. `has_servers` says that other processes
+    hold the variables. A save waits `space_limit_secs` seconds for space on a
+    full disk. `last_save` decides when the last checkpoint is saved; None: at
+    the usual time.
     """
     self.is_to_stop = False
     self._who = who
@@ -80,10 +78,10 @@ class TrainingGuard:
 
   def save(self, save: Callable[..., str], saver: tf1.train.Saver,
            session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
-    """See `guarded_graphs.Guard`."""
+    """Implements `guarded_graphs.Guard`."""
     if not arguments.get('write_state', True):
       return save(saver, session, **arguments)
-    # Others train on: it is one step for all that is said of this save.
+    # Other workers train on: every message about this save has one step.
     step = self._step_of(session)
     if self._last_save is not None and self._last_save.postpones(
         step, functools.partial(self._save_listed, save, saver), arguments):
@@ -93,7 +91,7 @@ class TrainingGuard:
   def _save_listed(self, save: Callable[..., str], saver: tf1.train.Saver,
                    session: tf1.Session, arguments: dict[str, Any]
                   ) -> Optional[str]:
-    """Saves a checkpoint that training may go on from; tells the listeners."""
+    """Saves a checkpoint to continue from, and calls the listeners."""
     self._saved_step = self._step_of(session)
     for listener in self._listeners:
       listener.before_save(session, self._saved_step)
@@ -114,7 +112,7 @@ class TrainingGuard:
     if path is None:
       return path
     if self._is_refused(session, newest):
-      # One of the same step is listed already; the next start looks into it.
+      # If one of the same step is listed already, the next start checks it.
       if path not in saver.last_checkpoints:
         tf1.train.remove_checkpoint(path)
       return newest
@@ -130,37 +128,29 @@ class TrainingGuard:
 
   def prepare_session(self, prepare: Callable[..., tf1.Session],
                       arguments: dict[str, Any]) -> tf1.Session:
-    """See `guarded_graphs.Guard`."""
+    """Implements `guarded_graphs.Guard`."""
     saver, model_dir = arguments.get('saver'), arguments.get('checkpoint_dir')
     if model_dir:
-      # A session that is made anew: a parameter server died while it wrote.
+      # The session is new because a parameter server died while it wrote.
       checkpoint_files.remove_left_behind(model_dir)
     if self._missing is None or not self._is_alive(arguments):
       return prepare(**arguments)
     state = model_dir and tf1.train.get_checkpoint_state(model_dir)
     if saver and state:
-      # As restoring would: those that are to be deleted later.
+      # As restoring does: the Saver deletes these checkpoints later.
       saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
     return prepare(arguments['master'], config=arguments.get('config'))
 
   def before_end(self, session: tf1.Session) -> None:
-    """Waits for the last steps of others, before any hook ends.
-
-    Args:
-      session: The session in which the training ends.
-    """
+    """Waits for the last steps of others, before any hook ends."""
     if self._last_save is not None:
       self._last_save.wait(session, self._step)
 
   def end(self, session: tf1.Session) -> None:
-    """Tells the listeners, when the last step is saved, that training ends.
+    """Tells the listeners, once the last step is saved, that training ends.
 
-    Args:
-      session: The session in which it ends.
-
-    Raises:
-      RuntimeError: That step is not saved. Where it is yet to be saved, the
-        save raises it.
+    Raises RuntimeError if that step was refused. If it is not yet saved, the
+    later save raises the error.
     """
     step = self._step_of(session)
     if self._last_save is not None:
@@ -194,13 +184,13 @@ class TrainingGuard:
     return bool(names)
 
   def _is_alive(self, arguments: dict[str, Any]) -> bool:
-    """Whether the parameter servers hold a state that is worth keeping."""
+    """Returns whether the parameter servers hold a state worth keeping."""
     if len(tf1.global_variables()) != self._num_variables:
       tf1.logging.warning(
           '%s restores the newest checkpoint, whatever the parameter servers '
           'hold: a hook has made variables after the guard.', self._who)
       return False
-    # No limit: a large state takes its time, and TensorFlow waits likewise.
+    # No limit: a large state takes long, and TensorFlow has no limit either.
     with tf1.Session(arguments['master'],
                      config=arguments.get('config')) as session:
       if session.run(self._missing).size:
@@ -218,14 +208,14 @@ class TrainingGuard:
     return True
 
   def _with_space(self, write: Callable[[], Any], save_path: str) -> Any:
-    """Writes; waits while the disk is full."""
+    """Calls `write`; waits and repeats while the disk is full."""
     directory = posixpath.dirname(save_path)
     start = time.monotonic()
     said = float('-inf')
     while True:
       try:
         return write()
-      # The second for a file that is too large, and for the end of an input.
+      # The second means a file that is too large, or the end of an input.
       except (tf.errors.ResourceExhaustedError,
               tf.errors.OutOfRangeError) as e:
         reason = _full_disk(e)
@@ -252,7 +242,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _full_disk(error: tf.errors.OpError) -> Optional[str]:
-  """Returns what TensorFlow's file system said, if it was about space."""
+  """Returns the file system's message if it is about space, or None."""
   for text in ('No space left on device', 'Disk quota exceeded',
                'File too large'):
     if text in error.message:

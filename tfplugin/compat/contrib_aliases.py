@@ -1,14 +1,14 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The names of `tf.contrib` that `tfplugin.contrib.install` brings back."""
+"""Names of `tf.contrib` that `tfplugin.contrib.install` restores."""
 
 _NAME = 'tensorflow.contrib'
 _REAL = 'tfplugin.contrib'
 _TPU = 'tensorflow_estimator.python.estimator.tpu'
-# What programs of TensorFlow 1.15 import as `tf`.
+# The modules that programs of TensorFlow 1.15 import as `tf`.
 APIS = ('tensorflow', 'tensorflow.compat.v1')
 
-# The files of contrib that programs import, with what has their names now.
+# Files of contrib that programs import, and the modules with their names.
 _FILES = {
     'estimator.python.estimator.replicate_model_fn': f'{_REAL}.estimator',
     'opt.python.training.drop_stale_gradient_optimizer': f'{_REAL}.opt',
@@ -21,12 +21,12 @@ _FILES = {
     'tpu.python.tpu.tpu_optimizer': f'{_REAL}.tpu',
 }
 
-# Where 1.15 had the file itself.
+# The place of the file in 1.15.
 _REPLICATE = 'contrib.estimator.python.estimator.replicate_model_fn'
 
 ALIASES = {
     **{f'{api}.contrib': _REAL for api in APIS},
-    # The packages that the files were in.
+    # The packages of the files.
     **{f'{_NAME}.{file.rsplit(".", depth)[0]}':
            f'{_REAL}.{file.partition(".")[0]}'
        for file in _FILES for depth in (1, 2, 3)},
@@ -35,7 +35,7 @@ ALIASES = {
            f'{_REAL}.estimator' for depth in (2, 3)},
     f'tensorflow_estimator.{_REPLICATE}': f'{_REAL}.estimator',
     'tensorflow_estimator.contrib': _REAL,
-    # There the file goes before the function of its name.
+    # In this package the file hides the function of the same name.
     **{f'{package}.{_REPLICATE.rsplit(".", 1)[0]}': f'{_REAL}.estimator_files'
        for package in ('tensorflow', 'tensorflow_estimator')},
 }

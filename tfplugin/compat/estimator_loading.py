@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What has to be done before Estimator is loaded beside a newer TensorFlow."""
+"""Preparation for loading Estimator beside a newer TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ _API_NAME = 'estimator'
 def prepare() -> None:
   """Chooses Keras and adds the entries that Estimator expects; may be repeated.
 
-  Raises:
-    ImportError: Estimator cannot run with the Keras of this process.
+  Raises ImportError if Estimator cannot run with the Keras of this process.
   """
   keras_choice.choose()
   _add_api_name()
 
 
 def _add_api_name() -> None:
-  """Adds the rows by which Estimator's classes say their public names.
+  """Adds the rows that Estimator's classes use to declare their public names.
 
-  They are TensorFlow's own table, which no function extends.
+  The rows belong to TensorFlow's own tables, and no function extends these.
   """
   if hasattr(tf_export, 'ESTIMATOR_API_NAME'):
     return

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where programs look for Estimator, and what Estimator looks for."""
+"""Names by which programs import Estimator, and Estimator its modules."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tfplugin.compat import module_aliases
 
 _API = 'tensorflow_estimator.python.estimator.api'
 _ESTIMATOR = 'tensorflow_estimator.python.estimator'
-# TensorFlow has each API twice: as `tf.compat.v1` before, and as
-# `tensorflow.compat.v1` once it has been imported. Both have `compat` again,
-# which a program reaches that imports one of them as `tf`.
+# TensorFlow has each API twice: as `tf.compat.v1`, and as
+# `tensorflow.compat.v1` after an import of that name. Both contain `compat`
+# again, for programs that import one of them as `tf`.
 _PACKAGES = [f'{package}.{version}'
              for package in ('tensorflow._api.v2.compat', 'tensorflow.compat')
              for version in ('v1', 'v2')]
@@ -28,35 +28,35 @@ _APIS = {
     **{name: f'_{name[-2:]}' for package in _PACKAGES for name in (
         package, f'{package}.compat.v1', f'{package}.compat.v2')},
 }
-# Whatever is imported first, of what Estimator lacks this is the first module,
+# Of the modules that Estimator lacks, this is the first one that it imports,
 _TRAINING = 'tensorflow.python.distribute.estimator_training'
-# and this the last, after Estimator's class.
+# and this the last one, after its class Estimator.
 _EMBEDDING = 'tensorflow.python.tpu.tpu_embedding'
 
 ALIASES = {
     **{f'{module}.estimator': f'{_API}.{api}.estimator'
        for module, api in _APIS.items()},
-    # What TensorFlow 2.15 has for programs that import private modules.
+    # Aliases of TensorFlow 2.15 for programs that import private modules.
     'tensorflow.python.estimator': _ESTIMATOR,
     'tensorflow.python.estimator.keras': f'{_ESTIMATOR}.keras_lib',
-    # What Estimator imports.
+    # Modules that Estimator imports.
     _TRAINING: 'tfplugin.compat.estimator_training',
     'tensorflow.python.tpu.session_support': 'tfplugin.compat.session_support',
     _EMBEDDING: 'tfplugin.compat.tpu_embedding',
     f'{_EMBEDDING}_gradient': 'tfplugin.compat.tpu_embedding',
 }
-# What `tf.keras` has with Keras 2 only: `model_to_estimator`.
+# `tf.keras` has this name with Keras 2 only; it holds `model_to_estimator`.
 KERAS_ALIASES = {
     f'{module}.keras.estimator': f'tf_keras.api.{api}.keras.estimator'
     for module, api in _APIS.items()}
-# `tf.keras` where it is Keras 3.
+# The module behind `tf.keras` if it is Keras 3.
 _KERAS_3 = 'keras._tf_keras.keras'
 
 
 def restore() -> None:
-  """Makes Estimator importable by all of its names; loads nothing of it.
+  """Makes Estimator importable by all of its names, without loading it.
 
-  Does nothing where TensorFlow has Estimator itself.
+  Does nothing if TensorFlow contains Estimator.
   """
   if hasattr(tf, 'estimator'):
     return
@@ -71,18 +71,17 @@ def restore() -> None:
     _restore_in_keras(vars(vars(module)['keras']), name)
   keras_conversion.exempt()
   keras_choice.let_version_be_asked()
-  # What TensorFlow puts in the place of `tf.keras` when that is used.
+  # TensorFlow replaces `tf.keras` by this module at its first use.
   if _KERAS_3 in sys.modules:
     _restore_in_keras(vars(sys.modules[_KERAS_3]), 'tensorflow')
 
 
 def _restore_in_keras(names: dict, api: str) -> None:
-  """Adds `estimator` to the names of a `tf.keras` without using that.
+  """Adds `estimator` to the names of a `tf.keras` without using `tf.keras`.
 
-  Args:
-    names: Those of what TensorFlow has as `tf.keras`, which loads Keras when a
-      name is missing.
-    api: The name of the module whose `tf.keras` it is.
+  `names` is the namespace of TensorFlow's lazy `tf.keras`: reading a missing
+  name there would load Keras. `api` is the name of the module with that
+  `tf.keras`.
   """
   alias = f'{api}.keras.estimator'
   names.setdefault('estimator', module_aliases.LazyPackage(

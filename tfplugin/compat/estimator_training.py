@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for the module of TensorFlow that sets up Estimator's clusters.
+"""Replacement of the TensorFlow module that sets up Estimator's clusters.
 
-Estimator asks it when a RunConfig is made, and before it trains or evaluates
-with a strategy of `RunConfig(train_distribute=...)`. TensorFlow still has the
-distribute coordinator, which makes a session for each task of a cluster.
+Estimator calls it when a RunConfig is made, and before it trains or evaluates
+with a strategy of `RunConfig(train_distribute=...)`. TensorFlow still contains
+the distribute coordinator, which makes a session for each task of a cluster.
 """
 
 from __future__ import annotations
@@ -28,12 +28,8 @@ _STANDALONE = distribute_coordinator.CoordinatorMode.STANDALONE_CLIENT
 def init_run_config(config: Any, tf_config: dict) -> None:
   """Decides whether the coordinator, or TF_CONFIG alone, sets up `config`.
 
-  Args:
-    config: The `tf.estimator.RunConfig` that is being made.
-    tf_config: What the environment variable TF_CONFIG holds.
-
-  Raises:
-    ValueError: A strategy, or the cluster, is given twice.
+  `config` is the RunConfig under construction, `tf_config` the content of
+  TF_CONFIG. Raises ValueError if a strategy or the cluster is given twice.
   """
   for name in ('train_distribute', 'eval_distribute'):
     _take_experimental(config, name)
@@ -59,11 +55,7 @@ def init_run_config(config: Any, tf_config: dict) -> None:
 
 
 def should_run_distribute_coordinator(config: Any) -> bool:
-  """Whether `train_and_evaluate` is to run on the coordinator.
-
-  Args:
-    config: The `tf.estimator.RunConfig`.
-  """
+  """Returns whether `train_and_evaluate` runs on the coordinator."""
   mode = getattr(config, '_distribute_coordinator_mode', None)
   if mode in (_STANDALONE, _INDEPENDENT) and not config.cluster_spec:
     logging.warning('There is no cluster: `train_and_evaluate` runs locally.')
@@ -74,18 +66,14 @@ def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any,
                        executor_cls: Callable) -> None:
   """Runs `tf.estimator.train_and_evaluate` in the tasks of a cluster.
 
-  Args:
-    estimator: The `tf.estimator.Estimator`.
-    train_spec: The `tf.estimator.TrainSpec`.
-    eval_spec: The `tf.estimator.EvalSpec`.
-    executor_cls: The class of Estimator that evaluates in an endless loop.
+  `executor_cls` is Estimator's private class that evaluates in an endless loop.
   """
   config = estimator.config
   mode = config._distribute_coordinator_mode
 
   def train(strategy):
     task = _estimator_of_task(estimator, 'train', strategy)
-    # One process has all tasks: what hooks print would come from each of them.
+    # One process runs all tasks: hooks would print once for each of them.
     has_hooks = mode == _INDEPENDENT or task.config.is_chief
     task.train(train_spec.input_fn, max_steps=train_spec.max_steps,
                hooks=list(train_spec.hooks) if has_hooks else [])
@@ -105,10 +93,8 @@ def estimator_train(estimator: Any, train_distributed_fn: Callable,
                     hooks: list) -> Any:
   """Runs `Estimator.train` in the tasks of a remote cluster.
 
-  Args:
-    estimator: The `tf.estimator.Estimator`.
-    train_distributed_fn: Trains an estimator, with a strategy and hooks.
-    hooks: Of the chief.
+  `train_distributed_fn` takes an estimator, a strategy and hooks. `hooks` are
+  for the chief only.
   """
   def train(strategy):
     task = _estimator_of_task(estimator, 'train', strategy)
@@ -122,10 +108,8 @@ def estimator_evaluate(estimator: Any, evaluate_distributed_fn: Callable,
                        hooks: list) -> Any:
   """Runs `Estimator.evaluate` in the tasks of a remote cluster.
 
-  Args:
-    estimator: The `tf.estimator.Estimator`.
-    evaluate_distributed_fn: Evaluates an estimator, with a strategy and hooks.
-    hooks: Of the chief.
+  `evaluate_distributed_fn` takes an estimator, a strategy and hooks. `hooks`
+  are for the chief only.
   """
   def evaluate(strategy):
     task = _estimator_of_task(estimator, 'eval', strategy)
@@ -136,7 +120,7 @@ def estimator_evaluate(estimator: Any, evaluate_distributed_fn: Callable,
 
 
 def _take_experimental(config: Any, name: str) -> None:
-  """Takes a strategy from `experimental_distribute`, where it may be given."""
+  """Copies a strategy from `experimental_distribute` into `config`."""
   strategy = getattr(config._experimental_distribute, name, None)
   if strategy and getattr(config, f'_{name}'):
     raise ValueError(
@@ -147,7 +131,7 @@ def _take_experimental(config: Any, name: str) -> None:
 
 
 def _run_on_remote_cluster(estimator: Any, verb: str, run: Callable) -> Any:
-  """Runs `run` for each task of the cluster that `remote_cluster` names."""
+  """Calls `run` for each task of the cluster in `remote_cluster`."""
   config = estimator.config
   strategy = getattr(config, f'{verb}_distribute')
   cluster = multi_worker_util.normalize_cluster_spec(config.cluster_spec)
@@ -171,12 +155,12 @@ def _run_on_remote_cluster(estimator: Any, verb: str, run: Callable) -> Any:
 
 
 def _estimator_of_task(estimator: Any, verb: str, strategy: Any) -> Any:
-  """Returns a copy of `estimator` for the task whose thread this is."""
+  """Returns a copy of `estimator` for the task of the current thread."""
   task = copy.deepcopy(estimator)
   config = task._config
   setattr(config, f'_{verb}_distribute', strategy)
   setattr(task, f'_{verb}_distribution', strategy)
-  config._distribute_coordinator_mode = None  # It is at work already.
+  config._distribute_coordinator_mode = None  # The coordinator runs already.
   context = distribute_coordinator_context.get_current_worker_context()
   config._service = None
   config._task_type, config._task_id = context.task_type, context.task_id
@@ -184,7 +168,7 @@ def _estimator_of_task(estimator: Any, verb: str, strategy: Any) -> Any:
   config._is_chief = context.is_chief
   cluster = context.cluster_spec
   is_evaluator = bool(cluster) and context.task_type == _EVALUATOR
-  if is_evaluator:  # It knows nothing of the others.
+  if is_evaluator:  # An evaluator does not know the other tasks.
     cluster = tf.train.ClusterSpec({})
   jobs = cluster.as_dict() if cluster else {}
   config._cluster_spec = cluster

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which Keras `tf.keras` is where Estimator is loaded.
+"""Choice of the Keras behind `tf.keras` when Estimator is loaded.
 
-Estimator needs Keras 2, which lives on as the distribution tf-keras. TensorFlow
-decides by an environment variable: for `tf.keras` when that is first used, for
-`import tensorflow.keras` when TensorFlow is imported.
+Estimator needs Keras 2, which is now the distribution tf-keras. TensorFlow
+chooses by an environment variable. It reads the variable at the first use of
+`tf.keras`, and for `import tensorflow.keras` when TensorFlow is imported.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ TOO_LATE = (
 
 
 def let_version_be_asked() -> None:
-  """Lets libraries ask `tf.keras.version()` without choosing Keras by it.
+  """Lets libraries call `tf.keras.version()` without choosing Keras by it.
 
-  tensorflow-probability and tensorflow-hub ask when they are imported, and take
-  tf-keras themselves where the answer is a version of Keras 3.
+  tensorflow-probability and tensorflow-hub call it when they are imported. They
+  import tf-keras themselves if the answer is a version of Keras 3.
   """
   for loader in _loaders():
     if not loader._tfll_initialized:
@@ -51,7 +51,7 @@ def let_version_be_asked() -> None:
 
 
 def _answer(loader: lazy_loader.KerasLazyLoader) -> str:
-  """Returns the version of what `tf.keras` is until somebody chooses."""
+  """Returns the version of `tf.keras`, without using it before a choice."""
   if VARIABLE in os.environ:
     vars(loader).pop(_QUESTION)
     return getattr(loader, _QUESTION)()
@@ -61,8 +61,7 @@ def _answer(loader: lazy_loader.KerasLazyLoader) -> str:
 def choose() -> None:
   """Makes `tf.keras` tf-keras, unless the user has decided otherwise.
 
-  Raises:
-    ImportError: It is Keras 3 already, or tf-keras is not installed.
+  Raises ImportError if `tf.keras` is Keras 3 already, or tf-keras is missing.
   """
   if not is_wanted():
     return
@@ -80,10 +79,10 @@ def choose() -> None:
 
 
 def choose_for_models() -> None:
-  """As `choose`; models of Keras 2 need tf-keras whatever the user decided.
+  """Calls `choose`, and requires tf-keras even if the user chose Keras 3.
 
-  Raises:
-    ImportError: As `choose`.
+  Models of Keras 2 need it. Raises ImportError if tf-keras is missing, or as
+  `choose` does.
   """
   choose()
   if not _is_installed():
@@ -91,7 +90,7 @@ def choose_for_models() -> None:
 
 
 def is_wanted() -> bool:
-  """Whether the user has left `tf.keras` to us, or asked for tf-keras."""
+  """Returns whether the user asked for tf-keras or left the choice open."""
   return os.environ.get(VARIABLE, '1') in _YES
 
 
@@ -105,12 +104,12 @@ def reason_against() -> Optional[str]:
 
 
 def uses_tf_keras() -> bool:
-  """Whether `tf.keras` is tf-keras already."""
+  """Returns whether `tf.keras` is tf-keras already."""
   return _is_in_use('tf_keras', 'tf_keras')
 
 
 def uses_keras_3() -> bool:
-  """Whether anything has been taken from `tf.keras` while it was Keras 3."""
+  """Returns whether `tf.keras` has been used while it was Keras 3."""
   return _is_in_use('keras', 'keras_3')
 
 
@@ -119,7 +118,7 @@ def _keras_here() -> str:
 
 
 def _is_installed() -> bool:
-  """Whether tf-keras is."""
+  """Returns whether tf-keras is installed."""
   return importlib.util.find_spec('tf_keras') is not None
 
 
@@ -130,10 +129,11 @@ def _not_installed() -> str:
 
 
 def _is_in_use(package: str, version: str) -> bool:
-  """Whether a part of TensorFlow has become one of the Keras in `package`.
+  """Returns whether a part of TensorFlow uses the Keras in `package`.
 
-  Its loader says so by `version`, or has been replaced by the part.
-  `tensorflow.keras` is a copy that `import` makes of the files of `tf.keras`.
+  Either a lazy loader reports `version`, or the loader was replaced by a module
+  of that package. `tensorflow.keras` is a module that `import` makes from the
+  files of `tf.keras`.
   """
   if any(loader._tfll_initialized and loader._tfll_keras_version == version
          for loader in _loaders()):
@@ -150,7 +150,7 @@ def _is_in_use(package: str, version: str) -> bool:
 
 @contextlib.contextmanager
 def _variable_set() -> Iterator[None]:
-  """Sets the variable for a while: other processes inherit what it was."""
+  """Sets the variable for a while; other processes inherit the old value."""
   before = os.environ.get(VARIABLE)
   os.environ[VARIABLE] = '1'
   try:
@@ -171,9 +171,9 @@ def _packages() -> list[types.ModuleType]:
 
 
 def _loaders() -> list[lazy_loader.KerasLazyLoader]:
-  """Returns what stands for Keras in them until it is first used.
+  """Returns the lazy loaders that stand for an unused Keras in the packages.
 
-  `tf.keras` itself cannot tell without being used.
+  Asking `tf.keras` itself would count as using it.
   """
   return [value for package in _packages()
           for value in list(vars(package).values())
@@ -181,7 +181,7 @@ def _loaders() -> list[lazy_loader.KerasLazyLoader]:
 
 
 def _of_tf_keras(entry: str) -> str:
-  """Returns the entry of a `__path__` that holds the same of tf-keras."""
+  """Returns the tf-keras directory that replaces a `__path__` entry."""
   keras, tf_keras = (os.path.join(os.path.dirname(
       importlib.util.find_spec(name).origin), 'api')
                      for name in ('keras', 'tf_keras'))

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses Keras 3 in a model_fn, where its variables are not found again."""
+"""Errors for Keras 3 in a model_fn, where its variables cannot be restored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 
 _ESTIMATOR = 'tensorflow_estimator.python.estimator'
-# Of all TensorFlow without Estimator.
+# The same in every TensorFlow without Estimator.
 _KERAS_3 = 'keras.src.'
 
 _REMEDY = (
@@ -28,10 +28,10 @@ MODEL = ('`keras_model` must be a model of Keras 2. Received: {model!r} of '
 
 
 def install() -> None:
-  """Lets every Estimator refuse Keras 3, where Estimator has been loaded.
+  """Makes every Estimator refuse Keras 3; Estimator must be loaded.
 
-  Two private functions of Estimator are the only places that all model_fns, and
-  all models of `model_to_estimator`, pass.
+  All model_fns, and all models of `model_to_estimator`, go through two private
+  functions of Estimator. No public place sees them all.
   """
   estimator = importlib.import_module(f'{_ESTIMATOR}.estimator').Estimator
   keras_lib = importlib.import_module(f'{_ESTIMATOR}.keras_lib')
@@ -56,11 +56,7 @@ def install() -> None:
 
 
 def _refuse_variable(next_creator: Any, **kwargs: Any) -> tf.Variable:
-  """A variable creator that refuses Keras 3.
-
-  Raises:
-    ValueError: Keras 3 asks for the variable.
-  """
+  """Creates a variable; raises ValueError if Keras 3 asks for it."""
   if _tf_internals.is_asked_by_keras_3():
     raise ValueError(VARIABLE.format(name=repr(kwargs.get('name'))))
   return next_creator(**kwargs)

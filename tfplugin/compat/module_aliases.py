@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that are imported by a name under which they do not lie."""
+"""Imports of modules by names that are not the names of their files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,9 @@ from typing import Optional
 class LazyPackage(types.ModuleType):
   """A package under another name; the real one is loaded on first use.
 
-  Its own `__path__` is empty: the files of the real package must not be loaded
-  a second time under the other name, since classes would then exist twice.
-
-  Args:
-    name: The other name.
-    real: The name of the real package.
-    before: Called before it is loaded; None: nothing.
+  Its `__path__` is empty. Otherwise the files of the real package could be
+  loaded a second time under the other name, and classes would exist twice.
+  `before`, unless None, is called before each access to the real package.
 
   Example:
     >>> LazyPackage('simplejson', 'json').loads('[1]')
@@ -40,8 +36,8 @@ class LazyPackage(types.ModuleType):
     self.__before__ = before
 
   def __getattr__(self, name: str) -> Any:
-    # Python, doctest and inspect ask every module for names of this kind; that
-    # is no use of the package.
+    # Python, doctest and inspect read such names from every module; that must
+    # not load the package.
     if name.startswith('__') and name != '__all__':
       raise AttributeError(f'module {self.__name__!r} has no {name!r}')
     module = self.__load__()
@@ -65,10 +61,9 @@ class LazyPackage(types.ModuleType):
 class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
   """Finds modules by other names, after all other finders have failed.
 
-  Args:
-    aliases: The other names, each with the module that it stands for. An alias
-      of a package is one of its modules, too.
-    before: For some of them, what is called before the module is looked for.
+  `aliases` maps each other name to a module, and includes the modules below a
+  package. `before` maps some of the names to functions that are called before
+  the module is looked up.
 
   Example:
     >>> finder = AliasFinder({'old.tree': 'xml.etree'})
@@ -87,11 +82,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     sys.meta_path.append(self)
 
   def real_name(self, name: str) -> Optional[str]:
-    """Returns the name of the module that `name` stands for, or None.
-
-    Args:
-      name: As a program imports it.
-    """
+    """Returns the name of the module that `name` is an alias of, or None."""
     head, tail = name, ''
     while head and head not in self._aliases:
       head, _, last = head.rpartition('.')
@@ -99,7 +90,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     return self._aliases[head] + tail if head else None
 
   def find_spec(self, fullname: str, path: Any = None, target: Any = None):
-    """See `importlib.abc.MetaPathFinder`."""
+    """Implements `importlib.abc.MetaPathFinder`."""
     del path, target
     real = self.real_name(fullname)
     if real is None:
@@ -110,7 +101,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
       spec = importlib.util.find_spec(real)
     except ModuleNotFoundError:
       spec = None
-    # A module that a finder like this one has found lies nowhere.
+    # A module that an AliasFinder has found has no file of its own.
     if spec is None or isinstance(spec.loader, AliasFinder):
       return None
     is_package = spec.submodule_search_locations is not None or any(
@@ -119,13 +110,13 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         fullname, self, origin=real, is_package=is_package)
 
   def create_module(self, spec: importlib.machinery.ModuleSpec):
-    """See `importlib.abc.Loader`."""
+    """Implements `importlib.abc.Loader`."""
     if spec.submodule_search_locations is None:
       return None
     return LazyPackage(spec.name, spec.origin)
 
   def exec_module(self, module: types.ModuleType) -> None:
-    """See `importlib.abc.Loader`; what is imported is the real module."""
+    """Implements `importlib.abc.Loader`; imports the real module."""
     real = importlib.import_module(module.__spec__.origin)
     if not isinstance(module, LazyPackage):
       sys.modules[module.__spec__.name] = real

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed, and what of tfplugin works with it."""
+"""Report on the installed packages, and on the parts of tfplugin that work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tfplugin.compat import keras_choice
 
 _LAST_WITH_ESTIMATOR = '2.15.'
 _BESIDE = ('tensorflow-estimator', 'tf-keras', 'keras', 'tensorboard', 'numpy')
-# By extra: the programs that need it, and a package of each that it brings.
+# By extra: the feature that needs it, and the packages to look for.
 _EXTRAS = {
     'train': ('tfplugin-train and the progress bar', ('matplotlib', 'rich')),
     'report': ('tfplugin-report', ('plotly',)),
@@ -27,20 +27,20 @@ _EXTRAS = {
 
 
 def check() -> None:
-  """Prints versions, the Keras in use, devices, and what works here.
+  """Prints versions, the Keras in use, devices, and the parts that work.
 
-  Nothing is loaded for it: a program may call it anywhere. `python -m tfplugin`
-  loads Estimator, and looks up every private name of TensorFlow, too.
+  A program may call it anywhere, as it loads no package. `python -m tfplugin`
+  also loads Estimator and looks up each private name of TensorFlow that
+  tfplugin uses.
   """
   sys.stdout.write('\n'.join(lines()) + '\n')
 
 
 def lines(with_private_names: bool = False) -> list[str]:
-  """Returns what `check` prints.
+  """Returns the lines that `check` prints.
 
-  Args:
-    with_private_names: Whether to load Estimator and look up what tfplugin uses
-      of TensorFlow's private names.
+  `with_private_names` loads Estimator and looks up the private names of
+  TensorFlow that tfplugin uses.
   """
   low, high = version.MIN_TENSORFLOW, version.MAX_TENSORFLOW
   return [
@@ -72,7 +72,7 @@ def _is_last() -> bool:
 
 
 def _keras() -> str:
-  """Which Keras it is, or will be."""
+  """Returns the Keras that `tf.keras` is, or will be."""
   if _is_last():
     return 'Keras 2'
   if keras_choice.uses_keras_3():
@@ -85,7 +85,7 @@ def _keras() -> str:
 
 
 def _estimator() -> str:
-  """Whether it can be loaded, and the remedy if not."""
+  """Returns whether Estimator can be loaded, with the remedy if not."""
   if importlib.util.find_spec('tensorflow_estimator') is None:
     return 'no: `pip install --no-deps tensorflow-estimator==2.15.0`'
   reason = None if _is_last() else keras_choice.reason_against()
@@ -102,7 +102,7 @@ def _summaries() -> str:
 
 
 def _extra(name: str, packages: tuple[str, ...]) -> str:
-  """Whether the packages of an extra are there, and the remedy if not."""
+  """Returns whether an extra's packages are installed, or the remedy."""
   are_there = all(map(importlib.util.find_spec, packages))
   return 'yes' if are_there else f"no: `pip install 'tfplugin[{name}]'`"
 

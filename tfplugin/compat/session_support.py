@@ -1,9 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for the graceful shutdown of TPU workers, which TensorFlow dropped.
+"""Replacement of the graceful shutdown of TPU workers.
 
-TPUEstimator makes `GracefulShutdownHook(ResetComputation())` whenever it trains
-on TPUs; the others only if a program asks for them.
+TensorFlow has removed it. TPUEstimator makes
+`GracefulShutdownHook(ResetComputation())` in each training on TPUs. It uses the
+other names only if a program asks for them.
 """
 
 from __future__ import annotations
@@ -15,29 +16,25 @@ from absl import logging
 
 
 def _refuse(variable: str, value: str) -> None:
-  """Refuses what an environment variable asks for.
-
-  Raises:
-    NotImplementedError: Always.
-  """
+  """Raises NotImplementedError about an environment variable's value."""
   raise NotImplementedError(
       f'TensorFlow {tf.__version__} can no longer shut down TPU workers. '
       f'Received: {variable}={value}. Unset it, or install TensorFlow 2.15.')
 
 
 class ResetComputation:
-  """What TPUEstimator asks for by default."""
+  """The default shutdown mode of TPUEstimator."""
 
 
 class ShutdownLameWorkers:
-  """What `TF_TPU_GRACEFUL_SHUTDOWN_MODE=shutdown_worker` asks for."""
+  """The mode `TF_TPU_GRACEFUL_SHUTDOWN_MODE=shutdown_worker`."""
 
   def __init__(self):
     _refuse('TF_TPU_GRACEFUL_SHUTDOWN_MODE', 'shutdown_worker')
 
 
 class ShutdownAllWorkers:
-  """What `TF_TPU_GRACEFUL_SHUTDOWN_MODE=shutdown_all_workers` asks for."""
+  """The mode `TF_TPU_GRACEFUL_SHUTDOWN_MODE=shutdown_all_workers`."""
 
   def __init__(self):
     _refuse('TF_TPU_GRACEFUL_SHUTDOWN_MODE', 'shutdown_all_workers')
@@ -56,10 +53,6 @@ class GracefulShutdownHook(tf.compat.v1.train.SessionRunHook):
 
 
 def start_worker_watchdog(session: Any, shutdown_timeout: int) -> None:
-  """What `TF_TPU_WATCHDOG_TIMEOUT` asks for.
-
-  Raises:
-    NotImplementedError: Always.
-  """
+  """Raises NotImplementedError; `TF_TPU_WATCHDOG_TIMEOUT` leads to it."""
   del session
   _refuse('TF_TPU_WATCHDOG_TIMEOUT', str(shutdown_timeout))

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for the TPU embeddings of Estimator, which TensorFlow has no more.
+"""Replacement of the TPU embeddings of Estimator.
 
-Estimator imports them whether or not a program uses them. Every name is here,
-and refuses to be called.
+TensorFlow has removed them, but Estimator imports them in every program. Each
+name exists here and raises an error when it is called.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 
 class _Refused:
-  """What raises when it is made, or called; Estimator tests for instances."""
+  """A class whose instances cannot be made; Estimator tests for instances."""
 
   def __init__(self, *args, **kwargs):
     del args, kwargs

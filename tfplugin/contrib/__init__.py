@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stand-in for the parts of `tf.contrib` for training and its input.
 
-A program of TensorFlow 1.15 moves by three lines in the place of its imports:
+A program of TensorFlow 1.15 puts three lines in the place of its old imports:
 
   import tensorflow.compat.v1 as tf
   tf.disable_v2_behavior()
@@ -10,22 +10,21 @@ A program of TensorFlow 1.15 moves by three lines in the place of its imports:
 
   optimizer = contrib.opt.VariableClippingOptimizer(...)
 
-One that says `tf.contrib`, or imports modules of it, keeps that with
+A program that uses `tf.contrib`, or imports its modules, keeps these uses. Its
+third line is
 
   import tfplugin; tfplugin.contrib.install()
 
-in the place of the third line.
-
-Held here are the modules `data`, `distribute`, `estimator`, `opt`, `tpu` and
-`training`. Of tfplugin itself: in `contrib.opt` drop-stale, elastic averaging
-and its getter, and variable clipping; in `contrib.estimator` TowerOptimizer and
+The modules are `data`, `distribute`, `estimator`, `opt`, `tpu` and `training`.
+Names of tfplugin itself: in `contrib.opt` drop-stale, elastic averaging and its
+getter, and variable clipping; in `contrib.estimator` TowerOptimizer and
 replicate_model_fn; in `contrib.tpu` CrossShardOptimizer and cross_replica_sum.
 Their arguments keep their meaning and defaults. Each class lists its
 corrections under "Differences from tf.contrib".
 
-Every other name that TensorFlow 2.15 still has, wherever it is now, is that
-object of TensorFlow. A name that no longer exists raises an AttributeError with
-its replacement. docs/contrib_names.md lists all of them.
+Every other name that TensorFlow 2.15 still has, under any path, is TensorFlow's
+object. A name that no longer exists raises an AttributeError with its
+replacement. docs/contrib_names.md lists all names.
 
 Example:
   >>> from tfplugin import contrib

@@ -20,7 +20,7 @@ def batch_and_drop_remainder(
   """Returns a function for `Dataset.apply` that makes whole batches only.
 
   Args:
-    batch_size: Rows of a batch; what does not fill the last one is dropped.
+    batch_size: Rows of a batch; rows that do not fill the last one are dropped.
 
   Example:
     >>> rows = tf.data.Dataset.range(5).apply(batch_and_drop_remainder(2))

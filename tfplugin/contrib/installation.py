@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.contrib` by its old name, for a program that asks for it."""
+"""Installation of `tfplugin.contrib` under the old name `tf.contrib`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def install() -> None:
     tf.disable_v2_behavior()
     import tfplugin; tfplugin.contrib.install()
 
-  May be called again; a `tf.contrib` that is there already stays.
+  It may be called again; an existing `tf.contrib` stays.
 
   Example:
     >>> tfplugin.contrib.install()

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Places of the names of `tf.contrib` today, and replacements of others."""
+"""Registry of the names of `tf.contrib`: places today, and replacements."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ class OldNames:
   """The names of one module, and the object behind each of them today.
 
   A module that stands in for the old one takes `__getattr__` from `get` and
-  `__dir__` from `dir`. TensorFlow is asked for a name when the user asks for
+  `__dir__` from `dir`. A name of TensorFlow is looked up when the user asks for
   it, so that importing the module loads nothing.
 
-  Attributes:
-    module: What users call the module, such as `contrib.opt`.
-    ours: The classes and functions of tfplugin, which the module has imported.
-    moved: Names that TensorFlow 2.15 has, with their path, `tf.` in front.
-    gone: The other names of the module, with what a program does instead.
-    notes: For a name in `moved`: what has changed for its callers.
+  `module` is the user's name for it, such as `contrib.opt`. `ours` are the
+  classes and functions of tfplugin that the module has imported. `moved` maps
+  names to their paths in TensorFlow 2.15, `tf.` in front, and `notes` has
+  changes for their callers. `gone` maps the other names to a replacement.
 
   Example:
     >>> names = OldNames('contrib.music', moved={'scan': 'tf.scan'})
@@ -44,7 +42,7 @@ class OldNames:
 
   @property
   def held(self) -> tuple[str, ...]:
-    """The names that can be had, sorted."""
+    """The available names, sorted."""
     return tuple(sorted([*(x.__name__ for x in self.ours), *self.moved]))
 
   def dir(self) -> list[str]:
@@ -54,11 +52,7 @@ class OldNames:
   def get(self, name: str) -> Any:
     """Returns TensorFlow's object of another path; a module's `__getattr__`.
 
-    Args:
-      name: A name that the module does not define itself.
-
-    Raises:
-      AttributeError: TensorFlow has no such thing any more, or never had.
+    Raises an AttributeError with the replacement of a name that is gone.
     """
     if name in self.moved:
       path = self.moved[name]
@@ -78,11 +72,7 @@ class OldNames:
 
 
 def same(path: str, names: str) -> dict[str, str]:
-  """Returns `OldNames.moved` of names that have kept their spelling.
-
-  Args:
-    path: Where they are now.
-    names: The names, separated by white space.
+  """Returns `OldNames.moved` of names that kept their spelling, now at `path`.
 
   Example:
     >>> same('tf.data', 'Dataset Options')

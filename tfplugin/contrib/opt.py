@@ -9,7 +9,7 @@ from tfplugin.optimizers.elastic_average import ElasticAverageOptimizer
 from tfplugin.optimizers.elastic_custom_getter import ElasticAverageCustomGetter
 from tfplugin.optimizers.variable_clipping import VariableClippingOptimizer
 
-# As programs have them that look for variables by these names.
+# Programs may look for variables by these names.
 GLOBAL_VARIABLE_NAME = elastic_custom_getter.GLOBAL_CENTER
 LOCAL_VARIABLE_NAME = 'local_center_variable'
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where and when a rule runs: contexts, placement, tf.distribute strategies."""
+"""Strategies of tf.distribute, and the contexts and placement of updates."""
 
 from tfplugin.distribute.clipping.variable_clipping_strategy import (
   VariableClippingStrategy,

@@ -1,13 +1,14 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions whose branches may update variables, of any kind and strategy.
+"""Conditions whose branches may update variables of any kind and strategy.
 
-Control flow v2 hands a branch the value of a reference variable, and an update
-refuses a value. Control flow v1 hands it the variable. Both can be used in one
-graph: v1 is taken where a variable needs it.
+Control flow v2 passes the value of a reference variable to a branch, and an
+update needs the variable itself. Control flow v1 passes the variable. Both
+versions can be used in one graph, so v1 is used for conditions that update
+reference variables.
 
-In a branch TensorFlow's replicas cannot meet for a `merge_call`. One replica
-alone needs nobody.
+Inside a branch, TensorFlow's replicas cannot synchronize in a `merge_call`. A
+single replica does not have to.
 """
 
 from __future__ import annotations
@@ -30,12 +31,8 @@ def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
          updated: Iterable[tf.Variable]) -> tf.Tensor:
   """Returns `true_fn()` where `should` is true, else `false_fn()`.
 
-  Args:
-    should: A bool scalar.
-    true_fn: Makes the ops of one branch; returns a tensor.
-    false_fn: Makes the ops of the other branch.
-    updated: The variables that a branch updates: resource or reference
-      variables, also of a strategy.
+  `updated` lists the variables that a branch updates: resource or reference
+  variables, also of a strategy.
   """
   if not (tf1.control_flow_v2_enabled() and any(map(is_reference, updated))):
     return tf.cond(should, true_fn, false_fn)
@@ -52,14 +49,10 @@ def with_merges_in_branches(
 ) -> Callable:
   """Returns `fn`, able to apply an optimizer in a branch or a loop.
 
-  A merge call there is of its replica alone. Keras' casts of variables go to
-  merge calls as the variables.
-
-  Args:
-    strategy: If it has several replicas here, nothing is changed without
-      `alone`.
-    fn: The function that a replica runs, in a graph.
-    alone: Enters a merge call of one of several replicas, given its number.
+  There, a merge call concerns its own replica only. The merge function receives
+  the variables in the place of Keras' casts of them. With several replicas in
+  sync and no `alone`, `fn` is returned unchanged. `alone(replica_number)` is a
+  context around such a merge call.
   """
   if strategy.num_replicas_in_sync == 1:
     alone = contextlib.nullcontext
@@ -74,7 +67,7 @@ def with_merges_in_branches(
     merge_alone = inner.merge_call
 
     def merge_call(merge_fn, args=(), kwargs=None):
-      # Each replica may have a cast of its own of a variable that all have.
+      # Replicas may have different casts of one common variable.
       args, kwargs = tf.nest.map_structure(
           _tf_internals.own_variable, (args, kwargs or {}))
       if here() == outside:
@@ -92,14 +85,10 @@ def with_merges_in_branches(
 
 
 def here() -> tuple:
-  """Returns the graph, and the branch or loop of it, that ops go to."""
+  """Returns the current graph, and its current branch or loop."""
   return tf1.get_default_graph(), _tf_internals.branch_or_loop()
 
 
 def is_reference(variable: tf.Variable) -> bool:
-  """Whether `variable` is a reference variable, `use_resource=False`.
-
-  Args:
-    variable: Any variable.
-  """
+  """Returns whether `variable` is a reference variable, not a resource."""
   return variable.dtype != variable.dtype.base_dtype

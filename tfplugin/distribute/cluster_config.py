@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`TF_CONFIG`, the description of cluster and task: written, read and checked.
+"""Writer, parser and checks of `TF_CONFIG`: the cluster and a process's task.
 
-TensorFlow takes it as it is: a mistake shows up somewhere else, as an error of
+TensorFlow does not check it. A mistake shows up somewhere else, as an error of
 the JSON parser or as a process that trains alone. Launchers write it in many
-forms; all are read here, by `interpret`.
+forms; `interpret` reads all of them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tfplugin import _tf_internals
 _REMEDY = ('Set it as e.g. {"cluster": {"chief": ["localhost:2222"], "ps": '
            '["localhost:2223"]}, "task": {"type": "chief", "index": 0}}.')
 
-# Where Horovod's processes find each other, in its own words: a port of the
-# first training task's host.
+# Horovod's variable for the port on the first training task's host where its
+# processes find each other.
 HOROVOD_PORT_VARIABLE = 'HOROVOD_GLOO_RENDEZVOUS_PORT'
 
 VARIABLE = 'TF_CONFIG'
-# What was said of a value, by the one that `resolver` has set in its place.
+# The notes about the original value, by the value that `resolver` wrote.
 _notes_of: dict[str, tuple[str, ...]] = {}
-# Those that train or serve: servers first, then the chief.
+# The jobs that train or serve: servers first, then the chief.
 JOBS = ('ps', 'chief', 'master', 'worker')
-# Of a process without a cluster.
+# The jobs that a process without a cluster may have.
 _ALONE_JOBS = ('worker', 'chief', 'master')
 
 # The addresses of each job.
@@ -50,12 +50,12 @@ class Task(NamedTuple):
 
   @property
   def name(self) -> str:
-    """The task as logs, tables and errors call it, e.g. `worker:1`."""
+    """The name of the task in logs, tables and errors, e.g. `worker:1`."""
     return f'{self.type}:{self.index}'
 
 
 def tasks_of(cluster: Cluster, evaluator: bool) -> list[Task]:
-  """Returns the tasks of `cluster`, ps first, and the evaluator's if asked."""
+  """Returns the tasks of `cluster`, ps first; `evaluator` adds evaluator:0."""
   tasks = [Task(job, index) for job in JOBS
            for addresses in [cluster.get(job, ())]
            for index in (sorted(addresses) if isinstance(addresses, Mapping)
@@ -72,13 +72,12 @@ def encode(cluster: Mapping[str, list[str]], task: Task) -> str:
 
 
 class Reading(NamedTuple):
-  """A `TF_CONFIG`, read.
+  """A parsed `TF_CONFIG`.
 
-  Attributes:
-    cluster: The addresses of each job that trains or serves, in a list, or by
-      index where the value has them so; empty for a process alone.
-    task: This process; None for a process alone.
-    notes: Sentences about what was made of the value.
+  `cluster` has the jobs that train or serve. The addresses of a job are a list,
+  or a mapping by index where the value has one. For a process alone, `cluster`
+  is empty and `task` is None. `notes` are sentences about how the value was
+  interpreted.
   """
 
   cluster: Cluster
@@ -87,14 +86,10 @@ class Reading(NamedTuple):
 
 
 def interpret(value: str) -> Reading:
-  """Reads `TF_CONFIG` in every form that launchers write.
+  """Parses a `TF_CONFIG` in every form that launchers write.
 
-  Args:
-    value: The environment variable's value; empty when it is not set.
-
-  Raises:
-    ValueError: the value is not JSON, not an object, or lacks the task, or the
-      task is not one of the cluster.
+  An empty `value` means not set. Raises ValueError if it is not a JSON object,
+  lacks the task, or has a task that is not in the cluster.
   """
   if not value.strip():
     return Reading({}, None, ('There is no TF_CONFIG: a process alone.',))
@@ -115,30 +110,25 @@ def interpret(value: str) -> Reading:
 def decode(value: str) -> tuple[Cluster, Optional[Task]]:
   """Returns cluster and task of a `TF_CONFIG`; `({}, None)` without a cluster.
 
-  Args:
-    value: The environment variable's value; empty when it is not set.
-
-  Raises:
-    ValueError: as `interpret`.
+  An empty `value` means not set. Raises ValueError like `interpret`.
   """
   return interpret(value)[:2]
 
 
 def read() -> tuple[Cluster, Optional[Task]]:
-  """Reads and checks the `TF_CONFIG` of this process; see `decode`."""
+  """Returns the checked cluster and task of this process; see `decode`."""
   return decode(os.environ.get(VARIABLE, ''))
 
 
 def is_set() -> bool:
-  """Returns whether a launcher has started this process."""
+  """Returns whether this process has a `TF_CONFIG`."""
   return bool(os.environ.get(VARIABLE, '').strip())
 
 
 def explain() -> str:
-  """Returns what is made of the `TF_CONFIG` of this process, in a line.
+  """Returns in one line how the `TF_CONFIG` of this process was interpreted.
 
-  Raises:
-    ValueError: as `interpret`.
+  Raises ValueError like `interpret`.
   """
   value = os.environ.get(VARIABLE, '')
   return ' '.join(_notes_of.get(value) or interpret(value).notes)
@@ -147,11 +137,9 @@ def explain() -> str:
 def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
   """Returns TensorFlow's resolver of the environment's `TF_CONFIG`.
 
-  TensorFlow's coordinator of strategies reads the variable itself, and knows
-  fewer forms: the variable is set anew where it has another one.
-
-  Raises:
-    ValueError: as `interpret`.
+  TensorFlow's coordinator of strategies reads the variable itself, and supports
+  fewer forms. So the variable is rewritten in the form that it supports. Raises
+  ValueError like `interpret`.
   """
   value = os.environ.get(VARIABLE, '')
   cluster, task = decode(value)
@@ -166,7 +154,7 @@ def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
 
 def _as_strategies_read(value: str, cluster: Cluster,
                         task: Optional[Task]) -> str:
-  """Returns the value in the form that TensorFlow's strategies know."""
+  """Returns the value in the form that TensorFlow's strategies support."""
   config = {key: other for key, other in _parsed(value).items()
             if key not in ('cluster', 'task')}
   if task is not None:
@@ -191,7 +179,7 @@ def _parsed(value: str) -> dict[str, Any]:
 
 
 def _jobs_of(cluster: Any, value: str) -> tuple[Cluster, list[str]]:
-  """Returns the jobs that train or serve, and what is said of others."""
+  """Returns the jobs that train or serve, and a note about the other jobs."""
   if not (isinstance(cluster, dict) and
           all(map(_is_job, cluster.values()))):
     raise ValueError(
@@ -215,7 +203,7 @@ def _is_job(addresses: Any) -> bool:
 
 
 def _check_addresses(jobs: Cluster, value: str) -> None:
-  """Raises unless each task has a port, where there is more than one."""
+  """Raises ValueError unless each address has a port."""
   for addresses in jobs.values():
     for address in (addresses.values() if isinstance(addresses, dict) else
                     addresses):
@@ -226,7 +214,7 @@ def _check_addresses(jobs: Cluster, value: str) -> None:
 
 
 def _check_alone(task: Any, value: str) -> None:
-  """Raises unless a task can be that of a process without a cluster."""
+  """Raises ValueError unless `task` may be a task without a cluster."""
   if not (isinstance(task, dict) and
           task.get('type', 'worker') in _ALONE_JOBS and
           str(task.get('index', 0)) == '0'):

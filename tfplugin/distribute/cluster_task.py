@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which task of the cluster this process is, and what follows from that."""
+"""The task of this process in its cluster, and the task's properties."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ from tfplugin.distribute import cluster_config
 
 # The jobs whose tasks train, in the order in which they are numbered.
 _TRAINING_JOBS = ('chief', 'master', 'worker')
-# What TensorFlow says of a port on which another process listens.
+# TensorFlow's error for a port on which another process listens.
 _NO_SERVER = 'Could not start gRPC server'
-# Of the tasks that this process has run.
+# The addresses of the tasks that this process has run.
 _addresses_run: set[str] = set()
 
 
 @dataclasses.dataclass(frozen=True)
 class ClusterTask:
-  """One task of a cluster; made without arguments, a process alone.
+  """One task of a cluster; without arguments, a process alone.
 
-  Attributes:
-    cluster_spec: The cluster; empty for a process alone.
-    job: The job of the task; of a process alone `worker`, as Estimators say.
-    index: Its index within the job.
-    master: The address that its sessions connect to; empty for this process.
+  For a process alone, `cluster_spec` is empty, and `job` is `worker`, as for
+  Estimators. `master` is the address that its sessions connect to; empty means
+  this process.
   """
 
   cluster_spec: tf.train.ClusterSpec = dataclasses.field(
@@ -40,12 +38,12 @@ class ClusterTask:
 
   @property
   def name(self) -> str:
-    """The task as logs and errors call it, e.g. `worker:1`."""
+    """The name of the task in logs and errors, e.g. `worker:1`."""
     return f'{self.job}:{self.index}'
 
   @property
   def is_alone(self) -> bool:
-    """Whether there is no cluster, or none of two that train or serve."""
+    """Whether no other task of a cluster trains or serves."""
     return not self.cluster_spec.jobs or (
         not self.num_ps and self.training_tasks == [self.name])
 
@@ -73,15 +71,14 @@ class ClusterTask:
 
   @property
   def trains(self) -> bool:
-    """Whether the task is one that trains."""
+    """Whether the task trains."""
     return self.job in _TRAINING_JOBS
 
   @property
   def training_index(self) -> int:
-    """The task's number among those that train; the chief's is 0.
+    """The task's number among the training tasks, 0 for the chief.
 
-    Raises:
-      ValueError: The task does not train.
+    Raises ValueError for a task that does not train.
     """
     if not self.trains:
       raise ValueError('The task must be one that trains, to be numbered among '
@@ -90,7 +87,7 @@ class ClusterTask:
 
   @property
   def is_chief(self) -> bool:
-    """Whether the task initialises and saves what the cluster trains."""
+    """Whether the task initialises and saves the cluster's variables."""
     return self.trains and self.training_index == 0
 
   def _count(self, job: str) -> int:
@@ -102,8 +99,7 @@ class ClusterTask:
 def from_environment() -> ClusterTask:
   """Returns the task that `TF_CONFIG` gives to this process.
 
-  Raises:
-    ValueError: `TF_CONFIG` is wrong; see `cluster_config.decode`.
+  Raises ValueError if `TF_CONFIG` is wrong; see `cluster_config.decode`.
   """
   cluster, task = cluster_config.read()
   if not cluster:
@@ -116,28 +112,16 @@ def from_environment() -> ClusterTask:
 
 def from_resolver(
     resolver: tf.distribute.cluster_resolver.ClusterResolver) -> ClusterTask:
-  """Returns the task that a resolver gives to this process.
-
-  Args:
-    resolver: Knows a cluster.
-  """
+  """Returns the task that a resolver gives to this process."""
   return ClusterTask(
       resolver.cluster_spec(), resolver.task_type, resolver.task_id or 0)
 
 
 @contextlib.contextmanager
 def occupied_port_named(task: ClusterTask) -> Iterator[None]:
-  """Names the port, where the server of `task` cannot be started.
+  """Raises a RuntimeError that names the port if `task` finds it occupied.
 
-  Args:
-    task: The task that runs in this process.
-
-  Yields:
-    Nothing.
-
-  Raises:
-    RuntimeError: another process listens there; TensorFlow says of it only that
-      it could not start a server.
+  TensorFlow's error says only that it could not start a server.
   """
   try:
     yield
@@ -153,16 +137,10 @@ def occupied_port_named(task: ClusterTask) -> Iterator[None]:
 
 
 def check_first_run(task: ClusterTask) -> None:
-  """Raises if this process has run the task before.
+  """Raises RuntimeError if this process has run the task before.
 
-  Its server is never freed, and a parameter server that has ended its work
+  The server of the first run is never freed. A parameter server that has ended
   serves no second run.
-
-  Args:
-    task: The task that is about to run in this process.
-
-  Raises:
-    RuntimeError: It has.
   """
   if not task.num_ps or task.job not in task.cluster_spec.jobs:
     return
@@ -177,13 +155,10 @@ def check_first_run(task: ClusterTask) -> None:
 
 
 def from_config(config: Optional[tf.estimator.RunConfig]) -> ClusterTask:
-  """Returns the task of a process with an Estimator.
+  """Returns the task of a process with an Estimator; alone if `config` is None.
 
-  With `train_distribute` in a cluster, TensorFlow's coordinator takes the task
-  from TF_CONFIG, and until then `RunConfig` calls every process `worker:0`.
-
-  Args:
-    config: The Estimator's configuration; None for a process alone.
+  With `train_distribute` in a cluster, TensorFlow's coordinator reads the task
+  from TF_CONFIG. Until then, `RunConfig` calls every process `worker:0`.
   """
   if config is None:
     return ClusterTask()

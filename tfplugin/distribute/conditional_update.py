@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Applies gradients under a boolean tensor, in whatever context it is called.
+"""Gradients applied under a boolean tensor, in every context.
 
   plain graph, tf.function:  one `tf.cond` around `apply_gradients`
   eager:                     a Python if
@@ -8,9 +8,9 @@
                              variables, one `tf.cond`, and every replica applies
                              inside it
 
-The optimizer's slots and other variables are made before the branch. Those that
-only an optimizer inside it makes have the names that an unconditional
-`apply_gradients` gives them, too.
+The optimizer's slots and other variables are made before the branch. An inner
+optimizer may make its variables inside the branch. These have the same names as
+with an unconditional `apply_gradients`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tfplugin.distribute import branching
 
 tf1 = tf.compat.v1
 
-# Makes ops inside a branch; returns them.
+# Makes ops inside a branch, and returns them.
 BranchFn = Callable[[], Sequence]
 
 
@@ -46,29 +46,17 @@ def apply_gradients_if(
 ):
   """Runs `optimizer.apply_gradients` where `should_apply` is true.
 
-  Where it is false, neither the variables nor the optimizer's state nor
-  `global_step` change.
+  Where it is false, the variables, the optimizer's state and `global_step` do
+  not change. In replicas, all of their `should_apply` must be true.
 
-  Args:
-    should_apply: A bool scalar. In a replica context each replica passes its
-      own; the gradients are applied if every replica's is true.
-    optimizer: Any v1 optimizer, wrapped or not.
-    grads_and_vars: As `apply_gradients` takes it; gradients may be None.
-    global_step: Incremented with an applied update, or None.
-    name: Of the returned op.
-    prepare: Called once before the branch: the place to make the variables
-      that `on_apply` and `on_skip` use. Under a strategy all three are called
-      in cross-replica context.
-    on_apply: Called inside the branch that applies, after the update; the ops
-      it returns run with it.
-    on_skip: As `on_apply`, in the branch that skips.
-    **apply_kwargs: Passed on to `apply_gradients`.
+  `prepare` is called once before the branch, to make the variables that
+  `on_apply` and `on_skip` use. `on_apply` is called in the branch that applies,
+  after the update, and `on_skip` in the other one. The ops that they return run
+  with their branch. Under a strategy all three are called in cross-replica
+  context.
 
-  Returns:
-    An op in a graph, None in eager execution.
-
-  Raises:
-    ValueError: `grads_and_vars` is empty or holds no gradient at all.
+  Returns an op named `name` in a graph, None in eager execution. Raises
+  ValueError if `grads_and_vars` is empty or has no gradient.
 
   Example:
     >>> v = tf.Variable(1.0)
@@ -88,7 +76,7 @@ def apply_gradients_if(
                        '`strategy.run` runs.')
   if tf.distribute.has_strategy() and not apply_kwargs.get(
       'skip_gradients_aggregation'):
-    # By closure: as arguments the callables would arrive per replica.
+    # By closure: `merge_call` would regroup the callables per replica.
     merged = functools.partial(
         _merged, optimizer=optimizer, global_step=global_step, name=name,
         prepare=prepare, on_apply=on_apply, on_skip=on_skip)
@@ -107,7 +95,7 @@ def apply_gradients_if(
 
 
 def _check_gradients(grads_and_vars: types.GradsAndVars) -> list:
-  """Returns the pairs as a list; raises as the bare optimizer would."""
+  """Returns the pairs as a list; raises like TensorFlow's optimizers."""
   grads_and_vars = list(grads_and_vars)
   if not grads_and_vars:
     raise ValueError('`grads_and_vars` must not be empty. No variables '
@@ -121,7 +109,7 @@ def _check_gradients(grads_and_vars: types.GradsAndVars) -> list:
 
 def _merged(strategy, should_apply, grads_and_vars, *, optimizer, global_step,
             name, prepare, on_apply, on_skip):
-  """Decides once for all replicas; runs in cross-replica context."""
+  """Decides once for all replicas, in cross-replica context."""
   decisions = strategy.experimental_local_results(should_apply)
   should_apply = tf.reduce_all(tf.stack([tf.identity(d) for d in decisions]))
   variables = [v for g, v in grads_and_vars if g is not None]
@@ -130,8 +118,8 @@ def _merged(strategy, should_apply, grads_and_vars, *, optimizer, global_step,
   gradients = tuple(g for g, _ in grads_and_vars)
 
   def apply_in_replica(gradients):
-    # The variables come by closure: an argument would arrive unwrapped, as the
-    # copy of one replica, which the optimizer must not see.
+    # The variables come by closure: an argument would arrive unwrapped, as one
+    # replica's copy, and the optimizer needs the distributed variable.
     pairs = list(zip(gradients, [v for _, v in grads_and_vars]))
     return optimizer.apply_gradients(pairs, global_step=global_step)
 
@@ -177,13 +165,11 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
 
 
 def _variables_named_as_in(outside: str):
-  """Leaves a branch of control flow v1 out of the names of variables.
+  """Creates variables without the name scope of a v1 branch in their names.
 
-  An optimizer inside another one, of a user's own class, makes its variables in
-  the branch. In one of control flow v2 no name tells of the branch.
-
-  Args:
-    outside: The name scope around the branch.
+  An optimizer inside a user's own optimizer class makes its variables in the
+  branch. `outside` is the name scope around the branch. Control flow v2 does
+  not put the branch into names.
   """
   graph = tf1.get_default_graph()
   inside = graph.get_name_scope()

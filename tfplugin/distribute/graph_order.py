@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What in a graph is computed before what."""
+"""Order of the operations of a graph."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from tfplugin import _tf_internals
 
 
 def operations_of(values: Iterable[Any]) -> list[tf.Operation]:
-  """Returns the operations among `values`, and those that make its tensors.
+  """Returns the operations among `values`, and the producers of its tensors.
 
-  Args:
-    values: Anything that a function returned which built a graph.
+  `values` may be anything that a function that built a graph returned.
   """
   return [value if isinstance(value, tf.Operation) else value.op
           for value in values
@@ -24,20 +23,13 @@ def operations_of(values: Iterable[Any]) -> list[tf.Operation]:
 
 
 def sources(operation: tf.Operation) -> list[tf.Operation]:
-  """Returns the operations that `operation` itself waits for.
-
-  Args:
-    operation: An operation of a graph.
-  """
+  """Returns the operations that `operation` directly waits for."""
   return [*(tensor.op for tensor in operation.inputs),
           *operation.control_inputs]
 
 
 def upstream(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
-  """Returns `operations` and all that runs before them, of their own graph.
-
-  Args:
-    operations: Operations of one graph.
+  """Returns `operations` and all that run before them in the same graph.
 
   Example:
     >>> with tf.Graph().as_default():
@@ -59,11 +51,9 @@ def upstream(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
 
 def updates(operations: Iterable[tf.Operation],
             *variables: tf.Variable) -> bool:
-  """Whether one of `variables` is written when `operations` are run.
+  """Returns whether running `operations` writes one of `variables`.
 
-  Args:
-    operations: Operations of the current graph.
-    *variables: Any variables.
+  The operations are of the current graph. Initializers do not count.
   """
   writes = [write for variable in variables
             for write in _tf_internals.writes_of(

@@ -14,21 +14,18 @@ import tensorflow as tf
 def local_devices() -> list[str]:
   """Returns this process's GPUs, or its logical CPUs where it has no GPU.
 
-  The runtime is asked for physical devices and their configuration alone: a
-  list of *logical* devices would initialise the GPUs and claim their memory. In
-  a cluster these are the devices of this task, named without job and task.
-
-  Returns:
-    Device strings, e.g. `['/device:GPU:0', '/device:GPU:1']`.
+  Only physical devices and their configuration are queried. A list of *logical*
+  devices would initialise the GPUs and claim their memory. In a cluster these
+  are the devices of this task, named without job and task, e.g.
+  `['/device:GPU:0', '/device:GPU:1']`.
   """
   return devices_of('GPU') or devices_of('CPU') or ['/device:CPU:0']
 
 
 def devices_of(kind: str) -> list[str]:
-  """Returns this process's logical devices of a type, not initialising them.
+  """Returns this process's logical devices, without initialising them.
 
-  Args:
-    kind: `'CPU'` or `'GPU'`.
+  `kind` is `'CPU'` or `'GPU'`.
   """
   count = 0
   for device in tf.config.get_visible_devices(kind):
@@ -38,16 +35,11 @@ def devices_of(kind: str) -> list[str]:
 
 
 def check_devices(devices: Optional[Sequence[str]]) -> list[str]:
-  """Returns `devices` as a list, or the local devices where it is None.
+  """Returns canonical device names; for None, the local devices.
 
-  A GPU that this process does not have is warned of.
-
-  Args:
-    devices: Device strings, such as `'/gpu:0'` or `'/device:CPU:1'`.
-
-  Raises:
-    TypeError: `devices` is not a list of strings.
-    ValueError: It is empty, or an entry is not a device string.
+  It warns of a GPU that this process does not have. Raises TypeError unless
+  `devices` is a list of strings, and ValueError if it is empty or an entry is
+  not a device string.
   """
   if devices is None:
     return local_devices()
@@ -65,7 +57,7 @@ def check_devices(devices: Optional[Sequence[str]]) -> list[str]:
 
 
 def _warn_of_gpus(devices: Sequence[str]) -> None:
-  """Warns of GPUs that are not there: with soft placement the CPU trains."""
+  """Warns of missing GPUs: with soft placement the CPU trains instead."""
   missing = sorted({device for device in devices if ':GPU:' in device} -
                    set(devices_of('GPU')))
   if missing:
@@ -77,14 +69,7 @@ def _warn_of_gpus(devices: Sequence[str]) -> None:
 
 
 def check_present(devices: Sequence[str]) -> None:
-  """Raises unless this process has each of `devices`.
-
-  Args:
-    devices: Device strings that `check_devices` returned.
-
-  Raises:
-    ValueError: One is unknown.
-  """
+  """Raises ValueError unless this process has all canonical `devices`."""
   known = devices_of('GPU') + devices_of('CPU')
   unknown = [device for device in devices if device not in known]
   if unknown:
@@ -96,14 +81,10 @@ def check_present(devices: Sequence[str]) -> None:
 
 
 def check_copies(devices: Optional[Sequence[str]]) -> list[str]:
-  """Returns canonical names of devices that have a copy of the model each.
+  """Returns canonical names of devices, each for one copy of the model.
 
-  Args:
-    devices: What the user passed; None for the default.
-
-  Raises:
-    TypeError: It is no list of strings.
-    ValueError: One is unknown, or there twice.
+  None means the local devices. Raises TypeError unless `devices` is a list of
+  strings, and ValueError for an unknown or repeated device.
   """
   devices = check_devices(devices)
   check_present(devices)

@@ -1,15 +1,15 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a wrapper around every optimizer that a function applies.
+"""Interception that wraps every optimizer that a function applies.
 
 Every v1 optimizer is applied by `apply_gradients`, of its own class or of the
-base class. While an interception is active, each such call comes by, whatever
-made the optimizer, and however its gradients came to be:
+base class. An active interception replaces each such call, for every optimizer
+and every source of gradients:
 
   optimizer.apply_gradients(...)  ->  wrap(optimizer).apply_gradients(...)
 
 The wrapper is called as if the function had called it. No strategy and no
-variable is made; what the function asks TensorFlow is answered as without.
+variable is made, and TensorFlow's state for the function does not change.
 Interceptions nest: the outer one wraps the wrapper of the inner one.
 """
 
@@ -32,28 +32,24 @@ tf1 = tf.compat.v1
 
 _LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
 
-# Of this thread: a strategy builds its replicas in threads of their own.
+# Per thread: a strategy builds each replica in a separate thread.
 _innermost = contextvars.ContextVar('_innermost', default=None)
 
 
 class Interception:
-  """Wraps the optimizers that are applied while it is active.
+  """Wrapper of the optimizers that are applied while it is active.
 
-  Attributes:
-    wrappers: The wrappers made so far, in the order of their first use.
-    honoured: The optimizers left alone, being wrapped already.
-    audit: The updates that were made by wrappers, of all trained variables.
+  `honoured` lists the optimizers left alone because they are wrapped already.
+  `audit` records the updates by wrappers, of all trainable variables.
   """
 
   def __init__(self, wrap: Callable[[tf1.train.Optimizer], Any], kind: type,
                only: Callable[[tf1.train.Optimizer], bool] = lambda _: True):
     """Prepares one use.
 
-    Args:
-      wrap: Makes the wrapper of an optimizer, once for each.
-      kind: The class of the wrappers; an optimizer of that class, or with one
-        inside, is left alone.
-      only: Whether an optimizer is met at all. Default: every one.
+    `wrap` makes a wrapper, once for each optimizer. An optimizer of the class
+    `kind`, or with one inside, is left alone. `only` says whether to intercept
+    an optimizer at all.
     """
     self._wrap = wrap
     self._kind = kind
@@ -73,8 +69,7 @@ class Interception:
   def active(self) -> Iterator[None]:
     """Intercepts every optimizer that is applied inside it.
 
-    Raises:
-      RuntimeError: Inside the cross-replica context of a strategy.
+    Raises RuntimeError in the cross-replica context of a strategy.
     """
     if tf.distribute.in_cross_replica_context():
       raise RuntimeError(
@@ -90,11 +85,7 @@ class Interception:
             *args: Any, **kwargs: Any):
     """Applies gradients with the wrapper of `optimizer`.
 
-    Args:
-      optimizer: The optimizer that the function applies.
-      apply_gradients: Its own `apply_gradients`.
-      *args: For `apply_gradients`.
-      **kwargs: Likewise.
+    `apply_gradients` is the optimizer's own bound method.
     """
     if not self._only(optimizer):
       with _as_innermost(self._outer):
@@ -109,19 +100,17 @@ class Interception:
       return self._by_optimizer[optimizer].apply_gradients(*args, **kwargs)
 
   def is_here(self) -> bool:
-    """Whether the code being built is of the function around which it is."""
+    """Returns whether the current code belongs to the intercepted function."""
     return (not tf.executing_eagerly() and
             not tf.distribute.in_cross_replica_context() and
             tf.distribute.get_strategy() is self._strategy)
 
 
 def interceptable(apply_gradients: Callable) -> Callable:
-  """Lets an interception meet a wrapper before the optimizer inside it.
+  """Returns `apply_gradients`, intercepted before the optimizer inside.
 
-  The interception then applies the whole wrapper.
-
-  Args:
-    apply_gradients: The method of a class of optimizers.
+  `apply_gradients` is the method of a class of wrappers. The interception then
+  applies the whole wrapper.
   """
 
   @functools.wraps(apply_gradients)
@@ -136,12 +125,7 @@ def interceptable(apply_gradients: Callable) -> Callable:
 
 
 def holds(optimizer: Any, kind: type) -> bool:
-  """Whether `optimizer`, or one that it wraps, is a `kind`.
-
-  Args:
-    optimizer: A v1 optimizer.
-    kind: A class of optimizers.
-  """
+  """Returns whether `optimizer`, or one that it wraps, is a `kind`."""
   while optimizer is not None:
     if isinstance(optimizer, kind):
       return True
@@ -151,10 +135,10 @@ def holds(optimizer: Any, kind: type) -> bool:
 
 def _meet(apply_gradients: Callable, optimizer: tf1.train.Optimizer,
           *args: Any, **kwargs: Any):
-  """Stands for `apply_gradients` of every class while one is active."""
+  """Replaces `apply_gradients` of all classes in an active interception."""
   current = _current()
-  # A moving average, say, hands its call on to what it holds. A loss scale does
-  # so too, but for all replicas at once, and in a branch.
+  # A wrapper, such as a moving average, calls the optimizer inside it. A loss
+  # scale does so too, but for all replicas at once, and in a branch.
   hands_on = (_tf_internals.wrapped_optimizer(optimizer) is not None and
               not isinstance(optimizer, _LOSS_SCALE))
   if current is None or hands_on:
@@ -163,7 +147,7 @@ def _meet(apply_gradients: Callable, optimizer: tf1.train.Optimizer,
 
 
 def _current() -> Optional[Interception]:
-  """The innermost interception of the code that is being built, or None."""
+  """Returns the innermost interception of the current code, or None."""
   innermost = _innermost.get()
   return innermost if innermost is not None and innermost.is_here() else None
 

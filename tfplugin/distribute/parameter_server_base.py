@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The base of tfplugin's asynchronous parameter-server strategies."""
+"""Base of tfplugin's asynchronous parameter-server strategies."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class ParameterServerExtended(met_updates.MetUpdates,
                               _tf_internals.ParameterServerStrategyExtended):
   """Between-graph parameter servers, with a hook at the end of the step.
 
-  Local variables, such as those of metrics, are made on the worker; TensorFlow
+  Local variables, for example of metrics, are made on the worker. TensorFlow
   would put them on a parameter server, where all workers share them.
 
-  Every assignment to the global step passes `_update`, be it an optimizer's or
-  the model_fn's own.
+  Every assignment to the global step, by an optimizer or by the model_fn
+  itself, calls `_update`.
   """
 
   @property
@@ -64,12 +64,12 @@ class ParameterServerExtended(met_updates.MetUpdates,
 
   @property
   def own_device(self) -> str:
-    """The device of what a worker has once."""
+    """The device of the variables and ops that a worker has once."""
     devices = self._compute_devices
     return devices[0] if len(devices) == 1 else self._worker_device
 
   def _on_worker(self):
-    """Places ops on this worker's device, whatever device is set outside."""
+    """Places ops on this worker's device, regardless of outer device scopes."""
     return self._on(self.own_device)
 
   @contextlib.contextmanager
@@ -100,29 +100,29 @@ class ParameterServerExtended(met_updates.MetUpdates,
 
 class ParameterServerStrategy(refusals.NoKerasSessions,
                               tf1.distribute.Strategy):
-  """A strategy that builds graphs for a v1 session, and says so otherwise."""
+  """A strategy that builds graphs for a v1 session, and refuses eager mode."""
 
   # The remedy in eager mode, for the message.
   _eager_remedy = ('for `Model.fit` and tf.function use '
                    '`tf.distribute.MirroredStrategy`')
 
   def scope(self):
-    """See `tf.distribute.Strategy.scope`; in a graph only."""
+    """Enters as `tf.distribute.Strategy.scope`; raises in eager mode."""
     self._refuse_eager()
     return super().scope()
 
   def run(self, fn, args=(), kwargs=None, options=None):
-    """See `tf.distribute.Strategy.run`; in a graph only."""
+    """Runs `fn` as `tf.distribute.Strategy.run`; raises in eager mode."""
     self._refuse_eager()
     return super().run(fn, args=args, kwargs=kwargs, options=options)
 
   def experimental_distribute_dataset(self, dataset, options=None):
-    """See `tf.distribute.Strategy`; in a graph only."""
+    """Distributes as `tf.distribute.Strategy`; raises in eager mode."""
     self._refuse_eager()
     return super().experimental_distribute_dataset(dataset, options)
 
   def distribute_datasets_from_function(self, dataset_fn, options=None):
-    """See `tf.distribute.Strategy`; in a graph only."""
+    """Distributes as `tf.distribute.Strategy`; raises in eager mode."""
     self._refuse_eager()
     return super().distribute_datasets_from_function(dataset_fn, options)
 
@@ -131,14 +131,10 @@ class ParameterServerStrategy(refusals.NoKerasSessions,
 
 
 def refuse_eager(name: str, remedy: str) -> None:
-  """Raises in eager mode.
+  """Raises RuntimeError in eager mode.
 
-  Args:
-    name: The strategy's, for the message.
-    remedy: The use that works in eager mode.
-
-  Raises:
-    RuntimeError: There is no graph.
+  The message has the strategy's `name`, and a `remedy`: a use that works in
+  eager mode.
   """
   if tf.executing_eagerly():
     raise RuntimeError(
@@ -149,30 +145,21 @@ def refuse_eager(name: str, remedy: str) -> None:
 
 
 def is_local(kwargs: dict[str, Any]) -> bool:
-  """Whether the arguments of a variable creator ask for a local variable.
-
-  Args:
-    kwargs: The arguments of a variable creator.
-  """
+  """Returns whether a variable creator's arguments ask for a local variable."""
   collections = kwargs.get('collections') or ()
   return (tf1.GraphKeys.LOCAL_VARIABLES in collections or
           tf1.GraphKeys.METRIC_VARIABLES in collections)
 
 
 def is_global_step(kwargs: dict[str, Any]) -> bool:
-  """Whether the arguments of a variable creator ask for the global step.
-
-  Args:
-    kwargs: The arguments of a variable creator.
-  """
+  """Returns whether a variable creator's arguments ask for the global step."""
   return tf1.GraphKeys.GLOBAL_STEP in (kwargs.get('collections') or ())
 
 
 def unwrapped(variable: tf.Variable) -> tf.Variable:
   """Returns the variable inside the wrapper that several devices share.
 
-  Args:
-    variable: Any variable that a strategy made, or Keras' cast of one.
+  Keras' cast of a variable is unwrapped, too.
   """
   variable = _tf_internals.own_variable(variable)
   if isinstance(variable, _tf_internals.AggregatingVariable):
@@ -188,22 +175,16 @@ def global_step() -> Optional[tf.Variable]:
 def with_fields(spec, **changed: Any):
   """Returns an EstimatorSpec with other values of some fields.
 
-  Not by its `_replace`, which refuses the values of several devices.
-
-  Args:
-    spec: The spec that a model_fn returned, on one or several devices.
-    **changed: Fields and their values.
+  The spec's `_replace` refuses the values of several devices.
   """
   fields = dict(zip(spec._fields, spec), **changed)
   return type(spec)._make(fields[name] for name in spec._fields)
 
 
 def with_started_scaffolds(strategy: tf.distribute.Strategy, spec):
-  """Returns an EstimatorSpec whose scaffold starts what a strategy has added.
+  """Returns `spec` with a scaffold that starts the strategy's own variables.
 
-  Args:
-    strategy: Has built the spec.
-    spec: The spec, or another result with a `train_op`.
+  A result without a scaffold is returned unchanged.
   """
   if not hasattr(spec, 'scaffold'):
     return spec
@@ -215,10 +196,8 @@ def started(scaffold: Optional[tf1.train.Scaffold],
             ) -> Optional[tf1.train.Scaffold]:
   """Returns a scaffold like `scaffold` that starts all local variables.
 
-  A `local_init_op` of a program's own knows nothing of what a strategy adds.
-
-  Args:
-    scaffold: The scaffold of a model_fn.
+  A program's own `local_init_op` does not initialise variables that a strategy
+  adds.
   """
   if scaffold is None or scaffold.local_init_op is None:
     return scaffold
@@ -233,27 +212,18 @@ def started(scaffold: Optional[tf1.train.Scaffold],
 
 
 def updates_variables(value_destination_pairs) -> bool:
-  """Whether a reduction is an optimizer's, towards variables.
+  """Returns whether a `batch_reduce_to` is an optimizer's, towards variables.
 
-  A model may also reduce tensors of its own, towards tensors.
-
-  Args:
-    value_destination_pairs: The pairs passed to `batch_reduce_to`.
+  A model may also reduce its own tensors, towards tensors.
   """
   return all(isinstance(destination, tf.Variable)
              for _, destination in value_destination_pairs)
 
 
 def refuse_keras_update(fn, reason: str, remedy: str) -> None:
-  """Raises if a Keras optimizer updates a variable by `fn`.
+  """Raises TypeError if `fn`, of `extended.update`, is a Keras optimizer's.
 
-  Args:
-    fn: The function passed to `extended.update`.
-    reason: Why only v1 optimizers work, for the message.
-    remedy: Another use that works, for the message.
-
-  Raises:
-    TypeError: `fn` is a Keras optimizer's.
+  The message has the `reason` why only v1 optimizers work, and a `remedy`.
   """
   module = _tf_internals.keras_module_of(fn)
   if module is not None:
@@ -266,15 +236,9 @@ def refuse_keras_update(fn, reason: str, remedy: str) -> None:
 
 def refuse_keras_3_update(fn, strategy: tf.distribute.Strategy,
                           reason: str) -> None:
-  """Raises if an optimizer of Keras 3 updates a variable by `fn`.
+  """Raises TypeError if `fn`, of `extended.update`, is a Keras 3 optimizer's.
 
-  Args:
-    fn: The function passed to `extended.update`.
-    strategy: The strategy that cannot let it do so.
-    reason: Why it cannot, for the message.
-
-  Raises:
-    TypeError: `fn` is of an optimizer of Keras 3.
+  The message has the `reason` why `strategy` cannot support it.
   """
   module = _tf_internals.keras_3_module_of(fn)
   if module is not None:
@@ -287,17 +251,10 @@ def refuse_keras_3_update(fn, strategy: tf.distribute.Strategy,
 
 def refuse_keras_step(fn, strategy: tf.distribute.Strategy,
                       remedy: str = '') -> None:
-  """Raises if a Keras optimizer, which advances the step, updates by `fn`.
+  """Raises TypeError if `fn`, of `extended.update`, is a Keras optimizer's.
 
-  A strategy cannot keep it from doing so.
-
-  Args:
-    fn: The function passed to `extended.update`.
-    strategy: Decides when the step advances.
-    remedy: Another use that works, for the message.
-
-  Raises:
-    TypeError: `fn` is a Keras optimizer's.
+  Such an optimizer advances the step, and a strategy cannot prevent that. The
+  message has a `remedy`.
   """
   refuse_keras_update(
       fn, f'{strategy.described_as} decides when the global step advances',
@@ -307,14 +264,10 @@ def refuse_keras_step(fn, strategy: tf.distribute.Strategy,
 def resolver_or_default(
     cluster_resolver: Optional[tf.distribute.cluster_resolver.ClusterResolver],
 ) -> tf.distribute.cluster_resolver.ClusterResolver:
-  """Checks `cluster_resolver`; None stands for the one of `TF_CONFIG`.
+  """Returns `cluster_resolver`, checked; for None, the one of `TF_CONFIG`.
 
-  Args:
-    cluster_resolver: The resolver that the user passed, or None.
-
-  Raises:
-    TypeError: `cluster_resolver` is something else.
-    ValueError: `TF_CONFIG` is wrong, or the cluster has no `ps`.
+  Raises TypeError for another type, and ValueError if `TF_CONFIG` is wrong or
+  the cluster has no `ps`.
   """
   resolver_class = tf.distribute.cluster_resolver.ClusterResolver
   if cluster_resolver is None:
@@ -328,7 +281,7 @@ def resolver_or_default(
   if cluster and 'ps' not in cluster.jobs:
     task = cluster_task.from_resolver(cluster_resolver)
     if task.job == 'evaluator' and task.num_workers == 1:
-      # Beside a chief alone; it evaluates without a strategy.
+      # The chief is the only training task; this evaluates without a strategy.
       return tf.distribute.cluster_resolver.SimpleClusterResolver(
           tf.train.ClusterSpec({}))
     raise ValueError(

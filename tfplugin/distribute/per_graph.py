@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a strategy keeps for each graph that it builds."""
+"""Dictionary of a strategy's values for each graph that it builds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import tensorflow as tf
 
 
 class PerGraph(weakref.WeakKeyDictionary):
-  """A dictionary from graphs; gone with the graph, and not copied.
+  """A dictionary from graphs; an entry is deleted with its graph.
 
   `tf.estimator.train_and_evaluate` makes deep copies of a strategy, and a graph
-  cannot be copied: a copied strategy starts with no graph at all.
+  cannot be copied. So a copied dictionary is empty.
   """
 
   def __init__(self):
@@ -28,12 +28,10 @@ class PerGraph(weakref.WeakKeyDictionary):
     return type(self)()
 
   def here(self, make: Optional[Callable[[], Any]] = None) -> Any:
-    """Returns what is kept for the graph being built, or for eager execution.
+    """Returns the value for the current graph, or for eager execution.
 
-    A function and a branch belong to where their variables are.
-
-    Args:
-      make: Makes it when there is none; None: then None is returned.
+    A function and a branch belong to the graph of their variables. `make` makes
+    a missing value; without `make`, a missing value is None.
     """
     with tf.init_scope():
       kept, key = self, tf.compat.v1.get_default_graph()
@@ -44,5 +42,5 @@ class PerGraph(weakref.WeakKeyDictionary):
       return kept.get(key)
 
 
-# How many workers the default moving rate of a graph counts.
+# The number of workers that the default moving rate of a graph assumes.
 COUNTED_WORKERS = PerGraph()

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Places the ops of a graph on devices."""
+"""Placement of the ops of a graph on devices."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ tf1 = tf.compat.v1
 
 @contextlib.contextmanager
 def only_on(device: str) -> Iterator[None]:
-  """Puts ops on `device`, whatever device scopes and setters are around it.
+  """Puts ops on `device` alone, regardless of outer device scopes and setters.
 
-  Inside `replica_device_setter` a variable goes to a parameter server, and the
-  device scope alone would be merged with that.
-
-  Args:
-    device: A full or partial device name; empty for no wish at all.
+  `device` is a full or partial name; empty means no constraint. Inside
+  `replica_device_setter` a device scope alone would be merged with the
+  parameter server's device.
 
   Example:
     >>> with tf.Graph().as_default(), tf.compat.v1.device('/job:ps'):
@@ -37,19 +35,16 @@ def only_on(device: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def as_within(devices: Sequence) -> Iterator[None]:
-  """Leaves a colocation, for the devices that are around it.
+  """Leaves a colocation, and restores the device functions around it.
 
-  A colocation puts aside the device functions around it, that of
-  `replica_device_setter` for one.
-
-  Args:
-    devices: The functions that `_tf_internals.device_functions()` returned
-      outside the colocation.
+  A colocation hides the device functions around it, for example the one of
+  `replica_device_setter`. `devices` are the functions that
+  `_tf_internals.device_functions()` returned outside the colocation.
   """
   known = _tf_internals.device_functions()
   is_aside = not all(function in known for function in devices)
   with contextlib.ExitStack() as stack:
-    # Leaving the colocation puts aside the known functions, too.
+    # Leaving the colocation hides the known functions, too.
     stack.enter_context(tf1.get_default_graph().colocate_with(
         None, ignore_existing=True))
     for function in devices if is_aside else known:
@@ -59,14 +54,12 @@ def as_within(devices: Sequence) -> Iterator[None]:
 
 @contextlib.contextmanager
 def conditions_explained() -> Iterator[None]:
-  """Says what helps where TensorFlow cannot place a condition.
+  """Raises RuntimeError with remedies for a condition that cannot be placed.
 
   In control flow v2 a condition that reads a variable of a parameter server is
-  put on the worker, and the variable's handle with it, which is on the other
-  job; the summary of zeros of TensorFlow's canned linear models is one.
-
-  Raises:
-    RuntimeError: TensorFlow refused such a graph; the message has the remedies.
+  placed on the worker. The variable's handle is then placed there too, although
+  it is on the other job. One example is the summary of zeros of TensorFlow's
+  canned linear models.
   """
   try:
     yield

@@ -1,8 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Uses that strategies refuse: one inside another, Keras sessions in a graph.
+"""Mixins for uses that strategies refuse: nested scopes, Keras sessions.
 
-Both classes go in front of a strategy's class.
+Both classes go before a strategy's class.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tfplugin.distribute.sessions import early_stopping
 
 
 class OneStrategy:
-  """Refuses to enter the strategy's scope inside another strategy.
+  """Mixin that refuses to enter the strategy's scope inside another strategy.
 
-  Refuses the class in the place of an instance, too.
+  It refuses a strategy's class in the place of an instance, too.
   """
 
   @property
@@ -26,29 +26,27 @@ class OneStrategy:
     return type(self).__name__
 
   def configure(self, *args: Any, **kwargs: Any) -> None:
-    """See `tf.distribute.Strategy.configure`, which Estimator calls first.
+    """Configures as `tf.distribute.Strategy`; Estimator calls it first.
 
-    Raises:
-      TypeError: `train_distribute` is the class of a strategy.
+    Raises TypeError if `train_distribute` is the class of a strategy.
     """
     _check_is_instance(self)
     super().configure(*args, **kwargs)
 
   def __bool__(self) -> bool:
-    """Returns True; a RunConfig asks, before any hook is made for it."""
+    """Returns True; a RunConfig asks before any hook is made for it."""
     early_stopping.mend()
     return True
 
   def __deepcopy__(self, memo: dict):
-    """Returns a copy; one is made where a RunConfig gets a strategy later."""
+    """Returns a copy, for a RunConfig that gets its strategy later."""
     early_stopping.mend()
     return super().__deepcopy__(memo)
 
   def scope(self):
-    """See `tf.distribute.Strategy.scope`.
+    """Enters the scope as `tf.distribute.Strategy.scope`.
 
-    Raises:
-      RuntimeError: Called in the scope, or on a device, of another strategy.
+    Raises RuntimeError in the scope, or on a device, of another strategy.
     """
     around = tf.distribute.get_strategy()
     if tf.distribute.has_strategy() and around is not self:
@@ -62,20 +60,19 @@ class OneStrategy:
 
 
 class NoKerasSessions(OneStrategy):
-  """Refuses `Model.compile` in a graph, too.
+  """Mixin that refuses `Model.compile` in a graph, too.
 
   Without eager execution `Model.compile` configures a session for the strategy
-  whose scope it is in, and initialises variables in that session in its own
-  way. An Estimator configures a strategy before it enters the scope, and a
-  metric in a model_fn, in a replica, may ask for a session of its own.
+  of the current scope, and initialises variables in it. An Estimator configures
+  a strategy before it enters the scope. A metric in a model_fn, in a replica,
+  may request its own session.
   """
 
   def configure(self, *args: Any, **kwargs: Any) -> None:
-    """See `tf.distribute.Strategy.configure`; not for Keras.
+    """Configures as `tf.distribute.Strategy.configure`, but not for Keras.
 
-    Raises:
-      RuntimeError: Called in the scope of a strategy, outside any replica.
-      TypeError: `train_distribute` is the class of a strategy.
+    Raises RuntimeError in the scope of a strategy, outside any replica. Raises
+    TypeError if `train_distribute` is the class of a strategy.
     """
     _check_is_instance(self)
     if (tf.distribute.has_strategy() and
@@ -89,7 +86,7 @@ class NoKerasSessions(OneStrategy):
 
 
 def _check_is_instance(called_on: Any) -> None:
-  """Raises if a method was called on the class of a strategy."""
+  """Raises TypeError if a method was called on the class of a strategy."""
   if not isinstance(called_on, OneStrategy):
     raise TypeError(
         '`train_distribute` must be an instance of a strategy. Received: its '

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The limit of a wait, checked and kept."""
+"""Time limit of a wait, and its check."""
 
 from __future__ import annotations
 
@@ -16,19 +16,15 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 _SAY_EVERY_SECS = 20.0
-# Not of a thread: strategies build models in threads of their own.
+# Not per thread: strategies build models in separate threads.
 _start_limits = [600.0]
 
 
 def check(time_limit_secs: float) -> None:
-  """Raises unless a wait can have such a limit.
+  """Raises unless `time_limit_secs`, from a user, is a valid limit in seconds.
 
-  Args:
-    time_limit_secs: The limit in seconds, as the user passed it.
-
-  Raises:
-    TypeError: `time_limit_secs` is not a number.
-    ValueError: `time_limit_secs` is not positive, or not finite.
+  The error is a TypeError unless it is a number, and a ValueError unless it is
+  positive and finite.
 
   Example:
     >>> check(60.0)
@@ -43,7 +39,7 @@ def check(time_limit_secs: float) -> None:
 
 
 class Patience:
-  """One wait: it says now and then for whom, and it has a limit.
+  """One wait with a time limit, which logs its progress every 20 seconds.
 
   Example:
     >>> patience = Patience('worker:0', 60.0)
@@ -51,25 +47,16 @@ class Patience:
   """
 
   def __init__(self, who: str, time_limit_secs: Optional[float]):
-    """Begins to wait.
-
-    Args:
-      who: Waits.
-      time_limit_secs: The limit in seconds; None is no limit.
-    """
+    """Starts the wait of the task `who`; a limit of None is no limit."""
     self._who = who
     self._limit_secs = time_limit_secs
     self._start = self._said = time.monotonic()
 
   def check(self, whom: str, remedy: str) -> None:
-    """To be called again and again while the wait lasts.
+    """Raises TimeoutError once the limit is reached; to be called repeatedly.
 
-    Args:
-      whom: Who or what is waited for.
-      remedy: What to do about it.
-
-    Raises:
-      TimeoutError: The limit is reached.
+    `whom` names the task or thing that is waited for; `remedy` ends the
+    message.
     """
     now = time.monotonic()
     if self._limit_secs is not None and now - self._start > self._limit_secs:
@@ -83,20 +70,13 @@ class Patience:
           f', and waits {self._limit_secs:g} s at most')
 
   def restart(self) -> None:
-    """Begins the limit anew: what is waited for has made progress."""
+    """Restarts the limit after progress of the awaited task."""
     self._start = time.monotonic()
 
 
 @contextlib.contextmanager
 def start_limited_to(time_limit_secs: float) -> Iterator[None]:
-  """Sets the limit of starts whose makers know of none, in this process.
-
-  Args:
-    time_limit_secs: The limit in seconds.
-
-  Yields:
-    Nothing.
-  """
+  """Sets this process's limit for starts without their own limit."""
   _start_limits.append(time_limit_secs)
   try:
     yield
@@ -105,5 +85,5 @@ def start_limited_to(time_limit_secs: float) -> Iterator[None]:
 
 
 def start_limit_secs() -> float:
-  """Returns the limit of a start whose maker knows of none."""
+  """Returns the limit, in seconds, of a start without its own limit."""
   return _start_limits[-1]

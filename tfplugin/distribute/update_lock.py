@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A lock that the workers of a cluster share for the time of an update.
+"""Lock that the workers of a cluster share for the duration of an update.
 
-A worker may be stopped, or slow, at any moment, and nobody else may wait for
-it. So it has no part in what is done under the lock:
+A worker may be stopped, or slow, at any moment, and no other worker may wait
+for it. So the work under the lock does not involve the worker:
 
   worker                     parameter servers
   gradients are computed
@@ -11,7 +11,7 @@ it. So it has no part in what is done under the lock:
                              the lock is taken
                              decisions and updates, where the variables are
                              the lock is released
-  told of the end      <-
+  is notified          <-
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from tfplugin.distribute import graph_order
 
 tf1 = tf.compat.v1
 
-# Takes the gradients that have arrived, and their variables.
+# A function of the gradients that have arrived, and their variables.
 UpdateFn = Callable[[types.GradsAndVars], tf.Operation]
 
 
 def is_possible() -> bool:
-  """Whether an update that is built here can be locked.
+  """Returns whether an update in the current context can be locked.
 
-  In a plain graph, also in the branches of its `tf.cond`. In eager execution,
-  functions and strategies one thread applies, and no lock is needed.
+  It can in a plain graph, also in the branches of its `tf.cond`. In eager
+  execution, functions and strategies a single thread applies, and no lock is
+  needed.
   """
   return not (tf.executing_eagerly() or tf.distribute.has_strategy() or
               _tf_internals.is_in_function())
@@ -46,21 +47,15 @@ def run_locked(anchor: tf.Variable,
                update_fn: UpdateFn, name: str) -> tf.Operation:
   """Runs the ops of `update_fn` while holding a mutex beside `anchor`.
 
-  The mutex is taken when every gradient has arrived at its variable, and it is
-  released when the update is done or its step fails. Reads that belong to the
-  update must be built by `update_fn`, too. What it builds sits beside `anchor`
-  where nothing else places it. The worker's own variables are read and written
-  before the lock or after it.
+  The mutex is taken when every gradient has arrived at its variable. It is
+  released when the update is done or its step fails. `update_fn` is called
+  once, with the gradients that have arrived, and must also build the reads that
+  belong to the update. Its ops are placed beside `anchor` where nothing else
+  places them. The worker's own variables are read and written before the lock
+  or after it. Workers that use the same mutex `name` exclude each other.
 
-  Args:
-    anchor: The variable whose device keeps the mutex, such as global_step.
-    grads_and_vars: Gradients, which may be None, and their variables.
-    update_fn: Takes `grads_and_vars` with the gradients that have arrived, and
-      builds the update; called once, under the lock.
-    name: Of the mutex. Workers that use the same name exclude each other.
-
-  Returns:
-    An op that is done when the lock is released. Plain graphs only.
+  Returns an op that is done when the lock is released. It works in plain graphs
+  only.
   """
   def arrived(gradient, variable):
     with _tf_internals.colocate_with(_tf_internals.own_variable(variable)):
@@ -86,19 +81,16 @@ def run_locked(anchor: tf.Variable,
 
 
 def _device_beside(anchor: tf.Variable, op: tf.Operation) -> str:
-  """The device of `anchor`, but for variables, which the program places."""
+  """Returns the device of `anchor`; '' for variables, placed by the program."""
   return '' if _tf_internals.makes_variable(op) else anchor.device
 
 
 def _bring_inputs(lock: tf.Operation, built: Sequence[tf.Operation]) -> None:
-  """Makes `lock` wait for all that the update takes from elsewhere.
+  """Makes `lock` wait for all inputs that the update takes from outside.
 
-  That is what the worker has computed, such as a learning rate that decays. It
-  is taken over on the device where it is used.
-
-  Args:
-    lock: Takes the lock.
-    built: The operations that `update_fn` has built, in their order.
+  These are the worker's results, such as a learning rate that decays. Each is
+  copied to the device that uses it. `built` has the operations of the update in
+  the order of their creation.
   """
   locked, taken = {lock}, []
   for operation in built:
@@ -117,13 +109,13 @@ def _bring_inputs(lock: tf.Operation, built: Sequence[tf.Operation]) -> None:
       with _tf_internals.colocate_with(beside):
         brought[key] = tf.identity(tensor)
     _tf_internals.redirect_input(operation, index, brought[key])
-    if beside is lock:  # A switch sits where its value comes from.
+    if beside is lock:  # A switch is placed with the source of its value.
       _tf_internals.move_beside(operation, brought[key].op)
   _tf_internals.add_control_inputs(
       lock, [tensor.op for tensor in brought.values()])
 
 
 def _is_value(tensor: tf.Tensor) -> bool:
-  """Whether `tensor` is no variable or table, which stay where they are."""
+  """Returns whether `tensor` is no variable or table; these are not copied."""
   return (tensor.dtype not in (tf.resource, tf.variant) and
           tensor.dtype == tensor.dtype.base_dtype)

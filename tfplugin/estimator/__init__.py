@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Decorators for an Estimator's model_fn, and what runs around it."""
+"""Decorators for the model_fn of an Estimator, and cluster training."""
 
 import importlib
 
@@ -22,8 +22,8 @@ __all__ = (
 )
 
 
-# Loaded when it is asked for: its base class loads tensorflow_estimator, which
-# `import tfplugin` is not to wait for.
+# Loaded on first use: the base class imports tensorflow_estimator, which would
+# slow down `import tfplugin`.
 _LAZY = {
     'ShardedTPUEstimator': 'tfplugin.estimator.sharded_tpu_estimator',
 }

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Splits a batch over towers, whatever its size and structure."""
+"""Split of a batch over towers, for any size and structure."""
 
 from __future__ import annotations
 
@@ -22,14 +22,12 @@ Rows = Union[int, tf.Tensor]
 
 @dataclasses.dataclass(frozen=True)
 class Shards:
-  """A batch, split.
+  """A batch, split into one structure of features and labels per tower.
 
-  Attributes:
-    features: One structure per tower, of the structure of the batch.
-    labels: One structure per tower; None where the batch has no labels.
-    rows: The number of rows of each tower: ints where the size of the batch is
-      static, else scalar int64 tensors. They differ by at most one, larger ones
-      come first, and may be 0.
+  `rows` is the number of rows of each tower: ints where the size of the batch
+  is static, else scalar int64 tensors. The numbers differ by at most one,
+  larger ones come first, and they may be 0. Without labels, `labels` has None
+  for each tower.
   """
 
   features: Sequence[Any]
@@ -39,23 +37,16 @@ class Shards:
   def shares(self) -> list[Union[float, tf.Tensor]]:
     """Returns each tower's share of the rows; they sum to 1.
 
-    A batch without any row is the first tower's.
+    A batch without any row belongs to the first tower.
     """
     return weighted_sum.row_shares(self.rows)
 
   def check_even(self, owner: str) -> list[tf.Operation]:
-    """Raises unless all towers have the same number of rows, at least one.
+    """Raises ValueError unless all towers have equally many rows, at least one.
 
-    The mean over the towers is then the mean over the batch.
-
-    Args:
-      owner: The name, for the message, of the object that splits the batch.
-
-    Returns:
-      Assertions to run with the step; none where the sizes are static.
-
-    Raises:
-      ValueError: The sizes are static, and differ.
+    The mean over the towers is then the mean over the batch. The result is
+    assertions to run with the step, for sizes that are not static. `owner` is
+    the name, for the message, of the object that splits the batch.
     """
     rows = self.rows
     rule = f'A batch must be a multiple of the {len(rows)} shards of `{owner}`.'
@@ -73,10 +64,7 @@ class Shards:
 class BatchRows:
   """The tensors of a batch that have its rows.
 
-  Attributes:
-    dense: The dense tensors.
-    composites: The sparse and ragged ones.
-    num_rows: How many rows they have, where it is static.
+  `composites` are sparse or ragged. `num_rows` is None if it is not static.
   """
 
   dense: Sequence[tf.Tensor]
@@ -100,25 +88,18 @@ def rows_of_batch(features: Any, labels: Any,
 
 def as_tensors(features: Any, labels: Any,
                broadcast: Collection[str] = ()) -> tuple[Any, Any]:
-  """Returns a batch of which each leaf that has rows is a tensor."""
+  """Returns the batch with each leaf that has rows as a tensor."""
   return _map(lambda leaf: leaf, (features, labels), broadcast)
 
 
 def split_batch(features: Any, labels: Any, num_shards: int,
                 broadcast: Collection[str] = ()) -> Shards:
-  """Splits a batch along the first dimension, in order, as evenly as it goes.
+  """Splits a batch along the first dimension, in order, as evenly as possible.
 
-  Args:
-    features: A tensor, `tf.SparseTensor`, `tf.RaggedTensor`, or any nest of
-      them; each `[batch, ...]`. Scalars go to every shard as they are.
-    labels: Likewise, or None.
-    num_shards: The number of parts.
-    broadcast: Keys of a dict in `features` or `labels` whose values go to every
-      shard as they are.
-
-  Raises:
-    ValueError: Nothing in the batch has a first dimension, two tensors have
-      different ones, or a key of `broadcast` is not there.
+  Features and labels are any nest of `[batch, ...]` tensors, dense, sparse or
+  ragged; labels may be None. Scalars go to every shard as they are, and so do
+  the values of the keys in `broadcast`. Raises ValueError if no tensor has
+  rows, if numbers of rows differ, or if a key is missing.
   """
   leaves = _rows_leaves(features, labels, broadcast)
   if num_shards == 1:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A model_fn whose variables are clipped after each update."""
+"""Decorator for a model_fn whose variables are clipped after each update."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def clip_variables(
 
   Every optimizer that the model_fn applies becomes a
   `tfplugin.VariableClippingOptimizer`, with the same numbers as if it were
-  written there; see it for the rule. The model_fn stays as it is, with one
-  plain `tf.compat.v1.train` optimizer or several, made anywhere, and `minimize`
-  or gradients of its own. One that is a VariableClippingOptimizer already is
-  left as it is. EVAL and PREDICT are not touched, and checkpoints have the
+  written there; see it for the rule. The model_fn stays as it is. It may have
+  one plain `tf.compat.v1.train` optimizer or several, made anywhere, and use
+  `minimize` or its own gradients. A VariableClippingOptimizer of the model_fn
+  is left as it is. EVAL and PREDICT are not changed, and checkpoints have the
   names of the plain model.
 
-  Of several optimizers each clips the variables that it updates. A rule must
-  select a trainable variable of the model, whichever optimizer updates it.
+  Each of several optimizers clips the variables that it updates. A rule must
+  select a trainable variable of the model; any optimizer may update it.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
       returned, for `@clip_variables(rules={'table': 1}, max_norm=2.0)`.
-    rules: Maps which variables are clipped to the dims that a slice extends
-      over: `{'embedding': 1}` clips rows, and `[]` each value by itself. A key
-      is a regular expression, searched in a variable's name, or a predicate
-      of the name.
+    rules: Maps variables to the dims that a slice extends over:
+      `{'embedding': 1}` clips rows, and `[]` each value by itself. A key is a
+      regular expression, searched in a variable's name, or a predicate of the
+      name.
     max_norm: The largest L2 norm of a slice.
     rows: `'touched'` or `'all'`, see `tfplugin.VariableClippingOptimizer`.
     use_locking: See `tfplugin.VariableClippingOptimizer`.
@@ -111,10 +111,10 @@ def clip_variables(
 
 
 class _ClippingByRules(_Optimizer):
-  """Names the argument in errors as the decorator does."""
+  """Wrapper whose errors name the argument `rules` of the decorator."""
 
   def apply_gradients(self, *args, **kwargs):
-    """See the base class."""
+    """See base class."""
     with _about_rules():
       return super().apply_gradients(*args, **kwargs)
 

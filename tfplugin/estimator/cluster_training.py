@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.estimator.train_and_evaluate` for a cluster that ends in order."""
+"""Training and evaluation of an Estimator in a cluster that ends in order."""
 
 from __future__ import annotations
 
@@ -48,74 +48,74 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
                        start_limit_secs: float = 300.0,
                        finish_limit_secs: float = 120.0,
                        contact_limit_secs: Optional[float] = 600.0):
-  """Runs this process's part of the work, as TensorFlow's function does.
+  """Runs this process's task of the cluster, as TensorFlow's function does.
 
-  Called in every process with the same arguments. Beyond
-  `tf.estimator.train_and_evaluate` each role does this:
+  Every process calls it with the same arguments. Each role does more than with
+  `tf.estimator.train_and_evaluate`:
 
-    worker: begins as soon as the chief has initialised the variables, where it
-      would otherwise look every 30 s, also after a parameter server has been
-      started again; reports its end to the parameter servers before its session
-      is closed; ends with an error when the chief is gone for good.
+    worker: starts as soon as the chief has initialised the variables, also
+      after a restart of a parameter server; TensorFlow checks only every 30 s.
+      It reports its end to the parameter servers before its session is closed.
+      It ends with an error when the chief does not restart in time.
     chief, and a single process: keeps the newest checkpoint whole, finite and
-      new, whatever happens (`tfplugin.hooks.CheckpointGuardHook`), and other
-      runs out of the model_dir.
-    chief: stays until every worker has reported its end, and reports its own.
-      Whatever ends each of them (`max_steps`, its input, a hook), its last
-      checkpoint is saved then, so that it has all the workers' steps and no
-      variable between its update and its clip. Until then it saves as before.
-      It does not wait after a signal, nor when no worker has made a step for
-      half of `finish_limit_secs`: a worker that has trained with
-      `SyncReplicasOptimizer` may wait for the chief's session to end.
+      new, after any failure (`tfplugin.hooks.CheckpointGuardHook`), and refuses
+      other runs in the model_dir.
+    chief: stays until every worker has reported its end, and then reports its
+      own. It saves its last checkpoint then, for every kind of end
+      (`max_steps`, an input, a hook). The checkpoint has all the workers' steps
+      and no variable between its update and its clip. Until then it saves as
+      before. It does not wait after a signal, nor when no worker has made a
+      step for half of `finish_limit_secs`: after training with
+      `SyncReplicasOptimizer` a worker may wait for the chief's session to end.
     chief: warns of a worker that has neither reported nor made a step in that
-      time, and reports for it: the training is complete without it.
+      time, and reports in its place: the training is complete without it.
     chief: warns where the default moving rate of elastic averaging counts
-      workers that are not there.
-    chief and worker: say whom they wait for while a parameter server is away,
-      and go on after a step that TensorFlow would wait for without end
+      absent workers.
+    chief and worker: name the awaited task while a parameter server is down,
+      and continue after a step that TensorFlow would wait for without end
       (`tfplugin.hooks.RefusedStepHook`).
     ps: ends when the chief and every worker have reported, and with an error
-      when the chief is gone for good.
+      when the chief does not restart in time.
     chief and worker without a ps, whose steps need every worker: end with
       `LostPeerError`, or with status 75 out of a step, when one is lost.
-    evaluator: ends when the chief has reported or is gone for good, and the
-      newest checkpoint is evaluated.
+    evaluator: ends when the chief has reported, or does not restart in time,
+      and the newest checkpoint is evaluated.
 
-  A dataset that asks for no `tf.data.AUTOTUNE` is not tuned: the end of a
-  session, and a new one after a fault, would wait for the thread that does.
-  Tasks that train write scalars for TensorBoard, and the chief the order of its
-  page (`tfplugin.hooks.TensorBoardHook`).
-  Every role writes what it does to `model_dir/events` (docs/events.md), and its
-  stacks to the standard error at SIGUSR1. SIGTERM and Ctrl-C end the training
-  of chief and workers after the step that runs, with a last checkpoint.
+  A dataset without `tf.data.AUTOTUNE` is not tuned: the end of a session, and a
+  new one after a fault, would wait for the tuning thread. Tasks that train
+  write scalars for TensorBoard, and the chief writes the layout of its page
+  (`tfplugin.hooks.TensorBoardHook`). Every role writes its events to
+  `model_dir/events` (docs/events.md), and its stacks to the standard error at
+  SIGUSR1. SIGTERM and Ctrl-C end the training of chief and workers after the
+  current step, with a last checkpoint.
 
-  Set `RunConfig(experimental_max_worker_delay_secs=0)` besides: by default
+  Also set `RunConfig(experimental_max_worker_delay_secs=0)`: by default
   TensorFlow delays worker k by 5 s * (k + 1).
 
   Args:
-    estimator: The Estimator; its configuration knows cluster and task.
+    estimator: The Estimator; its configuration has cluster and task.
     train_spec: Input and length of the training.
-    eval_spec: Input and rhythm of the evaluation.
+    eval_spec: Input and interval of the evaluation.
     start_limit_secs: How long a worker waits for the chief to initialise the
-      variables, and for the others at a synchronous start or, without a ps, in
-      the first step, in seconds.
+      variables, in seconds. Also the limit of its wait for the others at a
+      synchronous start or, without a ps, in the first step.
     finish_limit_secs: How long the chief waits at its end, in seconds, while no
       worker makes a step.
-    contact_limit_secs: How long a task is waited for whose port is not open
-      (the chief's, a parameter server's) until it is taken to be gone for good,
-      in seconds: longer than a restart takes. None waits without end, for
-      networks in which tasks do not see the ports of each other. Without a ps:
-      how long a step may take.
+    contact_limit_secs: How long a task whose port is not open (the chief's, a
+      parameter server's) may take to restart before it counts as lost, in
+      seconds: longer than a restart takes. None waits without end, for networks
+      in which tasks cannot reach each other's ports. Without a ps: how long a
+      step may take.
 
   Returns:
     The result of `tf.estimator.train_and_evaluate`: metrics and exports of a
     single process, None in a cluster.
 
   Raises:
-    TimeoutError: a wait reached its limit; the message names who was awaited.
-    RuntimeError: another run is in the model_dir, another process listens on
-      the task's port, or this process has run the task before: beside parameter
-      servers a process serves one run.
+    TimeoutError: a wait reached its limit; the message names the awaited task.
+    RuntimeError: another run uses the model_dir, another process listens on the
+      task's port, or this process has run the task before: beside parameter
+      servers a process can do one run.
     ValueError: no checkpoint of the model_dir is whole and finite.
     OSError: the disk stayed full.
     KeyboardInterrupt, SystemExit: a signal ended it; see StopInOrderHook.
@@ -140,8 +140,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     >>> float(metrics['loss'])  # w = 0.25 * 2 * 2 = 1
     1.0
 
-  Differences from tf.contrib: there a ps never ended, the chief left before its
-  workers, and a worker that lost the race for the start lost 30 s.
+  Differences from tf.contrib: with contrib a ps never ended, the chief left
+  before its workers, and a worker that lost the race for the start lost 30 s.
   """
   config = estimator.config
   stacks.write_on_signal()
@@ -161,7 +161,7 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
                         eval_spec: tf.estimator.EvalSpec,
                         start_limit_secs: float, finish_limit_secs: float,
                         contact_limit_secs: Optional[float]):
-  """Runs this process's part; see `train_and_evaluate`."""
+  """Runs this process's task; see `train_and_evaluate`."""
   config = estimator.config
   task = cluster_task.from_config(config)
   if task.job == 'ps':
@@ -188,7 +188,7 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
           config, train_spec, eval_spec, contact_limit_secs, stack)
     result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
     stop.raise_if_stopped()
-    # A chief alone, too: it may have an evaluator beside it.
+    # Also for a single chief, which may have an evaluator.
     if task.trains and (task.cluster_spec.jobs or cluster_config.is_set()):
       _report(task, config, finish_limit_secs, report)
   return result
@@ -197,7 +197,7 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
 def _enter_limits(stack: contextlib.ExitStack,
                   estimator: tf.estimator.Estimator,
                   start_limit_secs: float) -> None:
-  """Sets up inputs, the task's server, messages, and the limit of starts."""
+  """Enters contexts: inputs, the task's server, messages, limit of starts."""
   stack.enter_context(_tf_internals.inputs_through(
       estimator, untuned_inputs.untuned))
   stack.enter_context(_tf_internals.servers_with(
@@ -211,8 +211,8 @@ def _evaluated(
     eval_spec: tf.estimator.EvalSpec, contact_limit_secs: Optional[float],
     stack: contextlib.ExitStack
 ) -> tuple[tf.estimator.TrainSpec, tf.estimator.EvalSpec]:
-  """Lets an evaluator end with the last checkpoint of the run."""
-  # Its RunConfig knows no cluster.
+  """Makes an evaluator end with the last checkpoint of the run."""
+  # The RunConfig of an evaluator has no cluster.
   watch = chief_report.Watch(cluster_task.from_environment(), config.model_dir,
                              contact_limit_secs, train_spec.max_steps)
   rounds = evaluator_rounds.EvaluatorRounds(eval_spec, watch)
@@ -228,7 +228,7 @@ def _first_hooks(
     start_limit_secs: float,
     contact_limit_secs: Optional[float],
     stack: contextlib.ExitStack) -> list[tf1.train.SessionRunHook]:
-  """Returns the hooks that begin before the user's: who is waited for."""
+  """Returns the hooks that wait for tasks, to begin before the user's."""
   if not task.trains or task.is_alone:
     return []
   if not task.num_ps:
@@ -249,7 +249,7 @@ def _last_hooks(
     stop: stop_in_order_hook.StopInOrderHook,
     report: report_finished_hook.ReportFinishedHook,
 ) -> list[tf1.train.SessionRunHook]:
-  """Returns the hooks that begin after the user's: what is told of steps."""
+  """Returns the hooks that report steps, to begin after the user's."""
   config = estimator.config
   hooks = [events_hook.EventsHook(config, max_steps=max_steps), stop]
   if task.trains:
@@ -265,7 +265,7 @@ def _last_hooks(
 def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
             finish_limit_secs: float,
             hook: report_finished_hook.ReportFinishedHook) -> None:
-  """Reports the end of this task; the chief waits for the workers' before."""
+  """Reports the end of this task; the chief waits for the workers first."""
   wait_for_workers_hook.wait_or_report(task, finish_limit_secs)
   if not hook.has_reported:
     finish_board.report_finished(task.cluster_spec, task.name)
@@ -277,18 +277,19 @@ def _guarded(train_spec: tf.estimator.TrainSpec,
              config: tf.estimator.RunConfig, task: cluster_task.ClusterTask,
              others: last_steps.LastSteps,
              stack: contextlib.ExitStack) -> tf.estimator.TrainSpec:
-  """Adds the guard of the checkpoints, which the chief has."""
+  """Adds the chief's guard of the checkpoints."""
   stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))
   chief_report.delete(config.model_dir)
   listeners = ()
   if others.awaits_others() or (
       config.train_distribute is not None and not task.is_alone):
-    # TensorFlow drops those of a strategy; others would miss the guard's saves.
+    # TensorFlow drops the listeners of a strategy; others would miss the saves
+    # of the guard.
     listeners = train_spec.saving_listeners
     train_spec = train_spec._replace(saving_listeners=())
   guard = checkpoint_guard_hook.CheckpointGuardHook(
       config, listeners=listeners, others=others)
-  # TensorFlow looks at the newest checkpoint before hooks begin.
+  # TensorFlow reads the newest checkpoint before hooks begin.
   guard.choose_checkpoint()
   stack.enter_context(_tf_internals.first_of_ends(guard.before_end))
   return train_spec._replace(hooks=(guard, *train_spec.hooks))

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A model_fn that trains on shards of a batch, one per device."""
+"""Decorator for a model_fn that trains on shards of a batch, one per device."""
 
 from __future__ import annotations
 
@@ -44,41 +44,46 @@ def cross_shard(
   """Returns a model_fn that computes each step on shards of its batch.
 
   The batch is split along its first dimension, in order, into one shard per
-  device; each shard computes its own loss and gradients, as the shards of a TPU
-  do, and the gradients are reduced over the shards once:
+  device. Each shard computes its own loss and gradients, as the shards of a TPU
+  do. The gradients are reduced over the shards once:
 
     gradient = scale * sum over the shards of gradient[shard]
     scale = 1 / number of shards with MEAN, 1 with SUM
 
   With `group_assignment` both are over the shards of a group. On TPU the
-  variables of different groups go different ways, and a checkpoint holds the
-  variables of the first shard; here variables are made once, and are the ones
-  of that checkpoint: they follow the group of shard 0.
+  variables of different groups diverge, and a checkpoint holds the variables of
+  the first shard. Here variables are made once, and equal that checkpoint: they
+  follow the group of shard 0.
 
   Mean losses of `tf.compat.v1.losses` divide by a shard's share of the count of
-  the whole batch (of its group), so that MEAN is the mean of the batch, weights
-  included.
-  The scale is applied where an optimizer computes gradients; gradients of
-  `tf.gradients` are the shard's own and are summed, so that a change in between
-  (clipping, say) is the shard's own, as on TPU. Gradients that the model_fn has
-  summed by `tfplugin.cross_replica_sum` are applied as they are. A loss that
-  was built with `Reduction.SUM` is a sum over the batch, and is summed, by
-  itself and as a term of the loss that is minimised; the ops of that loss tell,
-  and no other loss. What else is made of it (its square root, a quotient by the
-  rows) is refused. Choose
-  `tfplugin.replicate_model_fn` where all numbers must be as on one device;
-  choose `cross_shard` for programs that are written for shards.
+  the whole batch (of its group). MEAN is therefore the mean of the batch,
+  weights included.
 
-  The model_fn stays as it is, with a plain `tf.compat.v1.train` optimizer.
-  A `tfplugin.CrossShardOptimizer` reduces as its own arguments say, once.
+  The scale is applied where an optimizer computes gradients. Gradients of
+  `tf.gradients` belong to one shard and are summed. A change in between
+  (clipping, say) acts on one shard, as on TPU. Gradients that the model_fn has
+  summed by `tfplugin.cross_replica_sum` are applied as they are.
+
+  A loss that was built with `Reduction.SUM` is a sum over the batch. It is
+  summed, alone and as a term of the minimised loss; only the ops of that loss
+  decide. Other uses of it (its square root, a quotient by the rows) are
+  refused.
+
+  Choose `tfplugin.replicate_model_fn` where all numbers must be as on one
+  device; choose `cross_shard` for programs that are written for shards.
+
+  The model_fn stays as it is, with a plain `tf.compat.v1.train` optimizer. A
+  `tfplugin.CrossShardOptimizer` reduces by its own arguments, once.
   `tfplugin.cross_replica_sum` inside the model_fn sums over the shards.
+
   Gradients that are accumulated over steps in a variable, with `assign_add` and
-  without an `aggregation`, are those of all shards: the variable gets the mean
-  over the group of shard 0, and may be applied in a branch of `tf.cond`. What
-  else is written to such a variable is the number of one device with the rows
-  of the group, made again from them; what cannot be made again (at random, in a
-  loop or a branch) must be the same in all shards, or is refused. Summaries,
-  and named numbers that nothing else uses, are of all rows, too.
+  without an `aggregation`, are the gradients of all shards. The variable gets
+  the mean over the group of shard 0, and may be applied in a branch of
+  `tf.cond`. Any other write to such a variable has the value of one device with
+  the rows of the group, computed again from them. A value that cannot be
+  computed again (at random, in a loop or a branch) must be the same in all
+  shards, or is refused. Summaries, and named values that no other op uses, are
+  of all rows, too.
 
   Variables are made once; checkpoints have the names of one device. The loss is
   the mean over the shards, or the sum with SUM (of several groups: the mean of
@@ -94,7 +99,7 @@ def cross_shard(
     group_assignment: List of lists of shard indices that reduce together, all
       of one size. None: all of them. For a copy of the variables per shard use
       `tfplugin.distribute.CrossShardStrategy`.
-    broadcast: Keys of features or labels that are passed on whole.
+    broadcast: Keys of features or labels that every shard gets whole.
 
   Returns:
     A model_fn with the same signature.
@@ -103,11 +108,11 @@ def cross_shard(
     TypeError: `model_fn` is not callable, `devices` not a list of strings. When
       called: the model_fn returns no EstimatorSpec.
     ValueError: Another `reduction`; groups that do not fit the devices; the
-      model_fn does not take `features`; a decorator below this
-      one cannot be there. When called: a batch that the shards do not divide
-      (`InvalidArgumentError` in the step, where its size is not static), no
-      loss, no train_op, specs that differ between shards, or a loss that is
-      made of one with `Reduction.SUM` and is not the sum of it and others.
+      model_fn does not take `features`; a decorator below this one cannot be
+      there. When called: no loss, no train_op, specs that differ between
+      shards, or a batch that the shards do not divide. (Where its size is not
+      static, the step raises `InvalidArgumentError`.) Or another use of a loss
+      with `Reduction.SUM` than in a sum with others.
     RuntimeError: When called: inside another strategy, or shards that make
       different variables, losses or calls of an optimizer.
 
@@ -155,7 +160,7 @@ def cross_shard(
 
 
 class _PlainOptimizer(_Optimizer):
-  """Wraps an optimizer that is used as it is, of gradients or their sums."""
+  """Wrapper of a model_fn's plain optimizer, for gradients or their sums."""
 
   _sums_totals = False
 

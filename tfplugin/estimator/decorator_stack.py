@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which decorators of a model_fn may be stacked."""
+"""Rules for the order in which decorators of a model_fn may be stacked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPLICATE = 'replicate_model_fn'
 
 DECORATORS = (REPLICATE, ELASTIC, DROP_STALE, CLIP, CROSS_SHARD)
 
-# On a decorated function: the names of its decorators, from above.
+# The attribute of a decorated function that names its decorators, from above.
 _MARK = '_tfplugin_decorators'
 
 _ORDER = ('A decorator that splits the batch must be above one that changes '
@@ -32,7 +32,7 @@ _ONE_DEVICE = ('no order works: a worker under elastic_average computes on one '
 _LOCAL_STEPS = ('A worker drops single steps of its own copy; a communication '
                 'must not be dropped with them')
 
-# (above, below) -> why not. Pairs that are not here work.
+# (above, below) -> the reason for a refusal. All others work.
 _REFUSED = {
     (ELASTIC, REPLICATE): _ONE_DEVICE,
     (REPLICATE, ELASTIC): _ONE_DEVICE,
@@ -55,11 +55,9 @@ _REMEDIES_OF_TWICE = {
 
 
 def refusal(above: str, below: str) -> Optional[str]:
-  """Returns why `above` must not be above `below`, or None if it may.
+  """Returns the reason why `above` must not be above `below`, or None.
 
-  Args:
-    above: The name of a decorator.
-    below: The name of a decorator.
+  Both are names of decorators.
 
   Example:
     >>> refusal('replicate_model_fn', 'clip_variables')
@@ -78,14 +76,10 @@ def refusal(above: str, below: str) -> Optional[str]:
 
 
 def check(above: str, below: Sequence[str]) -> None:
-  """Raises unless a decorator may be put above others.
+  """Raises ValueError unless a decorator may be put above others.
 
-  Args:
-    above: Its name; empty for a decorator that goes with all.
-    below: The names of the others.
-
-  Raises:
-    ValueError: It may not; the message names both, and the order that works.
+  An empty name goes with all. The message names both decorators, and the order
+  that works.
   """
   for other in below:
     message = refusal(above, other)
@@ -96,27 +90,18 @@ def check(above: str, below: Sequence[str]) -> None:
 
 
 def decorators_of(model_fn: Any) -> tuple[str, ...]:
-  """Returns the names of the decorators of `model_fn`, from above.
-
-  Args:
-    model_fn: A function, a method, or a `functools.partial` of one.
-  """
+  """Returns the names of the decorators of `model_fn`, from above."""
   return next((getattr(fn, _MARK) for fn in _layers(model_fn)
                if hasattr(fn, _MARK)), ())
 
 
 def mark(model_fn: Any, names: Sequence[str]) -> None:
-  """Notes the decorators of a function.
-
-  Args:
-    model_fn: The function that the uppermost of them made.
-    names: Of all of them, from above.
-  """
+  """Records the names of the decorators of a function, from above."""
   setattr(model_fn, _MARK, tuple(names))
 
 
 def _layers(model_fn: Any) -> Iterator[Any]:
-  """A callable, and the functions inside its partials and wrappers."""
+  """Yields a callable, and the functions inside its partials and wrappers."""
   while model_fn is not None:
     yield model_fn
     model_fn = (model_fn.func if isinstance(model_fn, functools.partial) else

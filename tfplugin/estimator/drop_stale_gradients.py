@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A model_fn whose stale gradients are dropped."""
+"""Decorator for a model_fn whose stale gradients are dropped."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def drop_stale_gradients(
   `TF_CONFIG`. Every optimizer that the model_fn applies becomes a
   `tfplugin.DropStaleGradientOptimizer`, with the same numbers as if it were
   written there; see it for the rule and the counters. The model_fn stays as it
-  is, with one plain `tf.compat.v1.train` optimizer or several, made anywhere,
-  and `minimize`, or gradients of its own. A DropStaleGradientOptimizer of its
-  own is left as it is.
+  is. It may have one plain `tf.compat.v1.train` optimizer or several, made
+  anywhere, and use `minimize` or its own gradients. A
+  DropStaleGradientOptimizer of the model_fn is left as it is.
 
-  EVAL and PREDICT are not touched. A checkpoint has the names of the plain
-  model, and `stale_counter`. Training goes on from a checkpoint of the
-  undecorated model_fn, unless it brings a Saver of its own; and the other way
-  round. A `local_init_op` of the model_fn's scaffold is joined with the
-  counters'; all else of the spec is the model_fn's own.
+  EVAL and PREDICT are not changed. A checkpoint has the names of the plain
+  model, and `stale_counter`. Training continues from a checkpoint of the
+  undecorated model_fn, unless it brings its own Saver; the reverse works as
+  well. A `local_init_op` of the model_fn's scaffold is joined with the
+  counters'. The rest of the spec is left as it is.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
       returned, for `@drop_stale_gradients(staleness=4)`.
     staleness: The largest staleness that is applied, in global steps.
     use_locking: See `tfplugin.DropStaleGradientOptimizer`.
-    on_nonfinite: What becomes of gradients with a NaN or an infinity:
-      `'apply'`, `'drop'` or `'raise'`; see the optimizer.
+    on_nonfinite: The policy for gradients with a NaN or an infinity: `'apply'`,
+      `'drop'` or `'raise'`; see the optimizer.
 
   Returns:
     A model_fn with the same signature.
@@ -63,9 +63,8 @@ def drop_stale_gradients(
     TypeError: `model_fn` is not callable, `staleness` not an integer. When
       called: the model_fn returns no EstimatorSpec.
     ValueError: `staleness` is negative; `on_nonfinite` is another word; the
-      model_fn does not take `features`;
-      a decorator below this one must be above it. When called: no loss, no
-      train_op, or no v1 optimizer.
+      model_fn does not take `features`; a decorator below this one must be
+      above it. When called: no loss, no train_op, or no v1 optimizer.
 
   Differences from tf.contrib: it had the optimizer only.
 
@@ -118,7 +117,7 @@ def drop_stale_gradients(
 
 
 class _BehindGate(_Optimizer):
-  """Drops gradients where the gate that all of a model share is closed."""
+  """Wrapper that drops gradients by one decision for the whole model."""
 
   def __init__(self, opt: tf1.train.Optimizer, staleness: int,
                use_locking: bool, on_nonfinite: str,
@@ -127,8 +126,8 @@ class _BehindGate(_Optimizer):
     self._gate = gate
 
   def apply_gradients(self, *args, **kwargs):
-    """See the base class."""
-    # Not while this one holds the lock, for which the first one may wait.
+    """See base class."""
+    # Before this one takes the lock, for which the first one may wait.
     accepted = self._gate.accepted_here
     with tf.control_dependencies([] if accepted is None else [accepted]):
       return super().apply_gradients(*args, **kwargs)
@@ -136,7 +135,7 @@ class _BehindGate(_Optimizer):
 
 def _with_local_counters(spec: Any,
                          optimizers: list[tf1.train.Optimizer]) -> Any:
-  """Returns `spec` so that the counters of the worker start."""
+  """Returns `spec` with a scaffold that starts the worker's counters."""
   local = {v.ref() for v in tf1.local_variables()}
   added = training_spec.local_init_op(
       spec.scaffold, [v for optimizer in optimizers

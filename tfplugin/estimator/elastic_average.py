@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A model_fn that trains copies, tied to a common centre by a spring."""
+"""Decorator for a model_fn that trains copies, tied to a centre by a spring."""
 
 from __future__ import annotations
 
@@ -50,71 +50,73 @@ def elastic_average(
   """Returns a model_fn that trains with elastic averaging.
 
   For an Estimator in a cluster of parameter servers that is described by
-  `TF_CONFIG`: chief and workers train copies of the model, each its own, and
-  every `communication_period` steps a copy and the centre, on the parameter
-  servers, move towards each other. The rule, and the numbers, are those of
-  `tfplugin.ElasticAverageOptimizer`; see it. The model_fn stays as it is, with
-  one plain `tf.compat.v1.train` optimizer or several, made anywhere, and
-  `minimize` or gradients of its own; variables may come from `get_variable`,
-  layers of TensorFlow or Keras, or `tf.Variable`.
+  `TF_CONFIG`. The chief and each worker train a copy of the model. Every
+  `communication_period` steps a copy and the centre, on the parameter servers,
+  move towards each other. `tfplugin.ElasticAverageOptimizer` has the rule and
+  the same numbers; see it. The model_fn stays as it is. It may have one plain
+  `tf.compat.v1.train` optimizer or several, made anywhere, and use `minimize`
+  or its own gradients. Variables may come from `get_variable`, layers of
+  TensorFlow or Keras, or `tf.Variable`.
 
-  What becomes of each variable of the model in TRAIN:
-    * Trainable, and floating point that is not trained by default: a copy on
+  Each variable of the model is, in TRAIN:
+    * Trainable, or floating point that is not trained (by default): a copy on
       the worker, which the model computes with, and the centre on a parameter
-      server under the variable's own name. A copy starts from the centre
-      whenever a worker gets a session.
-    * Any other, and what is not trained and made after an optimizer was
+      server under the variable's name. A copy starts from the centre whenever a
+      worker gets a session.
+    * Any other, and any that is not trained and made after an optimizer was
       applied: one variable on a parameter server.
-    * Optimizer slots: on the worker; the chief's are saved, under the names
-      that the bare optimizer gives them.
-  `session.run(variable)` and any `Saver`, hook or scaffold of the program take
-  the centre, so that checkpoints are those of the plain model: EVAL, PREDICT
-  and exports run it on them, and so does training without the decorator. Warm
-  starts, and what an `init_fn` assigns on the chief, set the centre.
+    * An optimizer slot: on the worker; the chief's slots are saved, under the
+      names that the bare optimizer gives them.
 
-  A step is a step of the session that applies gradients, however many
-  optimizers do, and ends with the communication, after all that the returned
-  `train_op` does. One that only accumulates gradients, which a `tf.cond` of a
-  later step applies, is none.
+  `session.run(variable)` and any `Saver`, hook or scaffold of the program use
+  the centre, so that checkpoints equal the plain model's. EVAL, PREDICT and
+  exports run the model_fn on them, and training continues from them without the
+  decorator. Warm starts, and the values that an `init_fn` assigns on the chief,
+  set the centre.
 
-  A model_fn that has a `tfplugin.ElasticAverageOptimizer` with a getter already
-  is called as it is, and brings hooks and Saver itself.
+  A step is a step of the session that applies gradients, by any number of
+  optimizers. It ends with the exchange, after all work of the returned
+  `train_op`. A step that only accumulates gradients, which a `tf.cond` of a
+  later step applies, does not count.
 
-  The penalty of `rho` is added when gradients are applied, after whatever the
-  model_fn did to them, to each that is not None. A model_fn that advances
-  `global_step` by itself, and not by an optimizer, counts local steps.
+  A model_fn that already has a `tfplugin.ElasticAverageOptimizer` with a getter
+  is called as it is, and brings its own hooks and Saver.
+
+  The penalty of `rho` is added when gradients are applied, after all changes of
+  the model_fn, to each gradient that is not None. A model_fn that advances
+  `global_step` itself, without an optimizer, counts local steps.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
       returned: `@elastic_average`, `@elastic_average(rho=0.1)`.
-    num_worker: How many workers share the centre, the chief included. None:
-      as many as the RunConfig knows.
-    communication_period: Local steps from one communication to the next.
+    num_worker: How many workers share the centre, the chief included. None: as
+      many as the RunConfig has.
+    communication_period: Local steps from one exchange to the next.
     moving_rate: The share of the difference that moves, in [0, 1]. None:
       0.9 / communication_period / num_worker.
     rho: The strength of the exploration penalty; 0.0 for none. None:
       moving_rate / learning rate, the default of the optimizer.
     synchronous: Whether all workers start together.
     update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
-    count_steps: What `global_step` counts: `'communications'` or `'local'`
-      steps. None: communications, with a warning of how many steps that makes.
-    statistics: What becomes of floating point variables that are not trained
-      and that the step writes: `'average'` or `'shared'`. One that only a hook
-      or another program sets is shared with the exchanges.
+    count_steps: The unit of `global_step`: `'communications'` (exchanges) or
+      `'local'` steps. None: exchanges, with a warning of the number of local
+      steps.
+    statistics: The handling of floating point variables that are not trained
+      and that the step writes: `'average'` or `'shared'`. A variable that only
+      a hook or another program sets is shared with the exchanges.
     use_locking: As for the optimizer. The centre, a resource variable, is
       updated under a lock in any case.
-    on_nonfinite: What becomes of gradients, and of what a communication would
-      move, with a NaN or an infinity: `'apply'`, `'drop'` or `'raise'`; see the
-      optimizer.
-    exchange_dtype: The type in which values cross the network, where that is
-      smaller than theirs: `'float16'`, `'bfloat16'` or `'int8'`; None: their
-      own. docs/exchange.md has the rules.
-    overlap: Whether a communication runs beside the steps that follow it, in a
-      thread of the session. The difference is that of the copy as it was when
-      the communication began. docs/exchange.md has the rule and its bound.
+    on_nonfinite: The policy for gradients and exchanged values with a NaN or an
+      infinity: `'apply'`, `'drop'` or `'raise'`; see the optimizer.
+    exchange_dtype: A smaller type, in which values cross the network:
+      `'float16'`, `'bfloat16'` or `'int8'`; None: the variable's type.
+      docs/exchange.md has the rules.
+    overlap: Whether an exchange runs beside the next steps, in a thread of the
+      session. The difference then uses the copy as it was when the exchange
+      began. docs/exchange.md has the rule and its bound.
     sparse_exchange: Whether a variable with sparse gradients exchanges only the
       rows that this worker's gradients touched since its last exchange; needs
-      rho=0.0. `tfplugin.distribute.ElasticAverageStrategy` says more.
+      rho=0.0. `tfplugin.distribute.ElasticAverageStrategy` has details.
 
   Returns:
     A model_fn with the same signature.
@@ -211,7 +213,7 @@ def _train(call: model_fn_lib.ModelFnCall,
 
 def _first_hooks(scope: elastic_scope.CopyScope,
                  task: cluster_task.ClusterTask) -> list:
-  """Returns the hook of values that are written before the first step."""
+  """Returns the hook for values that are written before the first step."""
   signal = first_values.create_signal(
       scope.pairs[0].center.device, task.is_chief,
       is_awaited=not scope.settings.synchronous) if task.num_ps else None
@@ -227,15 +229,10 @@ def _first_hooks(scope: elastic_scope.CopyScope,
 
 def _task_of(config: Any, num_worker: Optional[int],
              ) -> cluster_task.ClusterTask:
-  """Returns the task that builds the model.
+  """Returns the task that builds the model; a single process without a config.
 
-  Args:
-    config: The RunConfig; None is a single process.
-    num_worker: How many workers the user says there are, or None.
-
-  Raises:
-    ValueError: There are workers and no parameter server, or more workers than
-      the user says.
+  Raises ValueError if workers have no parameter server, or if the cluster has
+  more workers than `num_worker`.
   """
   task = cluster_task.from_config(config)
   if not task.is_alone and not task.num_ps:
@@ -254,7 +251,7 @@ def _task_of(config: Any, num_worker: Optional[int],
 def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
               added: list[tf.Variable],
               unlisted: list[tf.Variable]) -> tf1.train.Scaffold:
-  """Returns a scaffold like `own` that starts what has been added."""
+  """Returns a copy of the scaffold that also starts the added variables."""
   local = {v.ref() for v in tf1.local_variables()}
   merged = training_spec.local_init_op(
       own, [*(v for v in added if v.ref() in local), *unlisted])
@@ -267,16 +264,10 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
 def _check_honoured(interception: optimizer_interception.Interception,
                     scope: elastic_scope.CopyScope,
                     settings: elastic_settings.ElasticSettings) -> None:
-  """Raises if a model_fn has elastic averaging itself, but not for all of it.
+  """Raises ValueError unless a model_fn's own elastic averaging covers it all.
 
-  Args:
-    interception: The interception around the model_fn.
-    scope: Made the variables that the model_fn's own getter did not make.
-    settings: Those of the decorator.
-
-  Raises:
-    ValueError: Another optimizer, or a variable, is without; a setting would
-      do nothing.
+  `scope` has made the variables that the model_fn's getter did not make. A
+  setting of the decorator without effect is refused, too.
   """
   settings.check_unused(
       'of `elastic_average`, as the model_fn has an ElasticAverageOptimizer of '

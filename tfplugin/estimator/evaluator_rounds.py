@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The rounds of an evaluator, beside a chief that saves and deletes."""
+"""Rounds of an evaluator, beside a chief that saves and deletes checkpoints."""
 
 from __future__ import annotations
 
@@ -16,44 +16,35 @@ from tfplugin.hooks.endings import chief_report
 
 tf1 = tf.compat.v1
 
-# As TensorFlow calls an export until it is whole.
+# TensorFlow's name for an export until it is complete.
 _UNFINISHED = re.compile(r'temp-\d+/?')
 
 
 class EvaluatorRounds:
-  """Evaluates and exports the newest checkpoint, round by round.
+  """Loop that evaluates and exports the newest checkpoint, round by round.
 
-  The evaluator is given no `max_steps`: it ends when its watch says so.
+  The evaluator gets no `max_steps`: it ends when its watch says so.
 
-  * A checkpoint that the chief deletes before it is read is no failure: the
-    newest one is evaluated in its place.
-  * The exporters are told of the last checkpoint of a run, for every end.
-    TensorFlow tells them of the first one at `max_steps`, which may not have
-    the last steps of all workers, and of none where an input ends before.
+  * If the chief deletes a checkpoint before it is read, the newest one is
+    evaluated in its place.
+  * The exporters learn of the last checkpoint of a run however the run ends.
+    TensorFlow reports the first one at `max_steps`, which may lack the last
+    steps of some workers, and none where an input ends before.
   """
 
   def __init__(self, eval_spec: tf.estimator.EvalSpec,
                watch: chief_report.Watch):
-    """Takes an evaluator's settings.
-
-    Args:
-      eval_spec: The evaluation's.
-      watch: Knows whether the newest checkpoint is the run's last.
-    """
+    """Stores settings; `watch` knows whether a checkpoint is the run's last."""
     self._exporters = [_Exporter(e) for e in eval_spec.exporters]
     self._watch = watch
     self.eval_spec = eval_spec._replace(exporters=tuple(self._exporters))
 
   def evaluate(self, estimator: tf.estimator.Estimator,
                once: Callable[[], Any]) -> Any:
-    """Makes a round; another one where its checkpoint has gone.
-
-    Args:
-      estimator: Knows the newest checkpoint.
-      once: Evaluates and exports it.
-    """
+    """Evaluates and exports by `once`, again if its checkpoint was deleted."""
     while True:
-      # In this order: the last checkpoint comes before the run's end is known.
+      # In this order: the last checkpoint is written before the end of the run
+      # is known.
       is_last = self._watch.is_complete()
       for exporter in self._exporters:
         exporter.is_last = is_last
@@ -75,11 +66,9 @@ class EvaluatorRounds:
       return result
 
   def finish(self, kind: Optional[type], *unused: Any) -> None:
-    """Exports the last checkpoint, if it was evaluated before it was known.
+    """Exports the last checkpoint, if it became known after its evaluation.
 
-    Args:
-      kind: The error that ends the evaluator, as `__exit__` is called.
-      *unused: More about it.
+    It is called like `__exit__`: `kind` is the error that ends the evaluator.
     """
     if kind is None and self._watch.is_complete():
       for exporter in self._exporters:
@@ -87,11 +76,7 @@ class EvaluatorRounds:
 
 
 class _Exporter:
-  """An exporter that is told of the last checkpoint of a run.
-
-  Attributes:
-    is_last: Whether the checkpoint of this round is the last.
-  """
+  """Exporter that knows whether the checkpoint of this round is the last."""
 
   def __init__(self, exporter: tf.estimator.Exporter):
     self.is_last = False
@@ -111,7 +96,7 @@ class _Exporter:
     is_last = is_the_final_export or self.is_last
     result = self._exporter.export(
         **self._arguments, is_the_final_export=is_last)
-    # One that has written needs not write the same again.
+    # An exporter that has written need not write the same again.
     self._has_finished = is_last or result is not None
     return result
 

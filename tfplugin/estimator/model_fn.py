@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Calls a model_fn with the arguments it asks for; wraps it in another."""
+"""Calls of a model_fn with its own arguments, and wrappers around them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,10 @@ _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
 class ModelFnCall:
   """One call that Estimator makes.
 
-  Attributes:
-    model_fn: The user's function; called with `self` where it is a method.
-    mode: A `tf.estimator.ModeKeys`.
-    arguments: All arguments by name, `mode` among them only where the model_fn
-      asks for it.
-    owner: The object that the model_fn is a method of, or None.
-    config: The `tf.estimator.RunConfig`, whether or not the model_fn asks for
-      it; None where the model_fn is called without an Estimator.
+  `arguments` has all arguments by name, `mode` only if the model_fn takes it.
+  `owner` is the object that the model_fn is a method of, and becomes its
+  `self`. `config` is set whether or not the model_fn takes it. It is None where
+  the model_fn is called without an Estimator.
   """
 
   model_fn: types.ModelFn
@@ -41,7 +37,7 @@ class ModelFnCall:
   config: Optional[Any] = None
 
   def __call__(self, **replaced: Any):
-    """Calls the model_fn; `replaced` arguments stand in for the given ones."""
+    """Calls the model_fn; `replaced` overrides arguments that it takes."""
     arguments = {**self.arguments,
                  **{name: value for name, value in replaced.items()
                     if name in self.arguments}}
@@ -52,26 +48,20 @@ class ModelFnCall:
 def decorate(model_fn: types.ModelFn,
              run: Callable[[ModelFnCall], Any],
              name: str = '', takes_all: bool = False) -> types.ModelFn:
-  """Returns a model_fn that hands each call on to `run`.
+  """Returns a model_fn that passes each call on to `run`.
 
   The result has the signature of `model_fn`, from which Estimator reads its
   arguments, with `mode` and `config` added where they are missing. It works
   above a function, on a method of a class body, on a bound method and on a
-  `functools.partial`.
+  `functools.partial`. The spec of `run` is copied before it is returned.
 
-  Args:
-    model_fn: Takes `features`, and `labels`, `mode`, `params`, `config` in any
-      subset.
-    run: Gets the call and returns the `tf.estimator.EstimatorSpec`, of which
-      the result returns one like it.
-    name: Of the decorator, where others are to know that it is here.
-    takes_all: Whether the result takes every argument that Estimator passes,
-      in the order of Estimator, and hands on those that `model_fn` takes.
+  With a `name` other decorators can find this one. With `takes_all` the result
+  takes every argument that Estimator passes, in Estimator's order. It then
+  passes on those arguments that `model_fn` takes.
 
-  Raises:
-    TypeError: `model_fn` is not callable.
-    ValueError: It does not take `features`, or it needs an argument that
-      Estimator does not pass; it has a decorator that `name` cannot be above.
+  Raises TypeError or ValueError if `model_fn` is not callable, does not take
+  `features`, or needs an argument that Estimator does not pass. It also raises
+  if `model_fn` has a decorator that `name` cannot be above.
   """
   signature = _checked_signature(model_fn)
   inner = decorator_stack.decorators_of(model_fn)
@@ -105,15 +95,10 @@ def decorate(model_fn: types.ModelFn,
 def decorate_training(model_fn: Optional[types.ModelFn],
                       train: Callable[[ModelFnCall], Any],
                       name: str) -> types.ModelFn:
-  """Like `decorate`, for a decorator that leaves EVAL and PREDICT alone.
+  """Decorates like `decorate`, but leaves EVAL and PREDICT alone.
 
-  A worker that trains begins, also after a failure, as soon as the chief has
-  initialised the variables.
-
-  Args:
-    model_fn: As for `decorate`; None: a decorator is returned.
-    train: Gets the call in TRAIN and returns the spec.
-    name: Of the decorator.
+  Without a `model_fn` the result is a decorator. A worker that trains starts,
+  also after a failure, as soon as the chief has initialised the variables.
   """
 
   def run(call):
@@ -139,7 +124,7 @@ def _check_no_labels(arguments: dict[str, Any], added: Sequence[str]) -> None:
 
 
 def _needed(signature: inspect.Signature, is_method: bool) -> dict[str, None]:
-  """Returns None for each argument that a model_fn needs."""
+  """Returns None for each argument that a model_fn requires."""
   return {name: None for name, parameter in list(
       signature.parameters.items())[is_method:]
           if parameter.default is parameter.empty and name in _ARGUMENTS}
@@ -156,9 +141,9 @@ def _with_all(signature: inspect.Signature,
 
 
 def _own(spec: Any) -> Any:
-  """Returns a copy of the spec, as the model_fn may keep its own.
+  """Returns a copy of the spec, as the model_fn may keep the original.
 
-  An object that is no spec passes: the caller finds out, and says so.
+  An object that is no spec is returned as it is: the caller raises.
   """
   return spec._replace() if hasattr(spec, '_replace') else spec
 
@@ -195,10 +180,10 @@ def _without_bound(signature: inspect.Signature,
 
 def _with_parameters(signature: inspect.Signature,
                      names: Sequence[str]) -> inspect.Signature:
-  """Adds parameters, where Estimator sees them: before keyword-only ones.
+  """Adds parameters before keyword-only ones, where Estimator sees them.
 
-  The arguments of Estimator are put there, too: `functools.partial` with a
-  keyword makes all that follows keyword-only, and Estimator looks through it.
+  The arguments of Estimator move there, too: `functools.partial` with a keyword
+  makes all later parameters keyword-only, and Estimator looks through it.
   """
   parameters = list(signature.parameters.values())
   end = next((i for i, parameter in enumerate(parameters) if parameter.kind in (

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A model_fn that runs on several devices of one process."""
+"""Decorator for a model_fn that runs on several devices of one process."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tfplugin.ops import weighted_sum
 tf1 = tf.compat.v1
 
 _VARIABLE_DEVICE = '/device:CPU:0'
-# By `batch_norm`, what the moments of a tower count, for the rows of each;
-# None: towers have no moments of their own.
+# By `batch_norm`, the weights of the moments of the towers, given the rows of
+# each. None: a tower has no moments of its own.
 _WEIGHTS_OF_MOMENTS = {
     'mean': weighted_sum.row_shares,
     # The first tower has rows whenever any tower has.
@@ -50,61 +50,61 @@ def replicate_model_fn(
 ) -> types.ModelFn:
   """Returns a model_fn that splits each batch over several devices.
 
-  The batch is split along its first dimension, the model_fn is built once per
-  device (a *tower*), all towers share one set of variables, and each variable
-  is updated once. Loss, gradients, metrics, predictions and exports are as on
-  one device with the whole batch, for every batch size: not divisible by the
-  number of towers, smaller than it, or not known before the step. The model_fn
-  stays as it is, with a plain `tf.compat.v1.train` optimizer or a
-  `tfplugin.TowerOptimizer`; checkpoints have the names of one device and can be
-  moved there and back.
+  The batch is split along its first dimension, and the model_fn is computed on
+  each device (a *tower*). All towers share one set of variables, and each
+  variable is updated once. Loss, gradients, metrics, predictions and exports
+  are as on one device with the whole batch. That holds for every batch size:
+  not divisible by the number of towers, smaller than it, or not known before
+  the step. The model_fn stays as it is, with a plain `tf.compat.v1.train`
+  optimizer or a `tfplugin.TowerOptimizer`. Checkpoints have the names of one
+  device and work in both directions.
 
   Rules:
     * The model_fn is built once, for the whole batch, on the first device. Ops
-      that compute each row by itself are then made again in each tower; all
+      that compute each row by itself are then made again in each tower. All
       others (a loss, a metric, a write to a variable, a condition, a summary,
-      Python code) run once, on the rows of all towers. So every number is that
-      of one device, whatever it is made of.
+      Python code) run once, on the rows of all towers. So every number is as on
+      one device, however it is computed.
     * The model_fn finds the same graph as on one device: names, collections,
-      contexts. The ops of tower i are in `tower_<i>`.
-      The loss is the tensor `loss`.
-    * An op that is not known to compute each row by itself is right, and not
-      split: a loop, a condition, a `tf.function`, a custom gradient, what a
-      sparse or ragged tensor holds. What follows from it is split again where
-      it has rows and uses a variable. A warning names the ops that use a
+      contexts. The ops of tower i are in `tower_<i>`. The loss is the tensor
+      `loss`.
+    * An op that is not known to compute each row by itself is right, but not
+      split: a loop, a condition, a `tf.function`, a custom gradient, the
+      components of a sparse or ragged tensor. Later ops are split again where
+      they have rows and use a variable. A warning names the ops that use a
       variable and are not split.
     * `tf.gradients` is split as the ops behind it are, by variables and by
-      rows; a `tf.GradientTape` in the model_fn runs once.
+      rows. A `tf.GradientTape` in the model_fn runs once.
     * Random ops draw once, the same numbers as on one device.
-    * Variables are made on the CPU, or on the device if there is one only.
+    * Variables are made on the CPU, or on the device if there is only one.
     * Scalars in the batch go to every tower.
     * Where the batch has fewer rows than there are towers, some get none: the
-      row-wise ops of the model must take that.
+      row-wise ops of the model must work on no rows.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`; `features` and `labels` are
       nests of tensors `[batch, ...]`, dense, sparse or ragged. Left out, a
       decorator is returned, for `@replicate_model_fn(devices=...)`.
-    loss_reduction: How the model_fn reduces its loss, one of
-      `tf.compat.v1.losses.Reduction`, as in `tf.contrib`. It need not be known:
-      no number depends on it.
+    loss_reduction: The reduction of the loss in the model_fn, one of
+      `tf.compat.v1.losses.Reduction`, as in `tf.contrib`. It is optional: no
+      number depends on it.
     devices: Device strings, one per tower. By default the local GPUs, or else
       the logical CPUs, found without initialising them.
-    broadcast: Keys of features or labels that are passed on whole.
+    broadcast: Keys of features or labels that every tower gets whole.
     replicate_eval: Whether to split the batch in EVAL too; False runs the
       evaluation on the first device.
     batch_norm: The batch normalisation in training. 'mean': it normalises
       within a tower, and moving statistics are the means over the towers,
       weighted by their rows. 'first': likewise, but moving statistics come from
       the first tower. 'sync': it normalises with the moments of the whole
-      batch, as one device does, and on one device. The layers are those of
-      Keras and `tf.layers`, and `tf.nn.fused_batch_norm`; what a model_fn
-      normalises otherwise is normalised as with 'sync'.
+      batch, as one device does, and on one device. It applies to the layers of
+      Keras and `tf.layers`, and to `tf.nn.fused_batch_norm`. Any other
+      normalisation of the model_fn is as with 'sync'.
 
   Returns:
     A model_fn `(features, labels=None, mode=None, params=None, config=None)`,
-    whatever `model_fn` takes of them: an Estimator may be given the `params` of
-    a canned one.
+    for any of them that `model_fn` takes. An Estimator may be given the
+    `params` of a canned one.
 
   Raises:
     TypeError: `model_fn` is not callable, `devices` not a list of strings.
@@ -190,13 +190,8 @@ def _build(model_fn: Callable[[], Any], features: Any, labels: Any,
           batch_norm: str = 'mean') -> Any:
   """Returns the EstimatorSpec of `model_fn`, computed on `devices`.
 
-  Args:
-    model_fn: Builds the model for the whole batch.
-    features: The features that it uses.
-    labels: Its labels.
-    devices: See `tfplugin.replicate_model_fn`.
-    broadcast: Likewise.
-    batch_norm: Likewise.
+  `model_fn` builds the model for the whole batch, which `features` and `labels`
+  are; see `tfplugin.replicate_model_fn` for the others.
   """
   batch = batch_sharding.rows_of_batch(features, labels, broadcast)
   with tf1.device(devices[0]), _variables_on_cpu(devices):
@@ -223,7 +218,7 @@ def _with_name(spec: Any) -> Any:
 
 @contextlib.contextmanager
 def _variables_on_cpu(devices: Sequence[str]) -> Iterator[None]:
-  """Makes variables on the CPU, or on the device where there is one only."""
+  """Makes variables on the CPU, or on the device if there is only one."""
   if len(devices) == 1:
     yield
     return

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`params['context']` of TPU programs, where the shards are on this host."""
+"""The `params['context']` of TPU programs, for shards on this host."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _HOST_DEVICE = '/device:CPU:0'
 class ShardContext:
   """A TPUContext for programs off TPU: one host, N shards.
 
-  Attributes:
-    num_replicas: The number of shards.
-    invocation: The index of this call of an input_fn. None in a model_fn.
-    num_invocations: The number of calls of an input_fn for one input.
+  `num_replicas` is the number of shards. `invocation` is the index of this call
+  of an input_fn, which is called `num_invocations` times for one input. It is
+  None in a model_fn.
   """
 
   num_replicas: int
@@ -38,23 +37,15 @@ class ShardContext:
 
   @property
   def current_host(self) -> int:
-    """The index of the host, 0; for an input_fn.
-
-    Raises:
-      RuntimeError: Asked in a model_fn.
-    """
+    """The index of the host, 0; raises RuntimeError in a model_fn."""
     self._check_in_input_fn('current_host')
     return 0
 
   def current_input_fn_deployment(self) -> tuple[str, int, int, int]:
     """Returns the part of the input that this call of the input_fn makes.
 
-    Returns:
-      The device that it runs on, the index of the call, the number of calls,
-      and the number of shards that the call feeds.
-
-    Raises:
-      RuntimeError: Called in a model_fn.
+    The parts are its device, the index of the call, the number of calls, and
+    the number of shards that the call feeds. Raises RuntimeError in a model_fn.
     """
     self._check_in_input_fn('current_input_fn_deployment()')
     return (_HOST_DEVICE, self.invocation, self.num_invocations,
@@ -62,22 +53,14 @@ class ShardContext:
 
   @property
   def device_assignment(self) -> Any:
-    """None: a shard is on one device; for a model_fn.
-
-    Raises:
-      RuntimeError: Asked in an input_fn.
-    """
+    """None, as a shard is on one device; raises RuntimeError in an input_fn."""
     if self.invocation is not None:
       raise RuntimeError(
           "`params['context'].device_assignment` must be asked for in the "
           'model_fn. Received: a call in the input_fn.')
 
   def device_for_replica(self, replica_id: int) -> tuple[str, int]:
-    """Returns the host's device for a shard, and the shard's number there.
-
-    Args:
-      replica_id: The index of the shard.
-    """
+    """Returns the host's device for a shard, and the shard's index there."""
     return _HOST_DEVICE, replica_id
 
   @property

@@ -25,46 +25,47 @@ _InputPipelineConfig = tf1.estimator.tpu.InputPipelineConfig
 
 
 class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
-  """A TPUEstimator whose shards are real without a TPU.
+  """A TPUEstimator that has its shards without a TPU, too.
 
-  TPUEstimator with `use_tpu=False` runs one device with the whole batch: code
-  that is made for a shard, such as a CrossShardOptimizer or batch sizes, is not
-  run before it meets a TPU. This class builds `TPUConfig.num_shards` shards of
-  each batch over the CPUs or GPUs of the host:
+  TPUEstimator with `use_tpu=False` runs one device with the whole batch. Code
+  for a shard, such as a CrossShardOptimizer or batch sizes, first runs on a
+  TPU. This class builds `TPUConfig.num_shards` shards of each batch over the
+  CPUs or GPUs of the host:
 
     * `params['batch_size']` is the size of a shard in the model_fn. In the
-      input_fn it is as on TPU: the size of a shard with PER_SHARD_V1
-      (one call per shard) and PER_HOST_V2 (one call, a dataset of shards'
-      batches), else the whole batch.
-    * `params['context']` answers input_fn and model_fn as a TPUContext does:
-      one host, as many replicas as shards, and, in the input_fn, the index of
-      the call (`current_input_fn_deployment()`, `current_host`).
-    * A shard has one device: `TPUConfig.num_cores_per_replica`, and with it
-      `input_partition_dims`, is refused unless it is 1.
+      input_fn it is as on TPU: the size of a shard with PER_SHARD_V1 (one call
+      per shard) and PER_HOST_V2 (one call, a dataset of shards' batches), else
+      the whole batch.
+    * `params['context']` is like a TPUContext: one host, and as many replicas
+      as shards. In the input_fn it has the index of the call
+      (`current_input_fn_deployment()`, `current_host`).
+    * A shard has one device: a `TPUConfig.num_cores_per_replica` above 1 is
+      refused, and with it `input_partition_dims`.
     * `tfplugin.CrossShardOptimizer` reduces over the shards and
       `tfplugin.cross_replica_sum` sums over them. An optimizer that is not
-      wrapped averages the shards' gradients; those of a loss that was built
-      with `Reduction.SUM` it sums.
-    * Additions to a variable without an `aggregation`, as accumulation of
-      gradients makes them, are the mean over the shards; other numbers of the
-      rows that are written, metrics included, are those of all rows.
+      wrapped averages the shards' gradients; for a loss with `Reduction.SUM` it
+      sums them.
+    * Additions to a variable without an `aggregation`, as for accumulated
+      gradients, are the mean over the shards. Any other number that is computed
+      from rows and written, metrics included, covers all rows.
     * eval_metrics and host_call get the tensors of all shards, concatenated;
       predictions are concatenated; the loss is the mean over the shards.
     * Variables are made once; checkpoints have the names of one shard.
-    * A step of training takes the same number of rows for each shard, or
-      raises. The last batches of an evaluation or a prediction may be smaller.
+    * A step of training must have the same number of rows for each shard, else
+      it raises. The last batches of an evaluation or a prediction may be
+      smaller.
     * An export is made with one shard and a batch of any size.
 
   With `use_tpu=True` it is TPUEstimator itself. That path needs a TPU: it was
   built and checked as a graph, never run. With one shard it is TPUEstimator
-  with `use_tpu=False`, but for `params['context']`.
+  with `use_tpu=False`, except for `params['context']`.
 
-  `iterations_per_loop` is the number of steps between two visits of a TPU to
+  `iterations_per_loop` is the number of steps between two returns of a TPU to
   the host. Here every step ends on the host: hooks and host_call run after each
   step, and `steps` or `max_steps` need not be a multiple of it.
 
   Differences from tf.contrib:
-    * There the shards existed on TPU only.
+    * In contrib the shards existed on TPU only.
 
   Example:
     >>> import numpy as np
@@ -110,7 +111,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
                *,
                devices: Optional[Sequence[str]] = None,
                **kwargs):
-    """Takes what TPUEstimator takes, and `devices`.
+    """Creates an Estimator with the arguments of TPUEstimator, and `devices`.
 
     Args:
       model_fn: See `tf.compat.v1.estimator.tpu.TPUEstimator`.
@@ -120,11 +121,11 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
       params: Likewise.
       use_tpu: Whether there is a TPU.
       train_batch_size: Rows of a step, over all shards; a multiple of their
-        number. So are the next two.
+        number, as are the next two.
       eval_batch_size: Rows of a step of evaluation.
       predict_batch_size: Rows of a step of prediction.
       batch_axis: Off TPU each must be 0: batches are split by rows.
-      devices: Off TPU, where the shards run, used in turn. None: the local
+      devices: The devices of the shards off TPU, used in turn. None: the local
         GPUs, or else the logical CPUs.
       **kwargs: As TPUEstimator's other arguments.
 
@@ -179,10 +180,10 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
           f'Received: {batch_axis}. Transpose in the model_fn instead.')
 
   def _assert_members_are_not_overridden(self) -> None:
-    """Lets this class be: Estimator refuses every subclass but its own."""
+    """Disables Estimator's check against subclasses."""
 
   def _augment_model_fn(self, model_fn, batch_axis):
-    """Puts the shards below TPUEstimator's own wrapping of a model_fn."""
+    """Puts the shards inside TPUEstimator's wrapping of a model_fn."""
     whole = super()._augment_model_fn(model_fn, batch_axis)
     if self._on_tpu:
       return whole
@@ -200,7 +201,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     return augmented
 
   def _call_input_fn(self, input_fn, mode, input_context=None):
-    """Gets the batch of all shards, as TPUConfig says."""
+    """Returns the batch of all shards, as TPUConfig describes it."""
     call = functools.partial(
         super()._call_input_fn, mode=mode, input_context=input_context)
     if self._on_tpu:
@@ -212,14 +213,17 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
     if num_calls > 1:
       return _join(results)
     if batch_size is not None:
-      # A TPU ends a training where shards are left without a batch.
+      # A TPU ends the training where some shards have no batch left.
       return _check_dataset(results[0]).rebatch(
           self._batch_sizes[mode],
           drop_remainder=mode == tf.estimator.ModeKeys.TRAIN)
     return results[0]
 
   def _deployment(self, mode: str) -> tuple[int, Optional[int]]:
-    """Returns an input_fn's number of calls, and its batch size unless all."""
+    """Returns how often an input_fn is called, and for how many rows.
+
+    None as the number of rows is the whole batch.
+    """
     if self._shards == 1:
       return 1, None
     if self._batch_sizes[mode] is None:
@@ -248,7 +252,7 @@ def _tpu_config_of(config: Any) -> tf1.estimator.tpu.TPUConfig:
 
 def _check_cores(tpu_config: tf1.estimator.tpu.TPUConfig,
                  ) -> tf1.estimator.tpu.TPUConfig:
-  """Raises if a shard is to be on several cores: here it has one device."""
+  """Raises ValueError if a shard is to be on several cores."""
   if (tpu_config.num_cores_per_replica or 1) > 1:
     raise ValueError(
         '`TPUConfig.num_cores_per_replica` must be None or 1 where there is no '
@@ -274,7 +278,7 @@ def _with_params(input_fn: Callable, batch_size: Optional[int],
 
 
 def _join(results: Sequence[Any]):
-  """Makes one input of the results of the calls for each shard."""
+  """Joins the results of the calls for each shard into one input."""
 
   def concat(*parts):
     return tpu_shards.concat('input', parts)

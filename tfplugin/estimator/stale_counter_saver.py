@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Restores a checkpoint that has no counter of stale gradients.
+"""Saver that restores a checkpoint without a counter of stale gradients.
 
-`stale_counter` is in checkpoints, as it was with `tf.contrib`. One that was
-made without the wrapper lacks it, and a `Saver` restores all or nothing.
+`stale_counter` is in checkpoints, as it was with `tf.contrib`. A checkpoint of
+a program without the wrapper lacks it, and a `Saver` restores all or nothing.
 """
 
 from __future__ import annotations
@@ -22,17 +22,15 @@ tf1 = tf.compat.v1
 
 
 class StaleCounterSaver(tf1.train.Saver):
-  """Saves as any Saver; a counter that a checkpoint lacks starts at 0.
+  """Saver that starts a counter at 0 if the checkpoint lacks it.
 
-  Made before the graph is whole; `build`, which a Scaffold calls, finishes it.
+  It is made before the graph is complete; a Scaffold calls `build` later.
   """
 
   def __init__(self, counters: Iterable[tf.Variable], **kwargs: Any):
-    """Prepares to save all that the graph has when it is built.
+    """Prepares to save all variables that the graph has when it is built.
 
-    Args:
-      counters: The variables that a checkpoint may lack, if they are saved.
-      **kwargs: For `tf.compat.v1.train.Saver`.
+    `counters` are the variables that a checkpoint may lack, if they are saved.
     """
     self._counters = {counter.op.name: counter for counter in counters}
     self._others: Optional[tf1.train.Saver] = None
@@ -67,13 +65,9 @@ def with_counters(spec: Any, config: Any,
                   optimizers: Sequence[tf1.train.Optimizer]) -> Any:
   """Returns `spec`, able to restore a checkpoint that has no stale_counter.
 
-  The result is `spec` itself unless the newest checkpoint has none. A model_fn
-  that brings a Saver of its own restores with that.
-
-  Args:
-    spec: For training; it is not changed.
-    config: The `tf.estimator.RunConfig`, or None.
-    optimizers: The applied optimizers, or their wrappers.
+  The result is `spec` itself unless the newest checkpoint has none. A Saver of
+  the model_fn is kept, and restores in its own way. `config` may be None.
+  `optimizers` are the applied optimizers, or their wrappers.
   """
   if (config is None or not config.model_dir or spec.scaffold.saver or
       tf1.get_collection(tf1.GraphKeys.SAVERS)):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One TPUEstimator model_fn over several shards of a batch, off TPU."""
+"""Shards of a TPUEstimator's model_fn over the rows of a batch, off TPU."""
 
 from __future__ import annotations
 
@@ -38,20 +38,13 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
                         be the same in all shards, such as the learning rate
     train_op, hooks, scaffold_fn and the functions: the first shard's
 
-  A `CrossShardOptimizer` reduces the gradients over the shards as it does on
-  TPU; without one, gradients are averaged over the shards, but for those of
-  losses that were built with `Reduction.SUM`, which are summed.
+  A `CrossShardOptimizer` reduces the gradients over the shards as on TPU.
+  Without one, gradients are averaged over the shards, but summed for losses
+  with `Reduction.SUM`.
 
-  Args:
-    model_fn: Returns a `TPUEstimatorSpec`, or an `EstimatorSpec`. Its
-      `params['batch_size']`, if there, becomes the size of a shard, and
-      `params['context']` tells of the shards.
-    num_shards: The number of shards.
-    devices: Where they run, used in turn. None: the local GPUs, or else the
-      logical CPUs.
-
-  Returns:
-    A model_fn with the same signature.
+  In `params` of `model_fn` a `'batch_size'` becomes the size of a shard, and
+  `'context'` is its ShardContext. `devices` are used in turn. None stands for
+  the local GPUs, or else the logical CPUs.
   """
 
   def run(call: model_fn_lib.ModelFnCall):
@@ -62,11 +55,7 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
 
 
 def with_context(model_fn: types.ModelFn) -> types.ModelFn:
-  """Returns `model_fn` with the `params['context']` of its only shard.
-
-  Args:
-    model_fn: As for `shard_model_fn`.
-  """
+  """Returns `model_fn` with the `params['context']` of its only shard."""
   return model_fn_lib.decorate(
       model_fn, lambda call: call(**_shard_params(call.arguments, 1)))
 
@@ -78,11 +67,12 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   shares, assertions = shards.shares(), []
   if call.mode == tf.estimator.ModeKeys.TRAIN:
     assertions = shards.check_even('ShardedTPUEstimator')
-    # Known, as all are the same.
+    # The shares are known, as all are the same.
     shares = [1.0 / num_shards] * num_shards
 
   def build(shard: int):
-    # Asked for its number of shards, by a batch normalisation over them, say.
+    # A batch normalisation over the shards, say, asks this context for their
+    # number.
     with _tf_internals.tpu_function.tpu_shard_context(num_shards):
       return call(features=shards.features[shard], labels=shards.labels[shard],
                   **_shard_params(call.arguments, num_shards))
@@ -101,10 +91,10 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
 
 
 def _check_no_tpu_sums(run: shard_run.ShardRun, num_shards: int) -> None:
-  """Raises if a shard sums by the TPU's own op.
+  """Raises RuntimeError if a shard sums by the TPU's own op.
 
-  Nothing off TPU can run that op, and its mere presence in a graph fails every
-  `session.run`, so it cannot be replaced afterwards.
+  No device but a TPU can run that op, and its mere presence in a graph fails
+  every `session.run`, so it cannot be replaced afterwards.
   """
   for shard in range(num_shards):
     for op in run.record.ops_of(shard):
@@ -120,7 +110,7 @@ def _check_no_tpu_sums(run: shard_run.ShardRun, num_shards: int) -> None:
 
 def _shard_params(arguments: dict[str, Any],
                   num_shards: int) -> dict[str, Any]:
-  """Returns the `params` of a shard, under that name, if there are any."""
+  """Returns the keyword `params` of a shard, if `arguments` has one."""
   if 'params' not in arguments:
     return {}
   params = dict(arguments['params'])
@@ -133,13 +123,9 @@ def _shard_params(arguments: dict[str, Any],
 def concat(name: str, values: Sequence[Any]) -> Any:
   """Concatenates the values of the shards, leaf by leaf, along the batch.
 
-  Args:
-    name: The name of the values, for the error.
-    values: One nest of tensors `[batch, ...]` per shard.
-
-  Raises:
-    ValueError: A scalar is not the same in all shards. A TPU refuses every
-      scalar here.
+  `values` has one nest of tensors `[batch, ...]` per shard; `name` is for the
+  error. Raises ValueError for a scalar that differs between shards. A TPU
+  refuses every scalar here.
   """
   result = spec_reduction.concat(name, values)
   for leaves in zip(*map(tf.nest.flatten, values)):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The spec and the updates that a decorated model_fn must bring in TRAIN."""
+"""Checks of the spec and the updates of a decorated model_fn in TRAIN."""
 
 from __future__ import annotations
 
@@ -17,17 +17,8 @@ tf1 = tf.compat.v1
 
 
 def check_spec(spec: Any, decorator: str) -> None:
-  """Raises unless `spec` is one to train with.
-
-  Args:
-    spec: The result of the model_fn in TRAIN.
-    decorator: The name of the decorator, for the message.
-
-  Raises:
-    TypeError: `spec` is no EstimatorSpec.
-    ValueError: `spec` has no loss or no train_op.
-  """
-  # By its parts: the spec of TPUEstimator is another class.
+  """Raises unless `spec` is an EstimatorSpec with a loss and a train_op."""
+  # By its fields: the spec of TPUEstimator is another class.
   if not hasattr(spec, 'train_op') or not hasattr(spec, '_replace'):
     raise TypeError(
         f'`model_fn` below `{decorator}` must return a '
@@ -44,17 +35,10 @@ def check_spec(spec: Any, decorator: str) -> None:
 def intercepted(call: Callable[[], Any],
                 interception: optimizer_interception.Interception,
                 decorator: str, wrapper: str) -> Any:
-  """Returns the spec of a model_fn that is built with an interception around.
+  """Returns the spec of a model_fn that is built inside an interception.
 
-  Args:
-    call: Builds the model_fn in TRAIN.
-    interception: Meets its optimizers.
-    decorator: The name of the decorator, for messages.
-    wrapper: As for `check_applied`.
-
-  Raises:
-    TypeError: The model_fn returns no EstimatorSpec.
-    ValueError: The spec has no loss or no train_op; no optimizer was met.
+  Raises if the spec is incomplete, or if no optimizer was intercepted.
+  `decorator` is for messages; `wrapper` is as for `check_applied`.
   """
   with interception.active():
     spec = call()
@@ -64,14 +48,9 @@ def intercepted(call: Callable[[], Any],
 
 
 def check_no_strategy(decorator: str, remedy: str = '') -> None:
-  """Raises inside a tf.distribute strategy.
+  """Raises RuntimeError inside a tf.distribute strategy.
 
-  Args:
-    decorator: The name of the decorator, for the message.
-    remedy: What else to do, for the message.
-
-  Raises:
-    RuntimeError: A strategy is around.
+  The message ends with `remedy`, another way out.
   """
   if tf.distribute.has_strategy():
     raise RuntimeError(
@@ -82,15 +61,9 @@ def check_no_strategy(decorator: str, remedy: str = '') -> None:
 
 def check_applied(interception: optimizer_interception.Interception,
                   decorator: str, wrapper: str) -> None:
-  """Raises unless the model_fn applied an optimizer that was met.
+  """Raises ValueError unless an optimizer of the model_fn was intercepted.
 
-  Args:
-    interception: It was active around the model_fn.
-    decorator: The name of the decorator, for the message.
-    wrapper: An expression that makes its wrapper of an optimizer.
-
-  Raises:
-    ValueError: No optimizer was met.
+  `wrapper` is an expression, for the message, that wraps an optimizer by hand.
   """
   if interception.wrappers or interception.honoured:
     return
@@ -105,17 +78,11 @@ def check_applied(interception: optimizer_interception.Interception,
 def local_init_op(scaffold: Optional[tf1.train.Scaffold],
                   variables: Sequence[tf.Variable],
                   ) -> dict[str, tf.Operation]:
-  """Returns the arguments with which a copy of `scaffold` starts `variables`.
+  """Returns arguments for a copy of `scaffold` that starts `variables` too.
 
-  Without an op of its own a scaffold initialises every local variable; an
-  op of the user knows the model's only.
-
-  Args:
-    scaffold: The user's, or None.
-    variables: The local variables that a decorator added.
-
-  Returns:
-    Arguments for `tf.compat.v1.train.Scaffold`, none if nothing is missing.
+  Without its own op a scaffold initialises every local variable. The op of a
+  user covers only the model's, not those local variables that a decorator
+  added.
   """
   if scaffold is None or scaffold.local_init_op is None:
     return {}

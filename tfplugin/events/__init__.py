@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the tasks of a run did and when, in files of its model_dir."""
+"""Events of the tasks of a run, in files of its model_dir."""
 
 from tfplugin.events.event_files import read_file
 from tfplugin.events.event_files import read_run

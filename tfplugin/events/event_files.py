@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the events of a run are, and how they are read.
+"""Files with the events of a run, and their readers.
 
-A process that is killed while it writes leaves a torn line: readers skip it,
-and say how many they skipped. A file is read while others write to it.
+A process that is killed while it writes leaves a torn line. Readers skip torn
+lines and return their number. A file may be read while others write to it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from tfplugin.events import record
 
 PathLike = Union[str, os.PathLike]
 
-# The end of a file, in which the last events are looked for.
+# The size of the part at the end of a file that `last_events` reads.
 _TAIL_BYTES = 65536
 
 
 class Reading(NamedTuple):
-  """What was read.
+  """The events that were read, and the numbers of skipped lines.
 
   Attributes:
-    events: In the order of their times; those of one task as it wrote them.
-    num_torn: How many lines are torn, or no events.
-    num_other: How many are of another version of the format.
+    events: Sorted by time; the events of one task are in the order of writing.
+    num_torn: How many lines are torn or hold no event.
+    num_other: How many lines are of another version of the format.
   """
 
   events: tuple[record.Event, ...]
@@ -50,11 +50,12 @@ def read_file(path: PathLike, start: int = 0) -> Reading:
   """Reads the events of one task.
 
   Args:
-    path: The file; one that is not there has no events.
-    start: The byte at which to begin; the rest of a line there is skipped.
+    path: The file; a missing file has no events.
+    start: The byte offset at which to begin; the rest of a line there is
+      skipped.
 
   Returns:
-    Its events, as the task wrote them.
+    The task's events, in the order of writing.
 
   Example:
     >>> import tempfile
@@ -88,10 +89,10 @@ def read_file(path: PathLike, start: int = 0) -> Reading:
 
 
 def read_run(model_dir: PathLike) -> Reading:
-  """Reads the events of all the tasks of a run.
+  """Reads the events of all tasks of a run.
 
   Args:
-    model_dir: The run's directory; without events there are none.
+    model_dir: The run's directory; one without events gives an empty result.
   """
   readings = [read_file(path)
               for path in sorted(events_dir(model_dir).glob('*.jsonl'))]
@@ -101,7 +102,7 @@ def read_run(model_dir: PathLike) -> Reading:
 
 
 def last_events(path: PathLike) -> tuple[record.Event, ...]:
-  """Returns the events in the last 64 KB of a file."""
+  """Returns the events in the last 64 KB of a file; () if it is missing."""
   try:
     size = os.path.getsize(path)
   except OSError:

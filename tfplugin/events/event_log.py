@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what a task does: one line of JSON each, at once.
+"""Log of a task's events: one line of JSON each, written at once.
 
-A process that is killed loses nothing that was written: a line is one write to
-a file that is only appended to. Training is never worse for it: where nothing
-can be written a warning says so, once.
+A process that is killed loses no written event: a line is one write to an
+append-only file. A write that fails does not disturb training. A warning
+reports the first failure.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tfplugin.events import event_files
 from tfplugin.events import process
 from tfplugin.events import record
 
-# The number of the session, where a launcher has started the task.
+# The number of the session, set by a launcher.
 SESSION_VARIABLE = 'TFPLUGIN_SESSION'
 
 
@@ -36,22 +36,22 @@ class EventLog:
 
   Attributes:
     task: The task, e.g. `worker:0`.
-    last_step: The newest global step among the events; None before.
-    saved_step: The global step of the newest checkpoint; None before.
-    stopped_by: The signal that told the task to end; None: there was none.
-    observer: Called with each event once it is written; None: nobody.
+    last_step: The newest global step among the events; None before the first.
+    saved_step: The global step of the newest checkpoint; None before the first.
+    stopped_by: The name of the signal that stopped the task; None without one.
+    observer: Called with each event after it is written; None: no observer.
   """
 
   def __init__(self, model_dir: Union[str, os.PathLike, None], task: str,
                pid: Optional[int] = None):
-    """Opens nothing yet.
+    """Stores the settings; the first write opens the file.
 
     Args:
-      model_dir: The directory of the run. In one that is no directory of this
-        machine's file systems, as `gs://...` or `hdfs://...`, nothing is
+      model_dir: The directory of the run. It must be on a file system of this
+        machine. For others, such as `gs://...` or `hdfs://...`, nothing is
         written, and a warning says so.
       task: The task, e.g. `worker:0`.
-      pid: The process of which the events are; None: this one.
+      pid: The id of the process that the events belong to; None: this process.
     """
     self.task = task
     self._pid = pid or os.getpid()
@@ -63,12 +63,12 @@ class EventLog:
     self._file: Optional[int] = None
     self._session: Optional[int] = None
     self._has_warned = False
-    # Whether a line was written in part: by us, or by one that was killed.
+    # Whether the last line is incomplete: ours, or a killed process's.
     self._is_torn = False
 
   @property
   def path(self) -> Optional[pathlib.Path]:
-    """The file; None where none can be."""
+    """The path of the file; None if `model_dir` can hold no file."""
     if not self._model_dir or '://' in self._model_dir:
       return None
     return event_files.path_of(self._model_dir, self.task)
@@ -97,11 +97,11 @@ class EventLog:
 
   @contextlib.contextmanager
   def span(self, name: str, **details: Any) -> Iterator[None]:
-    """Writes the begin and the end of what the context does.
+    """Writes an event at the begin and at the end of the context.
 
     Args:
       name: See `write`.
-      **details: See `write`; of the begin.
+      **details: Details of the event at the begin; see `write`.
 
     Yields:
       Nothing.
@@ -113,15 +113,16 @@ class EventLog:
       self.write(name, record.END)
 
   def last_events(self) -> tuple[record.Event, ...]:
-    """Returns the last events in the file, of whichever process."""
+    """Returns the last events in the file, including earlier processes'."""
     return event_files.last_events(self.path) if self.path else ()
 
   @property
   def session(self) -> int:
     """The number of the session: how often the run was started.
 
-    The launcher of the run knows it. Without one a task that ended its work, or
-    was stopped, begins the next session, and one that was lost goes on.
+    The launcher of the run sets it. Without a launcher, a task whose last event
+    is `ended` or `stopped` begins the next session. A task that failed or was
+    killed continues its session.
     """
     if self._session is None:
       self._session = int(os.environ.get(SESSION_VARIABLE) or 0)
@@ -138,7 +139,7 @@ class EventLog:
     self._file = None
 
   def _note(self, name: str, details: Mapping[str, Any]) -> None:
-    """Remembers what the last event of the task will tell."""
+    """Stores the details that the last event of the task will repeat."""
     # The step of a sample was read before the update.
     step = None if name == 'sampling' else details.get('step')
     self.last_step = self.last_step if step is None else step
@@ -156,7 +157,7 @@ class EventLog:
       self._is_torn = bool(size) and os.pread(self._file, 1, size - 1) != b'\n'
     if self._is_torn:
       line = b'\n' + line
-    # What is left of a line when the disk is full is torn.
+    # A full disk cuts a line off.
     self._is_torn = os.write(self._file, line) != len(line)
     if self._is_torn:
       self._warn('no space is left')
@@ -173,19 +174,19 @@ _current: contextvars.ContextVar[Optional[EventLog]] = contextvars.ContextVar(
 
 
 def current() -> Optional[EventLog]:
-  """Returns the log of the task that runs here; None outside `recording`."""
+  """Returns the log of the current task; None outside `recording`."""
   return _current.get()
 
 
 def write(name: str, kind: str = record.INSTANT, **details: Any) -> None:
-  """Writes an event of the task that runs here, if it is recorded."""
+  """Writes an event of the current task; does nothing outside `recording`."""
   if current() is not None:
     current().write(name, kind, **details)
 
 
 @contextlib.contextmanager
 def span(name: str, **details: Any) -> Iterator[None]:
-  """Writes begin and end, likewise."""
+  """Writes the begin and end of the context, if in `recording`."""
   with contextlib.ExitStack() as stack:
     if current() is not None:
       stack.enter_context(current().span(name, **details))
@@ -195,21 +196,16 @@ def span(name: str, **details: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def recording(model_dir: Union[str, os.PathLike, None],
               task: str, **details: Any) -> Iterator[EventLog]:
-  """Records the task that the context runs: its start, its end and its death.
+  """Records the start, the end and the failure of a task around a context.
 
-  Args:
-    model_dir: See `EventLog`.
-    task: See `EventLog`.
-    **details: More about the start.
-
-  Yields:
-    The log, which is `current()` inside the context.
+  Yields the log, which is `current()` inside the context. `details` belong to
+  the event `starting`.
   """
   log = EventLog(model_dir, task)
   token = _current.set(log)
   try:
     earlier = log.last_events()
-    # A task that was stopped alone is started again in the same session.
+    # A task that was stopped alone restarts in the same session.
     if earlier and (not _was_over(earlier[-1]) or
                     earlier[-1].name == 'stopped' and
                     earlier[-1].session == log.session):
@@ -229,15 +225,15 @@ def recording(model_dir: Union[str, os.PathLike, None],
 
 
 def _was_over(event: record.Event) -> bool:
-  """Returns whether a task with this last event had nothing more to do."""
+  """Returns whether a task with this last event had ended its work."""
   return event.name in ('ended', 'stopped')
 
 
 def _write_last_words(log: EventLog, error: BaseException) -> None:
-  """Writes that the task was stopped on request, or why it dies."""
+  """Writes that the task stopped on request, or the error that ends it."""
   by = log.stopped_by
   if by is None and isinstance(error, KeyboardInterrupt):
-    by = 'SIGINT'  # Before there was a session, nothing holds it back.
+    by = 'SIGINT'  # Before the session no hook handles it.
   if by and isinstance(error, (KeyboardInterrupt, SystemExit)):
     log.write('stopped', signal=by, step=log.last_step,
               saved_step=log.saved_step)

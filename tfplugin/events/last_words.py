@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Texts about the end of a task, for people."""
+"""Messages for users about the end of a task."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ STOPPED = 'stopped on request'
 
 
 def stopped(step: Optional[int], saved_step: Optional[int]) -> str:
-  """Returns that a training has stopped, where, and how it goes on.
+  """Returns the message that a training stopped on request.
 
-  Args:
-    step: The global step; None: it is not known.
-    saved_step: That of the last checkpoint; None: it is not known.
+  `step` is the global step, `saved_step` the step of the last checkpoint; None
+  if unknown.
 
   Example:
     >>> stopped(2240, 2239)
@@ -30,7 +29,7 @@ goes on'
 
 
 def describe(event: record.Event) -> str:
-  """Returns how a task has ended, from its last event."""
+  """Returns how a task ended, given its last event."""
   if event.name == 'ended':
     return 'has done its work'
   if event.name == 'stopped':

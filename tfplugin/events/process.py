@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""On what a process runs: its machine, and the versions of what it imported."""
+"""Description of a process: its machine, and the versions of its modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _MODULES = ('tensorflow', 'tensorflow_estimator', 'tf_keras', 'numpy')
 def describe() -> dict[str, Any]:
   """Returns `host` and `versions`, the details of the event `starting`.
 
-  Nothing is imported for it: what the process has not imported has no version.
+  This function imports nothing. Modules that the process has not imported are
+  left out.
   """
   modules = {name: sys.modules.get(name) for name in _MODULES}
   found = {name: getattr(module, '__version__', None)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One event of a task: a line of JSON."""
+"""Record of an event: a line of JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from typing import NamedTuple
 from typing import Optional
 
-# Of the format. A reader passes over the lines of another one.
+# The version of the format. Readers skip lines of other versions.
 VERSION = 1
 
 BEGIN = 'begin'
@@ -22,9 +22,9 @@ KINDS = (BEGIN, END, INSTANT)
 NAMES = ('starting', 'coming_back', 'waiting', 'training', 'sampling',
          'exchanging', 'dropping', 'saving', 'stopping', 'injecting', 'stopped',
          'dying', 'ended')
-# After these a process writes nothing.
+# A process writes no event after one of these.
 LAST_WORDS = ('stopped', 'dying', 'ended')
-# The keys of a line that belong to no event in particular.
+# The keys that every line has.
 _COMMON = ('version', 'time', 'pid', 'task', 'name', 'kind', 'session')
 
 
@@ -37,7 +37,7 @@ class Event(NamedTuple):
     task: The task, e.g. `worker:0`.
     name: One of `NAMES`.
     kind: One of `KINDS`.
-    details: What else is known of it, by name.
+    details: Further values, by name.
     session: The number of the run's session: how often the run was started.
   """
 
@@ -51,15 +51,15 @@ class Event(NamedTuple):
 
   @property
   def step(self) -> Optional[int]:
-    """The global step, where it is known."""
+    """The global step; None if it is unknown."""
     return self.details.get('step')
 
 
 def encode(event: Event) -> bytes:
-  """Returns the line of `event`, its newline included.
+  """Returns the line of `event` with its newline.
 
-  Raises:
-    ValueError: the event has a name, a kind or a detail that it must not have.
+  Raises ValueError if the name or kind is unknown, or a detail has a reserved
+  name.
   """
   if event.name not in NAMES or event.kind not in KINDS:
     raise ValueError(f'An event must have one of the names {NAMES} and of the '
@@ -76,10 +76,9 @@ def encode(event: Event) -> bytes:
 
 
 def decode(line: bytes) -> Optional[Event]:
-  """Returns the event of a line; None of another version of the format.
+  """Returns the event of a line; None for another version of the format.
 
-  Raises:
-    ValueError: the line is torn, or something else.
+  Raises ValueError if the line is torn or holds no event.
   """
   fields = json.loads(line)
   if not isinstance(fields, dict) or 'version' not in fields:
@@ -87,7 +86,7 @@ def decode(line: bytes) -> Optional[Event]:
                      f'{line[:80]!r}')
   if fields['version'] != VERSION:
     return None
-  fields.setdefault('session', 1)  # Lines of before there were sessions.
+  fields.setdefault('session', 1)  # Old lines have no session.
   try:
     common = {key: fields.pop(key) for key in _COMMON}
   except KeyError as e:

@@ -1,13 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Lets a task say where it is, when it is asked from outside."""
+"""Signal handler that writes the stacks of a task's threads."""
 
 from __future__ import annotations
 
 import faulthandler
 import signal
 
-# None where there is no such signal, as on Windows.
+# None on systems without this signal, such as Windows.
 SIGNAL = getattr(signal, 'SIGUSR1', None)
 _STDERR = 2
 
@@ -15,8 +15,8 @@ _STDERR = 2
 def write_on_signal() -> None:
   """Writes the stacks of all threads to the standard error at each `SIGNAL`.
 
-  It works while a thread is inside TensorFlow, too. A program that handles the
-  signal itself keeps its handler.
+  This works also while a thread is inside TensorFlow. A handler that the
+  program has installed is kept.
   """
   if SIGNAL is not None and signal.getsignal(SIGNAL) is signal.SIG_DFL:
     faulthandler.register(SIGNAL, file=_STDERR)

@@ -1,9 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which variables of a graph count what a wrapper does, for who tells of it.
+"""Registry of a graph's counter variables, read by reporting hooks.
 
-A wrapper notes its counters; whoever tells of a training finds them, and knows
-no wrapper.
+Wrappers register their counters. Hooks find them without knowing the wrappers.
 """
 
 from __future__ import annotations
@@ -19,34 +18,22 @@ APPLIED = 'num_applied'
 
 
 class Count(NamedTuple):
-  """What a variable counts.
-
-  Attributes:
-    name: One of the names above.
-    every: How far the variable moves while one is counted.
-  """
+  """A counter: its name, and how far the variable moves for each count."""
 
   name: str
   every: int = 1
 
 
-# By the name of the variable's op: a variable would keep its graph.
+# By the name of the op: a reference to the variable would keep the graph.
 _counts: weakref.WeakKeyDictionary[Hashable, dict[str, Count]] = (
     weakref.WeakKeyDictionary())
 
 
 def note(graph: Hashable, variable: str, name: str, every: int = 1) -> None:
-  """Notes that a variable counts.
-
-  Args:
-    graph: Where the variable is.
-    variable: The name of its op.
-    name: See `Count`.
-    every: See `Count`.
-  """
+  """Registers the variable with op name `variable` as a counter of `graph`."""
   _counts.setdefault(graph, {})[variable] = Count(name, every)
 
 
 def of(graph: Hashable) -> Mapping[str, Count]:
-  """Returns what the variables of a graph count, by the names of their ops."""
+  """Returns the counters of a graph, by the names of their variables' ops."""
   return _counts.get(graph, {})

@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Faults that a run is given on purpose, to see that it survives them."""
+"""Injection of faults into a run, to test that it survives them."""

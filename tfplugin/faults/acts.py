@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is done to a process."""
+"""Actions of the faults on a process or a checkpoint."""
 
 from __future__ import annotations
 
@@ -23,20 +23,15 @@ class InjectedError(RuntimeError):
 
 
 def send(fault: language.Fault, pid: int) -> None:
-  """Does to a process what can be done from outside.
+  """Injects a fault, of a kind with `is_signal`, into this or another process.
 
-  Args:
-    fault: One of a kind whose `is_signal` is set.
-    pid: The process; it may be this one.
-
-  Raises:
-    OSError: There is no such process, or the kernel does not allow it.
+  Raises OSError if there is no such process, or if the kernel refuses.
   """
   if fault.kind in ('cut', 'fill'):
     outages.begin(fault.kind, pid, fault.secs)
     return
   if fault.kind == 'stop':
-    # Whoever is stopped cannot wake up by itself.
+    # A stopped process cannot wake up by itself.
     subprocess.Popen(
         ['sh', '-c', f'sleep {fault.secs:g}; kill -CONT {pid}'],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -46,10 +41,9 @@ def send(fault: language.Fault, pid: int) -> None:
 
 
 def damage(model_dir: str) -> None:
-  """Cuts off half of the newest checkpoint, as a disk that fails would.
+  """Truncates the files of the newest checkpoint to half, as a bad disk would.
 
-  Args:
-    model_dir: The run's directory. Without a checkpoint nothing is done.
+  Without a checkpoint it does nothing.
   """
   indices = pathlib.Path(model_dir).glob('*.ckpt-*.index')
   newest = max(indices, key=lambda path: path.stat().st_mtime_ns, default=None)
@@ -59,14 +53,10 @@ def damage(model_dir: str) -> None:
 
 
 def process_of(task: str, model_dir: str) -> int:
-  """Returns the process that runs another task of the run on this machine.
+  """Returns the process of another task, e.g. `ps:0`, on this machine.
 
-  Args:
-    task: Its name, e.g. `ps:0`.
-    model_dir: The run's directory, where its events are.
-
-  Raises:
-    RuntimeError: there is none, or the process is not that task.
+  The task's events in `model_dir` name it. Raises RuntimeError if there is
+  none, or if the process is not that task.
   """
   told = event_files.read_file(event_files.path_of(model_dir, task)).events
   if told:
@@ -82,12 +72,13 @@ def process_of(task: str, model_dir: str) -> int:
 
 
 def _began_before(pid: int, moment: float) -> bool:
-  """Whether a process was made in the minutes before its first event.
+  """Returns whether a process began in the minutes before its first event.
 
-  One whose program sets TF_CONFIG by itself does not show it to others.
+  This is for a program that sets TF_CONFIG itself: its `environ` lacks it.
   """
   try:
-    # Behind the name, which may hold anything: the state, then 18 numbers.
+    # After the name, which may contain any character: the state, then 18
+    # numbers before the start of the process, in ticks since the boot.
     state, *numbers = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(
         ')')[2].split()
     boot = next(line for line in pathlib.Path('/proc/stat').read_text(
@@ -96,7 +87,7 @@ def _began_before(pid: int, moment: float) -> bool:
     return False
   began = float(boot.split()[1]) + (
       int(numbers[18]) / os.sysconf('SC_CLK_TCK'))
-  # The time of the boot is in whole seconds.
+  # The time of the boot is rounded to seconds.
   return state != 'Z' and 0.0 <= moment + 1.0 - began < _START_LIMIT_SECS
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How the tasks of a run are told of their faults: by their environment."""
+"""Environment variables that give the tasks of a run their faults."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import uuid
 from tfplugin.faults import language
 
 FAULTS_VARIABLE = 'TFPLUGIN_FAULTS'
-# Each fault comes once in a run, however often its task starts again.
+# Each fault occurs once in a run, also if its task restarts.
 RUN_VARIABLE = 'TFPLUGIN_FAULTS_RUN'
 
 
 def variables(faults: str) -> dict[str, str]:
-  """Returns the variables that give a run its faults.
+  """Returns the environment variables that give a run its faults.
 
   Args:
     faults: See `language.parse`; empty: none.
@@ -31,17 +31,9 @@ def variables(faults: str) -> dict[str, str]:
 
 def check(faults: str, num_workers: int, num_ps: int,
           has_evaluator: bool) -> None:
-  """Raises unless each fault can come in a cluster with one chief.
+  """Raises ValueError unless each fault names a task of the run.
 
-  Args:
-    faults: See `language.parse`; empty: none.
-    num_workers: How many workers there are besides the chief.
-    num_ps: How many parameter servers.
-    has_evaluator: Whether there is an evaluator.
-
-  Raises:
-    ValueError: the text is not of the language, or names a task that the run
-      does not have.
+  There is one chief, beside `num_workers` workers. `faults` may be empty.
   """
   sizes = {'chief': 1, 'worker': num_workers, 'ps': num_ps,
            'evaluator': int(has_evaluator)}
@@ -56,8 +48,7 @@ def check(faults: str, num_workers: int, num_ps: int,
 def read() -> tuple[tuple[language.Fault, ...], str]:
   """Returns the faults of this process's run, and the run's name.
 
-  Raises:
-    ValueError: the variable's text is not of the language.
+  Raises ValueError if the variable's text is not of the language.
   """
   text = os.environ.get(FAULTS_VARIABLE, '')
   faults = language.parse(text) if text.strip() else ()

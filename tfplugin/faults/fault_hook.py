@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Gives a task its faults, from within, at the step that they name."""
+"""Hook that injects the faults of a task from within, at their steps."""
 
 from __future__ import annotations
 
@@ -29,25 +29,20 @@ _NOT_A_NUMBER = float('nan')
 
 
 class FaultHook(tf1.train.SessionRunHook):
-  """Meets a task that trains with the faults that are meant for it.
+  """Hook that injects faults into a task that trains.
 
-  The chief meets the parameter servers and the evaluator, too, which make no
-  steps: by a signal to their process on the same machine. Each fault comes
-  once; that it comes is in the task's events first, where the next process of
-  the task finds it.
+  The chief also injects the faults of parameter servers and the evaluator,
+  which make no steps: by a signal to their process on the same machine. Each
+  fault occurs once. It is written to the task's events before it occurs, and
+  the next process of the task reads them.
   """
 
   def __init__(self, faults: Sequence[language.Fault], log: event_log.EventLog,
                run: str = ''):
-    """Keeps the faults that this task has to see to.
+    """Selects the faults of the run that this task injects.
 
-    Args:
-      faults: Of the whole run.
-      log: The events of this task.
-      run: The name of the run; faults of another one are forgotten.
-
-    Raises:
-      ValueError: the task has no file of events, and so no memory.
+    Faults that the events contain for the same `run` are left out. Raises
+    ValueError if the task has no file of events.
     """
     if log.path is None:
       raise ValueError('Faults need a `model_dir` on this machine, where it is '
@@ -63,7 +58,7 @@ class FaultHook(tf1.train.SessionRunHook):
     self._waiting = [f for f in faults if self._is_mine(f) and
                      (run, str(f)) not in done]
     self._slow_secs = 0.0
-    # How long the last step took that exchanged, and when one began.
+    # The duration of the last step with an exchange, and the start of one.
     self._exchange_secs = 0.0
     self._began: Optional[float] = None
     self._has_saved = threading.Event()
@@ -77,7 +72,7 @@ class FaultHook(tf1.train.SessionRunHook):
     return self._log.task == 'chief:0'
 
   def begin(self) -> None:
-    """Finds the step, and makes what the faults need of the graph."""
+    """Finds the global step, and builds the ops that the faults need."""
     self._step = tf1.train.get_global_step()
     self._log.observer = self._see
     if self._are_waiting(language.EXCHANGING):
@@ -89,12 +84,12 @@ class FaultHook(tf1.train.SessionRunHook):
           variable, variable.read_value() * _NOT_A_NUMBER).op
 
   def after_create_session(self, session: tf1.Session, coord) -> None:
-    """Brings what comes before the first step."""
+    """Injects the faults before the first step."""
     del coord
     self._bring(language.START, session)
 
   def before_run(self, run_context) -> None:
-    """Brings, in the middle of the step, what comes in an exchange."""
+    """Injects the faults of an exchange in the middle of the step."""
     if self._slow_secs:
       time.sleep(self._slow_secs)
     if not self._are_waiting(language.EXCHANGING):
@@ -107,7 +102,7 @@ class FaultHook(tf1.train.SessionRunHook):
              time.sleep, self._exchange_secs / 2)
 
   def after_run(self, run_context, run_values) -> None:
-    """Brings what comes at a step."""
+    """Injects the faults of a step."""
     del run_values
     if self._began is not None:
       self._exchange_secs = time.monotonic() - self._began
@@ -117,7 +112,7 @@ class FaultHook(tf1.train.SessionRunHook):
       self._bring(language.STEP, session, int(session.run(self._step)))
 
   def end(self, session: tf1.Session) -> None:
-    """Brings what comes at the end."""
+    """Injects the faults at the end."""
     self._bring(language.END, session)
     self._log.observer = None
 
@@ -125,14 +120,14 @@ class FaultHook(tf1.train.SessionRunHook):
     return any(fault.phase == phase for fault in self._waiting)
 
   def _see(self, event: record.Event) -> None:
-    """Brings, while a checkpoint is written, what comes then."""
+    """Injects the faults of a save while a checkpoint is written."""
     if event.name != 'saving' or not self._are_waiting(language.SAVING):
       return
     if event.kind == record.END:
       self._has_saved.set()
       return
     self._has_saved.clear()
-    # Here, in the main thread, what no other can do to it.
+    # Faults that are no signals, in the main thread: no other can raise in it.
     self._bring(language.SAVING, None, event.step, is_signal=False)
     _later(lambda: self._bring(language.SAVING, None, event.step),
            self._wait_for_a_file)
@@ -145,13 +140,10 @@ class FaultHook(tf1.train.SessionRunHook):
 
   def _bring(self, phase: str, session: Optional[tf1.Session],
              step: Optional[int] = None, is_signal: bool = True) -> None:
-    """Lets the faults of a phase come that are due.
+    """Injects the faults of a phase that are due.
 
-    Args:
-      phase: The phase.
-      session: The session; None while it is at work.
-      step: The global step, where it is known.
-      is_signal: Whether those that are signals come, too.
+    `session` is None while it runs a step. Without `is_signal` the faults that
+    are signals wait.
     """
     for fault in [f for f in self._waiting if f.phase == phase]:
       is_early = fault.step is not None and step < fault.step
@@ -187,7 +179,7 @@ def _next_step_exchanges() -> Optional[tf.Tensor]:
 
 def _later(bring: Callable[[], None], wait: Callable[..., None],
            *args) -> None:
-  """Waits, and brings, while the main thread is at work."""
+  """Calls `bring` after a wait, in a thread beside the main thread."""
 
   def run():
     wait(*args)

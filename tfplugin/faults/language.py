@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The little language of faults: 'kill worker:0 at step 120'.
+"""Language of faults, such as 'kill worker:0 at step 120'.
 
     faults  = fault { ";" fault }
     fault   = kind task [ amount ] phase
@@ -11,7 +11,7 @@
     phase   = "before the first step" | "at step" number | "at the end"
             | ( "while saving" | "while exchanging" ) [ "after step" number ]
 
-docs/faults.md says what each means.
+docs/faults.md explains each.
 """
 
 from __future__ import annotations
@@ -28,20 +28,16 @@ END = 'at the end'
 AFTER = 'after step'
 PHASES = (START, STEP, SAVING, EXCHANGING, END)
 JOBS = ('chief', 'worker', 'ps', 'evaluator')
-# They train, and so know of steps; the chief acts for the others.
+# The jobs that train and count steps; the chief injects for the others.
 TRAINING_JOBS = ('chief', 'worker')
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-  """What one kind of fault needs.
+  """The rules for one kind of fault.
 
-  Attributes:
-    phases: When it can come.
-    amount: The word before its seconds; empty: it has none.
-    is_signal: Whether it comes from outside of the process, and so can meet a
-      task that makes no steps.
-    jobs: Whom it can meet.
+  `amount` is the word before its seconds; empty: it has none. `is_signal` is
+  whether it acts from outside the process, and so on a task without steps.
   """
 
   phases: tuple[str, ...] = PHASES
@@ -50,7 +46,7 @@ class Kind:
   jobs: tuple[str, ...] = TRAINING_JOBS
 
 
-# A thread cannot raise in another one: not in the middle of a step.
+# A thread cannot raise in another thread: not in the middle of a step.
 _BETWEEN_STEPS = (START, STEP, END)
 KINDS = {
     'kill': Kind(is_signal=True, jobs=JOBS),
@@ -61,7 +57,7 @@ KINDS = {
     'raise': Kind((*_BETWEEN_STEPS, SAVING)),
     'slow': Kind((START, STEP), amount='by'),
     'nan': Kind(_BETWEEN_STEPS),
-    # The chief saves.
+    # Only the chief saves.
     'damage': Kind(_BETWEEN_STEPS, jobs=('chief',)),
 }
 
@@ -72,11 +68,11 @@ class Fault:
 
   Attributes:
     kind: One of `KINDS`.
-    task: Whom it meets, e.g. `worker:0`.
+    task: The task that it acts on, e.g. `worker:0`.
     phase: One of `PHASES`.
-    step: With `STEP`: the global step at which it comes. With `SAVING` and
-      `EXCHANGING`: that after which it may come, or None.
-    secs: How long, where the kind has an amount.
+    step: With `STEP`: the global step at which it occurs. With `SAVING` and
+      `EXCHANGING`: the step after which it may occur, or None.
+    secs: Its duration in seconds, where the kind has an amount.
   """
 
   kind: str
@@ -98,13 +94,13 @@ class Fault:
 
 
 def parse(text: str) -> tuple[Fault, ...]:
-  """Reads faults.
+  """Parses the text of faults.
 
   Args:
     text: See the module.
 
   Returns:
-    The faults, as they were written.
+    The faults, in the order of the text.
 
   Raises:
     ValueError: the text is not of the language; the message shows the place.
@@ -148,7 +144,7 @@ class _Words:
     raise self.error(', '.join(f'"{phase}"' for phase in phases))
 
   def has(self, phrase: str) -> bool:
-    """Takes the words of `phrase`, if they come next; returns whether."""
+    """Consumes the words of `phrase` if they come next; returns whether."""
     words = phrase.split()
     following = self._found[self._next:self._next + len(words)]
     is_next = [match.group() for match in following] == words
@@ -161,7 +157,7 @@ class _Words:
       raise self.error('";" or the end')
 
   def error(self, what: str, back: int = 0) -> ValueError:
-    """Returns the error that `what` was expected here, or `back` words ago."""
+    """Returns the error that `what` was expected `back` words ago, or next."""
     index = self._next - back
     place = (self._found[index].start() if index < len(self._found) else
              self._found[-1].end() + 1 if self._found else self._end)

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A disk without space, and a network that is cut, for some seconds.
+"""Outages of disk space and of the network of a process, for some seconds.
 
-Both are made by the kernel, for one process of this user, and undone: nothing
-else on the machine has less space or network.
+The kernel makes them for one process of this user, and undoes them. No other
+process on the machine has less space or network.
 """
 
 from __future__ import annotations
@@ -15,51 +15,40 @@ from collections.abc import Callable
 
 from tfplugin import _socket_filters
 
-# Of no packet is anything taken.
+# A filter that accepts no byte of a packet.
 _NOTHING = _socket_filters.assembled((0x06, 0, 0, 0))
 
 
 class Outage:
   """An outage that has begun; a call ends it.
 
-  Attributes:
-    timer: The thread that will end it by itself.
+  `timer` is the thread that ends it otherwise.
   """
 
   def __init__(self, secs: float, undo: Callable[[], None]):
-    """Lets it last.
-
-    Args:
-      secs: How long.
-      undo: Ends it.
-    """
+    """Starts a timer that ends the outage by `undo`."""
     self._undo = undo
     self.timer = threading.Timer(secs, undo)
     self.timer.daemon = True
     self.timer.start()
 
   def __call__(self) -> None:
-    """Ends it now, if it has not ended."""
+    """Ends the outage now, if it has not ended."""
     self.timer.cancel()
     self._undo()
 
 
 def begin(kind: str, pid: int, secs: float) -> Outage:
-  """Begins an outage, which ends by itself if this process goes on.
+  """Begins an outage, `fill` or `cut`, for some seconds.
 
-  Args:
-    kind: `fill` or `cut`.
-    pid: The process that it meets; it may be this one.
-    secs: How long.
-
-  Raises:
-    OSError: There is no such process, or the kernel does not allow it.
+  It ends only if this process lives until then. `pid` may be this process.
+  Raises OSError if there is no such process, or if the kernel refuses.
   """
   return Outage(secs, {'fill': _fill, 'cut': _cut}[kind](pid))
 
 
 def _fill(pid: int) -> Callable[[], None]:
-  """Lets no file grow that a process writes: `File too large`."""
+  """Keeps the files of a process from growing: `File too large`."""
   limits = resource.prlimit(pid, resource.RLIMIT_FSIZE)
   resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, limits[1]))
 
@@ -71,7 +60,7 @@ def _fill(pid: int) -> Callable[[], None]:
 
 
 def _cut(pid: int) -> Callable[[], None]:
-  """Lets nothing reach the sockets of TCP that a process has."""
+  """Blocks incoming packets of the TCP sockets of a process."""
   known = {entry.inode for entry in _socket_filters.entries()}
   before = {}
   for inode, number in _socket_filters.numbers_of(pid).items():
@@ -93,17 +82,10 @@ def _cut(pid: int) -> Callable[[], None]:
 
 
 def _silence(pid: int, number: int) -> bytes | None:
-  """Lets nothing reach a socket of a process.
+  """Blocks a socket, given by its descriptor in a process.
 
-  Args:
-    pid: The process.
-    number: The socket's file descriptor there.
-
-  Returns:
-    The filter that it had; None if it was closed meanwhile.
-
-  Raises:
-    OSError: The kernel does not allow it.
+  The result is its previous filter; None if it was closed meanwhile. Raises
+  OSError if the kernel refuses.
   """
   try:
     with _socket_filters.opened(pid, number) as found:

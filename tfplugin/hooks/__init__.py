@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Session hooks."""
+"""Session hooks for training in clusters."""
 
 from tfplugin.hooks.checkpoint_guard_hook import CheckpointGuardHook
 from tfplugin.hooks.clipping_summary_hook import ClippingSummaryHook

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a run's newest checkpoint whole, finite and new."""
+"""Hook that keeps a run's newest checkpoint whole, finite and new."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from tfplugin.hooks.endings import last_steps
 
 tf1 = tf.compat.v1
 
-# The rhythm of the last saves where Estimator saves nothing, and a hook does.
+# The interval of the last saves if a hook saves, and not Estimator.
 _SAVE_SECS = 600
 
 
 class CheckpointGuardHook(tf1.train.SessionRunHook):
   """Makes starts and saves of a training session survive faults.
 
-  It acts in the chief, and in a process alone; another task may have it too.
-  `tfplugin.estimator.train_and_evaluate` brings it.
+  It acts in the chief and in a single process. In other tasks it does nothing.
+  `tfplugin.estimator.train_and_evaluate` adds it.
 
   * Before the session is made, the newest checkpoint is read. If it is damaged,
-    or holds a NaN or an infinity, or if the file `checkpoint` is missing, the
-    newest whole and finite one is restored, with a warning that names both.
-    What a save left that was killed is deleted.
-  * A state with a NaN or an infinity is not saved; an error names the variables
-    and the step. A training whose last state is such a one ends with an error.
+    holds a NaN or an infinity, or has no file `checkpoint`, an older one is
+    restored: the newest whole and finite one. A warning names both. Files of a
+    killed save are deleted.
+  * A state with a NaN or an infinity is not saved. An error names the variables
+    and the step. A training whose last state is not finite ends with an error.
   * A save that finds a full disk is tried again, up to a limit.
-  * A chief that comes back to living parameter servers restores nothing over
-    what they have learnt meanwhile, and saves that at once.
-  * A session is given 5 seconds to close, which may take a minute otherwise.
-  * Listeners hear of each save, whichever Saver writes it. TensorFlow's own
-    train_and_evaluate drops them under a strategy in a cluster.
+  * A chief that restarts beside live parameter servers restores nothing over
+    their newer state, and saves that state at once.
+  * Closing a session takes 5 seconds at most; otherwise it may take a minute.
+  * Listeners are called at each save, whichever Saver writes it. In a cluster
+    with a strategy, TensorFlow's own train_and_evaluate drops them.
 
   Reading takes as long as restoring does, and the memory of the largest
-  variable; each save looks at the variables twice, where they are.
+  variable. Each save checks the variables twice, on their own devices.
 
   Raises:
     ValueError: from `begin`, when there are checkpoints and none is fit.
     RuntimeError: from `end` or the last save, when the last state has a NaN.
-    tf.errors.ResourceExhaustedError: from a save, when the disk stays full.
+    OSError: from a save, when the disk stays full up to the limit.
 
-  Differences from tf.contrib: there was none.
+  Differences from tf.contrib: there was no such hook.
 
   Example:
     >>> import tensorflow as tf
@@ -67,12 +67,13 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     """Prepares the guard.
 
     Args:
-      config: The Estimator's configuration, which knows task and model_dir.
+      config: The Estimator's configuration, with task and model_dir.
       space_limit_secs: How long a save waits, in seconds, while the disk is
         full.
-      listeners: Are told of saves that are made, and may end the training.
+      listeners: They are called at each save that is made, and may end the
+        training.
       others: The chief's wait before its last save, for a caller that calls
-        `before_end`; None: nobody is waited for.
+        `before_end`; None: no wait.
 
     Raises:
       TypeError: the limit is not a number.
@@ -89,9 +90,9 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     self._guard = None
 
   def choose_checkpoint(self) -> None:
-    """Does what `begin` does first; `begin` then leaves it out.
+    """Does the first part of `begin`, which then leaves it out.
 
-    For a caller that looks at the newest checkpoint before it trains.
+    Call it to read the newest checkpoint before the training.
     """
     if self._task.is_chief and self._model_dir:
       checkpoint_files.remove_left_behind(self._model_dir)
@@ -121,10 +122,10 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
       run_context.request_stop()
 
   def before_end(self, session: tf1.Session) -> None:
-    """Waits for the others' last steps; to be called before any hook ends.
+    """Waits for the others' last steps; call it before any hook ends.
 
     Args:
-      session: The session, which has made its last step.
+      session: The session, after its last step.
     """
     if self._guard is not None:
       self._guard.before_end(session)
@@ -140,6 +141,6 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
             every_steps=steps))
 
   def end(self, session: tf1.Session) -> None:
-    """Tells the listeners, after the last save."""
+    """Tells the listeners that training ends, after the last save."""
     if self._guard is not None:
       self._guard.end(session)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shows the fraction of clipped slices in TensorBoard."""
+"""Hook that writes the fraction of clipped slices for TensorBoard."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ tf1 = tf.compat.v1
 class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
   """Writes how much a `VariableClippingOptimizer` clips.
 
-  The figure belongs to the update: every `session.run` of a session with this
-  hook makes a training step, as with Estimator.
+  The value belongs to an update. Every `session.run` of a session with this
+  hook must therefore make a training step, as with Estimator.
 
   Scalars written, against global_step:
-    clipping/fraction_clipped: of the slices that the last step looked at.
+    clipping/fraction_clipped: of the slices that the last step checked.
+
+  Raises:
+    RuntimeError: from `begin`, when the graph has no global step, or no update
+      of the optimizer that a session can fetch.
 
   Example:
     ```
@@ -32,11 +36,12 @@ class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
                optimizer: variable_clipping.VariableClippingOptimizer,
                output_dir: str,
                every_n_steps: int = 100):
-    """Remembers the optimizer to watch.
+    """Stores the optimizer to watch.
 
     Args:
-      optimizer: Has applied gradients in this graph before the session starts.
-      output_dir: Where the event files go.
+      optimizer: It must apply gradients in this graph before the session
+        starts.
+      output_dir: The directory of the event files.
       every_n_steps: Global steps between two points.
 
     Raises:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a worker under elastic averaging from the centre."""
+"""Hook that starts a worker under elastic averaging from the centre."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class ElasticAverageHook(elastic_start.ElasticInitialization):
   """Gives a worker's copies the centre's values whenever it gets a session.
 
   The same as `optimizer.make_session_run_hook`. Every worker needs it, and the
-  chief; a worker that comes late, or again after a failure, begins where the
-  centre is. With `synchronous=True` the workers then wait for each other, once
-  in the life of the parameter servers: who comes later does not wait.
+  chief. A worker that starts late, or restarts after a failure, begins at the
+  centre. With `synchronous=True` the workers then wait for each other, once in
+  the life of the parameter servers. Later workers do not wait.
 
   Raises:
     TimeoutError: from `after_create_session`, when the other workers did not
-      come within the limit; the message names them.
+      start within the limit; the message names them.
 
   Example:
     >>> with tf.Graph().as_default():

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Saves the centre of elastic averaging as a checkpoint of the plain model."""
+"""Hook that saves the centre of elastic averaging as a plain checkpoint."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
 
   They hold the centre under the names of the model's variables, the averaged
   statistics, the other global variables with `global_step`, and the chief's
-  optimizer state. It is a hook of the chief alone. With it in
+  optimizer state. Only the chief needs the hook. With it in
   `training_chief_hooks` Estimator adds no checkpoint hook of its own.
 
-  Restoring is the Scaffold's work, so that the Scaffold needs the same saver.
-  Optimizer state is local to a worker, and initialised after that: this hook
-  restores the chief's.
+  The Scaffold restores, and needs the same saver. Optimizer state is local to a
+  worker, and initialised after the Scaffold's restore. This hook restores the
+  chief's optimizer state.
 
-  Differences from tf.contrib: there was none; a default Saver wrote
-  `global_center_variable/<name>` alone, which no evaluation looks for.
+  Differences from tf.contrib: there was no such hook. A default Saver wrote
+  `global_center_variable/<name>` alone, a name that no evaluation reads.
 
   Example, a whole model_fn for a cluster or a single process:
     >>> from tfplugin import hooks
@@ -81,15 +81,15 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
                save_steps: Optional[int] = None,
                checkpoint_basename: str = 'model.ckpt',
                listeners: Optional[Sequence] = None):
-    """Prepares to save; to be made after the train op.
+    """Prepares to save; make the hook after the train op.
 
     Args:
       optimizer: The optimizer that trains the model.
-      checkpoint_dir: Where the checkpoints go.
-      saver: What the Scaffold restores with; None makes a `swapping_saver`.
-      save_secs: Save every so many seconds.
-      save_steps: Save every so many global steps. Without this and `save_secs`
-        it is every 600 seconds, as Estimator does.
+      checkpoint_dir: The directory of the checkpoints.
+      saver: The Scaffold's saver; None makes a `swapping_saver`.
+      save_secs: The interval of saves in seconds.
+      save_steps: The interval of saves in global steps. Without this and
+        `save_secs` the interval is 600 seconds, as in Estimator.
       checkpoint_basename: The file name without the step.
       listeners: `tf.compat.v1.train.CheckpointSaverListener`s.
 
@@ -121,11 +121,11 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
 
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:
-    """Restores the chief's optimizer state, then saves as any such hook.
+    """Restores the chief's optimizer state, then saves as the base class does.
 
     Args:
       session: A session whose variables are initialised or restored.
-      coord: For the base class.
+      coord: The coordinator, for the base class.
     """
     if self._state_saver is not None:
       self._state_saver.restore(

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shows in TensorBoard how far a worker is from the centre."""
+"""Hook that writes a worker's distance from the centre for TensorBoard."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ TAG = 'elastic_distance'
 class ElasticDistanceHook(tf1.train.SummarySaverHook):
   """Writes |local - centre| over all trainable variables as a summary.
 
-  The loss that a worker reports is that of its own copy; this says how far that
-  is from what will be saved. A distance that grows without bound means that the
-  moving rate is too small for the communication period, or out of the stable
-  range. Writing reads the whole centre once.
+  A worker reports the loss of its own copy, while the centre is saved. The
+  scalar `elastic_distance` is the distance between the two. If the distance
+  grows without bound, the moving rate is too small for `communication_period`,
+  or out of the stable range. Each write reads the whole centre once.
 
   Example:
     >>> with tf.Graph().as_default():
@@ -34,17 +34,17 @@ class ElasticDistanceHook(tf1.train.SummarySaverHook):
 
   def __init__(self, optimizer: elastic_average.ElasticAverageOptimizer,
                output_dir: str, save_steps: int = 100):
-    """Prepares to write; to be made after the model.
+    """Prepares to write; make the hook after the model.
 
     Args:
       optimizer: The optimizer that trains the model.
-      output_dir: Where the event files go: the model_dir.
-      save_steps: Write every so many global steps.
+      output_dir: The directory of the event files: the model_dir.
+      save_steps: The interval of the points in global steps.
 
     Raises:
       RuntimeError: the model does not exist yet.
     """
-    # In no collection: it is not to be written with the other summaries too.
+    # In no collection, as other hooks write the summaries of the collections.
     summary = tf1.summary.scalar(TAG, optimizer.elastic_distance(),
                                  collections=[])
     super().__init__(save_steps=save_steps, output_dir=output_dir,

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a training session's start, speed and counts into the run's events."""
+"""Hook that writes a training's start, speed and counts to the run's events."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ tf1 = tf.compat.v1
 
 
 class EventsHook(tf1.train.SessionRunHook):
-  """Tells `model_dir/events/<task>.jsonl` how the training of a task goes.
+  """Writes a task's training progress to `model_dir/events/<task>.jsonl`.
 
-  `tfplugin.estimator.train_and_evaluate` brings it. In a program that calls
-  another function, give it to every task that trains. docs/events.md has the
-  events. It reads the global step, the counters and the figures of wrappers
-  once in `every_secs`; in the other steps it looks at the clock.
+  `tfplugin.estimator.train_and_evaluate` adds it. In a program that calls
+  another function, give it to every task that trains. docs/events.md lists the
+  events. Once in `every_secs` it reads the global step, the counters and the
+  figures of wrappers. In other steps it only reads the clock.
 
-  Differences from tf.contrib: there was none.
+  Differences from tf.contrib: there was no such hook.
 
   Example:
     >>> import tensorflow as tf
@@ -41,13 +41,13 @@ class EventsHook(tf1.train.SessionRunHook):
 
   def __init__(self, config: tf.estimator.RunConfig, every_secs: float = 5.0,
                max_steps: Optional[int] = None):
-    """Opens nothing yet.
+    """Prepares the hook; the first event opens the file.
 
     Args:
-      config: The Estimator's configuration, which knows task and model_dir.
-      every_secs: Seconds between two reports of a training that goes on.
+      config: The Estimator's configuration, with task and model_dir.
+      every_secs: Seconds between two reports during training.
       max_steps: The global step at which the training ends, for the time left;
-        None: it is not told.
+        None: not reported.
 
     Raises:
       TypeError: `every_secs` is not a number.
@@ -80,7 +80,7 @@ class EventsHook(tf1.train.SessionRunHook):
     self._staleness = graph_figures.Staleness()
 
   def after_create_session(self, session: tf1.Session, coord) -> None:
-    """Tells that the session is there, for the first time or once more."""
+    """Reports the session, as the first one or as a new one."""
     del coord
     step = int(session.run(self._fetches[graph_counts.STEP]))
     if self._has_started:
@@ -90,7 +90,7 @@ class EventsHook(tf1.train.SessionRunHook):
     self._has_started = True
 
   def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
-    """Asks for the staleness, if it is time and the step computes one."""
+    """Fetches the staleness, if a report is due and the step computes it."""
     self._is_due = time.monotonic() >= self._due
     if not self._is_due:
       return None
@@ -98,7 +98,7 @@ class EventsHook(tf1.train.SessionRunHook):
     return tf1.train.SessionRunArgs(wanted) if wanted else None
 
   def after_run(self, run_context, run_values) -> None:
-    """Reports, if it is time."""
+    """Reports, if a report is due."""
     self._num_steps += 1
     if self._is_due:
       now = time.monotonic()
@@ -109,7 +109,7 @@ class EventsHook(tf1.train.SessionRunHook):
       self._has_trained = True
 
   def end(self, session: tf1.Session) -> None:
-    """Reports for the last time."""
+    """Writes the last report."""
     if self._has_trained:
       self._report(session, time.monotonic(), record.END)
     self._has_trained = False
@@ -135,8 +135,8 @@ class EventsHook(tf1.train.SessionRunHook):
 
 
 def task_name(config: tf.estimator.RunConfig) -> str:
-  """Returns the task of a process as events call it; `chief:0` if alone."""
+  """Returns the task of a process for events; `chief:0` without a cluster."""
   task = cluster_task.from_config(config)
-  # An evaluator, too, has no cluster.
+  # An evaluator also has no cluster.
   is_alone = task.is_alone and task.job == 'worker'
   return 'chief:0' if is_alone else task.name

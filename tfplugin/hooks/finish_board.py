@@ -1,24 +1,24 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The list, on each parameter server, of the tasks that have ended their work.
+"""Lists, on each parameter server, of the tasks that have ended their work.
 
-It is a hash table that the parameter server holds as a resource: not a
-variable, so that it needs no initialisation and reaches no checkpoint, and not
-a queue, so that reading consumes nothing and a task that is restarted may
-report again. It is read and written through sessions of its own, straight to
-the server, which work whatever state the training session is in. A second table
-holds how many steps a worker has made so far.
+A list is a hash table that the parameter server holds as a resource. It is not
+a variable: it needs no initialisation and is in no checkpoint. It is not a
+queue: reading consumes nothing, and a task that restarts may report again.
+Separate sessions, straight to the server, read and write it. They work in any
+state of the training session. A second table holds the number of steps of each
+worker.
 
 Protocol:
-  1. A worker writes its steps now and then, and its name to the list of every
-     ps when it has ended.
+  1. A worker writes its steps at intervals. When it has ended, it writes its
+     name to the list of every ps.
   2. The chief reads the lists until every worker is on one, or until no worker
-     has made a step for so long that a limit is reached: it may be gone for
-     good. Only then it writes all names, and its own, to every list: it could
-     not read from a ps that left.
+     has made a step for the time limit: a worker may be lost. Only then does it
+     write all names, and its own, to every list: a ps that has ended cannot be
+     read.
   3. A ps reads its own list until the chief and every worker are on it.
-  4. A ps that is started again has an empty list. The chief, which looks at all
-     lists while it trains, writes to it what it has seen before.
+  4. A ps that restarts has an empty list. The chief reads all lists while it
+     trains, and writes the names that it has read before to the empty list.
 """
 
 from __future__ import annotations
@@ -45,15 +45,10 @@ _REPORT_SECS = 2.0
 
 def report_finished(cluster_spec: tf.train.ClusterSpec, *tasks: str,
                     time_limit_secs: float = 30.0) -> None:
-  """Writes `tasks` to the list of every parameter server.
+  """Writes the names of finished tasks to the list of every parameter server.
 
-  Without a ps in the cluster there is no list and nothing happens. A ps that
-  cannot be reached in time is passed over with a warning: it has ended already.
-
-  Args:
-    cluster_spec: The cluster.
-    *tasks: The names of tasks that have made their last step, e.g. `worker:1`.
-    time_limit_secs: How long to try, in seconds, for each ps.
+  A cluster without ps has no list. Each ps gets `time_limit_secs` seconds. One
+  that cannot be reached has ended already, and is skipped with a warning.
   """
   for ps_index in _ps_indices(cluster_spec):
     board = _Board(cluster_spec, ps_index)
@@ -75,18 +70,11 @@ def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
                    while_waiting: Callable[[], None] = lambda: None) -> None:
   """Waits until all the `awaited` tasks are on a list.
 
-  Args:
-    cluster_spec: The cluster.
-    awaited: Names of tasks.
-    who: The name of the task that waits, for the error.
-    time_limit_secs: The limit in seconds; None waits, in silence, as long as
-      it takes.
-    ps_index: Whose list; None: of any ps. All lists are mended meanwhile, and
-      the limit begins anew with each step that an awaited task makes.
-    while_waiting: Called between two looks.
-
-  Raises:
-    TimeoutError: some are not on it in time; the message names them.
+  `who` is the waiting task, for the error. `time_limit_secs` None waits without
+  limit and without messages. With a `ps_index` only the list of that ps is
+  read. With None all lists are read and repaired, and each step of an awaited
+  task restarts the limit. `while_waiting` is called between two reads. Raises
+  TimeoutError at the limit; the message names the missing tasks.
   """
   awaited = set(awaited)
   lists = Lists(cluster_spec, ps_index)
@@ -109,34 +97,25 @@ def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
 
 
 class Lists:
-  """The lists of one ps or of all, and what was seen on any of them.
+  """The lists of one ps or of all, and the names read from any of them.
 
-  A ps that is started again has an empty list. Who has seen the names mends it.
+  A ps that restarts has an empty list, and `keep` fills it again.
 
   Attributes:
-    known: The names that were seen.
-    steps: How many steps each other task was last seen to have made.
+    known: All names read so far.
+    steps: The last known number of steps of each other task.
   """
 
   def __init__(self, cluster_spec: tf.train.ClusterSpec,
                ps_index: Optional[int] = None):
-    """Opens nothing yet.
-
-    Args:
-      cluster_spec: The cluster.
-      ps_index: Whose list; None: of every ps.
-    """
+    """Prepares the lists of one ps, or of every ps if `ps_index` is None."""
     indices = _ps_indices(cluster_spec) if ps_index is None else [ps_index]
     self._boards = [_Board(cluster_spec, index) for index in indices]
     self.known: set[str] = set()
     self.steps: dict[str, int] = {}
 
   def keep(self) -> set[str]:
-    """Reads the lists; writes to each what another one has, or had.
-
-    Returns:
-      All names that were ever seen.
-    """
+    """Reads the lists, writes all known names to each, and returns them."""
     seen = [(board, board.read()) for board in self._boards]
     self.known.update(*(names for _, names in seen if names))
     for board in self._boards:
@@ -147,7 +126,7 @@ class Lists:
     return self.known
 
   def close(self) -> None:
-    """Ends the sessions."""
+    """Closes the sessions."""
     for board in self._boards:
       board.close()
 
@@ -156,7 +135,7 @@ class StepReport:
   """Writes a task's steps to a parameter server, every few seconds."""
 
   def __init__(self, cluster_spec: tf.train.ClusterSpec, task: str):
-    """Opens nothing yet."""
+    """Prepares the report; the first step opens the session."""
     index = next(iter(_ps_indices(cluster_spec)), None)
     self._board = None if index is None else _Board(cluster_spec, index)
     self._task = task
@@ -172,7 +151,7 @@ class StepReport:
       self._board.write_steps(self._task, self._num_steps)
 
   def close(self) -> None:
-    """Ends the session."""
+    """Closes the session."""
     if self._board is not None:
       self._board.close()
 
@@ -187,7 +166,7 @@ class _Board:
   """The two tables of one parameter server.
 
   Attributes:
-    steps: The steps of tasks, as they were read last.
+    steps: The steps of the tasks at the last read.
   """
 
   def __init__(self, cluster_spec: tf.train.ClusterSpec, ps_index: int):
@@ -218,20 +197,20 @@ class _Board:
     return None if done is None else True
 
   def write_steps(self, task: str, num_steps: int) -> None:
-    """Writes how many steps `task` has made, if the server answers."""
+    """Writes the number of steps of `task`, if the server answers."""
     self._run([self._insert_steps],
               {self._tasks: [task], self._values: [num_steps]})
 
   def close(self) -> None:
-    """Ends the session."""
+    """Closes the session."""
     if self._session is not None:
-      # The server may have gone meanwhile, and then there is nothing to end.
+      # The server may have ended meanwhile, and the session with it.
       with contextlib.suppress(tf.errors.OpError):
         self._session.close()
     self._session = None
 
   def _run(self, fetches, feeds):
-    # The filter: without it a session waits for every task of the cluster.
+    # Without the filter, a session waits for every task of the cluster.
     config = tf1.ConfigProto(device_filters=[self._device],
                              operation_timeout_in_ms=_ATTEMPT_MSECS)
     try:
@@ -245,7 +224,7 @@ class _Board:
 
 
 class _Table:
-  """A table of numbers by the names of tasks, in the graph being built."""
+  """A table from names of tasks to numbers, in the current graph."""
 
   def __init__(self, shared_name: str):
     self._table = tf.raw_ops.MutableHashTableV2(

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""No task waits without end, or in silence, for another that has gone."""
+"""Hook that limits each wait for a task that has ended."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _LOOK_SECS = 5.0
 
 
 class KeepContactHook(tf1.train.SessionRunHook):
-  """Waits for parameter servers, and ends a worker whose chief has gone.
+  """Waits for parameter servers, and ends a worker whose chief is lost.
 
   For the chief and the workers of a cluster with parameter servers;
-  `tfplugin.estimator.train_and_evaluate` brings it. Give it as the first hook.
+  `tfplugin.estimator.train_and_evaluate` adds it. Give it as the first hook.
 
-  * Before each session, the first one and those after a failure, it waits until
-    the port of every parameter server is open, says now and then for whom, and
-    gives up at the limit. TensorFlow waits in silence.
-  * A worker whose chief is out of reach up to the limit ends with an error: it
-    would train on, and nobody would save.
+  * Before each session, also after a failure, it waits until the port of every
+    parameter server is open. It logs the missing servers at intervals, and
+    gives up at the limit. TensorFlow waits without a message.
+  * A worker whose chief is unreachable up to the limit ends with an error.
+    Otherwise it would train on, and no task would save.
   * The chief keeps the reports of workers that have ended, for a parameter
-    server that is started again.
+    server that restarts.
 
   Raises:
     TimeoutError: from the making of a session or from a step; the message names
-      the task that was awaited.
+      the missing task.
 
-  Differences from tf.contrib: there was none.
+  Differences from tf.contrib: there was no such hook.
 
   Example:
     >>> import tensorflow as tf
@@ -52,10 +52,10 @@ class KeepContactHook(tf1.train.SessionRunHook):
     """Prepares the task that `config` describes.
 
     Args:
-      config: The Estimator's configuration, which knows cluster and task.
-      time_limit_secs: How long to wait for a task that is out of reach, in
-        seconds: longer than a restart takes, wherever it is started again. None
-        waits without end, where ports of tasks cannot be looked at.
+      config: The Estimator's configuration, with cluster and task.
+      time_limit_secs: How long to wait for an unreachable task, in seconds. It
+        must be longer than a restart takes. None waits without limit; use it
+        where the ports of tasks cannot be checked.
 
     Raises:
       TypeError: the limit is not a number.
@@ -69,7 +69,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
     self._next_look = float('-inf')
 
   def begin(self) -> None:
-    """Meets the sessions of the graph; see the class."""
+    """Waits for the servers, and prepares the checks; see the class."""
     task = self._task
     if not (task.trains and task.num_ps):
       return
@@ -84,7 +84,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
           self._time_limit_secs)
 
   def before_run(self, run_context) -> None:
-    """Looks now and then; see the class."""
+    """Checks the chief or the lists at intervals; see the class."""
     del run_context
     if self._chief is not None:
       self._chief.check()
@@ -97,7 +97,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
                              self._time_limit_secs)
 
   def end(self, session: tf1.Session) -> None:
-    """Ends the looks."""
+    """Ends the checks."""
     del session
     if self._lists is not None:
       self._lists.close()

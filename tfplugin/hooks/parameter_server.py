@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A parameter server that ends when the work is done."""
+"""Parameter server that ends when the work is done."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ def run_parameter_server(config: tf.estimator.RunConfig,
                          contact_limit_secs: Optional[float] = 600.0) -> None:
   """Serves until the chief and every worker have reported their end.
 
-  In the place of `tf.estimator.train_and_evaluate`, which never returns in a
-  parameter server. Chief and workers need a `ReportFinishedHook` each. The
+  Call it in place of `tf.estimator.train_and_evaluate`, which never returns in
+  a parameter server. Chief and workers need a `ReportFinishedHook` each. The
   server lives as long as the process.
 
   Args:
     config: The Estimator's configuration in a task of type `ps`.
-    time_limit_secs: How long to serve at most, in seconds; None serves as long
-      as it takes.
+    time_limit_secs: How long to serve at most, in seconds; None: no limit.
     contact_limit_secs: How long to serve, in seconds, while the port of the
-      chief is not open: without it nobody saves, or says that all is done. None
-      serves on.
+      chief is closed: without a chief no task saves, or reports the end. None:
+      no limit.
 
   Raises:
     ValueError: the task is not a `ps`.
-    TimeoutError: a limit is reached; the message names who has not reported, or
-      the chief.
+    TimeoutError: a limit is reached; the message names the tasks that have not
+      reported, or the chief.
 
   Differences from tf.contrib: there a parameter server never ended.
   """

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the parameter servers of this task's steps, and of its last one."""
+"""Hook that reports this task's steps, and its end, to parameter servers."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ tf1 = tf.compat.v1
 class ReportFinishedHook(tf1.train.SessionRunHook):
   """Tells every parameter server, at the end, that this task is done.
 
-  For the chief and the workers. The parameter servers run
-  `run_parameter_server`, which ends when all of them have reported; the chief
+  For the chief and the workers. The parameter servers call
+  `run_parameter_server`, which ends when all of them have reported. The chief
   waits for the others by `WaitForWorkersHook`.
 
-  It tells every few seconds how many steps the task has made: the chief waits
-  as long as a worker steps. It reports when every hook has ended, and before
-  the session is closed, which may take long; a session is given 5 seconds to
-  close. A task that finds the work done makes no session and calls no hook.
-  Where you can, call `tfplugin.estimator.train_and_evaluate`, which has no such
-  caveat.
+  Every few seconds it reports the task's number of steps: the chief waits as
+  long as a worker makes steps. It reports the end after every hook has ended,
+  and before the session is closed. Closing takes 5 seconds at most. A task that
+  finds the work done makes no session and calls no hook. Where you can, call
+  `tfplugin.estimator.train_and_evaluate`, which reports in that case too.
 
   Attributes:
-    has_reported: Whether the task has.
+    has_reported: Whether the task has reported its end.
 
   Differences from tf.contrib: there a parameter server never ended.
 
@@ -49,10 +48,10 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     """Prepares the report of the task that `config` describes.
 
     Args:
-      config: The Estimator's configuration, which knows cluster and task.
+      config: The Estimator's configuration, with cluster and task.
       time_limit_secs: How long to try to reach each ps, in seconds.
-      unless: Says at the end whether the task was stopped before its last step,
-        and may come back.
+      unless: Called at the end; returns whether the task was stopped before its
+        last step, and may restart. Then it reports nothing.
 
     Raises:
       TypeError: the limit is not a number.
@@ -66,19 +65,19 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     self._steps = None
 
   def begin(self) -> None:
-    """Meets the end of the session; see the class."""
+    """Prepares the report at the end of the session; see the class."""
     self._has_ended = self.has_reported = False
     self._steps = finish_board.StepReport(
         self._task.cluster_spec, self._task.name)
     guarded_graphs.in_place_of_close(self._close)
 
   def after_run(self, run_context, run_values) -> None:
-    """Counts the step, and tells of it now and then."""
+    """Counts the step, and reports the number at intervals."""
     del run_context, run_values
     self._steps.count()
 
   def end(self, session: tf1.Session) -> None:
-    """Notes that it is no failure that closes the session."""
+    """Notes that the session does not close because of a failure."""
     del session
     self._has_ended = not self._was_stopped()
 

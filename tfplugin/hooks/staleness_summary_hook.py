@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shows in TensorBoard how stale gradients are and how many are dropped."""
+"""Hook that writes staleness and dropped gradients for TensorBoard."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ class StalenessSummaryHook(summary_writer_hook.SummaryWriterHook):
     staleness/num_dropped, staleness/num_applied: this worker's counters.
     staleness/stale_counter: the drops of all workers.
 
+  Raises:
+    RuntimeError: from `begin`, when the graph has no global step.
+
   Example:
     ```
     hook = tfplugin.hooks.StalenessSummaryHook(optimizer, model_dir)
@@ -31,11 +34,12 @@ class StalenessSummaryHook(summary_writer_hook.SummaryWriterHook):
                optimizer: drop_stale_gradient.DropStaleGradientOptimizer,
                output_dir: str,
                every_n_steps: int = 100):
-    """Remembers the optimizer to watch.
+    """Stores the optimizer to watch.
 
     Args:
-      optimizer: Has applied gradients in this graph before the session starts.
-      output_dir: Where the event files go.
+      optimizer: It must apply gradients in this graph before the session
+        starts.
+      output_dir: The directory of the event files.
       every_n_steps: Global steps between two points.
 
     Raises:

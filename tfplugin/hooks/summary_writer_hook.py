@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The common part of the summary hooks: when to write, and where."""
+"""Base class of the summary hooks: it decides when and where to write."""
 
 from __future__ import annotations
 
@@ -15,19 +15,14 @@ tf1 = tf.compat.v1
 class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
   """Fetches scalars with the training step and writes them for TensorBoard.
 
-  A subclass names the scalars. Those of the last step are written at the end.
+  A subclass names the scalars. The scalars of the last step are always written.
   """
 
   def __init__(self, output_dir: str, every_n_steps: int = 100):
-    """Prepares the writer.
+    """Prepares a writer with a point every `every_n_steps` global steps.
 
-    Args:
-      output_dir: Where the event files go, such as the model_dir.
-      every_n_steps: Global steps between two points; at least 1.
-
-    Raises:
-      TypeError: `every_n_steps` is not an integer.
-      ValueError: It is less than 1.
+    Raises TypeError unless `every_n_steps` is an integer, and ValueError if it
+    is less than 1.
     """
     if isinstance(every_n_steps, bool) or not isinstance(
         every_n_steps, numbers.Integral):

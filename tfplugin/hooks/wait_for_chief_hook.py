@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Lets a worker begin as soon as the chief has initialised the variables."""
+"""Hook that starts a worker as soon as the chief has initialised variables."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ from tfplugin.events import event_log
 tf1 = tf.compat.v1
 
 _POLL_SECS = 0.1
-# Ample for a look; a server that has stopped is looked at again.
+# Ample time for one check; a check of a stopped server is repeated.
 _LOOK_SECS = 20.0
 
 
 class WaitForChiefHook(tf1.train.SessionRunHook):
   """Waits, before a worker's session is made, for the chief's initialisation.
 
-  TensorFlow's own wait looks every 30 s, with no way to say otherwise through
-  an Estimator: a worker that loses the race against the chief by a moment
-  begins half a minute late. This hook looks ten times a second and is done
-  before that wait begins; and so it does before each later session, after a
-  failure. It says now and then what it waits for. Only a worker of a cluster
-  with parameter servers waits.
+  TensorFlow's own wait checks every 30 s, and an Estimator has no setting for
+  it. A worker that starts a moment before the chief's initialisation would lose
+  half a minute. This hook checks ten times a second, and ends before that wait
+  begins. It does so before each later session too, after a failure. It logs at
+  intervals which variables are missing. Only a worker of a cluster with
+  parameter servers waits.
 
   Raises:
-    TimeoutError: from `begin`, or when a session is made anew, when the limit
-      is reached; the message names the chief and the variables that lack their
-      value.
+    TimeoutError: from `begin`, or when a new session is made, at the limit. The
+      message names the chief and the variables without a value.
 
-  Differences from tf.contrib: there was none.
+  Differences from tf.contrib: there was no such hook.
 
   Example:
     >>> import tensorflow as tf
@@ -50,10 +49,9 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     """Prepares the wait.
 
     Args:
-      config: The Estimator's configuration, which knows cluster, task and
-        master.
-      time_limit_secs: The limit in seconds. It has to be longer than the
-        chief's start takes, the restoring of a checkpoint included.
+      config: The Estimator's configuration, with cluster, task and master.
+      time_limit_secs: The limit in seconds. It must be longer than the chief's
+        start takes, including the restoring of a checkpoint.
 
     Raises:
       TypeError: the limit is not a number.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Lets the chief stay until the workers have made their last step."""
+"""Hook that keeps the chief until the workers have made their last step."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ tf1 = tf.compat.v1
 class WaitForWorkersHook(tf1.train.SessionRunHook):
   """At the end of training, waits until every worker has reported its end.
 
-  For the chief: an export, or the end of the job, after its training then finds
-  that nobody still updates the variables. Another task does not wait, nor does
-  a chief without workers or ps. Every worker needs a `ReportFinishedHook`.
+  For the chief: when its training returns, no worker updates the variables any
+  more. An export, or the end of the job, may follow. Other tasks do not wait,
+  nor does a chief without workers or ps. Every worker needs a
+  `ReportFinishedHook`.
 
-  A worker that has not reported when the limit is reached is taken to be gone
-  for good: the chief warns of it by name, and reports for it, so that the
-  parameter servers end.
+  A worker that has not reported at the limit counts as lost. The chief warns
+  with its name, and reports for it, so that the parameter servers end.
 
   Differences from tf.contrib: there the chief left while workers still ran.
 
@@ -41,10 +41,10 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
     """Prepares the wait.
 
     Args:
-      config: The Estimator's configuration, which knows cluster and task.
+      config: The Estimator's configuration, with cluster and task.
       time_limit_secs: How long to wait, in seconds, while no worker makes a
-        step. It has to be longer than a step of the slowest worker takes, its
-        start included.
+        step. It must be longer than a step of the slowest worker takes,
+        including its start.
 
     Raises:
       TypeError: the limit is not a number.
@@ -61,11 +61,7 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
 
 
 def others_of_chief(task: cluster_task.ClusterTask) -> list[str]:
-  """Returns the tasks whose last step the chief waits for.
-
-  Args:
-    task: This process; another than the chief waits for nobody.
-  """
+  """Returns the tasks that the chief waits for; [] in any other task."""
   if not (task.is_chief and task.num_ps):
     return []
   return [name for name in task.training_tasks if name != task.name]
@@ -75,13 +71,9 @@ def wait_for_workers(task: cluster_task.ClusterTask, time_limit_secs: float,
                      while_waiting: Callable[[], None] = lambda: None) -> None:
   """Waits, in the chief, until every worker has reported its end.
 
-  Args:
-    task: This process; another than the chief does not wait.
-    time_limit_secs: How long to wait, in seconds, while no worker makes a step.
-    while_waiting: Called between two looks.
-
-  Raises:
-    TimeoutError: the limit is reached; the message names the workers.
+  `time_limit_secs` counts from the last step of any worker. `while_waiting` is
+  called between two reads of the lists. Raises TimeoutError at the limit; the
+  message names the workers.
   """
   workers = others_of_chief(task)
   if not workers:
@@ -93,17 +85,12 @@ def wait_for_workers(task: cluster_task.ClusterTask, time_limit_secs: float,
 
 def wait_or_report(task: cluster_task.ClusterTask,
                    time_limit_secs: float) -> None:
-  """As `wait_for_workers`; at the limit, reports for those that are missing.
-
-  Args:
-    task: This process; another than the chief does not wait.
-    time_limit_secs: The limit in seconds.
-  """
+  """Calls `wait_for_workers`; at the limit, reports for the missing workers."""
   try:
     wait_for_workers(task, time_limit_secs)
   except TimeoutError as error:
     tf1.logging.warning('%s The training is complete without them.', error)
   workers = others_of_chief(task)
   if workers:
-    # Also for a ps that was started again, and knows of nobody.
+    # Also for a ps that restarted, and has an empty list.
     finish_board.report_finished(task.cluster_spec, *workers)

@@ -1,46 +1,47 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How long steps take where the link of the parameter servers is the limit.
+"""Model of step times where the parameter servers' links are the bottleneck.
 
-In seconds and bytes, with W workers, P parameter servers, a model of M bytes
-whose largest variable has the part g of them, links that carry R bytes a second
-in each direction, and L the latency of a way:
+Times are in seconds, sizes in bytes. There are W workers and P parameter
+servers. The largest variable is the fraction g of the model's M bytes. A link
+carries R bytes a second in each direction, and L is the latency of one way.
 
-  m = f * M / R    one message of the whole model; f: the share of the bytes
-                   that `exchange_dtype` leaves
-  Z                what a worker does between two communications
+  m = f * M / R    one message of the whole model; f: the fraction of the
+                   bytes that `exchange_dtype` leaves
+  Z                the time between two exchanges of a worker
 
-A communication pulls the model and then pushes it. In elastic averaging each
-variable is pushed as soon as it is pulled, so that beside what is pulled only
-the largest one takes time of its own: (1 + g) * m, and elsewhere g = 1, since
-gradients need all variables. With overlap, and with period 1, what goes by
-itself is at most a part of an eighth: g <= 1 / 8. The two directions of a link
-do not wait for each other, but the workers do: those whose messages are on a
-link share it alike. Where it is left to chance where each is in its cycle when
-the others begin, mean value analysis has the time from one communication of a
-worker to its next, T(W): for n = 1 ... W workers, with q(0) = 0 of them on a
-link,
+An exchange pulls the model and then pushes it. Elastic averaging pushes each
+variable as soon as it is pulled. Only the push of the largest variable takes
+time beside the pulls: (1 + g) * m. Elsewhere g = 1, since gradients need all
+variables. With overlap, and with period 1, the model is sent in parts of at
+most an eighth: g <= 1 / 8.
+
+The two directions of a link do not wait for each other. Workers whose messages
+are on the same link share it equally. Where workers' cycles begin at random,
+mean value analysis gives the time T(W) from one exchange of a worker to its
+next. For n = 1 ... W workers, with q(0) = 0 of them on a link:
 
   r(n) = m * max(1, (1 + q(n - 1)) / P)        a message of the whole model
   T(n) = Z + (1 + g) * r(n) + 4 * L
   q(n) = n * r(n) / T(n)
 
-Workers that never meet need the time of one alone, unless their messages fill
-the servers' links:
+Workers whose exchanges never collide need the time of a single worker, unless
+their messages fill the servers' links:
 
   A = max(Z + (1 + g) * m + 4 * L, W * m / P)
 
-In elastic averaging a server sends the largest variable first, and its push is
-beside the pulls of the others. Where it is more than all of them, workers that
-meet come apart within some tens of communications, and stay so until something
-disturbs one of them: C(Z) = A where 1 / 2 < g < 1. So it is in parts, within a
-few communications. Elsewhere C(Z) = T(W). All have been measured. Simulations
-of links whose shares are nearly alike have the same, but in parts up to three
-tenths more: there two workers that meet go on meeting.
+In elastic averaging a server sends the largest variable first. Its push
+overlaps the pulls of the other variables. Where it is larger than all others
+together, workers that collide drift apart within some tens of exchanges. They
+stay apart until something disturbs one of them: C(Z) = A where 1 / 2 < g < 1.
+Models in parts behave the same, within a few exchanges. Elsewhere C(Z) = T(W).
+All of this has been measured. Simulations of links with nearly equal shares
+agree, except that parts take up to three tenths longer. There, workers that
+collide go on colliding.
 
-With t the period, s the time of a step that communicates nothing, c what a step
-takes to call a server for nothing, and h what a communication takes of the
-processors:
+Let t be the period, and s the time of a step without an exchange. Let c be the
+time in which such a step calls a server, and h the processor time of an
+exchange:
 
   on the servers        a step takes max(s + h, C(s)), with g = 1
   elastic averaging     t steps take max(B + h, C(B + h / 2)), B = t * (s + c),
@@ -48,14 +49,15 @@ processors:
     with overlap        t steps take max(t * s + h, C(h)), in parts
   cross shard           a step takes s + h / 2 + 2 * (W - 1) * (M / (W * R) + L)
 
-On the servers are the variables of asynchronous SGD, of drop stale and of
-clipping. Also those of SyncReplicas, whose workers wait for each other and so
-pull and push at the same time: max(s + h, s + 2 * W * m / P + 4 * L). Cross
-shard is a ring, without a server. What hosts do is beside the messages of other
-workers, and beside those of the worker itself in part: half of it where nothing
-else is to be done, and nothing of it beside steps, which need the processors.
-That these are the parts has been seen of workers that have come apart, and does
-not follow from something.
+Asynchronous SGD, drop stale and clipping have their variables on the servers.
+So has SyncReplicas, whose workers wait for each other and so pull and push at
+the same time: max(s + h, s + 2 * W * m / P + 4 * L). Cross shard is a ring,
+without a server.
+
+The processor time of an exchange overlaps the messages of other workers. Half
+of it overlaps the worker's own messages where the worker is otherwise idle.
+None of it overlaps steps, which need the processors. These fractions were
+observed for workers that have drifted apart; they are not derived.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
@@ -69,36 +71,29 @@ import math
 import numbers
 from typing import Optional
 
-# Of the bits of an Ethernet link: 1,448 bytes of a TCP segment in a frame of
-# 1,514.
+# The fraction of the bits of an Ethernet link that are data: 1,448 bytes of a
+# TCP segment in a frame of 1,514.
 PAYLOAD = 1448 / 1514
-# What a type leaves of the bytes of float32; `wire_types` has the equations.
+# The fraction of float32's bytes that a type leaves; `wire_types` has the
+# equations.
 BYTES_LEFT = {None: 1.0, 'float16': 1 / 2, 'bfloat16': 1 / 2,
               'int8': 1 / 4 + 1 / 128}
-# The largest part of what a server sends in parts; `packed_moves` makes them.
+# The largest part in which a model is sent; `packed_moves` makes the parts.
 _PART = 1 / 8
 
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-  """A training whose network is to be foreseen.
+  """A training whose network times are predicted.
 
-  Attributes:
-    model_bytes: The bytes of all trained variables, float32.
-    step_secs: The time of a step that communicates nothing.
-    link_bytes: What each link carries in a second, in each direction, without
-      the headers; see `PAYLOAD`.
-    num_worker: The workers, the chief included.
-    num_ps: The parameter servers, which have equal parts of the model.
-    largest_part: The largest variable's part of the model, above 0.
-    latency_secs: Of one way.
-    host_secs: What a communication takes of the processors.
-    call_secs: What each step without overlap takes to call the servers, also
-      where it communicates nothing: its graph has a part there.
-
-  Raises:
-    TypeError: One is of the wrong type.
-    ValueError: One is out of range.
+  `model_bytes` is the size of all trained variables, as float32. `link_bytes`
+  is the data that a link carries per second in each direction, without headers;
+  see `PAYLOAD`. `num_worker` includes the chief. The parameter servers have
+  equal parts of the model. `largest_part` is the largest variable's fraction of
+  the model. `latency_secs` is one way, and `host_secs` the processor time of an
+  exchange. `call_secs` is the time in which each step without overlap calls the
+  servers. It is spent without an exchange, too, as the step's graph has a part
+  there.
   """
 
   model_bytes: float
@@ -132,16 +127,9 @@ class Cluster:
 def cycle_secs(cluster: Cluster, between_secs: float,
                exchange_dtype: Optional[str] = None,
                in_parts: bool = False) -> float:
-  """The time C(Z) from one communication of a worker to its next.
+  """Returns the time C(Z) from one exchange of a worker to its next.
 
-  Args:
-    cluster: The training.
-    between_secs: Z, what a worker does between two of them.
-    exchange_dtype: A key of `BYTES_LEFT`.
-    in_parts: Whether large variables go in parts.
-
-  Raises:
-    ValueError: `exchange_dtype` is none.
+  `between_secs` is Z; `in_parts` is whether large variables are sent in parts.
 
   Example:
     >>> alone = Cluster(1e6, 0.01, 1e8, num_worker=1)
@@ -169,13 +157,9 @@ def cycle_secs(cluster: Cluster, between_secs: float,
 
 def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
                  exchange_dtype: Optional[str] = None) -> float:
-  """The time of `period` steps of elastic averaging.
+  """Returns the time of `period` steps of elastic averaging.
 
-  Args:
-    cluster: The training.
-    period: Steps from one communication to the next.
-    overlap: Whether a communication runs beside the next steps.
-    exchange_dtype: A key of `BYTES_LEFT`.
+  With `overlap` an exchange runs beside the next steps.
 
   Example:
     >>> alone = Cluster(1e6, 0.01, 1e8, num_worker=1)
@@ -193,11 +177,7 @@ def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
 
 def hidden_period(cluster: Cluster,
                   exchange_dtype: Optional[str] = None) -> int:
-  """The smallest period whose steps last as long as what is beside them.
-
-  Args:
-    cluster: The training.
-    exchange_dtype: A key of `BYTES_LEFT`.
+  """Returns the smallest period whose steps last as long as an exchange.
 
   Example:
     >>> hidden_period(Cluster(1e6, 0.01, 1e8, num_worker=1))
@@ -205,16 +185,14 @@ def hidden_period(cluster: Cluster,
   """
   host = cluster.host_secs
   whole = cycle_secs(cluster, host, exchange_dtype, True) - host
-  # The quotient of what is equal may be a little above the integer.
+  # Rounding may put the quotient of equal times a little above the integer.
   return max(1, math.ceil(whole / cluster.step_secs - 1e-9))
 
 
 def server_secs(cluster: Cluster, meets: bool = False) -> float:
-  """The time of a step whose variables are on the servers.
+  """Returns the time of a step whose variables are on the servers.
 
-  Args:
-    cluster: The training.
-    meets: Whether the workers wait for each other, as those of SyncReplicas.
+  With `meets` the workers wait for each other, as with SyncReplicas.
   """
   if meets:
     message = cluster.model_bytes / cluster.link_bytes
@@ -227,10 +205,7 @@ def server_secs(cluster: Cluster, meets: bool = False) -> float:
 
 
 def ring_secs(cluster: Cluster) -> float:
-  """The time of a step that sums gradients around a ring of the workers.
-
-  Args:
-    cluster: The training.
+  """Returns the time of a step that sums gradients around a ring of workers.
 
   Example:
     >>> round(ring_secs(Cluster(1e6, 0.01, 1e8, num_worker=2)), 3)

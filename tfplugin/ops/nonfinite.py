@@ -1,8 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of an update that holds a NaN or an infinity.
+"""Policies for an update that holds a NaN or an infinity.
 
-  'apply'  it is made as any other
+  'apply'  it is applied as any other
   'drop'   it changes nothing but a counter
   'raise'  the step fails with an error that names worker, step and variables
 """
@@ -17,19 +17,12 @@ import tensorflow as tf
 APPLY, DROP, RAISE = 'apply', 'drop', 'raise'
 _POLICIES = (APPLY, DROP, RAISE)
 
-# What is looked at: a dense gradient, a sparse one, a difference.
+# A checked value: a dense gradient, a sparse one, or a difference.
 Value = Union[tf.Tensor, tf.IndexedSlices]
 
 
 def check_policy(on_nonfinite: str) -> str:
-  """Returns what a user passed as `on_nonfinite`.
-
-  Args:
-    on_nonfinite: `'apply'`, `'drop'` or `'raise'`.
-
-  Raises:
-    ValueError: It is something else.
-  """
+  """Returns `on_nonfinite`; raises a ValueError unless it is a policy."""
   if on_nonfinite not in _POLICIES:
     raise ValueError(f'`on_nonfinite` must be one of {_POLICIES}. '
                      f"Received: {on_nonfinite!r}. Pass 'apply' for the "
@@ -38,10 +31,7 @@ def check_policy(on_nonfinite: str) -> str:
 
 
 def are_finite(values: Sequence[Value]) -> tf.Tensor:
-  """Returns which of `values` hold no NaN and no infinity: bools, [n].
-
-  Args:
-    values: Floating point tensors, or the slices of sparse ones.
+  """Returns a bool for each of `values`: whether it has no NaN or infinity.
 
   Example:
     >>> are_finite([tf.constant([1., float('nan')]), tf.constant(2.)]).numpy()

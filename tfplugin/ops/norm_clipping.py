@@ -1,16 +1,16 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A bound on the L2 norm of every slice of a tensor.
+"""Bound on the L2 norm of every slice of a tensor.
 
   norm  = sqrt(sum{x**2 over axes})
   x    *= max_norm / norm     where norm > max_norm
   x                           elsewhere, bit for bit
 
-Accuracy: a norm counts as beyond the bound when it exceeds it by more than four
-units of rounding (4 eps), so that a clipped slice is not clipped again; after
+Accuracy: a norm counts as beyond the bound if it exceeds it by more than four
+units of rounding (4 eps). A clipped slice is therefore not clipped again. After
 clipping no norm exceeds max_norm * (1 + 8 eps), with eps = 1.2e-7 for float32,
-2.2e-16 for float64 and 9.8e-4 for float16. Squares neither overflow nor vanish:
-the slices are divided by their largest element where they would. Slices with an
+2.2e-16 for float64 and 9.8e-4 for float16. Where squares would overflow or
+vanish, the slices are divided by their largest element first. Slices with an
 infinity or a NaN are left alone.
 """
 
@@ -32,12 +32,7 @@ Bound = Union[float, tf.Tensor]
 def check_max_norm(max_norm: Bound) -> Bound:
   """Returns the bound as a float; a tensor that is no constant as it is.
 
-  Args:
-    max_norm: The largest norm of a slice.
-
-  Raises:
-    TypeError: `max_norm` is not a number, nor a scalar.
-    ValueError: `max_norm` is not positive or not finite.
+  Raises unless it is a positive, finite number or a scalar tensor.
   """
   if tf.is_tensor(max_norm) and max_norm.shape.rank == 0 and (
       max_norm.dtype.is_floating or max_norm.dtype.is_integer):
@@ -56,16 +51,11 @@ def check_max_norm(max_norm: Bound) -> Bound:
 
 @dataclasses.dataclass(frozen=True)
 class NormBound:
-  """The bound on slices along some axes.
+  """Bound on the norms of slices along some axes, given as not negative.
 
-  Norms have the shape of the tensor, with a 1 for each of the axes, and are
-  `float32` where its type has less than four bytes.
-
-  Attributes:
-    axes: The dimensions that one slice extends over, not negative.
-    max_norm: The bound, positive.
-    fused: Whether to measure with TensorFlow's fused op, in one pass; XLA lacks
-      it, and fuses by itself.
+  Norms have the shape of the tensor, with a 1 for each of the axes. They are
+  `float32` where its type has less than four bytes. `fused` measures with
+  TensorFlow's fused op, in one pass; XLA lacks it, and fuses by itself.
 
   Example:
     >>> bound = NormBound([1], 2.0)
@@ -129,12 +119,10 @@ class NormBound:
 
   def rescale(self, x: tf.Tensor, divisor: tf.Tensor,
               unit_norms: tf.Tensor) -> tf.Tensor:
-    """Returns `x` clipped where no product may overflow or vanish on the way.
+    """Returns `x` clipped, without a product that may overflow or vanish.
 
-    Args:
-      x: A floating-point tensor.
-      divisor: `safe_divisor` of the largest magnitudes in the slices.
-      unit_norms: The norms of the slices, divided by `divisor`.
+    `divisor` is `safe_divisor` of the largest magnitudes in the slices;
+    `unit_norms` are the norms of the slices after division by it.
     """
     clipped = (_wide(x) / divisor) * (
         self._bound(unit_norms.dtype) / unit_norms)
@@ -143,7 +131,7 @@ class NormBound:
 
   def exceeds_scaled(self, divisor: tf.Tensor, unit_norms: tf.Tensor,
                      dtype: tf.DType) -> tf.Tensor:
-    """Returns where `divisor * unit_norms` is beyond the bound, and no NaN."""
+    """Returns where `divisor * unit_norms` is finite and beyond the bound."""
     return tf.math.is_finite(unit_norms) & self.exceeds(
         divisor * unit_norms, dtype)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of different length, filled up to one length."""
+"""Padding of rows of different length to one length."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import tensorflow as tf
 
 
 def fill_up(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
-  """Fills the sizes of rows up to the largest, with zeros, if not static.
+  """Pads the rows of `leaves` to the largest sizes, unless sizes are static.
 
-  Strings are filled up with empty ones.
-
-  Args:
-    leaves: Tensors `[rows, ...]` of one rank.
+  Each leaf has the shape `[rows, ...]`, and all have one rank. Zeros are added;
+  to strings, empty strings.
   """
   if any(leaf.shape.rank is None for leaf in leaves) or all(
       leaf.shape[1:].is_fully_defined() for leaf in leaves):

@@ -1,12 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic of stale gradients: the lateness of one, and its bound.
+"""Arithmetic of stale gradients: the staleness of a gradient, and its bound.
 
   staleness = apply_step - read_step
 
 read_step is the global step when the worker's step began, before it read a
 variable; apply_step is the global step when its gradients arrive. The
-difference counts the updates that others made in between.
+difference counts the updates by other workers in between.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ Bound = Union[int, tf.Tensor]
 def check_max_staleness(staleness: Bound) -> Bound:
   """Returns the bound as an int; a tensor that is no constant as it is.
 
-  Args:
-    staleness: The largest staleness that is still applied, in global steps.
-
-  Raises:
-    TypeError: `staleness` is not an integer, nor a scalar of integers.
-    ValueError: `staleness` is negative.
+  Raises unless it is an integer of at least 0, or a scalar tensor of integers.
   """
   if tf.is_tensor(staleness) and staleness.shape.rank == 0 and (
       staleness.dtype.is_integer):

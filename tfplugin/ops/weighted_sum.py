@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a batch become one: weights by rows, and the weighted sum."""
+"""Weights of the parts of a batch by their rows, and the weighted sum."""
 
 from __future__ import annotations
 
@@ -16,13 +16,8 @@ Value = Union[tf.Tensor, tf.IndexedSlices]
 def row_shares(rows: Sequence[Union[int, tf.Tensor]]) -> list[Weight]:
   """Returns `rows[i] / sum{j} rows[j]`; the shares sum to 1.
 
-  A batch without any row belongs to the first part.
-
-  Args:
-    rows: Ints, or scalar tensors of one integer dtype, or both.
-
-  Returns:
-    Floats where all `rows` are ints, else scalar float64 tensors.
+  A batch without any row belongs to the first part. The shares are floats where
+  all `rows` are ints, else scalar float64 tensors.
   """
   if all(isinstance(count, int) for count in rows):
     total = sum(rows)
@@ -37,17 +32,9 @@ def row_shares(rows: Sequence[Union[int, tf.Tensor]]) -> list[Weight]:
 def weighted_sum(values: Sequence[Value], weights: Sequence[Weight]) -> Value:
   """Returns `sum_i weights[i] * values[i]`.
 
-  A value whose weight is 0 counts as 0 even where it is NaN or infinite: a
-  weight of 0 stands for no rows, and the mean over no rows is NaN.
-
-  Args:
-    values: Tensors of one shape and dtype, or `tf.IndexedSlices` of one dense
-      shape. Where all are sparse the result is sparse: rows are concatenated,
-      never added up.
-    weights: For each value a number or a scalar float tensor.
-
-  Returns:
-    A tensor or `tf.IndexedSlices` of the same dtype.
+  A value with weight 0 counts as 0 even where it is NaN or infinite. Weight 0
+  stands for no rows, and the mean over no rows is NaN. Where all values are
+  sparse, so is the result: rows are concatenated, never added up.
   """
   if all(isinstance(value, tf.IndexedSlices) for value in values):
     return tf.IndexedSlices(

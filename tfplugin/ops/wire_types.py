@@ -1,18 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors in a smaller type, for the way between two machines.
+"""Encodings of tensors in a smaller type, for the transfer between machines.
 
-  'float16'   11 bits of each value; beyond +-65504 it stays there
+  'float16'   11 bits of each value; values beyond +-65504 are clipped
   'bfloat16'  8 bits of each value, with the range of float32
   'int8'      a byte for each value, and for each block of 256 values a middle
               and a step, float32: value = middle + code * step, |code| <= 127
 
-In units of float32 these are 1/2, 1/2 and 1/4 + 8/1024 of the bytes.
+Of the bytes of float32 these take 1/2, 1/2 and 1/4 + 8/1024.
 
-The rounding of int8 is as coarse as the largest value of a block; what becomes
-of the rest is for the caller: either it adds the rest to what it sends next
-(error feedback), or it rounds up in some communications and down in others, so
-that the mean of what is received is the value (`dither`).
+The rounding error of int8 is proportional to the largest value of a block. The
+caller handles it in one of two ways. It adds the error to the next value that
+it sends (error feedback). Or it rounds up in some exchanges and down in others,
+so that the mean of the received values is the value (`dither`).
 
 References:
   Seide, Fu, Droppo, Li and Yu. 1-bit stochastic gradient descent and its
@@ -36,8 +36,8 @@ _MAX_CODE = 127.0
 # The least float32 of full precision; smaller ones have no reciprocal.
 _LEAST_STEP = 2.0 ** -126
 # 633 / 1024 is near the golden ratio: n = 0 ... 1023 gives each dither once,
-# and those that follow each other are far apart. They keep away from 0 and 1,
-# so that the least and the largest value of a block arrive as they are.
+# and consecutive dithers are far apart. They keep away from 0 and 1, so that
+# the least and the largest value of a block arrive unchanged.
 _STRIDE, _DITHERS = 633, 1024
 
 Dither = Union[float, tf.Tensor]
@@ -45,11 +45,9 @@ Shape = Union[tf.TensorShape, tf.Tensor]
 
 
 def is_smaller(exchange_dtype: Optional[str], dtype: tf.DType) -> bool:
-  """Whether values of `dtype` get smaller on the way.
+  """Returns whether values of `dtype` are sent in a smaller type.
 
-  Args:
-    exchange_dtype: One of `TYPES`, or None: nothing gets smaller.
-    dtype: The type of a variable.
+  None as `exchange_dtype` makes nothing smaller.
 
   Example:
     >>> is_smaller('float16', tf.float32), is_smaller('float16', tf.bfloat16)
@@ -60,15 +58,12 @@ def is_smaller(exchange_dtype: Optional[str], dtype: tf.DType) -> bool:
 
 
 def dither_of(communication: tf.Tensor) -> tf.Tensor:
-  """The part of a step, in (0, 1), that is rounded up, of a communication.
+  """Returns the fraction of a step, in (0, 1), that an exchange rounds up.
 
     (communication * 633 mod 1024 + 1 / 2) / 1024
 
-  Args:
-    communication: Which of a worker's communications it is, an integer scalar.
-
-  Returns:
-    A `float32` scalar. Over many communications all values occur alike.
+  `communication` numbers a worker's exchanges. Over many of them all values
+  occur equally often.
 
   Example:
     >>> [float(dither_of(tf.constant(n))) for n in range(3)]
@@ -80,19 +75,13 @@ def dither_of(communication: tf.Tensor) -> tf.Tensor:
 
 def encode(value: tf.Tensor, exchange_dtype: str, dither: Dither = 0.5,
            keeps_zero: bool = False) -> tf.Tensor:
-  """Returns what is sent for `value`.
+  """Returns `value` as it is sent: halves of its shape, or a vector of bytes.
 
-  Args:
-    value: Floating point, of any shape. One that is not finite is not finite at
-      the other end, either; with `'int8'` nor is the rest of its block.
-    exchange_dtype: One of `TYPES`.
-    dither: For `'int8'`: value / step + dither is rounded down. With .5 to the
-      nearest code.
-    keeps_zero: For `'int8'`: whether the middle of each block is 0, so that 0
-      is sent as 0; else it is that of its values, so that steps are smaller.
-
-  Returns:
-    A tensor of the halves in the shape of `value`, or a vector of bytes.
+  A value that is not finite arrives as not finite; with `'int8'` so does the
+  rest of its block. The other arguments are for `'int8'`. value / step +
+  `dither` is rounded down, so that 0.5 gives the nearest code. `keeps_zero`
+  makes 0 the middle of each block: 0 is then sent as 0. Otherwise the middle is
+  between the extremes of the block, and steps are smaller.
 
   Example:
     >>> sent = encode(tf.constant([[-1.0, 0.3, 1.0]]), 'int8', keeps_zero=True)
@@ -104,8 +93,8 @@ def encode(value: tf.Tensor, exchange_dtype: str, dither: Dither = 0.5,
   sent = tf.cast(value, exchange_dtype)
   if exchange_dtype != 'float16':
     return sent
-  # Beyond the largest half is rare, and to look for it in halves takes half as
-  # long as to limit what is none.
+  # Values beyond the largest half are rare, and the check of halves takes half
+  # as long as clipping every value.
   return tf.cond(tf.reduce_all(tf.math.is_finite(sent)),
                  lambda: tf.identity(sent),
                  lambda: tf.cast(_within_halves(value), exchange_dtype))
@@ -118,13 +107,7 @@ def _within_halves(value):
 
 
 def decode(sent: tf.Tensor, shape: Shape, dtype: tf.DType) -> tf.Tensor:
-  """Returns the value that was sent, to the precision of the way.
-
-  Args:
-    sent: What `encode` returned.
-    shape: That of the value.
-    dtype: That of the value.
-  """
+  """Returns the sent value, rounded, in its `shape` and `dtype`."""
   if sent.dtype != tf.int8:
     return tf.cast(sent, dtype)
   size = _size(shape)
@@ -145,7 +128,7 @@ def _encode_blocks(value, dither, keeps_zero):
   count, missing = _blocks(size)
   blocks = tf.cast(tf.reshape(value, [-1]), tf.float32)
   if not _is_zero(missing):
-    # The last block is filled with a value that it has.
+    # The last block is filled up with its last value.
     blocks = tf.concat([blocks, tf.repeat(blocks[-1:], missing)], 0)
   blocks = tf.reshape(blocks, [count, BLOCK])
   if keeps_zero:
@@ -158,8 +141,8 @@ def _encode_blocks(value, dither, keeps_zero):
     high = tf.maximum(middle - low, most - middle)
     blocks -= middle
   step = high / _MAX_CODE
-  # No value is beyond `high`, so that no code is beyond 127, by more than the
-  # rounding that dithers have room for. To divide each value takes longer.
+  # No value exceeds `high`, so that no code exceeds 127 by more than the
+  # rounding that dithers leave room for. Dividing each value takes longer.
   per_step = tf.where(step < _LEAST_STEP, 0.0, 1 / step)
   codes = tf.cast(tf.floor(blocks * per_step + dither), tf.int8)
   headers = tf.bitcast(tf.concat([middle, step], 1), tf.int8)
@@ -168,18 +151,18 @@ def _encode_blocks(value, dither, keeps_zero):
 
 
 def _size(shape):
-  """How many values there are: a number, where that is known."""
+  """Returns the number of values, as an int where the shape is static."""
   if tf.is_tensor(shape):
     return tf.reduce_prod(shape)
   return tf.TensorShape(shape).num_elements()
 
 
 def _is_zero(count):
-  """Whether that is known; a copy less."""
+  """Returns whether `count` is known to be 0, which saves a copy."""
   return not tf.is_tensor(count) and count == 0
 
 
 def _blocks(size):
-  """How many blocks there are, and how much the last one lacks."""
+  """Returns the number of blocks, and of values that the last one lacks."""
   count = (size + BLOCK - 1) // BLOCK
   return count, count * BLOCK - size

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reduces gradients over shards before the wrapped optimizer applies them."""
+"""Wrapper that reduces gradients over shards before they are applied."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ tf1 = tf.compat.v1
 
 class CrossShardOptimizer(wrapper.OptimizerWrapper,
                           tf1.tpu.CrossShardOptimizer):
-  """Sums or averages the shards' gradients, once, when they are applied.
+  """Wrapper that sums or averages the shards' gradients as it applies them.
 
-  For a model that computes on several shards of a batch and is to train as one
-  computation: TPU shards, the replicas of a `tf.distribute` strategy, towers,
-  or the processes of a `horovodrun`. The rule, for a group of n shards with
-  losses loss[1] .. loss[n]:
+  For a model that computes on several shards of a batch and trains as one
+  computation. A shard is a shard of a TPU, a replica of a `tf.distribute`
+  strategy, a tower, or a process of a `horovodrun`. The rule, for a group of n
+  shards with losses loss[1] .. loss[n]:
 
     compute_gradients:  gradient[i] = d loss[i] / d variable * scale
     apply_gradients:    gradient = sum over i of gradient[i]
@@ -38,25 +38,28 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
   The scaling belongs to `compute_gradients`: gradients that come from
   `tf.gradients` and go to `apply_gradients` are summed. Where the strategy
   divides the loss by the number of replicas itself, as it does under an
-  Estimator, that division is taken into account: `reduction` means the same
-  everywhere. The towers of `replicate_model_fn` are one computation whose
-  gradients are those of the whole batch already: there nothing is scaled or
-  summed again. The shards of `ShardedTPUEstimator` share their variables; these
-  follow the group of shard 0, as the checkpoint does that a TPU writes.
+  Estimator, the wrapper accounts for that division. `reduction` means the same
+  everywhere.
+
+  The towers of `replicate_model_fn` are one computation, whose gradients
+  already belong to the whole batch. They are not scaled or summed again. The
+  shards of `ShardedTPUEstimator` share their variables. These follow the group
+  of shard 0, as the checkpoint of a TPU does.
 
   In a `horovodrun`, after `hvd.init()`, each process is a shard and Horovod's
-  all-reduce sums. Variables begin alike where the program sees to it, with
+  all-reduce sums. The program makes the variables start equal, with
   `hvd.BroadcastGlobalVariablesHook(0)`.
 
-  With one shard the gradients go to the wrapped optimizer unchanged; outside of
+  With one shard the gradients go to the wrapped optimizer unchanged. Outside of
   every sharding context a warning is logged, once per optimizer.
 
   Supported: graph, eager execution with a callable loss, tf.function; dense and
   sparse gradients (rows are gathered, not made dense); partitioned variables;
-  strategies with a copy of the variables per replica, and without groups also
-  those that share them. An optimizer inside that replaces `apply_gradients`
-  altogether and assigns by itself is called once with the reduced gradients.
-  The TPU path has been checked as a graph; it was built, not run.
+  strategies with a copy of the variables per replica, and, without groups,
+  strategies that share them. A wrapped optimizer that replaces
+  `apply_gradients` altogether and assigns by itself is called once with the
+  reduced gradients. The TPU path has been checked as a graph; it was built, not
+  run.
 
   Differences from tf.contrib:
     * Works off TPU, where `tf.compat.v1.tpu.CrossShardOptimizer` fails with
@@ -64,7 +67,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     * One shard adds no op; the original adds a CrossReplicaSum.
     * Sparse gradients stay sparse; the original makes them dense.
     * A bad `group_assignment` is refused at construction, as far as it can be
-      known there.
+      checked there.
 
   Example:
     >>> strategy = tf.distribute.MirroredStrategy(
@@ -89,7 +92,8 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     `tf.compat.v1.tpu.CrossShardOptimizer`, the base class.
   """
 
-  # As on TPU. A decorator's own leaves sums over the shards as they are.
+  # As on TPU. The subclass of the decorator leaves sums over the shards as they
+  # are.
   _sums_totals = True
 
   def __init__(self,
@@ -102,21 +106,21 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     Args:
       opt: The v1 optimizer that applies the reduced gradients.
       reduction: `tf.compat.v1.losses.Reduction.MEAN` or `SUM`, over the shards
-        of a group. MEAN, as the loss of a shard usually is a mean over its part
-        of the batch.
+        of a group. MEAN suits the usual loss, a mean over the shard's part of
+        the batch.
       name: Names ops, never a variable.
       group_assignment: List of lists of shard indices that reduce together; all
         groups of one size. None reduces over all shards.
 
     Raises:
       TypeError: `opt` is not an instance of a v1 optimizer.
-      ValueError: `reduction` is neither, or `group_assignment` is no partition
-        of the shards in equal groups.
+      ValueError: `reduction` is neither, or `group_assignment` does not divide
+        the shards into equal groups.
     """
     shard_reduction.check(reduction)
     groups_lib.check(group_assignment)
     super().__init__(opt, False, name)
-    # Under the names that `tf.compat.v1.tpu.CrossShardOptimizer` gives them.
+    # The attributes have their names in `tf.compat.v1.tpu.CrossShardOptimizer`.
     self._opt = opt
     self._reduction = reduction
     self._group_assignment = group_assignment
@@ -131,7 +135,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
       colocate_gradients_with_ops: bool = False,
       grad_loss: Optional[tf.Tensor] = None,
   ) -> types.GradsAndVars:
-    """Computes this shard's gradients; with MEAN, of its part of the mean.
+    """Computes this shard's gradients; with MEAN, its share of the mean.
 
     Args:
       loss: This shard's loss: a tensor, or a callable that returns it.
@@ -142,8 +146,8 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
       grad_loss: See base class.
 
     Returns:
-      Pairs of a gradient (or None) and a variable. Clipping them by their norm
-      is clipping per shard, before the sum.
+      Pairs of a gradient (or None) and a variable. A clip of them by norm acts
+      on one shard, before the sum.
 
     Raises:
       ValueError: `group_assignment` does not fit the number of shards.
@@ -197,7 +201,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     return shards.apply(call, grads_and_vars, self._group_assignment)
 
   def _shards(self, caller: str) -> shards_here.Shards:
-    """Returns the shards of a call; checks the groups, warns if alone."""
+    """Returns the shards of a call; checks the groups, warns if it is one."""
     shards = shards_here.shards_here(f'CrossShardOptimizer.{caller}')
     if (isinstance(shards, shards_here.OneShard) and
         not self._has_warned and not tf.distribute.has_strategy()):
@@ -211,10 +215,9 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
 
 
 class _Application:
-  """One call of the wrapped optimizer, in the ways that shards need.
+  """One call of the wrapped optimizer, in the forms that shards need.
 
-  Attributes:
-    sums_totals: Whether gradients that are sums over the shards are summed.
+  `sums_totals` is whether gradients that are sums over the shards are summed.
   """
 
   sums_totals = True
@@ -227,7 +230,7 @@ class _Application:
     self._name = name
 
   def apply(self, grads_and_vars: types.GradsAndVars):
-    """Hands the gradients on."""
+    """Applies the gradients with the wrapped optimizer."""
     return self._apply_gradients(
         grads_and_vars, self._global_step, self._name)
 
@@ -251,8 +254,7 @@ class _Application:
   def per_copy(self) -> Callable:
     """Returns a function that applies summed gradients to a replica's copy.
 
-    Raises:
-      NotImplementedError: The wrapped optimizer would sum them again.
+    Raises NotImplementedError if the wrapped optimizer would sum them again.
     """
     if isinstance(self._optimizer, wrapper.OptimizerWrapper):
       apply = functools.partial(
@@ -272,7 +274,7 @@ class _Application:
 
 
 def _assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
-  """Whether a user's class does all its work in `apply_gradients`."""
+  """Returns whether a user's class does all its work in `apply_gradients`."""
   base = tf1.train.Optimizer
   kind = type(optimizer)
   return (not isinstance(optimizer, wrapper.OptimizerWrapper) and

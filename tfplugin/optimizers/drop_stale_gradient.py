@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Drops a gradient that other workers have overtaken by too many steps."""
+"""Wrapper that drops gradients that are too many global steps late."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
 
-# Dashboards hold this tag.
+# Dashboards use this tag.
 SUMMARY_TAG = 'Gradient staleness percentage'
 FRACTION_TAG = 'Gradients dropped fraction'
 NONFINITE_TAG = 'Gradients not finite'
 
 
 class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
-  """Applies a gradient only if it is at most `staleness` steps late.
+  """Wrapper that drops gradients more than `staleness` steps late.
 
   For asynchronous training on parameter servers, where a slow worker's
-  gradients belong to weights that have long moved on. Dropping them bounds how
-  wrong an update can be and costs the work of that step; where every sample
-  counts, choose `SyncReplicasOptimizer` instead.
+  gradients belong to outdated weights. Dropping them bounds the error of an
+  update and costs the work of that step. Where every sample counts, choose
+  `SyncReplicasOptimizer` instead.
 
     staleness = global_step when applying - global_step when the step began
     staleness <= bound:  the wrapped optimizer applies, global_step advances
@@ -49,29 +49,30 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
   A worker's own step is not staleness. Another write of global_step in the
   train op, such as `global_step.assign(global_step + 1)`, comes before 1 or
   after 3. Group it with the update: a write that is fetched beside the train op
-  looks like another worker's.
+  counts as another worker's.
 
-  The guarantee: at the moment of step 3 the gradient is at most `staleness`
-  updates late. Without a lock other workers may apply between the decision and
-  the update: of p workers at most p - 1 further updates. With
-  `use_locking=True` decision and update are one. A mutex beside global_step is
-  held from the second reading to the end of the update. The bound is then
-  exact among the workers that lock, and their updates are serialised.
+  The guarantee: at step 3 the gradient is at most `staleness` updates late.
+  Without a lock other workers may apply between the decision and the update: of
+  p workers at most p - 1 further updates. With `use_locking=True` decision and
+  update are one. A mutex beside global_step is held from the second reading to
+  the end of the update. The bound is then exact among the workers that lock,
+  and their updates are serialised.
 
-  Of several instances in one graph each decides by itself, and does not count
-  the other's step if both updates are in one train op. With `use_locking=True`
-  it does: give a bound above 0, or use
-  `tfplugin.estimator.drop_stale_gradients`, which decides once for all.
+  Several instances in one graph decide separately. One does not count the
+  other's step if both updates are in one train op. With `use_locking=True` it
+  does: give a bound above 0, or use `tfplugin.estimator.drop_stale_gradients`,
+  which decides once for all.
 
   Accumulated gradients, applied in a branch of `tf.cond`, are as late as the
-  step that applies them: 1 is before that step's forward pass. The earlier
-  gradients of the sum are not measured.
+  step that applies them: reading 1 precedes that step's forward pass. The
+  earlier gradients of the sum are not measured.
 
   Variables created:
-    stale_counter: float32, [], global, beside global_step. All workers' drops.
-      A second instance in the same graph calls it <name>_1/stale_counter. An
-      Estimator does not restore a checkpoint that lacks it; for one,
-      `tfplugin.estimator.drop_stale_gradients` brings a Saver that does.
+    stale_counter: float32, [], global, beside global_step. The drops of all
+      workers. A second instance in the same graph calls it
+      <name>_1/stale_counter. An Estimator does not restore a checkpoint that
+      lacks it; `tfplugin.estimator.drop_stale_gradients` brings a Saver that
+      does.
     <name>/num_dropped, <name>/num_applied: int64, [], local, on the worker.
       Exact, this worker's alone, not checkpointed.
     <name>/num_nonfinite: likewise, with `on_nonfinite='drop'`.
@@ -81,17 +82,18 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
   which decide together. `apply_gradients` accepts gradients of `tf.gradients`.
 
   Differences from tf.contrib:
-    * The first reading precedes the forward pass. contrib ordered it before
-      the backward pass at best: one worker's read delayed while another applied
-      5 updates was staleness 0 there, and is 5 here.
+    * The first reading precedes the forward pass. contrib ordered it before the
+      backward pass at best. If one worker's read was delayed while another
+      applied 5 updates, contrib measured staleness 0, and this class measures
+      5.
     * `global_step=None` measures with `tf.compat.v1.train.get_global_step()`
       and, as with the bare optimizer, does not advance it. contrib crashed.
-    * Inner variables keep the bare optimizer's names (`beta1_power`, not
-      `cond/beta1_power`), so that checkpoints move both ways.
+    * Variables of the wrapped optimizer keep their names (`beta1_power`, not
+      `cond/beta1_power`), so that checkpoints work in both directions.
     * The summary `Gradient staleness percentage` is stale_counter /
-      (global_step + 1) as it was, and no percentage: ten of ten dropped show
-      10.0. `Gradients dropped fraction` is dropped / (dropped + applied).
-    * Several instances in one graph; `apply_gradients` on its own;
+      (global_step + 1) as in contrib, and no percentage: ten of ten dropped
+      show 10.0. `Gradients dropped fraction` is dropped / (dropped + applied).
+    * Several instances in one graph work, and so does `apply_gradients` alone.
       `variables()` includes the wrapped optimizer's.
 
   Example:
@@ -122,16 +124,16 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       opt: The v1 optimizer that computes and applies the updates.
-      staleness: The largest staleness that is still applied, in global steps:
-        a number, or a scalar tensor of integers.
-        0 accepts a gradient only if nobody else was faster.
+      staleness: The largest staleness that is still applied, in global steps: a
+        number, or a scalar tensor of integers. 0 accepts a gradient only if no
+        other worker has applied one meanwhile.
       use_locking: Whether a worker holds a mutex while it decides and applies,
         in a plain graph. Elsewhere one thread applies and no lock is needed.
       name: Names ops and the local counters.
-      on_nonfinite: What becomes of gradients with a NaN or an infinity:
-        `'apply'` as without the wrapper; `'drop'` as if they were stale, but
-        counted apart, and shown as `Gradients not finite`; `'raise'` an error
-        that names the worker, the step and the variables.
+      on_nonfinite: The policy for gradients with a NaN or an infinity.
+        `'apply'` is as without the wrapper. `'drop'` drops them like stale
+        ones, but counts them separately, in the summary `Gradients not finite`.
+        `'raise'` is an error that names the worker, the step and the variables.
 
     Raises:
       TypeError: `opt` is no v1 optimizer or `staleness` no integer.
@@ -149,8 +151,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     """Whether the last built update is applied: a bool scalar, else None.
 
     Fetch it together with the train op to learn whether this worker's gradient
-    was used. Under a strategy it is the replica's own opinion; the gradients
-    are applied if all replicas agree.
+    was used. Under a strategy it is the replica's own vote; the gradients are
+    applied if all replicas agree.
     """
     return self._gate.decision and self._gate.decision.accepted
 
@@ -161,17 +163,17 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   @property
   def num_dropped(self) -> tf.Tensor:
-    """How many gradients this worker dropped: an `int64` scalar."""
+    """The number of gradients that this worker dropped: an `int64` scalar."""
     return self._counters.here().num_dropped.value()
 
   @property
   def num_applied(self) -> tf.Tensor:
-    """How many gradients this worker applied: an `int64` scalar."""
+    """The number of gradients that this worker applied: an `int64` scalar."""
     return self._counters.here().num_applied.value()
 
   @property
   def num_nonfinite(self) -> Optional[tf.Tensor]:
-    """How many gradients this worker dropped as they were not finite.
+    """The number of gradients that this worker dropped as not finite.
 
     An `int64` scalar; None unless `on_nonfinite` is `'drop'`.
     """
@@ -180,7 +182,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   @property
   def stale_counter(self) -> tf.Variable:
-    """All workers' dropped gradients: a `float32` scalar variable."""
+    """The dropped gradients of all workers: a `float32` scalar variable."""
     return self._counters.here().stale_counter
 
   def variables(self) -> list[tf.Variable]:
@@ -192,15 +194,15 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     try:
       return super().minimize(loss, *args, **kwargs)
     finally:
-      # Of this step, and of no later one.
+      # This reading belongs to this step, and to no later one.
       self._eager_readings.pop(threading.get_ident(), None)
 
   def compute_gradients(self, loss: types.LossLike, *args,
                         **kwargs) -> types.GradsAndVars:
     """Computes gradients with the wrapped optimizer; see the base class.
 
-    In eager execution this is where the step begins. In a graph the reading is
-    put before the forward pass when the gradients are applied.
+    In eager execution the step begins here. In a graph `apply_gradients` puts
+    the reading before the forward pass.
     """
     if tf.executing_eagerly():
       step = wrapper.minimized_step()
@@ -218,9 +220,9 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       grads_and_vars: Gradients of `compute_gradients` or `tf.gradients`.
-      global_step: The step that the staleness is counted in; advanced with an
-        applied update. None: counted in the graph's global step, which is then
-        not advanced.
+      global_step: The step that the staleness is counted in; an applied update
+        advances it. None: counted in the graph's global step, which is then not
+        advanced.
       name: Of the returned op.
       skip_gradients_aggregation: The gradients are reduced already.
 
@@ -258,9 +260,9 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   def _apply_locked(self, step: tf.Variable, grads_and_vars: list,
                     apply: update_lock.UpdateFn) -> tf.Operation:
-    """Runs `apply` under the lock, and then counts for this worker.
+    """Runs `apply` under the lock, and then updates this worker's counters.
 
-    Its own counters are on the worker, which has no part in what is locked.
+    These are on the worker, and the lock does not cover them.
     """
     update = update_lock.run_locked(
         step, grads_and_vars, apply, f'{self.get_name()}/mutex')
@@ -271,7 +273,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   def _decide(self, step: tf.Variable,
               grads_and_vars: list) -> staleness_gate.Decision:
-    """Decides, in eager execution by the reading of this thread."""
+    """Returns the decision; in eager execution by the reading of the thread."""
     reading = self._eager_readings.get(
         threading.get_ident()) if tf.executing_eagerly() else None
     if reading is None and tf.executing_eagerly():

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Workers train copies of their own, tied to a common centre by a spring."""
+"""Wrapper that trains copies of a model, tied to a centre by a spring."""
 
 from __future__ import annotations
 
@@ -27,41 +27,41 @@ tf1 = tf.compat.v1
 
 
 class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
-  """Trains a local copy of the model and pulls it and the centre together.
+  """Wrapper that trains a local copy and pulls it and the centre together.
 
-  For asynchronous training on parameter servers where sending gradients in
-  each step is too slow or too noisy: a worker communicates, both ways, once in
-  `communication_period` steps and explores on its own in between. The centre
-  is the better model: evaluate and serve that.
+  For asynchronous training on parameter servers where the network is the
+  bottleneck, or gradients are too noisy. A worker exchanges with the centre, in
+  both directions, once in `communication_period` steps, and explores alone in
+  between. The centre is the better model: evaluate and serve it.
 
     gradient = gradient of the loss + rho * (local - local_center)
-    local   -= what the wrapped optimizer makes of the gradient
+    local   -= the wrapped optimizer's update, made from the gradient
     and, after every `communication_period` local steps:
     local_center = center
     d = moving_rate * (local - center);   local -= d;   center += d
 
   Each worker starts from the centre whenever it gets a session (its hook does
-  that), trains its copy, and advances `global_step` when it communicates. The
+  that), trains its copy, and advances `global_step` when it exchanges. The
   chief saves the centre under the names of the model's variables, and its own
   optimizer state.
 
   Two defaults to choose with care:
-    * `rho=None` means moving_rate / learning_rate, as it always did. Such a
-      penalty pulls in every step as strongly as a communication does. For
+    * `rho=None` means moving_rate / learning_rate, as in contrib. Such a
+      penalty pulls in every step as strongly as an exchange does. For
       asynchronous training pass rho=0.0; a worker then keeps no third copy.
-    * `global_step` counts communications: a schedule or `max_steps` is reached
+    * `global_step` counts exchanges: a schedule or `max_steps` is reached
       `communication_period` times later than by counting steps.
       `count_steps='local'` counts every local step of every worker.
 
   Momentum with `use_nesterov=True` inside gives the paper's EAMSGD. With
   `update_order='elastic_first'` the difference is taken before the gradient
-  step, as in the paper; the gradient is that of the old copy in both orders. On
-  the quadratic x * x / 2, with workers in turn and learning rate eta, that rule
-  is stable for 0 <= moving_rate <= (4 - 2 * eta) / (4 - eta).
+  step, as in the paper. On the quadratic x * x / 2, with workers in turn and
+  learning rate eta, it is stable for 0 <= moving_rate <= (4 - 2 * eta) / (4 -
+  eta). In both orders the gradient is computed at the old copy.
 
-  Variables created, besides those of the getter:
+  Variables created, besides the getter's:
     local_step: int64, [], local. This worker's steps. Each further instance or
-      call of `apply_gradients`, which may run by itself, has a local_step_1.
+      call of `apply_gradients`, which may run alone, has a local_step_1.
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
     exchange_feedback/<name>: likewise; only with `exchange_dtype='int8'`.
     elastic_overlap/...: a snapshot of each copy; only with `overlap`.
@@ -74,9 +74,9 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   Differences from tf.contrib:
     * `rho=None` works with every v1 optimizer that has a learning rate, and the
       global step may be a resource variable; both raised.
-    * `var_list` is paired with its own centres, not the first variables'.
-    * A variable that the getter has not seen is an error that names it.
-    * `synchronous=True` neither deadlocks nor holds up a restarted worker.
+    * A variable of `var_list` uses its own centre, not another variable's.
+    * A variable made without the getter is an error that names it.
+    * `synchronous=True` neither deadlocks nor delays a restarted worker.
     * `swapping_saver` finds the centre of a resource variable, not the copy.
     * A second instance or call in one graph works, with every period.
 
@@ -128,26 +128,26 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       opt: The v1 optimizer that trains the local copies.
-      num_worker: How many workers share the centre; the chief is one.
+      num_worker: How many workers share the centre, the chief included.
       ea_custom_getter: The getter that the model's variables are made with.
-      communication_period: Local steps from one communication to the next.
+      communication_period: Local steps from one exchange to the next.
       moving_rate: The share of the difference that moves, in [0, 1]. None:
         BETA / communication_period / num_worker.
       rho: The strength of the penalty. None: moving_rate / learning rate of
-        `opt`; see the class for what to choose.
+        `opt`; see the class for the choice.
       use_locking: Whether the centre is updated under a lock.
       synchronous: Whether all workers start together.
       name: Names ops.
       update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
-      count_steps: What `global_step` counts: `'communications'` or `'local'`.
-      on_nonfinite: What becomes of gradients, and of what would be moved, with
-        a NaN: `'apply'` as ever; `'drop'` nothing changes or counts but the
-        local `elastic_average/num_nonfinite`; `'raise'` an error with worker,
-        step and variables. The two need `update_order='gradient_first'`.
+      count_steps: The unit of `global_step`: `'communications'` or `'local'`.
+      on_nonfinite: The policy for gradients and exchanged values with a NaN.
+        `'apply'` uses them; `'drop'` changes and counts nothing but the local
+        `elastic_average/num_nonfinite`; `'raise'` is an error with worker, step
+        and variables. The last two need `update_order='gradient_first'`.
       exchange_dtype: A smaller type, in which values cross the network:
         `'float16'`, `'bfloat16'`, `'int8'`. See docs/exchange.md.
-      overlap: Whether the hook runs communications beside the next steps.
-      sparse_exchange: Whether an embedding exchanges the rows alone that
+      overlap: Whether the hook runs exchanges beside the next steps.
+      sparse_exchange: Whether an embedding exchanges only the rows that
         gradients touched; needs rho=0.0. See docs/exchange.md.
 
     Raises:
@@ -177,7 +177,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   @property
   def num_worker(self) -> int:
-    """How many workers share the centre; the chief is one."""
+    """The number of workers that share the centre, the chief included."""
     return self._settings.num_worker
 
   @property
@@ -186,7 +186,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return self._local_steps[0]
 
   def variables(self) -> list[tf.Variable]:
-    """Returns the wrapped optimizer's variables and those of this one."""
+    """Returns the variables of the wrapped optimizer and of the wrapper."""
     return [*super().variables(), *self._local_steps,
             *elastic_pairs.worker_state(
                 self._getter.pairs, self._rho, self._settings.exchange_dtype),
@@ -221,11 +221,11 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
                       global_step: Optional[tf.Variable] = None,
                       name: Optional[str] = None,
                       skip_gradients_aggregation: bool = False):
-    """Makes a local step, and a communication when it is due.
+    """Makes a local step, and an exchange when it is due.
 
     Args:
       grads_and_vars: Pairs; variables without a gradient are not averaged.
-      global_step: Advanced with each communication or step: `count_steps`.
+      global_step: Advanced with each exchange or step: `count_steps`.
       name: Names the returned op, which makes the step.
       skip_gradients_aggregation: For the wrapped optimizer.
 
@@ -242,7 +242,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
         self._settings, self.num_worker, self._local_steps[-1],
         self._use_locking)
     self.overlapped += [exchange.overlapped] if exchange.overlapped else []
-    # The penalty is in the gradients already.
+    # The gradients include the penalty already.
     update = elastic_updates.ElasticUpdates(
         self._optimizer, self._getter, exchange, 0.0).apply_gradients(
             grads_and_vars, global_step, None, skip_gradients_aggregation)
@@ -272,7 +272,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       task_index: This worker, in [0, num_worker); the chief is one of them.
-      time_limit_secs: Of the wait; an `InvalidArgumentError` says for whom.
+      time_limit_secs: Of the wait; `InvalidArgumentError` names absent workers.
 
     Raises:
       RuntimeError: the model does not exist yet.
@@ -304,9 +304,9 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """Returns the hook that starts this worker; every worker needs it.
 
     Args:
-      is_chief: Whether the values that it writes first are everybody's.
+      is_chief: Whether all workers start from the values that it writes first.
       task_index: This worker, in [0, num_worker); the chief is one of them.
-      time_limit_secs: Of the wait; then a `TimeoutError` says for whom.
+      time_limit_secs: Of the wait; the `TimeoutError` names absent workers.
 
     Raises:
       ValueError: An argument is out of range.
@@ -317,24 +317,24 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   def swapping_saver(self, var_list: elastic_saving.VarList = None,
                      name: Optional[str] = 'swapping_saver',
                      **saver_kwargs) -> tf1.train.Saver:
-    """Returns a Saver that has the centre under the model's own names.
+    """Returns a Saver of the centre, under the model's own names.
 
-    What it writes is a checkpoint of the model without elastic averaging, which
-    a plain Estimator goes on from; what it restores goes into the centre. Call
-    it after `apply_gradients`: it saves the optimizer state of its worker too.
+    It writes a checkpoint of the model without elastic averaging, from which a
+    plain Estimator can continue. It restores into the centre. Call it after
+    `apply_gradients`: it saves the optimizer state of its worker too.
 
     Args:
-      var_list: Variables, or a dictionary of them by name; those with a centre
-        are swapped. None: all that a Saver of the bare model would hold.
+      var_list: Variables, or a dictionary of them by name; a centre is saved in
+        place of its copy. None: all variables of a bare model's Saver.
       name: Names the Saver's ops.
-      **saver_kwargs: As `tf.compat.v1.train.Saver` takes them.
+      **saver_kwargs: For `tf.compat.v1.train.Saver`.
 
     Raises:
       RuntimeError: the model does not exist yet.
     """
     pairs = self._getter.model_pairs('swapping_saver()')
     for pair in pairs:
-      # `getter.scope()` sees parts of variables before they are known as such.
+      # `getter.scope()` sees parts of variables before they are marked so.
       elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
       var_list = elastic_saving.all_variables(pairs, self._getter.state)
@@ -342,7 +342,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
                            name=name, **saver_kwargs)
 
   def optimizer_state(self) -> dict:
-    """Returns what the optimizers inside made, by its names in checkpoints."""
+    """Returns the variables of the wrapped optimizers, by checkpoint name."""
     return saved_names.by_name(self._getter.state)
 
   def _create_slots(self, var_list: list[tf.Variable]) -> None:

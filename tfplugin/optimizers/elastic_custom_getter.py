@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Gives each model variable a copy on the worker and a centre on the ps."""
+"""Custom getter that makes a copy on the worker and a centre on the ps."""
 
 from __future__ import annotations
 
@@ -18,33 +18,36 @@ from tfplugin.distribute.elastic import elastic_variables
 
 tf1 = tf.compat.v1
 
-# Old graphs and checkpoints hold this name.
+# Old graphs and checkpoints use this name.
 GLOBAL_CENTER = 'global_center_variable'
 
 
 class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
-  """Makes a model's variables local and adds the centre of each.
+  """Getter that makes a model's variables local and adds their centres.
 
-  To be used with `tf.compat.v1.train.replica_device_setter`, which puts the
-  centres and the global step on parameter servers:
+  Use it with `tf.compat.v1.train.replica_device_setter`, which puts the centres
+  and the global step on parameter servers:
 
     with tf.compat.v1.variable_scope('', custom_getter=getter): ...model...
     with getter.scope(): ...a model of Keras layers or tf.Variable...
 
-  A custom getter sees what `get_variable` and `tf.compat.v1.layers` make;
-  `scope()` sees Keras layers and `tf.Variable` as well. A variable is paired
-  once, also inside both.
+  A custom getter sees the variables of `get_variable` and
+  `tf.compat.v1.layers`; `scope()` sees Keras layers and `tf.Variable` as well.
+  A variable gets one centre, also inside both.
 
   Variables created, for a trainable variable `<name>` of any floating type:
     <name>: on the worker, in LOCAL_VARIABLES and TRAINABLE_VARIABLES.
     global_center_variable/<name>: where the variable itself would have been,
       in GLOBAL_VARIABLES.
-  A floating point variable that is not trained, as the moving mean of a batch
-  normalization, is paired likewise: it is local, and the optimizer averages it
-  at each communication. With `statistics='shared'` it stays one variable on a
-  parameter server, and so does every integer, e.g. the global step, and what is
-  made after the first `apply_gradients`, e.g. the averages of
-  `tf.train.ExponentialMovingAverage`: that communication does not know them.
+  A floating point variable that is not trained, such as the moving mean of a
+  batch normalization, gets a centre, too: it is local, and the optimizer
+  averages it at each exchange. With `statistics='shared'` it stays one variable
+  on a parameter server.
+
+  Every integer variable, such as the global step, stays one variable there. So
+  does a variable that is made after the first `apply_gradients`, such as the
+  averages of `tf.train.ExponentialMovingAverage`, as that exchange does not
+  include it.
 
   Supported: partitioned variables, reuse, several scopes, resource and
   reference variables.
@@ -52,14 +55,15 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
   Differences from tf.contrib:
     * The copy of the centre that the penalty needs is made by the optimizer,
       and only if there is a penalty: with rho=0 a worker keeps no third copy.
-    * Keras layers and `tf.Variable` are seen, by `scope()`. contrib paired none
-      of them, and the model was shared in silence.
+    * Keras layers and `tf.Variable` are seen, by `scope()`. contrib made no
+      centre for them, and shared the model without a message.
     * Non-trainable variables of layers are accepted; contrib raised
       `argument of type 'NoneType' is not iterable` for batch normalization.
-    * A variable's other collections and its regularization loss are kept, once;
-      contrib dropped the former, and added the loss of each of three copies.
-    * What `tf.train.init_from_checkpoint` or a warm start gives a variable, its
-      centre begins with; contrib's did not, and the copy lost it in silence.
+    * A variable's other collections are kept; contrib dropped them. Its
+      regularization loss is added once; contrib added it for each of three
+      copies.
+    * A centre starts from the value of `tf.train.init_from_checkpoint` or a
+      warm start; contrib's did not, and the copy lost it without a message.
 
   Example:
     >>> with tf.Graph().as_default():
@@ -81,7 +85,7 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     Args:
       worker_device: The device of this worker, e.g. `/job:worker/task:0`; empty
         for the one that runs the session.
-      statistics: What becomes of floating point variables that are not trained:
+      statistics: The handling of floating point variables that are not trained:
         `'average'` or `'shared'`.
 
     Raises:
@@ -96,13 +100,13 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     self._statistics_user = None
 
   def model_pairs(self, method: str) -> list[elastic_pairs.Pair]:
-    """Returns all pairs, of which there must be some.
+    """Returns all copies with their centres, of which there must be some.
 
     Args:
       method: The method of the optimizer that needs them, for the message.
 
     Raises:
-      RuntimeError: there is none yet.
+      RuntimeError: No variable with a centre exists yet.
     """
     if not self._pairs:
       raise RuntimeError(
@@ -114,7 +118,7 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
   def statistics_of(self, user: object) -> list[elastic_pairs.Pair]:
     """Returns the averaged variables that are not trained.
 
-    Of several optimizers that share a getter the first that asks gets them, so
+    Of several optimizers that share a getter, only the first one gets them, so
     that they are averaged once.
 
     Args:
@@ -155,11 +159,7 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
 
 
 def inherit_slice(pair: elastic_pairs.Pair) -> None:
-  """Makes the centre of a part of a variable a part, as a Saver knows it.
-
-  Args:
-    pair: The variable; nothing happens if it is a whole one.
-  """
+  """Marks the centre of a variable's part as a part, as a Saver needs it."""
   info = _tf_internals.save_slice_info_of(pair.local)
   if info is not None:
     _tf_internals.set_save_slice_info(
@@ -169,10 +169,9 @@ def inherit_slice(pair: elastic_pairs.Pair) -> None:
 
 
 def check_context() -> None:
-  """Raises unless ops go, at the outermost, into a graph without strategy.
+  """Raises RuntimeError unless ops are added to a graph without a strategy.
 
-  Raises:
-    RuntimeError: They are executed, traced for a tf.function or replicated.
+  Ops of a tf.function that eager code traces are refused, too.
   """
   is_eager = tf1.executing_eagerly_outside_functions()
   if is_eager or tf.distribute.has_strategy():

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One optimizer's part of a step with elastic averaging."""
+"""An optimizer's updates in a step with elastic averaging."""
 
 from __future__ import annotations
 
@@ -16,25 +16,19 @@ tf1 = tf.compat.v1
 
 
 class ElasticUpdates(wrapper.OptimizerWrapper):
-  """Applies gradients to the copies; the step ends with the exchange.
+  """Wrapper that applies gradients to the copies, then exchanges.
 
-  Gradients that are not finite are treated as the settings say. A step that
-  drops them is none: it does not count, and does not communicate.
+  Gradients that are not finite are handled by the policy of the settings. A
+  dropped step is not counted and does not exchange.
   """
 
   def __init__(self, optimizer: tf1.train.Optimizer,
                scope: elastic_scope.ElasticScope,
                exchange: elastic_exchange.Exchange, rho: elastic.Rate):
-    """Takes its part.
+    """Wraps `optimizer`, which must be no `SyncReplicasOptimizer`.
 
-    Args:
-      optimizer: The optimizer that trains the copies.
-      scope: Has made them.
-      exchange: Ends the step.
-      rho: The strength of the penalty that is to be added.
-
-    Raises:
-      RuntimeError: The optimizer is a `SyncReplicasOptimizer`.
+    `scope` has made the copies, `exchange` ends the step, and `rho` is the
+    strength of the penalty that is still to be added.
     """
     if isinstance(optimizer, tf1.train.SyncReplicasOptimizer):
       elastic_settings.refuse_synchronous(optimizer.get_name())
@@ -46,7 +40,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
 
   def apply_gradients(self, grads_and_vars, global_step=None, name=None,
                       skip_gradients_aggregation=False):
-    """See the base class."""
+    """See base class."""
     if self._is_looking:
       self._is_looking = False
       more = ({'skip_gradients_aggregation': True}

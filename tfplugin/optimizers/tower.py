@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The optimizer of a model_fn that runs in several towers."""
+"""Wrapper for the optimizer of a model_fn that runs in several towers."""
 
 from __future__ import annotations
 
@@ -22,33 +22,32 @@ _graphs = weakref.WeakSet()
 
 
 class TowerOptimizer(wrapper.OptimizerWrapper):
-  """Applies the gradient of the whole batch once, whatever the tower.
+  """Wrapper that applies the gradient of the whole batch once.
 
-  Inside a model_fn that `tfplugin.replicate_model_fn` runs in several towers,
+  For a model_fn that `tfplugin.replicate_model_fn` runs in several towers.
   `compute_gradients` returns the gradient of the whole batch, summed over the
-  towers, in every tower alike, and `apply_gradients` updates each variable
-  once:
+  towers, in every tower. `apply_gradients` updates each variable once:
 
     gradient = sum{towers} weight[tower] * gradient[tower]
 
   where weight[tower] is the tower's share of the rows of the batch (1 for
   `loss_reduction=SUM`). A plain `tf.compat.v1.train` optimizer does the same
   there; this class is for programs that use it already. With one tower, and
-  outside of `replicate_model_fn`, it is the optimizer that it wraps.
+  outside of `replicate_model_fn`, it behaves as the optimizer that it wraps.
 
   Variables created: none of its own. The wrapped optimizer's variables have
   the names of one device.
 
-  Supported: every v1 optimizer, dense and sparse gradients (rows of the towers
-  are concatenated, never densified), partitioned variables, several instances,
+  Supported: every v1 optimizer; dense and sparse gradients (rows of the towers
+  are concatenated, never densified); partitioned variables; several instances;
   gradients that are clipped or otherwise changed between the two calls.
 
   Differences from tf.contrib:
-    * Gradients come out of `compute_gradients` summed, so that a change before
+    * `compute_gradients` returns summed gradients. A change before
       `apply_gradients` (clipping by the global norm, say) changes the gradient
-      of the batch and not the gradient of a tower.
+      of the batch, not of a tower.
     * Nothing is stored in the graph's collections.
-    * Used without `replicate_model_fn` it is not an error.
+    * Use without `replicate_model_fn` is no error.
 
   Example:
     >>> import tensorflow as tf
@@ -89,7 +88,7 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
 
   @staticmethod
   def has_been_used() -> bool:
-    """Whether a TowerOptimizer computed gradients in the default graph."""
+    """Returns whether one was used in the default graph."""
     return tf1.get_default_graph() in _graphs
 
   def compute_gradients(self, loss: types.LossLike, *args, **kwargs,

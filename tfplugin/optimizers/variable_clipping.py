@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the norm of variables' slices, such as embedding rows, in a bound."""
+"""Wrapper that bounds the norm of variables' slices, such as embedding rows."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ tf1 = tf.compat.v1
 
 
 class VariableClippingOptimizer(wrapper.OptimizerWrapper):
-  """Clips the L2 norm of variables' slices after each update.
+  """Wrapper that clips the L2 norm of variables' slices after each update.
 
-  This projects the weights into a ball; it is not gradient clipping. Choose it
-  for embeddings whose rows must not grow, or for max-norm regularised layers.
+  It projects the weights into a ball, and clips no gradients. Choose it for
+  embeddings whose rows must not grow, or for max-norm regularised layers.
 
     update of the wrapped optimizer, then for every slice along the given dims:
     slice *= max_norm / norm(slice)    if norm(slice) > max_norm
@@ -35,16 +35,16 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
   With a sparse gradient, and dims without 0, only the rows of the batch are
   clipped. The cost does not depend on the table's size. An optimizer like Adam
-  or Momentum also moves rows outside the batch (SGD, Adagrad, Ftrl do not):
-  such rows may leave the ball until they next occur in a batch.
-  `rows='all'` looks at all rows after every step, at the price of a pass over
-  the table, and leaves none outside.
+  or Momentum also moves rows outside the batch (SGD, Adagrad, Ftrl do not).
+  Such rows may leave the ball until they next occur in a batch. `rows='all'`
+  checks all rows after every step, at the cost of one pass over the table, and
+  leaves none outside.
 
   On parameter servers the clip reads and writes beside the variable, after the
-  update. Another worker's update between its read and its write is lost for the
-  rows that are written. An update after it may leave a row outside until its
-  own clip, which follows at once. With `use_locking=True` update and clip are
-  one among the workers that lock.
+  update. For the rows that it writes, an update of another worker between read
+  and write is lost. A later update may leave a row outside until its own clip,
+  which follows at once. With `use_locking=True` update and clip are one among
+  the workers that lock.
 
   Variables created: none.
 
@@ -54,9 +54,9 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
   replicas of tf.distribute, except slices split over several parts.
 
   Differences from tf.contrib:
-    * An id that occurs several times in a batch is clipped once. For a row
-      [6, 8] and max_norm 2 contrib left the norms 2, 6 (sign flipped) and 14
-      for one, two and three occurrences; here 2, 2, 2.
+    * An id that occurs several times in a batch is clipped once. With max_norm
+      2 contrib left a row [6, 8] with the norm 2, 6 (sign flipped) and 14 for
+      one, two and three occurrences; this class leaves 2 for each.
     * A row whose square overflows is clipped; contrib made it 0.
     * A PartitionedVariable as key is clipped; contrib ignored it.
     * dims may be an int and negative; bad dims and unknown variables raise.
@@ -103,18 +103,16 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
       opt: The v1 optimizer that computes and applies the updates.
       vars_to_clip_dims: The variables to clip, and the dims that one slice
         extends over: `{embedding: [1]}` clips every row, and `[]` each value by
-        itself. A dict, or a sequence
-        of (key, dims) pairs, as a variable is no dict key under v2 behaviour.
-        A key is a variable, a PartitionedVariable, `variable.ref()`, a regular
-        expression that is searched in the variables' names, or a predicate of
-        a name.
+        itself. A dict, or a sequence of (key, dims) pairs, as a variable is no
+        dict key under v2 behaviour. A key is a variable, a PartitionedVariable,
+        `variable.ref()`, a regular expression that is searched in the
+        variables' names, or a predicate of a name.
       max_norm: The largest L2 norm of a slice: a number, or a scalar tensor.
       use_locking: Whether workers exclude each other from update and clip, with
         a mutex beside the first variable, in a plain graph.
       colocate_clip_ops_with_vars: Changes nothing; see the class.
       name: Names ops.
-      rows: `'touched'` or `'all'`: the rows to look at after a sparse
-        gradient.
+      rows: `'touched'` or `'all'`: the rows to check after a sparse gradient.
 
     Raises:
       TypeError: An argument, a key or dims of a wrong type.
@@ -131,12 +129,12 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
   @property
   def fraction_clipped(self) -> Optional[tf.Tensor]:
-    """Of the slices looked at by the last built update, the fraction clipped.
+    """The fraction of the checked slices that the last built update clips.
 
     A `float32` scalar in [0, 1]. It is part of the update: fetch it together
     with the train op. None before an update, and in a replica of a strategy.
-    Inside of DropStaleGradientOptimizer it belongs to a branch, from which it
-    cannot be fetched; around that one it can.
+    Inside of DropStaleGradientOptimizer it belongs to a branch and cannot be
+    fetched; around that optimizer it can.
     """
     return self._fraction_clipped
 
@@ -196,7 +194,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
     updates = []
     for group in clip_rules.group_parts([v for _, v in grads_and_vars], dims):
-      # The ids of rows serve where a slice is in one variable.
+      # Row ids are used where a slice is in one variable.
       applied = [gradients[v.ref()] for v in group if v.ref() in gradients]
       if applied:
         updates.append(variable_update.VariableUpdate(
@@ -213,7 +211,7 @@ def _candidates(variables: list) -> list[tf.Variable]:
 
 
 def _fraction(results: list) -> Optional[tf.Tensor]:
-  """Returns the fraction of clipped slices, where one graph holds them all."""
+  """Returns the fraction of clipped slices; None under a strategy."""
   if not results or tf.distribute.has_strategy():
     return None
   num_clipped = tf.add_n([r.num_clipped for r in results])

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The delegation that all of tfplugin's optimizers share."""
+"""Base class of tfplugin's optimizers, which delegates to another optimizer."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _MINIMIZE = frozenset(
 _APPLY = frozenset(
     inspect.signature(tf1.train.Optimizer.apply_gradients).parameters)
 
-# The `global_step` of the `minimize` that is being called, by the user or by a
-# wrapper outside: `compute_gradients` is not told.
+# The `global_step` of the `minimize` that is being called, by the user or by an
+# outer wrapper: `compute_gradients` does not get it.
 _minimized_step = contextvars.ContextVar('_minimized_step', default=None)
 
 
@@ -38,21 +38,17 @@ def minimized_step() -> Optional[tf.Variable]:
 
 
 def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
-  """Raises unless `opt` is an instance of a v1 optimizer.
+  """Raises TypeError unless `opt` is an instance of a v1 optimizer.
 
-  Args:
-    opt: The argument of the user.
-    argument: The name of the argument it was passed as, for the message.
-
-  Raises:
-    TypeError: `opt` is a class, a Keras optimizer or something else.
+  `argument` is its name in the message.
   """
   if isinstance(opt, tf1.train.Optimizer):
     return
   remedy = 'Pass e.g. `tf.compat.v1.train.AdamOptimizer(1e-3)`.'
   if isinstance(opt, type) and issubclass(opt, tf1.train.Optimizer):
     remedy = f'Pass an instance, not the class: `{opt.__name__}(...)`.'
-  # Of the class: looked at, an old Keras optimizer makes its `iterations`.
+  # An attribute of the class: reading it from an instance makes an old Keras
+  # optimizer create its `iterations`.
   elif hasattr(opt if isinstance(opt, type) else type(opt), 'iterations'):
     remedy = 'Keras optimizers are not supported. ' + remedy
   raise TypeError(f'`{argument}` must be an instance of '
@@ -70,13 +66,13 @@ def _passing(optimizer: tf1.train.Optimizer,
   try:
     yield
   finally:
-    # Every replica puts it there: the first one that is done takes it away.
+    # Every replica sets it, and the first that finishes removes it.
     if arguments:
       vars(optimizer).pop('apply_gradients', None)
 
 
 def _taking_more(apply_gradients: Callable) -> Callable:
-  """Lets a wrapper's method take what the wrapped optimizer's takes."""
+  """Makes a wrapper's method take the arguments of the wrapped optimizer's."""
 
   @functools.wraps(apply_gradients)
   def apply(self, grads_and_vars, *args, **kwargs):
@@ -88,40 +84,37 @@ def _taking_more(apply_gradients: Callable) -> Callable:
 
 
 class OptimizerWrapper(tf1.train.Optimizer):
-  """An optimizer that hands every call on to the optimizer it wraps.
+  """Optimizer that delegates every call to the optimizer that it wraps.
 
-  So are arguments that the wrapped one adds to `minimize` or `apply_gradients`.
-  With nothing overridden it behaves, bit for bit, as the wrapped optimizer:
-  same weights, same variable and slot names. A subclass overrides
-  `compute_gradients` and/or `apply_gradients` and holds its algorithm alone;
-  a subclass that creates variables also overrides `variables()` as inner + own.
+  It also passes on arguments that the wrapped one adds to `minimize` or
+  `apply_gradients`. With nothing overridden it behaves, bit for bit, as the
+  wrapped optimizer: same weights, same variable and slot names. A subclass
+  overrides `compute_gradients` and/or `apply_gradients` and holds only its
+  algorithm. One that creates variables also overrides `variables()` as inner +
+  own.
   """
 
   def __init_subclass__(cls, **kwargs):
-    """Lets a decorator meet a wrapper before the optimizer inside it."""
+    """Makes a decorator intercept a wrapper before the optimizer inside it."""
     super().__init_subclass__(**kwargs)
     if 'apply_gradients' in cls.__dict__:
       cls.apply_gradients = optimizer_interception.interceptable(
           _taking_more(cls.apply_gradients))
 
   def __init__(self, opt: tf1.train.Optimizer, use_locking: bool, name: str):
-    """Wraps `opt`.
+    """Wraps `opt`, a v1 optimizer; others raise a TypeError.
 
-    Args:
-      opt: The v1 optimizer that computes and applies the updates.
-      use_locking: Whether the wrapper's own updates take a lock.
-      name: The wrapper's own name. It names ops, never a variable of `opt`.
-
-    Raises:
-      TypeError: `opt` is not an instance of a v1 optimizer.
+    `use_locking` is for the updates of the wrapper. `name` names its ops, never
+    a variable of `opt`.
     """
     check_optimizer(opt)
-    # By name: a subclass may have another optimizer class beside this one.
+    # Not by super(): a subclass may have another optimizer class beside this
+    # one.
     tf1.train.Optimizer.__init__(self, use_locking, name)
     self._optimizer = opt
-    # An object-based checkpoint of a wrapper has to hold what is inside. With
-    # slots it is refused, loudly: `get_slot` finds them here and there. One of
-    # `opt` alone is whole.
+    # An object-based checkpoint of a wrapper must include the wrapped
+    # optimizer. With slots TensorFlow refuses it with an error, as `get_slot`
+    # finds them through both. A checkpoint of `opt` alone is complete.
     self._track_trackable(opt, 'base_optimizer')
 
   def minimize(self, loss: types.LossLike,
@@ -185,5 +178,5 @@ class OptimizerWrapper(tf1.train.Optimizer):
     return self._optimizer.variables()
 
   def _create_slots(self, var_list: list[tf.Variable]) -> None:
-    # A wrapper around this one may want the state before it applies.
+    # An outer wrapper may need the state before this one applies gradients.
     _tf_internals.create_optimizer_state(self._optimizer, var_list)

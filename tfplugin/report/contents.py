@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""All the numbers of the report."""
+"""Numbers of the report, in one section per panel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfplugin.report.sections import staleness
 from tfplugin.report.sections import timeline
 from tfplugin.report.sections import traffic
 
-# Of report.json.
+# The version of the format of report.json.
 VERSION = 1
 
 # In the order of the page.
@@ -34,13 +34,10 @@ _SECTIONS = {
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
-  """Returns what report.json holds: a section for each panel.
+  """Returns the content of report.json: a section for each panel.
 
-  Before them `outcome`, for the title. Each section has `missing`: what it does
-  not know, and what would write it.
-
-  Args:
-    run: What the files tell.
+  Before them it has `outcome`, for the title. Each section has `missing`: its
+  gaps, and the sources that would fill them.
   """
   sections = {name: section(run) for name, section in _SECTIONS.items()}
   return {'version': VERSION, 'run_dir': run.run_dir,

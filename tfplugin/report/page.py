@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The page: all panels in one file that needs no server and no network."""
+"""Page of the report: all panels in one file, without server or network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tfplugin.report.panels import timeline_panel
 from tfplugin.report.panels import traffic_panel
 from tfplugin.report.sections import outcome as outcome_lib
 
-# By the section that each draws, in the order of the page.
+# The panel of each section, in the order of the page.
 PANELS = {
     'timeline': timeline_panel.draw,
     'speed': speed_panel.draw,
@@ -56,8 +56,8 @@ vertical-align:top;white-space:nowrap}th{color:#555;font-weight:600}
 td:last-child{white-space:normal;overflow-wrap:anywhere}
 .plot{min-width:0;min-height:340px}
 '''
-# A plot is drawn when it comes near the window, or to a printer, and shown
-# before the next one: the page is there at once, however much it holds.
+# A plot is drawn when it is near the window, or printed, and shown before the
+# next one: the page opens at once, with any amount of data.
 _DRAW = '''
 (function() {
   var narrow = window.innerWidth < 600;
@@ -100,12 +100,8 @@ _DRAW = '''
 
 
 def render(report: Mapping[str, Any]) -> str:
-  """Returns the page.
-
-  Args:
-    report: What `contents.measure` returns.
-  """
-  # The library that draws: 4.8 MB, so that no network is needed.
+  """Returns the page for the result of `contents.measure`."""
+  # The plotting library, 4.8 MB, is in the page: it needs no network.
   from plotly import offline
   drawn = {name: draw(report[name]) for name, draw in PANELS.items()}
   panels = {name: p for name, p in drawn.items() if p.has_data}
@@ -124,12 +120,12 @@ def render(report: Mapping[str, Any]) -> str:
       f'<title>{_text(title)}</title><style>{_STYLE}</style></head><body>\n'
       f'{_head(outcome, report["run_dir"])}<nav>{links}</nav>\n'
       f'{sections}\n{_untold(untold)}\n{data}\n'
-      # Below the text, which is there to be read while this is parsed.
+      # After the text, which can be read while the library is parsed.
       f'<script>{offline.get_plotlyjs()}</script>\n<script>{_DRAW}</script></body></html>\n')
 
 
 def _head(outcome: Mapping[str, Any], run_dir: str) -> str:
-  """Returns what the run was and how it ended, and a row for each session."""
+  """Returns title and outcome of the run, and a row for each session."""
   date = outcome_lib.date(outcome['start_time'])
   head = (f'<h1>{_text(outcome["title"])}, {date}</h1>'
           f'<p class="outcome">{_text(outcome["text"])}</p>'
@@ -147,7 +143,7 @@ def _head(outcome: Mapping[str, Any], run_dir: str) -> str:
 
 
 def _untold(texts: Sequence[str]) -> str:
-  """Returns what would fill the panels that are not shown, folded."""
+  """Returns the sources that would fill the panels without data, folded."""
   if not texts:
     return ''
   return ('<details><summary>Panels without data are not shown. What would '
@@ -157,7 +153,7 @@ def _untold(texts: Sequence[str]) -> str:
 
 
 def _align(panels: Iterable[panel_lib.Panel], wall_secs: float) -> None:
-  """Gives all plots over time the same time."""
+  """Gives all plots over time the same time axis."""
   for panel in panels:
     for plot in panel.figures:
       if plot.layout.xaxis.title.text == panel_lib.SECS:
@@ -188,8 +184,8 @@ def _numbers(numbers: Sequence[panel_lib.Number]) -> str:
 
 
 def _data(name: str, panel: panel_lib.Panel) -> str:
-  """Returns what the plots of a panel show, as data of the page."""
-  # A text must not end the script that it stands in.
+  """Returns the data of a panel's plots, as scripts of the page."""
+  # A text must not end the script around it.
   return '\n'.join(
       f'<script type="application/json" id="data-{name}-{index}">'
       + plot.to_json().replace('</', '<\\/') + '</script>'

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The panels of the page as PNGs, which a headless Chromium or Chrome takes.
+"""Pictures of the panels as PNGs, taken by a headless Chromium or Chrome.
 
-A panel is more than its plots, and the page knows how it looks: so the browser
-takes a picture of each, where a library of plots would draw the plots alone,
-with a browser as well.
+A panel is more than its plots, and the page has its layout. The browser
+therefore takes a picture of each panel. A plotting library would draw the plots
+alone, and would need a browser as well.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ import tempfile
 from collections.abc import Collection
 from typing import Optional
 
-# As Debian, others, and Google call it.
+# Its names in Debian, in other distributions, and from Google.
 _NAMES = ('chromium', 'chromium-browser', 'google-chrome',
           'google-chrome-stable', 'chrome')
 _WIDTH = 1300
-# Without an anchor all panels are there; with one that panel is alone.
+# Without an anchor all panels are shown; with an anchor only its panel.
 _STYLE = """<style>
 body:has(section:target)>:is(h1,.dir,nav){display:none}
 section:target{margin-top:0;border:0}body{padding-bottom:12px}
 #timeline .plot{min-height:0}
 .modebar-container{display:none}
 </style>"""
-# Plots at once, as for a printer: they would come one by one, in frames, and
-# the clock of a browser that takes pictures does not wait for any. All of them
-# show how high the panels become.
+# Draws all plots at once, as for a printer. Otherwise they come one by one, in
+# frames, for which the clock of a headless browser does not wait. All of them
+# together show the heights of the panels.
 _DRAWN = """<script>
 document.querySelectorAll('section').forEach(function(section) {
   if (location.hash && location.hash != '#' + section.id) section.remove();
@@ -49,17 +49,13 @@ setTimeout(function() {
 }, 1000);
 </script>"""
 _MARGIN = 28
-# Of the page's own clock, which does not wait: for its plots to be drawn.
+# The time for the plots to be drawn, on the virtual clock of the page.
 _DRAWN_MSECS = 20000
 _LIMIT_SECS = 120.0
 
 
 def browser() -> str:
-  """Returns the path of the browser.
-
-  Raises:
-    RuntimeError: there is none.
-  """
+  """Returns the path of the browser; raises RuntimeError without one."""
   found = next(filter(None, map(shutil.which, _NAMES)), None)
   if found is None:
     raise RuntimeError(
@@ -71,17 +67,10 @@ def browser() -> str:
 
 def take(page: pathlib.Path, panels: Optional[Collection[str]] = None,
          ) -> dict[str, pathlib.Path]:
-  """Writes a PNG of each panel beside the page.
+  """Writes a PNG of each panel beside the page; returns the files by name.
 
-  Args:
-    page: The page of a report.
-    panels: Of which; None: of each.
-
-  Returns:
-    The files by their names, such as `timeline.png`.
-
-  Raises:
-    RuntimeError: there is no browser, or it takes no picture.
+  `panels` None stands for all; a file is named like `timeline.png`. Raises
+  RuntimeError if there is no browser, or if it takes no picture.
   """
   program = browser()
   text = page.read_text(encoding='utf-8')
@@ -123,7 +112,7 @@ def _heights(program: str, page: pathlib.Path,
 
 
 def _run(program: str, scratch: str, *arguments: str) -> str:
-  """Runs the browser once, and returns what it prints."""
+  """Runs the browser once, and returns its output."""
   try:
     return subprocess.run(
         # Its sandbox needs rights that containers and root do not have; the

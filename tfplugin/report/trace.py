@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The run as a trace, for ui.perfetto.dev and chrome://tracing.
+"""Trace of a run, for ui.perfetto.dev and chrome://tracing.
 
   Trace Event Format: spans are `X`, marks `i`, counters `C`, names `M`; times
   are microseconds.
@@ -16,10 +16,9 @@ _MICROS = 1e6
 
 
 def make(report: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the trace: a process for each task, steps/s as its counter.
+  """Returns the trace for the result of `contents.measure`.
 
-  Args:
-    report: What `contents.measure` returns.
+  Each task is a process, with its steps/s as a counter.
   """
   events = []
   for pid, (task, told) in enumerate(report['timeline']['tasks'].items(), 1):

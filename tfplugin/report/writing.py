@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the report of a run: numbers, trace and page."""
+"""Writer of the report of a run: numbers, trace and page."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ PAGE = 'report.html'
 def write(run_dir: PathLike,
           output_dir: Optional[PathLike] = None,
           png: bool = False) -> dict[str, pathlib.Path]:
-  """Writes the report of a run, which may be going on.
+  """Writes the report of a run, which may still be running.
 
   Args:
     run_dir: The `model_dir` of the run, with its events.
-    output_dir: Where to; None: `run_dir/report`.
-    png: Whether a picture of each panel is written, too, such as
-      `timeline.png`: by Chromium or Chrome, if it is installed.
+    output_dir: The directory of the files; None: `run_dir/report`.
+    png: Whether to write a picture of each panel, such as `timeline.png`, too.
+      It is taken by Chromium or Chrome, which must be installed.
 
   Returns:
     The files by their names: `report.json`, `trace.json`, `report.html`.
 
   Raises:
-    RuntimeError: plotly is not installed: all but the page has been written;
-      or there is no browser for the pictures: all but these has been.
+    RuntimeError: plotly is not installed (all files but the page are written),
+      or there is no browser for the pictures (all other files are written).
     ValueError: the run has no events.
 
   Example:
@@ -57,7 +57,7 @@ def write(run_dir: PathLike,
         f'{PAGE} needs plotly, which is not installed. '
         f'{files[JSON]} and {files[TRACE]} are written. Install it with: '
         "python -m pip install 'tfplugin[report]'")
-  # Imported here: it is an extra.
+  # Imported here: plotly is an extra.
   from tfplugin.report import page
   report = json.loads(files[JSON].read_text())
   files[PAGE] = files[JSON].with_name(PAGE)
@@ -70,23 +70,15 @@ def write(run_dir: PathLike,
 def write_numbers(
     run_dir: PathLike,
     output_dir: Optional[PathLike] = None) -> dict[str, pathlib.Path]:
-  """Writes what needs no plotly: `report.json` and `trace.json`.
+  """Writes the files that need no plotly: `report.json` and `trace.json`.
 
-  Args:
-    run_dir: See `write`.
-    output_dir: See `write`.
-
-  Returns:
-    The files by their names.
-
-  Raises:
-    ValueError: see `write`.
+  Arguments, result and errors are as for `write`.
   """
   report = contents.measure(run_data.read(run_dir))
   output = pathlib.Path(output_dir or pathlib.Path(run_dir, 'report'))
   output.mkdir(parents=True, exist_ok=True)
   written = {JSON: report, TRACE: trace.make(report)}
   for name, value in written.items():
-    # NaN is no JSON: whoever lets one in is told.
+    # NaN is no JSON, and raises an error.
     (output / name).write_text(json.dumps(value, allow_nan=False) + '\n')
   return {name: output / name for name in written}

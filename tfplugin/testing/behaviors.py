@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a block under TensorFlow's v1 or v2 behaviour, in one process."""
+"""Context manager for TensorFlow's v1 or v2 behaviour, in one process."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class InProcessCluster:
     """Returns the function that puts variables on the parameter servers.
 
     Args:
-      worker_index: The worker that everything else is put on.
+      worker_index: The worker of all other ops.
     """
     return tf1.train.replica_device_setter(
         worker_device=f'/job:worker/task:{worker_index}',
@@ -61,13 +61,13 @@ def in_process_cluster(num_workers: int, num_ps: int = 1,
   """Starts workers and parameter servers as servers of this process.
 
   It takes about 0.1 s. Each worker has its own graph and session, so that a
-  test decides who makes the next step.
+  test decides the order of steps.
 
   Args:
     num_workers: How many workers.
     num_ps: How many parameter servers.
-    num_threads: How many operations a server runs at the same time. Those of a
-      `ClusterCoordinator`'s workers wait for each other: they need one each,
+    num_threads: How many operations a server runs at the same time. The workers
+      of a `ClusterCoordinator` wait for each other: they need one thread each,
       and one more.
   """
   sizes = {'worker': num_workers, 'ps': num_ps}

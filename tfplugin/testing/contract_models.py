@@ -21,9 +21,8 @@ GRADIENT_KINDS = ('dense', 'float16', 'float64', 'sparse', 'repeated_ids',
 class Model:
   """A loss and the variables it depends on.
 
-  Attributes:
-    loss: float32 scalar.
-    variables: Trainable; the parts of partitioned ones one by one.
+  `loss` is a float32 scalar. `variables` are trainable; the parts of a
+  partitioned variable are listed one by one.
   """
 
   loss: tf.Tensor
@@ -33,8 +32,7 @@ class Model:
 def build() -> Model:
   """Builds a loss over one variable of each of `GRADIENT_KINDS`.
 
-  Returns:
-    The model; its variables' names begin with their kinds.
+  The variables' names begin with their kinds.
   """
   first = len(tf1.trainable_variables())
   losses = [
@@ -55,7 +53,7 @@ def build() -> Model:
 
 def _variable(name: str, shape: Sequence[int], dtype=tf.float32,
               parts: int = 1):
-  """A variable that starts from evenly spaced values."""
+  """Returns a variable that starts from evenly spaced values."""
   values = np.linspace(-1.0, 2.0, int(np.prod(shape))).reshape(shape)
 
   def initializer(shape, dtype=None, partition_info=None):

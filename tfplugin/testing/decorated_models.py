@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Model_fns that know nothing of tfplugin, and runs that show their effect."""
+"""Model_fns without tfplugin, and runs that show the effect of a decorator."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _Y = _X @ np.array([[2.0], [-3.0]], np.float32) + 1.0
 
 
 def batches() -> tf.data.Dataset:
-  """Four batches of four rows, features `[4, 2]` and labels `[4, 1]`."""
+  """Returns four batches of four rows: features `[4, 2]`, labels `[4, 1]`."""
   return tf.data.Dataset.from_tensor_slices((_X, _Y))
 
 
 def first_batch() -> tuple[np.ndarray, np.ndarray]:
-  """The first of `batches()`, in float64."""
+  """Returns the first of `batches()`, in float64."""
   return _X[0].astype(np.float64), _Y[0].astype(np.float64)
 
 
 def momentum() -> tf1.train.Optimizer:
-  """The optimizer of most tests: it has a slot."""
+  """Returns the optimizer of most tests: it has a slot."""
   return tf1.train.MomentumOptimizer(0.125, 0.5)
 
 
@@ -44,10 +44,8 @@ def regression(style: str = 'minimize',
                wrap: Optional[Callable] = None) -> Callable[..., Any]:
   """Returns a model_fn of a linear regression.
 
-  Args:
-    style: How it applies gradients, one of `STYLES`.
-    make_optimizer: Called inside the model_fn.
-    wrap: Makes the wrapper of each optimizer; None for none.
+  It applies gradients in a `style` of `STYLES`. `make_optimizer` is called
+  inside the model_fn, and `wrap` wraps each optimizer.
   """
 
   def model_fn(features, labels, mode):
@@ -68,15 +66,7 @@ def regression(style: str = 'minimize',
 
 def apply(style: str, loss: tf.Tensor, weight: tf.Variable, bias: tf.Variable,
           make: Callable[[], tf1.train.Optimizer]) -> tf.Operation:
-  """Returns the train_op of a model.
-
-  Args:
-    style: How gradients are applied, one of `STYLES`.
-    loss: A scalar.
-    weight: A trainable variable.
-    bias: The other one.
-    make: Makes an optimizer.
-  """
+  """Returns the train_op of a model, in a `style` of `STYLES`."""
   step = tf1.train.get_global_step()
   optimizer = make()
   if style == 'minimize':
@@ -95,7 +85,7 @@ def apply(style: str, loss: tf.Tensor, weight: tf.Variable, bias: tf.Variable,
 
 def call(model_fn: Callable[..., Any], mode: str, features: Any,
          labels: Any = None) -> Any:
-  """Calls a model_fn with the arguments that it asks for, as Estimator does."""
+  """Calls a model_fn with the arguments that it takes, as Estimator does."""
   given = dict(features=features, labels=labels, mode=mode, params={},
                config=None)
   wanted = inspect.signature(model_fn).parameters
@@ -105,15 +95,9 @@ def call(model_fn: Callable[..., Any], mode: str, features: Any,
 def train(model_fn: Callable[..., Any], steps: int = STEPS,
           dataset: Callable[[], tf.data.Dataset] = batches,
           ) -> dict[str, np.ndarray]:
-  """Trains in one process; returns all variables, and each step's loss.
+  """Trains in one process; returns all variables by name, and `'losses'`.
 
-  Args:
-    model_fn: Decorated or not.
-    steps: How many.
-    dataset: Makes the input, repeated as needed.
-
-  Returns:
-    Values by the variables' names, and the losses as `'losses'`.
+  The losses are one for each step; the dataset is repeated as needed.
   """
   with tf.Graph().as_default():
     tf1.train.create_global_step()
@@ -130,10 +114,10 @@ def train(model_fn: Callable[..., Any], steps: int = STEPS,
 
 
 def _reads() -> dict[str, tf.Tensor]:
-  """Reads of all variables by name.
+  """Returns reads of all variables by name.
 
-  A copy under elastic averaging has the name of its centre, which gets the name
-  that `tfplugin.ElasticAverageOptimizer` has for it.
+  A copy under elastic averaging has the name of its centre. The centre is then
+  listed as `tfplugin.ElasticAverageOptimizer` names it.
   """
   copies = {v.op.name for v in tf1.local_variables() if hasattr(v, 'center')}
   reads = {f'global_center_variable/{v.op.name}' if v.op.name in copies
@@ -143,12 +127,7 @@ def _reads() -> dict[str, tf.Tensor]:
 
 
 def assert_equal(actual: dict, expected: dict) -> None:
-  """Raises unless both have the same names and the same bits.
-
-  Args:
-    actual: The result of `train`.
-    expected: Likewise.
-  """
+  """Raises unless two results of `train` have the same names and bits."""
   np.testing.assert_equal(sorted(actual), sorted(expected))
   for name, value in expected.items():
     np.testing.assert_array_equal(actual[name], value, err_msg=name)

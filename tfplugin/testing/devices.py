@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Several logical CPUs out of one, for tests of several devices."""
+"""Logical CPUs on one physical CPU, for tests of several devices."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ tf1 = tf.compat.v1
 def make_logical_cpus(count: int) -> list[str]:
   """Splits the CPU into `count` logical devices.
 
-  TensorFlow settles its devices when it first uses one: call this before any
-  op, tensor or session is made.
+  TensorFlow fixes its devices when it first uses one: call this before any op,
+  tensor or session is made.
 
   Args:
-    count: How many there are to be, at least 1.
+    count: The number of devices, at least 1.
 
   Returns:
     The names of the first `count` devices: `['/device:CPU:0', ...]`.
 
   Raises:
     ValueError: `count` is less than 1.
-    RuntimeError: TensorFlow has settled for fewer devices already.
+    RuntimeError: TensorFlow has fixed fewer devices already.
 
   Example:
     >>> make_logical_cpus(2)

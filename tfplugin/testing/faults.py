@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Faults for the tests of a program: parsed, and handed to its processes.
+"""Faults for the tests of a program, parsed and passed to its processes.
 
-A program that trains by `tfplugin.estimator.train_and_evaluate` brings the
-faults upon itself when its environment asks for them. `tfplugin-launch` does,
-with `--inject`; a test starts the program with `variables(...)` added to the
+A program that trains by `tfplugin.estimator.train_and_evaluate` injects the
+faults in its environment variables into itself. `tfplugin-launch --inject` sets
+these variables. A test starts the program with `variables(...)` added to its
 environment. docs/faults.md has the language.
 """
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Compares a decorated model_fn with the plain one on one device."""
+"""Comparison of a decorated model_fn with the plain one on one device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MODES = (tf.estimator.ModeKeys.TRAIN, tf.estimator.ModeKeys.EVAL,
           tf.estimator.ModeKeys.PREDICT)
 _SEED = 1
 
-# What a model computes, in the order in which it is compared.
+# The numbers of a model, in the order of the comparison.
 Numbers = dict[str, np.ndarray]
 
 
@@ -47,8 +47,8 @@ def assert_equals_one_device(
 
   Both are trained from the same values, on the same data. Loss, gradients and
   variables are compared after each step, then the metrics of EVAL and the
-  predictions of PREDICT, with the trained variables. Run it first after adding
-  a decorator.
+  predictions of PREDICT, with the trained variables. Make this your first test
+  of a decorator.
 
   Args:
     model_fn: Takes `features`, and `labels`, `mode`, `params`, `config` in any
@@ -59,7 +59,7 @@ def assert_equals_one_device(
     steps: How many steps are trained, and batches evaluated and predicted.
     decorator: Takes the model_fn and returns the one to compare. By default
       `tfplugin.replicate_model_fn(devices=devices)`.
-    params: What is passed to a model_fn that takes `params`.
+    params: The `params` of a model_fn that takes them.
     modes: The modes to compare, for a model_fn that does not take them all.
     rtol: The difference that rounding may make, relative to the number.
     atol: Likewise, in addition.
@@ -129,7 +129,7 @@ def _assert_same(found: Numbers, expected: Numbers, rtol: float,
 def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
              modes: Collection[str], start: Optional[Numbers],
              ) -> tuple[Numbers, Numbers]:
-  """Returns the first values of the variables, and what a model computes."""
+  """Returns the first values of the variables, and the numbers of a model."""
   numbers, variables = {}, dict(start or {})
   first = None
   for mode in _MODES:
@@ -151,7 +151,7 @@ def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
 @contextlib.contextmanager
 def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
            ) -> Iterator[tuple[dict[str, Any], Callable]]:
-  """Yields what to fetch from a model, and a function that makes a session."""
+  """Yields the fetches of a model, and a function that makes a session."""
   with tf.Graph().as_default():
     tf1.set_random_seed(_SEED)
     tf1.train.get_or_create_global_step()
@@ -187,7 +187,7 @@ def _inputs(data: Any) -> tuple[Any, Any]:
 
 
 def _noting(gradients: dict[str, tf.Tensor]) -> Callable:
-  """Returns a stand-in for `apply_gradients` that notes the gradients."""
+  """Returns a stand-in for `apply_gradients` that records the gradients."""
   def note(apply_gradients, unused_optimizer, grads_and_vars, *args, **kwargs):
     pairs = list(grads_and_vars)
     graph = tf1.get_default_graph()
@@ -218,7 +218,7 @@ def _fetches(spec: Any, gradients: Mapping[str, tf.Tensor]) -> dict[str, Any]:
 
 
 def _value_of(train_op: Any) -> tf.Tensor:
-  """Returns a tensor that is there when the train_op has run."""
+  """Returns a tensor that is computed after the train_op."""
   with tf.control_dependencies([train_op]):
     return tf.constant(0)
 
@@ -235,7 +235,7 @@ def _read(variable: tf.Variable) -> Any:
 
 
 def _load(session: tf1.Session, values: Numbers) -> None:
-  """Gives the variables of the default graph their values."""
+  """Loads the values into the variables of the default graph, by name."""
   for variable in tf1.global_variables():
     if variable.op.name in values:
       _read(variable).load(values[variable.op.name], session)

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of every optimizer wrapper, as checks that anyone can run.
+"""Contract of every optimizer wrapper, as checks that anyone can run.
 
-A wrapper with settings under which its rule does nothing must be the optimizer
-that it wraps: the same weights bit for bit, the same slots, names and
+A wrapper with settings under which its rule does nothing must behave as the
+optimizer that it wraps: the same weights bit for bit, the same slots, names and
 checkpoints. Each check builds one small graph with the bare optimizer and one
 with the wrapper and compares. Use the functions, or the mixin:
 
@@ -51,10 +51,11 @@ class Wrapping:
     wrap: Returns the wrapper of an optimizer, for a list of variables.
     make_getter: Returns the `custom_getter` the variables are made with, if
       any. It is called once per graph, before `wrap`.
-    init_ops: Returns what has to run after the initializers.
-    own_variables: A regular expression that the names of the variables match
-      which the wrapper adds to the wrapped optimizer's.
-    checkpoint_moves: Whether a plain `Saver` moves checkpoints both ways.
+    init_ops: Returns the ops to run after the initializers.
+    own_variables: A regular expression for the names of the variables that the
+      wrapper adds to the wrapped optimizer's.
+    checkpoint_moves: Whether a plain `Saver` restores a checkpoint of the bare
+      optimizer with the wrapper, and the reverse.
   """
 
   wrap: Callable[[Optimizer, Sequence[tf.Variable]], Optimizer]
@@ -84,14 +85,14 @@ class Trainer:
         self.session.run(train_op)
 
   def values(self) -> dict[str, np.ndarray]:
-    """The values of the variables, the optimizer's included, by name."""
+    """Returns all variables' values, the optimizer's included, by name."""
     variables = {v.name: v for v in (
         *self.model.variables, *self.optimizer.variables(), self.step)}
     return self.session.run(
         {name: v.read_value() for name, v in variables.items()})
 
   def slots(self) -> dict[str, str]:
-    """The names of the slot variables, by variable and slot."""
+    """Returns the names of the slot variables, by variable and slot."""
     return {f'{variable.name}/{name}': slot.name
             for name in self.optimizer.get_slot_names()
             for variable in self.model.variables
@@ -99,13 +100,13 @@ class Trainer:
             if slot is not None}
 
   def saver(self, own_variables: str) -> tf1.train.Saver:
-    """A saver of the variables that the bare optimizer would have as well."""
+    """Returns a saver of the variables that the bare optimizer has as well."""
     return tf1.train.Saver([v for v in tf1.global_variables()
                             if not re.fullmatch(own_variables, v.name)])
 
 
 def _session_config() -> tf1.ConfigProto:
-  """Runs the graph as it was built: rewriting it takes longer than running."""
+  """Returns a config without graph rewriting, which takes longer than runs."""
   config = tf1.ConfigProto()
   config.graph_options.rewrite_options.disable_meta_optimizer = True
   return config
@@ -140,13 +141,13 @@ def trainer(wrapping: Wrapping, make_optimizer: MakeOptimizer,
 
 def minimize(optimizer: Optimizer, model: contract_models.Model,
              step: tf.Variable) -> Sequence[tf.Operation]:
-  """The usual train op."""
+  """Returns the usual train op."""
   return [optimizer.minimize(model.loss, step, var_list=model.variables)]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Trace:
-  """The traces of a training, for comparison."""
+  """The results of a training, for comparison."""
 
   values: dict[str, np.ndarray]
   slots: dict[str, str]
@@ -167,7 +168,7 @@ def _trace(wrapping: Wrapping, make_optimizer: MakeOptimizer,
 @functools.cache
 def _bare_trace(make_optimizer: MakeOptimizer, build: Build,
                 resource_variables: bool) -> _Trace:
-  """The same bare optimizer is compared with many wrappers."""
+  """Returns the trace of a bare optimizer, cached for many wrappers."""
   del resource_variables  # the behaviour, as part of the key
   return _trace(BARE, make_optimizer, build)
 
@@ -191,7 +192,7 @@ def _check_same(wrapping: Wrapping, make_optimizer: MakeOptimizer,
 
 def check_equals_bare(wrapping: Wrapping,
                       make_optimizer: MakeOptimizer) -> None:
-  """Weights, slots, `variables()` and global step are the bare optimizer's.
+  """Checks that weights, slots, variables and global step are the bare ones.
 
   Args:
     wrapping: How the optimizer is wrapped.
@@ -202,7 +203,7 @@ def check_equals_bare(wrapping: Wrapping,
 
 def check_without_global_step(wrapping: Wrapping,
                               make_optimizer: MakeOptimizer) -> None:
-  """`global_step=None` trains and leaves the graph's global step alone.
+  """Checks that `global_step=None` trains and keeps the graph's global step.
 
   Args:
     wrapping: How the optimizer is wrapped.
@@ -218,7 +219,7 @@ def _minimize_without_step(optimizer, model, step):
 
 def check_apply_without_compute(wrapping: Wrapping,
                                 make_optimizer: MakeOptimizer) -> None:
-  """Gradients of `tf.gradients`, one of them None; no `compute_gradients`.
+  """Checks gradients of `tf.gradients`, without `compute_gradients`; one None.
 
   Args:
     wrapping: How the optimizer is wrapped.
@@ -236,7 +237,7 @@ def _apply_own_gradients(optimizer, model, step):
 
 def check_second_apply(wrapping: Wrapping,
                        make_optimizer: MakeOptimizer) -> None:
-  """One optimizer, two losses: two train ops in one graph.
+  """Checks one optimizer with two losses: two train ops in one graph.
 
   Args:
     wrapping: How the optimizer is wrapped.
@@ -256,7 +257,7 @@ def _train_in_halves(optimizer, model, step):
 
 def check_no_gradients_raises(wrapping: Wrapping,
                               make_optimizer: MakeOptimizer) -> None:
-  """An empty list, and a list of nothing but None, are a ValueError.
+  """Checks that an empty list, and a list of only None, is a ValueError.
 
   Args:
     wrapping: How the optimizer is wrapped.
@@ -281,7 +282,9 @@ def check_no_gradients_raises(wrapping: Wrapping,
 
 def check_checkpoint_moves(wrapping: Wrapping, make_optimizer: MakeOptimizer,
                            directory: str) -> None:
-  """A checkpoint of either continues with the other, under the same names.
+  """Checks that a checkpoint of either continues with the other.
+
+  Both checkpoints have the same names.
 
   Args:
     wrapping: How the optimizer is wrapped.

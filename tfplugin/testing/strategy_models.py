@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small models, one per way of making variables, and optimizers for them.
 
-Each knows nothing of tfplugin, starts from the same values everywhere, and has
-a loss whose gradients are neither zero nor constant.
+No model uses tfplugin. Each starts from the same values everywhere, and has a
+loss whose gradients are neither zero nor constant.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IDS = np.array([0, 2, 2, 5, 0, 3])
 
 
 def _initial(shape, dtype=tf.float32, **kwargs):
-  """An initializer without chance: 0.1, 0.2, ... in row-major order."""
+  """Returns initial values that are not random: 0.1, 0.2, ..., by rows."""
   del kwargs
   shape = [int(size) for size in shape]
   values = 0.1 * np.arange(1, 1 + np.prod(shape, dtype=int))
@@ -85,22 +85,15 @@ OPTIMIZERS: dict[str, Callable[[], tf1.train.Optimizer]] = {
 
 
 def scope_of(model: str) -> str:
-  """The scope of a model's variables.
-
-  Args:
-    model: A key of `MODELS`.
-  """
+  """Returns the scope of a model's variables."""
   return model.replace(' ', '_')
 
 
 def model_fn_of(optimizer: str) -> Callable[..., Any]:
   """Returns a model_fn that trains all `MODELS` side by side.
 
-  They share no variable, and the loss is the sum of their losses: each trains
+  They share no variable, and the loss is the sum of their losses. Each trains
   as it would alone, in one graph and session for all.
-
-  Args:
-    optimizer: A key of `OPTIMIZERS`.
   """
 
   def model_fn(features, labels, mode):
@@ -123,15 +116,9 @@ def model_fn_of(optimizer: str) -> Callable[..., Any]:
 
 def train_without_strategy(model_fn: Callable[..., Any], steps: Sequence[int],
                            prefix: str) -> dict[int, dict[str, np.ndarray]]:
-  """Trains on one device without a strategy; returns the checkpoints.
+  """Trains on one device; returns checkpoints' values by step and name.
 
-  Args:
-    model_fn: Takes features, labels and mode.
-    steps: After how many steps to save; ascending.
-    prefix: Where checkpoints may be written.
-
-  Returns:
-    By the number of steps: the values in the checkpoint, by name.
+  `steps` ascend, and `prefix` is the path of the checkpoints.
   """
   with tf.Graph().as_default() as graph:
     tf1.train.get_or_create_global_step()
@@ -149,7 +136,7 @@ def train_without_strategy(model_fn: Callable[..., Any], steps: Sequence[int],
 
 
 def contents_of(checkpoint: str) -> dict[str, np.ndarray]:
-  """The values in a checkpoint, by name."""
+  """Returns the values in a checkpoint, by name."""
   reader = tf.train.load_checkpoint(checkpoint)
   return {name: reader.get_tensor(name)
           for name in reader.get_variable_to_shape_map()}

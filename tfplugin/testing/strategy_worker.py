@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One training task under a strategy, stepped by hand as Estimator would."""
+"""Training task under a strategy, stepped by hand instead of Estimator."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ tf1 = tf.compat.v1
 
 
 class StrategyWorker:
-  """Builds a model_fn under a strategy in a graph of its own, and steps it.
+  """A task that builds a model_fn under a strategy in its own graph.
 
-  The work of Estimator with a strategy is done here by hand, so that a test
-  decides when a worker makes its step, and reads variables in between.
-
-  Attributes:
-    graph: The worker's graph.
-    spec: The spec of the model_fn, with the strategy's additions.
-    session: The `MonitoredSession`.
+  It does by hand the work of Estimator with a strategy: a test decides when a
+  worker makes its step, and reads variables in between. `spec` is the
+  model_fn's, with the additions of the strategy. `session` is the
+  `MonitoredSession`.
   """
 
   def __init__(self, strategy: tf1.distribute.Strategy,
@@ -32,13 +29,10 @@ class StrategyWorker:
                make_saver: Callable[[], tf1.train.Saver] = tf1.train.Saver):
     """Builds the graph and waits until its session is ready.
 
-    Args:
-      strategy: The strategy of this task.
-      model_fn: Takes features, labels and mode; features and labels are None.
-      target: The server to connect to.
-      is_chief: Whether to initialise the shared variables.
-      checkpoint_dir: Where a chief restores from, if anything is there.
-      make_saver: Called in the graph, when the model is there.
+    The model_fn gets None as features and labels. `target` is the server to
+    connect to. A chief initialises the shared variables, or restores them from
+    a checkpoint in `checkpoint_dir`. `make_saver` is called in the graph, after
+    the model is built.
     """
     config = strategy.update_config_proto(
         tf1.ConfigProto(allow_soft_placement=True))
@@ -74,11 +68,11 @@ class StrategyWorker:
     return loss
 
   def value(self, name: str) -> np.ndarray:
-    """The value of the variable `name`, of its local copy where it has one."""
+    """Returns the value of a variable, of its local copy if it has one."""
     return self._run(self._reads[f'{name}:0'])
 
   def center(self, name: str) -> np.ndarray:
-    """The value that is saved for the variable `name`."""
+    """Returns the value that is saved for a variable."""
     shared = {v.name: v for v in self.graph.get_collection(
         tf1.GraphKeys.GLOBAL_VARIABLES)}
     return self._run(shared[f'{name}:0'])

@@ -16,7 +16,7 @@ from tfplugin.bin.launches import launch_options
     ({'ps': 0.5}, '`ps` must be an integer'),
     ({'evaluator_limit_secs': -1.0}, '`evaluator_limit_secs` must be at least'),
     ({'command': ('python3', '-u', 'nope.py', 'a')}, '^nope.py: no such file'),
-    ({'commands': ('ps=python nope.py',)}, '^nope.py: no such file'),
+    ({'commands': ('ps=python3 nope.py',)}, '^nope.py: no such file'),
     ({'ps_limit_secs': float('nan')}, '`ps_limit_secs` must be.*finite.*nan'),
     ({'grace_secs': -1.0}, '`grace_secs` must be at least 0'),
     ({'restart': 'perhaps'}, '`restart` must be one of'),

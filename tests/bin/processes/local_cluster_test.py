@@ -223,7 +223,8 @@ def test_the_first_failure_comes_first(tmp_path):
 def test_the_same_end_of_several_is_told_once(tmp_path):
   with local_cluster.LocalCluster(tmp_path) as cluster:
     for task in (WORKER, CHIEF):
-      role = _start(cluster, task, 'import os\nprint(os.getpid())\nnope')
+      role = _start(cluster, task,
+                    'import os\nprint(os.getpid(), flush=True)\nnope')
       os.waitid(os.P_PID, role.pid, os.WEXITED | os.WNOWAIT)
     with pytest.raises(local_cluster.RoleError) as raised:
       cluster.wait(timeout=_LIMIT)

@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorFlow does not tell of its ops, and copies of them."""
+"""Properties of ops that TensorFlow does not publish, and copies of ops."""

@@ -10,29 +10,20 @@ import tensorflow as tf
 
 from tfplugin._tf_internals import op_types
 
-# Of the op that they are on: its place, and the shapes of its outputs.
+# Attributes of one op only: its colocation, and the shapes of its outputs.
 _PLACE = '_class'
 _OWN = ('_output_shapes', '_XlaCompile')
-# What joins the branches and the iterations of control flow v1.
+# Ops that join the branches and iterations of control flow v1.
 _CONTROL_FLOW = ('Enter', 'Exit', 'Merge', 'NextIteration', 'Switch')
 
 
 def copy_op(graph: tf.Graph, op: tf.Operation, inputs: Sequence[tf.Tensor],
             name: str, keeps_place: bool = False) -> tf.Operation:
-  """Makes an op like `op` with other inputs.
+  """Makes an op like `op` with other inputs; its name is made unique.
 
-  The public function that copies ops, `import_graph_def`, copies a graph, and
-  does not tell which of its ops do not fit.
-
-  Args:
-    graph: The graph that it is made in.
-    op: The op.
-    inputs: Its inputs.
-    name: Its name; another op's is made unique.
-    keeps_place: Whether it is colocated with what `op` is colocated with.
-
-  Raises:
-    ValueError: The inputs do not fit.
+  `keeps_place` keeps the colocation of `op`. The public `import_graph_def`
+  copies whole graphs, and does not report which op does not fit. Raises
+  ValueError if the inputs do not fit.
   """
   attrs = op.node_def.attr
   return graph.create_op(
@@ -43,7 +34,7 @@ def copy_op(graph: tf.Graph, op: tf.Operation, inputs: Sequence[tf.Tensor],
 
 
 def is_beside_variable(op: tf.Operation) -> bool:
-  """Returns whether `op` is placed where a variable of its graph is."""
+  """Returns whether `op` is placed with a variable of its graph."""
   names = [group[5:].decode() for group in op.colocation_groups()]
   return any(t.dtype == tf.resource for t in op.inputs) or any(
       op_types.makes_variable(op.graph.get_operation_by_name(name))
@@ -51,7 +42,7 @@ def is_beside_variable(op: tf.Operation) -> bool:
 
 
 def can_be_copied(op: tf.Operation) -> bool:
-  """Returns whether `op` stands for itself: no branch, loop or function."""
+  """Returns whether `op` can be copied alone: no branch, loop or function."""
   return (hasattr(tf.raw_ops, op.type) and op.type not in _CONTROL_FLOW and
           op._get_control_flow_context() is None and
           not any(value.HasField('func') or value.list.func
@@ -63,7 +54,7 @@ def can_be_copied(op: tf.Operation) -> bool:
 def can_be_called_again(op: tf.Operation) -> bool:
   """Returns whether `op` runs functions without state, and no loop.
 
-  What is in a function may know the number of rows, where that is static.
+  An op in a function may depend on a static number of rows.
   """
   return op_types.calls_functions(op) and 'While' not in op.type and not any(
       inner.op_def.is_stateful and not inner.type.startswith('ReadVariable') or
@@ -72,13 +63,9 @@ def can_be_called_again(op: tf.Operation) -> bool:
 
 def replace_control_inputs(op: tf.Operation,
                            inputs: Sequence[tf.Operation]) -> None:
-  """Makes `op` wait for `inputs` and for nothing else.
+  """Makes `op` wait for `inputs` only; the graph must not have run.
 
   Public TensorFlow graphs are append-only.
-
-  Args:
-    op: An operation of a graph that has not run yet.
-    inputs: Operations of the same graph.
   """
   op._remove_all_control_inputs()
   op._add_control_inputs(list(inputs))

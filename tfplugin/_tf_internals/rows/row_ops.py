@@ -1,12 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The ops that compute each row of a batch from the same row of their inputs.
+"""Ops that compute each row of a batch from the same row of their inputs.
 
-The lists make towers faster, never right: an op that is missing from them is
-computed once, on the rows of all towers. Shape inference says where the rows of
-an input and an output are (`splitting/row_analysis.py`); here is what it cannot
-say, namely whether an op that keeps the number of rows mixes them. No public
-API tells it, and the names of ops are no public API.
+The lists affect the speed of towers, not their results: an op that is missing
+is computed once, on the rows of all towers. Shape inference finds the rows of
+inputs and outputs (`splitting/row_analysis.py`). It cannot say whether an op
+that keeps the number of rows mixes them. This module does. No public API says
+it, and the names of ops are not public either.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-# Each element from the elements at the same place.
+# Ops that compute each element from the elements at the same place.
 _ELEMENTWISE = frozenset("""
     Abs AccumulateNV2 Acos Acosh Add AddN AddV2 Angle ApproximateEqual
     AsString Asin Asinh Atan Atan2 Atanh BesselI0 BesselI0e BesselI1
@@ -44,7 +44,7 @@ _ELEMENTWISE = frozenset("""
     StringToNumber StringUpper Sub Tan Tanh TanhGrad TruncateDiv
     TruncateMod Xdivy Xlog1py Xlogy ZerosLike Zeta""".split())
 
-# Wherever the rows are: an output that still has them has kept them apart.
+# The rows may have any axis: an output that still has rows keeps them apart.
 _ANY_AXIS = frozenset("""
     All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3
     ConcatV2 ConjugateTranspose EuclideanNorm ExpandDims MatMul Max
@@ -69,7 +69,7 @@ _SEVERAL_FIRST = frozenset("""
     SoftmaxCrossEntropyWithLogits
     SparseSoftmaxCrossEntropyWithLogits""".split())
 
-# What lies along the last dimensions is mixed.
+# Ops that mix along the last dimensions, with the number of these.
 _MIXED_FROM_END = {
     **dict.fromkeys("""
         FFT IFFT LogSoftmax NthElement Softmax TopK TopKV2""".split(), 1),
@@ -79,15 +79,15 @@ _MIXED_FROM_END = {
         """.split(), 2),
     'MatrixDiag': 1, 'MatrixDiagV3': 1}
 
-# What lies along dimensions that are an input is mixed.
+# Ops that mix along the dimensions that input 1 lists.
 _MIXED_ALONG = frozenset("""
     Cumprod Cumsum CumulativeLogsumexp ReverseV2""".split())
 
-# What a batch comes from.
+# The sources of batches.
 _SOURCES = frozenset("""
     IteratorGetNext Placeholder PlaceholderWithDefault QueueDequeueV2
     QueueDequeueManyV2 QueueDequeueUpToV2""".split())
-# The constants that `tf.shape` and `tf.size` of a static shape are.
+# The names of the constants of `tf.shape` and `tf.size` for static shapes.
 _STATIC_SIZE = re.compile(r'(^|/)(Shape|Size)(_\d+)?$')
 
 _SIZES = frozenset(('Shape', 'ShapeN', 'Size'))
@@ -98,12 +98,12 @@ _READS = frozenset(('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd'))
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-  """Where a tensor has the rows of a batch.
+  """The place of the rows of a batch in a tensor.
 
   Attributes:
     axis: The dimension.
-    factor: How many entries a row has there, next to each other.
-    rank: Of the tensor.
+    factor: How many adjacent entries a row has in that dimension.
+    rank: The rank of the tensor.
     before: The number of elements of the dimensions before it; None: unknown.
   """
 
@@ -117,14 +117,12 @@ def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
                      outputs: Sequence[Rows]) -> bool:
   """Returns whether each row of `outputs` depends on the same row of `inputs`.
 
-  Args:
-    op: Has outputs with as many rows as its inputs, for every number of rows.
-    inputs: The rows of each input that has them, by its number.
-    outputs: The rows of the outputs.
+  `op` must have outputs with as many rows as its inputs, for every number of
+  rows. `inputs` has the rows of each input that has them, by its index.
   """
   places = [*inputs.values(), *outputs]
   if op.type == 'Reshape':
-    # Nothing before the rows is merged with them, and nothing taken from them.
+    # No dimension before the rows is merged with them or split from them.
     return list(inputs) == [0] and len({rows.before for rows in places}) == 1
   if len({rows.factor for rows in places}) > 1:
     return False
@@ -150,14 +148,14 @@ def aligns_rows(op: tf.Operation) -> bool:
 
 
 def is_size(op: tf.Operation) -> bool:
-  """Returns whether `op` tells the size of its input, and nothing else."""
+  """Returns whether `op` only returns the size of its input."""
   return op.type in _SIZES
 
 
 def static_size(op: tf.Operation) -> list[int]:
-  """Returns the sizes that `op` holds; none if it is no static size.
+  """Returns the sizes that `op` holds; [] if it is no static size.
 
-  The size of a static shape is a constant like any other, but for its name.
+  The size of a static shape is a constant, and only its name shows it.
   """
   if op.type != 'Const' or not _STATIC_SIZE.search(op.name):
     return []
@@ -165,7 +163,7 @@ def static_size(op: tf.Operation) -> list[int]:
 
 
 def gives_rows(op: tf.Operation) -> bool:
-  """Returns whether `op` gives what a graph is given in each step."""
+  """Returns whether `op` yields a graph's input of each step."""
   return op.type in _SOURCES
 
 
@@ -175,7 +173,7 @@ def is_reshape(op: tf.Operation) -> bool:
 
 
 def has_moments(op: tf.Operation) -> bool:
-  """Returns whether all outputs of `op` but the first one are moments."""
+  """Returns whether all outputs of `op` except the first are moments."""
   return op.type in _BATCH_NORM
 
 
@@ -185,19 +183,19 @@ def is_batch_norm(op: tf.Operation) -> bool:
 
 
 def reads_only(op: tf.Operation) -> bool:
-  """Returns whether a stateful `op` does nothing but read a variable."""
+  """Returns whether a stateful `op` only reads a variable."""
   return op.type in _READS
 
 
 def has_own_gradient(op: tf.Operation) -> bool:
-  """Returns whether the gradient of `op` is a function of the program."""
+  """Returns whether the program has registered the gradient of `op`."""
   name = op.node_def.attr['_gradient_op_type'].s if (
       '_gradient_op_type' in op.node_def.attr) else b''
   return bool(name)
 
 
 def _is_along(op: tf.Operation, rows: Rows) -> bool:
-  """Returns whether a dimension that `op` names may be that of the rows."""
+  """Returns whether `op` may mix along the dimension of the rows."""
   axes = tf.get_static_value(op.inputs[1])
   return axes is None or rows.axis in [
       int(axis) % rows.rank for axis in axes.reshape(-1)]
@@ -211,7 +209,7 @@ def _is_plain_slice(op: tf.Operation, inputs: Mapping[int, Rows]) -> bool:
 
 
 def _is_gather_by_row(op: tf.Operation, inputs: Mapping[int, Rows]) -> bool:
-  """Returns whether a `GatherV2` takes each row from the same row, or table."""
+  """Returns whether a `GatherV2` reads each row from the same row or table."""
   axis = tf.get_static_value(op.inputs[2])
   if list(inputs) == [1]:
     return True
@@ -245,6 +243,6 @@ _RULES = {
     'GatherNd': lambda op, inputs: list(inputs) == [1],
     'Einsum': _is_einsum_by_row,
     'ReverseSequence': _is_reversed_by_row,
-    # Without dimensions it drops each that happens to be 1 in a tower.
+    # Without dimensions it would drop each one that is 1 in a tower.
     'Squeeze': lambda op, inputs: bool(op.get_attr('squeeze_dims')),
 }

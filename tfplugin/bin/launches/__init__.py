@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the launcher starts, and where: each task's settings and its place."""
+"""Settings and places of the tasks that the launcher starts."""

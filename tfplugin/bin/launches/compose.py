@@ -15,7 +15,7 @@ from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
 
 _PORT = 2222
-# Of Kubernetes' amounts, in which `--resources` are.
+# Factors of Kubernetes' units, which `--resources` has.
 _UNITS = {'': 1.0, 'm': 1e-3, **{unit: 1000.0**(power + 1)
                                  for power, unit in enumerate('kMGTPE')},
           **{f'{unit}i': 1024.0**(power + 1)
@@ -24,14 +24,9 @@ _UNITS = {'': 1.0, 'm': 1e-3, **{unit: 1000.0**(power + 1)
 
 def compose(starts: Sequence[starts_lib.Start],
             pods: manifests.Pods) -> list[dict[str, Any]]:
-  """Returns the file, a service for each task.
+  """Returns the file, with a service for each task.
 
-  Args:
-    starts: What each task is started with.
-    pods: What the containers have in common.
-
-  Raises:
-    ValueError: a setting has no effect there.
+  A setting without an effect in Compose raises `ValueError`.
   """
   if pods.claim_size:
     raise ValueError('`claim_size` has no effect with --manifest=compose, '
@@ -52,7 +47,7 @@ def compose(starts: Sequence[starts_lib.Start],
 
 
 def _service_name(task: cluster_config.Task) -> str:
-  """Returns the name of a task, by which the other containers find it."""
+  """Returns a task's service, which is also its host name in the network."""
   return f'{task.type}-{task.index}'
 
 
@@ -65,7 +60,7 @@ def _service(start: starts_lib.Start, cluster: Mapping[str, Sequence[str]],
       'command': [_verbatim(word) for word in start.command],
       'environment': {name: _verbatim(value)
                       for name, value in variables.items()},
-      # `always` of Compose starts a task again that has done its work.
+      # Compose's `always` would restart a task that has done its work.
       'restart': ('no' if pods.policy.rules[start.task.type] == restarts.NEVER
                   else f'on-failure:{pods.policy.max_restarts}'),
       'stop_grace_period': f'{pods.grace_secs}s'}
@@ -78,7 +73,7 @@ def _service(start: starts_lib.Start, cluster: Mapping[str, Sequence[str]],
 
 
 def _verbatim(text: str) -> str:
-  """Returns text in which Compose puts no variable's value."""
+  """Returns text in which Compose substitutes no variable."""
   return text.replace('$', '$$')
 
 
@@ -101,6 +96,6 @@ def _resources(amounts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _number(text: str) -> float:
-  """Returns an amount of Kubernetes as a number."""
+  """Returns an amount of Kubernetes, e.g. `500m`, as a number."""
   number, unit = re.fullmatch(r'([\d.]+)(\w*)', text).groups()
   return float(number) * _UNITS[unit]

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a launch knows of the tasks that other launches start.
+"""Observation of the training tasks that other launches start.
 
-No word goes between launches. Each task that trains has a server as long as it
-lives, so a look at its port says whether it is there.
+Launches exchange no messages. Each training task has a server as long as it
+lives, so a connection to its port shows whether it still exists.
 """
 
 from __future__ import annotations
@@ -20,25 +20,22 @@ from tfplugin.hooks.endings import contact
 
 _LOOK_SECS = 2.0
 _START_LIMIT_SECS = 600.0
-# A task that starts again is away for as long, besides the delay before it.
+# A restarting task is unreachable for this time, besides its restart delay.
 AWAY_SECS = 30.0
 
 
 class Elsewhere:
-  """Tells when the tasks of other launches that train have ended.
+  """Observer of the training tasks of other launches.
 
-  Those that parameter servers and an evaluator of this launch work for.
+  Parameter servers and an evaluator of this launch work for these tasks.
   """
 
   def __init__(self, cluster: Mapping[str, Sequence[str]],
                names: Sequence[str], away_secs: float, has_chief: bool):
-    """Looks at nothing yet.
+    """Connects to no task yet.
 
-    Args:
-      cluster: The addresses of the tasks, by job.
-      names: The tasks, e.g. `worker:1`.
-      away_secs: After how many seconds without any of them they have ended.
-      has_chief: Whether this launch has the chief: then it can do without them.
+    The tasks have ended after `away_secs` seconds in which none was reachable.
+    With `has_chief` this launch has the chief and can do without them.
     """
     self._cluster_spec = tf.train.ClusterSpec(dict(cluster))
     self._names = names
@@ -49,7 +46,7 @@ class Elsewhere:
     self._patience: Optional[time_limit.Patience] = None
 
   def look(self) -> None:
-    """Looks now and then, to be called often as long as the run lasts."""
+    """Connects to the tasks every two seconds, if called at least as often."""
     now = time.monotonic()
     if now >= self._next_look:
       self._next_look = now + _LOOK_SECS
@@ -58,10 +55,10 @@ class Elsewhere:
         self._seen = now
 
   def have_ended(self) -> bool:
-    """Whether they have; to be called once this launch's own have.
+    """Returns whether the tasks have ended, once this launch's own have.
 
-    Raises:
-      TimeoutError: none has ever come; they are named.
+    If the chief is one of them and none was ever reachable, a `TimeoutError`
+    names them after ten minutes.
     """
     self.look()
     now = time.monotonic()

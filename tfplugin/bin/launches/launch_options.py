@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of a launch, checked."""
+"""The settings of a launch, and their checks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tfplugin.faults import environment
 
 _LAST_PORT = 65535
 _PYTHON = re.compile(r'python[\d.]*')
-# Those without a value.
+# Python's options without a value.
 _PYTHON_FLAGS = ('-u', '-B', '-O', '-OO', '-E', '-I', '-s', '-S', '-q', '-v')
 _OF_MANIFESTS = ('run_name', 'image', 'claim', 'claim_size', 'resources')
-# What else acts there.
+# Other fields that a manifest uses.
 _IN_MANIFESTS = ('command', 'logs_dir', 'workers', 'ps', 'evaluator', 'restart',
                  'max_restarts', 'grace_secs', 'commands', 'env', 'inject',
                  'manifest')
@@ -38,48 +38,35 @@ class LaunchOptions:
   """The settings of a launch.
 
   Attributes:
-    command: The program and its arguments, for every task that has none of its
-      own.
-    logs_dir: Where the log files and the summary go.
-    workers: Workers besides the chief; None: one; with `hosts` as many as make
-      one task that trains on each; with `slurm` what the others leave.
-    ps: Parameter servers.
-    evaluator: Whether an evaluator runs too.
-    bind: The address of this machine at which the tasks are reached; None:
-      loopback.
+    command: For every task without a command in `commands`.
+    workers: Workers besides the chief. None: 1; with `hosts` as many as make
+      one training task on each; with `slurm` the tasks that are left.
+    bind: The address of this machine at which the tasks listen; None: loopback.
     hosts: The machines of the run; empty: this one.
     slurm: Whether Slurm has started this process for one task of the run.
-    host: Which of them this is; empty: found by its name.
-    port: The first of those that tasks on several machines listen on.
-    keep_going: Whether the run goes on without a worker that is lost.
-    evaluator_limit_secs: How long the evaluator may take after the others have
-      ended, in seconds.
-    ps_limit_secs: How long a parameter server has to end by itself after all
-      the others, in seconds; most programs' never do.
-    restart: Which tasks start again; see `restarts.parse`.
-    max_restarts: How often each does.
-    restart_delay_secs: Before the first; doubled for each further one.
-    model_dir: The program's model_dir, where its events are and other runs are
-      kept out of; None: not known.
-    steps: The global step at which the program ends, for the time left that
-      a terminal shows; None: not known.
-    stall_limit: How long no task may make a step, in seconds; 0: for ever.
-    grace_secs: How long a task that is to end has for its last checkpoint.
-    show: Whose output is shown: tasks, jobs, or 'all'.
+    host: This machine's name in `hosts`; empty: found by its name or address.
+    port: The first port of a run on several machines.
+    evaluator_limit_secs: For the evaluator, after the others have ended.
+    ps_limit_secs: For a parameter server to end by itself after the others.
+      Most programs' never do.
+    restart: See `restarts.parse`.
+    restart_delay_secs: Before the first restart; doubled for each further one.
+    model_dir: The program's model_dir, where its events are. Other runs are
+      kept out of it. None: not known.
+    steps: The global step at which the program ends, from which a terminal
+      shows the time left; None: not known.
+    stall_limit: The longest time without a step in seconds; 0: no limit.
+    grace_secs: For the last checkpoint of a task that is to end.
+    show: The tasks or jobs whose output is shown, or 'all'.
     grep: A regular expression; only lines in which it is found are shown.
-    hide: Which lines are counted instead of shown; one of `output.HIDDEN`.
-    color: Whether the prefixes are coloured: 'auto', 'always' or 'never'.
-    commands: Those of some tasks; see `task_settings.parse`.
-    env: Environment variables of some tasks, likewise.
-    cpus: The CPUs that some tasks run on, likewise.
-    inject: Faults that the tasks bring upon themselves; see docs/faults.md.
-    manifest: Which manifest is only shown; one of `manifests.FORMS`, or empty.
-    run_name: The name of the run there.
-    image: The container image there.
-    claim: The claim of a volume there; see `manifests.make_pods`.
-    claim_size: Its size, if it is to be made.
-    resources: Of the containers there; likewise.
-    dry_run: Whether only the TF_CONFIG of each task is shown.
+    hide: The lines that are counted instead of shown; one of `output.HIDDEN`.
+    color: 'auto', 'always' or 'never'.
+    commands: Of some tasks, as `env` and `cpus`; see `task_settings.parse`.
+    inject: Faults for the tasks; see docs/faults.md.
+    manifest: The form of a manifest to show, of `manifests.FORMS`; empty: none.
+    claim: A volume's claim in the manifest, as `claim_size` and `resources`;
+      see `manifests.make_pods`.
+    dry_run: Whether the launch only shows the TF_CONFIG of each task.
   """
 
   command: tuple[str, ...]
@@ -119,11 +106,7 @@ class LaunchOptions:
   dry_run: bool = False
 
   def __post_init__(self):
-    """Checks the settings.
-
-    Raises:
-      ValueError: a setting is out of its range, or there is no such program.
-    """
+    """Raises `ValueError` for a wrong setting or a missing program."""
     for name, value in (('workers', self.workers or 0), ('ps', self.ps)):
       if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f'`{name}` must be an integer of at least 0. '
@@ -177,7 +160,7 @@ class LaunchOptions:
       self.pods()
 
   def pods(self) -> manifests.Pods:
-    """Returns what the pods of a manifest have in common."""
+    """Returns the common settings of a manifest's pods."""
     return manifests.make_pods(self.run_name, self.image, self.policy(),
                                self.grace_secs, self.claim, self.claim_size,
                                self.resources)
@@ -208,7 +191,7 @@ class LaunchOptions:
                        'none. Call e.g. '
                        '`tfplugin-launch --workers=2 -- python program.py`.')
     for command in filter(None, (self.command, *commands.values())):
-      # A manifest's is in the image.
+      # The program of a manifest is in the image.
       if not self.manifest and shutil.which(command[0]) is None:
         raise ValueError('The program must be one that can be started. '
                          f'Received: {command[0]!r}, which is not found, or '
@@ -219,7 +202,7 @@ class LaunchOptions:
 
   @property
   def num_workers(self) -> int:
-    """The workers besides the chief."""
+    """The number of workers besides the chief."""
     if self.slurm:
       return slurm_step.num_workers(slurm_step.read(os.environ), self.ps,
                                     self.evaluator, self.workers)
@@ -228,11 +211,10 @@ class LaunchOptions:
     return len(self.hosts) - 1 if self.hosts else 1
 
   def layout(self) -> layouts.Layout:
-    """Returns where the tasks are.
+    """Returns the places of the tasks.
 
-    Raises:
-      ValueError: it cannot be found out which machine this is, or there is no
-        task for one.
+    If this machine is none or several of `hosts`, or a machine would have no
+    task, a `ValueError` is raised.
     """
     if self.slurm:
       return slurm_step.layout(slurm_step.read(os.environ), self.num_workers,
@@ -245,11 +227,11 @@ class LaunchOptions:
                                    self.bind or ports.LOOPBACK)
 
   def task_settings(self) -> task_settings.TaskSettings:
-    """Returns what some tasks have for themselves."""
+    """Returns the settings of some tasks alone."""
     return task_settings.parse(self.commands, self.env, self.cpus)
 
   def policy(self) -> restarts.RestartPolicy:
-    """Returns who is started again."""
+    """Returns the restart rules."""
     return restarts.RestartPolicy(
         restarts.parse(self.restart), self.max_restarts,
         self.restart_delay_secs,
@@ -257,11 +239,11 @@ class LaunchOptions:
 
 
 def _check_script(command: Sequence[str]) -> None:
-  """Raises if Python is called with a script that does not exist."""
+  """Raises `ValueError` if the command is Python with a missing script."""
   if not _PYTHON.fullmatch(os.path.basename(command[0])):
     return
   arguments = [word for word in command[1:] if word not in _PYTHON_FLAGS]
-  # After an option that takes a value it is not known which word is the script.
+  # After an option with a value the script's position is not known.
   if arguments and not arguments[0].startswith('-') and not os.path.exists(
       arguments[0]):
     raise ValueError(f'{arguments[0]}: no such file. Give the path of the '

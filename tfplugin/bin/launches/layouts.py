@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the tasks of a run are: on this machine, or on several."""
+"""Places of a run's tasks: on this machine, or on several."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import NamedTuple
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_config
 
-# Below the range from which Linux takes ports for outgoing connections.
+# Below the range of ports that Linux uses for outgoing connections.
 DEFAULT_PORT = 22000
 _TRAINING = ('chief', 'worker')
 
 
 class Layout(NamedTuple):
-  """The tasks of a run, and those that this launch starts.
+  """The tasks of a run, and the tasks that this launch starts.
 
   Attributes:
     cluster: The addresses of the tasks, by job, for TF_CONFIG.
-    tasks: Of the whole run.
-    own: Those of `tasks` that are started here.
+    tasks: The tasks of the whole run.
+    own: The tasks that this launch starts.
     hosts: The machine of each task, by the task's name; empty: this machine.
-    who: Which of several launches of the run this is; empty: the only one.
+    who: The name of this launch among several of the run; empty: the only one.
   """
 
   cluster: Mapping[str, list[str]]
@@ -36,26 +36,22 @@ class Layout(NamedTuple):
 
   @property
   def has_chief(self) -> bool:
-    """Whether the chief is started here, or there is none."""
+    """Whether this launch has the chief, or there is none."""
     return all(task.type != 'chief' or task in self.own for task in self.tasks)
 
   @property
   def serves(self) -> bool:
-    """Whether tasks are started here that work for those that train."""
+    """Whether this launch has tasks that work for the training tasks."""
     return any(task.type not in _TRAINING for task in self.own)
 
   @property
   def training_elsewhere(self) -> list[str]:
-    """The tasks that train and are started by other launches."""
+    """The training tasks that other launches start."""
     return [task.name for task in self.tasks
             if task.type in _TRAINING and task not in self.own]
 
   def check_ports(self) -> None:
-    """Raises unless the ports of the own tasks are free.
-
-    Raises:
-      RuntimeError: one is occupied.
-    """
+    """Raises `RuntimeError` if a port of this launch's tasks is occupied."""
     for task in self.own:
       if task.type not in self.cluster:
         continue
@@ -69,14 +65,7 @@ class Layout(NamedTuple):
 
 def on_this_machine(num_workers: int, num_ps: int, has_evaluator: bool,
                     address: str) -> Layout:
-  """Returns the layout of a run on this machine, on ports that are free.
-
-  Args:
-    num_workers: How many workers there are besides the chief.
-    num_ps: How many parameter servers.
-    has_evaluator: Whether there is an evaluator.
-    address: Of this machine: where the tasks listen.
-  """
+  """Returns the layout of a run at `address` of this machine, on free ports."""
   cluster = ports.make_cluster(num_workers, num_ps, address)
   tasks = cluster_config.tasks_of(cluster, has_evaluator)
   return Layout(cluster, tasks, tasks)
@@ -84,25 +73,12 @@ def on_this_machine(num_workers: int, num_ps: int, has_evaluator: bool,
 
 def on_hosts(hosts: Sequence[str], own_host: str, num_workers: int, num_ps: int,
              has_evaluator: bool, port: int = DEFAULT_PORT) -> Layout:
-  """Returns the layout of a run on several machines, alike on each of them.
+  """Returns the layout of a run on several machines, the same on each of them.
 
-  Tasks are dealt out from the first machine on: the tasks that train, the chief
-  first, and the parameter servers likewise; the evaluator is on the last. The
-  first parameter server has the first port, and each further task the next one.
-
-  Args:
-    hosts: The machines, by the names by which they reach each other.
-    own_host: This one.
-    num_workers: How many workers there are besides the chief.
-    num_ps: How many parameter servers.
-    has_evaluator: Whether there is an evaluator.
-    port: The first one.
-
-  Returns:
-    The layout.
-
-  Raises:
-    ValueError: there is no task for one of the machines.
+  The training tasks, the chief first, are dealt out from the first machine on,
+  and the parameter servers likewise. The evaluator is on the last machine. The
+  first parameter server has `port`, and each further task the next one. A
+  machine without a task raises `ValueError`.
 
   Example:
     >>> layout = on_hosts(['a', 'b'], 'b', 2, 1, False)
@@ -123,7 +99,7 @@ def on_hosts(hosts: Sequence[str], own_host: str, num_workers: int, num_ps: int,
         f'Received: {",".join(hosts)}, where {", ".join(idle)} would have none.'
         ' Start more workers, or leave them out.')
   cluster: dict[str, list[str]] = {}
-  # One machine may have several names: no two tasks have the same port.
+  # One machine may have several names: all tasks have different ports.
   for number, task in enumerate(t for t in tasks if t.type != 'evaluator'):
     cluster.setdefault(task.type, []).append(
         f'{places[task.name]}:{port + number}')
@@ -138,14 +114,7 @@ def _turn(task: cluster_config.Task, num_hosts: int) -> int:
 
 
 def check_hosts(hosts: Iterable[str]) -> None:
-  """Raises unless machines are named once, and without ports.
-
-  Args:
-    hosts: As the user gave them.
-
-  Raises:
-    ValueError: they are not.
-  """
+  """Raises `ValueError` unless each machine is named once, without a port."""
   hosts = list(hosts)
   for host in hosts:
     if not host or ':' in host or hosts.count(host) > 1:

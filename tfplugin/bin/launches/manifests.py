@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manifests that run the tasks on Kubernetes, as plain data.
 
-Without an operator each job of the cluster is an Indexed Job: its pods have the
-names `<run>-<job>-<index>`, which a headless Service makes known, and the index
-of each completes its TF_CONFIG. Kubernetes 1.29 and later has all of it.
+Without an operator each job of the cluster is an Indexed Job. A headless
+Service publishes its pods' names, `<run>-<job>-<index>`, and each pod's index
+completes its TF_CONFIG. This needs Kubernetes 1.29 or later.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMS = (KUBERNETES, TF_JOB, COMPOSE)
 
 _PORT = 2222
 _INDEX = 'TASK_INDEX'
-# Where Kubernetes says which of a Job's pods it is.
+# The annotation with the index of a pod in its Job.
 _INDEX_FIELD = ("metadata.annotations['batch.kubernetes.io/"
                 "job-completion-index']")
 _LABEL = 'tfplugin-run'
@@ -39,28 +39,26 @@ _REPLICAS = {'ps': 'PS', 'chief': 'Chief', 'worker': 'Worker',
              'evaluator': 'Evaluator'}
 _TF_JOB_POLICIES = {restarts.NEVER: 'Never', restarts.ON_FAILURE: 'ExitCode',
                     restarts.ALWAYS: 'OnFailure'}
-# As a container ends by a signal.
+# The exit statuses of containers that a signal has ended.
 _SIGNALED = range(129, 160)
-# The names of pods have 63 characters at most.
 _ALL = 'all'
 GPU = 'nvidia.com/gpu'
-# As Kubernetes writes amounts: 4, 500m, 8Gi, 0.5.
+# Kubernetes' amounts: 4, 500m, 8Gi, 0.5.
 _QUANTITY = re.compile(r'\d+(\.\d+)?(m|[kMGTPE]|[KMGTPE]i)?')
+# Pods' names, which contain this one, have 63 characters at most.
 _NAME = re.compile(r'[a-z]([-a-z0-9]{0,38}[a-z0-9])?')
 
 
 class Pods(NamedTuple):
-  """What the pods of a run have in common.
+  """The common settings of a run's pods.
 
   Attributes:
-    name: The run's.
-    image: The container image with the program.
-    policy: Which pods that fail start again.
-    grace_secs: How long a pod has for its last checkpoint.
+    name: The name of the run.
+    grace_secs: For a pod's last checkpoint.
     claim: A PersistentVolumeClaim that every pod mounts; empty: none.
-    mount: Where.
-    claim_size: The size of the claim, which is then made too; empty: it exists.
-    resources: What each container gets, by job or 'all'.
+    mount: The path of the claim in the containers.
+    claim_size: The size of a claim to create; empty: the claim exists.
+    resources: Of each container, by job or 'all'.
   """
 
   name: str
@@ -76,22 +74,11 @@ class Pods(NamedTuple):
 def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
               grace_secs: float, claim: str, claim_size: str = '',
               resources: Sequence[str] = ()) -> Pods:
-  """Checks what the user gave.
+  """Returns the settings; raises `ValueError` if Kubernetes would refuse one.
 
-  Args:
-    name: See `Pods`.
-    image: Likewise.
-    policy: Likewise.
-    grace_secs: Likewise.
-    claim: E.g. `runs=/runs`: the claim and where it is mounted; empty: none.
-    claim_size: E.g. `20Gi`; empty: the claim exists.
-    resources: Each e.g. `worker=cpu=4,memory=8Gi,gpu=1`, of a job or of all.
-
-  Returns:
-    What the pods have in common.
-
-  Raises:
-    ValueError: Kubernetes would not take it.
+  `claim` is e.g. `runs=/runs`, the claim and its path; empty: none.
+  `claim_size` is e.g. `20Gi`; empty: the claim exists. Each of `resources` is
+  e.g. `worker=cpu=4,memory=8Gi,gpu=1`, for a job or 'all'.
   """
   if not _NAME.fullmatch(name):
     raise ValueError('`run_name` must begin with a letter and have at most 40 '
@@ -114,12 +101,12 @@ def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
 
 
 def amounts_of(pods: Pods, job: str) -> Mapping[str, str]:
-  """Returns the resources of the tasks of a job; empty: none are said."""
+  """Returns the resources of a job's tasks; empty if none are set."""
   return pods.resources.get(job, pods.resources.get(_ALL, {}))
 
 
 def _resources(text: str) -> tuple[str, dict[str, str]]:
-  """Returns whose resources a text has, and these by their names."""
+  """Returns the job, or 'all', of a text, and its resources by name."""
   who, _, told = text.partition('=')
   pairs = [part.partition('=')[::2] for part in told.split(',')]
   if who not in (*_REPLICAS, _ALL) or not all(
@@ -132,18 +119,11 @@ def _resources(text: str) -> tuple[str, dict[str, str]]:
 
 
 def kubernetes(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
-  """Returns the manifests of Kubernetes alone.
+  """Returns the manifests for Kubernetes without an operator.
 
-  Args:
-    starts: What each task is started with, alike for all of a job.
-    pods: What they have in common.
-
-  Returns:
-    A headless Service, a NetworkPolicy that keeps others away, and a Job for
-    each job of the cluster.
-
-  Raises:
-    ValueError: tasks of one job are started with different things.
+  They are a headless Service, a claim if it is to be created, and a
+  NetworkPolicy that keeps others away. A Job follows for each job of the
+  cluster. Tasks of one job that do not start alike raise `ValueError`.
   """
   jobs = _by_job(starts)
   cluster = {job: [f'{pods.name}-{job}-{index}.{pods.name}:{_PORT}'
@@ -151,7 +131,7 @@ def kubernetes(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
              for job, members in jobs.items() if job != 'evaluator'}
   service = _object('v1', 'Service', pods.name, pods, {
       'clusterIP': 'None',
-      # Tasks look for each other before all are ready.
+      # Tasks connect to each other before all are ready.
       'publishNotReadyAddresses': True,
       'selector': _labels(pods),
       'ports': [{'name': 'grpc', 'port': _PORT}]})
@@ -162,15 +142,8 @@ def kubernetes(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
 def tf_job(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
   """Returns Kubeflow's TFJob v1, whose operator writes TF_CONFIG.
 
-  Args:
-    starts: What each task is started with, alike for all of a job.
-    pods: What they have in common.
-
-  Returns:
-    The TFJob, and a NetworkPolicy that keeps others away.
-
-  Raises:
-    ValueError: tasks of one job are started with different things.
+  A claim follows if it is to be created, and a NetworkPolicy that keeps others
+  away. Tasks of one job that do not start alike raise `ValueError`.
   """
   specs = {}
   for job, members in _by_job(starts).items():
@@ -181,7 +154,7 @@ def tf_job(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
         'restartPolicy': _TF_JOB_POLICIES[pods.policy.rules[job]],
         'template': _template(container, {}, pods)}
   return [_object('kubeflow.org/v1', 'TFJob', pods.name, pods, {
-      # The parameter servers of a run that is done do not end by themselves.
+      # The parameter servers do not end by themselves when the run is done.
       'runPolicy': {'cleanPodPolicy': 'Running',
                     'backoffLimit': pods.policy.max_restarts},
       'tfReplicaSpecs': specs}), *_claims(pods), _network_policy(pods)]
@@ -223,14 +196,14 @@ def _job(job: str, members: Sequence[starts_lib.Start],
         'onExitCodes': {'containerName': container['name'],
                         'operator': 'NotIn',
                         'values': worth_another_try()}}]}
-  # A pod is made anew instead of its container: that is what is counted.
+  # A new pod, not a new container: `backoffLimitPerIndex` counts pods.
   spec['template'] = _template(
       container, {'restartPolicy': 'Never', 'subdomain': pods.name}, pods)
   return _object('batch/v1', 'Job', f'{pods.name}-{job}', pods, spec)
 
 
 def worth_another_try() -> list[int]:
-  """Returns the statuses of a container after which another try may help."""
+  """Returns the exit statuses of a container after which a restart may help."""
   return [status for status in range(1, 256)
           if not restarts.is_permanent(status) or
           status in _SIGNALED and not restarts.is_permanent(128 - status)]
@@ -246,7 +219,7 @@ def _container(name: str, start: starts_lib.Start,
                             for key, value in start.variables.items())]}
   amounts = amounts_of(pods, start.task.type)
   if amounts:
-    # Alike: a pod that may take more is the first that is evicted.
+    # Equal: a pod whose limits exceed its requests is evicted first.
     container['resources'] = {'requests': amounts, 'limits': amounts}
   if pods.claim:
     container['volumeMounts'] = [{'name': 'runs', 'mountPath': pods.mount}]
@@ -254,7 +227,7 @@ def _container(name: str, start: starts_lib.Start,
 
 
 def _verbatim(text: str) -> str:
-  """Returns text in which Kubernetes puts no variable's value."""
+  """Returns text in which Kubernetes substitutes no variable."""
   return text.replace('$(', '$$(')
 
 
@@ -269,7 +242,7 @@ def _template(container: Mapping[str, Any], spec: Mapping[str, Any],
 
 
 def _claims(pods: Pods) -> list[dict]:
-  """Returns the claim of the common volume, if it is to be made."""
+  """Returns the claim of the common volume, if it is to be created."""
   if not pods.claim_size:
     return []
   return [_object('v1', 'PersistentVolumeClaim', pods.claim, pods, {
@@ -278,7 +251,7 @@ def _claims(pods: Pods) -> list[dict]:
 
 
 def _network_policy(pods: Pods) -> dict:
-  """Lets the tasks be reached by each other alone."""
+  """Returns a policy that admits connections from the run's tasks alone."""
   return _object('networking.k8s.io/v1', 'NetworkPolicy', pods.name, pods, {
       'podSelector': {'matchLabels': _labels(pods)},
       'policyTypes': ['Ingress'],

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which of several machines this one is."""
+"""Identification of this machine among the machines of a run."""
 
 from __future__ import annotations
 
@@ -11,20 +11,11 @@ from tfplugin.bin import ports
 
 
 def find(hosts: Sequence[str], host: str = '') -> str:
-  """Returns the one of the machines that this is.
+  """Returns the one of `hosts` that is this machine.
 
-  By what the user says; else by this machine's name, whole or up to the first
-  dot; else by the addresses that the names stand for.
-
-  Args:
-    hosts: The machines of the run.
-    host: What the user says; empty: nothing.
-
-  Returns:
-    One of `hosts`.
-
-  Raises:
-    ValueError: it is none of them, or may be several.
+  It is `host`, if the user gave one. Else it is found by this machine's name,
+  whole or up to the first dot; else by the addresses of `hosts`. None or
+  several of them raise `ValueError`.
   """
   if host:
     if host not in hosts:
@@ -47,7 +38,7 @@ def find(hosts: Sequence[str], host: str = '') -> str:
 
 
 def _is_here(host: str) -> bool:
-  """Whether a name stands for an address of this machine."""
+  """Returns whether a name stands for an address of this machine."""
   try:
     ports.check_bind(host)
   except ValueError:

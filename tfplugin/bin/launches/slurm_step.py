@@ -1,11 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the tasks of a run are that Slurm has started, each by itself.
+"""Places of a run's tasks in a job step of Slurm, one task a process.
 
-TensorFlow's `SlurmClusterResolver` reckons alike where it serves. It does not
-on machines without GPUs (it divides by their number), nor where Slurm's order
-of the nodes is not that of their names (n2 comes before n10), and it counts an
-evaluator as one of the cluster.
+TensorFlow's `SlurmClusterResolver` computes the same places where it works. It
+fails on machines without GPUs, because it divides by their number. It also
+expects Slurm's nodes in the order of their names, but Slurm has n2 before n10.
+And it counts an evaluator as a task of the cluster.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Optional
 from tfplugin.bin.launches import layouts
 from tfplugin.distribute import cluster_config
 
-# Runs of the same machine have ports of their own, a hundred for each of a
-# hundred jobs. Below the range of outgoing connections.
+# Jobs on one machine have different ports, a hundred for each of a hundred
+# jobs. They are below the range of outgoing connections.
 _PORTS = 20000
 _PORTS_EACH = 100
 # One node, or several: n[1-3,7].
@@ -29,7 +29,7 @@ _COUNTS = re.compile(r'(\d+)(?:\(x(\d+)\))?(?:,|$)')
 
 
 class Step(NamedTuple):
-  """What Slurm tells a process of the job step that it is in.
+  """Slurm's description of this process and its job step.
 
   Attributes:
     nodes: The node of each process of the step.
@@ -48,17 +48,10 @@ class Step(NamedTuple):
 
 
 def read(environ: Mapping[str, str]) -> Step:
-  """Reads Slurm's variables.
+  """Returns the step that Slurm's variables describe.
 
-  Args:
-    environ: The environment of a process that srun has started.
-
-  Returns:
-    The step.
-
-  Raises:
-    ValueError: srun has not started the process; or its tasks are not dealt out
-      node by node.
+  If srun has not started this process, or has not dealt out the tasks node by
+  node, a `ValueError` is raised.
   """
   nodes = list(_expand_nodes(_value(environ, 'STEP_NODELIST')))
   counts = list(_expand_counts(_value(environ, 'STEP_TASKS_PER_NODE')))
@@ -75,16 +68,10 @@ def read(environ: Mapping[str, str]) -> Step:
 
 def num_workers(step: Step, num_ps: int, has_evaluator: bool,
                 workers: Optional[int] = None) -> int:
-  """Returns how many workers there are: what the others leave.
+  """Returns the number of workers: all tasks but the other ones.
 
-  Args:
-    step: See `read`.
-    num_ps: How many parameter servers there are.
-    has_evaluator: Whether there is an evaluator.
-    workers: How many the user wants; None: as many as there are.
-
-  Raises:
-    ValueError: Slurm has started fewer or more.
+  `workers` is the number that the user wants; None: all that are left. Too few
+  or too many tasks raise `ValueError`.
   """
   others = 1 + num_ps + has_evaluator
   wanted = others + (workers or 0)
@@ -102,16 +89,9 @@ def layout(step: Step, workers: int, num_ps: int, has_evaluator: bool,
            port: Optional[int] = None) -> layouts.Layout:
   """Returns the layout, in which this process starts one task.
 
-  Slurm's first processes are the parameter servers, then come the chief, the
-  workers, the evaluator.
-
-  Args:
-    step: See `read`.
-    workers: How many workers there are besides the chief.
-    num_ps: How many parameter servers.
-    has_evaluator: Whether there is an evaluator.
-    port: The first task's, each further task has the next one; None: one that
-      follows from the number of the job.
+  Slurm's first processes are the parameter servers. The chief, the workers and
+  the evaluator follow. Each task has the next port after `port`; None: the
+  first port follows from the number of the job.
 
   Example:
     >>> step = Step(['n1', 'n1', 'n2'], rank=2, job=7)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What each task of a launch is started with, and how a shell would."""
+"""Command, variables and CPUs of each task of a launch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ from tfplugin.faults import environment
 
 
 class Start(NamedTuple):
-  """A task, and what it is started with.
+  """The command, variables and CPUs of a task.
 
   Attributes:
-    task: The task.
-    command: Its program and the arguments.
     variables: Of its environment, besides TF_CONFIG.
-    cpus: Those that it runs on; None: on any.
+    cpus: None: any CPU.
   """
 
   task: cluster_config.Task
@@ -35,17 +33,11 @@ class Start(NamedTuple):
 
 def make(tasks: Sequence[cluster_config.Task], command: Sequence[str],
          settings: task_settings.TaskSettings, faults: str) -> list[Start]:
-  """Returns what each task is started with.
+  """Returns the command, variables and CPUs of each task of the run.
 
-  Args:
-    tasks: Those of the whole run.
-    command: Of each task that has none of its own.
-    settings: What some of them have for themselves.
-    faults: Those that the run is given; see `environment.variables`.
-
-  Raises:
-    ValueError: settings are of a task that is not there, or a task has no
-      command.
+  `command` is for tasks without a command in `settings`; `faults` are for
+  `environment.variables`. Settings of an unknown task, or a task without a
+  command, raise `ValueError`.
   """
   settings.check(tasks)
   variables = environment.variables(faults)
@@ -61,12 +53,7 @@ def make(tasks: Sequence[cluster_config.Task], command: Sequence[str],
 
 
 def describe(layout: layouts.Layout, starts: Sequence[Start]) -> Iterator[str]:
-  """Yields the lines that a shell would start the tasks with.
-
-  Args:
-    layout: Where the tasks are.
-    starts: What each is started with.
-  """
+  """Yields the lines with which a shell would start the tasks."""
   for start in starts:
     variables = {
         'TF_CONFIG': cluster_config.encode(layout.cluster, start.task),

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What some tasks have for themselves: a command, variables, CPUs.
+"""Settings of some tasks alone: a command, variables, CPUs.
 
 The user gives each as `WHO=WHAT`, where WHO is a task (`worker:1`), a job
-(`worker`) or `all`; what is said of a task goes before what is said of its job,
-and that before what is said of all.
+(`worker`) or `all`. The setting of a task takes precedence over its job's, and
+both over the setting of `all`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,7 @@ _TF_CONFIG = 'TF_CONFIG'
 
 
 class TaskSettings(NamedTuple):
-  """What a launch gives to some of its tasks; each by task, job or 'all'.
-
-  Attributes:
-    commands: Programs with their arguments.
-    variables: Environment variables.
-    cpus: The CPUs that the tasks' threads run on.
+  """The settings of some tasks, each by task, job or 'all'.
 
   Example:
     >>> settings = parse(env=['all=A=1', 'worker=A=2'], cpus=['ps=0'])
@@ -52,29 +47,22 @@ class TaskSettings(NamedTuple):
   cpus: Mapping[str, Sequence[int]]
 
   def command_of(self, task: cluster_config.Task) -> Optional[Sequence[str]]:
-    """Returns the command that a task has for itself; None: it has none."""
+    """Returns the command of a task alone; None if it has none."""
     return next(_most_special_first(self.commands, task), None)
 
   def variables_of(self, task: cluster_config.Task) -> dict[str, str]:
-    """Returns the environment variables that a task has for itself."""
+    """Returns the environment variables of a task alone."""
     merged = {}
     for variables in reversed([*_most_special_first(self.variables, task)]):
       merged.update(variables)
     return merged
 
   def cpus_of(self, task: cluster_config.Task) -> Optional[Sequence[int]]:
-    """Returns the CPUs that a task runs on; None: on any."""
+    """Returns the CPUs of a task; None: any."""
     return next(_most_special_first(self.cpus, task), None)
 
   def check(self, tasks: Iterable[cluster_config.Task]) -> None:
-    """Raises unless all who are named are of the run.
-
-    Args:
-      tasks: Those of the run.
-
-    Raises:
-      ValueError: the run has no such task or job.
-    """
+    """Raises `ValueError` if a setting names no task or job of the run."""
     known = {ALL}.union(*({task.name, task.type} for task in tasks))
     for flag, named in zip(_EXAMPLES,
                            (self.commands, self.variables, self.cpus)):
@@ -86,14 +74,7 @@ class TaskSettings(NamedTuple):
               'these, or start more tasks.')
 
   def check_cpus(self, tasks: Iterable[cluster_config.Task]) -> None:
-    """Raises unless this machine has the CPUs for the tasks that it starts.
-
-    Args:
-      tasks: Those that this process starts.
-
-    Raises:
-      ValueError: this process may not use a CPU that one of them is to run on.
-    """
+    """Raises `ValueError` unless this process may use the CPUs of its tasks."""
     wanted = [cpus for cpus in map(self.cpus_of, tasks) if cpus is not None]
     if wanted and not hasattr(os, 'sched_getaffinity'):
       raise ValueError('`cpus` must be left out: this system knows no sets of '
@@ -111,18 +92,11 @@ def _most_special_first(values: Mapping, task: cluster_config.Task) -> Iterator:
 
 def parse(command: Sequence[str] = (), env: Sequence[str] = (),
           cpus: Sequence[str] = ()) -> TaskSettings:
-  """Reads the settings as users write them.
+  """Returns the settings in the user's texts.
 
-  Args:
-    command: Each e.g. `ps=python ps.py`, with the quotes of a shell.
-    env: Each e.g. `worker:0=NAME=value`.
-    cpus: Each e.g. `ps=0-1,4`.
-
-  Returns:
-    The settings.
-
-  Raises:
-    ValueError: one is not of this form, or is given twice.
+  A command is e.g. `ps=python ps.py`, with a shell's quotes; a variable e.g.
+  `worker:0=NAME=value`; CPUs are e.g. `ps=0-1,4`. A text of another form, or a
+  second one for the same task, raises `ValueError`.
   """
   variables: dict[str, dict[str, str]] = {}
   for who, text in _pairs('env', env):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes plain data as YAML, as manifests are written by hand."""
+"""Conversion of plain data to YAML, in the form of hand-written manifests."""
 
 from __future__ import annotations
 
@@ -10,21 +10,17 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
-# What stands for itself without quotes. Neither a number nor a word that some
-# YAML takes for a truth value or for nothing.
+# Strings without quotes: neither a number nor a word that some YAML parsers
+# read as a boolean or null.
 _PLAIN = re.compile(r'(?!(y|n|yes|no|on|off|true|false|null)$)[a-z][\w./-]*',
                     re.IGNORECASE | re.ASCII)
 
 
 def dump(document: Mapping[str, Any]) -> str:
-  """Returns a document as YAML.
+  """Returns a document as YAML, with a newline at the end.
 
-  Args:
-    document: Made of mappings, lists, strings, whole numbers and truth values;
-      an empty mapping or list is written as such.
-
-  Returns:
-    The text, with a newline at the end.
+  It consists of mappings, lists, strings, integers and booleans. An empty
+  mapping or list is written as such.
 
   Example:
     >>> print(dump({'a': {'b': [{'c': 'x y', 'd': 1}], 'e': [1, 2]}}), end='')

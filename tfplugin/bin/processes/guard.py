@@ -1,18 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ends a cluster's processes when the process that started them has died.
+"""Program that ends a cluster's processes after their launcher has died.
 
-A program of its own that imports nothing but the standard library. Each role of
-a local cluster leads a process group and carries a mark in its environment,
-which its own children inherit. The launcher gives this program the mark as its
-argument and the groups on its standard input, one command a line:
+It imports only the standard library. Each role of a local cluster leads a
+process group and carries a mark in its environment, which its children inherit.
+The launcher passes the mark as the argument, and the groups on standard input,
+one command a line:
 
     watch 4711
     forget 4711
 
-Standard input ends when the launcher ends, however it ends, SIGKILL included.
-Then every group still watched and, where /proc exists, every process that
-carries the mark gets SIGKILL: neither a role nor a child of a role is left.
+Standard input ends when the launcher ends, even by SIGKILL. Then every group
+still watched gets SIGKILL and, where /proc exists, every process with the mark.
+Neither a role nor a child of a role remains.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ import sys
 import time
 from collections.abc import Iterable
 
-# The environment variable that carries the marks, outermost launcher first.
+# The environment variable with the marks, the outermost launcher's first.
 MARK_VARIABLE = 'TFPLUGIN_CLUSTERS'
 _ROUNDS = 50
-# Looks in a row that find nothing: a process that is just being started has no
-# environment for a moment.
+# Searches in a row without a result: a starting process has no environment for
+# a moment.
 _EMPTY_LOOKS = 2
 
 
 def watched_groups(lines: Iterable[str]) -> set[int]:
-  """Returns the groups that are watched after all commands in `lines`."""
+  """Returns the groups that are still watched after the commands in `lines`."""
   groups = set()
   for line in lines:
     command, _, group = line.partition(' ')
@@ -49,7 +49,7 @@ def marked_processes(mark: str) -> list[int]:
   """Returns the ids of the processes whose environment carries `mark`."""
   found = []
   for entry in pathlib.Path('/proc').glob('[0-9]*'):
-    # It may have ended meanwhile, or be another user's.
+    # The process may have ended, or belong to another user.
     with contextlib.suppress(OSError):
       for variable in (entry / 'environ').read_bytes().split(b'\0'):
         name, _, value = variable.decode(errors='replace').partition('=')
@@ -59,7 +59,7 @@ def marked_processes(mark: str) -> list[int]:
 
 
 def kill_marked(mark: str) -> None:
-  """Sends SIGKILL to every process that carries `mark`, until none is left."""
+  """Sends SIGKILL to every process with `mark` until none is left."""
   empty_looks = 0
   for _ in range(_ROUNDS):
     processes = marked_processes(mark)
@@ -69,13 +69,13 @@ def kill_marked(mark: str) -> None:
     for process in processes:
       with contextlib.suppress(OSError):
         os.kill(process, signal.SIGKILL)
-    # A process may have been starting another one just then: look again.
+    # A process may have started another one since the search.
     time.sleep(0.02)
 
 
 def main() -> None:
-  """Waits for the launcher's end and ends the processes that it left."""
-  # The launcher's end is the only thing that ends this program.
+  """Waits for the launcher's end and ends its remaining processes."""
+  # Only the launcher's end may end this program.
   for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
   for group in watched_groups(sys.stdin):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Holds Ctrl-C back until the program asks for it."""
+"""Signal handlers that delay Ctrl-C until the program asks for it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-  """Notes SIGINT, SIGTERM and SIGHUP while the context is active.
+  """A context that counts SIGINT, SIGTERM and SIGHUP instead of acting on them.
 
-  Outside the main thread, where Python handles no signals, nothing is noted.
-
-  Attributes:
-    count: How many signals have come.
+  Outside the main thread, where Python handles no signals, `count` stays 0.
   """
 
   def __init__(self):
@@ -31,12 +28,12 @@ class Interrupts:
 
   def __exit__(self, *unused_error) -> None:
     while self._previous:
-      # None: the handler was not installed by Python; it cannot be put back.
+      # None: Python did not install the handler and cannot restore it.
       number, handler = self._previous.popitem()
       signal.signal(number, handler or signal.SIG_DFL)
 
   def raise_if_any(self) -> None:
-    """Raises `KeyboardInterrupt` if a signal has come."""
+    """Raises `KeyboardInterrupt` if a signal has arrived."""
     if self.count:
       raise KeyboardInterrupt
 

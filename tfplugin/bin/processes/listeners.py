@@ -1,13 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps connections from elsewhere away from the servers of a run.
+"""Filters that restrict the servers of a run to their addresses.
 
-TensorFlow's servers listen on every network of the machine, whatever address
-TF_CONFIG gives them, and ask nobody who he is. Here each one gets a filter of
-the kernel (`man 7 socket`, SO_ATTACH_FILTER) that passes over whatever was not
-sent to its own address, as if it were bound to that address alone. That needs
-no right and nothing of the program; it is done from outside, a moment after the
-server began to listen.
+TensorFlow's servers listen on every network of the machine, whichever address
+TF_CONFIG gives them, and have no authentication. Each server gets a filter of
+the kernel (`man 7 socket`, SO_ATTACH_FILTER) that drops every packet to another
+address. The server then behaves as if it were bound to its address alone. This
+needs no privilege and no change of the program. The filter is attached from
+outside, a moment after the server began to listen.
 """
 
 from __future__ import annotations
@@ -22,27 +22,20 @@ from tfplugin import _socket_filters
 
 
 class Fence:
-  """Restricts the servers of some addresses to these, once each has begun."""
+  """Watcher that restricts each new server of a run to its address."""
 
   def __init__(self, say: Callable[[str], None]):
-    """Restricts nobody yet.
-
-    Args:
-      say: Shows a line.
-    """
+    """Starts without a restricted server; `say` shows a line."""
     self._say = say
     self._restricted: set[str] = set()
     self._has_failed = False
 
   def look(self, addresses: Iterable[str],
            processes: Callable[[], Iterable[int]]) -> None:
-    """Restricts the servers that have begun since the last look.
+    """Restricts the servers that began to listen since the last call.
 
-    Where that is not possible it is said, once, and the run goes on.
-
-    Args:
-      addresses: Where the run's servers listen, each as `host:port`.
-      processes: Returns the ids of the run's processes.
+    Each of `addresses` is `host:port`; `processes` returns the ids of the run's
+    processes. An error is reported once, and the run goes on unrestricted.
     """
     if self._has_failed:
       return
@@ -59,7 +52,7 @@ class Fence:
               listener, only_to(socket.gethostbyname(found[inode])))
         self._restricted.add(inode)
     except (FileNotFoundError, ProcessLookupError):
-      pass  # It ended meanwhile.
+      pass  # The process has ended.
     except (OSError, AttributeError) as e:
       self._has_failed = True
       self._say('The servers of this run can be reached from every network of '
@@ -69,7 +62,7 @@ class Fence:
 
 def _owners(inodes: Iterable[str], processes: Callable[[], Iterable[int]]
            ) -> Iterator[tuple[str, int, int]]:
-  """Yields inode, process and file descriptor of those that are ours."""
+  """Yields inode, process id and file descriptor of the run's own sockets."""
   wanted = set(inodes)
   for pid in processes() if wanted else ():
     for inode, number in _socket_filters.numbers_of(pid).items():
@@ -79,13 +72,9 @@ def _owners(inodes: Iterable[str], processes: Callable[[], Iterable[int]]
 
 
 def only_to(address: str) -> bytes:
-  """Returns the filter that lets pass what was sent to an address of IPv4.
+  """Returns the filter that accepts packets to one IPv4 address alone.
 
-  Args:
-    address: E.g. '127.0.0.1'.
-
-  Returns:
-    Instructions of the kernel's packet filter, 8 bytes each.
+  It consists of instructions of the kernel's packet filter, 8 bytes each.
   """
   header = 0xfff00000  # Where the packet's network header begins.
   wanted, = struct.unpack('!I', socket.inet_aton(address))
@@ -95,5 +84,5 @@ def only_to(address: str) -> bytes:
       (0x15, 0, 3, 4),            # not 4: to the last line
       (0x20, 0, 0, header + 16),  # A = the destination
       (0x15, 0, 1, wanted),       # not the wanted one: to the last line
-      (0x06, 0, 0, 0xffffffff),   # the whole packet passes
-      (0x06, 0, 0, 0))            # nothing of it does
+      (0x06, 0, 0, 0xffffffff),   # accept the whole packet
+      (0x06, 0, 0, 0))            # drop the packet

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Starts, supervises and ends the processes of a cluster on this machine.
+"""Start, supervision and end of a cluster's processes on this machine.
 
-Each role runs in a session, thus a process group, of its own with TF_CONFIG in
-its environment and its output in a log file. The launcher ends the groups when
-it ends; if it cannot, because it was killed, `guard.py` does.
+Each role runs in its own session, and thus process group, with TF_CONFIG in its
+environment and its output in a log file. The launcher ends the groups when it
+ends. If it is killed, `guard.py` ends them.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from tfplugin.distribute import cluster_config
 
 _GUARD = pathlib.Path(__file__).with_name('guard.py')
 _POLL_SECS = 0.1
-# Ample for the kernel to end a process.
+# Enough for the kernel to end a process.
 _KILL_LIMIT_SECS = 30.0
 _TRAINING = ('chief', 'worker')
-# What ends for good without ending the run.
+# Jobs whose failure does not end the run.
 _SPARED = ('worker', 'evaluator')
 
 
 class RoleError(RuntimeError):
-  """A role has ended that the run cannot do without.
+  """Error for the end of a role that the run needs.
 
   Attributes:
-    exit_status: What the program's own exit status is to be.
+    exit_status: The exit status for the whole program.
   """
 
   exit_status = 1
@@ -52,15 +52,14 @@ class RoleError(RuntimeError):
 class LocalCluster:
   """The processes of one cluster; a context manager that leaves none behind.
 
-  Inside the context SIGINT (Ctrl-C), SIGTERM and SIGHUP are noted, and raised
-  as `KeyboardInterrupt` by the next `check` or `wait`: never between the start
-  of a process and its entry in the books.
+  Inside the context SIGINT (Ctrl-C), SIGTERM and SIGHUP become a
+  `KeyboardInterrupt` of the next `check` or `wait`. No signal can fall between
+  the start of a process and its registration.
 
   Attributes:
-    roles: The roles in the order of their start.
-    lost: Workers, and the evaluator, that ended with an error for good while
-      the run went on.
-    failed: The role whose end ended the run; None: there was none.
+    lost: Workers, and the evaluator, that failed for good while the run went
+      on.
+    failed: The role whose end ended the run; None if there was none.
 
   Example:
     >>> import sys
@@ -81,16 +80,12 @@ class LocalCluster:
                on_restart: Optional[Callable[[role_lib.Role, float],
                                              None]] = None,
                grace_secs: float = 5.0):
-    """Prepares an empty cluster.
+    """Prepares an empty cluster; makes `log_dir` if it does not exist.
 
-    Args:
-      log_dir: The directory of the log files; made if it does not exist.
-      on_lost: Called once with each worker, or evaluator, that ended early,
-        while the run goes on without it.
-      policy: Who is started again; None: nobody.
-      on_restart: Called with each role that is to be started again, and the
-        seconds until then.
-      grace_secs: How long a process has from SIGTERM to SIGKILL.
+    `on_lost` is called once with each worker, or evaluator, that the run goes
+    on without. `on_restart` is called with each role to restart and the delay
+    in seconds. Without a `policy` no role restarts. `grace_secs` is the time
+    from SIGTERM to SIGKILL.
     """
     self._log_dir = pathlib.Path(log_dir)
     self._on_lost = on_lost or (lambda role: None)
@@ -124,18 +119,10 @@ class LocalCluster:
             cluster: Mapping[str, Sequence[str]],
             environment: Optional[Mapping[str, str]] = None,
             cpus: Optional[Sequence[int]] = None) -> role_lib.Role:
-    """Starts one role.
+    """Starts one role, with `environment` in addition to this process's.
 
-    Args:
-      task: The task that the process is to be.
-      command: The program and its arguments.
-      cluster: The cluster that TF_CONFIG describes; empty for a process that is
-        to train alone, without TF_CONFIG.
-      environment: Further variables.
-      cpus: Those that it runs on; None: on any.
-
-    Returns:
-      The role.
+    `cluster` becomes TF_CONFIG; an empty one starts a process that trains
+    alone, without TF_CONFIG. `cpus` None allows any CPU.
     """
     env = {cluster_config.HOROVOD_PORT_VARIABLE: self._meeting_port,
            **os.environ, **(environment or {})}
@@ -144,7 +131,7 @@ class LocalCluster:
       env['TF_CONFIG'] = cluster_config.encode(cluster, task)
     marks = [os.environ.get(guard.MARK_VARIABLE), self._mark]
     env[guard.MARK_VARIABLE] = ','.join(filter(None, marks))
-    # An evaluator is in no cluster.
+    # An evaluator has no address.
     address = (cluster[task.type][task.index] if task.type in cluster else '')
     role = role_lib.Role(
         task, command, env, self._log_dir / f'{task.type}-{task.index}.log',
@@ -158,24 +145,16 @@ class LocalCluster:
            while_waiting: Callable[[], None] = lambda: None,
            is_over: Callable[[], bool] = lambda: True,
            timeout: Optional[float] = None) -> None:
-    """Waits until the roles have ended, but for those that serve others.
+    """Waits until the roles have ended, except for the job types in `spare`.
 
-    A role that ends with an error is started again as the policy says. Else a
-    worker is given up and the run goes on: training is asynchronous, and the
-    others take its share; and nobody waits for an evaluator. Any other role
-    ends the wait with an error.
+    The policy may restart a role that fails. Otherwise the run goes on without
+    a worker, because training is asynchronous, and without an evaluator. The
+    failure of any other role raises `RoleError` with the last lines of its log.
 
-    Args:
-      spare: The types of the tasks that are not waited for.
-      while_waiting: Called ten times a second.
-      is_over: Whether the wait is over once these have ended; asked likewise.
-      timeout: The time limit in seconds; None waits as long as it takes.
-
-    Raises:
-      RoleError: a role ended that cannot be spared; the message has the last
-        lines of its log.
-      TimeoutError: time is up; the message names the roles still running.
-      KeyboardInterrupt: a signal asked for the end.
+    `while_waiting` is called ten times a second. `is_over` is asked as often
+    once the roles have ended, and may extend the wait. After `timeout` seconds
+    (None: no limit) a `TimeoutError` names the running roles. A signal raises
+    `KeyboardInterrupt`.
     """
     start = time.monotonic()
     while True:
@@ -194,24 +173,20 @@ class LocalCluster:
   def wait_for_ps(self, timeout: float) -> bool:
     """Waits for the parameter servers to end by themselves.
 
-    Args:
-      timeout: The time limit in seconds.
-
-    Returns:
-      Whether all have ended.
+    Returns whether all have ended within `timeout` seconds.
     """
     deadline = time.monotonic() + timeout
     return all([role.wait(deadline - time.monotonic()) for role in self.roles
                 if role.task.type == 'ps'])
 
   def check(self) -> None:
-    """Looks after each process once; raises as `wait` does."""
+    """Checks and handles each process once; raises as `wait` does."""
     self._interrupts.raise_if_any()
     if self._guard.poll() is not None:
       self._start_guard()
     ended = [role for role in self.roles
              if role.status is None and role.poll() is not None]
-    # The one whose end was the cause of the others' comes first.
+    # The first role to end probably caused the ends of the others.
     for role in sorted(ended, key=role_lib.Role.last_write):
       self._handle_end(role)
     for role in self.roles:
@@ -222,13 +197,9 @@ class LocalCluster:
   def end(self, grace_secs: Optional[float] = None) -> None:
     """Ends every process that still runs, and its children.
 
-    The parameter servers come last: they hold what the chief saves when it is
-    told to end.
-
-    Args:
-      grace_secs: How long a process has between SIGTERM and SIGKILL; None: what
-        the cluster was made with. A signal to this process while it waits cuts
-        the time short.
+    The parameter servers end last: they hold the variables for the chief's last
+    checkpoint. Each process has `grace_secs` from SIGTERM to SIGKILL (None: the
+    cluster's value). Another signal to this process cuts the time short.
     """
     grace_secs = self._grace_secs if grace_secs is None else grace_secs
     seen = self._interrupts.count
@@ -247,15 +218,13 @@ class LocalCluster:
     guard.kill_marked(self._mark)
 
   def processes(self) -> list[int]:
-    """Returns the ids of the roles' processes, and of their children."""
+    """Returns the ids of the roles' processes and of their children."""
     return guard.marked_processes(self._mark)
 
   def kill(self, role: role_lib.Role, why: str) -> None:
-    """Ends a role that is of no use, to be started again by the policy.
+    """Kills a running role that is of no use; the policy may restart it.
 
-    Args:
-      role: One that runs.
-      why: The reason, for the summary.
+    `why` is the reason in the summary.
     """
     role.reasons.append(why)
     role.signal(signal.SIGKILL)
@@ -282,7 +251,7 @@ class LocalCluster:
     raise RoleError(self._describe_failures(role, failure))
 
   def _describe_failures(self, role: role_lib.Role, failure: str) -> str:
-    """Returns the first failure, and another one that ends the run."""
+    """Returns the first failure and, if another one ended the run, that too."""
     first, first_failure = self._first_failure
     alike = [r.task.name for r in self.roles
              if r is first or r.poll() is not None and r.ended_as(first)]
@@ -295,7 +264,7 @@ class LocalCluster:
   def _restart(self, role: role_lib.Role, delay: float) -> None:
     group = [role]
     if self._policy.is_together and role.task.type in _TRAINING:
-      # One that has ended, too: the others would wait for it.
+      # Roles that have ended, too: the others would wait for them.
       group += [r for r in self.roles
                 if r is not role and r.task.type in _TRAINING]
     for member in group:
@@ -309,7 +278,7 @@ class LocalCluster:
     self._on_restart(role, delay)
 
   def _start_guard(self) -> None:
-    # -I: neither this directory nor PYTHONPATH is to shadow a standard module.
+    # -I: neither this directory nor PYTHONPATH may shadow a standard module.
     self._guard = subprocess.Popen(
         [sys.executable, '-I', '-S', str(_GUARD), self._mark],
         stdin=subprocess.PIPE,

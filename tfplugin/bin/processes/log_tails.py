@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the last lines of a log say to the one who has to mend something."""
+"""Last lines of a failed task's log, without noise and with a remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Optional
 
 _TAIL_LINES = 20
 
-# What TensorFlow, and Python, say of Estimator from TensorFlow 2.16 on.
+# Errors about the missing Estimator, from TensorFlow 2.16 on.
 _NO_ESTIMATOR = re.compile(
     r"(has no attribute|No module named|cannot import name) "
     r"'[\w.]*\bestimator\b")
@@ -20,25 +20,25 @@ _ADD_IMPORT = (
 
 _NO_SERVER = re.compile(r'Could not start gRPC server|Address already in use')
 
-# Of things that work; the line after the second tells what to do instead.
-# The format of TensorFlow's logger, and that of absl's.
+# The formats of TensorFlow's logger and of absl's.
 _LOGGED = re.compile(
     r'(?:[A-Z]+:(?P<name>\w+):|[IWEF]\d{4} [\d:.]+ +\d+ [^\]]*\] )'
     r'(?P<message>.*)')
 _TRACEBACK = 'Traceback (most recent call last)'
 
+# Warnings about code that works; the line after _INSTRUCTIONS has the remedy.
 _DEPRECATED = re.compile(r'is deprecated|DeprecationWarning|will be removed in')
 _INSTRUCTIONS = 'Instructions for updating:'
 
 
 class Deprecations:
-  """Tells which lines are about deprecation; an instruction has two lines."""
+  """Filter for lines about deprecation; an instruction has two lines."""
 
   def __init__(self):
     self._is_instruction = False
 
   def has(self, line: str) -> bool:
-    """Returns whether the next line is one of them."""
+    """Returns whether the next line is about deprecation."""
     found = (self._is_instruction or _INSTRUCTIONS in line or
              _DEPRECATED.search(line) is not None)
     self._is_instruction = line.strip() == _INSTRUCTIONS
@@ -46,21 +46,21 @@ class Deprecations:
 
 
 class Repeats:
-  """Tells which lines say once more what the message before has said.
+  """Filter for the second copy of a message.
 
-  TensorFlow's logger writes a message, and hands it to the one of absl, which
+  TensorFlow's logger writes a message and passes it to absl's logger, which
   writes it in another format.
   """
 
   def __init__(self):
     self._message: Optional[str] = None
     self._format = ''
-    # What follows the first line of a message, and what is left of it.
+    # Further lines of the message, and the ones still expected in its copy.
     self._rest: list[str] = []
     self._expected: list[str] = []
 
   def has(self, line: str) -> bool:
-    """Returns whether the next line is one of them."""
+    """Returns whether the next line repeats the message before it."""
     found = _LOGGED.match(line)
     if not found:
       is_repeated = bool(self._expected) and self._expected[0] == line
@@ -77,13 +77,13 @@ class Repeats:
 
 
 class Tracebacks:
-  """Puts the lines of a traceback together."""
+  """Collector of the lines of a traceback."""
 
   def __init__(self):
     self._lines: list[str] = []
 
   def take(self, line: str) -> list[str]:
-    """Returns what may be shown: a line, a whole traceback, or nothing yet."""
+    """Returns the lines to show now: one, a whole traceback, or none yet."""
     if line.startswith(_TRACEBACK):
       shown, self._lines = self._lines, [line]
       return shown
@@ -94,7 +94,7 @@ class Tracebacks:
     return self.rest() if is_end else []
 
   def rest(self) -> list[str]:
-    """Returns what is there of a traceback without its end."""
+    """Returns the lines of a traceback that has no end yet."""
     shown, self._lines = self._lines, []
     return shown
 
@@ -112,18 +112,15 @@ def without_noise(lines: Sequence[str]) -> list[str]:
 
 
 def last_line(text: str) -> str:
-  """Returns the last line that is not empty, such as an exception's message."""
+  """Returns the last non-empty line, such as an exception's message."""
   return next((line for line in reversed(text.splitlines()) if line.strip()),
               '')
 
 
 def tail(text: str, task: str, address: str) -> str:
-  """Returns the last lines of what a process has written, and a remedy.
+  """Returns the last lines of a task's output, and a remedy if one is known.
 
-  Args:
-    text: What it has written.
-    task: Its task, e.g. `ps:0`.
-    address: Of its server; empty without one.
+  `task` is e.g. `ps:0`; `address` is empty for a task without a server.
   """
   lines = without_noise(text.splitlines())
   shown = '\n'.join(lines[-_TAIL_LINES:]) or '(It has written nothing.)'

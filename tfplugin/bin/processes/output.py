@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what the tasks write, a line each behind the name of its task."""
+"""Display of the tasks' output, each line behind the name of its task."""
 
 from __future__ import annotations
 
@@ -17,20 +17,13 @@ from tfplugin.bin.processes import role as role_lib
 ALL = 'all'
 DEPRECATIONS = 'deprecations'
 HIDDEN = (DEPRECATIONS, 'nothing')
-# Of a terminal: cyan, green, yellow, magenta, blue, and their light ones.
+# Codes of a terminal's colours: cyan, green, yellow, magenta, blue, and their
+# light variants.
 _COLORS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 
 
 def check_shown(shown: Sequence[str], tasks: Iterable[str]) -> None:
-  """Raises unless each of `shown` is a task, a job of one, or 'all'.
-
-  Args:
-    shown: As the user gave it.
-    tasks: The names of the run's tasks.
-
-  Raises:
-    ValueError: one is none of them.
-  """
+  """Raises `ValueError` unless each of `shown` is a task, a job or 'all'."""
   known = {ALL, *tasks, *(task.partition(':')[0] for task in tasks)}
   for name in shown:
     if name not in known:
@@ -39,29 +32,23 @@ def check_shown(shown: Sequence[str], tasks: Iterable[str]) -> None:
 
 
 class TaskOutput:
-  """Follows the logs of roles."""
+  """Reader of the roles' logs that shows new lines."""
 
   def __init__(self, say: Callable[[str], None], shown: Sequence[str] = (ALL,),
                pattern: str = '', is_colored: bool = False,
                hide: str = 'nothing'):
-    """Follows nobody yet.
+    """Follows no role yet; raises `ValueError` for an invalid `pattern`.
 
-    Args:
-      say: Shows a line.
-      shown: Of whom: tasks, jobs, or 'all'.
-      pattern: A regular expression: only lines in which it is found are shown.
-      is_colored: Whether the prefix of each task has a colour of its own.
-      hide: Which lines are counted instead of shown; one of `HIDDEN`.
-
-    Raises:
-      ValueError: the pattern is no regular expression.
+    `shown` has tasks, jobs or 'all'. Only lines in which the regular expression
+    `pattern` is found are shown. `hide`, one of `HIDDEN`, names the lines that
+    are counted instead of shown.
     """
     self._say = say
     self._shown = frozenset(shown)
     self._is_colored = is_colored
     self._hides = hide == DEPRECATIONS
     self._followed: dict[role_lib.Role, _Followed] = {}
-    # The task that was the first with a traceback, by its text.
+    # By the text of a traceback: the first task that wrote it.
     self._tracebacks: dict[str, str] = {}
     self.num_hidden = 0
     try:
@@ -71,18 +58,16 @@ class TaskOutput:
                        f'Received: {pattern!r}') from e
 
   def follow(self, role: role_lib.Role) -> None:
-    """Follows the log of a role that has just begun, if it is shown."""
+    """Follows the log of a role that has just started, if it is to be shown."""
     if self._shown & {ALL, role.task.type, role.task.name}:
       self._followed[role] = _Followed(role.log_start)
 
   def show(self, is_all: bool = False) -> None:
-    """Shows the lines that came since the last call.
+    """Shows the lines that were written since the last call.
 
-    A traceback that another task had is one line. A message that TensorFlow
-    logs in two formats is shown once.
-
-    Args:
-      is_all: Whether a line without its end is shown, too.
+    A traceback that another task had becomes one line. A message that
+    TensorFlow logs in two formats appears once. `is_all` includes an unfinished
+    line.
     """
     for number, (role, followed) in enumerate(self._followed.items()):
       prefix = self._prefix(role, number)
@@ -99,7 +84,7 @@ class TaskOutput:
 
   def _show_lines(self, role: role_lib.Role, prefix: str,
                   lines: Sequence[str]) -> None:
-    """Shows a line, or a whole traceback."""
+    """Shows a line or a whole traceback."""
     text = '\n'.join(lines)
     first = self._tracebacks.setdefault(text, role.task.name) if (
         len(lines) > 1) else role.task.name
@@ -117,7 +102,7 @@ class TaskOutput:
 
 
 class _Followed:
-  """Position in the log of a role, and kinds of the lines that may follow."""
+  """Position in the log of a role, and the filters for its lines."""
 
   def __init__(self, position: int):
     self._position = position
@@ -126,11 +111,11 @@ class _Followed:
     self.tracebacks = log_tails.Tracebacks()
 
   def read(self, path: pathlib.Path, is_all: bool) -> list[str]:
-    """Returns the lines that came; `is_all`: one without its end, too."""
+    """Returns the new lines; with `is_all` an unfinished one, too."""
     with open(path, 'rb') as log:
       log.seek(self._position)
       added = log.read()
-    if not is_all:  # The rest of the last line is to come.
+    if not is_all:  # The last line may be unfinished.
       added = added[:added.rfind(b'\n') + 1]
     self._position += len(added)
     return added.decode(errors='replace').splitlines()
@@ -138,12 +123,9 @@ class _Followed:
 
 def should_color(choice: str, is_terminal: bool,
                  no_color: Optional[str]) -> bool:
-  """Whether output is coloured.
+  """Returns whether `choice` ('always', 'never' or 'auto') gives colours.
 
-  Args:
-    choice: 'always', 'never' or 'auto'.
-    is_terminal: Whether it goes to one.
-    no_color: The environment's NO_COLOR, by which users refuse colours.
+  With 'auto' a terminal has colours, unless NO_COLOR is set.
   """
   return choice == 'always' or (
       choice == 'auto' and is_terminal and not no_color)

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which process that has failed is started again, and when.
+"""Rules that decide whether and when a failed process restarts.
 
-The exit status says whether another try can help, read as Kubernetes' TFJob
-reads it: docs/launcher.md has the table.
+The exit status says whether another attempt can help, by the rules of
+Kubernetes' TFJob; docs/launcher.md has the table.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ ALWAYS = 'always'
 POLICIES = (NEVER, ON_FAILURE, ALWAYS)
 JOBS = ('chief', 'worker', 'ps', 'evaluator')
 
-# The status of a run that was given up because nobody made a step; TFJob leaves
-# the number to users, for what is worth another try.
+# The exit status of a stalled run. TFJob leaves this number to users and takes
+# it as worth another attempt.
 STALLED = 138
-# Beside those of signals. 130 and 143: as a shell says of SIGINT and SIGTERM.
+# Besides signals. 130 and 143 are a shell's numbers for SIGINT and SIGTERM.
 _WORTH_A_TRY = (lost_peers.EXIT_STATUS, 130, 137, STALLED, 143)
 _LONGEST_DELAY_SECS = 60.0
-# A process that lived for as long was well: what ended it is something new.
+# After this time a failure counts as a new one.
 WELL_SECS = 60.0
 
 
 def is_permanent(status: int) -> bool:
-  """Whether a process that ended so would end so again.
+  """Returns whether a process with this exit status would fail again.
 
-  Args:
-    status: The exit status; negative: the signal that ended the process.
+  A negative status is the signal that ended the process.
 
   Example:
     >>> is_permanent(1), is_permanent(-9), is_permanent(-11), is_permanent(143)
@@ -48,17 +47,10 @@ def is_permanent(status: int) -> bool:
 
 
 def parse(text: str) -> dict[str, str]:
-  """Reads which policy each job has.
+  """Returns the policy of each job; raises `ValueError` for an unknown name.
 
-  Args:
-    text: One policy for all, or some as `worker=always,ps=on_failure`; a job
-      that is not named is never started again.
-
-  Returns:
-    The policy of each job.
-
-  Raises:
-    ValueError: there is no such job or policy.
+  `text` is one policy for all jobs, or e.g. `worker=always,ps=on_failure`; a
+  job that is not named never restarts.
 
   Example:
     >>> parse('ps=always')['ps'], parse('ps=always')['chief']
@@ -80,16 +72,16 @@ def parse(text: str) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class RestartPolicy:
-  """The rules of a run.
+  """The restart rules of a run.
 
   Attributes:
     rules: The policy of each job; see `parse`.
-    max_restarts: How often each task is started again at most.
-    delay_secs: Seconds before the first restart of a task; each further one
-      waits twice as long, a minute at most, until a process of it has lived
-      for a minute.
-    is_together: Whether the tasks that train start again together, as those
-      without a parameter server have to, which hold the variables themselves.
+    max_restarts: The limit for each task.
+    delay_secs: Seconds before the first restart of a task. Each further one
+      waits twice as long, at most a minute, until a process of it has lived for
+      a minute.
+    is_together: Whether the training tasks restart together. Without a
+      parameter server they have to, because they hold the variables themselves.
   """
 
   rules: Mapping[str, str] = dataclasses.field(
@@ -99,11 +91,7 @@ class RestartPolicy:
   is_together: bool = False
 
   def __post_init__(self):
-    """Checks the settings.
-
-    Raises:
-      ValueError: a setting is out of its range.
-    """
+    """Raises `ValueError` if a setting is out of its range."""
     if (isinstance(self.max_restarts, bool) or
         not isinstance(self.max_restarts, int) or self.max_restarts < 0):
       raise ValueError('`max_restarts` must be an integer of at least 0. '
@@ -113,7 +101,7 @@ class RestartPolicy:
                        f'Received: {self.delay_secs!r}')
 
   def longest_delay(self, job: str) -> float:
-    """Returns after how many seconds at most a task of a job starts again."""
+    """Returns the longest restart delay of a job's tasks in seconds."""
     if self.rules[job] == NEVER or not self.max_restarts:
       return 0.0
     num_doublings = min(self.max_restarts - 1, 60)
@@ -121,14 +109,10 @@ class RestartPolicy:
 
   def delay(self, job: str, status: int, num_restarts: int,
             num_in_a_row: Optional[int] = None) -> Optional[float]:
-    """Returns in how many seconds a task starts again; None: it does not.
+    """Returns the seconds until a task restarts; None if it does not.
 
-    Args:
-      job: Of the task.
-      status: How its process ended; see `is_permanent`.
-      num_restarts: How often it was started again before.
-      num_in_a_row: How often since a process of it lived for `WELL_SECS`; None:
-        each time.
+    `num_restarts` counts all its restarts so far. `num_in_a_row` counts only
+    restarts since a process of it lived for `WELL_SECS`; None: all.
     """
     num_in_a_row = num_restarts if num_in_a_row is None else num_in_a_row
     policy = self.rules[job]

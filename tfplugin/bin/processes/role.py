@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One process of a cluster: how it starts, ends, and starts again."""
+"""Process of a cluster: its start, end and restart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _POLL_SECS = 0.05
 
 @contextlib.contextmanager
 def _running_on(cpus: Optional[Sequence[int]]) -> Iterator[None]:
-  """Lets this thread, and what it starts, run on some CPUs for a while."""
+  """Restricts this thread, and processes that it starts, to some CPUs."""
   if cpus is None:
     yield
     return
@@ -40,30 +40,22 @@ class Role:
   """One process of the cluster.
 
   Attributes:
-    task: Which task of the cluster it is.
-    address: Where its server listens; empty without one.
-    log_path: The file that takes its standard output and standard error.
-    log_start: The byte at which what this process writes begins.
-    status: Its exit status; None while it runs. Negative: ended by a signal.
-    pid: The process that runs, or ran last.
-    num_restarts: How often it was started again.
-    num_in_a_row: How often since a process of it lived for a minute.
-    restart_at: When it is to be, by `time.monotonic`; None: it is not.
-    reasons: How each of its processes ended that did not do its work.
+    address: The address of its server; empty without one.
+    log_start: The byte of the log at which the output of this process begins.
+    status: The exit status; None while it runs, negative after a signal.
+    pid: The id of the current or last process.
+    num_in_a_row: Restarts since a process of the role lived for a minute.
+    restart_at: The time of the next restart by `time.monotonic`; None without.
+    reasons: A description of each failure so far.
   """
 
   def __init__(self, task: cluster_config.Task, command: Sequence[str],
                environment: Mapping[str, str], log_path: pathlib.Path,
                address: str = '', cpus: Optional[Sequence[int]] = None):
-    """Starts the process.
+    """Starts the process; its output is appended to `log_path`.
 
-    Args:
-      task: Which task of the cluster it is.
-      command: The program and its arguments.
-      environment: Its whole environment.
-      log_path: The log file; an earlier run's lines in it are kept.
-      address: Where its server listens; empty without one.
-      cpus: Those that it runs on; None: on any.
+    `environment` is the complete environment. `address` is empty without a
+    server. `cpus` None allows any CPU.
     """
     self.task = task
     self.address = address
@@ -92,7 +84,7 @@ class Role:
 
   @property
   def is_running(self) -> bool:
-    """Whether it runs, or is to be started again."""
+    """Whether the process runs or waits for its restart."""
     return self.status is None or self.restart_at is not None
 
   def restart(self) -> None:
@@ -104,12 +96,12 @@ class Role:
   def poll(self) -> Optional[int]:
     """Returns the exit status, or None while the process runs.
 
-    When it has ended, the processes that it left in its group are ended too.
+    After its end the remaining processes of its group are killed.
     """
     if self.status is not None:
       return self.status
-    # WNOWAIT: until the process is reaped its id, which is the group's id too,
-    # cannot become another's.
+    # WNOWAIT: before the process is reaped no other one can get its id, which
+    # is also the id of the group.
     ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     if ended is not None:
       self.signal(signal.SIGKILL)
@@ -119,7 +111,7 @@ class Role:
     return self.status
 
   def signal(self, number: int) -> None:
-    """Sends signal `number` to the process and its group while it has one."""
+    """Sends a signal to the process and its group while they exist."""
     if self.status is None:
       with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(self.pid, number)
@@ -132,39 +124,39 @@ class Role:
     return self.status is not None
 
   def last_write(self) -> float:
-    """Returns when its log was written to for the last time."""
+    """Returns the time of the last write to the log; 0.0 without a log."""
     with contextlib.suppress(FileNotFoundError):
       return self.log_path.stat().st_mtime
     return 0.0
 
   def describe_end(self) -> str:
-    """Returns a sentence that says how the process ended."""
+    """Returns the end in words, e.g. 'ended with status 1'."""
     if self.status is not None and self.status < 0:
       return f'was ended by {signal.Signals(-self.status).name}'
     return f'ended with status {self.status}'
 
   def describe_absence(self) -> str:
-    """Returns why there is no process, e.g. 'done', in a few words."""
+    """Returns in a few words why there is no process, e.g. 'done'."""
     if self.restart_at is not None:
       secs = max(0.0, self.restart_at - time.monotonic())
       return f'starts again in {secs:.0f} s: {self.reasons[-1]}'
     return self.describe_end() if self.status else 'done'
 
   def written(self) -> str:
-    """Returns what the process that runs, or ran last, has written."""
+    """Returns the output of the current or last process."""
     with contextlib.suppress(FileNotFoundError):
       return self.log_path.read_bytes()[self.log_start:].decode(
           errors='replace')
     return ''
 
   def ended_as(self, other: Role) -> bool:
-    """Returns whether both have ended with one status and one last line."""
+    """Returns whether both have ended with the same status and last line."""
     last = log_tails.last_line(self.written())
     return (self.status is not None and self.status == other.status and
             bool(last) and last == log_tails.last_line(other.written()))
 
   def describe_failure(self) -> str:
-    """Returns how the process ended, the last lines of its log, a remedy."""
+    """Returns the end in words, the last lines of the log and a remedy."""
     tail = log_tails.tail(self.written(), self.task.name, self.address)
     return (f'{self.task.name} {self.describe_end()}. The last lines of '
             f'{self.log_path}:\n{tail}')

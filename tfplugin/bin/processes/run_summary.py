@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What became of each task of a run: a table, and the same as JSON."""
+"""Outcome of each task of a run, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ _HEADINGS = ('task', 'status', 'restarts', 'last step', 'reasons')
 
 
 class TaskSummary(NamedTuple):
-  """What became of a task.
+  """The outcome of one task.
 
   Attributes:
-    task: Its name.
-    status: 'done', 'failed', 'lost' if the run went on without it, 'stopped'
-      on request, or 'ended' if the launcher ended it for another reason.
-    exit_status: Of its last process; negative: the signal; None: of none.
-    restarts: How often it was started again.
-    last_step: The newest global step that it told of; None: of none.
-    reasons: How each of its processes ended that did not do its work.
+    status: 'done', 'failed', 'lost' if the run went on without it, 'stopped' on
+      request, or 'ended' by the launcher for another reason.
+    exit_status: The exit status of its last process; negative after a signal;
+      None without one.
+    last_step: The newest global step in its events; None if there is none.
+    reasons: A description of each failure of its processes.
   """
 
   task: str
@@ -47,12 +46,9 @@ class TaskSummary(NamedTuple):
 def summarize(cluster: local_cluster.LocalCluster,
               states: Mapping[str, task_states.State],
               is_stopped: bool = False) -> list[TaskSummary]:
-  """Returns what became of the tasks of a cluster that has been left.
+  """Returns the outcome of the tasks after the cluster's context has ended.
 
-  Args:
-    cluster: The processes.
-    states: What their events have told, by task.
-    is_stopped: Whether the run was stopped on request.
+  `states` is by task. `is_stopped` says that the run was stopped on request.
   """
   return [
       TaskSummary(role.task.name, _status(role, cluster, is_stopped),
@@ -86,11 +82,9 @@ def table(tasks: Sequence[TaskSummary]) -> list[str]:
 
 
 def path_in(directory: Union[str, os.PathLike], who: str = '') -> pathlib.Path:
-  """Returns the file of the summary that is in a directory.
+  """Returns the path of the summary in a directory.
 
-  Args:
-    directory: The directory.
-    who: Which of several launches of a run has written it; empty: the only one.
+  `who` names one of several launches of the run; empty: the only one.
   """
   name = pathlib.Path(FILE_NAME)
   return pathlib.Path(directory,
@@ -99,12 +93,9 @@ def path_in(directory: Union[str, os.PathLike], who: str = '') -> pathlib.Path:
 
 def write(path: pathlib.Path, tasks: Sequence[TaskSummary],
           error: Optional[str] = None) -> None:
-  """Writes the summary as JSON; those of earlier sessions stay in the file.
+  """Writes a session's summary as JSON; earlier sessions stay in the file.
 
-  Args:
-    path: The file; its directory exists.
-    tasks: Of the session.
-    error: Why the session did not do its work; None: it did.
+  The directory exists. `error` says why the session failed; None: it did not.
   """
   path.write_text(json.dumps({
       'version': VERSION, 'error': error,

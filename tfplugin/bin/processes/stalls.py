@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a run in which nobody makes a step, and whom to blame."""
+"""Detection of runs in which no task makes a step."""
 
 from __future__ import annotations
 
@@ -20,23 +20,19 @@ _TRAINING = ('chief', 'worker')
 
 
 class StallError(local_cluster.RoleError):
-  """Nobody made a step for too long."""
+  """Error for a run in which no task made a step for too long."""
 
   exit_status = restarts.STALLED
 
 
 class StallWatch:
-  """Looks whether anybody makes a step, and acts when nobody does."""
+  """Supervisor that kills or reports stalled tasks."""
 
   def __init__(self, states: task_states.TaskStates, limit_secs: float,
                policy: restarts.RestartPolicy, say: Callable[[str], None]):
-    """Begins to count.
+    """Begins to count; the caller keeps `states` up to date.
 
-    Args:
-      states: The tasks, kept up to date by the caller.
-      limit_secs: How long nobody may make a step, in seconds; 0: for ever.
-      policy: Whether tasks that stall are started again.
-      say: Shows a line.
+    `limit_secs` is the longest time without a step in seconds; 0: no limit.
     """
     self._states = states
     self._limit_secs = limit_secs
@@ -45,14 +41,9 @@ class StallWatch:
     self._since = time.monotonic()
 
   def look(self, cluster: local_cluster.LocalCluster) -> None:
-    """Looks once.
+    """Checks once, and kills stalled tasks that the policy restarts.
 
-    Args:
-      cluster: The processes.
-
-    Raises:
-      StallError: nobody has made a step, and the policy starts none of those
-        again who could.
+    Raises `StallError` if the policy restarts none of them.
     """
     self._since = max(self._since, self._states.moved)
     running = [r for r in cluster.roles if r.status is None]
@@ -67,7 +58,7 @@ class StallWatch:
     lines.append('  The stacks of those that write them are in their logs.')
     for line in lines:
       self._say(line)
-    # For the stacks: a write each, at once.
+    # Time for the processes to write their stacks.
     time.sleep(0.5)
     self._act(cluster, running, '\n'.join(lines))
     self._since = time.monotonic()
@@ -78,8 +69,8 @@ class StallWatch:
 
   def _act(self, cluster: local_cluster.LocalCluster,
            running: Sequence[role_lib.Role], report: str) -> None:
-    # Those that are stopped keep the others waiting. Else all that train begin
-    # again, beside the parameter servers, which keep what was learnt.
+    # Stopped tasks keep the others waiting. If there are none, all training
+    # tasks restart; the parameter servers keep the learnt variables.
     chosen = [r for r in running if is_stopped(r.pid)] or [
         r for r in running if r.task.type in _TRAINING]
     chosen = [r for r in chosen if self._policy.delay(
@@ -87,14 +78,14 @@ class StallWatch:
     if not chosen:
       raise StallError(report)
     for role in chosen:
-      if role.status is None:  # Else it begins again with another.
+      if role.status is None:  # Otherwise it restarts with another role.
         cluster.kill(role, 'made no step')
 
 
 def ask_for_stacks(role: role_lib.Role) -> None:
-  """Lets a process write its stacks, unless the signal would end it."""
+  """Asks a process for its stacks, unless the signal would end it."""
   if stacks.SIGNAL in caught_signals(role.pid):
-    # Not the group: children of it may not expect the signal.
+    # Not the group: its other processes may not expect the signal.
     os.kill(role.pid, stacks.SIGNAL)
 
 
@@ -105,7 +96,7 @@ def caught_signals(pid: int) -> set[int]:
 
 
 def is_stopped(pid: int) -> bool:
-  """Whether a signal has stopped a process; False without /proc."""
+  """Returns whether a signal has stopped a process; False without /proc."""
   return _status(pid).get('State', '').startswith('T')
 
 

@@ -24,16 +24,14 @@ _EVERY_SECS = 0.5
 
 
 class Status(NamedTuple):
-  """The state of a role at some moment.
+  """The state of a role at one moment.
 
   Attributes:
     time: Seconds since the epoch.
-    first_step_time: When its first step ended.
-    global_step: The step of the whole run.
-    local_steps: Steps that this role has made in this session.
+    first_step_time: The end of its first step, likewise.
+    local_steps: Steps of this role in this session.
     loss: The loss of its last batch.
-    figures: The figures of the technique, by name.
-    counts: Its counts, by name; the counts of all roles add up.
+    counts: By name; shown as the sums over all roles.
   """
 
   time: float
@@ -46,20 +44,19 @@ class Status(NamedTuple):
 
 
 class StatusHook(tf1.train.SessionRunHook):
-  """Writes an event twice a second, after the first step and at the end."""
+  """Hook that writes an event twice a second, and at the end.
+
+  The first step has an event, too.
+  """
 
   def __init__(self, log: event_log.EventLog, loss: tf.Tensor,
                figures: Mapping[str, tf.Tensor],
                counts: Mapping[str, Union[tf.Tensor,
                                           Callable[[], tf.Tensor]]]):
-    """Remembers what the events hold.
+    """Stores the scalar tensors of the events by their names.
 
-    Args:
-      log: Where they are written, unless the task is recorded already.
-      loss: Scalar tensor.
-      figures: Scalar tensors by the name under which they are shown.
-      counts: Likewise, where the sum over the roles is shown; or functions
-        that find the tensor once the whole graph is there.
+    If the task has an event log already, this one takes the place of `log`. A
+    function in `counts` finds its tensor once the graph is complete.
     """
     self._log = log
     self._tensors = {'loss': loss}
@@ -71,7 +68,7 @@ class StatusHook(tf1.train.SessionRunHook):
     self._last_values = None
 
   def begin(self) -> None:
-    """Finds the log and the global step."""
+    """Finds the log, the global step and the tensors of the counts."""
     self._log = event_log.current() or self._log
     self._tensors['global_step'] = tf1.train.get_global_step()
     self._figures['counts'] = {
@@ -79,14 +76,14 @@ class StatusHook(tf1.train.SessionRunHook):
         for name, count in self._figures['counts'].items()}
 
   def before_run(self, run_context) -> tf1.train.SessionRunArgs:
-    """Asks for step and loss, and for the figures when they will be shown."""
+    """Requests step and loss, and the figures if an event is due."""
     del run_context
     self._is_due = time.monotonic() - self._last_time >= _EVERY_SECS
     return tf1.train.SessionRunArgs(
         {**self._tensors, **(self._figures if self._is_due else {})})
 
   def after_run(self, run_context, run_values) -> None:
-    """Counts the step; writes an event when it is time."""
+    """Counts the step; writes an event if one is due."""
     del run_context
     self._local_steps += 1
     self._last_values = run_values.results
@@ -97,7 +94,7 @@ class StatusHook(tf1.train.SessionRunHook):
   def end(self, session: tf1.Session) -> None:
     """Writes the last event."""
     if self._last_values is not None:
-      # Counts can be read at any time, figures belong to a step.
+      # Counts can be read at any time; figures belong to a step.
       counts = session.run(self._figures['counts'])
       self._last_figures = {**self._last_figures, 'counts': counts}
       self._write()
@@ -113,24 +110,24 @@ class StatusHook(tf1.train.SessionRunHook):
 
 
 class Samples:
-  """The samples of a task, of which those of the newest session add up.
+  """The samples of a task; one session's processes add up.
 
   Attributes:
-    status: The newest; None: in its session the task has made no step yet.
+    status: The newest; None before the first step of its session.
   """
 
   def __init__(self):
     self.status: Optional[Status] = None
     self._last: Optional[record.Event] = None
-    # Of the processes of the session that have gone.
+    # The last status of the session's earlier processes.
     self._gone: Optional[Status] = None
 
   def begin_session(self) -> None:
-    """Forgets the session before."""
+    """Forgets the previous session."""
     self.__init__()
 
   def take(self, event: record.Event) -> None:
-    """Takes the next event `sampling` of the task."""
+    """Adds the next event `sampling` of the task."""
     steps = event.details['num_steps']
     if self._last and event.session != self._last.session:
       self.begin_session()
@@ -153,24 +150,17 @@ class Samples:
 
 
 def _for_json(value: float) -> Optional[float]:
-  """Returns a number that JSON has; None for NaN and infinity."""
+  """Returns a number for JSON; None for NaN and infinity."""
   return float(value) if math.isfinite(value) else None
 
 
 def from_json(value: Optional[float]) -> float:
-  """Returns the number of a sample; NaN where it was not finite."""
+  """Returns the number of a sample; NaN if it was not finite."""
   return math.nan if value is None else value
 
 
 def combine(statuses: Iterable[Status]) -> dict[str, float]:
-  """Returns the figures and counts of all the roles together.
-
-  Args:
-    statuses: The last status of each role that has begun.
-
-  Returns:
-    The figures of the role that reported last, and the sums of the counts.
-  """
+  """Returns the figures of the newest status and the sums of all counts."""
   statuses = sorted(statuses, key=lambda s: s.time)
   combined = dict(statuses[-1].figures) if statuses else {}
   for name in statuses[-1].counts if statuses else ():

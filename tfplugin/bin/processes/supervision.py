@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Looks after a run: restarts, losses, stalls, and what is said of them."""
+"""Supervision of a run: restarts, losses, stalls and their messages."""
 
 from __future__ import annotations
 
@@ -28,18 +28,15 @@ from tfplugin.hooks import finish_board
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """How a run is looked after.
+  """The settings of the supervision.
 
   Attributes:
-    log_dir: Where the log files go.
-    summary_path: The file of the summary.
-    model_dir: Where the tasks write their events; None: not known.
-    session: The number of the run's session; None: each task counts.
-    policy: Who is started again.
-    keep_going: Whether the run goes on without a worker that is lost.
-    stall_limit: How long nobody may make a step, in seconds; 0: for ever.
-    grace_secs: How long a process has from SIGTERM to SIGKILL.
-    is_fenced: Whether each server is reached at its own address alone.
+    model_dir: Where the tasks write their events; None if it is not known.
+    session: The number of the run's session; None: each task counts its own.
+    keep_going: Whether the run goes on without a lost worker.
+    stall_limit: The longest time without a step in seconds; 0: no limit.
+    grace_secs: Seconds from SIGTERM to SIGKILL.
+    is_fenced: Whether each server is reachable at its own address alone.
   """
 
   log_dir: str
@@ -55,24 +52,18 @@ class Settings:
 
 
 class SupervisedRun:
-  """The processes of a run, looked after; a context manager.
+  """The supervised processes of a run; a context manager.
 
   Attributes:
-    cluster: The processes.
-    summary: What became of the tasks, once the context is left; it is in a file
-      then, too.
+    summary: The outcome of the tasks after the context, as in the file.
   """
 
   def __init__(self, settings: Settings, addresses: Mapping[str, list[str]],
                tasks: Sequence[cluster_config.Task],
                say: Callable[[str], None]):
-    """Starts nothing yet.
+    """Starts no process yet; `say` shows a line.
 
-    Args:
-      settings: The settings.
-      addresses: The cluster of the tasks; empty for a process alone.
-      tasks: The tasks that there will be.
-      say: Shows a line.
+    `addresses` is the cluster of the tasks; empty for a process alone.
     """
     self.summary: list[run_summary.TaskSummary] = []
     self._settings = settings
@@ -106,11 +97,11 @@ class SupervisedRun:
     why = None if error is None else str(error) or type(error).__name__
     try:
       run_summary.write(self._settings.summary_path, self.summary, why)
-    except OSError as e:  # A full disk changes nothing of what became of it.
+    except OSError as e:  # A full disk does not change the outcome.
       self._say(f'The summary is not written: {e.strerror}.')
 
   def _write_last_words(self) -> None:
-    """Writes that the tasks were stopped which a signal has ended at once."""
+    """Writes the event `stopped` for tasks that a signal ended at once."""
     for role in self.cluster.roles:
       last = self._states.states[role.task.name].last
       if (last is not None and last.name not in record.LAST_WORDS and
@@ -123,12 +114,12 @@ class SupervisedRun:
 
   @property
   def states(self) -> Mapping[str, task_states.State]:
-    """What each task has told of itself in this run, by its name."""
+    """The states of the tasks from their events in this run, by name."""
     return self._states.states
 
   @property
   def ends(self) -> dict[str, str]:
-    """How those ended that do not run, by the task's name."""
+    """Why each task without a process has none, in words, by name."""
     return {role.task.name: role.describe_absence()
             for role in self.cluster.roles if role.status is not None}
 
@@ -143,14 +134,9 @@ class SupervisedRun:
 
   def wait(self, *, while_waiting: Callable[[], None] = lambda: None,
            **kwargs) -> None:
-    """Waits; see `LocalCluster.wait`.
+    """Waits as `LocalCluster.wait` does, which raises the same errors.
 
-    Args:
-      while_waiting: Called ten times a second.
-      **kwargs: Of `LocalCluster.wait`.
-
-    Raises:
-      StallError: see `StallWatch.look`; and what `LocalCluster.wait` raises.
+    A stalled run raises `StallError`, too.
     """
 
     def look():
@@ -181,6 +167,6 @@ class SupervisedRun:
     self._say(f'{role.task.name} {role.describe_end()}; the run goes on without'
               f' it. Its log: {role.log_path}')
     if is_worker:
-      # Or the chief would wait for its last step.
+      # Otherwise the chief would wait for the worker's last step.
       finish_board.report_finished(tf.train.ClusterSpec(dict(self._addresses)),
                                    role.task.name, time_limit_secs=5.0)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What each task of a run is doing, followed in the run's events."""
+"""Current state of each task of a run, from the run's events."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ _TELL_FIGURES = ('training', 'exchanging', 'dropping')
 
 @dataclasses.dataclass
 class State:
-  """What is known of a task.
+  """The known state of a task.
 
   Attributes:
-    last: Its last event; None before the first.
-    step: The newest global step that it has told of; None before.
-    details: The newest of its figures, e.g. `steps_per_sec`, by name.
-    open: The begins without their ends, by name.
-    samples: What tfplugin-train tells besides, such as the loss.
+    step: The newest global step in its events; None before the first.
+    details: Its newest figures, e.g. `steps_per_sec`, by name.
+    open: Begin events without their end events, by name.
+    samples: The figures of tfplugin-train, such as the loss.
   """
 
   last: Optional[record.Event] = None
@@ -40,7 +39,7 @@ class State:
       default_factory=status_lib.Samples)
 
   def take(self, event: record.Event) -> None:
-    """Takes the next event of the task."""
+    """Updates the state with the next event of the task."""
     if event.name == 'sampling':
       self.samples.take(event)
       return
@@ -60,25 +59,24 @@ class State:
 
   @property
   def status(self) -> Optional[status_lib.Status]:
-    """The newest sample; None: there is none of this session."""
+    """The newest sample; None if this session has none."""
     return self.samples.status
 
   @property
   def waits_on(self) -> list[str]:
-    """The tasks that it waits for."""
+    """The tasks that this task waits for."""
     event = self.open.get('waiting')
     return list(event.details.get('on', ())) if event else []
 
   @property
   def doing(self) -> str:
-    """The name of what it began last and has not ended; else its last word."""
+    """The newest unfinished activity; else the name of the last event."""
     return next(reversed(list(self.open)), self.last.name if self.last else '')
 
   def describe(self, now: float) -> str:
-    """Returns what the task does, e.g. 'waits for chief:0 (12 s)'.
+    """Returns the activity, e.g. 'waits for chief:0 (12 s)'.
 
-    Args:
-      now: The time, in seconds since the epoch.
+    `now` is in seconds since the epoch.
     """
     if self.last is None:
       return 'has told nothing'
@@ -91,10 +89,9 @@ class State:
 
 
 def goal(states: Mapping[str, State]) -> Optional[int]:
-  """Returns the global step at which the run ends; None: it is not told.
+  """Returns the global step at which the run ends; None if it is not known.
 
-  Args:
-    states: By task. What was told last counts: a later run may have another.
+  The newest event counts: a later run may end at another step.
   """
   told = [(state.last.time, state.details['max_steps'])
           for state in states.values() if 'max_steps' in state.details]
@@ -102,7 +99,7 @@ def goal(states: Mapping[str, State]) -> Optional[int]:
 
 
 def describe_stop(states: Mapping[str, State]) -> str:
-  """Returns where a run has stopped on request, from its tasks."""
+  """Returns a text about the last steps of a run that stopped on request."""
   stops = [state.last for state in states.values()
            if state.last is not None and state.last.name == 'stopped']
   steps = [event.step for event in stops if event.step is not None]
@@ -112,21 +109,17 @@ def describe_stop(states: Mapping[str, State]) -> str:
 
 
 class TaskStates:
-  """The states of a run's tasks, from now on.
+  """The states of a run's tasks, by name.
 
   Attributes:
-    states: By the task's name.
-    moved: When a step was last told of, by `time.monotonic`.
+    moved: The time of the newest step by `time.monotonic`.
   """
 
   def __init__(self, model_dir: Union[str, os.PathLike, None],
                tasks: Iterable[str], from_start: bool = False):
-    """Passes over what earlier runs have written, unless told otherwise.
+    """Skips the events of earlier runs, unless `from_start`.
 
-    Args:
-      model_dir: The run's directory; None: nothing will be known.
-      tasks: Their names.
-      from_start: Whether what was written before is read, too.
+    Without a `model_dir` all states stay empty.
     """
     self.states = {task: State() for task in tasks}
     self.moved = time.monotonic()
@@ -136,14 +129,14 @@ class TaskStates:
                   for task, path in self._paths.items()}
 
   def update(self) -> None:
-    """Reads what was written since the last call."""
+    """Reads the events that were written since the last call."""
     for task, path in self._paths.items():
       start, size = self._read[task], _size(path)
       if size <= start:
         continue
       with open(path, 'rb') as file:
         file.seek(start)
-        # What comes after the last newline is being written.
+        # The text after the last newline is incomplete.
         text = file.read(size - start).rpartition(b'\n')[0]
       self._read[task] += len(text) + bool(text)
       for line in filter(None, text.split(b'\n')):
@@ -152,7 +145,7 @@ class TaskStates:
   def _take(self, task: str, line: bytes) -> None:
     try:
       event = record.decode(line)
-    except ValueError:  # Torn by a process that was killed.
+    except ValueError:  # Cut off when its process was killed.
       return
     if event is not None:
       self.states[task].take(event)

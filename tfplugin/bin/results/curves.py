@@ -26,16 +26,9 @@ class Curve(NamedTuple):
 def read(directory: Union[str, os.PathLike], tag: str) -> Curve:
   """Returns the scalar summary `tag` of the event files in `directory`.
 
-  Several runs into one directory make one curve; where two wrote the same step,
-  the later value counts. A file whose last record was cut off, because its
-  writer was killed, counts as far as it goes.
-
-  Args:
-    directory: Where the event files are.
-    tag: The summary's name.
-
-  Returns:
-    The curve; empty if there is none.
+  Several runs into one directory make one curve. Where two wrote the same step,
+  the later value counts. A file counts up to a last record that is cut off,
+  because its writer was killed. The curve is empty if there is none.
   """
   found = {}
   for path in sorted(pathlib.Path(directory).glob('events.out.tfevents.*')):
@@ -51,16 +44,8 @@ def read(directory: Union[str, os.PathLike], tag: str) -> Curve:
 
 
 def draw(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
-  """Writes a PNG with the loss and the accuracy over the global step.
-
-  Args:
-    model_dir: The Estimator's directory with its event files.
-    title: The line above the curves.
-
-  Returns:
-    The path of the file.
-  """
-  # Imported here: they are an extra, and slow.
+  """Writes a PNG with loss and accuracy over the steps; returns its path."""
+  # Imported late: matplotlib is an extra, and slow.
   from matplotlib import figure
   eval_dir = run_files.eval_dir(model_dir)
   picture = figure.Figure(figsize=(10, 4), layout='constrained')

@@ -14,24 +14,20 @@ from typing import Optional
 from tfplugin.bin.results import task_table
 
 _EVERY_SECS = 0.5
-# Below that the bar has no words.
+# A bar of fewer columns has no words.
 _WIDE = 60
 
 
 def find_terminal(no_color: Optional[bool] = None):
-  """Returns the terminal that output goes to, for `LiveDisplay`.
+  """Returns the console of `rich` for `LiveDisplay`; None for lines alone.
 
-  Args:
-    no_color: Whether it is to have no colours; None: as NO_COLOR says.
-
-  Returns:
-    A console of `rich`. None where lines are all that can be shown: output goes
-    to a file or a pipe, the terminal cannot move its cursor (TERM=dumb) or has
-    ASCII alone, or `rich`, an extra, is not installed.
+  It is None if output goes to a file or a pipe, or without `rich`, an extra. It
+  is also None if the terminal cannot move its cursor (TERM=dumb) or has only
+  ASCII. `no_color` None follows NO_COLOR.
   """
   if not sys.stdout.isatty() or importlib.util.find_spec('rich') is None:
     return None
-  # Imported here: it is an extra.
+  # Imported late: `rich` is an extra.
   from rich import console
   terminal = console.Console(no_color=no_color)
   can_show = terminal.is_interactive and not terminal.is_dumb_terminal
@@ -39,14 +35,10 @@ def find_terminal(no_color: Optional[bool] = None):
 
 
 class Lines:
-  """Stands for `LiveDisplay` where there are lines alone."""
+  """Substitute for `LiveDisplay` that shows lines alone."""
 
   def __init__(self, say: Callable[[str], None]):
-    """Says nothing yet.
-
-    Args:
-      say: Shows a line.
-    """
+    """Stores `say`, which shows a line."""
     self._say = say
 
   def __enter__(self) -> Lines:
@@ -69,10 +61,10 @@ class Lines:
 
 
 class LiveDisplay:
-  """Lines that stay, and below them what changes; a context manager.
+  """Lines that stay, above a bar and a table that change; a context manager.
 
-  Nothing but `say` and `update` writes, in the thread that calls them: a signal
-  finds no other one in the middle of a line.
+  Only `say` and `update` write, in the calling thread. A signal thus never
+  interrupts another thread in the middle of a line.
   """
 
   def __init__(self, terminal, steps: Optional[int] = None,
@@ -80,13 +72,10 @@ class LiveDisplay:
                clock: Callable[[], float] = time.monotonic):
     """Shows nothing yet.
 
-    Args:
-      terminal: See `find_terminal`.
-      steps: The global step at which the run ends; None: not known, and until
-        `update` tells it the bar says how long the run has been looked at
-        instead of how long it will take.
-      is_kept: Whether the last table stays when the context is left.
-      clock: Tells the time in seconds.
+    `steps` is the global step at which the run ends. With None the bar shows
+    the elapsed instead of the remaining time, until `update` has a number.
+    `is_kept` leaves the last table on the terminal after the context. `clock`
+    returns seconds.
     """
     from rich import live
     self._terminal = terminal
@@ -97,7 +86,7 @@ class LiveDisplay:
     self._bar = _make_bar(terminal, steps, clock)
     self._live = live.Live(
         '', console=terminal, auto_refresh=False, transient=not is_kept,
-        # Else errors would go to the terminal when they go to a file.
+        # Otherwise errors would go to the terminal when they belong in a file.
         redirect_stderr=sys.stderr.isatty())
 
   def __enter__(self) -> LiveDisplay:
@@ -108,25 +97,23 @@ class LiveDisplay:
     self.stop()
 
   def stop(self) -> None:
-    """Gives the terminal back; lines are still said."""
+    """Releases the terminal; `say` still shows lines."""
     self._live.stop()
 
   def say(self, *lines: str) -> None:
-    """Shows lines that stay, with the colours that are in them."""
-    # Imported here: it is an extra.
+    """Shows lines that stay, with the ANSI colours in them."""
+    # Imported late: `rich` is an extra.
     from rich import text
-    if lines:  # At once: below each print the table is drawn anew.
+    if lines:  # One print, because each one draws the table again.
       said = text.Text('\n').join(map(text.Text.from_ansi, lines))
       self._terminal.print(said, soft_wrap=True)
 
   def update(self, lines: Sequence[task_table.Line],
              is_last: bool = False, steps: Optional[int] = None) -> None:
-    """Shows the newest lines of the tasks, twice a second at most.
+    """Shows the newest lines of the tasks, at most twice a second.
 
-    Args:
-      lines: See `task_table.make_lines`.
-      is_last: Whether they are shown in any case.
-      steps: The global step at which the run ends, where it was not known.
+    `is_last` shows them in any case. `steps` is the global step at which the
+    run ends, if it was not known before.
     """
     from rich import console
     is_due = is_last or self._clock() >= self._next
@@ -138,10 +125,10 @@ class LiveDisplay:
       self._bar = _make_bar(self._terminal, steps, self._clock)
     width, height = self._terminal.size
     bar = self._draw_bar(task_table.step_of(lines), width)
-    # The lines of the program have the other half.
+    # The program's lines have the other half.
     room = height - 3 if self._is_kept else height // 2
-    # Where the terminal shows ^C: at the end of a full line that would be the
-    # next one, and all that is erased a line too low.
+    # An empty line for the terminal's ^C. After a full line it would begin the
+    # next line, and `rich` would erase everything one line too low.
     margin = [] if is_last else ['']
     self._live.update(console.Group(
         bar, task_table.draw(lines, width, room), *margin), refresh=True)

@@ -13,21 +13,19 @@ from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
 
-# A log file or a pipe gets a line now and then instead of one that changes.
+# A log file or a pipe gets a line at this interval.
 _PLAIN_EVERY_SECS = 10.0
 _RATE_WINDOW_SECS = 3.0
 
 
 class Progress:
-  """Shows step, speed, loss and figures; a context manager."""
+  """Display of step, speed, loss and figures; a context manager."""
 
   def __init__(self, steps: int, terminal=None):
     """Shows nothing yet.
 
-    Args:
-      steps: The global step at which the run ends.
-      terminal: Where a bar and a table change, see
-        `live_display.find_terminal`; None: lines are shown now and then.
+    `steps` is the global step at which the run ends. `terminal` comes from
+    `live_display.find_terminal`; None: a line now and then.
     """
     self._live = (None if terminal is None
                   else live_display.LiveDisplay(terminal, steps))
@@ -48,9 +46,7 @@ class Progress:
              ends: Mapping[str, str]) -> None:
     """Shows the newest figures.
 
-    Args:
-      states: What each task has told of itself, by its name.
-      ends: How those ended that do not run, by name.
+    `ends` has, by name, the ends of tasks that do not run.
     """
     if self._live is not None:
       self._live.update(
@@ -87,15 +83,9 @@ class Progress:
 
 def make_line(statuses: Mapping[str, status.Status], steps: int,
               rate: float) -> str:
-  """Returns the progress line.
+  """Returns the progress line, with `rate` in global steps per second.
 
-  Args:
-    statuses: The last status of each training role that has begun.
-    steps: The global step at which the run ends.
-    rate: Global steps per second.
-
-  Returns:
-    The line.
+  `statuses` has the training roles that made a step; `steps` is the last step.
   """
   if not statuses:
     return 'starting: no step yet'

@@ -26,18 +26,13 @@ class Result:
   """The result of a run.
 
   Attributes:
-    title: The run as people call it.
     accuracy: On the held-out rows at the end; None without an evaluation.
     first_step: The global step at which the run began.
-    last_step: The global step at which it ended.
-    wall_secs: How long it took, the start of the processes included.
-    roles: The last status of each role by name; None for a role that made no
-      step.
-    start_secs: How long each role took from the start to its first step.
-    lost: How each task that the run went on without ended, by name.
-    restarts: How often each task was started again, by name.
-    figures: The figures of the technique, by name.
-    files: The paths of the files, by their kind.
+    wall_secs: The duration, with the start of the processes.
+    roles: The last status of each role, by name; None without a step.
+    start_secs: From the start to the first step of each role, by name.
+    lost: The end of each task that the run went on without, by name.
+    files: The paths of the files, and the command of TensorBoard, by kind.
   """
 
   title: str
@@ -57,15 +52,10 @@ def read_result(options: options_lib.TrainOptions,
                 roles: Mapping[str, Optional[status.Status]],
                 summary: Sequence[run_summary.TaskSummary], start: float,
                 wall_secs: float, first_step: int) -> Result:
-  """Returns the result of a run that has ended; draws its curves.
+  """Returns the result of a run that has ended, and draws its curves.
 
-  Args:
-    options: The settings of the run.
-    roles: See `Result`.
-    summary: What became of the tasks.
-    start: When the run began, in seconds since the epoch.
-    wall_secs: See `Result`.
-    first_step: See `Result`.
+  `start` is the start of the run in seconds since the epoch; see `Result` for
+  the others.
   """
   known = [s for s in roles.values() if s is not None]
   last_step = checkpoints.global_step(options.model_dir)
@@ -108,8 +98,8 @@ def rows(result: Result) -> list[tuple[str, str]]:
 
 
 def show(result: Result) -> None:
-  """Prints the table and where the files are."""
-  # Imported here: it is an extra.
+  """Prints the table and the paths of the files."""
+  # Imported late: `rich` is an extra.
   from rich import console
   from rich import table as table_lib
   table = table_lib.Table(title=result.title, show_header=False,
@@ -119,7 +109,7 @@ def show(result: Result) -> None:
   terminal = console.Console()
   terminal.print(table)
   for name, path in result.files.items():
-    # Paths are not broken into lines: they are there to be copied.
+    # Paths are not broken into lines, so that users can copy them.
     terminal.print(f'{name}: {path}', soft_wrap=True, markup=False,
                    highlight=False)
 
@@ -134,7 +124,7 @@ def _role(name: str, last: Optional[status.Status], result: Result) -> str:
 
 
 def _fate(name: str, result: Result) -> str:
-  """Returns what is to be said of how a task went; empty: nothing."""
+  """Returns the restarts and the loss of a task in words; empty without any."""
   parts = []
   if result.restarts.get(name):
     count = result.restarts[name]
@@ -146,9 +136,9 @@ def _fate(name: str, result: Result) -> str:
 
 def _accuracy(options: options_lib.TrainOptions, first_step: int,
               last_step: int) -> Optional[float]:
-  """Returns the accuracy at the end of this run, if that was evaluated.
+  """Returns the accuracy at the end of this run; None without an evaluation.
 
-  Without an evaluator there may be one of an earlier run.
+  Without an evaluator there may be one of an earlier run, which does not count.
   """
   curve = curves.read(run_files.eval_dir(options.model_dir), 'accuracy')
   end_steps = range(max(options.steps, first_step), last_step + 1)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A table with a line for each task, which fits a terminal."""
+"""Table with a line for each task, fitted to the terminal."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tfplugin.bin.processes import task_states
 from tfplugin.events import last_words
 from tfplugin.events import record
 
-# A task that trains tells something every 5 s; three reports are missing then.
+# A training task writes an event every 5 s; after this time three are missing.
 SILENT_SECS = 15.0
-# What the numbers leave of the task's name, and of what it does, at least; and
-# which part of a wide terminal.
+# The least widths of the columns `task` and `does`. On a wide terminal they
+# have the n-th part of it.
 _MIN_TASK, _PART_TASK = 8, 5
 _MIN_DOES, _PART_DOES = 6, 6
-# Names of figures, as a column's heading.
+# Shorter headings for some figures.
 _HEADINGS = {'elastic distance': 'distance',
              'fraction of rows at the bound': 'at bound'}
-# Figures that events have by the same names.
+# Figures that have the same names in events.
 _FIGURES = ('staleness', 'distance')
-# These tell nothing while they serve.
+# Jobs that write no events while they serve, and their activity.
 _SERVES = {'ps': 'serving', 'evaluator': 'evaluating'}
 
 
@@ -33,9 +33,8 @@ class Line(NamedTuple):
   """A line of the table.
 
   Attributes:
-    task: The task's name.
-    numbers: By the heading; the most important first.
-    does: What the task does, in a few words.
+    numbers: By heading, the most important first.
+    does: The task's activity in a few words.
   """
 
   task: str
@@ -47,10 +46,8 @@ def make_lines(states: Mapping[str, task_states.State], now: float,
                ends: Optional[Mapping[str, str]] = None) -> list[Line]:
   """Returns a line for each task.
 
-  Args:
-    states: From the events, by task.
-    now: The time, in seconds since the epoch.
-    ends: How the processes ended that do not run, by task, where it is known.
+  `now` is in seconds since the epoch. `ends` has, by task, the known ends of
+  tasks that do not run.
   """
   ends = ends or {}
   return [
@@ -60,20 +57,15 @@ def make_lines(states: Mapping[str, task_states.State], now: float,
 
 
 def step_of(lines: Sequence[Line]) -> int:
-  """Returns the newest global step of all; 0 before the first."""
+  """Returns the newest global step of all tasks; 0 before the first."""
   return max((int(line.numbers['step'] or 0) for line in lines), default=0)
 
 
 def draw(lines: Sequence[Line], width: int, height: int):
-  """Returns the table for `rich`.
+  """Returns a table of `rich`, at most `width` columns by `height` lines.
 
-  Columns that do not fit are left out, the least important first; lines that do
+  Numbers that do not fit are left out, the least important first. Tasks that do
   not fit are counted.
-
-  Args:
-    lines: Those of the tasks.
-    width: The columns of the terminal.
-    height: How many lines the table may have.
   """
   from rich import table as table_lib
   from rich import text
@@ -81,14 +73,14 @@ def draw(lines: Sequence[Line], width: int, height: int):
   task_width = min(longest, max(_MIN_TASK, width // _PART_TASK))
   headings = _fitting(
       lines, width - task_width - max(_MIN_DOES, width // _PART_DOES) - 1)
-  # One space between columns, where a line has 40 of them.
+  # One space between columns, for terminals of 40 columns.
   table = table_lib.Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
   table.add_column('task', width=task_width)
   for heading in headings:
     table.add_column(heading, justify='right', no_wrap=True)
   table.add_column('does')
   room = max(1, height - 1)
-  # What stands for the others takes a line, too.
+  # The line that counts the others needs room, too.
   shown = lines if len(lines) <= room else lines[:room - 1]
   for line in shown:
     cells = [line.task, *(line.numbers.get(h, '') for h in headings), line.does]
@@ -100,7 +92,7 @@ def draw(lines: Sequence[Line], width: int, height: int):
 
 
 def _fitting(lines: Sequence[Line], room: int) -> list[str]:
-  """Returns the headings of the numbers for which there is room."""
+  """Returns the headings of the numbers that fit into `room` columns."""
   headings = list(dict.fromkeys(h for line in lines for h in line.numbers))
 
   def needed():
@@ -134,7 +126,7 @@ def _numbers(state: task_states.State) -> dict[str, str]:
 
 
 def _counts(status: Optional[status_lib.Status]) -> dict[str, int]:
-  """Returns the counts of a status by the names that events have for them."""
+  """Returns the counts of a status under their names in events."""
   return {f'num_{name}': count
           for name, count in (status.counts if status else {}).items()}
 
@@ -158,7 +150,7 @@ def _does(task: str, state: task_states.State, now: float) -> str:
   if last.name in record.LAST_WORDS:
     return last_words.describe(last)
   serves = _SERVES.get(task.partition(':')[0])
-  # It serves those for whose end it waits.
+  # It serves the tasks whose end it waits for.
   if serves and last.name in ('starting', 'waiting') and (
       'starting' not in state.open):
     return serves

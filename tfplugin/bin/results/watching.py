@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A line for each task of a run that goes on, from its events alone."""
+"""Display of the tasks of an unfinished run, from its events alone."""
 
 from __future__ import annotations
 
@@ -21,24 +21,17 @@ from tfplugin.events import last_words
 from tfplugin.events import record
 
 HEADINGS = ('task', 'step', 'steps/s', 'told', 'does')
-# A log file or a pipe gets lines now and then.
+# A log file or a pipe gets lines at this interval.
 _PLAIN_EVERY_SECS = 10.0
 _LIVE_EVERY_SECS = 0.5
 _SERVING = ('ps', 'evaluator')
 
 
 class Watch:
-  """Follows the events of a run, wherever its processes are."""
+  """Reader of a run's events, wherever its processes are."""
 
   def __init__(self, run_dir: str):
-    """Finds the tasks.
-
-    Args:
-      run_dir: The `model_dir` of the run.
-
-    Raises:
-      ValueError: no task has told anything.
-    """
+    """Finds the tasks in `run_dir`; raises `ValueError` if there are none."""
     self._run_dir = run_dir
     self._followed: dict[str, task_states.TaskStates] = {}
     self.update()
@@ -50,7 +43,7 @@ class Watch:
           'them from their first second on.')
 
   def update(self) -> None:
-    """Reads what was written since; finds tasks that are new."""
+    """Reads new events, and finds new tasks."""
     for path in sorted(event_files.events_dir(self._run_dir).glob('*.jsonl')):
       task = '{0}:{2}'.format(*path.stem.rpartition('-'))
       if task not in self._followed:
@@ -61,16 +54,16 @@ class Watch:
 
   @property
   def states(self) -> dict[str, task_states.State]:
-    """What is known of each task."""
+    """The state of each task."""
     return {task: followed.states[task]
             for task, followed in self._followed.items()}
 
   @property
   def steps(self) -> Optional[int]:
-    """The global step at which the run ends; None: it is not told."""
+    """The global step at which the run ends; None if it is not known."""
     try:
       text = (pathlib.Path(self._run_dir) / options.FILE_NAME).read_text()
-    except OSError:  # Of a program of the user's own.
+    except OSError:  # A user's own program does not write it.
       return task_states.goal(self.states)
     return json.loads(text).get('steps')
 
@@ -79,9 +72,7 @@ def rows(states: Mapping[str, task_states.State],
          now: float) -> list[tuple[str, ...]]:
   """Returns the lines of the table, without the headings.
 
-  Args:
-    states: By task.
-    now: The time, in seconds since the epoch.
+  `now` is in seconds since the epoch.
   """
   return [(task, '' if state.step is None else str(state.step),
            _rate(state), _told(state), _does(state, now))
@@ -89,19 +80,16 @@ def rows(states: Mapping[str, task_states.State],
 
 
 def is_over(states: Mapping[str, task_states.State]) -> bool:
-  """Returns whether every task that trains is done, or was stopped."""
+  """Returns whether every training task is done or was stopped."""
   return all(state.last is not None and state.last.name in ('ended', 'stopped')
              for task, state in states.items()
              if task.partition(':')[0] not in _SERVING)
 
 
 def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
-  """Says a line for each task, now and then, until the run is over.
+  """Shows a line for each task every 10 s, until the run is over.
 
-  Args:
-    watch: Follows the run.
-    say: Shows a line.
-    once: Whether once is enough.
+  `once` shows them once.
   """
   while True:
     watch.update()
@@ -113,12 +101,7 @@ def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
 
 
 def follow_live(watch: Watch, terminal) -> None:
-  """Shows a bar and a table that change, until the run is over.
-
-  Args:
-    watch: Follows the run.
-    terminal: See `live_display.find_terminal`.
-  """
+  """Shows a bar and a table that change, until the run is over."""
   with live_display.LiveDisplay(terminal, watch.steps, is_kept=True) as shown:
     while True:
       watch.update()
@@ -144,7 +127,7 @@ def _rate(state: task_states.State) -> str:
 
 
 def _told(state: task_states.State) -> str:
-  """Returns what a wrapper counts, and its figures."""
+  """Returns the counts of a wrapper, and its figures."""
   details, told = state.details, []
   dropped = details.get('num_dropped')
   made = (dropped or 0) + details.get('num_applied', 0)

@@ -27,13 +27,7 @@ _VALUES = {'int': 'N', 'float': 'X', 'comma separated list of strings': 'A,B'}
 
 
 class Group(NamedTuple):
-  """Flags that are for one purpose.
-
-  Attributes:
-    title: The purpose.
-    flags: In the order in which they are shown.
-    is_common: Whether `--help` shows them; `--helpfull` shows all groups.
-  """
+  """Flags of one purpose; --help shows the common groups, --helpfull all."""
 
   title: str
   flags: Sequence[flags.FlagHolder]
@@ -41,12 +35,11 @@ class Group(NamedTuple):
 
 
 class Need(NamedTuple):
-  """What flags need in order to have an effect.
+  """A condition under which flags have an effect.
 
   Attributes:
-    flags: Their names.
-    remedy: What else must be given, e.g. '--to=contrib'.
-    is_met: Returns whether it is given, from the values of all flags.
+    remedy: The missing flag as users type it, e.g. '--to=contrib'.
+    is_met: Takes the values of all flags by name.
   """
 
   flags: Sequence[str]
@@ -58,20 +51,14 @@ class CommandLine:
   """The flags of a program."""
 
   def __init__(self, groups: Sequence[Group], needs: Sequence[Need] = ()):
-    """Remembers the flags, which are defined already.
-
-    Args:
-      groups: In the order in which they are shown.
-      needs: What has no effect alone.
-    """
+    """Stores flags that are defined already; `--help` keeps their order."""
     self._groups = groups
     self._needs = needs
 
   def values(self) -> dict[str, Any]:
     """Returns the value of each flag by its name.
 
-    Raises:
-      app.UsageError: a flag is given that has no effect.
+    Raises `app.UsageError` for a given flag that has no effect.
     """
     values = {flag.name: flag.value for flag in self._flags()}
     for need in self._needs:
@@ -86,9 +73,8 @@ class CommandLine:
   def run(self, main: Callable[[list[str]], None]) -> None:
     """Runs a program, alike as a module and as an installed script.
 
-    Args:
-      main: The program; takes what is left of the command line. Its module's
-        docstring is shown by --help, and what it raises is `failures.shown`.
+    `main` takes the command line without its flags. The docstring of its module
+    is the text of --help, and `failures.shown` handles its errors.
     """
     text = inspect.getdoc(inspect.getmodule(main)) or ''
     app.define_help_flags()
@@ -101,12 +87,7 @@ class CommandLine:
     app.run(failures.shown()(main), flags_parser=_parse)
 
   def help_lines(self, text: str, is_full: bool) -> Iterator[str]:
-    """Yields what --help shows, or --helpfull.
-
-    Args:
-      text: Says what the program does.
-      is_full: Whether all groups are shown.
-    """
+    """Yields the lines of --help, or of --helpfull, which begin with `text`."""
     yield text
     for group in self._groups:
       if is_full or group.is_common:
@@ -123,7 +104,7 @@ class CommandLine:
 
 
 class _ShowFlag(flags.BooleanFlag):
-  """A flag that shows something and ends the program."""
+  """A flag that prints lines and ends the program."""
 
   def __init__(self, name: str, short_name: Optional[str],
                lines: Callable[[], Iterator[str]]):
@@ -139,7 +120,7 @@ class _ShowFlag(flags.BooleanFlag):
 
 
 def _parse(argv: Sequence[str]) -> list[str]:
-  """Parses the command line; says in a line what is wrong with it."""
+  """Parses the command line; ends the program with a line about an error."""
   try:
     return flags.FLAGS(argv)
   except flags.Error as e:
@@ -147,9 +128,9 @@ def _parse(argv: Sequence[str]) -> list[str]:
 
 
 def _flag_lines(flag: flags.Flag) -> Iterator[str]:
-  """Yields the name of a flag, and what it is for."""
+  """Yields the name of a flag and its help."""
   yield f'  {_synopsis(flag)}'
-  # absl puts the choices before the help; they stand in the line above.
+  # absl puts the choices before the help; the line above has them already.
   text = flag.help.rpartition('>: ')[2]
   if flag.default not in (None, '', []) and flag.default is not False:
     text += f' Default: {_shown(flag.default)}.'

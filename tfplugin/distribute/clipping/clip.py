@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Clips variables: all of one, some rows of one, or the parts of one.
+"""Clipping of a variable: all of it, some rows, or the parts of one.
 
 The rule is `ops.norm_clipping`. A variable is measured first and written only
-if a slice is beyond the bound, and as a rule only there. Every op sits beside
+if a slice exceeds the bound, and usually only there. Every op is placed beside
 the variable that it reads or writes.
 """
 
@@ -23,17 +23,15 @@ from tfplugin.ops import norm_clipping
 
 tf1 = tf.compat.v1
 
-# What happens to an update, for messages.
+# The change of an update, for messages.
 AUDITED = 'clips variables after their updates'
 
 
 class ClipResult(NamedTuple):
-  """The op that clips, and its counts.
+  """The op that clips, and `int64` scalar counts.
 
-  Attributes:
-    operation: Done when the variable is clipped.
-    num_clipped: `int64` scalar, the slices that were beyond the bound.
-    num_slices: `int64` scalar, the slices that were looked at.
+  `operation` is done when the variable is clipped. `num_clipped` counts the
+  slices that exceeded the bound, `num_slices` all slices that were measured.
   """
 
   operation: tf.Operation
@@ -46,17 +44,15 @@ def clip(parts: Sequence[tf.Variable], axes: Sequence[int],
          ids: Optional[tf.Tensor] = None) -> ClipResult:
   """Clips a variable, after the current control dependencies.
 
-  With `ids` the cost depends on their number, not on the variable's size. An id
-  that occurs k times is measured k times and written the same value: the clip
-  looks at the row as it is after the update, not at the gradient.
+  `parts` is the variable alone, or the parts of a variable that is partitioned
+  along one of `axes`. A slice over several parts is measured as a whole.
+  `axes`, not negative, are the dimensions that one slice extends over.
 
-  Args:
-    parts: The variable alone, or the parts of a variable that is partitioned
-      along one of `axes`: a slice over several parts is measured as a whole.
-    axes: The dimensions that one slice extends over, not negative.
-    max_norm: The bound, positive.
-    ids: The rows to look at, integers of shape `[num_ids]`, with repeats; None
-      for all. All are looked at, too, where a slice extends over the rows.
+  `ids` selects rows, as integers of shape `[num_ids]`; None means all rows. All
+  rows are measured, too, where a slice extends over the rows. With `ids` the
+  cost depends on their number, not on the variable's size. An id that occurs k
+  times is measured k times, and each time the same value is written. The clip
+  reads the row after the update, not the gradient.
 
   Example:
     >>> v = tf.Variable([[6.0, 8.0], [0.3, 0.4], [3.0, 4.0]])
@@ -89,8 +85,8 @@ def _clip_all(variable: tf.Variable,
   def shrunk(x):
     return bound.shrink(x, bound.norms(x))
 
-  # What is written is read anew. A value that is held on to would make
-  # TensorFlow copy the variable before it writes rows; and norms from before
+  # The written rows are read again. Holding the earlier value would make
+  # TensorFlow copy the variable before it writes rows. Norms from before
   # another worker's clip would shrink its slices twice.
   def write():
     if not _writes_rows(variable, bound.axes):
@@ -105,7 +101,7 @@ def _clip_all(variable: tf.Variable,
 
 
 def _writes_rows(variable: tf.Variable, axes: Sequence[int]) -> bool:
-  """Whether rows can be written where they are, each by itself."""
+  """Returns whether single rows can be written in place."""
   return (variable.shape.rank > 0 and 0 not in axes and
           not _tf_internals.is_compiled())
 
@@ -151,7 +147,7 @@ def _clip_parts(parts: Sequence[tf.Variable],
 
 
 def _beside(parts: Sequence[tf.Variable], fn, values: list) -> list[tf.Tensor]:
-  """Returns `fn` of each value, computed beside the part that it is of."""
+  """Returns `fn` of each value, computed beside the value's part."""
   results = []
   for part, value in zip(parts, values):
     with _tf_internals.colocate_with(part):
@@ -160,7 +156,7 @@ def _beside(parts: Sequence[tf.Variable], fn, values: list) -> list[tf.Tensor]:
 
 
 def _done(assignment) -> tf.Tensor:
-  """A scalar that is there when `assignment` is; None in eager execution."""
+  """Returns True, a scalar that depends on `assignment` in a graph."""
   if tf.executing_eagerly():
     return tf.constant(True)
   with tf.control_dependencies([getattr(assignment, 'op', assignment)]):

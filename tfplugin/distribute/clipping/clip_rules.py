@@ -1,12 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that choose variables to clip, and the dimensions of their slices.
+"""Rules that select variables to clip, and the dimensions of their slices.
 
 A rule is a variable, a regular expression over variable names or a predicate of
-a name, with the dimensions that one slice extends over; none of them clips each
-value by itself.
+a name, with the dimensions that one slice extends over. Without dimensions each
+value is clipped by itself.
 
-A variable that Keras casts counts as the variable that it casts.
+A variable that Keras casts counts as the variable behind the cast.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 
-# The rows that are looked at after a sparse gradient.
+# The rows that are measured after a sparse gradient.
 ROWS = ('touched', 'all')
 
 # Keys: see `parse`. Values: an int or a sequence of ints.
@@ -35,9 +35,8 @@ Rules = Union[Mapping[Any, Any], Sequence[tuple[Any, Any]]]
 class Rule:
   """One selection.
 
-  Attributes:
-    selector: A tuple of variables, a compiled expression or a predicate.
-    dims: The dimensions as the user gave them, a tuple.
+  `selector` is a tuple of variables, a compiled expression or a predicate.
+  `dims` are the dimensions as the user gave them.
   """
 
   selector: Any
@@ -46,15 +45,10 @@ class Rule:
 
 def normalize_dims(dims: Sequence[int], rank: int,
                    name: str) -> tuple[int, ...]:
-  """Returns `dims` sorted and not negative.
+  """Returns `dims`, in [-rank, rank), sorted and not negative.
 
-  Args:
-    dims: Integers in [-rank, rank).
-    rank: Of the variable.
-    name: Of the variable, for the message.
-
-  Raises:
-    ValueError: One is out of range, or two mean the same dimension.
+  Raises ValueError, with the variable's `name`, if one is out of range or two
+  mean the same dimension.
 
   Example:
     >>> normalize_dims([-1, 0], 3, 'v')
@@ -73,17 +67,14 @@ def normalize_dims(dims: Sequence[int], rank: int,
 
 
 def parse(rules: Rules) -> tuple[Rule, ...]:
-  """Checks rules as a user writes them.
+  """Returns the checked rules of a user, a mapping or a sequence of pairs.
 
-  Args:
-    rules: A mapping or a sequence of pairs. A key is a variable, a
-      PartitionedVariable, `variable.ref()`, a regular expression that is
-      searched in variable names, or a predicate of a name. A value is a
-      dimension or a sequence of them, which may be empty.
+  A key is a variable, a PartitionedVariable, `variable.ref()`, a regular
+  expression that is searched in variable names, or a predicate of a name. A
+  value is a dimension or a sequence of them, which may be empty.
 
-  Raises:
-    TypeError: A key, a value or the whole is of a wrong type.
-    ValueError: `rules` is empty, or dims do not fit the variable.
+  Raises TypeError for a wrong type of a key, a value or the whole. Raises
+  ValueError if `rules` is empty, or dims do not fit the variable.
 
   Example:
     >>> [rule.dims for rule in parse({'embedding': 1, 'kernel': [0, -1]})]
@@ -98,31 +89,17 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
 
 
 def check_rows(rows: str) -> None:
-  """Raises unless `rows` is one of `ROWS`.
-
-  Args:
-    rows: The argument of the user.
-
-  Raises:
-    ValueError: It is none of them.
-  """
+  """Raises ValueError unless `rows`, of the user, is one of `ROWS`."""
   if rows not in ROWS:
     raise ValueError(f'`rows` must be one of {ROWS}. Received: {rows!r}')
 
 
 def resolve(rules: Sequence[Rule],
             variables: Sequence[tf.Variable]) -> dict[Any, tuple[int, ...]]:
-  """Finds the dims of each variable.
+  """Returns a dict from `own_variable(variable).ref()` to normalised dims.
 
-  Args:
-    rules: From `parse`.
-    variables: The candidates; one may be there twice.
-
-  Returns:
-    A dict from `own_variable(variable).ref()` to normalised dims.
-
-  Raises:
-    ValueError: A rule selects nothing, or two rules disagree; dims do not fit.
+  `variables` are the candidates, perhaps with repeats. Raises ValueError if a
+  rule selects nothing, two rules disagree, or dims do not fit.
   """
   resolved = {}
   variables = unique(variables)
@@ -142,11 +119,9 @@ def resolve(rules: Sequence[Rule],
 
 def selected(rules: Sequence[Rule],
              variables: Sequence[tf.Variable]) -> list[tf.Variable]:
-  """Returns the variables that a rule selects.
+  """Returns the trainable `variables` that the parsed rules select.
 
-  Args:
-    rules: From `parse`, each of which selects at least one.
-    variables: The trainable variables.
+  Raises ValueError if a rule selects none.
   """
   dims = resolve(rules, variables)
   return [variable for variable in variables if variable.ref() in dims]
@@ -155,15 +130,11 @@ def selected(rules: Sequence[Rule],
 def group_parts(
     variables: Sequence[tf.Variable],
     resolved: Mapping[Any, tuple[int, ...]]) -> list[list[tf.Variable]]:
-  """Groups the variables whose slices have to be clipped together.
+  """Returns lists of the variables whose slices are clipped together.
 
-  Args:
-    variables: In the order of the result; one may be there twice.
-    resolved: From `resolve`; variables without dims are left out.
-
-  Returns:
-    Lists of variables: one for each variable, but a single one for the parts
-    of a variable that is partitioned along one of its dims.
+  There is one list for each variable with dims in `resolved`, the result of
+  `resolve`. The parts of a variable that is partitioned along one of its dims
+  share a list. The order is as in `variables`, which may have repeats.
   """
   groups = {}
   for variable in unique(variables):
@@ -178,11 +149,7 @@ def group_parts(
 
 
 def unique(variables: Sequence[tf.Variable]) -> list[tf.Variable]:
-  """Returns the variables themselves, each once.
-
-  Args:
-    variables: Perhaps with repeats, perhaps cast by Keras.
-  """
+  """Returns the variables, each once, without Keras' casts."""
   own = map(_tf_internals.own_variable, variables)
   return list({variable.ref(): variable for variable in own}.values())
 
@@ -261,7 +228,7 @@ def _selects(selector, variable: tf.Variable) -> bool:
 
 
 def _nothing_matches(rule: Rule, variables: Sequence[tf.Variable]) -> str:
-  """The message for a rule without a variable, with names that are near."""
+  """Returns the message for a rule without a variable, with similar names."""
   names = sorted({name_of(v) for v in variables})
   if isinstance(rule.selector, tuple):
     wanted = name_of(rule.selector[0])

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Clips a variable after each update that passes through any strategy."""
+"""Mixin that clips a variable after each update, for any strategy."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ tf1 = tf.compat.v1
 class ClippingState:
   """The variables made in one graph, or eagerly, and their slices to clip.
 
-  Attributes:
-    trained: The trainable variables, in the order of their creation.
+  `trained` has weak references to the trainable variables, in the order of
+  their creation.
   """
 
   def __init__(self):
@@ -36,15 +36,11 @@ class ClippingState:
     self._updated = {}
 
   def dims_of(self, variable: tf.Variable, rules):
-    """The dims that `variable` is clipped along, or None.
+    """Returns the dims that `variable` is clipped along, or None.
 
-    Args:
-      variable: The variable itself that an optimizer updates.
-      rules: From `clip_rules.parse`.
-
-    Raises:
-      ValueError: A rule selects nothing, or a variable that is not among the
-        trained ones; or dims do not fit.
+    `variable` is one that an optimizer updates, without Keras' cast. Raises
+    ValueError if a rule selects nothing, if it selects a variable outside of
+    `trained`, or if dims do not fit.
     """
     if variable.ref() not in self._known:
       trained = [reference() for reference in self.trained]
@@ -67,15 +63,11 @@ class ClippingState:
 
   def group_is_updated(self, variable: tf.Variable, component: tf.Variable,
                        result):
-    """Notes an update; returns the group's, once all of its parts have one.
+    """Notes an update; returns (components, results) of a completed group.
 
-    Args:
-      variable: As the optimizer knows it.
-      component: The variable that was updated for it.
-      result: The result of the update.
-
-    Returns:
-      (components, results) of all parts, or None.
+    The group has all parts that are clipped together. The result is None while
+    one of them has no update. `component` is the variable that was updated for
+    `variable`, the optimizer's.
     """
     # A variable has a component per device, in the order of the devices.
     self._updated.setdefault(variable.ref(), []).append((component, result))
@@ -87,21 +79,15 @@ class ClippingState:
 
 
 class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
-  """Goes in front of the extended class of a strategy.
+  """Mixin before the extended class of a strategy.
 
-  Every update that an optimizer asks for comes through `_update` with a
-  function that updates one component; the clip is put after that function, so
-  that it runs wherever the strategy runs the update.
+  Every update of an optimizer calls `_update` with a function that updates one
+  component. The clip is added after that function, so that it runs wherever the
+  strategy runs the update.
   """
 
   def set_clipping(self, rules, max_norm: float, rows: str) -> None:
-    """Sets the rules and the bound.
-
-    Args:
-      rules: From `clip_rules.parse`.
-      max_norm: The bound.
-      rows: One of `clip_rules.ROWS`.
-    """
+    """Sets parsed rules and the bound; `rows` is one of `clip_rules.ROWS`."""
     self._clip_rules = rules
     self._clip_norm = max_norm
     self._clip_all_rows = rows == 'all'
@@ -151,7 +137,7 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
             clip.AUDITED)
 
   def _clip(self, state, var, component, axes, args, result):
-    """Clips `component`, if the update `result` is the last of its group."""
+    """Clips the group of `component` once `result` is its last update."""
     updated = state.group_is_updated(var, component, result)
     if updated is None:
       return result
@@ -170,9 +156,9 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
 
 class MirroredClippingExtended(ClippingExtended,
                                mirrored_variables.MirroredInGraph):
-  """Goes in front of an extended class that has a copy per device."""
+  """Mixin before an extended class that has a copy per device."""
 
 
 def rules_error(error: Exception) -> str:
-  """The message of an error of `clip_rules`, with this argument's name."""
+  """Returns an error message of `clip_rules`, for the argument `rules`."""
   return str(error).replace('vars_to_clip_dims', 'rules')

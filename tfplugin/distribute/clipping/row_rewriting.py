@@ -1,13 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes some rows of a variable anew, from what they are.
+"""In-place rewriting of some rows of a variable from their current values.
 
   variable[positions] = rewrite(variable[positions])
 
-The rows come in blocks, so that no new memory of the variable's size is taken,
-unless all of them are rewritten: one assignment then takes less time. A row is
-written from what was read just before, not from what was measured earlier: of
-two workers that clip it at the same time, neither shrinks what the other has.
+The rows are written in blocks, so that no further memory of the variable's size
+is used. If all rows are rewritten, one assignment is faster and is used
+instead. A row is written from a read just before the write, not from an earlier
+measurement. If two workers clip a row at the same time, it is not shrunk twice.
 """
 
 from __future__ import annotations
@@ -27,15 +27,11 @@ _BLOCK_BYTES = 4 * 2**20
 
 def rewrite_rows(variable: tf.Variable, positions: tf.Tensor,
                  rewrite: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-  """Rewrites rows; a row that is not among the positions is not touched.
+  """Rewrites the rows at `positions`, and no others.
 
-  Args:
-    variable: Of rank 1 or more; its dimension 0 counts the rows.
-    positions: `[num_positions]`, integers without repeats.
-    rewrite: Takes rows `[num_rows, ...]`, and returns as many.
-
-  Returns:
-    A scalar that is there when the rows are written.
+  `variable` has rank 1 or more. `positions` are integers without repeats,
+  `[num_positions]`. `rewrite` takes rows `[num_rows, ...]`, and returns as
+  many. Returns a scalar that depends on the writes.
 
   Example:
     >>> v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
@@ -52,7 +48,7 @@ def rewrite_rows(variable: tf.Variable, positions: tf.Tensor,
         variable, positions, rewrite(row_reads.gather(variable, positions))))
 
   if (variable.shape[0] or np.inf) <= rows_per_block:
-    # One block at most: the ops of a loop take longer to build than all else.
+    # One block at most: a loop would take longer to build than all other ops.
     with rewritten(positions):
       return _share_reads(variable, tf.constant(0))
   number = tf.size(positions)
@@ -74,14 +70,11 @@ def rewrite_rows(variable: tf.Variable, positions: tf.Tensor,
 
 
 def _share_reads(variable: tf.Variable, after: tf.Tensor) -> tf.Tensor:
-  """Returns `after` once reading all of `variable` makes no copy any more.
+  """Returns `after`, once reads of all of `variable` make no copies any more.
 
-  A resource variable whose rows are written is copied by each read from then
-  on. An update of the whole variable works on it alone, or makes it so.
-
-  Args:
-    variable: Resource variables need this; others are left alone.
-    after: The tensor to wait for.
+  A resource variable whose rows are written is copied by each later read. An
+  update of the whole variable needs no such copies: its buffer is not shared,
+  or it makes a new one. Reference variables do not need this.
   """
   if branching.is_reference(variable):
     return after
@@ -92,6 +85,6 @@ def _share_reads(variable: tf.Variable, after: tf.Tensor) -> tf.Tensor:
 
 
 def _after(operation):
-  """Control dependencies on `operation`; in eager execution it has run."""
+  """Returns control dependencies on `operation`; none in eager execution."""
   return tf.control_dependencies(
       [] if tf.executing_eagerly() else [getattr(operation, 'op', operation)])

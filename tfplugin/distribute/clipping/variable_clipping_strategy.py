@@ -18,25 +18,27 @@ class VariableClippingStrategy(refusals.OneStrategy):
   """A strategy like `base_strategy` that clips variables after each update.
 
   After every update by an optimizer, each slice of a selected variable along
-  the given dims has an L2 norm of at most `max_norm`; slices that were within
-  it are not touched. The gradients are left alone. On a sparse gradient only
-  the rows that it names are clipped, unless dims contain dimension 0; rows that
-  an optimizer moves without a gradient, as Adam does, are clipped when the next
-  gradient names them, or at once with `rows='all'`. Assignments, such as those
-  of moving averages, are not clipped.
+  the given dims has an L2 norm of at most `max_norm`. Slices within the bound
+  are not changed, and neither are gradients. On a sparse gradient only the rows
+  that it names are clipped, unless dims contain dimension 0. An optimizer such
+  as Adam also moves rows without a gradient. These are clipped when the next
+  gradient names them, or at once with `rows='all'`. Assignments, for example of
+  moving averages, are not clipped.
 
-  The result is an instance of the class of `base_strategy`, too, and is used in
+  The result is also an instance of the class of `base_strategy`, and is used in
   its place: in an Estimator's `RunConfig`, with `strategy.scope()`,
-  `strategy.run` and `Model.fit` as far as the base strategy can.
-  `base_strategy` itself is not changed. Tested with TensorFlow's Mirrored,
-  MultiWorkerMirrored and both parameter-server strategies, with a
-  `ClusterCoordinator` and its partitioned variables too, and with tfplugin's.
-  With an `ElasticAverageStrategy` the local copies are clipped; as the elastic
-  rule mixes points of a convex set, copies and centre stay in bounds, once the
-  initial values are.
+  `strategy.run` and `Model.fit` as far as the base strategy supports these.
+  `base_strategy` itself is not changed.
 
-  With asynchronous workers the clip follows the worker's own update; another
-  worker's update may come between the two, and is followed by its own clip.
+  It is tested with TensorFlow's Mirrored, MultiWorkerMirrored and both
+  parameter-server strategies, and with tfplugin's. It is also tested with a
+  `ClusterCoordinator` and its partitioned variables. With an
+  `ElasticAverageStrategy` the local copies are clipped. The elastic rule mixes
+  points of a convex set, so copies and centre stay in bounds if the initial
+  values are.
+
+  With asynchronous workers the clip follows the worker's own update. Another
+  worker's update may come between the two, and is followed by another clip.
 
   Args:
     base_strategy: Any `tf.distribute.Strategy`, v1 or v2.
@@ -48,10 +50,10 @@ class VariableClippingStrategy(refusals.OneStrategy):
 
   Raises:
     TypeError: An argument has the wrong type.
-    ValueError: `max_norm` is not positive, `rules` is empty, or
-      `base_strategy` clips already; `rows` is unknown. In the first training
-      step, also: a rule selects no trainable variable, or one that is updated
-      and was made elsewhere; or dims do not fit a variable.
+    ValueError: `max_norm` is not positive, `rules` is empty, `rows` is unknown,
+      or `base_strategy` clips already. In the first training step, also: a rule
+      selects no trainable variable, or one that is updated and was made outside
+      the scope; or dims do not fit a variable.
 
   Example:
   >>> strategy = tfplugin.distribute.VariableClippingStrategy(
@@ -70,7 +72,7 @@ class VariableClippingStrategy(refusals.OneStrategy):
 
   def __new__(cls, base_strategy=None, rules=None, max_norm=None, *,
               rows='touched'):
-    """Returns the strategy; without arguments, a blank one to be copied to."""
+    """Returns the strategy; without arguments, a blank target of a copy."""
     if cls is not VariableClippingStrategy:
       return object.__new__(cls)
     _check_base(base_strategy)
@@ -91,7 +93,7 @@ class VariableClippingStrategy(refusals.OneStrategy):
   def __init__(self, base_strategy: tf.distribute.Strategy,
                rules: clip_rules.Rules, max_norm: float, *,
                rows: str = 'touched'):
-    del base_strategy, rules, max_norm, rows  # All done in __new__.
+    del base_strategy, rules, max_norm, rows  # See __new__.
 
   @property
   def described_as(self) -> str:
@@ -99,7 +101,11 @@ class VariableClippingStrategy(refusals.OneStrategy):
     return f'VariableClippingStrategy over {type(self).__name__}'
 
   def scope(self):
-    """See `tf.distribute.Strategy.scope`; with a v1 ps in a graph only."""
+    """Enters the scope as `tf.distribute.Strategy.scope`.
+
+    A v1 parameter-server strategy can be entered in a graph only, and raises
+    RuntimeError in eager mode.
+    """
     if isinstance(self,
                   tf.compat.v1.distribute.experimental.ParameterServerStrategy):
       parameter_server_base.refuse_eager(

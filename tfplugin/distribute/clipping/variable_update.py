@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a function on variables after an update, in whatever context.
+"""Functions that run on variables after an update, in every context.
 
 In a plain graph, eager execution and tf.function the function is called with
 the variable. In a replica of tf.distribute there is one `merge_call`, and in it
@@ -21,13 +21,11 @@ from tfplugin import types
 
 
 class VariableUpdate(NamedTuple):
-  """The update of one variable, or of variables that belong together.
+  """The update of one variable, or of the parts of a partitioned variable.
 
-  Attributes:
-    variables: Mostly one; several for the parts of a partitioned variable.
-    gradients: What has just been applied to the first, mostly one gradient.
-    update_fn: Gets the variables and the ids of the rows that were touched
-      (None: all of them, or unknown); returns an op.
+  `gradients` were just applied to the first of `variables`; usually there is
+  one. `update_fn` is called with the variables and the ids of the touched rows,
+  and returns an op. Ids of None mean all rows, or unknown ones.
   """
 
   variables: Sequence[tf.Variable]
@@ -36,14 +34,10 @@ class VariableUpdate(NamedTuple):
 
 
 def update_after(first, updates: Sequence[VariableUpdate]) -> list:
-  """Runs `updates` when `first` is done.
+  """Runs `updates` in their order after `first`, the op of an earlier update.
 
-  Args:
-    first: The op of the update before; None in eager execution.
-    updates: Their functions are called in this order.
-
-  Returns:
-    The results of the functions, one or more for each.
+  In eager execution `first` is None. Returns the results of the functions, one
+  or more for each.
   """
   if tf.distribute.has_strategy() and not (
       tf.distribute.in_cross_replica_context()):
@@ -67,7 +61,7 @@ def _touched_ids(gradients: Sequence[types.Gradient]) -> Optional[tf.Tensor]:
 
 
 def _update_copies(strategy, first, updates, gradients) -> list:
-  """Updates every copy of each variable; runs in cross-replica context."""
+  """Updates every copy of each variable, in cross-replica context."""
   first = [op for op in strategy.experimental_local_results(first)
            if op is not None]
   results = []
@@ -85,9 +79,9 @@ def _update_copies(strategy, first, updates, gradients) -> list:
 
 
 def _ids_of_replicas(strategy, gradients) -> Optional[tf.Tensor]:
-  """Returns the rows that any replica touched; None where that is not known."""
+  """Returns the rows that any replica touched; None where they are unknown."""
   of_replicas = [strategy.experimental_local_results(g) for g in gradients]
   if any(len(g) < strategy.num_replicas_in_sync for g in of_replicas):
-    # The other workers' ids are not here: all rows have to be looked at.
+    # The other workers' ids are not available: all rows have to be measured.
     return None
   return _touched_ids([g for of_one in of_replicas for g in of_one])

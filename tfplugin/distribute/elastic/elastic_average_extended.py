@@ -19,7 +19,7 @@ Role = elastic_variables.Role
 
 class ElasticAverageExtended(elastic_steps.ElasticSteps,
                              parameter_server_base.ParameterServerExtended):
-  """Every averaged variable has a copy on the worker and a centre on a ps."""
+  """StrategyExtended with copies on the worker and centres on a ps."""
 
   is_replicated = False
 
@@ -31,7 +31,7 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
     return super()._create_exchange()
 
   def _create_local_step(self) -> tf.Variable:
-    """The step counter, which starts when this worker may start."""
+    """Makes the step counter, which starts when this worker may start."""
     return elastic_start.create_local_step(
         self.own_device, self._settings, self.task, self.parameter_devices[0])
 
@@ -44,7 +44,7 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
     return self._on(self._variable_device)
 
   def _create_state(self, next_creator, **kwargs):
-    if not self.experimental_should_init:  # It starts anew with the worker.
+    if not self.experimental_should_init:  # The worker initialises it again.
       kwargs['collections'] = elastic_variables.localized(
           kwargs.get('collections'))
     if kwargs.get('colocate_with') is None:

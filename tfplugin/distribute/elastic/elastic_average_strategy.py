@@ -20,41 +20,43 @@ tf1 = tf.compat.v1
 
 class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
                              tf.distribute.Strategy):
-  """Trains a copy of the model per worker, tied to a centre by a spring.
+  """Strategy that trains a copy of the model per worker, tied to a centre.
 
-  Every worker trains its own copy. Every `communication_period` local steps
-  the copy and the centre on the parameter servers move towards each other:
+  Every worker trains its own copy. Every `communication_period` local steps the
+  copy and the centre on the parameter servers move towards each other:
 
       d = moving_rate * (local - centre);  local -= d;  centre += d
 
-  The model_fn knows nothing of it: no getter, no hook, no saver. The centre has
-  the variable's own name, and is what checkpoints, evaluators, predictions and
-  exports see; those run without the strategy, on the same model_dir.
+  The model_fn needs no getter, no hook and no saver. The centre has the
+  variable's own name. Checkpoints, evaluators, predictions and exports use the
+  centre; they run without the strategy, on the same model_dir.
 
-  What becomes of each variable:
+  The kinds of variables:
 
   * Trainable: a copy on the worker and a centre on a parameter server. A copy
     starts from the centre, also when a worker restarts.
   * Not trainable, floating point, written by the step, e.g. batch norm's moving
-    averages: likewise by default, so that the centre's statistics are those of
-    the centre's weights; `statistics='shared'` keeps one on a parameter server,
-    which every worker updates.
+    averages: likewise by default, so that the centre's statistics fit the
+    centre's weights. `statistics='shared'` keeps one variable on a parameter
+    server, which every worker updates.
   * Not trainable, floating point, not written by the step, e.g. a rate that a
-    hook lowers: shared. The value that was set last reaches the centre, and
-    then every copy, with the exchanges.
+    hook lowers: shared. With an exchange, the value that was set last reaches
+    the centre, and then every copy.
   * Not trainable, another type; global_step: one, on a parameter server.
-  * Whatever an optimizer makes: on the worker. The chief's is saved, under the
-    names that the bare optimizer gives it; another worker's starts anew.
+  * Made by an optimizer: on the worker. The chief's is saved, under the name
+    that the bare optimizer gives it. Another worker's is initialised again when
+    that worker restarts.
   * Metric and other local variables: on the worker.
 
-  `session.run(variable)` and a `Saver` take the centre; computations take the
-  copy. With the default `count_steps` global_step counts the communications of
-  all workers, so that `max_steps` and learning rate schedules do, too, whether
-  an optimizer advances it or the model_fn itself. A local step is a step of the
-  session that applies gradients, however many optimizers do; one that only
-  accumulates them, and applies them in a later step's `tf.cond`, is none.
+  `session.run(variable)` and a `Saver` use the centre; computations use the
+  copy. With the default `count_steps`, global_step counts the exchanges of all
+  workers. So do `max_steps` and learning rate schedules. It makes no difference
+  whether an optimizer or the model_fn advances global_step. A local step is a
+  session step that applies gradients, however many optimizers apply them. A
+  step that only accumulates gradients, for the `tf.cond` of a later step, does
+  not count.
 
-  In a cluster pass `RunConfig(experimental_max_worker_delay_secs=0)`, too: by
+  In a cluster also pass `RunConfig(experimental_max_worker_delay_secs=0)`. By
   default TensorFlow delays worker k by 5 s * (k + 1).
 
   Args:
@@ -63,34 +65,35 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
     num_worker: The number of workers, for the default moving rate. None counts
       chief and workers of the cluster.
     communication_period: Local steps from one exchange to the next.
-    moving_rate: The part of the difference that moves, in [0, 1]. None means
+    moving_rate: The share of the difference that moves, in [0, 1]. None means
       0.9 / communication_period / num_worker.
-    rho: The weight of the exploration penalty, rho / 2 * |local - c|^2, where
-      c is the centre that the worker saw last. It acts on the gradients; the
-      reported loss is without it. With 0, no c is kept.
+    rho: The weight of the exploration penalty, rho / 2 * |local - c|^2, where c
+      is the centre that the worker saw last. It acts on the gradients; the
+      reported loss does not include it. With 0, no c is kept.
     synchronous: Whether workers wait for each other before their first step.
     update_order: `'gradient_first'`, or `'elastic_first'` for the rule as
-      published, whose difference is that of the values before the gradient.
-    count_steps: What global_step counts: `'communications'` or `'local'`. None:
-      communications, with a warning that says how many steps that makes.
+      published, whose difference uses the values before the gradient step.
+    count_steps: The steps that global_step counts: `'communications'`
+      (exchanges) or `'local'`. None: exchanges, with a warning that says how
+      many local steps they make.
     statistics: `'average'` or `'shared'`, see above.
     sparse_exchange: Whether a variable with sparse gradients exchanges only the
       rows that this worker's gradients touched since its last exchange. A row
-      that a worker does not touch stays as it was on that worker, also where
-      the centre moves on, and catches up once touched. Rows that an optimizer
+      that a worker does not touch keeps its value on that worker, also while
+      the centre moves, and catches up once touched. Rows that an optimizer
       moves without a gradient, as Adam does, count as not touched.
-    on_nonfinite: What becomes of gradients, and of what an exchange would move,
-      with a NaN or an infinity: `'apply'` as ever; `'drop'` neither copies nor
-      centre change, and the step does not count; `'raise'` an error that names
-      the worker, its step and the variables. The devices of a process decide
-      together. Drops are counted in the local `elastic_average/num_nonfinite`
-      and shown as `elastic_average/nonfinite`.
+    on_nonfinite: The treatment of gradients, and of differences in an exchange,
+      with a NaN or an infinity. `'apply'` uses them like any other. `'drop'`
+      changes neither copies nor centre, and the step does not count. `'raise'`
+      raises an error that names the worker, its step and the variables. The
+      devices of a process decide together. Drops are counted in the local
+      `elastic_average/num_nonfinite` and shown as `elastic_average/nonfinite`.
     exchange_dtype: The type in which values cross the network, where that is
-      smaller than theirs: `'float16'`, `'bfloat16'` or `'int8'`; None: their
-      own. docs/exchange.md has the rules.
-    overlap: Whether a communication runs beside the steps that follow it, in a
-      thread of the session. The difference is that of the copy as it was when
-      the communication began. docs/exchange.md has the rule and its bound.
+      smaller than theirs: `'float16'`, `'bfloat16'` or `'int8'`; None: the type
+      of the values. docs/exchange.md has the rules.
+    overlap: Whether an exchange runs concurrently with the steps that follow
+      it, in a thread of the session. The difference uses the copy as it was
+      when the exchange began. docs/exchange.md has the rule and its bound.
     devices: Without a cluster: the devices that each train a copy. None takes
       the GPUs of this process if there are two or more, else one device.
 
@@ -105,30 +108,30 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
   1
 
   In a cluster, several devices of one worker average their gradients first.
-  Without one, every device has its own copy and they all run the rule at the
-  same time, which is the synchronous variant of the paper:
+  Without a cluster, every device has its own copy, and all devices exchange at
+  the same time. This is the synchronous variant of the paper:
 
       centre += sum of all d, each of the values before the exchange
 
-  An exchange of all devices then counts as one communication. This variant also
-  works outside Estimator, with `strategy.run` in a `tf.function` and with
-  `Model.fit`: outside of `strategy.run` a variable reads as its centre, and
-  that is what is saved; `Model.evaluate` and `Model.predict` use it, too. Keras
-  splits each batch over the devices; under Estimator each takes one batch.
+  An exchange of all devices counts as one. This variant also works outside
+  Estimator, with `strategy.run` in a `tf.function` and with `Model.fit`.
+  Outside of `strategy.run` a variable reads as its centre, and the centre is
+  saved. `Model.evaluate` and `Model.predict` use the centre, too. Keras splits
+  each batch over the devices; under Estimator each device takes one batch.
 
   References: S. Zhang, A. Choromanska, Y. LeCun, "Deep learning with Elastic
   Averaging SGD", NeurIPS 2015, https://arxiv.org/abs/1412.6651.
 
-  Differences from tf.contrib: none to compare with; contrib had the optimizer
-  only. Unlike there, `rho` is 0.0 by default and has no default derived from
-  the learning rate, which a strategy does not see.
+  Differences from tf.contrib: contrib had only the optimizer, no strategy.
+  Unlike in the optimizer, `rho` is 0.0 by default. It has no default derived
+  from the learning rate, which a strategy does not know.
   """
 
   _eager_remedy = ('for `Model.fit` and tf.function pass `devices`, two or '
                    'more of this process')
 
-  # Asked for by TensorFlow's own code for several devices, which runs no
-  # collectives here.
+  # Read by TensorFlow's code for several devices, which runs no collectives for
+  # this strategy.
   _collective_key_base = 0
 
   def __init__(
@@ -175,9 +178,10 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
 
   @property
   def num_replicas_in_sync(self) -> int:
-    """Parts of a batch; on a device that has a copy of its own, 1.
+    """Number of replicas that share a batch; 1 on a device that trains a copy.
 
-    Such a device trains on its own loss: there is nothing to divide by.
+    Such a device trains on its own loss, which is not divided by the number of
+    devices.
     """
     on_device = (tf.distribute.has_strategy() and
                  not tf.distribute.in_cross_replica_context())
@@ -191,7 +195,7 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
 
 
 def _local_devices(devices, resolver) -> Optional[Sequence[str]]:
-  """The devices that have copies of their own, or None in other cases."""
+  """Returns the devices that each train a copy; None in other cases."""
   if devices is None:
     gpus = [] if resolver.cluster_spec() else local_devices.devices_of('GPU')
     return gpus if len(gpus) > 1 else None

@@ -18,16 +18,16 @@ tf1 = tf.compat.v1
 
 Role = elastic_variables.Role
 
-# Whether a device that runs computes with the centres instead of its copies.
+# Whether replicas compute with the centres instead of their copies.
 _reads_centers = context_value.ContextValue(False)
 
 
 class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
-  """One copy per device, each of which goes its own way, and their centre.
+  """One copy of a variable per device, and their centre.
 
-  On a device it is that device's copy, also for assignments. Outside of all
-  devices, for checkpoints, and where a Keras model evaluates or predicts, it is
-  the centre; what is assigned there, all copies get, too.
+  On a device it reads and assigns that device's copy. Outside of all devices,
+  for checkpoints, and where a Keras model evaluates or predicts, it is the
+  centre. An assignment outside writes the centre and all copies.
 
   Attributes:
     pair: The copies and their centre.
@@ -40,13 +40,13 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
 
   @property
   def handle(self) -> tf.Tensor:
-    """The handle of the copy on a device."""
+    """The handle of the current device's copy; in inference, of the centre."""
     if _reads_centers.get():
       return self.center.handle
     return super().handle
 
   def value(self) -> tf.Tensor:
-    """The copy on a device, the centre outside."""
+    """Returns the copy on a device, the centre outside."""
     here = self._get()
     return here.value() if isinstance(here, tf.Variable) else here
 
@@ -73,10 +73,10 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
 class ElasticDevicesExtended(elastic_steps.ElasticSteps,
                              mirrored_variables.MirroredInGraph,
                              _tf_internals.MirroredExtended):
-  """A copy per device; all devices run the elastic rule at the same time."""
+  """StrategyExtended with a copy per device; all devices exchange at once."""
 
-  # What the strategy that has this asks: it needs no session, and each device
-  # trains on a loss of its own.
+  # Read by the strategy: it needs no session, and each device trains on a
+  # separate loss.
   is_replicated = True
 
   @property
@@ -85,7 +85,7 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
     return self._settings.num_worker or len(self._devices)
 
   def _use_merge_call(self):
-    # Otherwise optimizers would sum gradients before they come here.
+    # Otherwise optimizers would sum gradients before this class gets them.
     return True
 
   def _create_local_step(self) -> tf.Variable:
@@ -105,7 +105,7 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
   def _create_copies(self, create_copy, **kwargs):
     kwargs.update(synchronization=tf.VariableSynchronization.ON_WRITE)
     with tf1.name_scope(None):
-      # As the class behind `ElasticSteps` does, which called this one.
+      # Skip `ElasticSteps`, whose `_create_variable` calls this method.
       copies = super(elastic_steps.ElasticSteps, self)._create_variable(
           create_copy, **kwargs)
     copies.__class__ = ElasticReplicatedVariable
@@ -115,7 +115,7 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
   def _update(self, var, fn, args, kwargs, group):
     if self._is_in_step or not isinstance(var, ElasticReplicatedVariable):
       return super()._update(var, fn, args, kwargs, group)
-    # `Model.set_weights`, say: there is nothing left to average afterwards.
+    # E.g. `Model.set_weights`: copies and centre are equal afterwards.
     pair = _tf_internals.own_variable(var).pair
     if _tf_internals.is_moving_average(fn):
       return self._average_once(var, pair, fn, args, kwargs, group)
@@ -127,7 +127,10 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
       return super()._update(var, fn, args, kwargs, group)
 
   def _average_once(self, var, pair, fn, args, kwargs, group):
-    """Updates a moving average, which counts its updates, on the centre."""
+    """Updates a moving average on the centre and copies its value.
+
+    A moving average counts its updates: there must be one for all devices.
+    """
     updated = fn(pair.center, *_tf_internals.select_replica(0, args),
                  **_tf_internals.select_replica(0, kwargs))
     with tf.control_dependencies([tf.convert_to_tensor(updated)]):
@@ -141,14 +144,14 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
 
   def _call_for_each_replica(self, fn, args, kwargs):
     if _tf_internals.is_keras_inference(fn):
-      fn = _reads_centers.being(True)(fn)  # For the centre.
+      fn = _reads_centers.being(True)(fn)  # Uses the centre.
     return super()._call_for_each_replica(fn, args, kwargs)
 
   def _end_step(self, exchange, result):
     result = super()._end_step(exchange, result)
     if not hasattr(result, 'train_op'):
       return result
-    # Estimator reports the sum of the losses that it is given.
+    # Estimator reports the sum of the replicas' losses.
     losses = self._local_results(result.loss)
     return parameter_server_base.with_fields(
         result, loss=_tf_internals.regroup(

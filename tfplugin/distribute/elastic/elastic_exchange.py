@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""When a step communicates, and the one communication of that step."""
+"""Schedule of exchanges, and the one exchange of a step."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
 
-# What happens to an update, for messages.
+# The effect on an update, for messages.
 AUDITED = 'adds the penalty of `rho` to gradients'
 
 
 class Exchange:
-  """The averaged variables of one graph, and their communication in a step.
+  """The averaged variables of one graph, and their exchange in a step.
 
-    begin()                    the step begins; whether it is due is read
-    adjusted(...)              any number of times: gradients before they are
-                               applied, by any number of optimizers
-    finish(train_ops)          the step ends: the communication, then the count
+    begin()                    begins the step; reads whether it is due
+    adjusted(...)              adjusts gradients before they are applied; any
+                               number of times, for any number of optimizers
+    finish(train_ops)          ends the step: the exchange, then the count
 
-  A step is a step of the session that applies gradients, however many
-  optimizers do. One whose `tf.cond` applies none, since gradients are being
-  accumulated or are not finite, does not count and does not communicate.
+  A step is a session step that applies gradients, however many optimizers apply
+  them. A step whose `tf.cond` applies none, because gradients are being
+  accumulated or are not finite, does not count and does not exchange.
 
-  All that is known of "now or later" is here: `begin` decides when a step is
-  due, and `finish` what the communication waits for.
+  The timing is decided in this class alone. `begin` decides when a step is due,
+  and `finish` decides the ops that the exchange waits for.
 
   Attributes:
     local_step: Counts the worker's steps; an int64 scalar.
-    due: Whether the step that is being built communicates; a bool scalar.
-    counters: What the communication of the step advances: counters, each with
-      the function that does it.
+    due: Whether the current step exchanges; a bool scalar.
+    counters: Counters that the step's exchange advances, each with the function
+      that advances it.
     has_gradients: Whether gradients have been applied in this step.
-    finite: Looks at gradients, and at what is exchanged, if that is asked for.
-    overlapped: Makes the communications beside the next steps; None: the step
-      that is due makes its own.
+    finite: Checks gradients and differences, if that is asked for.
+    overlapped: Runs the exchanges concurrently with the next steps; None: each
+      step that is due runs its own exchange.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
@@ -67,11 +67,8 @@ class Exchange:
                use_locking: bool = True):
     """Starts with no variable, at the beginning of a step.
 
-    Args:
-      settings: The rule's settings.
-      num_worker: The number of workers, for the default moving rate.
-      local_step: The worker's counter.
-      use_locking: Whether centres are updated under a lock.
+    `num_worker` is for the default moving rate. With `use_locking` centres are
+    updated under a lock.
     """
     self.local_step = local_step
     self._settings = settings
@@ -94,7 +91,7 @@ class Exchange:
     self.begin()
 
   def begin(self) -> None:
-    """Begins a step, in the context that the step is built in."""
+    """Begins a step, in the graph and branch that the step is built in."""
     self._start = self.local_step.read_value()
     self.due = elastic.is_communication(
         self._start, self._settings.communication_period)
@@ -110,22 +107,22 @@ class Exchange:
 
   @property
   def start(self) -> tf.Tensor:
-    """The steps of this worker when the step began."""
+    """The worker's number of steps before this one."""
     return self._start
 
   @property
   def trained(self) -> list[tf.Variable]:
-    """The copies that gradients are for."""
+    """The copies of trained variables."""
     return [c for pair in self.pairs if pair.trainable for c in pair.copies]
 
   def variables(self) -> list[tf.Variable]:
-    """The step's counter, and what the communications so far write."""
+    """Returns the step's counter and the variables that its exchanges write."""
     return [self.local_step, *(
         v for pair in self.pairs for v in pair.variables()), *(
             self.overlapped.variables() if self.overlapped else ())]
 
   def add(self, *pairs: elastic_pairs.Pair) -> None:
-    """Takes averaged variables into the communications."""
+    """Adds averaged variables to the exchanges."""
     if self._settings.exchange_dtype == wire_types.INT8:
       for pair in pairs:
         pair.keep_feedback()
@@ -137,7 +134,7 @@ class Exchange:
                           pair.local, pair.center)
 
   def end(self, train_ops: Sequence) -> tuple[tf.Operation, list[tf.Variable]]:
-    """Ends a whole step; returns it, and variables that a session starts."""
+    """Ends a whole step; returns its op, and variables to be initialised."""
     shared = set_values.unwritten(self.pairs, train_ops)
     self._pairs = {copy: pair for copy, pair in self._pairs.items()
                    if pair not in shared}
@@ -148,19 +145,13 @@ class Exchange:
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,
                rho: elastic.Rate) -> types.GradsAndVars:
-    """Returns what an optimizer is to apply instead of `grads_and_vars`.
+    """Returns the gradients that an optimizer is to apply.
 
-    The penalty is added. Rows that sparse gradients touch are noted. With
-    `update_order='elastic_first'` the gradients are available only after the
-    communication of their variables.
-
-    Args:
-      grads_and_vars: Gradients of the loss, which may be None, and copies.
-      rho: The strength of the penalty; 0 where it is in the gradients already.
-
-    Raises:
-      ValueError: A variable has no centre; gradients that are applied in a
-        branch cannot wait for a communication.
+    The penalty is added, with `rho` 0 where the gradients contain it already.
+    Rows that sparse gradients touch are noted. With
+    `update_order='elastic_first'` the gradients wait for the exchange of their
+    variables. A ValueError is raised for a variable without a centre, and for
+    such a wait in a branch.
     """
     self.has_gradients = True
     marks = self._marks()
@@ -185,7 +176,7 @@ class Exchange:
     return [(after(g, [moved]), copy) for g, copy in result]
 
   def _marks(self) -> list:
-    """The op that counts a step whose branch applies gradients, if this is."""
+    """Returns the op that counts the step, if this is a branch of the step."""
     if self._context == branching.here():
       self._is_certain = True
       return []
@@ -197,11 +188,11 @@ class Exchange:
     return [self._counted()]
 
   def _counted(self):
-    """The op that counts the step, once however often it is run."""
+    """Returns the op that counts the step; once, however often it runs."""
     return elastic_pairs.write(self.local_step, 'update', self._start + 1)
 
   def _marked(self, gradient, pair, marks):
-    """`gradient`, which waits for `marks`, and that of the rows it touches."""
+    """Returns `gradient` after `marks`; notes the rows that it touches."""
     if not (self._settings.sparse_exchange and
             isinstance(gradient, tf.IndexedSlices)):
       return after(gradient, marks) if marks else gradient
@@ -216,7 +207,7 @@ class Exchange:
 
   def counts(self, global_step: Optional[tf.Variable],
              ) -> Optional[tf.Variable]:
-    """Returns the counter that the update, not the exchange, advances."""
+    """Returns the counter that the optimizer, not the exchange, advances."""
     if global_step is None or self._settings.count_steps == 'local':
       return global_step
     self.count(global_step, functools.partial(
@@ -224,15 +215,10 @@ class Exchange:
     return None
 
   def count(self, step: tf.Variable, advance: Callable[[], Any]) -> None:
-    """Lets the communication of the step advance `step`.
+    """Makes the exchange of the step advance `step`, by calling `advance`.
 
-    Args:
-      step: The counter that an optimizer was given.
-      advance: Does it.
-
-    Raises:
-      RuntimeError: Optimizers in different branches ask for it, of which a step
-        may take one alone.
+    A RuntimeError is raised if optimizers in different branches ask for it: a
+    step may take only one of the branches.
     """
     here = branching.here()
     if self.counters and here != self._counts_in:
@@ -247,7 +233,7 @@ class Exchange:
 
   def finish(self, train_ops: Sequence,
              name: Optional[str] = None) -> tf.Operation:
-    """Ends the step after `train_ops`: communicates, and counts; returns it."""
+    """Returns an op that ends the step: `train_ops`, exchange and count."""
     elastic_settings.refuse_accumulators()
     self._settings.check_exchanged([p.center.dtype for p in self.pairs])
     if self._settings.sparse_exchange and self.has_gradients and not any(
@@ -258,11 +244,11 @@ class Exchange:
           'are exchanged. Leave it out, or look rows up by `tf.gather` or '
           '`tf.nn.embedding_lookup`.')
     ends = graph_order.operations_of(train_ops)
-    # A program may advance the step itself, and then counts local steps.
+    # A program may advance the counter itself; it then counts local steps.
     counters = [(step, advance) for step, advance in self.counters
                 if not graph_order.updates(ends, step)]
     with tf1.control_dependencies(train_ops):
-      # Whether a branch has applied gradients, where nothing else does.
+      # Whether a branch has applied gradients, if only branches apply them.
       is_counted = self._is_certain or not self.has_gradients or (
           tf.greater(self.local_step.read_value(), self._start))
       moved = self._communicate(self._pairs.values(), counters, is_counted)
@@ -272,10 +258,9 @@ class Exchange:
                       name=name)
 
   def _communicate(self, pairs, counters=(), is_counted=True):
-    """Moves `pairs` that have not moved in this step, if it is due.
+    """Returns the exchange of `pairs`, if it is due: an op or a tensor.
 
-    Returns:
-      An op or a tensor to depend on.
+    Variables that have been exchanged in this step are left out.
     """
     pairs = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
     self._moved.update(pairs)
@@ -294,7 +279,7 @@ class Exchange:
         lambda: tf.constant(False), _written(pairs, counters))
 
   def _made(self, pairs, counters, start):
-    """The communication of the step after `start`."""
+    """Returns the exchange of the step after `start` steps."""
 
     def move(differences):
       with update_audit.OF_RULES.passing(
@@ -317,7 +302,7 @@ class Exchange:
         _written(pairs, counters))
 
   def _wire(self, start) -> Optional[pair_moves.Wire]:
-    """How the communication of the step after `start` crosses the network."""
+    """Returns the type on the network, for the exchange after `start` steps."""
     dtype = self._settings.exchange_dtype
     if dtype != wire_types.INT8:
       return dtype and pair_moves.Wire(dtype)
@@ -325,7 +310,7 @@ class Exchange:
         start // self._settings.communication_period))
 
   def _skip(self, pairs) -> tf.Tensor:
-    """Counts a communication that is not made."""
+    """Counts a skipped exchange."""
     with tf1.control_dependencies([
         *self.finite.count(), *(op for pair in pairs
                                 for op in pair_moves.move_nothing(pair))]):
@@ -340,9 +325,7 @@ def _written(pairs, counters) -> list[tf.Variable]:
 def after(value: Any, operations: Sequence) -> Any:
   """Returns `value`, available only once `operations` have run.
 
-  Args:
-    value: A tensor, `tf.IndexedSlices`, an operation, or None.
-    operations: Operations or tensors.
+  `value` is a tensor, `tf.IndexedSlices`, an operation, or None.
   """
   with tf1.control_dependencies(operations):
     if value is None or isinstance(value, tf.Operation):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""An averaged variable: its copies, its centre, and what workers keep of it."""
+"""Averaged variable: its copies, its centre, and the worker's state of it."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
 
-# Old graphs hold this name.
+# Existing graphs hold this name.
 LOCAL_CENTER = 'local_center_variable'
 FEEDBACK = 'exchange_feedback'
 
 
 @dataclasses.dataclass(eq=False)
 class Pair:
-  """One averaged variable: its copies and its centre.
+  """Copies and centre of one averaged variable.
 
   Attributes:
     copies: The copies that models compute with: the worker's, or one for each
       device of a process.
     center: The variable that is averaged, saved and served.
-    trainable: Whether the variable is trained; a statistic is not.
-    local_center: The centre as the worker saw it last, which the exploration
-      penalty pulls to; None while there is no penalty.
-    touched: A bool for each row, whether a gradient has touched it since the
-      last communication, which moves only such rows; None: it moves all rows.
-    feedback: What the copy has given and the centre has not got yet, since the
-      type on the way is too coarse; None with a type that needs none.
+    trainable: False for a statistic.
+    local_center: The centre as the worker saw it last, for the exploration
+      penalty; None without a penalty.
+    touched: For each row, whether a gradient has touched it since the last
+      exchange, which moves only such rows; None: it moves all rows.
+    feedback: The part of past differences that rounding has kept from the
+      centre; None with a type that needs none.
     initializer: The initializer of a copy that does not start from the centre,
       unless a warm start replaces it.
-    is_snapshot: Whether the copy stands for another one, which it was taken of,
-      and is to hold what that one loses.
+    is_snapshot: Whether the copy is a snapshot of another copy. An exchange
+      writes the difference to the snapshot.
   """
 
   copies: Sequence[tf.Variable]
@@ -57,15 +57,11 @@ class Pair:
 
   @property
   def local(self) -> tf.Variable:
-    """The copy of a worker that has one."""
+    """The worker's copy; of several devices, the first one's."""
     return self.copies[0]
 
   def keep_local_center(self, rho: elastic.Rate) -> None:
-    """Makes the worker's view of the centre, where a penalty needs one.
-
-    Args:
-      rho: The strength of the penalty.
-    """
+    """Makes the worker's view of the centre, if a penalty needs one."""
     if (self.trainable and elastic.is_penalty(rho) and
         self.local_center is None):
       name = self.local.name.split(':')[0]
@@ -76,7 +72,7 @@ class Pair:
           branching.is_reference(self.center))
 
   def keep_feedback(self) -> None:
-    """Makes the memory of what int8 rounds away, which a branch must not."""
+    """Makes the variable of int8's rounding errors; call it in no branch."""
     if self.feedback is None and wire_types.is_smaller(
         wire_types.INT8, self.center.dtype):
       self.feedback = worker_variables.create(
@@ -84,7 +80,7 @@ class Pair:
           f'{FEEDBACK}/{self.local.name.split(":")[0]}', self.local.device)
 
   def variables(self) -> list[tf.Variable]:
-    """The variables that a communication writes."""
+    """Returns the variables that an exchange writes."""
     return [v for v in (*self.copies, self.center, self.local_center,
                         self.touched, self.feedback) if v is not None]
 
@@ -93,11 +89,8 @@ def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
               rho: elastic.Rate) -> types.Gradient:
   """Returns `gradient` plus the gradient of the exploration penalty.
 
-  Args:
-    gradient: The gradient of the loss at `copy`; None stands for 0.
-    copy: One of the pair's copies.
-    pair: The averaged variable; a statistic has no penalty.
-    rho: The strength of the penalty; with the number 0 there is none.
+  A `gradient` of None stands for 0. A statistic has no penalty; with the number
+  0 as `rho` there is none either.
   """
   pair.keep_local_center(rho)
   if pair.local_center is None or not elastic.is_penalty(rho):
@@ -109,12 +102,9 @@ def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
 
 def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,
                  exchange_dtype: Optional[str]) -> list[tf.Variable]:
-  """Returns the variables that a worker has beside the copies so far.
+  """Returns the worker's variables beside the copies, as far as they exist.
 
-  Args:
-    pairs: The averaged variables.
-    rho: The strength of the penalty, which needs a view of the centre.
-    exchange_dtype: The type on the way, which may need a feedback.
+  A penalty (`rho`) needs views of centres, and int8 needs feedbacks.
   """
   views = [pair.local_center for pair in pairs if elastic.is_penalty(rho)]
   feedbacks = [pair.feedback for pair in pairs
@@ -124,12 +114,7 @@ def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,
 
 
 def read(variable: tf.Variable, rows: Optional[tf.Tensor] = None) -> tf.Tensor:
-  """Returns the value of a variable, or of some of its rows, where it is.
-
-  Args:
-    variable: The variable.
-    rows: The ids of the rows; None for the whole variable.
-  """
+  """Returns a variable, or some `rows` of it, read on the variable's device."""
   with placement.only_on(variable.device):
     return (variable.read_value() if rows is None else
             row_reads.gather(variable, rows))
@@ -137,14 +122,10 @@ def read(variable: tf.Variable, rows: Optional[tf.Tensor] = None) -> tf.Tensor:
 
 def write(variable: tf.Variable, how: str, value: tf.Tensor,
           rows: Optional[tf.Tensor] = None, **kwargs):
-  """Assigns to a variable, or to some of its rows, where it is.
+  """Assigns to a variable, or to some `rows` of it, on the variable's device.
 
-  Args:
-    variable: The variable.
-    how: `'add'`, `'sub'` or `'update'`.
-    value: What is assigned.
-    rows: The ids of the rows; None for the whole variable.
-    **kwargs: For the assignment of a whole variable.
+  `how` is `'add'`, `'sub'` or `'update'`. `kwargs` are for the assignment of a
+  whole variable.
   """
   with placement.only_on(variable.device):
     if rows is not None:

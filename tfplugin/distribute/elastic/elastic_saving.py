@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is saved: the centres, and the optimizer state of the chief."""
+"""Saved variables: the centres, and the optimizer state of the chief."""
 
 from __future__ import annotations
 
@@ -22,15 +22,10 @@ VarList = Union[Iterable, Mapping, None]
 
 def all_variables(pairs: Sequence[elastic_pairs.Pair],
                   optimizer_state: Iterable[tf.Variable]) -> list:
-  """Everything that a Saver of the model without elastic averaging would hold.
+  """Returns the variables that a Saver would hold without elastic averaging.
 
-  Args:
-    pairs: The averaged variables.
-    optimizer_state: The wrapped optimizer's slots and other variables.
-
-  Returns:
-    The local copies, the optimizer's state, every global variable that is not a
-    centre, e.g. the global step, and the saveable objects of the graph.
+  These are the local copies, the optimizer's state, every global variable that
+  is not a centre, e.g. the global step, and the graph's saveable objects.
   """
   averaged = [pair.local for pair in pairs]
   centers = {pair.center.ref() for pair in pairs}
@@ -43,18 +38,12 @@ def all_variables(pairs: Sequence[elastic_pairs.Pair],
 
 def swapped(pairs: Sequence[elastic_pairs.Pair],
             var_list: Union[Iterable, Mapping]) -> dict:
-  """Returns what to give to a Saver: centres by the names of the copies.
+  """Returns the variables for a Saver, by name: centres in place of copies.
 
-  A variable is recognised by identity, never by name. One that has no centre,
-  and a centre itself, is saved as it is, under the name it has.
-
-  Args:
-    pairs: The averaged variables.
-    var_list: Variables, whole or partitioned, or a dictionary of them by the
-      names that the checkpoint is to have.
-
-  Returns:
-    A dictionary from names to variables, or to lists of the parts of one.
+  Variables are compared by identity, never by name. A variable without a
+  centre, and a centre itself, are saved under their own names. A partitioned
+  variable becomes the list of its parts. The names of a mapping `var_list` are
+  kept.
   """
   if not isinstance(var_list, Mapping):
     var_list = saved_names.by_name(var_list)

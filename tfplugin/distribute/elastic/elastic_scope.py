@@ -30,27 +30,27 @@ from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
-# Who makes the variables that are made now: None for a model, a scope for the
-# state of an optimizer, and `_PAIRING`, which scopes leave alone.
+# The current maker of variables: None for a model, a scope for the state of an
+# optimizer, and `_PAIRING` for a centre and its copy, which scopes ignore.
 _maker = context_value.ContextValue(None)
 _PAIRING = object()
 
 
 class ElasticScope:
-  """Makes the variables of a model that one worker of a cluster builds.
+  """Scope that makes the variables of a model on one worker of a cluster.
 
-  The creator of a variable is asked for its role. A pair is made once, also
-  inside two scopes: the inner one makes it.
+  The arguments of a variable's creator give its role. Inside two scopes, the
+  inner one makes a centre and its copy, and the outer one does not.
 
   Attributes:
     worker_device: The device that the local variables are on.
     state: The variables that optimizers made, on the worker, and that would be
-      saved without elastic averaging; counters of one worker would not.
-    has_statistics: Whether an optimizer has been applied: a variable that comes
-      later and is not trained is shared.
+      saved without elastic averaging. Counters of one worker would not.
+    has_statistics: Whether an optimizer has been applied. A later variable that
+      is not trained is shared.
   """
 
-  # What a variable that is trained must be, and what to do about another one.
+  # For messages: where a trained variable must be made, and the remedy.
   _rule: str
   _remedy: str
 
@@ -58,10 +58,9 @@ class ElasticScope:
                saves_state: bool = False):
     """Prepares one graph.
 
-    Args:
-      worker_device: The device of this worker; empty for the session's own.
-      statistics: `'average'` or `'shared'`, see `role_of`.
-      saves_state: Whether this worker's optimizer state is saved.
+    An empty `worker_device` is the session's own. `statistics` is `'average'`
+    or `'shared'`, see `role_of`. `saves_state` says whether this worker's
+    optimizer state is saved.
     """
     self.worker_device = worker_device
     self._saves_state = saves_state
@@ -69,7 +68,7 @@ class ElasticScope:
     self.has_statistics = False
     self._pairs = {}
     self.state = []
-    self._devices = None  # Those around this scope, while it is entered.
+    self._devices = None  # The outer devices, while this scope is entered.
 
   @property
   def pairs(self) -> list[elastic_pairs.Pair]:
@@ -77,21 +76,13 @@ class ElasticScope:
     return list(self._pairs.values())
 
   def pair_of(self, local: tf.Variable) -> Optional[elastic_pairs.Pair]:
-    """Returns the pair of a local variable, or None.
-
-    Args:
-      local: Any variable, found by identity.
-    """
+    """Returns the `Pair` of a local variable, found by identity, or None."""
     return self._pairs.get(local.ref())
 
   def pairs_of(self, var_list: Iterable) -> list[elastic_pairs.Pair]:
-    """Returns the pair of each variable that an optimizer is going to train.
+    """Returns the `Pair` of each variable, whole or partitioned, to be trained.
 
-    Args:
-      var_list: Local variables, whole or partitioned.
-
-    Raises:
-      ValueError: A variable was made outside this scope.
+    A ValueError names the variables that were made outside this scope.
     """
     flat = [_tf_internals.own_variable(part) for item in var_list
             for part in _tf_internals.parts_of(item)]
@@ -109,16 +100,9 @@ class ElasticScope:
             **kwargs: Any):
     """Applies gradients to the copies, in a step that `exchange` ends.
 
-    Args:
-      exchange: Moves the variables that have a gradient.
-      apply_gradients: That of the wrapped optimizer.
-      grads_and_vars: Gradients, which may be None, and variables.
-      global_step: For `apply_gradients`, unless communications count.
-      rho: The strength of the penalty that is to be added.
-      **kwargs: For `apply_gradients`.
-
-    Raises:
-      ValueError: A variable was made outside this scope.
+    `apply_gradients`, of the wrapped optimizer, advances `global_step` unless
+    exchanges are counted. It gets the `kwargs`, too. A ValueError names
+    variables that were made outside this scope.
     """
     grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
                       for gradient, variable in grads_and_vars]
@@ -131,7 +115,7 @@ class ElasticScope:
 
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:
-    """Gives every variable made inside it its role, whatever makes it."""
+    """Gives every variable made inside it a role."""
     if self._devices is not None:
       yield
       return
@@ -140,7 +124,7 @@ class ElasticScope:
     try:
       with contextlib.ExitStack() as stack:
         stack.enter_context(tf.variable_creator_scope(self._create))
-        # The branch of a `tf.cond` of control flow v2 is a graph of its own.
+        # In control flow v2 the branch of a `tf.cond` is a separate graph.
         with tf.init_scope():
           if tf1.get_default_graph() is not graph:
             stack.enter_context(tf.variable_creator_scope(self._create))
@@ -150,7 +134,7 @@ class ElasticScope:
 
   @contextlib.contextmanager
   def local_state(self) -> Iterator[None]:
-    """Makes every variable inside it state of an optimizer, on the worker."""
+    """Makes every variable inside it optimizer state, on the worker."""
     with self.scope(), _maker.being(self):
       yield
 
@@ -158,7 +142,7 @@ class ElasticScope:
     if shared_variables.is_shared():
       return next_creator(**kwargs)
     collections = kwargs.get('collections') or ()
-    if not self._saves_state:  # Then it starts anew with the worker.
+    if not self._saves_state:  # Then the worker initialises it again.
       kwargs['collections'] = elastic_variables.localized(collections)
     with placement.only_on(self.worker_device):
       variable = next_creator(**kwargs)
@@ -180,30 +164,25 @@ class ElasticScope:
         variable_arguments.is_trainable(kwargs) or not self.has_statistics):
       with _maker.being(_PAIRING):
         return self._create_pair(next_creator, **kwargs)
-    # Beside a local variable, as a moving average asks to be, it would be on
-    # this worker, and the others would wait for theirs for ever.
+    # A moving average asks for the device of its variable, which may be local.
+    # On this worker, the others would wait forever for its initialisation.
     with placement.as_within(self._devices):
       return next_creator(**kwargs)
 
   def _create_pair(self, next_creator: Callable, **kwargs) -> tf.Variable:
-    """Makes both halves, notes the pair, returns the half of the model."""
+    """Makes and registers centre and copy; returns the model's variable."""
     raise NotImplementedError
 
 
 class CopyScope(ElasticScope):
-  """Makes centres under the variables' names, as a strategy does."""
+  """Scope that makes centres under the variables' names, as a strategy does."""
 
   _rule = 'by the model_fn below `elastic_average`'
   _remedy = 'Make them there'
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
                task: cluster_task.ClusterTask):
-    """Prepares one graph.
-
-    Args:
-      settings: The rule's settings.
-      task: This worker.
-    """
+    """Prepares one graph of the worker `task`."""
     super().__init__(task.device, settings.statistics, task.is_chief)
     self.settings = settings
     self.task = task

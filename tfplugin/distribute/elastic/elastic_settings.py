@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of elastic averaging, what they may be, and their defaults."""
+"""Settings of elastic averaging: their allowed values and defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
 
-# For each argument: its type, which values it may have, both in words, and the
+# For each argument: its type, a check of its value, both in words, and the
 # remedy.
 _COUNT = (numbers.Integral, lambda value: value >= 1,
           'an integer of at least 1', 'Pass e.g. 2, a number without quotes.')
@@ -47,21 +47,12 @@ _RULES = {
                        f'one of {wire_types.TYPES}',
                        'None exchanges variables in their own types.'),
 }
-# Which may be None: what that means is decided later.
+# Settings that may be None, whose defaults are decided later.
 _OPTIONAL = ('num_worker', 'moving_rate', 'rho', 'exchange_dtype')
 
 
 def check(argument: str, value: Any) -> None:
-  """Raises unless a setting has a value that it may have.
-
-  Args:
-    argument: The setting's name.
-    value: What the user passed.
-
-  Raises:
-    TypeError: It is of the wrong type.
-    ValueError: It is out of range.
-  """
+  """Raises a TypeError or a ValueError if a setting has a forbidden value."""
   kind, is_fine, words, remedy = _RULES[argument]
   is_kind = isinstance(value, kind) and (
       kind is bool or not isinstance(value, bool))
@@ -72,29 +63,24 @@ def check(argument: str, value: Any) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class ElasticSettings:
-  """The settings of an elastic optimizer, decorator or strategy.
+  """Settings of an elastic optimizer, decorator or strategy.
+
+  Values of a wrong type raise a TypeError. A ValueError is raised for values
+  that are out of range, or that exclude each other.
 
   Attributes:
     num_worker: The number of workers; None until the cluster is known.
-    communication_period: Local steps from one communication to the next.
+    communication_period: Local steps from one exchange to the next.
     moving_rate: The share of the difference that moves, a number in [0, 1] or a
-      tensor; None for the default of `ops.elastic`.
-    rho: The strength of the exploration penalty, a number or a tensor; 0 for
-      none, None for the default of the optimizer.
+      tensor; None: the default of `ops.elastic`.
+    rho: The strength of the exploration penalty, a number or a tensor; 0: none;
+      None: the default of the optimizer.
     synchronous: Whether the workers wait for each other before they start.
-    update_order: `'gradient_first'` or `'elastic_first'`.
-    count_steps: `'communications'` or `'local'`.
-    statistics: `'average'` or `'shared'`.
     sparse_exchange: Whether to exchange only touched embedding rows.
-    on_nonfinite: What becomes of gradients, and of differences from the centre,
-      with a NaN or an infinity: `'apply'`, `'drop'` or `'raise'`.
-    exchange_dtype: The type in which values cross the network, one of
-      `wire_types.TYPES`; None: their own.
-    overlap: Whether a communication runs beside the steps that follow it.
-
-  Raises:
-    TypeError: One is of the wrong type.
-    ValueError: One is out of range, or does not go with another one.
+    on_nonfinite: The treatment of gradients, and of differences from the
+      centre, with a NaN or an infinity.
+    exchange_dtype: The type in which values cross the network; None: their own.
+    overlap: Whether an exchange runs concurrently with the next steps.
   """
 
   num_worker: Optional[int] = None
@@ -145,12 +131,9 @@ class ElasticSettings:
   @classmethod
   def with_counted_steps(cls, count_steps: Optional[str],
                          **settings: Any) -> ElasticSettings:
-    """Returns the settings; warns if the user has not said what is counted.
+    """Returns the settings; `count_steps` None means to count exchanges.
 
-    Args:
-      count_steps: As the attribute; None: 'communications', with a warning
-        where a global step is several local ones.
-      **settings: The others.
+    None also warns, where a global step is several local ones.
     """
     made = cls(count_steps='communications' if count_steps is None
                else count_steps, **settings)
@@ -168,13 +151,13 @@ class ElasticSettings:
   def has_parts(self) -> bool:
     """Whether large variables cross the network in parts.
 
-    A part is a message, which a step sends also if it is not due: only where
-    runs of a graph communicate, unless they apply no gradients.
+    A part is a message, also in a step that is not due. So this is true only
+    where every run of a graph exchanges, except runs that apply no gradients.
     """
     return self.overlap or self.communication_period == 1
 
   def rate(self, num_worker: int) -> elastic.Rate:
-    """The moving rate among `num_worker` workers."""
+    """Returns the moving rate among `num_worker` workers."""
     if self.moving_rate is not None:
       return self.moving_rate
     return elastic.default_moving_rate(self.communication_period,
@@ -182,14 +165,10 @@ class ElasticSettings:
 
   def rho_for(self, optimizer: tf1.train.Optimizer,
               num_worker: int) -> elastic.Rate:
-    """The strength of the penalty; by default moving_rate / learning_rate.
+    """Returns the penalty's strength; by default moving_rate / learning_rate.
 
-    Args:
-      optimizer: Has the learning rate; a wrapper's is that of what it wraps.
-      num_worker: The number of workers, for the default moving rate.
-
-    Raises:
-      ValueError: The optimizer has no learning rate, or that is 0.
+    A wrapper has the learning rate of the wrapped optimizer. A ValueError is
+    raised if `optimizer` has no learning rate, or 0.
     """
     if self.rho is not None:
       return self.rho
@@ -207,7 +186,7 @@ class ElasticSettings:
     return moving_rate / rate
 
   def check_without_gradients(self) -> None:
-    """Raises for what acts on gradients, where no optimizer applies any."""
+    """Raises for settings that act on gradients; no optimizer applies any."""
     if self.rho or self.update_order != 'gradient_first' or (
         self.sparse_exchange):
       raise ValueError(
@@ -217,13 +196,9 @@ class ElasticSettings:
           'assigns to the variables. Leave them out, or use the base method.')
 
   def check_has_hooks(self, result: Any) -> None:
-    """Raises for what needs a hook, where a function returns no EstimatorSpec.
+    """Raises a ValueError for `overlap`, which needs an EstimatorSpec's hooks.
 
-    Args:
-      result: What it returns.
-
-    Raises:
-      ValueError: Communications are to run beside the steps.
+    `result` is the value that a function returned instead.
     """
     if self.overlap:
       raise ValueError(
@@ -233,14 +208,7 @@ class ElasticSettings:
           'EstimatorSpec, and pass its hooks to the session.')
 
   def check_exchanged(self, dtypes: Iterable[tf.DType]) -> None:
-    """Raises where a smaller type of the exchange makes nothing smaller.
-
-    Args:
-      dtypes: The types of the variables that are exchanged.
-
-    Raises:
-      ValueError: None of them is wider than `exchange_dtype`.
-    """
+    """Raises a ValueError unless `exchange_dtype` is smaller than a dtype."""
     names = sorted({dtype.base_dtype.name for dtype in dtypes})
     if names and self.exchange_dtype is not None and not any(
         wire_types.is_smaller(self.exchange_dtype, tf.as_dtype(name))
@@ -251,14 +219,9 @@ class ElasticSettings:
           f'{", ".join(names)}. Leave it out.')
 
   def check_unused(self, where: str, remedy: str) -> None:
-    """Raises for a setting of the network that would do nothing.
+    """Raises a ValueError for a network setting that would have no effect.
 
-    Args:
-      where: Where that is, for the message.
-      remedy: What to do, for the message.
-
-    Raises:
-      ValueError: One is set.
+    `where` and `remedy` are for the message.
     """
     for argument, unused in (('exchange_dtype', None), ('overlap', False)):
       value = getattr(self, argument)
@@ -267,10 +230,9 @@ class ElasticSettings:
                          f'Received: {value!r}. {remedy}.')
 
   def check_of_strategy(self, is_replicated: bool) -> None:
-    """Raises for what an optimizer takes and a strategy does not.
+    """Raises for settings that an optimizer takes and a strategy does not.
 
-    Args:
-      is_replicated: Whether it is for the devices of one process.
+    `is_replicated` is true for the devices of one process.
     """
     if self.sparse_exchange and is_replicated:
       raise ValueError(
@@ -290,11 +252,7 @@ class ElasticSettings:
 
 
 def refuse_accumulators() -> None:
-  """Raises if the graph gathers the gradients of several workers.
-
-  Raises:
-    RuntimeError: A `SyncReplicasOptimizer` is in it.
-  """
+  """Raises a RuntimeError if the graph contains a `SyncReplicasOptimizer`."""
   if not tf.executing_eagerly():
     for op in tf1.get_default_graph().get_operations():
       if _tf_internals.accumulates_gradients(op):
@@ -302,13 +260,9 @@ def refuse_accumulators() -> None:
 
 
 def refuse_synchronous(received: str) -> None:
-  """Raises the error about a `SyncReplicasOptimizer`.
+  """Raises, always, the RuntimeError about a `SyncReplicasOptimizer`.
 
-  Args:
-    received: What shows that there is one.
-
-  Raises:
-    RuntimeError: Always.
+  `received` is the evidence of it, for the message.
   """
   raise RuntimeError(
       '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How a worker begins: from the centre, and with the others if asked to."""
+"""Start of a worker: from the centre, and with the others if asked to."""
 
 from __future__ import annotations
 
@@ -24,24 +24,17 @@ from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
-# Old graphs hold this name.
+# Existing graphs hold this name.
 LOCAL_STEP = 'local_step'
-# Of the wait for the other workers, where a hook may set it.
+# Limit of the wait for the other workers, where a hook may set it.
 DEFAULT_TIME_LIMIT_SECS = 300.0
 
 
 def check_start(task_index: int, num_worker: int,
                 time_limit_secs: float) -> None:
-  """Raises unless a worker can start so.
+  """Raises a TypeError or a ValueError unless a worker can start so.
 
-  Args:
-    task_index: The worker, of whom the chief is one.
-    num_worker: How many workers there are.
-    time_limit_secs: The limit of the wait for the others.
-
-  Raises:
-    TypeError: An argument is of the wrong type.
-    ValueError: An argument is out of range.
+  The chief is one of the `num_worker` workers.
   """
   elastic_settings.check('task_index', task_index)
   if not 0 <= task_index < num_worker:
@@ -55,10 +48,8 @@ def barrier_of(settings: elastic_settings.ElasticSettings, num_workers: int,
                server: str) -> Optional[start_barrier.StartBarrier]:
   """Returns the barrier of a synchronous start, or None.
 
-  Args:
-    settings: Say whether workers wait for each other, and perhaps for how many.
-    num_workers: How many workers there are, where the settings do not say.
-    server: The device where all workers meet.
+  `num_workers` applies where the settings do not say. `server` is a device that
+  all workers share.
   """
   if not settings.synchronous:
     return None
@@ -71,11 +62,8 @@ def create_local_step(
 ) -> tf.Variable:
   """Makes a worker's step counter, which starts when the worker may start.
 
-  Args:
-    device: The worker's.
-    settings: Say whether it waits for the others; None: it does not.
-    task: The worker.
-    server: The device where all workers meet.
+  Without `settings` the worker does not wait for the others. `server` is a
+  device that all workers share.
   """
 
   def start():
@@ -89,12 +77,10 @@ def create_local_step(
 
 
 def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:
-  """Gives the centres what a warm start gave the copies.
+  """Gives the centres the values that a warm start gave the copies.
 
-  To be called before the ops that initialise variables are made.
-
-  Args:
-    pairs: The averaged variables, of copies that know nothing of a centre.
+  For copies that do not know their centres. Must be called before the ops that
+  initialise variables are made.
   """
   for pair in pairs:
     if pair.local.initializer is not pair.initializer:
@@ -102,11 +88,7 @@ def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:
 
 
 def copy_from_center(pairs: Sequence[elastic_pairs.Pair]) -> tf.Operation:
-  """Returns an op that gives all local variables their centres' values.
-
-  Args:
-    pairs: The averaged variables.
-  """
+  """Returns an op that gives all local variables their centres' values."""
   updates = []
   for pair in pairs:
     value = pair.center.read_value()
@@ -117,13 +99,10 @@ def copy_from_center(pairs: Sequence[elastic_pairs.Pair]) -> tf.Operation:
 
 def init_fn_for_centers(own: Optional[Callable],
                         pairs: Sequence[elastic_pairs.Pair]) -> Callable:
-  """Returns an `init_fn` that hands on to the centres what `own` sets.
+  """Returns an `init_fn` that copies the values set by `own` to the centres.
 
-  It runs before the copies are initialised: those that are, `own` has set.
-
-  Args:
-    own: The `init_fn` of the user's scaffold, or None.
-    pairs: The averaged variables.
+  It runs before the copies are initialised: `own`, which may be None, has set
+  the initialised ones.
   """
   with tf1.control_dependencies(None), tf1.name_scope('elastic_init_fn'):
     is_set = tf.stack([tf1.is_variable_initialized(pair.local)
@@ -145,12 +124,7 @@ def init_fn_for_centers(own: Optional[Callable],
 def scaffold_for_centers(own: tf1.train.Scaffold,
                          pairs: Sequence[elastic_pairs.Pair],
                          ) -> tf1.train.Scaffold:
-  """Returns a scaffold like `own` whose `init_fn` reaches the centres.
-
-  Args:
-    own: The scaffold of a model_fn.
-    pairs: The averaged variables.
-  """
+  """Returns a scaffold like `own` whose `init_fn` reaches the centres."""
   if own.init_fn is None:
     return own
   return tf1.train.Scaffold(
@@ -159,11 +133,11 @@ def scaffold_for_centers(own: tf1.train.Scaffold,
 
 
 class ElasticInitialization(exchange_threads.ExchangeThreads):
-  """Starts a worker from the centre each time that it gets a session.
+  """Hook that starts a worker from the centre whenever it gets a session.
 
-  A worker that comes late, or again, thus begins where the others are. With a
-  barrier it then says that it is ready, and waits for the others, once in the
-  life of the parameter servers. With `overlap` it runs the communications.
+  So a worker that starts late, or restarts, begins where the others are. With a
+  barrier it then announces itself and waits for the others, once in the life of
+  the parameter servers. With `overlap` it runs the exchanges.
   """
 
   def __init__(self, optimizer: Any, task_index: int,
@@ -175,8 +149,8 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
       optimizer: The `ElasticAverageOptimizer` that trains the model.
       task_index: This worker, in [0, num_worker); the chief is one of them.
       time_limit_secs: How long to wait for the others, in seconds.
-      is_chief: Whether the values that it writes before the first step are
-        everybody's; those of the first worker always are.
+      is_chief: Whether the other workers start from the values that this worker
+        writes before the first step. They always do with the first worker.
 
     Raises:
       TypeError: `task_index` is no integer.
@@ -191,7 +165,7 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
         task_index, is_chief or not task_index)
 
   def begin(self) -> None:
-    """Makes the ops, before the graph is finalized."""
+    """Adds the ops, before the graph is finalized."""
     self._init_op, barrier, pairs = self._optimizer.start_from_center()
     self._first.begin(pairs, pairs[0].local.device)
     shared = [pair for values in self._optimizer.set_from_outside
@@ -205,12 +179,8 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
                            coord: tf.train.Coordinator) -> None:
     """Copies the centre, and waits for the others if asked to.
 
-    Args:
-      session: A session whose variables are initialised.
-      coord: Knows when the session is about to end.
-
     Raises:
-      TimeoutError: The others did not come in time; the message names them.
+      TimeoutError: The others did not start in time; the message names them.
     """
     self._first.before_start(session, self._time_limit_secs)
     session.run(self._init_op)
@@ -222,10 +192,6 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
     super().after_create_session(session, coord)
 
   def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
-    """Before the first step, hands on what other hooks have written.
-
-    Args:
-      run_context: Has the session.
-    """
+    """Copies, before the first step, the values that other hooks wrote."""
     self._first.before_run(run_context)
     super().before_run(run_context)

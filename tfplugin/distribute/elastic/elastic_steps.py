@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The variables and the steps of both strategies; which steps are counted."""
+"""Variables and steps of both elastic strategies; the counted steps."""
 
 from __future__ import annotations
 
@@ -32,31 +32,25 @@ Role = elastic_variables.Role
 
 
 class ElasticSteps(met_updates.MetUpdates):
-  """Goes in front of an extended class; makes each replica call one step.
+  """Mixin that makes each replica call of an extended class one step.
 
-  The class says where a centre is (`_on_server`) and what a worker has once
-  (`_on_worker`), makes copies of a centre (`_create_copies`) and the counter of
-  steps (`_create_local_step`), and counts the workers (`num_worker`).
+  The extended class provides the centre's device (`_on_server`) and the
+  worker's (`_on_worker`). It makes copies of a centre (`_create_copies`) and
+  the step counter (`_create_local_step`). It counts the workers (`num_worker`).
 
-  A step that applied gradients ends with the communication, if one is due:
-  before the next line in eager mode and in a `tf.function`, and in a graph
-  before whatever the call returned that depends on an update.
+  A step that applied gradients ends with the exchange, if one is due. In eager
+  mode and in a `tf.function` the exchange runs before the next line. In a graph
+  it runs before all returned values that depend on an update.
   """
 
   def __init__(self, container_strategy,
                settings: elastic_settings.ElasticSettings, **kwargs):
-    """Takes the settings.
-
-    Args:
-      container_strategy: The strategy that this implements.
-      settings: The rule's settings.
-      **kwargs: For the base class.
-    """
+    """Stores the settings; `kwargs` are for the base class."""
     super().__init__(container_strategy, **kwargs)
     self._settings = settings
-    # Those of graphs, and that of eager execution.
+    # One for each graph, and one for eager execution.
     self._exchanges = per_graph.PerGraph()
-    # By which the workers of a cluster see that the chief's hooks have written.
+    # Tell the workers of a cluster that the chief's hooks have written.
     self._signals = per_graph.PerGraph()
 
   def _create_variable(self, next_creator, **kwargs):
@@ -77,7 +71,7 @@ class ElasticSteps(met_updates.MetUpdates):
 
   def _validate_colocate_with_variable(self, colocate_with_variable):
     if isinstance(colocate_with_variable, tf.Operation):
-      # So it places the step of a worker.
+      # `SyncReplicasOptimizer` places its local step so.
       elastic_settings.refuse_synchronous(
           f'a variable beside {colocate_with_variable.name}')
     super()._validate_colocate_with_variable(colocate_with_variable)
@@ -86,16 +80,16 @@ class ElasticSteps(met_updates.MetUpdates):
     return super()._create_variable(next_creator, **kwargs)
 
   def _without_average(self, variable):
-    """The variable, of which it is known only now that it is no float."""
+    """Handles a variable that turned out not to be floating point."""
     return variable
 
   def _exchange(self) -> elastic_exchange.Exchange:
-    """The exchange of what is being built, made when first asked for."""
+    """Returns the exchange of the current graph, made on first use."""
     exchange = self._exchanges.here()
     if exchange is None:
       exchange = self._exchanges.here(self._create_exchange)
       if tf1.executing_eagerly_outside_functions():
-        exchange.begin()  # Perhaps in a `tf.function`.
+        exchange.begin()  # In the current `tf.function`, if any.
     return exchange
 
   def _create_exchange(self):
@@ -104,7 +98,7 @@ class ElasticSteps(met_updates.MetUpdates):
           self._settings, self.num_worker, self._create_local_step())
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    if self._is_in_step:  # As an optimizer with a loss scale does.
+    if self._is_in_step:  # An optimizer with a loss scale calls replicas again.
       return super()._call_for_each_replica(fn, args, kwargs)
     if self._exchanges.here() is not None:
       self._exchange().begin()
@@ -123,7 +117,7 @@ class ElasticSteps(met_updates.MetUpdates):
     return self._end_step(exchange, result)
 
   def _looking_at_gradients(self, fn):
-    """Returns `fn`, whose optimizers apply gradients that are finite."""
+    """Returns `fn` with optimizers that apply only finite gradients."""
 
     def looking(*args, **kwargs):
       with optimizer_interception.Interception(
@@ -137,14 +131,14 @@ class ElasticSteps(met_updates.MetUpdates):
     if not parameter_server_base.updates_variables(value_destination_pairs):
       return super()._batch_reduce_to(
           reduce_op, value_destination_pairs, options)
-    # A copy of a device has gradients of its own.
+    # Each device's copy has separate gradients.
     gradients = ([value for value, _ in value_destination_pairs]
                  if self.is_replicated else super()._batch_reduce_to(
                      reduce_op, value_destination_pairs, options))
     copies = [self._copies_here(variable)
               for _, variable in value_destination_pairs]
     values = [self._local_results(gradient) for gradient in gradients]
-    # A gradient may be one and the same for all devices.
+    # All devices may share one gradient.
     flat = [pair for each, own in zip(values, copies)
             for pair in zip(each * (len(own) // len(each)), own)]
     adjusted = iter(self._exchange().adjusted(flat, self._settings.rho))
@@ -186,7 +180,7 @@ class ElasticSteps(met_updates.MetUpdates):
         parameter_server_base.with_fields(result, **changed))
 
   def _first_hooks(self, exchange, pairs) -> list:
-    """Returns the hook of values that are written before the first step."""
+    """Returns the hook for values that are written before the first step."""
     signal = self._signals.here()
     if self.experimental_should_init:
       return [first_values.FirstValues(
@@ -198,7 +192,7 @@ class ElasticSteps(met_updates.MetUpdates):
     return []
 
   def _end_results(self, exchange, result):
-    """Returns `result`, of which all that was trained for waits for the end."""
+    """Returns `result`, in which the trained values wait for the step's end."""
     trained = [value for leaf in tf.nest.flatten(result)
                for value in self._local_results(leaf)
                if graph_order.updates(
@@ -232,7 +226,7 @@ class ElasticSteps(met_updates.MetUpdates):
         if not self.only:  # Once for all replicas.
           self._exchange().count(step, functools.partial(
               update, var, fn, args, kwargs, group=False))
-        # For whoever asked to advance it; nothing is read unless it is used.
+        # The caller's result; nothing is read unless it is used.
         result = _tf_internals.read_after(
             self._local_results(step)[0], tf.no_op())
         return result if group else (result,)
@@ -240,7 +234,7 @@ class ElasticSteps(met_updates.MetUpdates):
 
 
 class _Looking:
-  """An optimizer of a replica, with the look at its gradients in front."""
+  """Optimizer of a replica that checks its gradients first."""
 
   def __init__(self, optimizer, exchange):
     self._optimizer = optimizer

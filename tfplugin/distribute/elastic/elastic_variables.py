@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which variables are averaged, and where each kind of variable is made."""
+"""Roles of variables under elastic averaging, and their creation."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tfplugin.distribute.variables import variable_arguments
 tf1 = tf.compat.v1
 
 
-# What a copy takes from the arguments of its variable.
+# Arguments that a copy takes over from its variable.
 _TAKEN = ('trainable', 'collections', 'constraint', 'synchronization',
           'aggregation', 'distribute_strategy')
 
 
 class Role(enum.Enum):
-  """What a variable is under elastic averaging."""
+  """Role of a variable under elastic averaging."""
 
   ELASTIC = 'a local copy on the worker, a centre on the parameter server'
   SHARED = 'one variable on the parameter server'
@@ -37,19 +37,13 @@ class Role(enum.Enum):
 
 
 def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
-  """Decides where a variable lives, from the arguments of its creator.
+  """Returns a variable's role, from the arguments of its creator.
 
-  Args:
-    kwargs: The arguments of the variable creator.
-    statistics: `'average'` or `'shared'`: the role of the non-trainable
-      floating point variables of the model.
-
-  Returns:
-    LOCAL for metric variables and everything else in LOCAL_VARIABLES; STATE
-    for a variable that is colocated with another one, as an optimizer's slots
-    are, and for any other that an optimizer makes; SHARED for the global step,
-    for what a Keras metric adds up, and for types that have no average; ELASTIC
-    for the rest.
+  LOCAL: metric variables and everything else in LOCAL_VARIABLES. STATE: a
+  variable that is colocated with another one, as an optimizer's slots are, and
+  any other variable that an optimizer makes. SHARED: the global step, the sums
+  of a Keras metric, types that have no average, and with `statistics='shared'`
+  the model's non-trainable variables. ELASTIC: the rest.
   """
   if parameter_server_base.is_global_step(kwargs):
     return Role.SHARED
@@ -66,7 +60,7 @@ def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
 
 
 def _is_floating(kwargs: dict[str, Any]) -> bool:
-  """Whether a variable is going to be; a callable without a type: assumed."""
+  """Returns whether a variable will be; true for a callable without a type."""
   dtype, value = kwargs.get('dtype'), kwargs.get('initial_value')
   if dtype is None and value is not None and not callable(value):
     dtype = getattr(value, 'dtype', None) or np.asarray(value).dtype
@@ -74,33 +68,20 @@ def _is_floating(kwargs: dict[str, Any]) -> bool:
 
 
 def localized(collections: Optional[Sequence[str]]) -> list[str]:
-  """Returns the collections of a variable that is not to be saved or shared.
-
-  Args:
-    collections: The collections that were asked for, or None.
-  """
+  """Returns `collections` for a variable that is not to be saved or shared."""
   return [tf1.GraphKeys.LOCAL_VARIABLES
           if key == tf1.GraphKeys.GLOBAL_VARIABLES else key
           for key in collections or [tf1.GraphKeys.GLOBAL_VARIABLES]]
 
 
 def center_of(next_creator: Callable, kwargs: dict[str, Any]) -> tf.Variable:
-  """Makes the centre of a variable, under the variable's own name.
-
-  Args:
-    next_creator: The next variable creator.
-    kwargs: The arguments of this one.
-  """
+  """Makes the centre of a variable, under the variable's own name."""
   return next_creator(**dict(kwargs, trainable=False, collections=[
       tf1.GraphKeys.GLOBAL_VARIABLES]))
 
 
 def copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
-  """Returns the arguments of the creator of a variable's copy.
-
-  Args:
-    kwargs: The arguments of the variable creator.
-  """
+  """Returns the arguments of the creator of a variable's copy."""
   return dict(kwargs, trainable=variable_arguments.is_trainable(kwargs),
               collections=localized(kwargs.get('collections')))
 
@@ -109,20 +90,14 @@ def copies_of(next_creator: Callable, kwargs: dict[str, Any],
               server: AbstractContextManager,
               create_copies: Callable[..., tf.Variable],
               ) -> tuple[tf.Variable, Optional[tf.Variable]]:
-  """Makes a centre under the variable's name, and what models compute with.
+  """Makes a centre under the variable's name, and its copies.
 
-  Args:
-    next_creator: The next variable creator.
-    kwargs: The arguments of this one.
-    server: Where the centre is to be.
-    create_copies: Gets the creator of one copy, and its arguments; makes one or
-      several.
-
-  Returns:
-    The copies and the centre; a variable that turns out to be of a type without
-    an average, and None.
+  `create_copies` gets the creator of one copy, and its arguments, and makes one
+  or several. Returns the copies and the centre. For a variable that turns out
+  to be of a type without an average, returns the variable and None.
   """
-  # The body of a loop may make a variable; the copy starts from the centre.
+  # Not in the body of a loop, which may make a variable: the copy starts from
+  # the centre.
   with tf.init_scope():
     with server:
       center = center_of(next_creator, kwargs)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's copy of a variable, which the outside takes for its centre."""
+"""Worker's copy of a variable, which presents itself as its centre."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ from tfplugin import _tf_internals
 
 
 class LocalCopy(_tf_internals.ResourceVariable):
-  """A worker's copy of a centre variable, which it stands in for.
+  """A worker's copy that presents itself as its centre.
 
-  Reading, differentiating and updating it touch the copy. Its name, what a
-  `Saver` stores for it and what a warm start initialises are the centre's, so
-  that a checkpoint never holds one worker's copy in silence. For the same
-  reason a fetch of the variable itself, `session.run(v)`, gives the centre;
-  fetch `v.value()` for the copy.
+  Reading, differentiating and updating it use the copy. A `Saver` and a warm
+  start use the centre, and its name is the centre's. So a checkpoint never
+  holds one worker's copy by mistake. For the same reason `session.run(v)`
+  returns the centre; fetch `v.value()` for the copy.
   """
 
   def __init__(self, center: tf.Variable, **kwargs):
-    """Creates the copy, initialised from the centre.
+    """Makes the copy, initialised from the centre.
 
-    Args:
-      center: The variable on the parameter server.
-      **kwargs: As `tf.Variable` takes them, without a name or initial value.
+    `kwargs` are arguments of `tf.Variable`, without a name or an initial value.
     """
     self._center = None
     super().__init__(
@@ -36,7 +33,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
 
   @property
   def center(self) -> tf.Variable:
-    """The variable that this is the copy of."""
+    """The variable of which this is a copy."""
     return self._center
 
   @property
@@ -51,14 +48,14 @@ class LocalCopy(_tf_internals.ResourceVariable):
 
   @property
   def initial_value(self):
-    """The centre's: it can be read before there is a centre.
+    """The centre's initial value, which is available before the centre is.
 
     A moving average starts from it.
     """
     return self._center.initial_value
 
   def initialized_value(self):
-    """The centre's value, or its initial one before it is initialised."""
+    """Returns the centre's value, or its initial one before initialisation."""
     return self._center.initialized_value()
 
   @property
@@ -68,7 +65,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
   @_initializer_op.setter
   def _initializer_op(self, op):
     # TensorFlow's warm start replaces the initialiser of a variable. The copy
-    # is then to start from the centre as ever, and the centre from there.
+    # still starts from the centre, and the centre from the checkpoint.
     if self._center is None or op is None:
       self._own_initializer = op
     else:
@@ -79,16 +76,12 @@ class LocalCopy(_tf_internals.ResourceVariable):
     _tf_internals.set_save_slice_info(self._center, save_slice_info)
 
   def _gather_saveables_for_checkpoint(self):
-    # What checkpoints of objects store, such as those of Keras models.
+    # For object-based checkpoints, such as those of Keras models.
     return _tf_internals.saveables_of_copies(
         (self._center,), self._center, self._center.op.name)
 
   def read_value_no_copy(self):
-    """Raises: only a Saver calls it, which would store this very copy.
-
-    Raises:
-      RuntimeError: Always.
-    """
+    """Raises a RuntimeError: only a Saver calls it, and would save the copy."""
     raise RuntimeError(
         'A Saver of a partitioned variable, or one with names of its own, must '
         f'be given centre variables. Received: the local copy {self.name!r}. '

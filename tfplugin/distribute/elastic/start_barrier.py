@@ -1,13 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Lets the tasks of a cluster start together, and a late one join at once.
+"""Barrier with which the tasks of a cluster start together.
 
 Each task has a queue on a parameter server. A task that is ready puts a token
-into its own queue, and waits until no queue is empty. Nobody takes a token out:
-the tokens say that this generation of the parameter server has been through its
-start, and whoever comes later, or comes again, finds all of them and goes on. A
-parameter server that restarts has lost the variables and the tokens, and all
-tasks start together once more.
+into its queue, and waits until no queue is empty. No task removes a token: all
+tokens together show that the tasks have started. A task that starts late, or
+restarts, finds all tokens and continues at once. A parameter server that
+restarts has lost the variables and the tokens, so all tasks start together
+again.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
 
-# Old programs know the queues by this name.
+# Existing programs use this name for the queues.
 QUEUE_NAME = 'variable_init_sync_queue'
 POLL_SECS = 0.1
 
 
 class StartBarrier:
-  """The queues of one cluster, as one task's graph sees them.
+  """Queues of one cluster, as one task's graph sees them.
 
   Example:
     >>> with tf.Graph().as_default():
@@ -46,26 +46,20 @@ class StartBarrier:
   def __init__(self, num_tasks: int, device: str):
     """Describes the queues; they exist once a session uses them.
 
-    Args:
-      num_tasks: How many tasks wait for each other.
-      device: Where the queues are, the same for all tasks: on a parameter
-        server, never on a worker, whose queues the others do not see.
+    `device` is the same for all tasks, on a parameter server. Other tasks would
+    not see the queues of a worker.
     """
     self._device = device
     with placement.only_on(device), tf1.control_dependencies(None):
       self._queues = [
           tf.queue.FIFOQueue(
-              # A token of a task that died and one of its successor fit in.
+              # A token of a failed task and one of its successor fit in.
               capacity=num_tasks + 1, dtypes=[tf.bool], shapes=[[]],
               shared_name=f'{QUEUE_NAME}{index}', name=f'{QUEUE_NAME}{index}')
           for index in range(num_tasks)]
 
   def announce(self, task_index: int) -> tf.Operation:
-    """Returns an op that says that a task is ready; repeating it is harmless.
-
-    Args:
-      task_index: The task, in [0, num_tasks).
-    """
+    """Returns an op that marks a task as ready; repeating it is harmless."""
     queue = self._queues[task_index]
 
     def put():
@@ -77,20 +71,16 @@ class StartBarrier:
           tf1.cond(tf.equal(queue.size(), 0), put, lambda: tf.constant(False)))
 
   def arrived(self) -> tf.Tensor:
-    """Returns which tasks are ready: a bool tensor of shape [num_tasks]."""
+    """Returns a bool tensor of shape [num_tasks]: whether a task is ready."""
     with placement.only_on(self._device):
       return tf.stack([queue.size() > 0 for queue in self._queues])
 
   def wait(self, task_index: int, time_limit_secs: float) -> tf.Operation:
     """Returns an op that announces a task and ends when all tasks are ready.
 
-    For a place that has no hook, which would rather run `arrived` now and then,
-    with `wait_until`.
-
-    Args:
-      task_index: The task that waits.
-      time_limit_secs: After so many seconds the op raises an
-        `InvalidArgumentError` that names the tasks that are missing.
+    For code without a hook; a hook runs `arrived` repeatedly, with
+    `wait_until`. After `time_limit_secs` the op raises an
+    `InvalidArgumentError` that names the missing tasks.
     """
     with tf1.control_dependencies([self.announce(task_index)]):
       arrived = prompt_start.poll_while(
@@ -108,15 +98,9 @@ class StartBarrier:
 
 def wait_until(look: Callable, task_index: int,
                time_limit_secs: float) -> None:
-  """Waits until `look()` says that all tasks are ready.
+  """Waits until all values of `look()`, a `StartBarrier.arrived()`, are true.
 
-  Args:
-    look: Returns the value of `StartBarrier.arrived()`.
-    task_index: The task that waits.
-    time_limit_secs: The limit in seconds.
-
-  Raises:
-    TimeoutError: the limit is reached; the message names the missing tasks.
+  At the limit it raises a TimeoutError that names the missing tasks.
   """
   patience = time_limit.Patience(_name(task_index), time_limit_secs)
   arrived = look()
@@ -137,7 +121,7 @@ def _missing(arrived) -> str:
 
 
 def _tasks(arrived) -> list[str]:
-  """Returns the names of those that are missing, for the events."""
+  """Returns the names of the missing tasks, for the events."""
   known = dict(enumerate(cluster_task.from_environment().training_tasks))
   return [known.get(index, _name(index))
           for index, is_there in enumerate(arrived) if not is_there]

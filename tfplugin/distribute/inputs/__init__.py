@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The data that a strategy reads."""
+"""Input data of a strategy."""

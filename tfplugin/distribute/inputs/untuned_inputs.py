@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that end at once: without tf.data's autotune where nobody asks for it.
+"""Inputs that end at once: tf.data's autotune only where it is requested.
 
-A session that is closed waits for the thread that tunes each of its iterators,
-and that may sleep on for up to a minute. A strategy has two of them: the user's
-and that of a device. One that is tuned is enough.
+Closing a session waits for the tuning thread of each iterator, which may sleep
+for up to a minute. A strategy has two iterators: the user's and the device's.
+One tuned iterator is enough.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
 
-# Datasets inside of these ask for themselves, in functions. Those of
-# `from_generator` are inside one.
+# Datasets inside these may request autotune, too; they are built in functions.
+# The datasets of `from_generator` are inside one.
 _NESTING = ('Interleave', 'FlatMap')
 
 
 class UntunedInputs:
-  """Goes in front of an extended class, whose strategy Estimator reads by.
+  """Mixin before an extended class, whose strategy Estimator reads by.
 
-  And behind all others that do: towers have it too, and must not come between.
+  It goes behind all other such mixins. Towers have it too, and must not come
+  between.
   """
 
   def _make_input_fn_iterator(
@@ -41,13 +42,10 @@ class UntunedInputs:
 
 
 def untuned(data):
-  """Returns a dataset without autotune, unless it asks for that.
+  """Returns a dataset without autotune, unless it requests autotune.
 
-  It asks by `tf.data.AUTOTUNE` in one of its steps, or by its options. What
-  else an input_fn may return is returned as it is.
-
-  Args:
-    data: What an input_fn has returned.
+  A request is `tf.data.AUTOTUNE` in one of its steps, or in its options. Other
+  results of an input_fn are returned unchanged.
 
   Example:
     >>> with tf.Graph().as_default():
@@ -63,9 +61,9 @@ def untuned(data):
 
 
 def _asks(data: tf.data.Dataset) -> bool:
-  """Whether a step of a dataset asks for autotune, or may do so."""
+  """Returns whether a step of a dataset requests autotune, or may do so."""
   if tf.executing_eagerly():
-    return True  # Nothing can be seen of it.
+    return True  # The steps cannot be inspected.
   pending, seen = [tf.data.experimental.to_variant(data).op], set()
   while pending:
     op = pending.pop()
@@ -84,7 +82,7 @@ def _asks(data: tf.data.Dataset) -> bool:
 
 
 def _arguments(op: tf.Operation) -> list[tuple[str, tf.Tensor]]:
-  """Returns the inputs of an op, those of a list included, by their names."""
+  """Returns the inputs of an op by name, those in lists included."""
   tensors, named = list(op.inputs), []
   for argument in op.op_def.input_arg:
     size = 1

@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of a cluster: how they begin, and what ends a run of theirs."""
+"""Sessions of a cluster: their start, and the end of refused runs."""

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Estimator's hooks for early stopping, with asynchronous strategies."""
+"""Early-stopping hooks of Estimator, with asynchronous strategies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ESTIMATOR = 'tensorflow_estimator'
 
 
 def mend() -> None:
-  """Lets `tf.estimator.experimental.stop_if_...` take tfplugin's strategies.
+  """Makes `tf.estimator.experimental.stop_if_...` accept tfplugin's strategies.
 
   It does nothing while Estimator is not loaded.
   """
@@ -25,11 +25,11 @@ def mend() -> None:
 
 
 def _takes(strategy: Any) -> bool:
-  """Whether the chief of a strategy may stop by itself."""
+  """Returns whether a strategy's chief may stop without the other processes."""
   if not hasattr(strategy, 'described_as'):
     return False
   task = cluster_task.from_environment()
-  # Without parameter servers all processes of a cluster stop at one step.
+  # Without parameter servers, all processes of a cluster stop at the same step.
   return task.is_alone or bool(task.num_ps)
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Workers start as soon as the others are ready, and not before."""
+"""Start of workers as soon as the others are ready, and not before."""
 
 from __future__ import annotations
 
@@ -19,25 +19,22 @@ from tfplugin.events import record
 tf1 = tf.compat.v1
 
 _POLL_SECONDS = 0.1
-# A session that is not ready by then falls back to TensorFlow's own waiting.
+# After this limit a session falls back to TensorFlow's own waiting.
 _LIMIT_SECONDS = 600.0
 
-# Variables of a graph, beside its global ones, to which the chief gives a value
+# Variables of a graph, beside its global ones, that the chief initialises
 # before workers begin.
 AWAITED = per_graph.PerGraph()
 
 
 def add_ready_op(chief: str) -> None:
-  """Adds a readiness check that waits for the chief's initialisation.
+  """Adds a readiness check that waits for the initialisation by `chief`.
 
-  A worker's session, unless it is the chief's, runs `ready_for_local_init_op`
-  and, if the answer is no, sleeps for 30 seconds before it asks again. The op
-  added here asks the parameter servers ten times a second before it answers. It
-  goes where a `tf.compat.v1.train.Scaffold` looks for one, so that a model that
-  brings its own keeps it. Call this when every variable of the graph exists.
-
-  Args:
-    chief: The name of the chief, for the event of the wait.
+  The session of a worker other than the chief runs `ready_for_local_init_op`.
+  If the answer is no, it sleeps for 30 seconds before it asks again. The op
+  added here queries the parameter servers ten times a second before it answers.
+  It is put where a `tf.compat.v1.train.Scaffold` searches for one, so a model
+  with its own op keeps that. Call this when every variable of the graph exists.
   """
   key = tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP
   if tf1.get_collection(key):
@@ -57,22 +54,15 @@ def poll_while(look: Callable[[], tf.Tensor],
                time_limit_secs: float, shape=None, *, who: str,
                whom: Callable[[Any], str],
                tasks: Callable[[Any], list[str]]) -> tf.Tensor:
-  """Looks ten times a second, in the graph, up to a limit.
+  """Polls ten times a second, in the graph, and returns the last tensor.
 
-  It says now and then what it waits for. Where the task that makes the graph
-  tells of what it does, the wait is among its events.
+  `look` makes the ops of one look, and returns their tensor. `keep_waiting`
+  maps it to a bool scalar: whether to look again. After `time_limit_secs` there
+  is one last look. `shape` is the tensor's, where it changes between looks.
 
-  Args:
-    look: Makes the ops that look, and returns the tensor that they see.
-    keep_waiting: Maps that tensor to a bool scalar: whether to look again.
-    time_limit_secs: After so many seconds it looks once more, and ends.
-    shape: The tensor's, where it changes from look to look.
-    who: Waits, for the log.
-    whom: Returns from the tensor's value who or what is waited for.
-    tasks: Returns from it which tasks those are.
-
-  Returns:
-    The tensor that was seen last.
+  The wait of `who` is logged now and then. If the current task has an event
+  log, the wait is an event. `whom` and `tasks` map the tensor's value to the
+  awaited thing, for the log, and to its tasks, for the event.
   """
   deadline = tf.timestamp() + time_limit_secs
   wait_ = _Wait(who, event_log.current())
@@ -101,7 +91,7 @@ def poll_while(look: Callable[[], tf.Tensor],
 
 
 class _Wait:
-  """A wait that a log tells of; it begins with the first look."""
+  """A wait that is logged; it begins with the first look."""
 
   def __init__(self, who: str, log: Optional[event_log.EventLog]):
     self._who = who

@@ -1,21 +1,23 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A run that this worker's own server has refused is ended.
+"""Watch that ends a run that this worker's own server has refused.
 
-A run of a session is cut into parts, one for each server. TensorFlow gives each
-part an id, of a generator that it seeds anew for every run with 32 bits, and a
-server remembers the last 100,000 ids: it takes one part of 43,000 for another
-one sent twice, and refuses it. Another server's refusal is the run's error, an
-AbortedError, and a MonitoredSession goes on with a new session. That of the
-worker's own server comes before the other parts have been sent: TensorFlow
-cancels what is not on its way yet, then sends it, and the run waits for ever
-for a part that nobody runs. It is cancelled already, so that neither the limit
-of a session nor its end cancels it once more.
+TensorFlow cuts a run of a session into parts, one for each server. Each part
+gets a 32-bit id of a generator that is seeded anew for every run. A server
+remembers the last 100,000 ids. By chance it takes one part of 43,000 for a
+repeated one, and refuses it.
 
-So each run writes a mark first of all in the part of the worker's own. A run
-that lasts, and whose mark does not come, has been refused. The other servers
-wait for what that part sends, each by a connection to this worker's server:
-without these they fail, and so does the run. TensorFlow connects again.
+A refusal by another server is the run's error, an AbortedError, and a
+MonitoredSession continues with a new session. A refusal by the worker's own
+server comes before the other parts have been sent. TensorFlow first cancels the
+parts that are not sent yet, and then sends them. The run waits forever for a
+part that no server runs. It is cancelled already, so neither the limit of a
+session nor its end cancels it again.
+
+So each run first writes a mark, in the part of the worker's own server. A long
+run without its mark has been refused. The other servers wait for tensors of
+that part, each by a connection to this worker's server. Once these connections
+are closed, the servers fail, and so does the run. TensorFlow connects again.
 """
 
 from __future__ import annotations
@@ -36,35 +38,33 @@ tf1 = tf.compat.v1
 
 WATCH = 'tfplugin watch of refused runs'
 LIMIT_SECS = 20.0
-# TensorFlow cuts a graph before it sends the parts: of the first run of a
-# session the limit is so many times as long, of others at least so many times
-# as long as the longest before, which may have been cut, too.
+# TensorFlow cuts a graph before it sends the parts. So the first run's limit is
+# this many times as long. For later runs it is at least this many times the
+# longest run before, which may have included a cut.
 _OF_FIRST, _OF_LONGEST = 10, 2
 _LOOK_SECS = 1.0
 _NEVER = 0.0
 
 
 class RefusedRuns:
-  """Ends the session of a refused run, so that a new one is made.
+  """Watch that ends the session of a refused run, so that a new one is made.
 
-  Attributes:
-    mark: A tensor that each run is to fetch: writes the mark and returns it.
+  Each run is to fetch `mark`, a tensor that writes the mark and returns it.
   """
 
   def __init__(self, device: str = '', limit_secs: float = LIMIT_SECS):
     """Makes the mark, in the default graph.
 
-    Args:
-      device: The worker's; empty for the session's own.
-      limit_secs: How long a run lasts at least until it is looked at, the first
-        one ten times as long. Doubles each time that one is ended.
+    `device` is the worker's; empty means the session's own. `limit_secs` is the
+    shortest duration of a run that is checked; ten times that for the first
+    run. It doubles with each run that is ended.
     """
     self._limit_secs = limit_secs
     self._asked = self._over = None
     self._longest_secs = 0.0
     with tf.init_scope(), tf1.name_scope('refused_runs'), (
         placement.only_on(device)):
-      # No variable: nothing would have to initialise or save it.
+      # Not a tf.Variable: it is never initialised or saved.
       handle = tf.raw_ops.VarHandleOp(
           dtype=tf.float64, shape=[],
           shared_name=tf1.get_default_graph().unique_name('refused_runs/mark'))
@@ -76,11 +76,9 @@ class RefusedRuns:
     self._last = _NEVER
 
   def begin(self, session: tf1.Session, coord: tf.train.Coordinator) -> None:
-    """Begins to watch the runs of a session, if it is of a cluster.
+    """Begins to watch the runs of a new session, if it is of a cluster.
 
-    Args:
-      session: A new session.
-      coord: The session's, which is asked to stop with the error.
+    `coord`, the session's coordinator, is stopped with the error.
     """
     self.end()
     self._asked, self._longest_secs = None, 0.0
@@ -92,38 +90,29 @@ class RefusedRuns:
                      name=WATCH, daemon=True).start()
 
   def end(self) -> None:
-    """Watches no more."""
+    """Ends the watch."""
     if self._over is not None:
       self._over.set()
       self._over = None
 
   def asked(self) -> None:
-    """A run that fetches the mark is about to be asked for."""
+    """Notes that a run that fetches the mark is about to begin."""
     self._asked = (time.monotonic(),)
 
   def answered(self, mark: float) -> None:
-    """A run has ended.
-
-    Args:
-      mark: What it has fetched.
-    """
+    """Notes that a run has ended, and the mark that it fetched."""
     self._longest_secs = max(self._longest_secs, self._lasts())
     self._asked, self._last = None, mark
 
   def run(self, session: tf1.Session, fetches: Any) -> Any:
-    """Runs `fetches` with the mark, and returns what they are.
-
-    Args:
-      session: The session that is watched.
-      fetches: As for `Session.run`.
-    """
+    """Returns the result of `session.run(fetches)`, run with the mark."""
     self.asked()
     found, mark = session.run([fetches, self.mark])
     self.answered(mark)
     return found
 
   def _lasts(self) -> float:
-    """How long the run has lasted."""
+    """Returns the duration of the current run in seconds."""
     asked = self._asked
     return time.monotonic() - asked[0] if asked else 0.0
 
@@ -140,7 +129,7 @@ class RefusedRuns:
         continue
       if self._written(session) != self._last or self._asked is not asked:
         continue
-      # Twice, lest all of this process have been stopped meanwhile.
+      # Checked twice, in case this process was stopped meanwhile.
       if suspect is not asked:
         suspect = asked
         continue
@@ -153,13 +142,13 @@ class RefusedRuns:
       try:
         raise tf.errors.AbortedError(None, None, message)
       except tf.errors.AbortedError as e:
-        coord.request_stop(e)  # Which takes an error that is being handled.
+        coord.request_stop(e)  # It needs an error that is being handled.
       _end_connections(_port(session))
       session.close()
       return
 
   def _written(self, session) -> Optional[float]:
-    """The mark; None where it cannot be told."""
+    """Returns the mark; None if the session is closed or fails."""
     try:
       return session.run(self._read)
     except tf.errors.FailedPreconditionError:
@@ -173,11 +162,7 @@ def _port(session: tf1.Session) -> int:
 
 
 def _end_connections(port: int) -> None:
-  """Ends those that others have made to a port of this process.
-
-  Args:
-    port: One that it listens to.
-  """
+  """Ends the connections of other processes to a port of this process."""
   for name in os.listdir('/dev/fd'):
     with contextlib.suppress(OSError):  # Closed meanwhile, or no socket.
       copy = os.dup(int(name))
@@ -189,5 +174,5 @@ def _end_connections(port: int) -> None:
       with found:
         if (found.family in (socket.AF_INET, socket.AF_INET6) and
             found.getsockname()[1] == port):
-          found.getpeername()  # Not the socket that listens.
+          found.getpeername()  # Fails for the listening socket.
           found.shutdown(socket.SHUT_RDWR)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a RunConfig that hold for a task's server, too."""
+"""Settings of a RunConfig that apply to a task's server, too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 tf1 = tf.compat.v1
 
-# Not the whole of it: the server would add the device filters to those of every
+# Without the device filters: the server would add them to the filters of every
 # session, which would then wait for tasks that have ended.
 _FIELDS = ('device_count', 'gpu_options', 'inter_op_parallelism_threads',
            'intra_op_parallelism_threads', 'rpc_options',
@@ -20,10 +20,8 @@ _FIELDS = ('device_count', 'gpu_options', 'inter_op_parallelism_threads',
 def of_session(session_config: Optional[tf1.ConfigProto]) -> tf1.ConfigProto:
   """Returns the settings of a server: threads, devices and rpc options.
 
-  TensorFlow hands on the options of GPUs alone.
-
-  Args:
-    session_config: That of the RunConfig, or None.
+  `session_config` is the RunConfig's, or None. TensorFlow itself passes only
+  the options of GPUs to the server.
   """
   options = tf1.ConfigProto()
   if session_config is not None:

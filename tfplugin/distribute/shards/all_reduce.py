@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The all-reduce of a tf.distribute strategy, with its gradient, in any graph.
+"""All-reduce of a tf.distribute strategy, with its gradient, in any graph.
 
-`ReplicaContext.all_reduce` refuses, in a graph with collections, a value that
-depends on a variable: it takes the other replicas' values, computed from the
-same variable, for inputs of its own.
+In a graph with collections, `ReplicaContext.all_reduce` refuses a value that
+depends on a variable. It takes the other replicas' values, computed from the
+same variable, for its own inputs.
 """
 
 from __future__ import annotations
@@ -34,12 +34,9 @@ def all_reduce_sum(
     group_assignment: groups_lib.GroupAssignment = None) -> Summand:
   """Returns the sum of `value` over all replicas or a group, in every replica.
 
-  The gradient of a sum over the replicas is the sum of their gradients.
-
-  Args:
-    value: A tensor of one shape in all replicas, or `tf.IndexedSlices`. Call it
-      in a replica context, in every replica.
-    group_assignment: A checked group assignment, or None.
+  The gradient of a sum over the replicas is the sum of their gradients. `value`
+  is a tensor of one shape in all replicas, or `tf.IndexedSlices`. Call it in a
+  replica context, in every replica, with a checked group assignment or None.
   """
   context = tf.distribute.get_replica_context()
   if group_assignment is not None:
@@ -90,13 +87,10 @@ def all_reduce(context: tf.distribute.ReplicaContext, reduce_op: Any,
 def constant_sum(
     value: Summand,
     group_assignment: groups_lib.GroupAssignment = None) -> Summand:
-  """Returns what `all_reduce_sum` does, for what is not differentiated.
+  """Returns the same sum as `all_reduce_sum`, without a gradient.
 
-  Without groups it is known to be the same in all replicas; see `same_values`.
-
-  Args:
-    value: See `all_reduce_sum`.
-    group_assignment: Likewise.
+  Without groups it is declared to be the same in all replicas; see
+  `same_values`.
   """
   context = tf.distribute.get_replica_context()
   if group_assignment is not None:
@@ -124,7 +118,7 @@ def _reduce(context, value: Summand) -> Summand:
 
 def _sum_over_group(context, x: Summand, group_assignment: list[list[int]],
                     sum_over_all: Callable) -> Summand:
-  """Sums by one all-reduce over all replicas: each group has its own slice."""
+  """Returns the group's sum, by one all-reduce with a slice for each group."""
   num_groups = len(group_assignment)
   group = tf.gather(groups_lib.group_of_shard(group_assignment),
                     context.replica_id_in_sync_group)
@@ -133,16 +127,12 @@ def _sum_over_group(context, x: Summand, group_assignment: list[list[int]],
 
 
 def put_in_group(x: Summand, group, num_groups: int) -> Summand:
-  """Places `x` in the slice of its group, so that other groups are not added.
+  """Returns `x` in the slice of its group, so that other groups are not added.
 
-  Args:
-    x: A shard's tensor of shape `[...]`, or `IndexedSlices`.
-    group: The index of the shard's group; int or int32 scalar.
-    num_groups: The number of groups.
-
-  Returns:
-    Tensor of shape `[num_groups, ...]`, zero but for the group's slice, or
-    `IndexedSlices` in which row i of group g is row i * num_groups + g.
+  `x` is a shard's tensor of shape `[...]`, or `IndexedSlices`. `group`, an int
+  or an int32 scalar, is the index of the shard's group. The result has the
+  shape `[num_groups, ...]`, and is zero outside the group's slice. For
+  `IndexedSlices`, row i of group g is row i * num_groups + g.
   """
   if isinstance(x, tf.IndexedSlices):
     wide = tf.cast(num_groups, x.indices.dtype)
@@ -157,13 +147,10 @@ def put_in_group(x: Summand, group, num_groups: int) -> Summand:
 
 def take_from_group(total: Summand, x: Summand, group,
                     num_groups: int) -> Summand:
-  """Returns the group's part of a sum of results of `put_in_group`.
+  """Returns the group's part of `total`, a sum of results of `put_in_group`.
 
-  Args:
-    total: The sum over all shards.
-    x: The value that the shard passed to `put_in_group`.
-    group: The index of the shard's group; int or int32 scalar.
-    num_groups: The number of groups.
+  `x` is the value that the shard passed to `put_in_group`. `group` is an int or
+  an int32 scalar.
   """
   if not isinstance(x, tf.IndexedSlices):
     part = tf.gather(total, group)
@@ -177,7 +164,7 @@ def take_from_group(total: Summand, x: Summand, group,
 
 
 def _scale_rows(x: tf.IndexedSlices, factor: int):
-  """The dense shape of `x` with `factor` times the rows; None stays None."""
+  """Returns the dense shape of `x` with `factor` times the rows, or None."""
   if x.dense_shape is None:
     return None
   rows = x.dense_shape[:1] * tf.cast(factor, x.dense_shape.dtype)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over shards, whatever the shards are.
+"""Sums over shards of every kind.
 
   tf.distribute replicas:  an all-reduce by the strategy. Towers are replicas;
                            on a TPUStrategy it uses the TPU's own op.
@@ -30,12 +30,12 @@ def cross_replica_sum(
 ) -> all_reduce.Summand:
   """Sums `x` over the shards of its group.
 
-  Every shard has to call this function, in one order. Gradients flow: the
-  gradient of a sum over shards is the sum of the shards' gradients. An
-  `IndexedSlices` stays one: the rows of all shards, repeated ids included.
+  Every shard must call this function, in the same order. Gradients flow: the
+  gradient of a sum over shards is the sum of the shards' gradients. The sum of
+  `IndexedSlices` has the rows of all shards, repeated ids included.
 
-  With groups under tf.distribute each group is summed in a slice of its own of
-  one all-reduce, so the traffic grows with the number of groups.
+  With groups under tf.distribute, one all-reduce sums each group in a separate
+  slice. So the traffic grows with the number of groups.
 
   Args:
     x: Tensor of any shape, or `IndexedSlices`; same dtype and shape on each

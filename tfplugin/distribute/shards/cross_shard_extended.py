@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The reductions of CrossShardStrategy: packed, and by group."""
+"""Reductions of CrossShardStrategy: packed, and by group."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ tf1 = tf.compat.v1
 
 _SUM = tf.distribute.ReduceOp.SUM
 
-# Small gradients travel together, but not all: a pack leaves while the next one
-# is being made.
+# Small gradients are sent together, in several packs: one is sent while the
+# next one is being made.
 _BYTES_PER_PACK = 2 << 20
 
 
 class GroupReduction(met_updates.MetUpdates):
-  """Reduces gradients over groups; everything else over all replicas.
+  """Mixin that reduces gradients over groups, other values over all replicas.
 
-  A mixin before one of TensorFlow's extended classes. The gradients of a v1
-  optimizer go to variables, the values of `all_reduce` go to devices.
+  It goes before one of TensorFlow's extended classes. A v1 optimizer reduces
+  gradients to variables, `all_reduce` reduces values to devices.
   """
 
-  _alone = None  # In branches shards meet if they do the same.
+  _alone = None  # Shards synchronize in branches if they make the same calls.
   _made = None
   _run = None  # The shards that are being built in a graph.
   _starts_copies = None
@@ -78,7 +78,7 @@ class GroupReduction(met_updates.MetUpdates):
             for total, each in zip(totals, values)]
 
   def _reduce_over_all(self, reduce_op, value_destination_pairs, options):
-    """Reduces over all replicas; TensorFlow does it."""
+    """Reduces over all replicas, by TensorFlow."""
     return super()._batch_reduce_to(reduce_op, value_destination_pairs, options)
 
   def _update(self, var, fn, args, kwargs, group):
@@ -91,7 +91,7 @@ class GroupReduction(met_updates.MetUpdates):
 
   def _validate_colocate_with_variable(self, colocate_with_variable):
     if isinstance(colocate_with_variable, tf.Operation):
-      # So it places the step of a worker.
+      # SyncReplicasOptimizer colocates the step of a worker like this.
       raise RuntimeError(
           '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used in '
           'shards: each would fill queues of its own. '
@@ -174,7 +174,7 @@ class GroupReduction(met_updates.MetUpdates):
           'Use one group, or make the update in every step.')
 
   def _reporting(self, fn: Callable) -> Callable:
-    """Returns `fn` with the part of the loss that Estimator adds up."""
+    """Returns `fn` with the replica's part of the loss that Estimator sums."""
     strategy, fn = self._container_strategy(), (
         _tf_internals.converted_as_here(fn))
 
@@ -216,10 +216,8 @@ class GroupReduction(met_updates.MetUpdates):
   def init_all(self, scaffold: Optional[tf1.train.Scaffold]) -> Any:
     """Returns a scaffold whose `init_fn` starts the copies of all replicas.
 
-    Estimator runs that of the first replica, which knows its copies alone.
-
-    Args:
-      scaffold: That of a replica, or None.
+    Estimator runs only the first replica's `init_fn`, which starts only the
+    first copies. `scaffold` is a replica's, or None.
     """
     init_fn = _tf_internals.user_init_fn(scaffold)
     if init_fn is None:
@@ -293,4 +291,4 @@ class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
 
 
 class HorovodExtended(horovod_reduction.HorovodReduction, ClusterExtended):
-  """The same devices; Horovod sums, all else is by TensorFlow's collectives."""
+  """The same devices; Horovod sums, TensorFlow's collectives do all else."""

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shards on the devices of one host, or of several hosts, reduced once."""
+"""Shards on the devices of one host or of several hosts, with one reduction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shard_reduction
 
-# What sums over processes.
+# The engines of sums over processes.
 TENSORFLOW = 'tensorflow'
 HOROVOD = 'horovod'
 
@@ -88,11 +88,11 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     0.8
   """
 
-  # Read by TensorFlow's extended classes: where collective keys begin.
+  # TensorFlow's extended classes read it: the first of the collective keys.
   _collective_key_base = 0
 
   def __new__(cls, *args, **kwargs):
-    """Makes the strategy of a cluster where TF_CONFIG has several workers."""
+    """Returns the strategy of a cluster where TF_CONFIG has several workers."""
     del args, kwargs
     return object.__new__(
         _ClusterStrategy if cls is CrossShardStrategy and _is_in_cluster()
@@ -110,15 +110,15 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
         cluster. None takes all its GPUs, or all its logical CPUs.
       reduction: `tf.compat.v1.losses.Reduction.MEAN` or `SUM`.
       group_assignment: List of lists of shard indices that reduce together.
-      engine: What sums over several processes: `'tensorflow'`, or `'horovod'`,
-        which has to be installed; one process needs neither.
+      engine: The engine of sums over several processes: `'tensorflow'`, or
+        `'horovod'`, which has to be installed; one process needs neither.
 
     Raises:
       TypeError: `devices` is not a list of strings.
       ValueError: An unknown or repeated device, another reduction or engine,
         or groups that do not fit the shards.
       ImportError: The engine is not installed.
-      TimeoutError: Horovod's first process is not there.
+      TimeoutError: Horovod's first process cannot be reached.
     """
     shard_reduction.check(reduction)
     groups_lib.check(group_assignment)
@@ -129,7 +129,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     self._engine = engine
     self._reduction = reduction
     self._group_assignment = group_assignment
-    # By name: the class of a cluster has another strategy beside this one.
+    # Not super(): a cluster's class has another strategy among its bases.
     tf.distribute.Strategy.__init__(
         self, self._make_extended(local_devices.check_copies(devices)))
     groups_lib.check(group_assignment, self.num_replicas_in_sync)
@@ -161,7 +161,7 @@ class _ClusterStrategy(CrossShardStrategy,
 
   @property
   def described_as(self) -> str:
-    """The strategy's name in messages: the class has another one."""
+    """The strategy's name in messages; the class has another one."""
     return CrossShardStrategy.__name__
 
   def _make_extended(self, devices: list[str]):
@@ -176,6 +176,6 @@ _ClusterStrategy.__name__ = tf.distribute.MultiWorkerMirroredStrategy.__name__
 
 
 def _is_in_cluster() -> bool:
-  """Whether TF_CONFIG makes this process one of several workers."""
+  """Returns whether TF_CONFIG makes this process one of several workers."""
   task = cluster_task.from_environment()
   return task.trains and task.num_workers > 1

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The groups of shards that reduce together: rules of `group_assignment`.
+"""Groups of shards that reduce together: rules of `group_assignment`.
 
 A group assignment is a list of groups, and a group is a list of shard indices:
-`[[0, 1], [2, 3]]` makes shards 0 and 1 reduce together, and 2 and 3. All groups
-have one size, and every shard is in exactly one group. None stands for one
+with `[[0, 1], [2, 3]]`, shards 0 and 1 reduce together, and 2 and 3. All groups
+have the same size, and every shard is in exactly one group. None means one
 group of all shards.
 """
 
@@ -17,16 +17,11 @@ GroupAssignment = Optional[list[list[int]]]
 
 def check(group_assignment: GroupAssignment,
           num_shards: Optional[int] = None) -> None:
-  """Raises unless `group_assignment` divides the shards into equal groups.
+  """Raises ValueError unless the groups divide the shards equally.
 
-  Args:
-    group_assignment: None, or a list of lists of shard indices.
-    num_shards: The number of shards. None where nobody knows it yet: the
-      indices must then be a permutation of `range(number of indices)`.
-
-  Raises:
-    ValueError: Not a list of lists of integers, groups of several sizes, or not
-      a permutation of `range(num_shards)`.
+  `group_assignment` is None, or a list of lists of shard indices. These must be
+  a permutation of `range(num_shards)`. If `num_shards` is not known yet, and
+  None, they must be a permutation of `range(number of indices)`.
 
   Example:
     >>> check([[0, 2], [1, 3]], num_shards=4)
@@ -60,15 +55,7 @@ def check(group_assignment: GroupAssignment,
 def group_size(group_assignment: GroupAssignment, num_shards: int) -> int:
   """Returns the number of shards that reduce together.
 
-  Args:
-    group_assignment: None, or a list of lists of shard indices.
-    num_shards: The number of shards.
-
-  Returns:
-    `num_shards` without groups, else the size of a group.
-
-  Raises:
-    ValueError: The groups do not fit `num_shards`.
+  Raises ValueError if the groups do not fit `num_shards`.
 
   Example:
     >>> group_size(None, 4), group_size([[0, 1], [2, 3]], 4)
@@ -79,10 +66,7 @@ def group_size(group_assignment: GroupAssignment, num_shards: int) -> int:
 
 
 def group_of_shard(group_assignment: list[list[int]]) -> list[int]:
-  """Returns the index of each shard's group.
-
-  Args:
-    group_assignment: A checked group assignment, not None.
+  """Returns the index of each shard's group, for a checked assignment.
 
   Example:
     >>> group_of_shard([[0, 3], [1, 2]])

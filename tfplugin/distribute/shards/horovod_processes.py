@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of Horovod, and sums over them.
+"""Processes of Horovod, and sums over them.
 
 A program has them if it calls `hvd.init()` in a `horovodrun`, or if its
-strategy joins them. Horovod is imported by those alone.
+strategy calls `join`. Otherwise Horovod is not imported.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _initialised() -> Optional[Any]:
 
 
 def number() -> int:
-  """Returns how many there are; 1 where Horovod has not been initialised."""
+  """Returns the number of processes; 1 if Horovod has not been initialised."""
   horovod = _initialised()
   return 1 if horovod is None else horovod.size()
 
@@ -48,9 +48,8 @@ def sum_over(x: all_reduce.Summand,
              groups: groups_lib.GroupAssignment = None) -> all_reduce.Summand:
   """Returns the sum of `x` over all processes, or over this one's group.
 
-  Args:
-    x: A tensor, or `IndexedSlices`, which stays one: rows are gathered.
-    groups: A group assignment of the processes by rank, or None.
+  `groups` is a group assignment by rank. `IndexedSlices` stay so, with the rows
+  of all processes.
   """
   horovod = _initialised()
 
@@ -68,17 +67,11 @@ def sum_over(x: all_reduce.Summand,
 def join(task: cluster_task.ClusterTask) -> None:
   """Makes the training tasks of a cluster Horovod's processes.
 
-  Each task has to call it. The first one tells the others where all are, on the
-  port that `HOROVOD_GLOO_RENDEZVOUS_PORT` has; in a `horovodrun`, Horovod does.
-
-  Args:
-    task: This process.
-
-  Raises:
-    ImportError: Horovod is not there.
-    ValueError: No port is set, or a `horovodrun` gave this process another
-      rank than `TF_CONFIG`.
-    TimeoutError: The first task cannot be reached.
+  Each task has to call it. The first task publishes all addresses on the port
+  in `HOROVOD_GLOO_RENDEZVOUS_PORT`; in a `horovodrun`, Horovod does. Raises
+  ImportError without Horovod. Raises ValueError if no port is set, or if a
+  `horovodrun` gave this process another rank than `TF_CONFIG`. Raises
+  TimeoutError if the first task cannot be reached.
   """
   try:
     import horovod.tensorflow as horovod
@@ -102,7 +95,7 @@ def join(task: cluster_task.ClusterTask) -> None:
 
 
 def _description(task: cluster_task.ClusterTask) -> dict[str, str]:
-  """Returns what Horovod is to find in the environment."""
+  """Returns the environment variables for Horovod; none in a `horovodrun`."""
   if 'HOROVOD_RANK' in os.environ:
     return {}
   variable = cluster_config.HOROVOD_PORT_VARIABLE
@@ -126,7 +119,7 @@ def _description(task: cluster_task.ClusterTask) -> dict[str, str]:
   rank, size = str(task.training_index), str(task.num_workers)
   return {
       'HOROVOD_RANK': rank, 'HOROVOD_SIZE': size,
-      # Each is a host of its own: nothing is summed on a host first.
+      # Each process counts as a host, so no sum is made per host first.
       'HOROVOD_LOCAL_RANK': '0', 'HOROVOD_LOCAL_SIZE': '1',
       'HOROVOD_CROSS_RANK': rank, 'HOROVOD_CROSS_SIZE': size,
       'HOROVOD_HOSTNAME': task.name,
@@ -148,7 +141,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _serve(host: str, port: int, size: int) -> None:
-  """Tells the processes where all are, as long as this one lives."""
+  """Publishes the addresses of all processes, until this process ends."""
   from horovod.runner.common.util import hosts
   from horovod.runner.http import http_server
   server = http_server.RendezvousHTTPServer(
@@ -180,7 +173,7 @@ def _wait_for(name: str, host: str, port: int) -> None:
 
 @contextlib.contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-  """Has `values` in the environment, which no child process is to get."""
+  """Sets `values` in the environment temporarily: child processes get none."""
   before = {name: os.environ.get(name) for name in values}
   os.environ.update(values)
   try:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The reductions of a strategy over the processes of Horovod."""
+"""Reductions of a strategy over the processes of Horovod."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MEAN = tf.distribute.ReduceOp.MEAN
 
 
 class HorovodReduction:
-  """A mixin before the extended class of several hosts."""
+  """Mixin before the extended class of several hosts."""
 
   def _reduce_over_all(self, reduce_op, value_destination_pairs, options):
-    del options  # Of TensorFlow's collectives.
+    del options  # They are for TensorFlow's collectives.
     return [self._over_all(reduce_op, value)
             for value, _ in value_destination_pairs]
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reduces many small tensors as one."""
+"""Reduction of many small tensors as one."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 
-# Larger tensors gain nothing: a copy of them costs as much as their own op.
+# Packing larger tensors saves nothing: a copy costs as much as a separate op.
 _MAX_PACKED_ELEMENTS = 1 << 14
 
 
 class PackedReduction(tf.distribute.ReductionToOneDevice):
-  """Sums over the devices of one host, small tensors packed by dtype.
+  """Sum over the devices of one host, with small tensors packed by dtype.
 
-  A model has many small variables, and each sum, copy and dispatch has a price
-  of its own. Sparse gradients stay sparse: their rows are concatenated.
+  A model has many small variables, and each sum, copy and dispatch has a cost.
+  Sparse gradients stay sparse: their rows are concatenated.
 
   Supported: `cross_device_ops` of `tf.distribute.MirroredStrategy`.
   """
@@ -63,7 +63,7 @@ def _packs(value_destination_pairs: Sequence) -> list[list[int]]:
 
 
 def _is_packable(value, destination) -> bool:
-  """Whether `value` is small and goes back to its own devices."""
+  """Returns whether `value` is small and is reduced to its own devices."""
   if not isinstance(value, tf.distribute.DistributedValues) or not isinstance(
       destination, tf.distribute.DistributedValues):
     return False

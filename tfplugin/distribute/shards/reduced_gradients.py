@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Applies gradients that have been reduced over the replicas already.
+"""Application of gradients that were already reduced over the replicas.
 
-A v1 optimizer in a replica context always reduces its gradients. A strategy
-that has nothing left to reduce keeps the rest of the optimizer's work: slots,
+A v1 optimizer in a replica context always reduces its gradients. The strategy
+used here reduces nothing, and keeps the rest of the optimizer's work: slots,
 one update per copy of a variable, the global step.
 """
 
@@ -29,13 +29,13 @@ class _ReducedExtended:
     self.non_slot_devices = extended.non_slot_devices
 
   def batch_reduce_to(self, reduce_op, value_destination_pairs) -> Sequence:
-    """Returns the values as they are."""
+    """Returns the values unchanged."""
     del reduce_op
     return [value for value, _ in value_destination_pairs]
 
 
 class _ReducedStrategy:
-  """Stands in for a strategy whose gradients are reduced already."""
+  """Stand-in for a strategy whose gradients are already reduced."""
 
   def __init__(self, strategy: tf.distribute.Strategy):
     self.extended = _ReducedExtended(strategy.extended)
@@ -50,22 +50,12 @@ def apply_reduced_gradients(
 ):
   """Applies each replica's gradients to that replica's copy of the variables.
 
-  Nothing is reduced. Call it in a replica context, once per replica. Where the
-  replicas' gradients differ, so will their copies.
+  Nothing is reduced. Call it in a replica context, once per replica. If the
+  replicas' gradients differ, their copies will differ. `optimizer` is a v1
+  optimizer with TensorFlow's own way to apply, not a wrapper.
 
-  Args:
-    optimizer: A v1 optimizer that applies in TensorFlow's own way, not a
-      wrapper.
-    grads_and_vars: This replica's gradients, with their variables.
-    global_step: Incremented by 1, or None.
-    name: Of the returned op.
-
-  Returns:
-    The op that applies, as `apply_gradients` returns it.
-
-  Raises:
-    ValueError: No pair has a gradient, or a variable has one copy for all
-      replicas.
+  Returns the op of `apply_gradients`. Raises ValueError if there is no
+  gradient, or if a variable has one copy for all replicas.
   """
   pairs = [(g, v) for g, v in grads_and_vars if g is not None]
   if not pairs:
@@ -83,7 +73,7 @@ def apply_reduced_gradients(
 
 
 def _check_copies(strategy: tf.distribute.Strategy, variable) -> None:
-  """Raises if `variable` is shared: it cannot hold several groups' values."""
+  """Raises ValueError if `variable` has one copy for all replicas."""
   if len(strategy.experimental_local_results(variable)) == 1:
     raise ValueError(
         '`group_assignment` with several groups needs a copy of every variable '

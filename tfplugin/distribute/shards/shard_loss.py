@@ -1,15 +1,16 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The loss of a shard as a part of that of all shards: divided, or a sum.
+"""Loss of a shard as a part of the total loss: divided, or a sum.
 
 With MEAN a v1 optimizer of a shard minimises its loss, divided by the number of
-shards. A loss that was built with `Reduction.SUM` is a sum over the batch; it
+shards. A loss that was built with `Reduction.SUM` is a sum over the batch. It
 is not divided, and neither is it as a term of another loss:
 
   loss = sum + mean  ->  sum + mean / shards
 
-TensorFlow goes by the last loss that was built, for a metric, say. Here the ops
-tell that made the loss. In eager execution there are none, and it is the last.
+TensorFlow checks only the last loss that was built, which may be a metric's.
+Here the ops that made the loss are inspected. Eager execution has no such ops,
+and the last loss that was built decides.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
-# Of `tf.compat.v1.losses`, and of `tf.keras.losses`. A mean of Keras 3 has been
-# divided already: it is added up as a sum is.
+# Reductions of `tf.compat.v1.losses`, and of `tf.keras.losses`. Keras 3 has
+# already divided a mean, so it is summed like a sum.
 _SUMS = (shard_reduction.SUM, 'sum', _tf_internals.MEAN_OF_REPLICAS)
 _NOT_REDUCED = (None, tf1.losses.Reduction.NONE)
 
 
 class ScalesLoss:
-  """Goes in front of a strategy's class that knows its `reduced_together`.
+  """Mixin before a strategy's class that has `reduced_together`.
 
   `reduced_together` is the number of shards whose mean is minimised.
   """
 
   @property
   def _scale_loss_for_estimator(self) -> bool:
-    # TensorFlow is not to divide as well.
+    # Prevents a second division by TensorFlow.
     return False
 
   @_scale_loss_for_estimator.setter
@@ -59,18 +60,15 @@ class ScalesLoss:
     return self.num_replicas_in_sync
 
   def scaling_losses(self) -> contextlib.AbstractContextManager:
-    """Lets v1 optimizers in its replicas minimise their `part_of_loss`."""
+    """Makes v1 optimizers in its replicas minimise their `part_of_loss`."""
     return minimising(self, self.part_of_loss)
 
   def part_of_loss(self, loss: tf.Tensor) -> tf.Tensor:
-    """Returns the part of the loss of all shards that that of one is.
+    """Returns this shard's contribution to the total loss.
 
-    Args:
-      loss: The loss of a shard.
-
-    Raises:
-      ValueError: It was made from a loss built with `Reduction.SUM`, and is
-        none itself; or by Keras 3, which divides by another number.
+    Raises ValueError if the loss is computed from a `Reduction.SUM` loss in
+    another way than as a sum of terms. Raises ValueError, too, if Keras 3
+    divided it by another number than `reduced_together`.
     """
     if self.divided_by_keras != self.reduced_together:
       _check_not_divided(loss, self.divided_by_keras)
@@ -80,12 +78,7 @@ class ScalesLoss:
 @contextlib.contextmanager
 def minimising(strategy: tf.distribute.Strategy,
                scale: Callable[[tf.Tensor], tf.Tensor]) -> Iterator[None]:
-  """Lets v1 optimizers in replicas minimise something else than a loss.
-
-  Args:
-    strategy: The strategy whose replicas they are.
-    scale: Takes the loss of a replica; returns what to minimise.
-  """
+  """Makes v1 optimizers in replicas of `strategy` minimise `scale(loss)`."""
 
   def scaled(loss: tf.Tensor) -> Optional[tf.Tensor]:
     is_own = tf.distribute.get_strategy() is strategy and (
@@ -97,7 +90,7 @@ def minimising(strategy: tf.distribute.Strategy,
 
 
 def _check_not_divided(loss: tf.Tensor, number: int) -> None:
-  """Raises if `loss` is made of one that Keras 3 has divided."""
+  """Raises ValueError if `loss` contains one that Keras 3 has divided."""
   pending, seen = [loss], set()
   while pending:
     last = pending.pop()
@@ -116,15 +109,10 @@ def _check_not_divided(loss: tf.Tensor, number: int) -> None:
 
 
 def divided(loss: tf.Tensor, num_shards: int) -> tf.Tensor:
-  """Returns `loss` divided by `num_shards`, but for terms that are sums.
+  """Returns `loss` divided by `num_shards`, except for terms that are sums.
 
-  Args:
-    loss: The loss of a shard.
-    num_shards: How many there are.
-
-  Raises:
-    ValueError: It was made from a loss built with `Reduction.SUM`, and is none
-      itself.
+  Raises ValueError if it is computed from a `Reduction.SUM` loss in another way
+  than as a sum of terms.
   """
   if num_shards == 1:
     return loss
@@ -139,14 +127,10 @@ def divided(loss: tf.Tensor, num_shards: int) -> tf.Tensor:
 
 
 def with_whole_sums(loss: tf.Tensor, num_shards: int) -> tf.Tensor:
-  """Returns `divided` times `num_shards`: what has the loss for its mean.
+  """Returns the loss scaled so that its mean over shards is the total.
 
-  Args:
-    loss: The loss of a shard, a tensor of a graph.
-    num_shards: How many there are.
-
-  Raises:
-    ValueError: See `divided`.
+  `loss` is a tensor of a graph. The result is `divided` times `num_shards`,
+  with the same errors.
   """
   return _with_sums_times(num_shards, loss, _sums(loss))
 
@@ -173,7 +157,7 @@ def _sums(loss: tf.Tensor) -> list:
 
 
 def _with_sums_times(factor: float, loss: tf.Tensor, terms: list) -> tf.Tensor:
-  """Returns `loss` with `terms` of it, found by `_sums`, multiplied."""
+  """Returns `loss` with its `terms`, found by `_sums`, multiplied."""
   if not terms:
     return loss
   with tf.name_scope('part_of_batch'):
@@ -187,7 +171,7 @@ def _with_sums_times(factor: float, loss: tf.Tensor, terms: list) -> tf.Tensor:
 
 
 def _is_sum(term: tf.Tensor) -> bool:
-  """Returns whether `term` is a loss built as a sum, or a choice of such."""
+  """Returns whether `term` is a loss built as a sum, or a choice of these."""
   term = _tf_internals.outside_of_functions(term)
   chosen = _tf_internals.alternatives(term)
   return _tf_internals.reduction_of(term) in _SUMS or bool(chosen) and all(
@@ -202,7 +186,7 @@ def _is_only_sums(term: tf.Tensor) -> bool:
 
 
 def _multiples(term: tf.Tensor) -> list:
-  """Returns the number that `term` is a multiple of, and its factor."""
+  """Returns the factor of a multiple, with the tensor that it multiplies."""
   found = _tf_internals.factors(term)
   if found is None:
     return []
@@ -215,7 +199,7 @@ def _multiples(term: tf.Tensor) -> list:
 
 
 def _is_constant(tensor: tf.Tensor) -> bool:
-  """Returns whether no loss and no rows are behind `tensor`."""
+  """Returns whether `tensor` depends on no loss and no rows."""
   return all(
       _tf_internals.reduction_of(last) in _NOT_REDUCED and not (
           _tf_internals.static_size(last.op) or (
@@ -229,7 +213,7 @@ def _has_sum(tensor: tf.Tensor) -> bool:
 
 
 def _behind(tensor: tf.Tensor) -> Iterator[tf.Tensor]:
-  """Yields what `tensor` is made from, down to reduced losses."""
+  """Yields the tensors that `tensor` is made from, down to reduced losses."""
   pending, seen = [tensor], set()
   while pending:
     last = _tf_internals.outside_of_functions(pending.pop())

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The losses of shards become one, their sum or their mean, by one scale.
+"""Reduction of the losses of shards to their sum or mean, by one scale.
 
   loss = scale * sum over the group's shards of loss[shard]
   scale = 1 / number of shards in the group with MEAN, 1 with SUM
@@ -15,14 +15,7 @@ MEAN = tf.compat.v1.losses.Reduction.MEAN
 
 
 def check(reduction: str) -> None:
-  """Raises unless `reduction` is SUM or MEAN.
-
-  Args:
-    reduction: The user's argument.
-
-  Raises:
-    ValueError: `reduction` is something else.
-  """
+  """Raises ValueError unless `reduction`, the user's, is SUM or MEAN."""
   if reduction not in (SUM, MEAN):
     raise ValueError(
         '`reduction` must be `tf.compat.v1.losses.Reduction.MEAN` '
@@ -31,12 +24,9 @@ def check(reduction: str) -> None:
 
 
 def factor(reduction: str, group_size: int, divided_by: int = 1) -> float:
-  """Returns `scale * divided_by`: the factor that is left to multiply with.
+  """Returns the remaining factor of a loss, `scale * divided_by`.
 
-  Args:
-    reduction: SUM or MEAN.
-    group_size: The number of shards in the group.
-    divided_by: The number that the loss is divided by elsewhere.
+  `divided_by` is the number that the loss is divided by elsewhere.
 
   Example:
     >>> factor(MEAN, group_size=2), factor(MEAN, group_size=2, divided_by=4)

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The shards that the code being built runs on: TPU's, replicas, towers ...
+"""Shards that the current code runs on: TPU shards, replicas, towers ...
 
-Each kind of shards knows its number, its sum over a group, the factor of a
-shard's loss, and how the gradients of all shards are applied once.
+Each kind of shards has a size, a sum over a group, and the factor of a shard's
+loss. It applies the gradients of all shards once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CROSS_REPLICA = (
 
 
 def _check_number(x: Any) -> all_reduce.Summand:
-  """Returns `x` as a tensor or rows; raises unless it can be added up."""
+  """Returns `x` as a tensor or rows; raises TypeError if it has no sum."""
   if isinstance(x, (dict, tf.SparseTensor, tf.RaggedTensor)):
     raise TypeError(
         'What is summed over shards must be one tensor or IndexedSlices. '
@@ -50,27 +50,19 @@ def _check_number(x: Any) -> all_reduce.Summand:
 
 
 class Shards:
-  """The shards of one computation.
-
-  Attributes:
-    size: The number of shards.
-  """
+  """The shards of one computation; `size` is their number."""
 
   def __init__(self, size: int):
-    """See `shards_here`."""
+    """Stores the number of shards."""
     self.size = size
 
   def sum(self, x: all_reduce.Summand,
           groups: groups_lib.GroupAssignment = None) -> all_reduce.Summand:
     """Returns the sum of `x` over this shard's group, in every shard.
 
-    Args:
-      x: A tensor or `tf.IndexedSlices`.
-      groups: A group assignment, or None.
-
-    Raises:
-      TypeError: `x` is a nest, or of a type that is no number's.
-      ValueError: `groups` does not fit the number of shards.
+    `x` is a tensor or `tf.IndexedSlices`. Raises TypeError for a nest or a
+    dtype that is not numeric, and ValueError if `groups` does not fit the
+    number of shards.
     """
     size = groups_lib.group_size(groups, self.size)
     number = _check_number(x)
@@ -82,11 +74,7 @@ class Shards:
                   groups: groups_lib.GroupAssignment) -> float:
     """Returns the factor of a loss by which gradients sum to `reduction`.
 
-    The last loss that was built decides whether TensorFlow divides it too.
-
-    Args:
-      reduction: One of `shard_reduction`.
-      groups: A group assignment, or None.
+    The last loss that was built decides whether TensorFlow divides it, too.
     """
     return shard_reduction.factor(
         reduction, groups_lib.group_size(groups, self.size),
@@ -96,23 +84,16 @@ class Shards:
             groups: groups_lib.GroupAssignment):
     """Applies the sums of the gradients over this shard's group.
 
-    Args:
-      call: An optimizer's: `apply` hands gradients on, `apply_once` sums them
-        over all replicas, and `per_copy` returns a function for gradients that
-        are sums already, each replica's for its own copy of the variables.
-      grads_and_vars: This shard's gradients.
-      groups: A group assignment that fits, or None.
+    `call` is an optimizer's call with three methods. `apply` applies the
+    gradients unchanged, and `apply_once` sums them over all replicas.
+    `per_copy` returns a function for gradients that are sums already, each
+    replica's for its own copy of the variables.
     """
     return call.apply(self.sums(grads_and_vars, groups))
 
   def sums(self, grads_and_vars: types.GradsAndVars,
            groups: groups_lib.GroupAssignment) -> list:
-    """Returns the pairs with the sums of the gradients over the group.
-
-    Args:
-      grads_and_vars: This shard's gradients, or None, with their variables.
-      groups: A group assignment that fits, or None.
-    """
+    """Returns (group's sum, variable) tuples; a gradient of None stays None."""
     return [(g if g is None else self.sum(g, groups), v)
             for g, v in grads_and_vars]
 
@@ -120,15 +101,15 @@ class Shards:
     raise NotImplementedError
 
   def _loss_divisor(self) -> int:
-    """The number that TensorFlow divides a loss by."""
+    """Returns the number that TensorFlow divides a loss by."""
     return 1
 
 
 class OneShard(Shards):
-  """One shard: nothing is around it, or a single replica or tower."""
+  """One shard: no distribution, or a single replica or tower."""
 
   def __init__(self):
-    """See `shards_here`."""
+    """Stores the number of shards."""
     super().__init__(1)
 
 
@@ -136,7 +117,7 @@ class TpuShards(Shards):
   """The shards of a `tpu_shard_context`."""
 
   def _sum(self, x, groups):
-    """CrossReplicaSum, or an exchange of rows (AllToAll)."""
+    """Sums by CrossReplicaSum, or by an exchange of rows (AllToAll)."""
     groups = groups or [list(range(self.size))]
     if not isinstance(x, tf.IndexedSlices):
       return tf1.tpu.cross_replica_sum(x, groups)
@@ -155,7 +136,7 @@ class TpuShards(Shards):
 
 
 class Processes(Shards):
-  """The processes of a `horovodrun`, each with variables of its own."""
+  """The processes of a `horovodrun`, each with its own variables."""
 
   def _sum(self, x, groups):
     return horovod_processes.sum_over(x, groups)
@@ -202,14 +183,11 @@ class SharingReplicas(Replicas):
 
 
 def shards_here(caller: str) -> Shards:
-  """Returns the shards that the code being built runs on.
+  """Returns the shards that the current code runs on.
 
-  Args:
-    caller: The function that the user called, for the message.
-
-  Raises:
-    RuntimeError: Called in the cross-replica context of a strategy, or for
-      shards of a process that is one of several of Horovod's.
+  `caller` is the function that the user called, for the message. Raises
+  RuntimeError in the cross-replica context of a strategy, or if a process has
+  several shards and is one of several of Horovod's.
   """
   shards, kind = _in_this_process(caller)
   num_processes = horovod_processes.number()
@@ -222,7 +200,7 @@ def shards_here(caller: str) -> Shards:
 
 
 def _in_this_process(caller: str) -> tuple[Shards, str]:
-  """Returns the shards of this process or its strategy, and what they are."""
+  """Returns the shards of this process or its strategy, and a name for them."""
   if shard_models.is_in_shard():
     size = tf.distribute.get_strategy().num_shards
     return (SharingReplicas(size) if size > 1 else OneShard()), 'shards'

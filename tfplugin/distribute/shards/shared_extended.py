@@ -153,7 +153,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     """Leaves it to the end of `build`."""
 
   def _create_variable(self, next_creator, **kwargs):
-    # What each shard adds to, as to a metric, is written once.
+    # A variable to which each shard adds, as to a metric's, is written once.
     if variable_arguments.is_metric(kwargs):
       kwargs['aggregation'] = None
     has_rule = kwargs.get('aggregation') not in _NONE

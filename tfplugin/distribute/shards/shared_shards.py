@@ -34,7 +34,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     group_assignment: The shards that reduce together, or None.
   """
 
-  # Read by TensorFlow's extended classes: where collective keys begin.
+  # TensorFlow's extended classes read it: the first of the collective keys.
   _collective_key_base = 0
 
   def __init__(self, devices: Sequence[str],

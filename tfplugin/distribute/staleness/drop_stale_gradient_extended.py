@@ -28,7 +28,7 @@ tf1 = tf.compat.v1
 
 
 class _Counters:
-  """How many steps of this worker were applied, and how many dropped."""
+  """The numbers of applied and of dropped steps of this worker."""
 
   def __init__(self, counts_nonfinite: bool):
     self.num_applied = worker_counter.WorkerCounter(
@@ -48,7 +48,10 @@ class _Counters:
           'stale_gradients/num_nonfinite')
 
   def count_dropped(self, fresh: tf.Tensor, is_first: bool) -> list:
-    """The ops that count a drop, for the first optimizer as that of a step."""
+    """Returns the ops that count a drop.
+
+    Only the first optimizer's drop counts as a stale step.
+    """
     if self.num_nonfinite is None:
       return [self.num_dropped.increment()] if is_first else []
     stale = [self.num_dropped.increment(tf.logical_not(fresh))]
@@ -59,11 +62,9 @@ class _Counters:
 class _Gates:
   """The gates of one graph.
 
-  Attributes:
-    by_replica: The gate of each replica, for all of its optimizers.
-    is_passing: Whether an optimizer is being applied behind a gate.
-    counts_nonfinite: Whether gradients that are not finite are dropped.
-    counters: None before the first update.
+  `by_replica` has one gate for all optimizers of a replica. `is_passing` is set
+  while an optimizer is applied behind a gate. `counters` is None before the
+  first update.
   """
 
   by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
@@ -78,7 +79,7 @@ class _Gates:
 
   @contextlib.contextmanager
   def passing(self) -> Iterator[None]:
-    """Lets updates through: the gate is around them."""
+    """Marks updates inside it as being behind a gate."""
     self.is_passing = True
     try:
       yield
@@ -94,23 +95,16 @@ class _Gates:
 
 
 class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
-  """Puts each optimizer that a replica applies behind the replica's gate.
+  """Extended class with each optimizer of a replica behind the replica's gate.
 
-  The optimizer is met as a decorator meets it, by interception. An update is
-  made where all replicas agree. The model's own updates of the global step pass
-  by `_update`, and wait for the same decision.
+  Optimizers are intercepted as by a decorator. An update is made where all
+  replicas agree. The model's own updates of the global step call `_update`, and
+  wait for the same decision.
   """
 
   def __init__(self, container_strategy, cluster_resolver, max_staleness: int,
                on_nonfinite: str):
-    """Reads the cluster; see the base class.
-
-    Args:
-      container_strategy: The strategy that this implements.
-      cluster_resolver: Describes the cluster; an empty one is one process.
-      max_staleness: The largest staleness that is applied.
-      on_nonfinite: What becomes of gradients with a NaN or an infinity.
-    """
+    """Reads the cluster; an empty one is a single process."""
     super().__init__(container_strategy, cluster_resolver=cluster_resolver)
     self._max_staleness = max_staleness
     self._on_nonfinite = on_nonfinite
@@ -146,7 +140,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     variable = parameter_server_base.unwrapped(var)
     if gates.is_passing or variable is not parameter_server_base.global_step():
       return update(var, fn, args, kwargs, group)
-    # The model advances the step by itself.
+    # The model itself advances the step.
     with self._on_worker():
       accepted = gates.accepted()
     if accepted is None:

@@ -15,7 +15,7 @@ from tfplugin.ops import staleness as staleness_ops
 
 
 class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
-  """Parameter-server training in which a gradient that is too late is dropped.
+  """Parameter-server training in which stale gradients are dropped.
 
   Variables, slots and checkpoints are as with
   `tf.compat.v1.distribute.experimental.ParameterServerStrategy` and without a
@@ -23,34 +23,34 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
 
       staleness = global_step when applying - global_step when the step began
 
-  and where it exceeds `staleness` the optimizer changes nothing: not the
-  variables, not its slots, not global_step. The step is read before the first
-  variable is, and one decision holds for all variables and all optimizers of
-  the step. The model's own assignments, such as batch norm's moving averages,
-  happen in a dropped step, too; only global_step does not advance in it. The
-  worker's own advance of global_step is not staleness. Gradients that were
-  accumulated are as late as the step that applies them.
+  If it exceeds `staleness`, the optimizer does not change the variables, its
+  slots or global_step. The step is read before the first variable is. One
+  decision holds for all variables and all optimizers of the step. In a dropped
+  step the model's own assignments, such as batch norm's moving averages, still
+  happen; only global_step does not advance. The worker's own advance of
+  global_step is not staleness. Accumulated gradients are as stale as the step
+  that applies them.
 
   Every worker counts its steps in the local int64 variables
-  `stale_gradients/num_applied` and `stale_gradients/num_dropped`; the chief
+  `stale_gradients/num_applied` and `stale_gradients/num_dropped`. The chief
   writes the summary `stale_gradients/dropped_fraction`, in [0, 1].
 
-  In a cluster pass `RunConfig(experimental_max_worker_delay_secs=0)`, too: by
+  In a cluster, also pass `RunConfig(experimental_max_worker_delay_secs=0)`. By
   default TensorFlow delays worker k by 5 s * (k + 1).
 
-  Checking and applying are not one atomic action: two workers may pass the
-  check together, so that an applied gradient can be staler than the bound by
-  the number of updates in flight, at most one per other worker.
+  Checking and applying are not one atomic action, so two workers may pass the
+  check together. An applied gradient can then exceed the bound by the number of
+  updates in flight, at most one per other worker.
 
   Args:
     cluster_resolver: A `tf.distribute.cluster_resolver.ClusterResolver`; None
       reads `TF_CONFIG`. Without a cluster nothing is ever stale.
     staleness: The largest staleness that is applied, in global steps.
-    on_nonfinite: What becomes of gradients with a NaN or an infinity:
-      `'apply'` as without the strategy; `'drop'` as if they were stale, but
-      counted apart, in `stale_gradients/num_nonfinite`, and shown as
-      `stale_gradients/nonfinite`; `'raise'` an error that names the worker,
-      the step and the variables.
+    on_nonfinite: The policy for gradients with a NaN or an infinity.
+      `'apply'` applies them, as without the strategy. `'drop'` drops them, and
+      counts them separately, in `stale_gradients/num_nonfinite`, with the
+      summary `stale_gradients/nonfinite`. `'raise'` raises an error that names
+      the worker, the step and the variables.
 
   Raises:
     TypeError: `staleness` is not an integer.
@@ -63,7 +63,7 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
   4
 
   Differences from tf.contrib: the optimizer there read the step after the
-  forward pass had begun, and so took gradients for fresh that were not.
+  forward pass had begun, and so treated some stale gradients as fresh.
   """
 
   def __init__(

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The counters of a wrapper that drops gradients, per graph."""
+"""Counters of a wrapper that drops gradients, per graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfplugin.events import step_counts
 
 tf1 = tf.compat.v1
 
-# Checkpoints hold this name.
+# Checkpoints contain this name.
 STALE_COUNTER = 'stale_counter'
 # The last parts of the counters' names.
 NAMES = (STALE_COUNTER, 'num_dropped', 'num_applied')
@@ -27,12 +27,9 @@ NAMES = (STALE_COUNTER, 'num_dropped', 'num_applied')
 class Counters:
   """The counters of one graph.
 
-  Attributes:
-    stale_counter: `float32`, [], global: the drops of all workers.
-    num_dropped: This worker's drops.
-    num_applied: This worker's applied gradients.
-    num_nonfinite: This worker's drops of what was not finite; None where such
-      gradients are not dropped.
+  `stale_counter` is a global `float32` scalar: the stale drops of all workers.
+  The others are this worker's. `num_nonfinite` counts its drops of fresh
+  gradients that are not finite; it is None where these are not dropped.
   """
 
   stale_counter: tf.Variable
@@ -42,7 +39,7 @@ class Counters:
 
 
 class StalenessCounters:
-  """Creates the counters in each graph once, and finds them again.
+  """The counters of one wrapper, created once in each graph.
 
   Variables created:
     stale_counter: see `Counters`; beside the global step. A second instance in
@@ -52,12 +49,7 @@ class StalenessCounters:
   """
 
   def __init__(self, name: str, counts_nonfinite: bool = False):
-    """Creates nothing yet.
-
-    Args:
-      name: The prefix, made unique in each graph.
-      counts_nonfinite: Whether gradients that are not finite are dropped.
-    """
+    """Prepares the counters; `name`, made unique per graph, is their prefix."""
     self._counts_nonfinite = counts_nonfinite
     self._name = name
     self._of_graph = weakref.WeakKeyDictionary()
@@ -66,10 +58,8 @@ class StalenessCounters:
   def create(self, global_step: tf.Variable, worker_device: str = '') -> None:
     """Creates the counters unless this graph has them.
 
-    Args:
-      global_step: `stale_counter` sits beside it.
-      worker_device: The device of the local counters; empty for the session's
-        own.
+    `stale_counter` is placed beside `global_step`, and the local counters on
+    `worker_device`; empty means the session's own.
     """
     if self._find() is not None:
       return
@@ -95,19 +85,15 @@ class StalenessCounters:
           step_counts.note(graph, counter.variable.op.name, name)
 
   def exist_here(self) -> bool:
-    """Whether the current graph has counters of this instance.
+    """Returns whether the current graph has counters of this instance.
 
-    Where each replica makes an optimizer of its own, as a model_fn does, the
-    first one applies for all, and the others have none.
+    If each replica makes its own optimizer, as a model_fn does, the first one
+    applies for all, and the others have no counters.
     """
     return self._find() is not None
 
   def here(self) -> Counters:
-    """Returns the counters of the current graph.
-
-    Raises:
-      RuntimeError: They were not created yet.
-    """
+    """Returns the current graph's counters; raises RuntimeError without any."""
     counters = self._find()
     if counters is None:
       raise RuntimeError('The counters were read before apply_gradients() was '
@@ -130,28 +116,18 @@ class StalenessCounters:
   def count_dropped(self, fresh: tf.Tensor) -> list:
     """Returns the ops that count a dropped gradient.
 
-    Args:
-      fresh: Whether it was not stale, and hence not finite.
+    If it is `fresh`, it was dropped because it is not finite.
     """
     return self.count_stale(fresh) + self._count_own_drop(
         tf.logical_not(fresh), fresh)
 
   def count_stale(self, fresh: tf.Tensor) -> list:
-    """Returns the op that counts a dropped gradient for all workers.
-
-    Args:
-      fresh: As for `count_dropped`.
-    """
+    """Returns the op that counts a stale gradient for all workers."""
     stale = tf.cast(tf.logical_not(fresh), tf.float32)
     return [self.here().stale_counter.assign_add(stale)]
 
   def count_own(self, accepted: tf.Tensor, fresh: tf.Tensor) -> list:
-    """Returns the ops that count a gradient for this worker alone.
-
-    Args:
-      accepted: Whether it was applied.
-      fresh: As for `count_dropped`.
-    """
+    """Returns the ops that count a gradient for this worker alone."""
     dropped = tf.logical_not(accepted)
     return [self.here().num_applied.increment(accepted),
             *self._count_own_drop(
@@ -187,7 +163,7 @@ def _free_names(name: str) -> tuple[str, str]:
 
 
 def _beside(step: tf.Variable):
-  """Places a variable on the device of `step`."""
+  """Returns a context that places a variable on the device of `step`."""
   if tf.distribute.has_strategy():
     return tf.distribute.get_strategy().extended.colocate_vars_with(step)
   return _tf_internals.colocate_with(step)

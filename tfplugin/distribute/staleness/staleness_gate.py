@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the global step around a training step, and drops stale gradients."""
+"""Gate that reads the step around a train step, and drops stale gradients."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
 
-# What happens to an update, for messages.
+# The change of an update, for messages.
 AUDITED = 'drops updates that are stale'
 
 
 class Decision(NamedTuple):
-  """Whether the gradients of one step are applied.
+  """The decision whether the gradients of one step are applied.
 
-  Attributes:
-    reading: The global step when the step began.
-    staleness: The staleness of the gradients, an `int64` scalar.
-    accepted: Whether the gradients are applied, a bool scalar.
-    fresh: Whether they are not stale, which is the same unless gradients that
-      are not finite are dropped, too.
+  `reading` is the global step when the step began, and `staleness` an `int64`
+  scalar. `accepted` and `fresh` are bool scalars: whether the gradients are
+  applied, and whether they are not stale. They differ only where nonfinite
+  gradients are dropped, too.
   """
 
   reading: tf.Tensor
@@ -43,19 +41,16 @@ class Decision(NamedTuple):
 
 
 class StalenessGate:
-  """Decides whether gradients are applied, anew for each `decide`.
+  """Gate that decides for each `decide` anew whether gradients are applied.
 
-  Attributes:
-    decision: The last one; None before it.
+  `decision` is the last one, None before it.
   """
 
   def __init__(self, max_staleness: staleness_ops.Bound,
                on_nonfinite: str = nonfinite.APPLY):
-    """Decides nothing yet.
+    """Stores the bound, the largest staleness that is applied.
 
-    Args:
-      max_staleness: The largest staleness that is still applied.
-      on_nonfinite: What becomes of gradients with a NaN or an infinity.
+    `on_nonfinite` is the policy for gradients with a NaN or an infinity.
     """
     self._max_staleness = max_staleness
     self._on_nonfinite = nonfinite.check_policy(on_nonfinite)
@@ -64,18 +59,12 @@ class StalenessGate:
   def decide(self, step: tf.Variable, gradients: Sequence[types.Gradient],
              reading: Optional[tf.Tensor] = None,
              names: Sequence[str] = ()) -> Decision:
-    """Returns a decision, and keeps it.
+    """Returns and keeps a decision about the gradients of one step, not None.
 
-    Args:
-      step: The variable that staleness is counted in.
-      gradients: The gradients of one step, not None.
-      reading: The step when the training step began; None puts the reading
-        before the model's work, in a graph, and keeps this worker's own writes
-        of the step from being counted.
-      names: Of the variables of the gradients, for the error.
-
-    Raises:
-      ValueError: There is no gradient.
+    Staleness is counted in `step`. `reading` is the step when the training step
+    began. None reads it before the model's work, in a graph, and does not count
+    this worker's own writes of the step. `names`, of the gradients' variables,
+    are for the error. Raises ValueError if there is no gradient.
     """
     if not gradients:
       raise ValueError('`grads_and_vars` must hold a gradient. No gradients '
@@ -90,7 +79,7 @@ class StalenessGate:
     if not tf.executing_eagerly():
       step_figures.note(staleness.graph, step_figures.STALENESS, staleness)
     fresh = staleness_ops.is_fresh(staleness, self._max_staleness)
-    # Another thread may replace the one that is kept.
+    # Another thread may replace `self.decision`.
     decision = self._judged(
         Decision(reading, staleness, fresh, fresh), gradients, names)
     self.decision = decision
@@ -98,7 +87,7 @@ class StalenessGate:
 
   def _judged(self, decision: Decision, gradients: Sequence[types.Gradient],
               names: Sequence[str]) -> Decision:
-    """Returns `decision`, which accepts what is finite if only that counts."""
+    """Returns `decision`, with the check for finite gradients if requested."""
     if self._on_nonfinite == nonfinite.APPLY:
       return decision
     return decision._replace(accepted=tf.logical_and(
@@ -107,15 +96,15 @@ class StalenessGate:
 
 
 class OneDecision(StalenessGate):
-  """Decides once in a graph, for all optimizers of the step.
+  """Gate that decides once in a graph, for all optimizers of the step.
 
-  The step that the first optimizer takes does not make the second one stale.
+  The step count by the first optimizer does not make the second one stale.
   """
 
   def decide(self, step: tf.Variable, gradients: Sequence[types.Gradient],
              reading: Optional[tf.Tensor] = None,
              names: Sequence[str] = ()) -> Decision:
-    """See the base class."""
+    """Returns the first decision, checked for these gradients."""
     if self.accepted_here is None:
       return super().decide(step, gradients, reading, names)
     step_reading.order_before_forward(self.decision.reading, gradients)
@@ -123,7 +112,7 @@ class OneDecision(StalenessGate):
 
   @property
   def accepted_here(self) -> Optional[tf.Tensor]:
-    """The decision that ops made here can go by, or None before it.
+    """The decision that new ops can use, or None before it.
 
     A decision in a branch of `tf.cond` holds in that branch.
     """

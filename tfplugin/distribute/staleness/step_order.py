@@ -1,13 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What in a graph comes before a reading of the step, and what after.
+"""Order of a graph's ops around the readings of the step.
 
   own writes first -> reading -> the model's work -> decision -> own writes
 
 A worker's own write of the step, such as `global_step.assign(step + 1)` beside
-an update, is not staleness. Nothing orders it: it is kept out of the time
-between the reading at the step's begin and the decision, by control edges
-between ops that are built already, or are built later.
+an update, is not staleness. Nothing orders such a write. Control edges keep it
+out of the time between the reading at the step's begin and the decision. They
+connect ops that exist already, and ops that are built later.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ def order_after(reading: tf.Tensor, targets: Iterable[tf.Operation]) -> None:
   """Makes all work that `targets` need wait for a reading of the step.
 
   Work begins where a variable is read, and where data or random numbers are
-  drawn. Those of `targets` that need none wait themselves. A write of the step
-  that all of it waits for comes before the reading instead.
-
-  Args:
-    reading: The output of an op that needs nothing but the step.
-    targets: Operations; those of other graphs are left alone.
+  drawn. A target that needs no such work waits itself. A write of the step that
+  precedes all of the work comes before the reading instead. `reading` is the
+  output of an op that needs nothing but the step. Targets of other graphs are
+  left alone.
   """
   step = step_of(reading)
   targets = {op for op in targets if op.graph is reading.graph}
@@ -57,26 +55,23 @@ def order_after(reading: tf.Tensor, targets: Iterable[tf.Operation]) -> None:
 def keep_own_writes_out(reading: tf.Tensor, second: tf.Tensor) -> None:
   """Makes writes of the step wait for its second reading, if they run with it.
 
-  Those are the writes that an op needs which needs the second reading, too,
-  such as the group of update and write. They may be built at any time.
-
-  Args:
-    reading: The reading at the begin of the step.
-    second: The reading for the decision; perhaps in a branch.
+  A write runs with it if some op, such as a group of update and write, needs
+  both. The writes may be built at any time. `reading` is at the begin of the
+  step, `second` for the decision, perhaps in a branch.
   """
   _watch_for_writes(second, second.op, second.op)
   outside = _tf_internals.branch_of(reading.op)
   if _tf_internals.branch_of(second.op) == outside:
     return
 
-  # An op in a branch does not run in each step: outside of it, writes wait for
-  # the branch as a whole.
+  # An op in a branch does not run in each step. So writes outside of the branch
+  # wait for the whole branch.
   if reading.graph is second.graph:
     _watch_for_writes(reading, second.op, None)
     return
 
   def call(op):
-    """Is told of the op that calls the branch, and then of its results."""
+    """Returns False for the op that calls the branch, True for later ops."""
     if called:
       return True
     called.append(op)
@@ -88,11 +83,7 @@ def keep_own_writes_out(reading: tf.Tensor, second: tf.Tensor) -> None:
 
 
 def step_of(reading: tf.Tensor) -> tf.Operation:
-  """Returns the op of the variable that `reading` reads.
-
-  Args:
-    reading: The step, as a variable holds it.
-  """
+  """Returns the op of the variable that `reading` reads."""
   op = reading.op
   while op.inputs:
     op = op.inputs[0].op
@@ -101,12 +92,9 @@ def step_of(reading: tf.Tensor) -> tf.Operation:
 
 def _outside_branches(reading: tf.Tensor, needed: _Operations,
                       writes: _Operations) -> _Operations:
-  """Returns `writes`, and for one in a branch what leaves the branch after it.
+  """Returns `writes`, with a branch's output op for a write inside it.
 
-  Args:
-    reading: It is outside the branches.
-    needed: Operations; the result is among them.
-    writes: Some of them.
+  `reading` is outside the branches. `writes` and the result are among `needed`.
   """
   inside = {op for op in needed
             if not _tf_internals.can_precede(op, reading.op)}
@@ -118,20 +106,20 @@ def _outside_branches(reading: tf.Tensor, needed: _Operations,
 
 def _writes_before_work(reading: tf.Tensor, targets: _Operations,
                         writes: _Operations) -> _Operations:
-  """Returns those of `writes` that no work of `targets` comes before."""
-  # A function that computes a gradient, and counts, is work.
+  """Returns the ops of `writes` that no work of `targets` precedes."""
+  # A function that computes a gradient, and also counts, is work.
   writes = writes - _upstream(targets, reading.op, by_data=True)
   needed = _upstream(targets, reading.op, until=writes) - writes
   step = step_of(reading)
   work = {op for op in needed if op in targets or _begins_work(op, step)}
-  # Another optimizer's update, by the same reading, cannot come before it.
+  # Another optimizer's update with the same reading cannot precede it.
   work.add(reading.op)
   return {op for op in writes
           if _upstream([op], reading.op).isdisjoint(work)}
 
 
 def _begins_work(op: tf.Operation, step: tf.Operation) -> bool:
-  """Whether `op` begins work; reading the step alone is none."""
+  """Returns whether `op` begins work; reading only the step does not."""
   origins = [_tf_internals.origin_of(tensor) for tensor in op.inputs]
   if step in origins and not any(
       _tf_internals.is_variable(o) for o in origins if o is not step):
@@ -142,13 +130,11 @@ def _begins_work(op: tf.Operation, step: tf.Operation) -> bool:
 def _watch_for_writes(
     reading: tf.Tensor, source: tf.Operation, barrier: Optional[tf.Operation],
     is_barrier: Callable[[tf.Operation], bool] = lambda op: True) -> None:
-  """Orders the writes that run with `source` behind `barrier`.
+  """Makes writes of the step that run with `source` wait for `barrier`.
 
-  Args:
-    reading: Of the step, in the graph to watch.
-    source: Those that wait for it have to do with the step.
-    barrier: None takes one of those, outside the branch of `source`.
-    is_barrier: Whether to take it.
+  `reading` is of the step, in the watched graph. With a barrier of None, it is
+  the first op outside the branch of `source` that waits for `source` and that
+  `is_barrier` accepts.
   """
   step = step_of(reading)
   outside = _tf_internals.branch_of(reading.op)
@@ -176,13 +162,13 @@ def _watch_for_writes(
 
 
 def _order(barrier: tf.Operation, write: tf.Operation) -> None:
-  """Makes `write` wait for `barrier`, unless that waits for it."""
+  """Makes `write` wait for `barrier`, unless that closes a cycle."""
   needed = _upstream([barrier], barrier)
   if write in needed or not _tf_internals.can_precede(barrier, write):
     return
   if _waits_for_lock(needed) and _waits_for_lock(
       _upstream([write], barrier)):
-    return  # Whoever holds the lock would wait for whoever waits for it.
+    return  # The holder of the lock would wait for a worker that waits for it.
   _tf_internals.add_control_inputs(write, [barrier])
 
 
@@ -191,7 +177,7 @@ def _waits_for_lock(operations: _Operations) -> bool:
 
 
 def _sources(op: tf.Operation, by_data: bool = False) -> _Operations:
-  """Returns the ops that `op` waits for directly."""
+  """Returns the ops that `op` waits for directly, or only its inputs' ops."""
   sources = {tensor.op for tensor in op.inputs}
   return sources if by_data else sources.union(op.control_inputs)
 
@@ -199,14 +185,11 @@ def _sources(op: tf.Operation, by_data: bool = False) -> _Operations:
 def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
               by_data: bool = False,
               until: Container[tf.Operation] = ()) -> _Operations:
-  """Returns `operations` and all that runs before them.
+  """Returns `operations`, of one graph, and all that run before them.
 
-  Args:
-    operations: Operations of one graph.
-    at: Where this is in a loop of control flow v1, earlier iterations of that
-      loop are left out.
-    by_data: Whether to leave out what is waited for and not used.
-    until: Ops whose own sources are left out.
+  If `at` is in a loop of control flow v1, earlier iterations of that loop are
+  left out. `by_data` leaves out control inputs. Sources of ops in `until` are
+  left out.
   """
   found = set(operations)
   pending = list(found)
@@ -221,12 +204,10 @@ def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
 
 def _downstream(operations: _Operations, among: _Operations,
                 at: tf.Operation) -> _Operations:
-  """Returns `operations` and those of `among` that wait for one of them.
+  """Returns `operations` and all ops of `among` that wait for one of them.
 
-  Args:
-    operations: Some of `among`.
-    among: What `_upstream` returned.
-    at: As for `_upstream`.
+  `among` is a result of `_upstream`, and includes `operations`. `at` is as for
+  `_upstream`.
   """
   users = collections.defaultdict(list)
   for op in among:

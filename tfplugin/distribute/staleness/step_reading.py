@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the global step at an exact point of a training step.
+"""Readings of the global step at exact points of a training step.
 
-The reading is an op of its own on the step's device, never an alias of the
-variable's buffer (a ref variable is updated in place) and never a candidate for
-constant folding.
+A reading is a separate op on the step's device. It is never an alias of the
+variable's buffer, since a ref variable is updated in place. It is never a
+candidate for constant folding.
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ from tfplugin.distribute.staleness import step_order
 
 
 def read_step(global_step: tf.Variable) -> tf.Tensor:
-  """Returns the value of `global_step` now: after the current dependencies.
+  """Returns the value of `global_step` after the current dependencies.
 
-  Args:
-    global_step: An integer scalar variable of any kind.
-
-  Returns:
-    A scalar of its dtype. In a graph it is the output of the op that reads.
+  The scalar has the step's dtype. In a graph it is the output of the reading
+  op.
   """
   if tf.executing_eagerly():
     return tf.identity(global_step.read_value())
@@ -33,8 +30,8 @@ def read_step(global_step: tf.Variable) -> tf.Tensor:
     with _tf_internals.colocate_with(global_step):
       # An identity of a ref is an alias: the value would change with the step.
       return tf.raw_ops.DeepCopy(x=global_step.read_value())
-  # `read_value()` ends in an identity on the caller's device; who waits for
-  # that on a parameter server waits for a round trip.
+  # `read_value()` ends in an identity on the caller's device. Waiting for that
+  # on a parameter server costs a round trip.
   with _tf_internals.colocate_with(global_step):
     return tf.raw_ops.ReadVariableOp(
         resource=global_step.handle, dtype=global_step.dtype)
@@ -43,20 +40,13 @@ def read_step(global_step: tf.Variable) -> tf.Tensor:
 def read_step_before_forward(
     global_step: tf.Variable,
     gradients: Sequence[types.Gradient]) -> tf.Tensor:
-  """Returns the step as it was before the model began its work.
+  """Returns the step before the model began its work, in a graph.
 
-  In a graph, all work that the gradients need is made to wait for the reading,
-  as `step_order` tells. The reading itself waits for no work, so that gradients
-  that were made under control dependencies do not close a cycle. It is made
-  outside the branches of `tf.cond`: of accumulated gradients, the model that
-  added the last ones is outside.
-
-  Args:
-    global_step: An integer scalar variable.
-    gradients: The gradients of one step, dense, sparse or None; in a graph.
-
-  Returns:
-    A scalar of the step's dtype.
+  All work that the gradients need waits for the reading, see `step_order`. The
+  reading waits for no work, so gradients that were made under control
+  dependencies do not form a cycle. It is made outside the branches of
+  `tf.cond`: with accumulated gradients, the model that added the last ones is
+  outside.
   """
   with _tf_internals.outside_branches():
     reading = read_step(global_step)
@@ -66,18 +56,17 @@ def read_step_before_forward(
 
 def order_before_forward(reading: tf.Tensor,
                          gradients: Sequence[types.Gradient]) -> None:
-  """Makes the work that `gradients` need wait for a reading.
+  """Makes the work that `gradients` need wait for `reading`.
 
-  Args:
-    reading: The result of `read_step_before_forward` for other gradients.
-    gradients: Further gradients of the same step.
+  The reading is the result of `read_step_before_forward` for other gradients of
+  the same step.
   """
   step_order.order_after(reading, [t.op for t in tensors_of(gradients)])
 
 
 def read_step_after(global_step: tf.Variable,
                     gradients: Sequence[types.Gradient]) -> tf.Tensor:
-  """Returns the step as it is when all of `gradients` are computed."""
+  """Returns the step after all of `gradients` are computed."""
   with tf.control_dependencies(tensors_of(gradients)):
     # One edge to the step's device instead of one per gradient.
     computed = tf.no_op(name='gradients_computed')
@@ -86,11 +75,7 @@ def read_step_after(global_step: tf.Variable,
 
 
 def tensors_of(gradients: Sequence[types.Gradient]) -> list[tf.Tensor]:
-  """Returns the tensors of `gradients`: of a sparse one, values and indices.
-
-  Args:
-    gradients: Dense, sparse or None.
-  """
+  """Returns the tensors of `gradients`: of a sparse one, values and indices."""
   tensors = []
   for gradient in gradients:
     if isinstance(gradient, tf.IndexedSlices):

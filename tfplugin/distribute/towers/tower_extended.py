@@ -28,15 +28,15 @@ _ON_READ = tf.VariableSynchronization.ON_READ
 
 class TowerExtended(untuned_inputs.UntunedInputs,
                     _tf_internals.ParameterServerStrategyExtended):
-  """One copy of each variable.
+  """StrategyExtended with one copy of each variable.
 
-  In a graph there is one replica, which has the batches of all towers, and
-  whose row-wise ops are split over the devices. In eager execution, and in a
-  `tf.function` there, it is its base class, the central storage of TensorFlow.
+  In a graph there is one replica, which has the batches of all towers. Its
+  row-wise ops are split over the devices. In eager execution, and in a
+  `tf.function` there, it is its base class, TensorFlow's central storage.
   """
 
   def __init__(self, strategy, devices: Sequence[str]):
-    """See `TowerStrategy`."""
+    """Makes the towers; see `TowerStrategy`."""
     self._depth = 0
     super().__init__(strategy, compute_devices=devices)
     # As given, without a job: a tower runs in the task of the session.
@@ -98,8 +98,8 @@ class TowerExtended(untuned_inputs.UntunedInputs,
       _refuse_metric_of_keras_3(kwargs)
     if 'colocate_with' in kwargs or not _in_graph():
       return super()._create_variable(next_creator, **kwargs)
-    # On top of the devices around it: in a cluster a device function of the
-    # session's task puts the variable on a parameter server.
+    # Inside the outer devices: in a cluster a device function of the session's
+    # task puts the variable on a parameter server.
     with tf1.device(self._variable_device):
       return self._create_var_creator(next_creator, **kwargs)(**kwargs)
 
@@ -113,7 +113,7 @@ class TowerExtended(untuned_inputs.UntunedInputs,
       return next_creator
     if kwargs.get('aggregation') in _NO_AGGREGATION and (
         kwargs.get('trainable') is False):
-      # As in a graph. A Keras optimizer notes the rate of a schedule so.
+      # As in a graph. A Keras optimizer stores the rate of a schedule in it.
       kwargs['aggregation'] = tf1.VariableAggregation.ONLY_FIRST_REPLICA
     return super()._create_var_creator(next_creator, **kwargs)
 
@@ -146,7 +146,7 @@ class TowerExtended(untuned_inputs.UntunedInputs,
 
 
 class OneReplica(tf.distribute.ReplicaContext):
-  """The replica of a graph: there is no other one to reduce with."""
+  """The only replica of a graph: there is none to reduce with."""
 
   def all_reduce(self, reduce_op, value, options=None):
     """Returns `value`."""
@@ -159,16 +159,10 @@ def _is_in_one_replica() -> bool:
 
 
 def _refuse_metric_of_keras_3(kwargs: Any) -> None:
-  """Raises if Keras 3 asks for a variable that each replica is to add to.
+  """Raises a ValueError if Keras 3 asks for a variable of a metric.
 
-  It assigns `variable + value` in each. Towers share the variable, and the sum
-  over them would count its value once for each.
-
-  Args:
-    kwargs: The arguments of the variable's creator.
-
-  Raises:
-    ValueError: It does.
+  In each replica it assigns `variable + value`. Towers share the variable, so
+  their sum would count its value once per tower.
   """
   if kwargs.get('synchronization') == _ON_READ and (
       _tf_internals.is_asked_by_keras_3()):
@@ -181,14 +175,14 @@ def _refuse_metric_of_keras_3(kwargs: Any) -> None:
 
 
 def _in_graph() -> bool:
-  """Whether a session is to run what is built; a function may be around it."""
+  """Returns whether a session is to run the ops, perhaps of a function."""
   return not tf1.executing_eagerly_outside_functions()
 
 
 def _together(per_tower: Sequence[Any]) -> Sequence[Any]:
-  """Returns the arguments of towers when those of all of them are there.
+  """Returns the arguments of towers once all towers have theirs.
 
-  Where one tower finds no batch any more, no other one works on its own.
+  If one tower finds no batch any more, no other tower continues alone.
   """
   leaves = [tf.nest.flatten(values, expand_composites=True)
             for values in per_tower]

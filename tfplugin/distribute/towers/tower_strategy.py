@@ -19,42 +19,44 @@ tf1 = tf.compat.v1
 
 class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
                     tf.distribute.Strategy):
-  """Trains on several devices of one process with the numbers of one device.
+  """Strategy of several devices of one process, with the numbers of one device.
 
-  Choose it over `MirroredStrategy` where checkpoints and variables must be as
-  on one device, or batches are not divisible; choose
+  Choose it instead of `MirroredStrategy` where checkpoints and variables must
+  be as on one device, or batches are not divisible. Choose
   `tfplugin.replicate_model_fn` to split the batches of the input_fn instead of
   giving one to each device (a *tower*).
 
   `RunConfig(train_distribute=TowerStrategy())` needs no change of the model_fn,
-  and so does `eval_distribute`. Each tower takes one batch of the input_fn.
-  These batches together, in order, are the batch that all numbers belong to:
-  loss, gradients, metrics, summaries and writes are those of one device that
-  has their rows. Where the last ones are fewer than the towers, some towers get
-  none of the rows; if the size of a batch is static (`drop_remainder=True`),
-  these last batches are left out.
+  and neither does `eval_distribute`. Each tower takes one batch of the
+  input_fn. These batches, joined in order, are the batch of all numbers. Loss,
+  gradients, metrics, summaries and writes are as on one device with the same
+  rows. If the last batches are fewer than the towers, some towers get no rows.
+  If the size of a batch is static (`drop_remainder=True`), these last batches
+  are left out.
 
-  In a graph the model is built once, as by `tfplugin.replicate_model_fn`: the
-  ops that compute each row by itself are made again in each tower, all others
-  run once, on the rows of all towers. So a function that is run has one
+  In a graph the model is built once, as by `tfplugin.replicate_model_fn`. Ops
+  that compute each row separately are repeated in each tower. All other ops run
+  once, on the rows of all towers. So a function passed to `run` has one
   replica, whose batch holds the rows of all towers, and returns one value for
-  them. Rows of different length are filled up with zeros. Of a scalar in the
-  batches the first one is used, with a warning if they may differ. Batch
-  normalisation normalises within a tower and weighs moving statistics by rows;
-  `tf.keras.layers.BatchNormalization(synchronized=True)` is over all.
+  them. Rows of different length are padded with zeros. Of a scalar in the
+  batches the first is used, with a warning if they may differ. Batch
+  normalisation normalises within a tower and weights moving statistics by rows.
+  `tf.keras.layers.BatchNormalization(synchronized=True)` normalises over all
+  towers.
 
-  In eager execution, and in a `tf.function` there, each tower is a replica:
-  gradients are summed as TensorFlow's strategies do, and `Model.fit` is a mean
-  over the batch where its towers get as many rows each; Keras knows no other
+  In eager execution, and in a `tf.function` there, each tower is a replica.
+  Gradients are summed as in TensorFlow's strategies. `Model.fit` uses the mean
+  over the batch only if all towers get equally many rows: Keras has no other
   weights.
 
-  Variables created: none of its own. The model's variables are made once, on
-  the CPU (on the device itself, if there is one only), with the names of one
-  device.
+  Variables created: the strategy adds none. The model's variables are made
+  once, on the CPU (on the device itself, if there is only one), with the names
+  of one device.
 
   Supported: v1 optimizers of any class, dense and sparse gradients, partitioned
   variables, variables of `get_variable`, `tf.layers`, Keras layers and
   `tf.Variable`.
+
   Differences from tf.contrib: it had no such strategy.
 
   Example:
@@ -87,14 +89,13 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
     Args:
       devices: Device strings, one per tower. By default the local GPUs, or else
         the logical CPUs, found without initialising them.
-      loss_reduction: How the model reduces its loss, one of
-        `tf.compat.v1.losses.Reduction`. It need not be known: no number depends
-        on it.
+      loss_reduction: The reduction of the model's loss, one of
+        `tf.compat.v1.losses.Reduction`, or None. No number depends on it.
 
     Raises:
       TypeError: `devices` is not a list of strings.
-      ValueError: It is empty, or `loss_reduction` is NONE or unknown. When it
-        is used: this process has no such device.
+      ValueError: `devices` is empty, or `loss_reduction` is NONE or unknown. On
+        first use: this process has no such device.
     """
     reduction_lib.check(loss_reduction)
     super().__init__(self._make_extended(
@@ -117,9 +118,9 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
 def current_tower() -> int:
   """Returns the index of the shard that the caller is built in.
 
-  An int, known while the graph is built: of the shards of
-  `tfplugin.estimator.cross_shard` and ShardedTPUEstimator. It is 0 everywhere
-  else; `replicate_model_fn` and TowerStrategy build one model.
+  The index is an int that is known while the graph is built. It counts the
+  shards of `tfplugin.estimator.cross_shard` and ShardedTPUEstimator. It is 0
+  everywhere else: `replicate_model_fn` and TowerStrategy build one model.
 
   Example:
     >>> import tfplugin

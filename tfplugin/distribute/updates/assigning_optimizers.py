@@ -1,12 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers that assign to the variables by themselves, in a strategy.
+"""Optimizers that assign to the variables themselves, in a strategy.
 
-TensorFlow tells a strategy of an optimizer's updates where the base class makes
-them: gradients are reduced, and each variable is updated by the strategy. A
-class that overrides `apply_gradients` and assigns (that of BERT, say) passes
-all of it by. Here its whole `apply_gradients` is called, once for each copy of
-the variables, between the two:
+The base class of v1 optimizers calls the strategy for its updates: it reduces
+gradients, and updates each variable by the strategy. A class that overrides
+`apply_gradients` and assigns, as the optimizer of BERT does, bypasses all of
+this. Here its whole `apply_gradients` is called, once for each copy of the
+variables, between the two:
 
   reduced = extended.batch_reduce_to(gradients)
   apply_gradients(reduced)                        on each device
@@ -33,13 +33,13 @@ tf1 = tf.compat.v1
 
 
 class OnEachCopy:
-  """Applies an optimizer once for each copy of the variables.
+  """Wrapper that applies an optimizer once for each copy of the variables.
 
-  Each copy has state of its own, of one name: that of the first copy.
+  Each copy has separate state, all under the name that the first copy uses.
   """
 
   def __init__(self, optimizer: tf1.train.Optimizer):
-    """Wraps `optimizer`, which assigns to the variables by itself."""
+    """Wraps `optimizer`, which assigns to the variables itself."""
     self._optimizer = optimizer
     self._state = {}
 
@@ -48,7 +48,7 @@ class OnEachCopy:
                       name: Optional[str] = None, **kwargs: Any):
     """Applies the gradients of all replicas; called in each."""
     grads_and_vars = list(grads_and_vars)
-    # By closure: as arguments the variables would arrive as copies.
+    # By closure: `merge_call` would replace the variables by their copies.
     merged = functools.partial(
         self._merged, variables=[v for _, v in grads_and_vars],
         global_step=global_step, name=name, apply_kwargs=kwargs)
@@ -57,7 +57,7 @@ class OnEachCopy:
 
   def _merged(self, strategy, gradients: Sequence[Any], *,
               variables: list[tf.Variable], global_step, name, apply_kwargs):
-    """Reduces, applies and tells the strategy; in cross-replica context."""
+    """Reduces, applies and updates, in cross-replica context."""
     extended = strategy.extended
     if extended.only is not None:
       raise RuntimeError(
@@ -69,7 +69,7 @@ class OnEachCopy:
     reduced = extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
     updates = []
     all_copies = list(zip(*(copies_of(strategy, v) for _, v in pairs)))
-    # A copy may ask for state by the names that another one has asked for.
+    # Each copy may create state under the same names as the first copy.
     stores = [_tf_internals.copy_of_variable_store() for _ in all_copies[1:]]
     for index, copies in enumerate(all_copies):
       own = [(_of_copy(strategy, gradient, index), copy)
@@ -95,12 +95,9 @@ class OnEachCopy:
 
   @contextlib.contextmanager
   def _making_state(self, strategy, owners, index: int) -> Iterator[None]:
-    """Makes every variable inside it as a slot, for the copy `index`.
+    """Makes every variable inside it as a slot, for the copy number `index`.
 
-    Args:
-      strategy: The strategy around.
-      owners: Pairs of a copy and its variable, after which state is named.
-      index: The number of the copy.
+    `owners` are tuples of a copy and its variable. State is named after these.
     """
 
     def create(next_creator, **kwargs):
@@ -122,7 +119,7 @@ class OnEachCopy:
 
 @contextlib.contextmanager
 def _store(store: Optional[Sequence]) -> Iterator[None]:
-  """Lets `get_variable` know the variables of `store` alone, unless None."""
+  """Limits `get_variable` to the variables of `store`; None: no limit."""
   if store is None:
     yield
     return
@@ -137,9 +134,7 @@ def _store(store: Optional[Sequence]) -> Iterator[None]:
 def copies_of(strategy, variable: tf.Variable) -> Sequence[tf.Variable]:
   """Returns the copies of `variable` in this process, without wrappers.
 
-  Args:
-    strategy: The strategy that made it, or any other.
-    variable: A variable.
+  The strategy need not be the one that made the variable.
   """
   if isinstance(variable, _tf_internals.AggregatingVariable):
     variable = variable.get()

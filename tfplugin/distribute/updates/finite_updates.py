@@ -23,14 +23,9 @@ def accepted(on_nonfinite: str, values: Sequence[nonfinite.Value],
              names: Sequence[str], step: tf.Tensor) -> tf.Tensor:
   """Returns whether an update of `values` is made: a bool scalar.
 
-  Args:
-    on_nonfinite: `'drop'` or `'raise'`; with `'apply'` there is nothing to ask.
-    values: Gradients or differences, at least one.
-    names: What each belongs to, for the error.
-    step: A step, for the error.
-
-  Raises:
-    tf.errors.InvalidArgumentError: When it runs, under `'raise'`.
+  `on_nonfinite` is `'drop'` or `'raise'`, not `'apply'`. There is at least one
+  value, a gradient or a difference. `names`, of the variables, and `step` are
+  for the error. Under `'raise'` the op fails with an InvalidArgumentError.
 
   Example:
     >>> values = [tf.constant([float('inf')]), tf.constant([1.0])]
@@ -53,20 +48,17 @@ def accepted(on_nonfinite: str, values: Sequence[nonfinite.Value],
 
 
 class FiniteUpdates:
-  """Makes the updates of one worker, those that are finite, and counts others.
+  """The finite updates of one worker, with a counter of its other updates.
 
-  Attributes:
-    num_nonfinite: The drops of this worker; None before the first update, and
-      where nothing is dropped.
+  `num_nonfinite` counts the drops of this worker. It is None before the first
+  update, and where nothing is dropped.
   """
 
   def __init__(self, on_nonfinite: str, name: str, device: str = ''):
-    """Makes nothing yet.
+    """Prepares the updates; the counter, an int64 local variable, comes later.
 
-    Args:
-      on_nonfinite: `'apply'`, `'drop'` or `'raise'`.
-      name: Of the counter, which is an int64 local variable.
-      device: The worker's; empty for the session's own.
+    `on_nonfinite` is `'apply'`, `'drop'` or `'raise'`. `name` is the counter's.
+    `device` is the worker's; empty means the session's own.
     """
     self.on_nonfinite = on_nonfinite
     self.num_nonfinite: Optional[worker_counter.WorkerCounter] = None
@@ -75,7 +67,7 @@ class FiniteUpdates:
 
   @property
   def is_asked(self) -> bool:
-    """Whether updates are looked at."""
+    """Whether updates are checked."""
     return self.on_nonfinite != nonfinite.APPLY
 
   def apply(self, optimizer: tf1.train.Optimizer,
@@ -84,13 +76,7 @@ class FiniteUpdates:
             step: tf.Tensor, **kwargs: Any):
     """Runs `optimizer.apply_gradients` where the gradients are finite.
 
-    Args:
-      optimizer: Any v1 optimizer.
-      grads_and_vars: As `apply_gradients` takes it.
-      global_step: Likewise.
-      name: Likewise.
-      step: For the error.
-      **kwargs: For `apply_gradients`.
+    `step` is for the error only.
     """
     grads_and_vars = list(grads_and_vars)
     known = [(g, v) for g, v in grads_and_vars if g is not None]
@@ -104,18 +90,14 @@ class FiniteUpdates:
 
   def accepted(self, values: Sequence[nonfinite.Value], names: Sequence[str],
                step: tf.Tensor) -> tf.Tensor:
-    """As the function; makes the counter, which a branch must not."""
+    """Returns the module's `accepted`; makes the counter, outside branches."""
     if self.num_nonfinite is None and self.on_nonfinite == nonfinite.DROP:
       self.num_nonfinite = worker_counter.WorkerCounter(
           self._name, self._device)
     return accepted(self.on_nonfinite, values, names, step)
 
   def summarize(self, tag: str) -> None:
-    """Shows, in a plain graph, how many updates were dropped, if any may be.
-
-    Args:
-      tag: Of the summary.
-    """
+    """Adds a summary of the dropped updates, if any, in a plain graph."""
     if not (self.num_nonfinite is None or tf.executing_eagerly() or
             tf.inside_function()):
       with tf1.control_dependencies(None):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the updates of a strategy are met, and a step is audited."""
+"""Mixin that intercepts the updates of a strategy, and audits each step."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ tf1 = tf.compat.v1
 
 
 class MetUpdates:
-  """Goes in front of the extended class of a strategy with a rule.
+  """Mixin before the extended class of a strategy with a rule for updates.
 
-  An optimizer that assigns by itself is met, so that its updates come by as
-  those of all others. At the end of a train step in a graph or a function,
-  `_audit_step` may look for updates that have not passed the rule.
+  Optimizers that assign to variables themselves are intercepted, so that the
+  strategy receives their updates like all others. At the end of a train step in
+  a graph or a function, `_audit_step` may search for updates outside the rule.
 
-  Attributes:
-    only: In a branch where replicas do not meet: the one that updates.
+  `only` is set in a branch where replicas cannot synchronize: the number of the
+  replica that updates.
   """
 
   only = None
-  # Enters a merge call of one replica of several there; None where one replica
-  # needs nobody, or replicas meet by other means.
+  # Context around a merge call of one of several replicas in a branch; None for
+  # a single replica, or where replicas synchronize by other means.
   _alone = None
 
   _audits = None
@@ -41,7 +41,7 @@ class MetUpdates:
   _is_in_step = False
 
   def audit_here(self) -> update_audit.UpdateAudit:
-    """The audit of the graph that is being built, or of the function."""
+    """Returns the audit of the current graph, or of the outermost function."""
     if self._audits is None:
       self._audits = per_graph.PerGraph()
     graph = tf1.get_default_graph()
@@ -55,11 +55,10 @@ class MetUpdates:
 
   def unseen_updates(self, result: Any, variables,
                      ) -> Iterator[tuple[tf.Variable, tf.Operation]]:
-    """Yields variables of a step, and ops that write them past the rule.
+    """Yields variables of a step, and the unaudited ops that write them.
 
-    Args:
-      result: What the function of the step returned, for each replica.
-      variables: The variables that the rule is for.
+    `result` is the return value of the step's function, for each replica.
+    `variables` are the ones that the rule is for.
     """
     strategy = self._container_strategy()
     train_op = None
@@ -73,29 +72,20 @@ class MetUpdates:
           yield variable, op
 
   def refuse_unseen(self, result: Any, variables, rule: str) -> None:
-    """Raises if a step writes one of `variables` past the rule.
+    """Raises ValueError if a step writes one of `variables` outside the rule.
 
-    Args:
-      result: What the function of the step returned, for each replica.
-      variables: The variables that the rule is for.
-      rule: What is done to an update, for the message.
-
-    Raises:
-      ValueError: It does.
+    `result` is the return value of the step's function, for each replica.
+    `rule` says how updates are changed, for the message.
     """
     for variable, operation in self.unseen_updates(result, variables):
       raise update_audit.refusal(
           self._container_strategy().described_as, variable, operation, rule)
 
   def _audit_step(self, result: Any) -> None:
-    """Raises if a step has an update that has not passed the rule.
-
-    Args:
-      result: What the function of the step returned, for each replica.
-    """
+    """Raises if a step, with its `result` per replica, bypasses the rule."""
 
   def _passes_rule(self, fn) -> bool:
-    """Whether an update by `fn` passes the rule: not a model's assignment."""
+    """Returns whether the rule handles updates by `fn`: not assignments."""
     return not _tf_internals.is_variable_assignment(fn)
 
   def _update(self, var, fn, args, kwargs, group):
@@ -108,15 +98,8 @@ class MetUpdates:
   def call_for_each_replica(self, fn, args=(), kwargs=None):
     """Runs `fn` in each replica; a `tf.function` becomes one around them all.
 
-    What replicas do together then belongs to it, and the step can be audited.
-
-    Args:
-      fn: The function.
-      args: Its arguments, values of all replicas among them.
-      kwargs: Its named arguments.
-
-    Returns:
-      What it returned, of all replicas.
+    The replicas' common ops then belong to the function, and the step can be
+    audited.
     """
     plain = _tf_internals.python_function_of(fn)
     if plain is fn or not tf1.executing_eagerly_outside_functions():
@@ -141,10 +124,9 @@ class MetUpdates:
 
   @contextlib.contextmanager
   def in_step(self, is_step: bool = True) -> Iterator[bool]:
-    """Whether a call is a whole step, and not a part of one.
+    """Yields whether a call is a whole step, and not a part of one.
 
-    Args:
-      is_step: Whether what is inside belongs to a step at all.
+    `is_step` says whether the code inside belongs to a step at all.
     """
     is_part, self._is_in_step = self._is_in_step, is_step
     try:
@@ -154,7 +136,7 @@ class MetUpdates:
 
 
 def _meeting(fn):
-  """Returns `fn` with the optimizers that assign by themselves met in it."""
+  """Returns `fn` with interception of optimizers that assign themselves."""
 
   def met(*args, **kwargs):
     kind = assigning_optimizers.OnEachCopy

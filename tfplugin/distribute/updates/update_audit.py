@@ -1,12 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the updates of a train step that a wrapper's rule has not seen.
+"""Audit of a train step for updates that bypass a wrapper's rule.
 
 A wrapper acts where optimizers are applied. A program may write a variable in
-other ways, too: by an assignment, by an op of its own, by an optimizer of
-another kind. What the wrapper is for would then not be done, and nobody would
-know. So the ops that write are noted while a rule is around them, and a train
-step that holds another one is refused.
+other ways, too: by an assignment, by another op, by an optimizer of another
+kind. The wrapper's rule would then silently not apply. So the ops that write
+inside a rule are recorded, and a train step with any other write is refused.
 """
 
 from __future__ import annotations
@@ -25,24 +24,20 @@ tf1 = tf.compat.v1
 
 
 class UpdateAudit:
-  """The writes of variables that have passed a rule."""
+  """Record of the writes of variables that a rule has handled."""
 
   def __init__(self):
-    """Knows of none."""
-    # By name: an operation would keep its graph.
+    """Starts empty."""
+    # Names of operations, since an operation would keep its graph alive.
     self._passed = per_graph.PerGraph()
 
   def has_passed(self, operation: tf.Operation) -> bool:
-    """Whether an op was made while `passing` was around it."""
+    """Returns whether an op was made inside `passing`."""
     return operation.name in self._passed.get(operation.graph, ())
 
   @contextlib.contextmanager
   def passing(self, variables: Iterable[tf.Variable]) -> Iterator[None]:
-    """Takes each op that is made inside and writes a variable for passed.
-
-    Args:
-      variables: The variables; others' writes are not looked at.
-    """
+    """Records each op that is made inside it and writes one of `variables`."""
     if tf.executing_eagerly():
       yield
       return
@@ -55,11 +50,10 @@ class UpdateAudit:
           self._passed.setdefault(write.op.graph, set()).add(write.op.name)
 
   def unseen(self, train_op, variable: tf.Variable) -> Iterator[tf.Operation]:
-    """Yields the ops of a train step that write `variable` past the rule.
+    """Yields the unaudited ops of a train step that write `variable`.
 
-    Args:
-      train_op: Ops and tensors that end the step; None: all of the graph.
-      variable: A variable that the rule is for.
+    `train_op` has the ops and tensors that end the step; None means all of the
+    graph.
     """
     writes = [write for write in _tf_internals.writes_of(
         variable, tf1.get_default_graph())
@@ -73,35 +67,26 @@ class UpdateAudit:
 
   def check(self, caller: str, train_op, variables: Iterable[tf.Variable],
             rule: str) -> None:
-    """Raises if a train step writes one of `variables` past the rule.
+    """Raises ValueError if a train step writes a variable outside the rule.
 
-    Args:
-      caller: The decorator, for the message.
-      train_op: Ops and tensors that end the step.
-      variables: The variables that the rule is for.
-      rule: What is done to an update, for the message.
-
-    Raises:
-      ValueError: It does.
+    `caller`, the decorator, and `rule`, the change of an update, are for the
+    message. `train_op` has the ops and tensors that end the step.
     """
     for variable in variables:
       for operation in self.unseen(train_op, variable):
         raise refusal(caller, variable, operation, rule)
 
 
-# The writes of rules themselves: what one does, others need not see.
+# The writes by rules themselves; other rules' audits accept them.
 OF_RULES = UpdateAudit()
 
 
 def refusal(caller: str, variable: tf.Variable, operation: tf.Operation,
             rule: str) -> ValueError:
-  """Returns the error of an update that a rule has not seen.
+  """Returns the error for an update that bypasses a rule.
 
-  Args:
-    caller: The decorator or strategy.
-    variable: The variable.
-    operation: The op that writes it.
-    rule: What is done to an update.
+  `caller` is the decorator or strategy, and `rule` says how updates are
+  changed.
   """
   return ValueError(
       f'{caller} {rule}, so that every update of a trained variable must be '

@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Variables as several wrappers make, share and save them."""
+"""Variables that several wrappers make, share and save."""

@@ -1,11 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""An update that all replicas make inside a branch of a `tf.cond`.
+"""Updates that all replicas make inside a branch of a `tf.cond`.
 
-Gradients are accumulated over steps like this: a variable is added to in every
-step, and a branch applies it in every n-th. A branch cannot use what is in the
-branch of another replica, so nothing can be summed there. Nor need it be: what
-all replicas have accumulated is in variables, and so is the same for each.
+Gradient accumulation adds to a variable in every step, and applies the variable
+in a branch of every n-th step. A branch cannot use tensors of another replica's
+branch, so no sums are possible there. They are not needed either: the
+accumulated values are in variables, and so are the same for each replica.
 """
 
 from __future__ import annotations
@@ -34,13 +34,9 @@ _DIFFERENT = (
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-  """A merge call of one replica.
+  """A merge call of one replica, made at `place`.
 
-  Attributes:
-    label: Names the call in messages; equal in all replicas that agree.
-    place: Where the call is made.
-    args: The arguments of the replica.
-    kwargs: Likewise.
+  `label` names the call in messages, and is equal in all replicas that agree.
   """
 
   label: str
@@ -52,17 +48,16 @@ class Call:
 class Branches:
   """The branches of the replicas of one run, and the calls made in them.
 
-  Attributes:
-    outside: Where the replicas are built.
+  `outside` is the place where the replicas are built.
   """
 
   def __init__(self):
-    """Is made where the replicas are built."""
+    """Stores the current place; to be called where the replicas are built."""
     self.outside = _tf_internals.Place()
     self._entered = []
 
   def is_here(self) -> bool:
-    """Whether ops are being made in a branch."""
+    """Returns whether the current ops are in a branch."""
     return _tf_internals.Place().is_branch_of(self.outside)
 
   def run(self, fn: Callable, strategy: tf.distribute.Strategy,
@@ -70,18 +65,11 @@ class Branches:
           spread: Optional[Callable[[Any], Any]] = None) -> Any:
     """Returns the result of `fn`, called once for all replicas.
 
-    In a branch the call of the first replica stands for all; the others get ops
-    that do nothing.
-
-    Args:
-      fn: The function that each replica passed to `merge_call`.
-      strategy: The strategy of the replicas.
-      calls: The call of each replica.
-      spread: In a branch, makes the arguments of all replicas from those of
-        one. None: `fn` takes one value that all have.
-
-    Raises:
-      RuntimeError: In a branch the values of the replicas differ, or may do so.
+    `calls` has the `merge_call` of each replica. In a branch, the first replica
+    makes the call, and the others get ops that do nothing. There, `spread`
+    makes the arguments of all replicas from one replica's; None: `fn` takes one
+    common value. Raises RuntimeError if, in a branch, the values of the
+    replicas may differ.
     """
     first, *others = calls
     if first.place == self.outside:
@@ -102,15 +90,14 @@ class Branches:
         results.append(tf.nest.map_structure(
             lambda _: tf.no_op(), results[0]))
     if results[0] is not None:
-      # What comes next, as clipping does, is given the one or the other.
+      # Later calls, such as clipping, may get the result of either replica.
       same_values.declare(results)
     return _tf_internals.regroup(tuple(results))
 
   def check_conditions(self) -> None:
-    """Raises unless all replicas take the same branches; after they are built.
+    """Raises RuntimeError if the conditions of replicas' branches may differ.
 
-    Raises:
-      RuntimeError: Their conditions differ, or may do so.
+    To be called after the replicas are built.
     """
     for label, places in self._entered:
       conditions = [place.conditions() for place in places]
@@ -120,13 +107,8 @@ class Branches:
 
 
 def label_of(fn: Callable, args: tuple) -> str:
-  """Names a merge call; equal in all replicas that agree.
-
-  Args:
-    fn: The function that `merge_call` was given.
-    args: Its arguments.
-  """
-  # `merge_call` passes it wrapped by AutoGraph.
+  """Returns a name of a merge call, equal in all replicas that agree."""
+  # `merge_call` wraps the function by AutoGraph.
   fn = inspect.unwrap(fn)
   owner = getattr(fn, '__self__', None)
   if isinstance(owner, tf1.train.Optimizer) and args:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is true within a `with`, in one thread, for whoever asks."""
+"""Value that holds inside a `with`, in one thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class ContextValue:
-  """A value that a `with` changes, such as who makes variables now.
+  """A value that a `with` changes, such as the current maker of variables.
 
   Example:
     >>> is_shared = ContextValue(False)
@@ -23,20 +23,16 @@ class ContextValue:
   """
 
   def __init__(self, default: Any):
-    """Takes the value outside of all `with`."""
+    """Stores the value outside of all `with`."""
     self._value = contextvars.ContextVar('ContextValue', default=default)
 
   def get(self) -> Any:
-    """Returns the value here."""
+    """Returns the current value."""
     return self._value.get()
 
   @contextlib.contextmanager
   def being(self, value: Any) -> Iterator[None]:
-    """Sets the value inside it.
-
-    Args:
-      value: The value.
-    """
+    """Sets the value inside it."""
     token = self._value.set(value)
     try:
       yield

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A copy of each variable per device, and checkpoints as of one device."""
+"""Mixin for a copy of each variable per device, with one-device checkpoints."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ tf1 = tf.compat.v1
 
 
 class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
-  """Goes in front of an extended class that mirrors variables.
+  """Mixin before an extended class that mirrors variables.
 
   In a graph a variable is made, saved and fetched as on one device:
 
-  * TensorFlow lists the copies of a `tf.Variable` beside their variable:
-    checkpoints get a `<name>/replica_1` that checkpoints of one device lack.
-    Here such a variable is listed once, as one of `get_variable` is.
+  * TensorFlow lists the copies of a `tf.Variable` beside their variable.
+    So checkpoints get a `<name>/replica_1` that checkpoints of one device lack.
+    Here such a variable is listed once, like a variable of `get_variable`.
   * TensorFlow ignores partitioners. Slots can be named after the parts of a
-    variable, and then be other ones than on one device. Here it is partitioned.
-  * A session can fetch the results of `strategy.run`, as the hooks of
-    `tf.estimator.experimental` do that stop a training.
+    variable, and then differ from those on one device. Here it is partitioned.
+  * A session can fetch the results of `strategy.run`. The hooks of
+    `tf.estimator.experimental` that stop a training do so.
 
-  In a branch, where devices do not meet, each updates its own copies.
+  In a branch, where devices cannot synchronize, each updates its own copies.
   """
 
   def _allow_variable_partition(self):
@@ -63,7 +63,10 @@ class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
         colocate_with, self._here(fn), args, kwargs, group)
 
   def _here(self, fn):
-    """`fn`, called for each replica in turn, with effect for those here."""
+    """Returns `fn`, without effect for replicas other than `only`, if set.
+
+    The result must be called for each replica in turn.
+    """
     if self.only is None:
       return fn
     replicas = itertools.count()
@@ -95,7 +98,7 @@ class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
   def _call_for_each_replica(self, fn, args, kwargs):
     self._check_is_together()
     result = super()._call_for_each_replica(fn, args, kwargs)
-    # Estimator takes an EstimatorSpec apart by itself.
+    # Estimator itself unpacks an EstimatorSpec.
     if _is_graph() and not hasattr(result, 'train_op'):
       tf.nest.map_structure(_tf_internals.make_fetchable, result)
     return result
@@ -104,7 +107,7 @@ class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
 class ReducedAnywhere(_tf_internals.SyncOnReadVariable):
   """A statistic, such as batch norm's, that replicas can make a `Saver` of.
 
-  So does `tf.keras.estimator.model_to_estimator`. A Saver reads the variable as
+  `tf.keras.estimator.model_to_estimator` does so. A Saver reads the variable as
   a whole, which TensorFlow refuses in a replica.
   """
 
@@ -117,16 +120,15 @@ class ReducedAnywhere(_tf_internals.SyncOnReadVariable):
 
 
 def _is_graph() -> bool:
-  """Whether this builds a v1 graph, not eagerly or a `tf.function`."""
+  """Returns whether a v1 graph is built, not eager code or a `tf.function`."""
   return not tf1.executing_eagerly_outside_functions()
 
 
 def is_unlisted(kwargs: dict[str, Any]) -> bool:
-  """Whether a variable creator is asked for copies that must not be listed.
+  """Returns whether a variable creator must not list the variable's copies.
 
-  Args:
-    kwargs: The arguments of the variable creator: from `tf.Variable` without
-      `collections`, and for a single copy with the device that it goes to.
+  `kwargs` are the creator's arguments. `tf.Variable` passes no `collections`.
+  For a single copy, `colocate_with` is its device.
   """
   beside = kwargs.get('colocate_with')
   has_copies = beside is None or _tf_internals.is_distributed_variable(beside)

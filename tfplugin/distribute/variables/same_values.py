@@ -1,10 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Whether replicas, each with ops of its own, compute one value.
+"""Comparison of values that replicas compute by separate ops.
 
-A write to a shared variable that all replicas make happens once. Where each of
-them computed the value by the same ops from the same variables and constants,
-any one will do; where their rows of the batch are in it, none will.
+A write to a shared variable that all replicas make happens once. If each of
+them computes the value by the same ops from the same variables and constants,
+each value is right. If the values depend on their rows of the batch, none is
+right.
 """
 
 from __future__ import annotations
@@ -23,33 +24,28 @@ _MARK = 'tfplugin_copies'
 class Copies:
   """The copies of a variable, one for each replica, and whether they agree.
 
-  They do until replicas write values to them that are not the same.
+  They agree until replicas write different values to them.
   """
 
   def __init__(self, handles: Sequence[tf.Tensor]):
-    """Takes the handles of the copies, which hold one value so far."""
+    """Marks the handles of the copies, which hold one value so far."""
     self._writes = [[] for _ in handles]
     self._is_known = True
     for handle in handles:
       setattr(handle, _MARK, self)
 
   def note(self, replica: int, value: Any) -> None:
-    """Notes that a replica writes to its copy.
-
-    Args:
-      replica: The number of the replica in this process.
-      value: What it writes.
-    """
+    """Notes the value that a replica of this process writes to its copy."""
     if tf.executing_eagerly():
       self._is_known = False
     else:
       self._writes[replica].append(value)
 
   def agree(self) -> bool:
-    """Whether replicas wrote the same so far."""
+    """Returns whether replicas wrote the same values so far."""
     if self._is_known and any(self._writes):
       writes = [list(values) for values in self._writes]
-      # A value may be made from the variable itself, as it was before.
+      # A value may be made from the earlier value of the variable itself.
       for values in self._writes:
         values.clear()
       self._is_known = are_same(writes)
@@ -59,8 +55,7 @@ class Copies:
 def declare(values: Sequence[Any]) -> None:
   """Declares that the values of several replicas are the same.
 
-  Args:
-    values: A tensor, `tf.IndexedSlices` or op of each replica.
+  A value is a tensor, `tf.IndexedSlices` or op of each replica.
   """
   for parts in zip(*(tf.nest.flatten(value, expand_composites=True)
                      for value in values)):
@@ -68,33 +63,26 @@ def declare(values: Sequence[Any]) -> None:
 
 
 def stand_for(tensor: tf.Tensor, common: tf.Tensor) -> None:
-  """Declares that `tensor` is `common`, which replicas have in common.
+  """Declares that a replica's `tensor` equals `common`, which all share.
 
-  Args:
-    tensor: What one replica uses for it.
-    common: One tensor, or a declared tensor of the same replica.
+  `common` is one tensor, or a declared tensor of the same replica.
   """
   setattr(tensor, _MARK, getattr(common, _MARK, None) or Copies([common]))
 
 
 def is_declared(tensor: tf.Tensor) -> bool:
-  """Whether `tensor` is declared to be the same in all replicas.
-
-  Args:
-    tensor: A tensor of one of them.
-  """
+  """Returns whether `tensor` is declared to be the same in all replicas."""
   return hasattr(tensor, _MARK)
 
 
 def are_same(values: Sequence[Any]) -> bool:
-  """Whether the values of several replicas are equal whatever their input.
+  """Returns whether the values of several replicas are equal for every input.
 
-  Tensors are compared by the ops that make them: same types, attributes and
-  inputs, down to constants, variables that replicas share, and ops that they
-  share. Random numbers are never the same. False where it cannot be known.
-
-  Args:
-    values: One nest of tensors, numbers and variables for each replica.
+  Tensors are compared by the ops that make them. These need the same types,
+  attributes and inputs, down to constants, shared variables and shared ops.
+  Random numbers are never the same. The result is False where it cannot be
+  known. `values` has one nest of tensors, numbers and variables for each
+  replica.
 
   Example:
     >>> with tf.Graph().as_default():
@@ -121,7 +109,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 def _computes_same(a: tf.Tensor, b: tf.Tensor) -> bool:
-  """Compares the ops of two tensors, then of what they are made from."""
+  """Returns whether two tensors have equal ops, upstream ops included."""
   pending, seen = [(a, b)], set()
   while pending:
     a, b = map(_tf_internals.outside_of_functions, pending.pop())
@@ -140,7 +128,7 @@ def _computes_same(a: tf.Tensor, b: tf.Tensor) -> bool:
 
 
 def _is_same_output(a: tf.Tensor, b: tf.Tensor) -> bool:
-  """Whether two tensors are the same if the inputs of their ops are."""
+  """Returns whether two tensors are the same if the inputs of their ops are."""
   if hasattr(a, 'numpy') or hasattr(b, 'numpy'):
     return False
   return a.value_index == b.value_index and (

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The names that a Saver gives to variables, and to the parts of one."""
+"""Names that a Saver gives to variables, and to the parts of one."""
 
 from __future__ import annotations
 
@@ -12,17 +12,11 @@ from tfplugin import _tf_internals
 
 
 def by_name(var_list: Iterable) -> dict:
-  """Names variables as a Saver does; parts of one are put together.
+  """Returns a dict from a Saver's names to variables, or to lists of parts.
 
-  Args:
-    var_list: Variables, whole or partitioned, and saveable objects.
-
-  Returns:
-    A dictionary from names to variables, or to lists of the parts of one.
-
-  Raises:
-    TypeError: `var_list` holds something else.
-    ValueError: Two variables have the same name.
+  `var_list` has variables, whole or partitioned, and saveable objects. Raises
+  TypeError for something else, and ValueError if two variables have the same
+  name.
   """
   named = {}
   for item in _flat(var_list):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Variables that belong to all workers, whatever makes others local."""
+"""Variables of all workers, where a wrapper makes others local."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _sharing = context_value.ContextValue(False)
 def shared() -> AbstractContextManager:
   """Marks the variables made inside it as shared by all workers.
 
-  A wrapper that keeps the inner optimizer's state on the worker asks
-  `is_shared` in its variable creator, and leaves a shared variable alone.
+  A wrapper that keeps the inner optimizer's state on the worker calls
+  `is_shared` in its variable creator, and does not change a shared variable.
 
   Example:
     >>> with shared():
@@ -28,5 +28,5 @@ def shared() -> AbstractContextManager:
 
 
 def is_shared() -> bool:
-  """Whether a variable that is made now is shared by all workers."""
+  """Returns whether a variable that is made now is shared by all workers."""
   return _sharing.get()

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a variable creator tell the use of the variable."""
+"""Arguments of a variable creator, and the variable's use that they show."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ tf1 = tf.compat.v1
 
 
 def is_trainable(kwargs: dict[str, Any]) -> bool:
-  """Whether the arguments ask for a trainable variable.
+  """Returns whether a creator's arguments ask for a trainable variable.
 
-  `tf.Variable` hands on `trainable=None`: then a variable is trainable unless
-  it is synchronised on reading, TensorFlow's own rule.
-
-  Args:
-    kwargs: The arguments of the variable creator.
+  `tf.Variable` passes `trainable=None` on. Then a variable is trainable unless
+  it is synchronised on reading, which is TensorFlow's own rule.
   """
   trainable = kwargs.get('trainable')
   if trainable is None:
@@ -28,20 +25,15 @@ def is_trainable(kwargs: dict[str, Any]) -> bool:
 
 
 def is_metric(kwargs: dict[str, Any]) -> bool:
-  """Whether the variable says of itself that it accumulates a metric.
-
-  Args:
-    kwargs: The arguments of the variable creator.
-  """
+  """Returns whether a creator's arguments are for a metric."""
   collections = kwargs.get('collections') or ()
   return tf1.GraphKeys.METRIC_VARIABLES in collections or _is_sum(kwargs)
 
 
 def is_streaming(kwargs: dict[str, Any]) -> bool:
-  """Whether the variable accumulates a metric, or is local and may do so.
+  """Returns whether the arguments are for a metric, or for a local variable.
 
-  Args:
-    kwargs: The arguments of the variable creator.
+  A local variable may accumulate a metric.
   """
   keys = tf1.GraphKeys
   collections = set(kwargs.get('collections') or ())
@@ -50,7 +42,7 @@ def is_streaming(kwargs: dict[str, Any]) -> bool:
 
 
 def _is_sum(kwargs: dict[str, Any]) -> bool:
-  """Whether replicas add to the variable, as to a metric of Keras."""
+  """Returns whether replicas add to the variable, as to a metric of Keras."""
   return (kwargs.get('synchronization') == tf.VariableSynchronization.ON_READ
           and kwargs.get('aggregation') in (tf.VariableAggregation.SUM,
                                             tf1.VariableAggregation.SUM))

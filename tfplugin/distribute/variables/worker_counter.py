@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""An exact counter that each worker keeps for itself."""
+"""Exact counter that each worker keeps separately."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tfplugin.distribute.variables import worker_variables
 class WorkerCounter:
   """An `int64` local variable that starts at 0 and counts events of a worker.
 
-  The variable is no part of a checkpoint. A session that ran only the global
-  initialiser, or restored a checkpoint, can use it: not initialised counts as
-  0.
+  The variable is not in checkpoints. A session that ran only the global
+  initialiser, or restored a checkpoint, can use it: a counter that is not
+  initialised counts as 0.
 
   Variables created:
     <name>: int64, [], local; on the worker.
@@ -29,21 +29,15 @@ class WorkerCounter:
   """
 
   def __init__(self, name: str, device: str = ''):
-    """Creates the variable.
+    """Creates the variable under its full name, without outer scopes.
 
-    Args:
-      name: Its full name; no scope is put before it.
-      device: The worker's device; empty for the session's own.
+    `device` is the worker's; empty means the session's own.
     """
     self.variable = worker_variables.create(
         lambda: tf.zeros([], tf.int64), name, device)
 
   def increment(self, where: Optional[tf.Tensor] = None) -> tf.Operation:
-    """Returns an op that adds 1.
-
-    Args:
-      where: A bool scalar; adds nothing where it is false.
-    """
+    """Returns an op that adds 1, unless the bool scalar `where` is false."""
     added = 1 if where is None else tf.cast(where, tf.int64)
     return self.variable.assign(self.value() + added)
 

@@ -26,18 +26,15 @@ def create(make_value: Callable[[], Any], name: str, device: str,
            is_listed: Optional[bool] = True) -> tf.Variable:
   """Makes a variable of one worker, neither trained nor saved nor shared.
 
-  It belongs to the graph around functions and branches; the creators of
-  strategies and scopes do not see it.
+  It belongs to the graph around functions and branches. The creators of
+  strategies and scopes do not affect it. `make_value` returns its value at each
+  start of a session. `name` is its full name, without outer scopes. `device`
+  holds regardless of outer scopes and setters; empty means the session's own.
 
-  Args:
-    make_value: Returns its value at each start of a session.
-    name: Its full name; no scope is put before it.
-    device: Where it is, whatever device scopes and setters are around it; empty
-      for the session's own.
-    is_reference: Whether it is assigned the value of a reference variable, with
-      which a resource variable would share its buffer.
-    is_listed: Whether it is among the local variables; one that is not starts
-      beside them; None: its maker starts it.
+  `is_reference` is for a variable that is assigned the value of a reference
+  variable. A resource variable would share its buffer. `is_listed` puts it
+  among the local variables. With False it starts beside them; with None its
+  maker starts it.
   """
   make = (functools.partial(tf1.Variable, use_resource=False) if is_reference
           else _tf_internals.ResourceVariable)
@@ -49,7 +46,7 @@ def create(make_value: Callable[[], Any], name: str, device: str,
         name=name)
     if is_listed is False:
       UNLISTED.here(list).append(variable)
-      # Run wherever local variables are initialised.
+      # These initializers run wherever local variables are initialised.
       tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS,
                             variable.initializer)
     return variable

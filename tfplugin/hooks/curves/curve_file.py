@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes curves for TensorBoard, or warns that it cannot: training goes on."""
+"""Event file for TensorBoard whose write errors do not stop the training."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import tensorflow as tf
 
 tf1 = tf.compat.v1
 
-# What a writer of TensorFlow makes of a full disk, or one that is read-only,
-# depends on the kernel's error: RuntimeError or, for most, another of these.
+# TensorFlow's writer raises one of these for a full or read-only disk; the
+# class depends on the kernel's error.
 _NOT_WRITTEN = (OSError, RuntimeError, ValueError, IndexError,
                 tf.errors.OpError)
 
@@ -22,8 +22,8 @@ _NOT_WRITTEN = (OSError, RuntimeError, ValueError, IndexError,
 class CurveFile:
   """The event file of one task.
 
-  TensorFlow's writer raises in the step that happens to come next after its
-  thread has failed, and from then on drops what it is given without a word.
+  TensorFlow's writer raises in some later step after its thread has failed.
+  From then on it drops its data without a message.
 
   Example:
     >>> import tempfile
@@ -34,11 +34,10 @@ class CurveFile:
   """
 
   def __init__(self, directory: str):
-    """Opens nothing yet.
+    """Stores the directory; the first write opens the file.
 
-    Args:
-      directory: Where the file is made. Other writers of this process that
-        are of `tf.compat.v1.summary.FileWriterCache` write to the same file.
+    Other writers of `tf.compat.v1.summary.FileWriterCache` in this process
+    write to the same file.
     """
     self._directory = directory
     self._writer: Optional[tf1.summary.FileWriter] = None
@@ -46,12 +45,7 @@ class CurveFile:
 
   def write(self, summaries: Iterable[Union[bytes, tf1.Summary]],
             step: Optional[int] = None) -> None:
-    """Adds summaries.
-
-    Args:
-      summaries: Messages of the type Summary, encoded or not.
-      step: The global step.
-    """
+    """Adds Summary messages, encoded or not."""
     def add(writer):
       for summary in summaries:
         writer.add_summary(summary, step)
@@ -59,15 +53,15 @@ class CurveFile:
     self._try(add)
 
   def flush(self) -> None:
-    """Lets readers see what was added."""
+    """Makes the added summaries visible to readers."""
     self._try(lambda writer: writer.flush())
 
   def _try(self, action: Callable[[tf1.summary.FileWriter], None]) -> None:
     try:
       if self._writer is None:
-        with tf.Graph().as_default():  # It refuses to be made eagerly.
+        with tf.Graph().as_default():  # The writer cannot be made eagerly.
           self._writer = tf1.summary.FileWriterCache.get(self._directory)
-      self._writer.reopen()  # Does nothing, unless it has failed.
+      self._writer.reopen()  # Does nothing, unless the writer has failed.
       action(self._writer)
     except _NOT_WRITTEN as e:
       if not self._has_warned:

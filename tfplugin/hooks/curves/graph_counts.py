@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The step and the counters of a graph, read in a session run of their own."""
+"""Step and counters of a graph, read in a separate session run."""
 
 from __future__ import annotations
 
@@ -23,22 +23,17 @@ def fetches() -> dict[str, tf.Tensor]:
 
 def read(session: tf1.Session,
          tensors: Mapping[str, tf.Tensor]) -> dict[str, int]:
-  """Returns the values of what `fetches` has returned.
-
-  Args:
-    session: Where they are.
-    tensors: What `fetches` has returned.
-  """
+  """Returns the values of the tensors that `fetches` has returned."""
   try:
     values = session.run(dict(tensors))
   except tf.errors.FailedPreconditionError:
-    # A counter that a program initialises later ends no training.
+    # A counter that is initialised later must not end the training.
     values = {STEP: session.run(tensors[STEP])}
   return {name: int(value) for name, value in values.items()}
 
 
 def _counters() -> dict[str, tf.Tensor]:
-  """Returns what is counted in the graph, by the name of the detail."""
+  """Returns the counters of the graph, by the names of event details."""
   counts = step_counts.of(tf1.get_default_graph())
   parts = collections.defaultdict(list)
   for variable in [*tf1.local_variables(), *tf1.global_variables()]:

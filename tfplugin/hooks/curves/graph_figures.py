@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a graph's wrapper: how far, and how stale."""
+"""Figures of a graph's wrapper: the distance and the staleness."""
 
 from __future__ import annotations
 
@@ -20,57 +20,53 @@ from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
-# To read the distance a worker reads the whole centre: of a large model on a
-# slow network that is done less often, so that it takes 1 % of the time.
+# The distance needs a read of the whole centre. The next read waits 100 times
+# as long as the last one took, so that reads take 1 % of the time.
 _TIMES_AS_LONG = 100.0
 
 
 class Distance:
-  """How far this worker's copies are from the centre, in the default graph."""
+  """The distance of this worker's copies from the centre."""
 
   def __init__(self):
-    """Adds what reads it to the graph, if something is averaged there."""
+    """Adds the ops that read it, if the graph averages variables."""
     pairs = step_figures.of(tf1.get_default_graph(), step_figures.DISTANCE)
     self._value: Optional[tf.Tensor] = None
     self._due = float('-inf')
     self._is_prepared = False
     if pairs:
-      # All copies of a worker are on it; else the chief would get them.
+      # All copies of a worker are on this device; the default is the chief.
       with placement.only_on(pairs[0][0].device):
         self._value = elastic.distance([copy.read_value() for copy, _ in pairs],
                                        [c.read_value() for _, c in pairs])
 
   def told(self, session: tf1.Session) -> dict[str, float]:
-    """Returns `distance`; nothing where there is none, or not yet another.
-
-    Args:
-      session: Where the variables are.
-    """
+    """Returns `distance`; {} if there is none, or the next read is not due."""
     start = time.monotonic()
     if self._value is None or start < self._due:
       return {}
     try:
       value = float(session.run(self._value))
     except tf.errors.FailedPreconditionError:
-      # A variable that a program initialises later ends no training.
+      # A variable that is initialised later must not end the training.
       return {}
     now = time.monotonic()
-    if self._is_prepared:  # The first time the session makes its plan, too.
+    if self._is_prepared:  # The first run includes the session's planning.
       self._due = now + _TIMES_AS_LONG * (now - start)
     self._is_prepared = True
-    # JSON has no other numbers.
+    # JSON has no NaN and no infinity.
     return {'distance': value} if math.isfinite(value) else {}
 
 
 class Staleness:
-  """What tells how stale the gradients of the default graph's steps are.
+  """The tensors with the staleness of the current graph's steps.
 
-  It is asked of steps that compute it anyway: a program may run others, such as
-  those of another optimizer, with the same hooks.
+  They are fetched only with steps that compute them. A program may also run
+  other steps, e.g. of another optimizer, with the same hooks.
   """
 
   def __init__(self):
-    """Finds the tensors; what a branch alone computes is not told."""
+    """Finds the tensors, except those inside a branch."""
     self._graph = tf1.get_default_graph()
     self._tensors = [
         tensor for tensor, in step_figures.of(
@@ -79,15 +75,11 @@ class Staleness:
     self._of_fetches = {}
 
   def of_step(self, fetches: Any) -> list[tf.Tensor]:
-    """Returns the tensors that a run computes with what it is asked for.
-
-    Args:
-      fetches: What the run is asked for.
-    """
+    """Returns the tensors that a run with these fetches computes anyway."""
     if not self._tensors:
       return []
     asked = tf.nest.flatten(fetches, expand_composites=True)
-    # By identity: a tensor must not be compared.
+    # By identity: tensors have no plain equality.
     key = tuple(one if isinstance(one, str) else id(one) for one in asked)
     if key not in self._of_fetches:
       run = graph_order.upstream(graph_order.operations_of(
@@ -97,9 +89,5 @@ class Staleness:
 
 
 def told(values: Optional[Sequence[int]]) -> dict[str, int]:
-  """Returns `staleness`: the largest, where a step has several optimizers.
-
-  Args:
-    values: Of what `Staleness.of_step` has returned; None: nothing was asked.
-  """
+  """Returns `staleness`, the largest value; {} without values."""
   return {'staleness': max(map(int, values))} if values else {}

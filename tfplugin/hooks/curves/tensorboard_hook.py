@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Gives each task its curves in TensorBoard, and the page its order."""
+"""Hook that writes each task's curves for TensorBoard, and their order."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ tf1 = tf.compat.v1
 class TensorBoardHook(tf1.train.SessionRunHook):
   """Writes scalars of each task under stable tags, and the order of the page.
 
-  `tfplugin.estimator.train_and_evaluate` brings it. In a program that calls
+  `tfplugin.estimator.train_and_evaluate` adds it. In a program that calls
   another function, give it to every task that trains.
 
-  Scalars written, against global_step, where the graph has them:
+  Scalars written, against global_step, if the graph has them:
     speed/steps_per_sec: the task's own steps.
     staleness/num_dropped, staleness/num_applied: the task's gradients so far.
     staleness/dropped_fraction: of these, in [0, 1].
     elastic/num_exchanges: of the task so far.
 
-  Those of the chief are in `model_dir`, those of `worker:1` in
-  `model_dir/worker-1`; TensorBoard calls them runs. A worker of parameter
-  servers writes the scalar summaries of its model there, too, such as `loss`:
-  Estimator writes the chief's alone.
+  The chief's scalars are in `model_dir`, and those written by `worker:1` in
+  `model_dir/worker-1`. TensorBoard calls these directories runs. A worker of
+  parameter servers also writes the scalar summaries of its model there, such as
+  `loss`. Estimator writes only the chief's.
 
   The chief writes a layout for the tab Custom Scalars and the settings for the
-  tab HParams once, when it starts. This needs the package tensorboard; without
-  it the scalars are written, and a warning says what is missing. On a full disk
-  a warning says so, and training goes on; once there is space, so do the
-  curves.
+  tab HParams once, when it starts. This needs the package tensorboard. Without
+  it the scalars are still written, and a warning names the missing parts. On a
+  full disk a warning is logged, and training continues. Once there is space,
+  the curves continue too.
 
-  Differences from tf.contrib: there was none.
+  Differences from tf.contrib: there was no such hook.
 
   Example:
     >>> import tensorflow as tf
@@ -61,13 +61,13 @@ class TensorBoardHook(tf1.train.SessionRunHook):
   def __init__(self, config: tf.estimator.RunConfig,
                settings: Optional[Mapping[str, Any]] = None,
                every_secs: float = 5.0):
-    """Opens nothing yet.
+    """Prepares the hook; the first write opens the file.
 
     Args:
-      config: The Estimator's configuration, which knows task and model_dir.
-      settings: What the tab HParams shows beside the size of the cluster, the
-        versions and the settings of tfplugin-train: numbers, texts and lists
-        of them, such as the `params` of an Estimator.
+      config: The Estimator's configuration, with task and model_dir.
+      settings: Further settings for the tab HParams, such as the `params` of an
+        Estimator: numbers, strings and lists of them. The tab also shows the
+        size of the cluster, the versions and the settings of tfplugin-train.
       every_secs: Seconds between two points.
 
     Raises:
@@ -94,23 +94,23 @@ class TensorBoardHook(tf1.train.SessionRunHook):
     self._reported: Optional[tuple[float, int]] = None
 
   def begin(self) -> None:
-    """Finds what is to be written; the chief orders the page."""
+    """Finds the values to write; the chief writes the order of the page."""
     self._fetches = graph_counts.fetches()
     self._summaries = self._scalar_summaries()
     if self._task.is_chief:
       self._order_page()
 
   def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
-    """Asks for the model's summaries, if it is time."""
+    """Fetches the model's summaries, if a point is due."""
     del run_context
-    # Decided once: what is due at a step's end alone has no summaries.
+    # Decided once: a point that becomes due during a step has no summaries.
     self._is_due = time.monotonic() >= self._due
     if self._summaries is None or not self._is_due:
       return None
     return tf1.train.SessionRunArgs(self._summaries)
 
   def after_run(self, run_context, run_values) -> None:
-    """Writes, if it was time when the step began."""
+    """Writes a point, if it was due when the step began."""
     self._num_steps += 1
     if self._is_due:
       now = time.monotonic()
@@ -118,22 +118,25 @@ class TensorBoardHook(tf1.train.SessionRunHook):
       self._write(run_context.session, now, run_values.results)
 
   def end(self, session: tf1.Session) -> None:
-    """Writes for the last time."""
+    """Writes the last point."""
     self._write(session, time.monotonic(), None)
     if self._shows_settings:
       self._file.write([tensorboard_page.settings_end()])
     self._file.flush()
 
   def _directory(self) -> str:
-    """Returns where the task writes, as tfplugin.report looks for it."""
+    """Returns the task's directory, in which tfplugin.report reads too."""
     if self._task.is_chief:
       return self._config.model_dir
     return os.path.join(self._config.model_dir,
                         self._task.name.replace(':', '-'))
 
   def _scalar_summaries(self) -> Optional[tf.Tensor]:
-    """Returns the model's; None: Estimator writes them, or it must not be."""
-    # Without a ps a summary may need all tasks, and these do not ask at once.
+    """Returns the model's summaries to write, or None.
+
+    Estimator writes the chief's.
+    """
+    # Without a ps a summary may need all tasks, which fetch at different times.
     if self._task.is_chief or not self._task.num_ps:
       return None
     found = [summary for summary
@@ -176,7 +179,7 @@ class TensorBoardHook(tf1.train.SessionRunHook):
 
 
 def _scalars(counts: Mapping[str, int]) -> dict[str, float]:
-  """Returns what is shown of the counters, by tag."""
+  """Returns the scalars made from the counters, by tag."""
   dropped = counts.get(step_counts.DROPPED)
   applied = counts.get(step_counts.APPLIED)
   found = {tensorboard_page.EXCHANGES: counts.get(step_counts.EXCHANGES),
@@ -191,7 +194,7 @@ def _scalars(counts: Mapping[str, int]) -> dict[str, float]:
 
 def _described(task: cluster_task.ClusterTask,
                config: tf.estimator.RunConfig) -> dict[str, Any]:
-  """Returns what is known of the run without its program."""
+  """Returns the settings of the run that are known without its program."""
   strategy = config.train_distribute
   return {
       'tensorflow': tf.__version__, 'tfplugin': version.__version__,

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What orders TensorBoard's page: a layout of charts, and a run's settings.
+"""Order of TensorBoard's page: a layout of charts, and a run's settings.
 
-Both are summaries that the package tensorboard makes, which newer TensorFlow
-does not ask for: it is imported where it is needed.
+Both are summaries that the package tensorboard makes. Newer TensorFlow does not
+require that package, so the functions import it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ APPLIED = 'staleness/num_applied'
 DROPPED_FRACTION = 'staleness/dropped_fraction'
 EXCHANGES = 'elastic/num_exchanges'
 
-# By category and chart: the tags of our hooks, and those that tfplugin-train
-# and the wrappers' own summaries have, as regular expressions. docs/report.md
-# has the table.
+# Tags by category and chart, as regular expressions: tags of our hooks, of
+# tfplugin-train and of the wrappers' summaries. docs/report.md has the table.
 LAYOUT = {
     'Speed': {
         'steps/s of each task': (STEPS_PER_SEC,),
@@ -50,8 +49,7 @@ LAYOUT = {
 def layout() -> bytes:
   """Returns the summary that orders the tab Custom Scalars.
 
-  Raises:
-    ImportError: the package tensorboard is not there.
+  Raises ImportError without the package tensorboard.
   """
   from tensorboard.plugins.custom_scalar import layout_pb2
   from tensorboard.plugins.custom_scalar import summary
@@ -59,7 +57,7 @@ def layout() -> bytes:
       layout_pb2.Category(title=title, chart=[
           layout_pb2.Chart(
               title=name,
-              # TensorBoard looks for what begins so.
+              # TensorBoard matches only the beginning of a tag.
               multiline=layout_pb2.MultilineChartContent(
                   tag=[f'({tag})$' for tag in tags]))
           for name, tags in charts.items()])
@@ -67,23 +65,19 @@ def layout() -> bytes:
 
 
 def settings_begin(settings: Mapping[str, Setting]) -> bytes:
-  """Returns the summary that shows settings in the tab HParams.
+  """Returns the summary that shows the settings in the tab HParams.
 
-  Args:
-    settings: As `plain` returns them.
-
-  Raises:
-    ImportError: the package tensorboard is not there.
+  `plain` makes the settings. Raises ImportError without the package
+  tensorboard.
   """
   from tensorboard.plugins.hparams import summary_v2
   return summary_v2.hparams_pb(dict(settings)).SerializeToString()
 
 
 def settings_end() -> bytes:
-  """Returns the summary by which that run is known to have ended well.
+  """Returns the summary that marks the run as successfully ended.
 
-  Raises:
-    ImportError: the package tensorboard is not there.
+  Raises ImportError without the package tensorboard.
   """
   from tensorboard.plugins.hparams import api_pb2
   from tensorboard.plugins.hparams import summary
@@ -93,11 +87,8 @@ def settings_end() -> bytes:
 def plain(settings: Mapping[str, Any]) -> dict[str, Setting]:
   """Returns the settings that TensorBoard can show.
 
-  Lists are shown as a text. What is not set, and what is an object, is left
-  out: its text would be another one in each process.
-
-  Args:
-    settings: By name.
+  Lists are shown as text. None and objects are left out: an object's text would
+  differ in each process.
 
   Example:
     >>> from tfplugin.hooks.curves import tensorboard_page

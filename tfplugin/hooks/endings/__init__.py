@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How tasks end, and how they learn that others have."""
+"""Ends of tasks, and checks by which other tasks notice them."""

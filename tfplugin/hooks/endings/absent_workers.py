@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A default moving rate that counts workers who are not there."""
+"""Warning about a default moving rate that counts absent workers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,15 @@ tf1 = tf.compat.v1
 class AbsentWorkersHook(tf1.train.SessionRunHook):
   """Warns, in the chief, of a default that absent workers make too small.
 
-  The default moving rate of elastic averaging is 0.9 / period / workers, and
-  counts those that the cluster lists. With few of them at work the centre
-  hardly follows any. The numbers stay as they are: the chief says so, once.
+  The default moving rate of elastic averaging is 0.9 / period / workers, for
+  all workers in the cluster's description. If few of them run, the centre
+  hardly follows them. The chief logs one warning, and changes no number.
   """
 
   def __init__(self, task: cluster_task.ClusterTask, after_secs: float = 60.0):
-    """Prepares to count.
+    """Prepares to count, `after_secs` seconds after the first session is made.
 
-    Args:
-      task: This process; another than the chief counts nobody.
-      after_secs: When to count, in seconds from the first session: workers may
-        come a little later than the chief.
+    Workers may start a little later than the chief. Other tasks do not count.
     """
     self._task = task
     self._after_secs = after_secs
@@ -37,7 +34,7 @@ class AbsentWorkersHook(tf1.train.SessionRunHook):
 
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:
-    """Begins to wait, in the background: some addresses take long to fail."""
+    """Starts a timer thread: some addresses take long to fail."""
     del session, coord
     counted = per_graph.COUNTED_WORKERS.here()
     if self._task.is_chief and self._task.num_ps and counted and (
@@ -47,7 +44,7 @@ class AbsentWorkersHook(tf1.train.SessionRunHook):
       self._timer.start()
 
   def end(self, session: tf1.Session) -> None:
-    """Counts no more."""
+    """Stops the timer."""
     del session
     if self._timer is not None:
       self._timer.cancel()

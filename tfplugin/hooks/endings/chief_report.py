@@ -1,9 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The chief's report for the evaluator, which no parameter server waits for.
+"""Chief's report for the evaluator, for which no parameter server waits.
 
-A file of the model_dir, which both of them have. The chief of a new run deletes
-it; an evaluator that was there before may still see that of the run before.
+The report is a file of the model_dir, which both tasks can read. The chief of a
+new run deletes it. An evaluator that starts before the chief may still see the
+report of the run before.
 """
 
 from __future__ import annotations
@@ -23,42 +24,31 @@ FILE_NAME = 'chief.finished'
 
 
 def write(model_dir: str) -> None:
-  """Says, in the chief, that this run's last checkpoint is there.
-
-  Args:
-    model_dir: The directory of the run.
-  """
+  """Reports, in the chief, that this run's last checkpoint exists."""
   with tf.io.gfile.GFile(posixpath.join(model_dir, FILE_NAME), 'w') as file:
-    # No two runs write the same.
+    # The content differs between runs.
     file.write(f'{uuid.uuid4().hex}\n')
 
 
 def delete(model_dir: str) -> None:
-  """Deletes, in the chief, the report of an earlier run.
-
-  Args:
-    model_dir: The directory of the run, which need not exist.
-  """
+  """Deletes, in the chief, the report of an earlier run, if there is one."""
   path = posixpath.join(model_dir, FILE_NAME)
   if tf.io.gfile.exists(path):
     tf.io.gfile.remove(path)
 
 
 class Watch:
-  """Tells an evaluator when there is nothing more to wait for."""
+  """Tells an evaluator when no further checkpoint will be written."""
 
   def __init__(self, task: cluster_task.ClusterTask, model_dir: str,
                time_limit_secs: Optional[float],
                max_steps: Optional[int] = None):
     """Begins to watch.
 
-    Args:
-      task: This process.
-      model_dir: The directory of the run.
-      time_limit_secs: How long to wait, in seconds, while the chief is out of
-        reach; None waits for its report alone.
-      max_steps: The global step at which training ends, or None. A chief that
-        has gone after it is not waited for.
+    The evaluator waits up to `time_limit_secs` seconds while the chief is
+    unreachable; None waits for its report alone. `max_steps` is the global step
+    at which training ends, or None. Once the chief has ended after it, no
+    report is needed.
     """
     self._model_dir = model_dir
     self._at_start = self._report()
@@ -73,17 +63,16 @@ class Watch:
     self._is_over = False
 
   def evaluated(self, global_step: int) -> None:
-    """Notes that a checkpoint was evaluated.
+    """Notes that the checkpoint of a global step was evaluated.
 
-    Args:
-      global_step: Its step. Beyond `max_steps` it is the last one only if the
-        chief has ended, who waits for the workers' last steps.
+    A checkpoint beyond `max_steps` is the last one only if the chief has ended:
+    it waits for the workers' last steps.
     """
     self._is_at_max_steps = (self._max_steps is not None and
                              global_step >= self._max_steps)
 
   def is_complete(self) -> bool:
-    """Whether the newest checkpoint is the last one of the training."""
+    """Returns whether the newest checkpoint is the training's last one."""
     if self._report() not in (None, self._at_start):
       return True
     return self._is_at_max_steps and not (
@@ -91,13 +80,13 @@ class Watch:
         not contact.unreachable(self._cluster_spec, [self._chief]))
 
   def goes_on(self) -> bool:
-    """Whether to evaluate again: false once all is evaluated, and over.
+    """Returns whether to evaluate again: False after the last checkpoint.
 
-    To be called before each evaluation of the newest checkpoint.
+    Call it before each evaluation of the newest checkpoint.
     """
     newest = tf1.train.latest_checkpoint(self._model_dir)
     goes_on = not (self._is_over and newest == self._last_seen)
-    # In this order: the last checkpoint comes before the report.
+    # The order matters: the last checkpoint is written before the report.
     self._is_over, self._last_seen = self._is_over or self._looks_over(), newest
     return goes_on
 

@@ -1,12 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a session, which waits for no thread of tf.data without limit.
+"""Close of a session that waits for tf.data's threads up to a limit only.
 
-A session that is closed waits for the thread that tunes each of its data
-pipelines. TensorFlow wakes that thread a moment too early, now and then, and it
-sleeps on to the end of its period, which doubles from 10 ms up to 60 s. The
-task's server takes no other session's calls meanwhile: after a fault a new
-session waits, too.
+Closing a session waits for the thread that tunes each of its data pipelines.
+Sometimes TensorFlow wakes that thread a moment too early. It then sleeps to the
+end of its period, which doubles from 10 ms up to 60 s. Meanwhile the task's
+server handles no calls of other sessions. After a failure, a new session waits
+too.
 """
 
 from __future__ import annotations
@@ -22,26 +22,21 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 LIMIT_SECS = 5.0
-# As long as the thread that tunes sleeps at most.
+# The longest sleep of the thread that tunes.
 _EXIT_LIMIT_SECS = 60.0
 
 _closings: set[threading.Thread] = set()
 
 
-# Of a module that is taken apart, functions keep their defaults alone.
+# At exit a module's globals may be gone; the functions' defaults remain.
 def close_in_time(close: Callable[[], None],
                   time_limit_secs: float = LIMIT_SECS,
                   is_the_end: Callable[[], bool] = sys.is_finalizing) -> None:
-  """Closes; goes on after a limit, while the closing does in the background.
+  """Calls `close`; after a limit, returns while it continues in the background.
 
-  Args:
-    close: Closes a session.
-    time_limit_secs: The limit in seconds.
-    is_the_end: Whether the interpreter ends, where no thread begins: a failed
-      training leaves a session that is closed then.
-
-  Raises:
-    Exception: What `close` raises within the limit.
+  Raises any error of `close` within the limit. `is_the_end` returns whether the
+  interpreter ends, and can start no thread. A failed training leaves a session
+  that is closed then.
   """
   if is_the_end():
     close()
@@ -51,7 +46,7 @@ def close_in_time(close: Callable[[], None],
   def close_and_note():
     try:
       close()
-    except Exception as e:  # noqa: BLE001 (raised below, or told to nobody)
+    except Exception as e:  # noqa: BLE001 (raised below, or dropped)
       failed.append(e)
     finally:
       _closings.discard(threading.current_thread())
@@ -77,8 +72,8 @@ def close_in_time(close: Callable[[], None],
 def _wait_at_exit() -> None:
   """Waits for sessions that are still being closed.
 
-  A thread that comes back from TensorFlow while the interpreter ends aborts the
-  process: a task that has done its work would seem to have failed.
+  A thread that returns from TensorFlow while the interpreter ends aborts the
+  process. A task that has done its work would seem to have failed.
   """
   deadline = time.monotonic() + _EXIT_LIMIT_SECS
   for closing in tuple(_closings):
@@ -86,9 +81,9 @@ def _wait_at_exit() -> None:
 
 
 def _start(thread: threading.Thread) -> bool:
-  """Starts a thread; False when the interpreter has begun to end."""
+  """Starts a thread; returns False if the interpreter has begun to end."""
   try:
     thread.start()
-  except RuntimeError:  # As Python says from 3.12 on.
+  except RuntimeError:  # Python raises it from 3.12 on.
     return False
   return True

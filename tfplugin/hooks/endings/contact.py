@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a task of the cluster is there: whether its port is open.
+"""Check that a task of the cluster runs: that its port is open.
 
-Every task but the evaluator has a server at its address as long as it lives.
-One that is stopped, or busy, has its port open all the same: the kernel answers
-for it. A task that is gone may come back, and each wait for it has a limit.
+Every task except the evaluator has a server at its address as long as it lives.
+A task that is stopped or busy still has an open port, as the kernel answers for
+it. A task that has ended may restart, and each wait for it has a limit.
 """
 
 from __future__ import annotations
@@ -19,19 +19,14 @@ import tensorflow as tf
 from tfplugin.distribute import time_limit
 
 _CONNECT_SECS = 2.0
-# From one look to the next, of who waits and of who works meanwhile.
+# The intervals of checks: while a task waits, and while it works.
 _POLL_SECS = 0.2
 _LOOK_SECS = 5.0
 
 
 def unreachable(cluster_spec: tf.train.ClusterSpec,
                 names: Iterable[str]) -> list[str]:
-  """Returns those of the tasks whose port is not open, e.g. `ps:1 at h:2222`.
-
-  Args:
-    cluster_spec: The cluster.
-    names: Of tasks, such as `ps:1`.
-  """
+  """Returns the tasks whose ports are closed, e.g. ['ps:1 at h:2222']."""
   result = []
   for name in names:
     job, _, index = name.partition(':')
@@ -43,15 +38,10 @@ def unreachable(cluster_spec: tf.train.ClusterSpec,
 
 def wait_for_servers(cluster_spec: tf.train.ClusterSpec, who: str,
                      time_limit_secs: Optional[float]) -> None:
-  """Waits until every parameter server is there; at once if there is none.
+  """Waits until every parameter server runs; returns at once without any.
 
-  Args:
-    cluster_spec: The cluster.
-    who: The name of the task that waits.
-    time_limit_secs: The limit in seconds; None waits as long as it takes.
-
-  Raises:
-    TimeoutError: The limit is reached; the message names who stays away.
+  `who` is the waiting task. A limit of None waits without limit. Raises
+  TimeoutError at the limit; the message names the missing servers.
   """
   servers = ([f'ps:{index}' for index in cluster_spec.task_indices('ps')]
              if 'ps' in cluster_spec.jobs else [])
@@ -66,17 +56,13 @@ def wait_for_servers(cluster_spec: tf.train.ClusterSpec, who: str,
 
 
 class Contact:
-  """How long another task has been out of reach, for one that needs it."""
+  """The time for which another task has been unreachable."""
 
   def __init__(self, cluster_spec: tf.train.ClusterSpec, name: str, who: str,
                time_limit_secs: Optional[float]):
-    """Begins with what there is; nothing is looked at yet.
+    """Prepares the checks of the task `name` for the task `who`.
 
-    Args:
-      cluster_spec: The cluster.
-      name: The task that is needed.
-      who: The task that needs it.
-      time_limit_secs: How long to do without it, in seconds; None: for ever.
+    A limit of None never ends the wait.
     """
     self._cluster_spec = cluster_spec
     self._name = name
@@ -86,10 +72,10 @@ class Contact:
     self._next_look = float('-inf')
 
   def check(self) -> None:
-    """To be called often; looks now and then.
+    """Checks the task at intervals; call it often.
 
-    Raises:
-      TimeoutError: The task was out of reach up to the limit; it is named.
+    Raises TimeoutError with the task's name if it was unreachable up to the
+    limit.
     """
     now = time.monotonic()
     if self._limit_secs is None or now < self._next_look:
@@ -111,8 +97,8 @@ def _is_open(address: str) -> bool:
   try:
     with socket.create_connection((host.strip('[]'), int(port)),
                                   _CONNECT_SECS) as connection:
-      # A port of this machine that nobody listens to may be given to the very
-      # connection that looks for it.
+      # An unused port of this machine may become the local port of this very
+      # connection, which then connects to itself.
       return connection.getsockname() != connection.getpeername()
   except OSError:
     return False

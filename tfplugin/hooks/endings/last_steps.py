@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The chief's wait for the others' last steps, before its last checkpoint."""
+"""Chief's wait for the others' last steps, before its last checkpoint."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ tf1 = tf.compat.v1
 
 
 class LastSteps:
-  """Waits until no other task trains any more, whatever ends each of them.
+  """Waits until no other task trains any more, for any reason.
 
   Saving takes no lock. A checkpoint that is written while workers train may
-  hold a variable between its update and its clip, may be named for another step
-  than it holds, and lacks the steps in flight.
+  hold a variable between its update and its clip. It may be named after another
+  step than it holds, and lacks the steps in flight.
 
-  The wait can only be a delay. At its limit the checkpoint is saved all the
-  same: the chief's session, in which a worker may be waiting for the chief,
-  goes on to its end, and a worker that does not end is for the wait after it.
+  The wait can only delay the save. At its limit the checkpoint is saved all the
+  same. A worker may be waiting for the chief, whose session then continues to
+  its end. The later wait at the end of training handles a worker that does not
+  end.
   """
 
   def __init__(self, task: cluster_task.ClusterTask, max_steps: Optional[int],
                time_limit_secs: float,
                has_stopped: Callable[[], bool] = bool):
-    """Prepares the wait; nothing waits but the chief.
+    """Prepares the wait, for the chief only.
 
-    Args:
-      task: The task of this process.
-      max_steps: The global step at which training ends, or None.
-      time_limit_secs: How long to wait, in seconds, while no worker steps.
-      has_stopped: Whether a signal asks for the end: then nobody is waited for.
+    `max_steps` is the global step at which training ends, or None.
+    `time_limit_secs` counts from the last step of any worker. `has_stopped`
+    returns whether a signal asks for the end; then there is no wait.
     """
     self._task = task
     self._max_steps = max_steps
@@ -45,22 +44,18 @@ class LastSteps:
     self._has_stopped = has_stopped
 
   def comes_after(self, global_step: int) -> bool:
-    """Whether a checkpoint of this step is left to the end of the training."""
+    """Returns whether a checkpoint of this step waits for the end."""
     return (self._max_steps is not None and global_step >= self._max_steps and
             self.awaits_others())
 
   def awaits_others(self) -> bool:
-    """Whether this is a chief that trains with others."""
+    """Returns whether this is a chief that trains with others."""
     return bool(wait_for_workers_hook.others_of_chief(self._task))
 
   def wait(self, while_waiting: Callable[[], None]) -> None:
-    """Waits; see the class.
+    """Waits; calls `while_waiting` between two checks.
 
-    Args:
-      while_waiting: Called between two looks.
-
-    Raises:
-      LostPeerError: A parameter server has lost its variables meanwhile.
+    Raises LostPeerError if a parameter server has lost its variables meanwhile.
     """
 
     def look():
@@ -86,4 +81,4 @@ class LastSteps:
 
 
 class _StoppedError(Exception):
-  """A signal has come."""
+  """A signal asks for the end."""

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that train in step, and cannot go on when one of them is lost.
+"""Errors of workers that train in step, when one of them is lost.
 
-Their sums need every worker, and TensorFlow lets none come back to a run: the
+Their sums need every worker, and TensorFlow lets no worker rejoin a run. The
 others would make a new session each second, or wait in a step, for ever. All
-are to end, and to be started again together.
+must end and restart together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tfplugin.hooks.endings import contact
 
 tf1 = tf.compat.v1
 
-# That of sysexits.h for "try again later"; not one that Python ends with.
+# EX_TEMPFAIL of sysexits.h, "try again later"; Python itself never uses it.
 EXIT_STATUS = 75
 WATCH = 'tfplugin watch of steps'
 _REMEDY = ('All workers are to be started again together; they go on from the '
@@ -34,12 +34,12 @@ _REMEDY = ('All workers are to be started again together; they go on from the '
 
 
 class LostPeerError(RuntimeError):
-  """A worker that the others cannot do without is lost.
+  """A worker that the others need is lost.
 
-  A program that does not catch it ends with its status.
+  A program that does not catch the error ends with `exit_status`.
 
   Attributes:
-    exit_status: What the program ends with.
+    exit_status: The exit status of the program.
   """
 
   exit_status = EXIT_STATUS
@@ -48,21 +48,17 @@ class LostPeerError(RuntimeError):
 class LostPeersHook(tf1.train.SessionRunHook):
   """Ends this process when a worker of its group is lost.
 
-  Raises:
-    LostPeerError: when the session fails and would be made anew.
+  Raises LostPeerError when the session fails and would be made anew.
   """
 
   def __init__(self, task: cluster_task.ClusterTask,
                first_step_limit_secs: float,
                step_limit_secs: Optional[float]):
-    """Prepares the limits.
+    """Prepares the limits, in seconds.
 
-    Args:
-      task: This process.
-      first_step_limit_secs: How long the first step may take with the making of
-        the session. At the limit the process ends with `EXIT_STATUS`: nothing
-        else ends a step that waits for a worker.
-      step_limit_secs: The same for each later step; None is no limit.
+    The first step's limit includes the making of the session. `step_limit_secs`
+    applies to each later step; None: no limit. At a limit the process ends with
+    `EXIT_STATUS`: nothing else ends a step that waits for a worker.
     """
     self._task = task
     self._first_limit_secs = first_step_limit_secs
@@ -73,7 +69,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
     self._over = threading.Event()
 
   def begin(self) -> None:
-    """Begins to watch; see the class."""
+    """Starts the watch; see the class."""
     self._is_started = False
     self._over.clear()
     self._deadline = time.monotonic() + self._first_limit_secs
@@ -81,7 +77,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
     threading.Thread(target=self._watch, name=WATCH, daemon=True).start()
 
   def before_run(self, run_context) -> None:
-    """Gives a step its limit."""
+    """Starts the limit of a step."""
     del run_context
     if self._deadline is None and self._limit_secs is not None:
       self._deadline = time.monotonic() + self._limit_secs
@@ -97,22 +93,15 @@ class LostPeersHook(tf1.train.SessionRunHook):
     self.release()
 
   def release(self) -> None:
-    """Ends the watch where no session has ended: its limit ends the process."""
+    """Ends the watch when no session ends: its limit would end the process."""
     self._over.set()
 
   def explain(self, kind: Optional[type], error: Optional[BaseException],
               trace: Any) -> None:
-    """Tells what an error of Horovod's means; as `__exit__` is called.
+    """Replaces an error of Horovod by a LostPeerError; called as `__exit__`.
 
-    TensorFlow makes no new session for that: the error ends the training.
-
-    Args:
-      kind: The type of the error.
-      error: What ended the training, or None.
-      trace: Where.
-
-    Raises:
-      LostPeerError: In place of such an error.
+    TensorFlow makes no new session after such an error, which ends the
+    training.
     """
     del kind, trace
     if isinstance(error, tf.errors.UnknownError) and 'Horovod' in str(error):
@@ -144,11 +133,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
 
 
 def loss(message: str) -> LostPeerError:
-  """Returns an error with which a program that does not catch it ends.
-
-  Args:
-    message: The error's.
-  """
+  """Returns a LostPeerError that ends a program that does not catch it."""
   sys.excepthook = functools.partial(_leave, sys.excepthook)
   return LostPeerError(message)
 
@@ -157,7 +142,8 @@ def _leave(show: Callable[..., None], kind: type, error: BaseException,
            trace: Any) -> None:
   """Ends the process, in place of `sys.excepthook`.
 
-  The interpreter's own end would wait for threads that wait for the peer.
+  The interpreter's normal exit would wait for threads that wait for the lost
+  worker.
   """
   show(kind, error, trace)
   if isinstance(error, LostPeerError):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A step that the worker's own server has refused does not wait for ever."""
+"""Hook that ends the wait for a step that the worker's server has refused."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ tf1 = tf.compat.v1
 
 
 class RefusedStepHook(tf1.train.SessionRunHook):
-  """Goes on with a new session after a step that waits for ever.
+  """Continues with a new session after a step that waits for ever.
 
   For the chief and the workers of a cluster with parameter servers;
-  `tfplugin.estimator.train_and_evaluate` brings it. Give it as the last hook:
-  what hooks after it wait for before a step would count as a part of the step.
+  `tfplugin.estimator.train_and_evaluate` adds it. Give it as the last hook: the
+  time that later hooks wait before a step would count as a part of the step.
 
-  A server refuses one step of 43,000 as another one that was sent twice, from
-  its 100,000th step on, since TensorFlow draws their ids from 32 bits. Most
-  such steps end with an error, and a MonitoredSession goes on by itself; where
-  the worker's own server refuses, nobody tells the others, and TensorFlow waits
-  for ever. This hook ends that wait after a while, and says so.
+  From its 100,000th step on, a server refuses one step of 43,000 as a repeated
+  one: TensorFlow draws step ids from 32 bits. Most such steps end with an
+  error, and a MonitoredSession continues by itself. If the worker's own server
+  refuses the step, the other servers are not informed, and TensorFlow waits for
+  ever. This hook ends that wait after a while, and logs it.
 
-  Differences from tf.contrib: TensorFlow 1.15 draws them from 64 bits.
+  Differences from tf.contrib: TensorFlow 1.15 draws step ids from 64 bits.
 
   Example:
     >>> import tensorflow as tf
@@ -44,10 +44,10 @@ class RefusedStepHook(tf1.train.SessionRunHook):
     """Prepares the limit.
 
     Args:
-      time_limit_secs: How long a step lasts at least until it is looked at, in
-        seconds, the first one of a session ten times as long; doubles each time
-        that a step is ended. Slow steps may last longer: they have begun, which
-        is what is looked at.
+      time_limit_secs: The duration in seconds after which a step is checked. It
+        is ten times as long for the first step of a session, and doubles each
+        time that a step is ended. Slow steps may last longer: the check is
+        whether the step has begun.
 
     Raises:
       TypeError: the limit is not a number.
@@ -63,17 +63,17 @@ class RefusedStepHook(tf1.train.SessionRunHook):
 
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:
-    """Begins to watch."""
+    """Starts the watch."""
     self._runs.begin(session, coord)
 
   def before_run(self, run_context) -> tf1.train.SessionRunArgs:
-    """Lets the step write its mark."""
+    """Adds the mark to the step."""
     del run_context
     self._runs.asked()
     return tf1.train.SessionRunArgs(self._runs.mark)
 
   def after_run(self, run_context, run_values) -> None:
-    """The step has been made."""
+    """Notes that the step has ended."""
     del run_context
     self._runs.answered(run_values.results)
 

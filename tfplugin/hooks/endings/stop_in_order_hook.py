@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ends a training that is told to end by a signal, with a last checkpoint."""
+"""Hook that ends a training after a signal, with a last checkpoint."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopInOrderHook(tf1.train.SessionRunHook):
-  """Lets SIGTERM and Ctrl-C end the training after the step that runs.
+  """Lets SIGTERM and Ctrl-C end the training after the current step.
 
   The session then ends as after its last step: the chief saves a checkpoint.
-  `tfplugin.estimator.train_and_evaluate` brings it. In a program that calls
+  `tfplugin.estimator.train_and_evaluate` adds it. In a program that calls
   another function, call `raise_if_stopped` after the training.
 
-  Signals are held back while there is a session; before, they act at once, as
-  nothing is there to be saved, and so does a second signal. One that the
-  program handles itself is left to it, and so are all of them outside the main
+  Signals are held back while there is a session. Before it, they act at once,
+  as there is no state to save. A second signal acts at once too. A signal that
+  the program handles itself is left alone. So are all signals outside the main
   thread, where Python handles none.
 
-  Differences from tf.contrib: there was none; the signal ended the process, and
-  what was learnt since the last checkpoint was lost.
+  Differences from tf.contrib: there was no such hook. A signal ended the
+  process, and all steps since the last checkpoint were lost.
 
   Example:
     >>> from tfplugin import hooks
@@ -40,7 +40,7 @@ class StopInOrderHook(tf1.train.SessionRunHook):
   """
 
   def __init__(self):
-    """Handles no signal yet."""
+    """Prepares the hook; it handles no signal yet."""
     self._number: Optional[int] = None
     self._previous = {}
 
@@ -56,7 +56,7 @@ class StopInOrderHook(tf1.train.SessionRunHook):
         self._previous[number] = signal.signal(number, self._note)
 
   def after_run(self, run_context, run_values) -> None:
-    """Ends the training, if a signal has come."""
+    """Ends the training after a signal."""
     del run_values
     if self._number is not None:
       run_context.request_stop()
@@ -66,16 +66,16 @@ class StopInOrderHook(tf1.train.SessionRunHook):
     return self._number is not None
 
   def release(self) -> None:
-    """Lets signals act as they did before the hook."""
+    """Restores the handlers that the signals had before the hook."""
     while self._previous:
       signal.signal(*self._previous.popitem())
 
   def raise_if_stopped(self) -> None:
-    """Lets signals act again, and does what the one that came asked for.
+    """Restores the handlers, and raises the exception of a received signal.
 
     Raises:
-      KeyboardInterrupt: it was SIGINT.
-      SystemExit: it was SIGTERM; with 143, which is a shell's word for it.
+      KeyboardInterrupt: the signal was SIGINT.
+      SystemExit: it was SIGTERM; the status is 143, as in a shell.
     """
     self.release()
     if self._number == signal.SIGINT:

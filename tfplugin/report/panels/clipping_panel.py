@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Panel 7: how much is clipped."""
+"""Panel 7: fractions of clipped rows."""
 
 from __future__ import annotations
 

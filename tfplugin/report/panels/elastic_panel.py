@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Panel 4: how far the workers' copies are from the centre."""
+"""Panel 4: distances of the workers' copies from the centre."""
 
 from __future__ import annotations
 

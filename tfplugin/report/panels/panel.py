@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a panel is, and how its curves look."""
+"""Types of a panel and its parts, and the style of its curves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Optional
 from plotly import graph_objects as go
 
 _HEIGHT = 340
-# In a plot with lines; each is an element of the page, and they hide the lines.
+# The most markers of a plot with lines: each is an element of the page, and
+# they hide the lines.
 _MOST_MARKERS = 1000
 _COLORS = ('#4c78a8', '#f58518', '#54a24b', '#b279a2', '#e45756', '#72b7b2',
            '#9d755d', '#d67195', '#eeca3b', '#79706e')
@@ -23,11 +24,8 @@ SECS = 'seconds since the first event'
 class Number(NamedTuple):
   """A number that the page shows large.
 
-  Attributes:
-    label: What it is.
-    path: Where report.json has it, e.g. `speed/goodput`.
-    value: It; None: not known.
-    form: As `format` takes it.
+  `path` is its place in report.json, e.g. `speed/goodput`. `value` is None if
+  it is unknown; `form` is for `format`.
   """
 
   label: str
@@ -46,13 +44,8 @@ class Table(NamedTuple):
 class Panel(NamedTuple):
   """One part of the page.
 
-  Attributes:
-    title: Its heading.
-    reading: A sentence or two: how to read it.
-    numbers: See `Number`.
-    figures: The plots.
-    tables: The tables.
-    missing: What the run has not told, and what would write it.
+  `reading` explains in a sentence or two how to read it. `missing` has the gaps
+  of the run, and the sources that would fill them.
   """
 
   title: str
@@ -64,26 +57,22 @@ class Panel(NamedTuple):
 
   @property
   def has_data(self) -> bool:
-    """Returns whether there is anything to show."""
+    """Whether there is anything to show."""
     return bool(self.figures or self.tables or
                 any(number.value for number in self.numbers))
 
 
 def color(index: int) -> str:
-  """Returns the colour of the task, or group, of that number."""
+  """Returns the colour of the task, or group, with an index."""
   return _COLORS[index % len(_COLORS)]
 
 
 def figure(title: str, x_title: str, y_title: str, height: int = _HEIGHT,
            **layout: Any) -> go.Figure:
-  """Returns an empty plot.
+  """Returns an empty plot, `height` pixels high.
 
-  Args:
-    title: Above it.
-    x_title: Below the x axis, with its unit.
-    y_title: Beside the y axis, with its unit.
-    height: In pixels.
-    **layout: What else plotly's layout is to have.
+  The titles of the axes include units. `layout` has further settings of
+  plotly's layout.
   """
   return go.Figure(layout={
       'title': {'text': title, 'font': {'size': 15}},
@@ -98,14 +87,10 @@ def figure(title: str, x_title: str, y_title: str, height: int = _HEIGHT,
 def lines(plot: go.Figure, curves: Mapping[str, Mapping[str, Any]],
           dash: Optional[str] = None, mode: str = 'lines',
           first: int = 0) -> None:
-  """Adds a line for each curve.
+  """Adds a line to a plot for each curve of `series.thin`, by name.
 
-  Args:
-    plot: Where to.
-    curves: As `series.thin` returns them, by name.
-    dash: `dot` or `dash`; None: a full line.
-    mode: `lines`, `markers`, or both.
-    first: The number of the first colour.
+  `dash` is `dot`, `dash` or None, a full line. `mode` is `lines`, `markers`, or
+  both. `first` is the index of the first colour.
   """
   if sum(len(curve['x']) for curve in curves.values()) > _MOST_MARKERS:
     mode = mode.replace('lines+markers', 'lines')
@@ -126,7 +111,7 @@ def lines(plot: go.Figure, curves: Mapping[str, Mapping[str, Any]],
 
 
 def _lone(values: Sequence[Optional[float]]) -> list[int]:
-  """Returns where a value is between two gaps, of which a line has nothing."""
+  """Returns the indices of values between two gaps, where no line is drawn."""
   around = [None, *values, None]
   return [at for at, value in enumerate(values) if value is not None
           and around[at] is None and around[at + 2] is None]

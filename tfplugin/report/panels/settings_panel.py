@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Panel 8: settings, versions, the cluster, and what went wrong."""
+"""Panel 8: settings, versions, the cluster, failures and warnings."""
 
 from __future__ import annotations
 

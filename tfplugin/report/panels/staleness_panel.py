@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Panel 3: how stale gradients were, and whose were dropped."""
+"""Panel 3: staleness, and dropped gradients by worker."""
 
 from __future__ import annotations
 

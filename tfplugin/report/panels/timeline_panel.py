@@ -25,7 +25,7 @@ _MARKS = {'checkpoint': ('triangle-up', '#1f4e79'), 'fault': ('x', '#c0392b'),
           'stop': ('square-open', '#000000'),
           'end': ('line-ns-open', '#000000')}
 _ROW = 30
-# Of the width of the plot; what is narrower cannot be seen.
+# The width of the plot; a narrower span cannot be seen.
 _NUM_PIXELS = 1500
 _SHOWN_ALWAYS = (timeline.DEAD, timeline.AWAY, timeline.UNKNOWN)
 
@@ -61,7 +61,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
 
 def _visible(spans: Sequence[Mapping[str, Any]],
              pixel: float) -> list[dict[str, Any]]:
-  """Joins what is narrower than a pixel to what comes before it."""
+  """Joins spans that are narrower than a pixel to the span before them."""
   drawn: list[dict[str, Any]] = []
   for span in spans:
     is_narrow = (span['end'] - span['start'] < pixel and
@@ -77,7 +77,7 @@ def _visible(spans: Sequence[Mapping[str, Any]],
 
 def _apart(marks: Sequence[Mapping[str, Any]], kind: str,
            pixel: float) -> list[Mapping[str, Any]]:
-  """Returns the marks of a kind; of checkpoints at one place the first."""
+  """Returns the marks of a kind; of checkpoints in one place the first."""
   found, latest = [], float('-inf')
   for mark in marks:
     if mark['kind'] == kind and (kind != 'checkpoint' or

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The warnings and errors in the logs of a run."""
+"""Warnings and errors in the logs of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Union
 _LINE = re.compile(r'^(?:[WE]\d{4} [\d:.]+\s+\d+ [^\]]*\] |'
                    r'(?:WARNING|ERROR):\w+:|'
                    r'\d{4}-\d\d-\d\d [\d:.]+: [WE] \S+\] )(.*)')
-# Of the end of each log.
+# The part at the end of each log that is read.
 _TAIL_BYTES = 4 << 20
 _MAX_CHARS = 300
 _MAX_WARNINGS = 50
@@ -24,10 +24,7 @@ _MAX_WARNINGS = 50
 class Warning(NamedTuple):  # noqa: A001 (it is what a run calls it)
   """A warning, or an error, that a task logged.
 
-  Attributes:
-    task: The task.
-    text: Its first line.
-    count: How often it came.
+  `text` is its first line, and `count` its number of occurrences.
   """
 
   task: str
@@ -38,10 +35,7 @@ class Warning(NamedTuple):  # noqa: A001 (it is what a run calls it)
 def read_warnings(run_dir: Union[str, os.PathLike]) -> list[Warning]:
   """Returns the warnings of `logs/<task>.log`, the most frequent first.
 
-  Those about deprecation are left out: they are to whoever writes the model.
-
-  Args:
-    run_dir: The directory of the run.
+  Warnings of deprecation are left out: they are for the author of the model.
   """
   counts = collections.Counter()
   for path in sorted(pathlib.Path(run_dir, 'logs').glob('*-*.log')):

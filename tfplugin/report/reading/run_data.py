@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""All that the files of a run tell, read once."""
+"""Content of the files of a run, read once."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tfplugin.report.reading import logs
 from tfplugin.report.reading import samples as samples_lib
 from tfplugin.report.reading import scalars as scalars_lib
 
-# Of a pause between two sessions that is longer a few seconds are shown: the
-# curves of a run that goes on a day later would have no width.
+# A longer pause between two sessions is shortened to a few seconds. The curves
+# of a run that continues a day later would otherwise have no width.
 _LONG_SECS = 120.0
 _SHOWN_SECS = 10.0
 _TRAINING_JOBS = ('chief', 'worker', 'master')
@@ -30,18 +30,14 @@ _TRAINING_JOBS = ('chief', 'worker', 'master')
 
 @dataclasses.dataclass(frozen=True)
 class RunData:
-  """What the files of a run tell.
+  """The content of the files of a run.
 
-  Attributes:
-    run_dir: The directory.
-    reading: The events of all tasks, but for the samples.
-    samples: What each task of `tfplugin-train` told, by task.
-    scalars: The curves of TensorBoard by tag, by directory.
-    options: The settings of `tfplugin-train`; empty: of another program.
-    summary: What `tfplugin-train` and `tfplugin-launch` found at the end.
-    warnings: Of the logs.
-    pauses: Between sessions, each with its end and how much of it is cut out of
-      all times; in their order.
+  `reading` has the events of all tasks, without the samples, which are in
+  `samples` by task. `scalars` has the curves of TensorBoard by tag, by
+  directory. `options` are the settings of `tfplugin-train`, empty for another
+  program. `summary` is the result of `tfplugin-train` and `tfplugin-launch`.
+  `pauses` between sessions have their end and the seconds that are cut out of
+  all times, in order.
   """
 
   run_dir: str
@@ -57,16 +53,16 @@ class RunData:
 
   @property
   def start(self) -> float:
-    """When the first event came, in seconds since the epoch."""
+    """The time of the first event, in seconds since the epoch."""
     return self.reading.events[0].time
 
   @property
   def end(self) -> float:
-    """When the last one came."""
+    """The time of the last event."""
     return self.reading.events[-1].time
 
   def date_of(self, event: record.Event) -> float:
-    """Returns the time of an event with the pauses, for its date."""
+    """Returns the time of an event with the pauses put back, for its date."""
     date = event.time
     for end, cut in self.pauses:
       date += cut if date + cut >= end else 0.0
@@ -74,7 +70,7 @@ class RunData:
 
   @functools.cached_property
   def events_of(self) -> dict[str, list[record.Event]]:
-    """The events of each task, as it wrote them; tasks in their order."""
+    """The events of each task, in the order of writing; tasks are sorted."""
     found = {}
     for event in self.reading.events:
       found.setdefault(event.task, []).append(event)
@@ -88,22 +84,15 @@ class RunData:
 
   @property
   def technique(self) -> Optional[str]:
-    """The wrapper or strategy of `tfplugin-train`; None: not known."""
+    """The wrapper or strategy of `tfplugin-train`; None if unknown."""
     strategy = self.options.get('strategy', 'none')
     return self.options.get('wrapper') if strategy == 'none' else strategy
 
 
 def read(run_dir: Union[str, os.PathLike]) -> RunData:
-  """Reads the files of a run, which may be going on.
+  """Reads the files of a run, which may still be running.
 
-  Args:
-    run_dir: The `model_dir` of the run.
-
-  Returns:
-    What they tell.
-
-  Raises:
-    ValueError: there are no events in it.
+  Raises ValueError if `run_dir` has no events.
   """
   path = pathlib.Path(run_dir)
   reading = event_files.read_run(path)
@@ -128,7 +117,7 @@ def read(run_dir: Union[str, os.PathLike]) -> RunData:
 
 
 def _pauses(events: Sequence[record.Event]) -> list[tuple[float, float]]:
-  """Returns the ends of long pauses between sessions, and what to cut out."""
+  """Returns the ends of long pauses between sessions, and seconds to cut."""
   found, latest = [], None
   for event in events:
     is_new = latest is not None and event.session > latest.session
@@ -143,11 +132,7 @@ def _without(pauses: Sequence[tuple[float, float]], time: float) -> float:
 
 
 def read_options(run_dir: Union[str, os.PathLike]) -> dict[str, Any]:
-  """Returns the settings of `tfplugin-train`; empty: of another program.
-
-  Args:
-    run_dir: The `model_dir` of the run.
-  """
+  """Returns the settings of `tfplugin-train`; empty for another program."""
   return _json(pathlib.Path(run_dir, 'train_options.json'))
 
 
@@ -159,7 +144,7 @@ def _order(task: str) -> tuple[int, str, int]:
 
 
 def _json(path: pathlib.Path) -> dict[str, Any]:
-  """Returns the object in a file; empty: there is none, or it is torn."""
+  """Returns the object in a file; empty if the file is missing or torn."""
   try:
     value = json.loads(path.read_text())
   except (OSError, ValueError):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What each task of `tfplugin-train` told twice a second: loss and figures."""
+"""Samples of tasks of `tfplugin-train`: loss and figures, twice a second."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ from tfplugin.events import record
 class Sample(NamedTuple):
   """One event `sampling`.
 
-  Attributes:
-    time: Seconds since the epoch.
-    step: The global step.
-    loss: Of the task's last batch.
-    figures: What the technique tells, by name.
+  `time` is in seconds since the epoch, `loss` is of the task's last batch, and
+  `figures` are the technique's, by name.
   """
 
   time: float
@@ -50,5 +47,5 @@ def figure(samples: Mapping[str, list[Sample]],
 
 
 def _number(value: Optional[float]) -> float:
-  """Returns NaN for what JSON has no number for."""
+  """Returns the number, or NaN for None, as JSON has no NaN."""
   return math.nan if value is None else value

@@ -15,20 +15,17 @@ from typing import Union
 
 PathLike = Union[str, os.PathLike]
 
-# A record: its length and that number's checksum, the data and theirs.
+# A record: the length and its checksum, the data and their checksum.
 _HEADER = struct.Struct('<QI')
 _FOOTER_BYTES = 4
-# Of the directory of evaluations, or of one that has a name.
+# The directory of evaluations; one with a name is `eval_NAME`.
 _EVALUATION = 'eval'
 
 
 class Curve(NamedTuple):
   """A scalar over the steps, in their order.
 
-  Attributes:
-    steps: The global steps.
-    times: When each was written, in seconds since the epoch.
-    values: The scalars.
+  `times` are in seconds since the epoch.
   """
 
   steps: list[int]
@@ -37,13 +34,9 @@ class Curve(NamedTuple):
 
 
 def read_tree(run_dir: PathLike) -> dict[str, dict[str, Curve]]:
-  """Reads the scalars of a run's directory and of those in it.
+  """Reads the scalars of a run's directory and its subdirectories.
 
-  Args:
-    run_dir: The directory of the run.
-
-  Returns:
-    The curves by tag, by the directory below `run_dir`; '' is itself.
+  The result has the curves by tag, by the path below `run_dir`; '' is itself.
   """
   root = pathlib.Path(run_dir)
   found = {}
@@ -54,16 +47,14 @@ def read_tree(run_dir: PathLike) -> dict[str, dict[str, Curve]]:
 
 
 def is_evaluation(directory: str) -> bool:
-  """Whether an evaluation writes to the directory: `eval`, or `eval_NAME`."""
+  """Returns whether an evaluation writes there: `eval`, or `eval_NAME`."""
   return directory.split('_')[0] == _EVALUATION
 
 
 def task_of(directory: str) -> Optional[str]:
-  """Returns the task that writes to a directory; None: of no task.
+  """Returns the task that writes to a directory of `read_tree`, or None.
 
-  Args:
-    directory: As `read_tree` names it: the run's own is the chief's, and
-      `worker-1` is that of `worker:1`.
+  The run's directory, '', is the chief's; `worker-1` belongs to `worker:1`.
   """
   if not directory:
     return 'chief:0'
@@ -79,7 +70,7 @@ def by_task(tree: Mapping[str, Mapping[str, Curve]],
 
 
 def _read(paths: list[pathlib.Path]) -> dict[str, Curve]:
-  """Reads the files of one directory; of two values of a step the later."""
+  """Reads the files of one directory; a later value of a step wins."""
   found = {}
   for path in paths:
     for time, step, tag, value in _scalars(path):
@@ -93,7 +84,7 @@ def _read(paths: list[pathlib.Path]) -> dict[str, Curve]:
 
 
 def _scalars(path: pathlib.Path) -> Iterator[tuple[float, int, str, float]]:
-  # Imported here: a run without summaries needs none.
+  # Imported here: a run without summaries needs no tensorboard.
   from tensorboard.compat.proto import event_pb2
   for record in _records(path):
     event = event_pb2.Event.FromString(record)
@@ -104,7 +95,7 @@ def _scalars(path: pathlib.Path) -> Iterator[tuple[float, int, str, float]]:
 
 
 def _scalar(value) -> Optional[float]:
-  """Returns the scalar of a summary of TensorFlow 1 or 2; None: it is none."""
+  """Returns the scalar of a summary of TensorFlow 1 or 2; None for others."""
   if value.HasField('simple_value'):
     return value.simple_value
   if (value.metadata.plugin_data.plugin_name == 'scalars' and
@@ -115,7 +106,7 @@ def _scalar(value) -> Optional[float]:
 
 
 def _records(path: pathlib.Path) -> Iterator[bytes]:
-  """Yields the whole records; one that is cut off, of a killed writer, ends."""
+  """Yields the whole records, up to one that a killed writer cut off."""
   with open(path, 'rb') as file:
     while True:
       header = file.read(_HEADER.size)

@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of the report, a section for each panel; no file here draws."""
+"""Sections of the report, one for each panel: numbers, without drawing."""

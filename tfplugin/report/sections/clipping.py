@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How much is clipped."""
+"""Section on clipping: the fractions of clipped rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfplugin.report.sections import series
 
 CLIPPED = 'fraction of rows clipped'
 AT_BOUND = 'fraction of rows at the bound'
-# In TensorBoard: those of the hook, and of tfplugin-train.
+# The tags in TensorBoard, of the hook and of tfplugin-train.
 _TAGS = {CLIPPED: ('clipping/fraction_clipped', 'fraction_of_rows_clipped'),
          AT_BOUND: ('fraction_of_rows_at_the_bound',)}
 
@@ -27,11 +27,7 @@ _NO_NORMS = (
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
-  """Returns the fractions over time, by worker.
-
-  Args:
-    run: What the files tell.
-  """
+  """Returns the fractions over time, by worker."""
   found = {name: _points(run, name) for name in _TAGS}
   num_lines = sum(map(len, found.values()))
   limit = series.budget(num_lines)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How far the workers' copies are from the centre, and how they move."""
+"""Section on elastic averaging: distances from the centre, and exchanges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tfplugin.report.sections import totals
 
 _TAGS = ('elastic_distance', 'elastic_distance_1')
 _GROUP = 'elastic_distance/'
-# The default of the paper's experiments, as the wrapper takes it.
+# The default of the paper, which the wrapper uses.
 _BETA = 0.9
 
 _NO_DISTANCE = (
@@ -34,13 +34,10 @@ _NO_EXCHANGES = (
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
-  """Returns distances by worker and group, their spread, and the moves.
+  """Returns distances by worker and group, their spread, and exchanges.
 
-  The spread is the largest distance of a worker less the smallest, at a time
-  at which all have told theirs. A move takes `moving_rate` of the difference.
-
-  Args:
-    run: What the files tell.
+  The spread is the largest distance of a worker less the smallest, at times
+  when all are known. An exchange moves `moving_rate` of the difference.
   """
   points = _points(run)
   groups = _groups(run)
@@ -83,7 +80,7 @@ def _points(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
 
 
 def _groups(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
-  """Returns what the chief told of each group of variables."""
+  """Returns the chief's distance of each group of variables."""
   return {tag[len(_GROUP):]: [(time - run.start, value) for time, value
                               in zip(curve.times, curve.values)]
           for tag, curve in sorted(run.scalars.get('', {}).items())
@@ -91,7 +88,7 @@ def _groups(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
 
 
 def _spread(points: Mapping[str, list]) -> list[tuple[float, float]]:
-  """Returns largest less smallest, each worker's newest at each time."""
+  """Returns largest less smallest of the workers' last values at each time."""
   if len(points) < 2:
     return []
   columns = [np.array(pairs).T for pairs in points.values()]
@@ -110,7 +107,7 @@ def _spread(points: Mapping[str, list]) -> list[tuple[float, float]]:
 
 
 def _moving_rate(run: run_data.RunData) -> Optional[float]:
-  """Returns the share of the difference that moves; None: not known."""
+  """Returns the share of the difference that moves; None if unknown."""
   if run.technique != 'elastic_average':
     return None
   rate = run.options.get('moving_rate')

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The loss of each worker, and of what is saved: the centre."""
+"""Section on losses: of each worker, and of the saved centre."""
 
 from __future__ import annotations
 
@@ -29,11 +29,7 @@ class _Point(NamedTuple):
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
-  """Returns losses over steps and over seconds.
-
-  Args:
-    run: What the files tell.
-  """
+  """Returns losses over steps and over seconds."""
   workers = {task: [_Point(*point) for point in zip(c.times, c.steps, c.values)]
              for task, c in scalars.by_task(run.scalars, 'loss').items()}
   for task, lines in run.samples.items():

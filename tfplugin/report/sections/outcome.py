@@ -24,9 +24,7 @@ def measure(run: run_data.RunData,
             speed: Mapping[str, Any]) -> dict[str, Any]:
   """Returns title, outcome and sessions of a run.
 
-  Args:
-    run: What the files tell.
-    speed: The section of this name.
+  `speed` is the section of this name.
   """
   sessions = _sessions(run)
   faults = sum(e.name == 'injecting' for e in run.reading.events)
@@ -72,7 +70,7 @@ def _sessions(run: run_data.RunData) -> list[dict[str, Any]]:
 
 def _session(number: int, events: Sequence[record.Event],
              run: run_data.RunData) -> dict[str, Any]:
-  # What a task that ends knew last is no step of the run.
+  # The last step that an ending task knows is no step of the run.
   steps = [e.step for e in events
            if e.step is not None and e.name in ('training', 'saving')]
   return {
@@ -88,7 +86,7 @@ def _session(number: int, events: Sequence[record.Event],
 
 def _outcome(events: Sequence[record.Event], step: Optional[int],
              tasks: Sequence[str]) -> str:
-  """Returns how the tasks that train have ended a session."""
+  """Returns how the tasks that train ended a session."""
   last = {e.task: e for e in events if e.task in tasks} or {
       e.task: e for e in events}
   names = {e.name for e in last.values()}
@@ -99,7 +97,7 @@ def _outcome(events: Sequence[record.Event], step: Optional[int],
   at = '' if step is None else f' at step {step:,}'
   if names == {'ended'}:
     return _FINISHED + at
-  # The others go on without a worker.
+  # The other tasks continue without a worker.
   chief = next(iter(last.values()))
   if 'dying' in names and (chief.name == 'dying' or len(last) == 1):
     return _FAILED + at
@@ -107,5 +105,5 @@ def _outcome(events: Sequence[record.Event], step: Optional[int],
 
 
 def date(seconds: float) -> str:
-  """Returns when something was, as people of the time zone write it."""
+  """Returns a time as a date in the local time zone."""
   return time.strftime('%Y-%m-%d %H:%M', time.localtime(seconds))

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Curves with few enough points to be drawn, extremes kept.
 
-The x axis is cut into equal parts, and of each part the first, the last, the
-least and the largest point stay: a line through them covers the same pixels as
+The x axis is cut into equal parts. Of each part the first, the last, the least
+and the largest point are kept. A line through them covers the same pixels as
 one through all points, if there are at least as many parts as pixels.
 
   Jugel, Jerzak, Hackenbroich and Markl. M4: A visualization-oriented time
@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-# In one panel, over all of its lines: a browser draws so many in a second.
+# The points of one panel, over all of its lines, that a browser draws in a
+# second.
 _POINTS_OF_A_PANEL = 24000
 _LEAST_POINTS = 80
 _MOST_POINTS = 4000
@@ -27,7 +28,7 @@ _OF_A_PART = 5
 
 
 def budget(num_lines: int) -> int:
-  """Returns how many points each of a panel's lines may have."""
+  """Returns the largest number of points for each of a panel's lines."""
   return min(max(_POINTS_OF_A_PANEL // max(num_lines, 1), _LEAST_POINTS),
              _MOST_POINTS)
 
@@ -36,14 +37,9 @@ def thin(x: Sequence[float], y: Sequence[float],
          max_points: int) -> dict[str, Any]:
   """Returns a curve of at most `max_points`, as report.json has it.
 
-  Args:
-    x: Ascending.
-    y: As many; NaN and infinity are allowed.
-    max_points: At least 5.
-
-  Returns:
-    `x` and `y` (None where it is not finite) of the points that stay,
-    `num_points` before, and `num_nonfinite` among those.
+  `x` ascends, `y` may have NaN and infinity, and `max_points` is at least 5.
+  The result has `x` and `y` (None where it is not finite) of the kept points.
+  `num_points` and `num_nonfinite` count all points.
 
   Example:
     >>> from tfplugin.report.sections import series
@@ -70,7 +66,7 @@ def finite(value: float) -> Any:
 
 def _kept(x: np.ndarray, y: np.ndarray, is_finite: np.ndarray,
           num_parts: int) -> np.ndarray:
-  """Returns the indices of the points that stay, in their order."""
+  """Returns the indices of the kept points, in order."""
   part_of = ((x - x[0]) / max(x[-1] - x[0], 1e-12) * num_parts).astype(int)
   part_of = np.minimum(part_of, num_parts - 1)
   kept = set()

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Settings, versions, the cluster, and what went wrong."""
+"""Section on settings: versions, the cluster, failures and warnings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ _NO_VERSIONS = 'Versions: these events were written before they told them.'
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
-  """Returns what the run was told, on what it ran, and what it said.
-
-  Args:
-    run: What the files tell.
-  """
+  """Returns the settings of a run, its cluster, and its messages."""
   events = run.reading.events
   versions = {}
   hosts = collections.defaultdict(set)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Steps, their rates, and where the time went."""
+"""Section on speed: steps, their rates, and the lost time by cause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfplugin.report.sections import totals
 DROPPED = 'dropped gradients'
 REDONE = 'steps made twice'
 
-# What tells the newest step of all; a death tells an old one.
+# Events that have the newest step; the event of a death has an old one.
 _TELL = ('training', 'saving', 'injecting')
 
 
@@ -29,12 +29,9 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 
     goodput = useful seconds / seconds of all tasks that train
 
-  Useful are the seconds of training, without the share of the gradients that
-  were dropped and that of the steps that were made again after the global step
-  had fallen back to a checkpoint.
-
-  Args:
-    run: What the files tell.
+  Useful are the seconds of training, less the shares of dropped gradients and
+  of repeated steps. Steps are repeated after the global step has fallen back to
+  a checkpoint.
   """
   tasks = run.training_tasks
   batch_size = run.options.get('batch_size')
@@ -82,7 +79,7 @@ def _columns(points: Sequence[tuple]) -> tuple:
 
 def _rates(events: Sequence[record.Event],
            start: float) -> list[tuple[float, float, float]]:
-  """Returns begin, end and steps/s of each stretch that a task told of."""
+  """Returns begin, end and steps/s of each stretch that a task reported."""
   rates, before = [], None
   for event in events:
     if event.name != 'training':
@@ -96,7 +93,7 @@ def _rates(events: Sequence[record.Event],
 
 def _stairs(
     rates: Sequence[tuple[float, float, float]]) -> Iterator[tuple]:
-  """Yields the corners of stairs, NaN where a task told of no rate."""
+  """Yields the corners of stairs, NaN where a task reported no rate."""
   latest = None
   for begin, end, rate in rates:
     if latest is not None and begin > latest:
@@ -119,9 +116,9 @@ def _sum(rates, unit: int, limit: int) -> dict[str, Any]:
 
 
 def _steps(run: run_data.RunData) -> dict[str, Optional[int]]:
-  """Returns first and last global step, and how many were made twice."""
+  """Returns first and last global step, and the number of repeated steps."""
   first, top, redone = None, None, 0
-  # It restores for all; another one's reading of the step may be late.
+  # This task restores for all; the step that another one reads may be late.
   restorer = (run.training_tasks or [None])[0]
   for event in run.reading.events:
     if event.step is None:
@@ -137,13 +134,13 @@ def _steps(run: run_data.RunData) -> dict[str, Optional[int]]:
 
 
 def _restores(event: record.Event) -> bool:
-  """Whether a session has just been made, from a checkpoint or from a ps."""
+  """Returns whether a session was just made, from a checkpoint or from a ps."""
   return (event.name == 'starting' or event.name == 'coming_back' and
           event.details.get('what') == 'session')
 
 
 def _lost(run: run_data.RunData) -> dict[str, Any]:
-  """Returns the seconds of each task and of all by what they were for."""
+  """Returns the seconds of each task and of all tasks, by cause."""
   spans = timeline.spans_of(run)
   tasks = {task: _task_secs(spans[task], run.events_of[task])
            for task in run.training_tasks}
@@ -176,7 +173,7 @@ def _task_secs(spans: Sequence[timeline.Span],
 
 def _move_redone(tasks: Mapping[str, dict[str, float]],
                  steps: Mapping[str, Optional[int]]) -> None:
-  """Moves what was spent on steps that were lost, alike in all tasks."""
+  """Moves the time of lost steps to their cause, by one share for all tasks."""
   redone = steps['redone_steps']
   if redone:
     kept = steps['last_step'] - steps['first_step']

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How stale gradients were, and whose were dropped."""
+"""Section on staleness: histograms, and dropped gradients by worker."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tfplugin.report.sections import series
 from tfplugin.report.sections import totals
 
 _TAG = 'staleness/staleness'
-# Of the histogram over time; more cannot be told apart.
+# The bins of the histogram over time; narrower ones would look the same.
 _TIME_BINS = 60
 _VALUE_BINS = 40
-# Of a stretch whose dropped fraction is shown.
+# The least gradients of a stretch whose dropped fraction is shown.
 _LEAST_GRADIENTS = 20
 
 _NO_STALENESS = (
@@ -41,12 +41,8 @@ _NO_BOUND = ('The bound: only tfplugin-train writes the settings of a run, '
 def measure(run: run_data.RunData) -> dict[str, Any]:
   """Returns histograms of staleness, and the dropped fraction by worker.
 
-  A worker's share of the gradients that were made, less its share of those
-  that were applied, is what dropping takes from its data: it is biased against
-  slow workers.
-
-  Args:
-    run: What the files tell.
+  Dropping is biased against slow workers. The bias against a worker is its
+  share of the computed gradients less its share of the applied ones.
   """
   points = _points(run)
   workers = _dropped(run, series.budget(len(run.training_tasks)))
@@ -69,7 +65,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 
 
 def _points(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
-  """Returns times and values by task, from what tells more."""
+  """Returns times and values by task; samples replace scalars."""
   found = {task: list(zip(curve.times, curve.values)) for task, curve
            in scalars.by_task(run.scalars, _TAG).items()}
   for task, pairs in samples.figure(run.samples, 'staleness').items():
@@ -100,9 +96,8 @@ def _stretches(counts: Sequence[tuple[float, int, int]]
                ) -> tuple[list[float], list[float]]:
   """Returns the ends of stretches, and the dropped fraction in each.
 
-  Args:
-    counts: Time, dropped and applied so far. Stretches of few gradients are
-      joined to the next: one dropped gradient of one is not 100 %.
+  `counts` are time, dropped and applied so far. A stretch of few gradients is
+  joined to the next: one dropped gradient of one is not 100 %.
   """
   times, fractions, before = [], [], (0, 0)
   for time, dropped, applied in counts:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What each task did when: states that follow each other, and marks."""
+"""Section on the timeline: successive states of each task, and marks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ENDING = 'ending'
 DEAD = 'dead'
 AWAY = 'session lost'
 SILENT = 'silent'
-# Of a task that tells nothing while it serves, and came back as a new process.
+# A task that writes no events while it serves, and restarted.
 UNKNOWN = 'serving or dead'
 STATES = (STARTING, WAITING, TRAINING, SAVING, SERVING, ENDING, AWAY, DEAD,
           SILENT, UNKNOWN)
 
-# `training` is told of once in 5 s: after three of them a task is silent.
+# `training` is reported once in 5 s: a task without three reports is silent.
 SILENT_SECS = 15.0
-# A pause in which no task lives is a pause between two runs.
+# A longer time without a living task is a pause between two runs.
 BETWEEN_RUNS_SECS = 120.0
 _MARKS = {'injecting': 'fault', 'saving': 'checkpoint', 'dying': 'error',
           'coming_back': 'back', 'stopping': 'stop', 'stopped': 'stop',
@@ -36,13 +36,10 @@ _MARKS = {'injecting': 'fault', 'saving': 'checkpoint', 'dying': 'error',
 
 
 class Span(NamedTuple):
-  """A time in which a task did one thing.
+  """A time in which a task had one state.
 
-  Attributes:
-    state: One of `STATES`.
-    start: In seconds since the run's first event.
-    end: Likewise.
-    on: Whom it waited for.
+  `start` and `end` are in seconds since the run's first event; `on` names the
+  tasks that it waited for.
   """
 
   state: str
@@ -52,18 +49,15 @@ class Span(NamedTuple):
 
   @property
   def secs(self) -> float:
-    """How long it took."""
+    """The duration."""
     return self.end - self.start
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
   """Returns the states and the marks of each task.
 
-  A task that was killed is dead from its last word on, which is 5 s before its
-  death at most; so is the time for which a session was lost.
-
-  Args:
-    run: What the files tell.
+  A killed task is dead from its last event on, at most 5 s before its death. A
+  lost session begins in the same way.
   """
   spans, marks = spans_of(run), _marks(run)
   return {
@@ -99,7 +93,7 @@ def _task_spans(task: str, events: Sequence[record.Event],
 
 
 class _Tracker:
-  """Follows the states of one task."""
+  """Tracker of the states of one task."""
 
   def __init__(self, task: str, start: float, kills: Sequence[float]):
     self._serves = task.partition(':')[0] in ('ps', 'evaluator')
@@ -109,11 +103,11 @@ class _Tracker:
     self._open: dict[str, record.Event] = {}
     self._last = None
     self._has_trained = False
-    # What it does, since when, and whom it waits for.
+    # Its state, the start of the state, and the tasks that it waits for.
     self._doing = (None, start, ())
 
   def take(self, event: record.Event) -> None:
-    """Takes the next event."""
+    """Processes the next event."""
     is_session = (event.name == 'coming_back' and
                   event.details.get('what') == 'session')
     if self._last is not None and event.pid != self._last.pid:
@@ -123,7 +117,7 @@ class _Tracker:
       self._doing = (AWAY, self._doing[1], ())
     self._add(event.time)
     if is_session:
-      # Its steps go on at once.
+      # Its steps continue at once.
       self._open['training'] = event
     self._follow(event)
     state, on = self._next(event)
@@ -131,7 +125,7 @@ class _Tracker:
     self._last = event
 
   def _die(self, time: float) -> None:
-    """Its process has died since its last event; `time`: it is back."""
+    """Records a death since the last event, and a restart at `time`."""
     state, since, on = self._doing
     self._open.clear()
     killed = [t for t in self._kills if since <= t <= time]
@@ -144,7 +138,7 @@ class _Tracker:
       self._doing = (UNKNOWN if state == SERVING else DEAD, since, ())
 
   def finish(self, end: float) -> list[Span]:
-    """Returns the spans; what goes on goes on until the end of the run."""
+    """Returns the spans; an open one lasts until the end of the run."""
     is_quiet = end - self._last.time > SILENT_SECS
     if is_quiet and self._doing[0] == TRAINING:
       self._doing = (SILENT, *self._doing[1:])
@@ -158,7 +152,7 @@ class _Tracker:
       self._open.pop(event.name, None)
     if event.name == 'training':
       self._has_trained = True
-      # A session that was lost goes on without a begin.
+      # A lost session continues without a begin.
       if event.kind == record.INSTANT:
         self._open.setdefault('training', event)
 
@@ -177,7 +171,7 @@ class _Tracker:
     return inner, tuple(self._open[inner].details.get('on', ()))
 
   def _add(self, time: float) -> None:
-    """Adds what it did until `time`."""
+    """Adds the span of the current state until `time`."""
     state, since, on = self._doing
     if state is None:
       return
@@ -190,7 +184,7 @@ class _Tracker:
 
 
 def _without_pauses(spans: dict[str, list[Span]]) -> dict[str, list[Span]]:
-  """Leaves out who is dead while no task of the run lives, for long."""
+  """Cuts long times without a living task out of the spans."""
   alive = sorted((s.start, s.end) for task in spans.values() for s in task
                  if s.state not in (DEAD, SILENT))
   pauses, latest = [], 0.0
@@ -205,7 +199,7 @@ def _without_pauses(spans: dict[str, list[Span]]) -> dict[str, list[Span]]:
 
 
 def _parts(span: Span, pauses: list[tuple[float, float]]) -> list[Span]:
-  """Returns what is left of a span without the pauses."""
+  """Returns the parts of a span outside the pauses."""
   parts = [span]
   for start, end in pauses:
     parts = [piece for part in parts for piece in (
@@ -215,7 +209,7 @@ def _parts(span: Span, pauses: list[tuple[float, float]]) -> list[Span]:
 
 
 def _marks(run: run_data.RunData) -> dict[str, list[dict[str, Any]]]:
-  """Returns the marks of each task; a fault is of the one that it meets."""
+  """Returns the marks of each task; a fault belongs to its victim."""
   marks = {task: [] for task in run.events_of}
   for event in run.reading.events:
     kind = _MARKS.get(event.name)

@@ -13,9 +13,8 @@ def running(events: Iterable[record.Event],
             key: str) -> list[tuple[float, int]]:
   """Returns the sum over all processes at the time of each event.
 
-  Args:
-    events: Of one task, as it wrote them.
-    key: The detail that counts; events without it are passed over.
+  The events are of one task, in the order of writing; `key` is the counter, and
+  events without it are skipped.
   """
   sums, total, last, pid = [], 0, 0, None
   for event in events:

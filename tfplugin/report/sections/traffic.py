@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Exchanges and saves: how many, and how long they took."""
+"""Section on traffic: exchanges, and the times of saves."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ _NO_EXCHANGES = (
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
-  """Returns exchanges by worker, and the times of saves.
-
-  Args:
-    run: What the files tell.
-  """
+  """Returns exchanges by worker, and the times of saves."""
   limit = series.budget(len(run.training_tasks))
   exchanges = {}
   for task in run.training_tasks:

@@ -300,7 +300,7 @@ def test_rows_wait_for_no_other_variable(behavior):
         pair.center.op.name}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('period', [1, 2])
 @pytest.mark.parametrize('settings', [
     {}, {'exchange_dtype': 'float16'}, {'exchange_dtype': 'int8'},

@@ -84,7 +84,6 @@ def _variable(name, collections, **kwargs):
                           collections=collections, **kwargs)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize('static', (False, True), ids=('dynamic', 'static'))
 @pytest.mark.parametrize('form', FORMS)
 def test_written_is_what_one_device_writes(behavior, form, static):

@@ -80,6 +80,7 @@ _COUNTED = {  # Line 0.
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('name', _COUNTED)
 def test_rows_are_counted_behind_every_op(behavior, name):
   _assert_equal(lambda x, logits, row: (

@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What one communication moves, and in which messages."""
+"""Differences that one exchange moves, and their messages."""

@@ -1,19 +1,19 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a communication moves of many variables, as messages.
+"""Messages of one exchange of many variables.
 
-Small variables go in one message. A tensor that goes to another task is a call
-of its own, which takes longer than the bytes of a small one. Those of one type
-that go the same way are one tensor: concatenated where they are, split where
-they arrive.
+Small variables share one message. A tensor for another task is a separate call,
+which takes longer than the bytes of a small variable. Small tensors of one type
+with the same source and destination are concatenated at the source and split at
+the destination.
 
-A large variable goes in parts, if that is asked for. The difference of what has
-arrived goes back while the rest follows, so that both directions of a link are
-busy. Else two workers that communicate at the same time both pull, and then
-both push, with the other direction idle, for as long as they meet. A part is a
-call of its own also in a step that is not due, which sends nothing by it.
+A large variable is sent in parts, if that is asked for. The difference of one
+part returns while the next parts arrive, so both directions of a link are busy.
+Without parts, two workers that exchange at the same time both pull, and then
+both push, with the other direction idle. A part is a separate call also in a
+step that is not due, which sends no data in it.
 
-Of neither any bit changes.
+Neither packing nor splitting changes a bit of the result.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
 
-# Larger tensors are sent as they are: to copy them twice takes longer than a
-# call. docs/exchange.md has the figures.
+# Larger tensors are not packed: copying them twice takes longer than a call.
+# docs/exchange.md has the figures.
 MAX_BYTES = 1 << 15
-# A variable that is more than an eighth of what its server sends goes in parts,
-# but of no less than this, which calls would outweigh.
+# A variable of more than an eighth of its server's bytes is sent in parts.
+# Below this minimum a part's call takes longer than its bytes.
 PARTS, MIN_PART_BYTES = 8, 1 << 18
 
 
@@ -44,13 +44,10 @@ def differences_of(
     pairs: Sequence[elastic_pairs.Pair], moving_rate: elastic.Rate,
     wire: Optional[pair_moves.Wire] = None, has_parts: bool = False,
 ) -> list[pair_moves.Differences]:
-  """As `pair_moves.differences_of`, for several variables.
+  """Returns `pair_moves.differences_of` for several variables.
 
-  Args:
-    pairs: The variables.
-    moving_rate: The share of the differences that moves.
-    wire: The smaller type on the way; None: their own.
-    has_parts: Whether large variables go in parts.
+  With `has_parts` large variables are sent in parts. If `wire` is None, values
+  are sent in the variables' types.
   """
   seen = _seen_of(pairs, wire, _limits(pairs, wire) if has_parts else {})
   arrived = _carried([each.sent for each in seen], [
@@ -63,13 +60,7 @@ def differences_of(
 def move(pairs: Sequence[elastic_pairs.Pair],
          differences: Sequence[pair_moves.Differences],
          use_locking: bool = True) -> list[tf.Operation]:
-  """As `pair_moves.move`, for several variables.
-
-  Args:
-    pairs: The variables.
-    differences: Those of `differences_of`.
-    use_locking: As for one.
-  """
+  """Returns the ops of `pair_moves.move` for several variables."""
   arrived = _carried([each.sent for each in differences], [
       _way_to_worker(pair)[::-1] for pair in pairs])
   return [pair_moves.move(pair, each._replace(sent=sent), use_locking)
@@ -77,12 +68,13 @@ def move(pairs: Sequence[elastic_pairs.Pair],
 
 
 def _seen_of(pairs, wire, limits):
-  """As `pair_moves.seen_of`, for several variables."""
-  # What is read last is sent first: TensorFlow puts a send behind what else can
-  # run then, and there is nothing else after the last. So it is on a server of
-  # one thread; another thread may be there sooner, mostly where values are made
-  # smaller first. Without an order each graph has one by chance. Rows come from
-  # the worker: to wait for those of another variable would be a way of its own.
+  """Returns `pair_moves.seen_of` for several variables."""
+  # The variable that is read last is sent first: TensorFlow runs other ready
+  # ops before a send, and none are left after the last read. This holds on a
+  # server with one thread. A second thread may send earlier, mostly where
+  # values are encoded first. Without these control dependencies the order is
+  # arbitrary. Row ids come from the worker: waiting for another variable's rows
+  # would add a message.
   result, before = {}, {}
   for pair in sorted(pairs, key=_num_elements):
     if pair.touched is not None:
@@ -100,7 +92,7 @@ def _num_elements(pair):
 
 
 def _limits(pairs, wire) -> dict[tuple[str, str], int]:
-  """The bytes of the largest part, of each way."""
+  """Returns the bytes of the largest part, by source and destination."""
   totals = collections.Counter()
   for pair in pairs:
     totals[_way_to_worker(pair)] += _num_bytes(pair, wire)
@@ -115,12 +107,12 @@ def _num_bytes(pair, wire):
 
 
 def _part_sizes(pair, wire, limits) -> Optional[list[int]]:
-  """The values of each part of a variable; None: it goes as it is."""
+  """Returns the number of values in each part; None: sent as a whole."""
   size, limit = _num_bytes(pair, wire), limits.get(_way_to_worker(pair))
   if pair.copies[1:] or limit is None or size <= limit:
     return None
   total = _num_elements(pair)
-  # Of whole blocks, which int8 rounds by themselves.
+  # Parts of whole blocks, because int8 scales each block separately.
   blocks = -(-total // wire_types.BLOCK)
   most = -(-blocks // -(-size // limit)) * wire_types.BLOCK
   return [min(most, total - begin) for begin in range(0, total, most)]
@@ -133,11 +125,10 @@ def _way_to_worker(pair) -> tuple[str, str]:
 def _carried(values: Sequence[Optional[Sequence[tf.Tensor]]],
              ways: Sequence[tuple[str, str]],
              ) -> list[Optional[Sequence[tf.Tensor]]]:
-  """Returns `values` as they arrive, packed or as they are.
+  """Returns `values` at their destinations; small ones are packed.
 
-  Args:
-    values: What is sent, in parts; None for nothing that goes by this.
-    ways: Of each the device where it is, and the one where it is going.
+  Each of `values` is sent in parts, or None where nothing is sent. `ways` are
+  source and destination devices.
   """
   result, packs = list(values), {}
   for index, (parts, way) in enumerate(zip(values, ways)):
@@ -162,13 +153,13 @@ def _packed(values, source, destination):
 
 
 def _is_packable(value):
-  """Whether its size is known, and small."""
+  """Returns whether the size is static and small."""
   return value.shape.is_fully_defined() and (
       value.shape.num_elements() * value.dtype.size <= MAX_BYTES)
 
 
 def _is_remote(source, destination):
-  """Whether two devices are of different tasks."""
+  """Returns whether two devices belong to different tasks."""
   return _task_of(source) != _task_of(destination)
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a communication moves between the halves of an averaged variable."""
+"""Values that an exchange moves between a centre and its copies."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ tf1 = tf.compat.v1
 
 
 class Wire(NamedTuple):
-  """How values cross the network in one communication.
+  """Type of values on the network, one of `wire_types.TYPES`.
 
-  Attributes:
-    dtype: One of `wire_types.TYPES`.
-    dither: For the centre, see `wire_types.encode`.
+  `dither` is for the centre, see `wire_types.encode`.
   """
 
   dtype: str
@@ -32,13 +30,13 @@ class Wire(NamedTuple):
 
 
 class Seen(NamedTuple):
-  """What a worker gets of a centre.
+  """A centre's value as it is sent to the worker.
 
   Attributes:
-    sent: The value, or what stands for it in a smaller type, in parts.
-    rows: The ids of the rows, or None for the whole variable.
-    sizes: The values of each part, of the flat variable; None: it is one part,
-      in its own shape.
+    sent: The value in parts, encoded in the smaller type if there is one.
+    rows: The ids of the rows; None: the whole variable.
+    sizes: The values in each part of the flat variable; None: one part, in the
+      variable's shape.
   """
 
   sent: Sequence[tf.Tensor]
@@ -47,16 +45,15 @@ class Seen(NamedTuple):
 
 
 class Differences(NamedTuple):
-  """What a communication of one variable is going to move.
+  """Values that an exchange of one variable is going to move.
 
   Attributes:
     of_copies: The difference of each copy from the centre, times the rate.
-    center: The centre before it moves, as the worker sees it.
-    rows: The ids of the rows, or None for the whole variable.
-    sent: What goes to the centre, in parts; None: the sum of what several
-      copies lose.
+    center: The centre before the exchange, as the worker received it.
+    rows: As in `Seen`.
+    sent: The parts to send to the centre; None: the sum of `of_copies`.
     sizes: As in `Seen`.
-    kept: What the feedback is then; None where there is none.
+    kept: The new value of the feedback; None without a feedback.
   """
 
   of_copies: Sequence[tf.Tensor]
@@ -69,13 +66,9 @@ class Differences(NamedTuple):
 
 def seen_of(pair: elastic_pairs.Pair, wire: Optional[Wire] = None,
             sizes: Optional[Sequence[int]] = None) -> Seen:
-  """Returns what leaves a centre for the worker, at the centre's end.
+  """Returns the centre's value, at the centre's device.
 
-  Args:
-    pair: The variable.
-    wire: As for `differences_of`.
-    sizes: As in `Seen`; parts for a variable that moves whole, and of which a
-      worker has one copy.
+  `sizes`, as in `Seen`, requires one copy and an exchange of all rows.
   """
   rows = _touched_rows(pair)
   with placement.only_on(pair.center.device):
@@ -89,19 +82,13 @@ def seen_of(pair: elastic_pairs.Pair, wire: Optional[Wire] = None,
 def differences_of(pair: elastic_pairs.Pair, moving_rate: elastic.Rate,
                    wire: Optional[Wire] = None,
                    seen: Optional[Seen] = None) -> Differences:
-  """Returns what one communication of a variable moves.
+  """Returns the differences that an exchange of one variable moves.
 
     d[i] = moving_rate * (copy[i] - center),  of the values before any moves
 
-  The centre crosses the network once.
-
-  Args:
-    pair: The variable.
-    moving_rate: The share of the difference that moves.
-    wire: The smaller type in which the centre and the difference of the one
-      copy cross the network; None: in their own.
-    seen: What `seen_of` returned, at the worker's end; None: it goes there by
-      itself.
+  The centre crosses the network once. `wire` is the smaller type on the network
+  of a variable with one copy; None keeps the variable's type. `seen` is the
+  result of `seen_of` at the worker; None: TensorFlow sends it.
   """
   seen = seen or seen_of(pair, wire)
   if is_rounded(pair, wire):
@@ -120,25 +107,20 @@ def differences_of(pair: elastic_pairs.Pair, moving_rate: elastic.Rate,
 
 
 def is_rounded(pair: elastic_pairs.Pair, wire: Optional[Wire]) -> bool:
-  """Whether what a communication of `pair` moves gets smaller on the way.
-
-  Args:
-    pair: The variable.
-    wire: As for `differences_of`.
-  """
+  """Returns whether `wire` sends this variable in a smaller type."""
   return wire is not None and wire_types.is_smaller(
       wire.dtype, pair.center.dtype)
 
 
 def _rounded_differences(pair, moving_rate, wire, seen):
-  """The same with Q(v), what is left of a value v at the other end.
+  """Returns the differences with Q(v), a value v after encoding and decoding.
 
     without feedback:  d = Q(moving_rate * (copy - Q(center)))
                        copy -= d;   center += d
     with feedback:     d = moving_rate * (copy - Q(center));  e = d + feedback
                        copy -= d;   center += Q(e);   feedback = e - Q(e)
 
-  In both the sum of copy, centre and feedback stays.
+  In both the sum of copy, centre and feedback is constant.
   """
   with placement.only_on(pair.local.device):
     own = _parted(elastic_pairs.read(pair.local, seen.rows), seen.sizes)
@@ -154,7 +136,7 @@ def _rounded_differences(pair, moving_rate, wire, seen):
 
 
 def _rounded_part(pair, moving_rate, wire, own, sent, owed):
-  """d, Q(center), what is sent of e, and the feedback or None."""
+  """Returns d, Q(center), the encoded e, and the feedback or None."""
   shape = own.shape if own.shape.is_fully_defined() else tf.shape(own)
   center = wire_types.decode(sent, shape, own.dtype)
   difference = elastic.elastic_difference(own, center, moving_rate)
@@ -169,17 +151,12 @@ def _rounded_part(pair, moving_rate, wire, own, sent, owed):
 
 def move(pair: elastic_pairs.Pair, differences: Differences,
          use_locking: bool = True) -> tf.Operation:
-  """Returns the op of one variable's communication.
+  """Returns the op that exchanges one variable.
 
     copy[i] -= d[i];   center += sum{i} d[i];   local_center = center before
 
-  A snapshot becomes d. The sum crosses the network once.
-
-  Args:
-    pair: The variable.
-    differences: Those of `differences_of`.
-    use_locking: Whether the centre, if it is a reference variable, is updated
-      under a lock; a resource variable always is.
+  A snapshot becomes d. The sum crosses the network once. `use_locking` locks
+  the update of a reference variable; a resource variable is always locked.
   """
   rows, center = differences.rows, differences.center
   how = 'update' if pair.is_snapshot else 'sub'
@@ -191,8 +168,9 @@ def move(pair: elastic_pairs.Pair, differences: Differences,
   if differences.kept is not None:
     moves.append(elastic_pairs.write(
         pair.feedback, 'update', differences.kept, rows))
-  # The value of a reference variable may be its buffer: take it over before it
-  # changes. Else nothing to wait for, which would be a message of its own.
+  # The value of a reference variable may be its buffer: copy it before the
+  # buffer changes. A resource variable needs no control dependency, which would
+  # be an extra message.
   first = kept if branching.is_reference(pair.center) else []
   with tf1.control_dependencies(first), placement.only_on(pair.center.device):
     moves += [*kept, elastic_pairs.write(
@@ -206,11 +184,7 @@ def move(pair: elastic_pairs.Pair, differences: Differences,
 
 
 def move_nothing(pair: elastic_pairs.Pair) -> list:
-  """Returns the ops of a communication that is not made: none but a snapshot's.
-
-  Args:
-    pair: The variable.
-  """
+  """Returns the ops of a skipped exchange: they set snapshots to 0."""
   return [
       elastic_pairs.write(
           copy, 'update', tf.zeros(copy.shape, copy.dtype.base_dtype))
@@ -218,7 +192,7 @@ def move_nothing(pair: elastic_pairs.Pair) -> list:
 
 
 def _arriving(pair: elastic_pairs.Pair, differences: Differences) -> tf.Tensor:
-  """What the centre gains, computed where it is."""
+  """Returns the sum of differences, computed on the centre's device."""
   if differences.sent is None:
     return tf.add_n(differences.of_copies)
   shape = pair.center.shape
@@ -233,12 +207,15 @@ def _arriving(pair: elastic_pairs.Pair, differences: Differences) -> tf.Tensor:
 
 def _parted(value: tf.Tensor,
             sizes: Optional[Sequence[int]]) -> Sequence[tf.Tensor]:
-  """`value` in parts of so many values; of a whole dimension without a copy."""
+  """Returns `value` in parts of `sizes` values; `[value]` if that is None.
+
+  A split of the first dimension makes no copy.
+  """
   return [value] if sizes is None else tf.split(tf.reshape(value, [-1]), sizes)
 
 
 def _joined(parts: Sequence[tf.Tensor], like: tf.Variable) -> tf.Tensor:
-  """What `_parted` has taken apart, where `like` is, and in its shape."""
+  """Returns parts made by `_parted` as one tensor in the shape of `like`."""
   if len(parts) == 1:
     return parts[0]
   with placement.only_on(like.device):
@@ -246,7 +223,7 @@ def _joined(parts: Sequence[tf.Tensor], like: tf.Variable) -> tf.Tensor:
 
 
 def _touched_rows(pair: elastic_pairs.Pair) -> Optional[tf.Tensor]:
-  """The ids of the rows to move, or None for the whole variable."""
+  """Returns the ids of the rows to exchange; None: the whole variable."""
   if pair.touched is None:
     return None
   with placement.only_on(pair.touched.device):

@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Communications that run beside the steps that follow them."""
+"""Exchanges that run concurrently with the steps that follow them."""

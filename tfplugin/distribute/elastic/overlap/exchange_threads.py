@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs communications beside the steps of a session, and ends with it."""
+"""Threads that run overlapped exchanges for the life of a session."""
 
 from __future__ import annotations
 
@@ -20,45 +20,31 @@ _LIMIT_SECS = 300.0
 
 
 def hooks_of(exchange: elastic_exchange.Exchange) -> list:
-  """Returns the hooks that a session of an exchange needs: none, or one.
-
-  Args:
-    exchange: All of the graph.
-  """
+  """Returns the hooks that a session of `exchange` needs: none, or one."""
   return [] if exchange.overlapped is None else [
       ExchangeThreads([exchange.overlapped])]
 
 
 class ExchangeThreads(tf1.train.SessionRunHook):
-  """Runs the communications of a worker, a thread for each exchange.
+  """Hook that runs a worker's overlapped exchanges, each in a thread.
 
-  A thread lives as long as its session: when that ends well, it makes the
-  communication that is on its way first; when that is closed, it is cancelled.
-  Its errors are those of the step that is being made, or of the next one: a
-  session that goes on after the loss of a parameter server does so here, too.
+  A thread lives as long as its session. At a normal end it first finishes the
+  exchange in flight; a closed session cancels the exchange. The hook raises an
+  exchange's error in the current or the next step. So a session that survives
+  the loss of a parameter server survives it in an exchange, too.
   """
 
   def __init__(
       self, exchanges: Sequence[overlapped_exchange.OverlappedExchange]):
-    """Takes what there is to run.
-
-    Args:
-      exchanges: The exchanges of the worker's graph, which may become more
-        until there is a session.
-    """
+    """Stores the exchanges; the list may grow until there is a session."""
     self._exchanges = exchanges
     self._threads = []
     self._error = None
 
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:
-    """Starts the threads.
-
-    Args:
-      session: A session whose variables are initialised.
-      coord: Knows when the session is about to end.
-    """
-    self._join()  # Those of a session that was lost.
+    """Starts the threads; `coord` reports when the session is about to end."""
+    self._join()  # The threads of a lost session.
     self._error = None
     if not self._exchanges:
       return
@@ -71,25 +57,18 @@ class ExchangeThreads(tf1.train.SessionRunHook):
       thread.start()
 
   def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
-    """Raises what went wrong since the last step."""
+    """Raises an error of an exchange since the last step."""
     del run_context
     self._raise_error()
 
   def after_run(self, run_context: tf1.train.SessionRunContext,
                 run_values: tf1.train.SessionRunValues) -> None:
-    """Raises what went wrong beside this step."""
+    """Raises an error of an exchange during this step."""
     del run_context, run_values
     self._raise_error()
 
   def end(self, session: tf1.Session) -> None:
-    """Waits for the communication that is on its way, if there is one.
-
-    Args:
-      session: The session, which is about to be closed.
-
-    Raises:
-      TimeoutError: It did not end in five minutes.
-    """
+    """Waits for the exchange in flight; after 5 minutes, TimeoutError."""
     if any(thread.is_alive() for thread in self._threads):
       session.run([exchange.stop for exchange in self._exchanges])
     self._join()
@@ -100,7 +79,7 @@ class ExchangeThreads(tf1.train.SessionRunHook):
       exchange.refused.begin(session, coord)
       while exchange.refused.run(session, exchange.run) >= 0:
         pass
-    except Exception as error:  # noqa: BLE001 (it is the step's)
+    except Exception as error:  # noqa: BLE001 (the step raises it)
       if coord.should_stop():
         return  # The session was closed.
       self._error = error

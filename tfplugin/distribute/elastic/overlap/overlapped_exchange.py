@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A communication in a run of its own, and what is left of it to the steps."""
+"""Exchange in a separate session run, concurrent with the steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STOP = -1
 
 
 class OverlappedExchange:
-  """The communications of one worker, of which one at most is on its way.
+  """The exchanges of one worker, at most one in flight.
 
     a step that is due ends:   snapshot = copy;   number of the step -> `begun`
     `run`, in a thread:        number <- `begun`
@@ -35,25 +35,24 @@ class OverlappedExchange:
     the first step that ends after that, and at the latest the next one that is
     due, which waits for it:   `done`;   copy -= d
 
-  A copy is written by the steps alone, one after the other. Between the two
-  halves a communication touches the snapshot and the centre.
+  Only steps write a copy, one after the other. Between the two halves an
+  exchange uses the snapshot and the centre.
 
   Attributes:
-    serve: An op that begins: for whoever is going to run `run` again and again.
-    run: The communication: waits for a step that is due; negative at the end.
-      None until a step is ended.
-    fail: An op that lets the waiting step go on without what it waits for.
-    stop: An op that ends: the next `run` is the last one.
-    refused: Ends the session of a `run` that this worker's server has refused.
+    serve: An op that begins; to run before the first `run`.
+    run: The exchange: waits for a step that is due; negative at the end. None
+      until a step is ended.
+    fail: An op that releases the waiting step after a failed exchange.
+    stop: An op that makes the next `run` the last one.
+    refused: Closes the session if this worker's server has refused a `run`.
   """
 
   run: Optional[tf.Tensor] = None
 
   def __init__(self, device: str):
-    """Makes the two queues, and what is known of the one on its way.
+    """Makes the two queues and the flags on `device`, the worker's.
 
-    Args:
-      device: The worker's; empty for the session's own.
+    If `device` is empty, the session chooses the device.
     """
     self._device = device
     self._snapshots = {}
@@ -61,12 +60,12 @@ class OverlappedExchange:
     self._in_flight = self._flag('in_flight')
     self._is_served = self._flag('is_served')
     with tf.init_scope(), tf1.name_scope(_SCOPE), placement.only_on(device):
-      # A number and the end.
+      # Capacity for a step's number and the end.
       self._begun = tf.queue.FIFOQueue(2, tf.int64, [[]], name='begun')
       self._done = tf.queue.FIFOQueue(1, tf.bool, [[]], name='done')
       self.fail = self._done.enqueue(False)
       self.stop = self._begun.enqueue(tf.constant(_STOP, tf.int64))
-      # Of a session that was there before.
+      # Discard the entries of an earlier session.
       with tf1.control_dependencies([
           queue.dequeue_many(queue.size())
           for queue in (self._begun, self._done)]):
@@ -81,11 +80,7 @@ class OverlappedExchange:
     return elastic_pairs.write(flag, 'update', tf.constant(value))
 
   def snapshot_of(self, pair: elastic_pairs.Pair) -> elastic_pairs.Pair:
-    """Returns what a communication has for a pair: a snapshot for the copy.
-
-    Args:
-      pair: The variable.
-    """
+    """Returns `pair` with a snapshot in the place of its copy."""
     if pair not in self._snapshots:
       name = pair.local.name.split(':')[0]
 
@@ -102,7 +97,7 @@ class OverlappedExchange:
     return self._snapshots[pair]
 
   def variables(self) -> list[tf.Variable]:
-    """The variables of the worker that this has made."""
+    """Returns the worker's variables that this object has made."""
     return [self._in_flight, self._is_served, *(
         v for pair in self._snapshots.values()
         for v in (pair.local, pair.local_center) if v is not None)]
@@ -110,20 +105,12 @@ class OverlappedExchange:
   def end_step(self, pairs: Sequence[elastic_pairs.Pair], due: tf.Tensor,
                step: tf.Tensor,
                communicate: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-    """Ends a step: takes what has come, and begins if it is due.
+    """Ends a step: takes a finished exchange, begins the next one if `due`.
 
-    Args:
-      pairs: The variables.
-      due: Whether the step communicates.
-      step: The steps before this one.
-      communicate: Builds the communication of the snapshots, of that step.
-
-    Returns:
-      A tensor to depend on.
-
-    Raises:
-      RuntimeError: A step has been ended before.
-      ValueError: The communication would make a step itself.
+    `communicate` builds the exchange of the snapshots, for the step number that
+    it gets. `step` counts the steps before this one. Returns a tensor to depend
+    on. Raises a RuntimeError if a step was ended before, and a ValueError if
+    the exchange would run the step itself.
     """
     if self.run is not None:
       raise RuntimeError(
@@ -141,7 +128,7 @@ class OverlappedExchange:
     taken = branching.cond(
         has_come, lambda: self._take(pairs, snapshots), _false, written)
     with tf1.control_dependencies([taken]):
-      # A communication that failed is the end; whoever ran it says why.
+      # A failed exchange ends the exchanges; its thread reports the error.
       begins = tf.logical_and(
           due, tf.logical_or(has_come, tf.logical_not(in_flight)))
       return branching.cond(
@@ -180,7 +167,7 @@ class OverlappedExchange:
       return tf.constant(True)
 
   def _build_run(self, pairs, communicate, written):
-    """Makes `run`, which depends on nothing of the step."""
+    """Makes `run`, which depends on no op of the step."""
     with tf1.control_dependencies(None), tf1.name_scope(None):
       with placement.only_on(self._device):
         step = self._begun.dequeue()

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Values that a program writes itself before the first step, e.g. pretrained.
+"""Values that a program writes before the first step, e.g. pretrained ones.
 
 A Scaffold's `init_fn` and hooks write a variable before the session's first
-step. An assignment reaches the chief's copy, a Saver the centre. Both get the
-value: training starts from what was written.
+step. An assignment reaches the chief's copy; a Saver writes the centre. Both
+get the value, so training starts from it.
 """
 
 from __future__ import annotations
@@ -30,21 +30,20 @@ _POLL_SECS = 0.05
 
 
 class FirstValues(tf1.train.SessionRunHook):
-  """Hands on, in the chief, what was written between a start and a step.
+  """Hook of the chief that copies values written before the first step.
 
-  A copy that has changed since it was initialised gives its value to the
-  centre; else the centre gives its own. Other workers start from the centre
-  when the chief has done so, and what their hooks write is their copy's alone.
+  A copy that has changed since its initialisation overwrites the centre;
+  otherwise the centre overwrites the copy. Other workers start from the centre
+  after the chief has copied. Values that their hooks write stay in their
+  copies.
   """
 
   def __init__(self, pairs: Sequence[elastic_pairs.Pair], device: str,
                signal: Optional[tf.Variable] = None):
-    """Adds the ops; to be made when all variables are there.
+    """Adds the ops; all variables must exist.
 
-    Args:
-      pairs: The averaged variables.
-      device: The worker's.
-      signal: That of `create_signal`, in a cluster.
+    `device` is the worker's. In a cluster `signal` is the variable of
+    `create_signal`.
     """
     self._pairs = list(pairs)
     self._signal = signal
@@ -57,7 +56,7 @@ class FirstValues(tf1.train.SessionRunHook):
           lambda: _prints([pair.local.initializer.inputs[1]
                            for pair in self._pairs]),
           'elastic_average/first_values', device, is_listed=False)
-      # A local_init_op of a program's own may leave it without a value.
+      # A user's own local_init_op may leave it uninitialised.
       self._has_before = tf1.is_variable_initialized(self._before)
       self._read_before = self._before.read_value()
       with placement.only_on(device):
@@ -73,17 +72,20 @@ class FirstValues(tf1.train.SessionRunHook):
                          for pair in self._pairs]
 
   def variables(self) -> list[tf.Variable]:
-    """Returns the variable that it has added, which a session starts."""
+    """Returns the added variable, which a session must initialise."""
     return [self._before] if self._pairs else []
 
   def begin(self) -> None:
-    """Takes over from the initialisers, which let others begin without it."""
+    """Removes the initialiser of the signal, which would release others early.
+
+    `after_create_session` runs it.
+    """
     initializers = tf1.get_collection_ref(tf1.GraphKeys.TABLE_INITIALIZERS)
     if self._signal is not None and self._signal.initializer in initializers:
       initializers.remove(self._signal.initializer)
 
   def after_create_session(self, session: tf1.Session, coord) -> None:
-    """Hands on what was written so far, and lets the other workers begin."""
+    """Copies the values written so far, then releases the other workers."""
     del coord
     if self._pairs:
       self._last = (session.run(self._read_before)
@@ -94,17 +96,13 @@ class FirstValues(tf1.train.SessionRunHook):
       session.run(self._signal.initializer)
 
   def before_run(self, run_context) -> None:
-    """Hands on, before the first step, what hooks after this one wrote."""
+    """Copies, before the first step, the values that later hooks wrote."""
     if self._is_due:
       self._is_due = False
       self.settle(run_context.session)
 
   def settle(self, session: tf1.Session) -> None:
-    """Gives centres and copies one value, that which was written last.
-
-    Args:
-      session: A session whose variables are initialised.
-    """
+    """Gives centres and copies the value that was written last."""
     copies, centers = session.run(
         [self._prints_of_copies, self._prints_of_centers])
     todo = []
@@ -117,29 +115,22 @@ class FirstValues(tf1.train.SessionRunHook):
     self.note(session)
 
   def note(self, session: tf1.Session) -> None:
-    """Notes the values of copies, of which a later one was written.
-
-    Args:
-      session: The session of the worker.
-    """
+    """Stores fingerprints of the copies, to detect later writes."""
     self._last = [own[0] for own in session.run(self._prints_of_copies)]
 
 
 class FollowFirstValues(tf1.train.SessionRunHook):
-  """Starts a worker from the centre when the chief's hooks have written.
+  """Hook that starts a worker from the centre after the chief's hooks wrote.
 
-  For workers that start together: the chief has a session when all have come.
+  For workers that start together: the chief gets a session once all workers
+  have arrived.
   """
 
   def __init__(self, pairs: Sequence[elastic_pairs.Pair], signal: tf.Variable,
                chief: str, time_limit_secs: float):
-    """Adds the ops; to be made when all variables are there.
+    """Adds the ops; all variables must exist.
 
-    Args:
-      pairs: The averaged variables.
-      signal: That of `create_signal`.
-      chief: The name of the task.
-      time_limit_secs: How long to wait.
+    `signal` is the variable of `create_signal`, `chief` the chief's task name.
     """
     self._chief = chief
     self._time_limit_secs = time_limit_secs
@@ -149,11 +140,11 @@ class FollowFirstValues(tf1.train.SessionRunHook):
                          for pair in pairs]
 
   def variables(self) -> list[tf.Variable]:
-    """Returns no variable: it adds none."""
+    """Returns an empty list: the hook adds no variable."""
     return []
 
   def after_create_session(self, session: tf1.Session, coord) -> None:
-    """Waits; see the class. At the limit it goes on, with a warning."""
+    """Waits for the chief; at the time limit warns and continues."""
     del coord
     wait_for_signal(session, self._is_signalled, 'This worker', self._chief,
                     self._time_limit_secs)
@@ -162,14 +153,10 @@ class FollowFirstValues(tf1.train.SessionRunHook):
 
 def wait_for_signal(session: tf1.Session, is_signalled: tf.Tensor, who: str,
                     chief: str, time_limit_secs: float) -> None:
-  """Waits until the chief's hooks have written; warns at the limit.
+  """Waits until the chief's hooks have written; warns at the time limit.
 
-  Args:
-    session: The worker's.
-    is_signalled: Whether the variable of `create_signal` has a value.
-    who: Waits, for messages.
-    chief: Who is waited for.
-    time_limit_secs: The limit.
+  `is_signalled` says whether the variable of `create_signal` has a value. `who`
+  waits for `chief`: both are names for messages.
   """
   patience = time_limit.Patience(who, time_limit_secs)
   try:
@@ -182,15 +169,11 @@ def wait_for_signal(session: tf1.Session, is_signalled: tf.Tensor, who: str,
 
 def create_signal(server: str, is_chief: bool,
                   is_awaited: bool = True) -> tf.Variable:
-  """Makes the variable that has a value once the chief's hooks have written.
+  """Makes the variable that gets a value once the chief's hooks have written.
 
-  A chief without a `FirstValues` among its hooks gives it one when its local
-  variables are initialised; workers await it before theirs are.
-
-  Args:
-    server: The device where all workers meet.
-    is_chief: Whether this is the chief.
-    is_awaited: Whether a worker awaits it before it initialises its variables.
+  A chief without a `FirstValues` hook initialises it together with its local
+  variables. If `is_awaited`, workers wait for it before they initialise their
+  variables. `server` is a device that all workers share.
   """
   with tf.init_scope(), tf1.name_scope(None), placement.only_on(server):
     signal = _tf_internals.ResourceVariable(

@@ -1,10 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Values written before the first step, where an optimizer is used by hand.
+"""Values written before the first step, under `ElasticAverageOptimizer`.
 
-A copy of a getter starts from its own initial value, and a hook then gives it
-the centre's. What a Scaffold's `init_fn` assigns is gone by then: it is handed
-on before local variables are initialised.
+A copy made by the getter starts from the variable's initial value, and a hook
+then overwrites it with the centre's. This would discard the assignments of a
+Scaffold's `init_fn`. So they are copied to the centre before local variables
+are initialised.
 """
 
 from __future__ import annotations
@@ -26,27 +27,17 @@ tf1 = tf.compat.v1
 
 
 class HandValues:
-  """The part of the hook of an `ElasticAverageOptimizer`."""
+  """Part of the hook of an `ElasticAverageOptimizer`."""
 
   def __init__(self, task_index: int, is_chief: bool):
-    """Takes who this is.
-
-    Args:
-      task_index: The worker.
-      is_chief: Whether the others start from its values.
-    """
+    """Stores the worker; the other workers start from the chief's values."""
     self._task_index = task_index
     self._is_chief = is_chief
     self._values: Optional[first_values.FirstValues] = None
     self._is_signalled = None
 
   def begin(self, pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
-    """Adds the ops, once all variables are there.
-
-    Args:
-      pairs: The averaged variables.
-      device: The worker's.
-    """
+    """Adds the ops; all variables must exist. `device` is the worker's."""
     server = pairs[0].center.device
     signal = None
     if server and server != device:
@@ -59,12 +50,7 @@ class HandValues:
       _hand_on_init_fn(pairs, device)
 
   def before_start(self, session: tf1.Session, time_limit_secs: float) -> None:
-    """Hands on the chief's values; lets another worker wait until it has.
-
-    Args:
-      session: A session whose variables are initialised.
-      time_limit_secs: The limit of the wait.
-    """
+    """Copies the chief's values; another worker waits until the chief has."""
     if self._values is not None:
       self._values.after_create_session(session, None)
     elif self._is_signalled is not None:
@@ -73,29 +59,22 @@ class HandValues:
           'the chief', time_limit_secs)
 
   def after_start(self, session: tf1.Session) -> None:
-    """Notes the values that the copies start from.
-
-    Args:
-      session: The worker's.
-    """
+    """Notes the values that the copies start from."""
     if self._values is not None:
       self._values.note(session)
 
   def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
-    """Hands on, before the first step, what later hooks have written.
-
-    Args:
-      run_context: Has the session.
-    """
+    """Copies, before the first step, the values that later hooks wrote."""
     if self._values is not None:
       self._values.before_run(run_context)
 
 
 def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
-  """Gives centres what an `init_fn` writes to copies.
+  """Adds ops that copy values written by an `init_fn` to the centres.
 
-  It runs between the initialisers of global variables, which note the copies'
-  values, and the check before those of local variables, which compares.
+  The `init_fn` runs between two of them. The initialisers of global variables
+  note the copies' fingerprints. The ready check before the initialisation of
+  local variables compares, and copies.
   """
   key = tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP
   if tf1.get_collection(key):
@@ -126,7 +105,7 @@ def _print_if_set(variable: tf.Variable) -> tf.Tensor:
 
 def _written(pairs: Sequence[elastic_pairs.Pair],
              prints: tf.Variable) -> tf.Tensor:
-  """Gives each centre the value of a copy that was written since."""
+  """Returns whether a copy changed since `prints`; copies it to its centre."""
   before = prints.read_value()
 
   def hand_on(pair):

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Untrained variables that no step writes: a rate, a temperature, a mask.
 
-Who sets one sets it from outside: a hook, a feed, another program. An average
-of the old and the new value is neither. These are shared: with an exchange the
-value that was set last reaches the centre, and then every copy.
+A hook, a feed or another program sets such a variable. An average of the old
+and the new value would be neither. So these variables are shared: an exchange
+copies the value that was set last to the centre, and from there to every copy.
 
-What the step writes itself, such as moving statistics, is averaged.
+Variables that the step writes, such as moving statistics, are averaged.
 """
 
 from __future__ import annotations
@@ -29,23 +29,15 @@ tf1 = tf.compat.v1
 
 
 def print_of(value: tf.Tensor) -> tf.Tensor:
-  """Returns 8 bytes of a value, by which a change of it is seen.
-
-  Args:
-    value: Of any type and shape.
-  """
+  """Returns an 8-byte fingerprint of a tensor of any type and shape."""
   return tf.fingerprint(tf.reshape(value, [1, -1]))[0]
 
 
 def unwritten(pairs: Sequence[elastic_pairs.Pair],
               train_ops: Sequence[Any]) -> list[elastic_pairs.Pair]:
-  """Returns the untrained variables that the step does not write.
+  """Returns the untrained variables that the step of `train_ops` never writes.
 
-  A variable that has an aggregation says itself that it is averaged.
-
-  Args:
-    pairs: The averaged variables.
-    train_ops: Make the step.
+  A variable with an `aggregation` is never among them: it is averaged.
   """
   candidates = _may_be_set(pairs)
   if not candidates:
@@ -57,13 +49,9 @@ def unwritten(pairs: Sequence[elastic_pairs.Pair],
 
 def not_from_data(pairs: Sequence[elastic_pairs.Pair],
                   gradients: Sequence[Any]) -> list[elastic_pairs.Pair]:
-  """Returns the untrained variables that get no value that is made from data.
+  """Returns the untrained variables that are never written from data.
 
-  For an optimizer that ends a step of which it knows the gradients alone.
-
-  Args:
-    pairs: The averaged variables.
-    gradients: Those that the optimizer applies.
+  For an optimizer that knows only the gradients that it applies, not the step.
   """
   candidates = _may_be_set(pairs)
   if not candidates:
@@ -89,19 +77,10 @@ def _writes_of(pair: elastic_pairs.Pair) -> Iterator[Any]:
 
 
 class SetValues:
-  """The exchange of variables that are set from outside.
-
-  Attributes:
-    pairs: The variables.
-  """
+  """Exchange of the variables `pairs`, which are set from outside the step."""
 
   def __init__(self, pairs: Sequence[elastic_pairs.Pair], device: str):
-    """Adds, for each, 8 bytes of the value that the worker saw last.
-
-    Args:
-      pairs: The variables.
-      device: The worker's.
-    """
+    """Adds, on `device`, a fingerprint of each value that was seen last."""
     self.pairs = pairs
     self._device = device
     self._seen = [worker_variables.create(
@@ -110,24 +89,18 @@ class SetValues:
                   for pair in pairs]
 
   def variables(self) -> list[tf.Variable]:
-    """Returns the variables that it has added, which a session starts."""
+    """Returns the added variables, which a session must initialise."""
     return self._seen
 
   def start_from_centers(self) -> tf.Operation:
-    """Returns an op that notes the centres' values as those seen last."""
+    """Returns an op that notes the centres' values as the values seen last."""
     return tf.group(*[elastic_pairs.write(
         seen, 'update', print_of(pair.center.read_value()))
                       for pair, seen in zip(self.pairs, self._seen)])
 
   def after(self, train_op: tf.Operation, due: tf.Tensor,
             name: Optional[str] = None) -> tf.Operation:
-    """Returns an op that makes the step and, if it is due, the exchange.
-
-    Args:
-      train_op: Makes the step.
-      due: Whether the step exchanges.
-      name: The name of the returned op.
-    """
+    """Returns an op that runs `train_op` and, if `due`, the exchange."""
     if not self.pairs:
       return train_op if name is None else tf.group(train_op, name=name)
     with tf1.control_dependencies([train_op]):
@@ -146,7 +119,7 @@ class SetValues:
       prints = [print_of(elastic_pairs.read(copy)) for copy in pair.copies]
       changed = [tf.reduce_any(tf.not_equal(p, seen.read_value()))
                  for p in prints]
-      # The first copy that was set; there is one but for several devices.
+      # The first copy that was set; there are several with several devices.
       first = tf.argmax(tf.stack([tf.cast(c, tf.int32) for c in changed]))
     return branching.cond(
         tf.reduce_any(tf.stack(changed)),
@@ -156,7 +129,7 @@ class SetValues:
 
 
 def _given(pair, seen, print_, value) -> tf.Tensor:
-  """The centre, and all copies, get the value that was set."""
+  """Writes the value that was set to the centre and all copies."""
   with tf1.control_dependencies([
       *(elastic_pairs.write(variable, 'update', value)
         for variable in (pair.center, *pair.copies)),
@@ -165,7 +138,7 @@ def _given(pair, seen, print_, value) -> tf.Tensor:
 
 
 def _taken(pair, seen) -> tf.Tensor:
-  """The copies get the centre's value, if another worker has set it."""
+  """Copies the centre's value to the copies if another worker has set it."""
   with placement.only_on(pair.center.device):
     print_ = print_of(elastic_pairs.read(pair.center))
 
@@ -183,11 +156,9 @@ def _taken(pair, seen) -> tf.Tensor:
 
 def describe(pairs: Sequence[elastic_pairs.Pair],
              shared: Sequence[elastic_pairs.Pair]) -> str:
-  """Returns a line that says of each variable what it is.
+  """Returns a log line that lists the variables of each kind.
 
-  Args:
-    pairs: The averaged variables.
-    shared: Those that are set from outside.
+  `shared` variables are set from outside the step.
   """
   centers = {pair.center.op.name for pair in (*pairs, *shared)}
   kinds = {

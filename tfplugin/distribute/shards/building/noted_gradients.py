@@ -21,7 +21,7 @@ class NotedGradients:
     self._noted.add(_values(gradient).op)
 
   def made(self, value) -> bool:
-    """Whether `value` was computed from one that is noted."""
+    """Returns whether `value` was computed from a noted gradient."""
     if not isinstance(value, (tf.Tensor, tf.IndexedSlices)):
       return False
     pending = [_values(value).op]
@@ -37,7 +37,7 @@ class NotedGradients:
     return False
 
   def are_in_total(self, value) -> bool:
-    """Whether `value` has those that are noted in a sum over shards alone."""
+    """Returns whether `value` has noted gradients in sums over shards only."""
     pending, seen, found = [_values(value)], set(), False
     while pending:
       tensor = pending.pop()

@@ -116,7 +116,7 @@ def scopes_of_one_device(graph: tf.Graph,
     yield
   finally:
     del graph.get_collection
-    if not inspect.ismethod(get_all):  # Of a run around this one.
+    if not inspect.ismethod(get_all):  # From an outer run.
       graph.get_collection = get_all
 
 

@@ -106,7 +106,7 @@ class SharedVariables:
   """The variables that the first shard made, in order, for the others."""
 
   def __init__(self, num_shards: int):
-    """Starts without any."""
+    """Starts empty."""
     self._made = []
     self._taken = [0] * num_shards
 

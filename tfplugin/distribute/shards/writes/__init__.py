@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shards that train in step: gradients reduced over all of them."""
+"""Shards that train synchronously: gradients are reduced over all of them."""

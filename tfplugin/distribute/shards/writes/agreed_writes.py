@@ -30,16 +30,11 @@ ADDITIONS = ('assign_add', 'assign_sub', 'scatter_add', 'scatter_sub')
 
 def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
               group: Sequence[int]) -> Any:
-  """Returns the value to write for all shards.
+  """Returns the value to write for all shards, from the value of each shard.
 
-  Args:
-    variable: A variable that was made without an `aggregation`.
-    method: The method that writes.
-    values: The value of each shard.
-    group: The shards that reduce together with the first one.
-
-  Raises:
-    ValueError: The values differ, and have no mean that is right.
+  `variable` has no `aggregation`. `group` has the shards that reduce together
+  with the first one. Raises ValueError if the values differ and their mean
+  would be wrong.
   """
   if same_values.are_same(values):
     return values[0]
@@ -70,16 +65,9 @@ def check_same(variable: tf.Variable, method: str,
 
 def check_no_count(variable: tf.Variable, method: str, value: Any,
                    num_rows: Optional[int]) -> None:
-  """Raises if a constant may be the number of rows of each shard.
+  """Raises ValueError if a constant may be the number of rows of each shard.
 
-  Args:
-    variable: The variable that it is written to.
-    method: The method that writes.
-    value: What is written.
-    num_rows: That number, where it is static.
-
-  Raises:
-    ValueError: It may be.
+  `num_rows` is that number, where it is static.
   """
   number = tf.get_static_value(value) if tf.is_tensor(value) else value
   if num_rows and np.size(number) == 1 and not isinstance(
@@ -94,11 +82,8 @@ def unknown(variable: tf.Variable, method: str, what: Any,
             remedy: str = '') -> ValueError:
   """Returns the error for a value that shards do not have in common.
 
-  Args:
-    variable: The variable that it is written to.
-    method: The method that writes.
-    what: What the value is.
-    remedy: What to do; by default, how it is made one.
+  `what` describes the value. Without a `remedy`, the error explains how to make
+  the value common.
   """
   return ValueError(
       f'`{method}` in several shards must write what all of them have in '

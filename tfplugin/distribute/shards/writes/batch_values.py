@@ -1,11 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of a batch that a shard computes from the rows of all shards.
+"""Batch values, which a shard computes from the rows of all shards.
 
-A shard has some rows of a batch, and a number that it makes of them is its own.
-The row-wise tensors nearest to the number (`row_analysis.py`) are gathered from
-all shards, and the ops behind them are made again, with all rows. So the number
-is that of one device, whatever it is made of, and the same in all shards.
+A shard has some rows of a batch, and a number computed from them belongs to the
+shard alone. The row-wise tensors nearest to the number (`row_analysis.py`) are
+gathered from all shards, and the ops behind them are repeated with all rows. So
+any number is as on one device, and the same in all shards.
 """
 
 from __future__ import annotations
@@ -27,32 +27,29 @@ tf1 = tf.compat.v1
 
 _PART, _SLICE = row_analysis.PART, row_analysis.SLICE
 
-# Returns the rows of all shards for a tensor of one, and for their dimension.
+# Returns the rows of all shards, from a shard's tensor and its row dimension.
 Gather = Callable[[tf.Tensor, int], tf.Tensor]
 Value = Union[tf.Tensor, tf.IndexedSlices]
 
 
 class UnknownValueError(ValueError):
-  """A number of a shard whose value of the batch is not known."""
+  """Error about a number of a shard whose batch value is not known."""
 
 
 class BatchValues:
-  """Tells which tensors of a shard are made of its rows, and what all make.
+  """Values of one shard that depend on its rows, and their batch values.
 
   Attributes:
-    num_rows: The rows of the shard, where they are static.
+    num_rows: The rows of the shard, where they are static; otherwise None.
   """
 
   def __init__(self, graph: tf.Graph, batch: Sequence[Any], shard: int,
                is_own: Callable[[tf.Operation], bool]):
     """Starts before anything is built.
 
-    Args:
-      graph: The graph that the shards are built in.
-      batch: The nest of tensors that each shard is given. What two shards have
-        in common belongs to all.
-      shard: The number of this one.
-      is_own: Whether an op of `graph` is made for this shard.
+    `batch` has the nest of tensors of each shard; a tensor that two shards
+    share belongs to all. `is_own` says whether an op of `graph` is made for
+    this shard, the one of index `shard`.
     """
     leaves = [leaf for leaf, other in zip(
         *(tf.nest.flatten(batch[i]) for i in (shard, shard - 1)))
@@ -71,20 +68,15 @@ class BatchValues:
     self._analysis, self._added = None, set()
 
   def is_of_rows(self, value: Any) -> bool:
-    """Returns whether `value`, of the shard, is made of its rows."""
+    """Returns whether a `value` of the shard depends on its rows."""
     return any(self._reaches(t) for t in tf.nest.flatten(
         value, expand_composites=True) if tf.is_symbolic_tensor(t))
 
   def of_all(self, value: Value, gather: Gather, num_shards: int) -> Value:
-    """Returns the value of the batch.
+    """Returns the batch value of `value`, which depends on the shard's rows.
 
-    Args:
-      value: Made of the rows of the shard.
-      gather: Is called in the same order in each shard.
-      num_shards: How many shards there are.
-
-    Raises:
-      UnknownValueError: It is not known.
+    `gather` is called in the same order in each shard. An UnknownValueError is
+    raised if the batch value is not known.
     """
     if isinstance(value, tf.IndexedSlices):
       values, indices = (self.of_all(each, gather, num_shards)
@@ -106,7 +98,7 @@ class BatchValues:
     return whole[value.ref()]
 
   def _warn_of_rows_as_float(self, op: tf.Operation) -> None:
-    """Warns of a factor that may be the rows of a shard, as a Python number."""
+    """Warns of a constant factor that may be the shard's number of rows."""
     if self.num_rows is None or self.num_rows < 2:
       return
     for tensor in op.inputs:
@@ -133,7 +125,7 @@ class BatchValues:
       if same_values.is_declared(last) or not self._is_made_here(last.op):
         continue
       sources = _tf_internals.sources_of(last)
-      # Not what the program feeds: it feeds one value for all shards.
+      # A fed value is the same for all shards.
       is_given = _tf_internals.gives_rows(last.op) and last.op.inputs
       if is_given or self._counts(last.op):
         return True
@@ -172,7 +164,7 @@ class BatchValues:
 
   def _gathered(self, value: tf.Tensor, gather: Gather, num_shards: int,
                 ) -> tuple[dict, set[tf.Operation]]:
-    """Returns what the ops behind `value` read, of all shards, and those."""
+    """Returns the ops behind `value`, after their inputs of all shards."""
     whole, ops, pending = {}, set(), [value]
     while pending:
       tensor = pending.pop()
@@ -198,7 +190,7 @@ class BatchValues:
     return _tf_internals.can_be_copied(op) and not op.op_def.is_stateful
 
   def _is_pure(self, tensor: tf.Tensor) -> bool:
-    """Returns whether the rows of `tensor` are made of those rows alone."""
+    """Returns whether each row of `tensor` depends on the same row alone."""
     if tensor.ref() not in self._analysis.rows:
       return False
     return tensor.ref() in self._leaves or self._is_pure_op(tensor.op)
@@ -225,7 +217,7 @@ class BatchValues:
 
 
 def _times(size: tf.Tensor, num_shards: int) -> tf.Tensor:
-  """Returns a static size of all shards, of which each has as many rows."""
+  """Returns a static size of all shards, which have equally many rows."""
   value = tf.get_static_value(size)
   return tf.constant(np.concatenate([value[:1] * num_shards, value[1:]])
                      if value.ndim else value * num_shards, size.dtype)
@@ -237,12 +229,9 @@ def _unknown(op: tf.Operation) -> UnknownValueError:
 
 def rows_of(record: op_record.OpRecord, batch: Sequence[Any],
             group: Sequence[int]) -> Gather:
-  """Returns what gathers the rows of shards that are all in one graph.
+  """Returns a function that gathers the rows of shards in one graph.
 
-  Args:
-    record: Tells which ops were built in which shard.
-    batch: The nest of tensors that each shard is given.
-    group: The shards; the first shard is the one that tensors are of.
+  `group` are the shards. The tensors to gather belong to the first shard.
   """
   leaves = [tf.nest.flatten(values) for values in batch]
 

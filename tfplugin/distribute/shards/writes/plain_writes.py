@@ -55,7 +55,7 @@ class PlainWrites:
       ValueError: One device may write another value than all that can be made.
     """
     skipped = {handle.op for handle in others}
-    # A sum is made of ops of its own.
+    # Before aggregation, which adds ops to the graph.
     order = {op: i for i, op in enumerate(self.record.graph.get_operations())}
     for op in order:
       if op not in skipped and _tf_internals.makes_variable(op):

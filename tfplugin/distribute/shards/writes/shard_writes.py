@@ -1,19 +1,19 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Updates that replicas make by themselves, of variables with a copy for each.
+"""Updates by replicas, of variables with a copy for each replica.
 
 Gradients are accumulated over steps in a variable without an `aggregation`.
-TensorFlow lets every replica add its own to its copy, and then has no way to
-apply their sum in a branch of `tf.cond`: replicas cannot add up there. Here an
-addition is the mean over the replicas, so that the copies stay the same:
+TensorFlow lets every replica add its own value to its copy. Their sum can then
+not be applied in a branch of `tf.cond`, since replicas cannot sum there. Here
+an addition is the mean over the replicas, so that the copies stay the same:
 
   sum{replicas} copy[replica]  =  sum{replicas} mean{replicas} copy[replica]
 
-and an update in a branch needs no more than the copy of the first replica.
+An update in a branch then needs only the copy of the first replica.
 
-What else a model_fn writes is the value of one device, made of the rows of all
-replicas (`batch_values.py`). Where that is not known it is refused, so that no
-checkpoint holds the number of one replica alone.
+Other values that a model_fn writes are computed from the rows of all replicas,
+as on one device (`batch_values.py`). A write is refused if its value for all
+rows is not known. So no checkpoint holds a value of one replica alone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def use_batch_values(variable: tf.Variable,
   """
   variable.__class__ = _with_batch_values(type(variable))
   variable.tfplugin_copies = copies
-  # Its statistics are means over the replicas, as those of Keras 2.
+  # Its statistics are means over the replicas, as in Keras 2.
   variable.tfplugin_is_mean = variable.dtype.is_floating and (
       _tf_internals.is_asked_by_keras_3())
 
@@ -96,15 +96,15 @@ class BatchWrites:
     return super()._update_replica(update_fn, value, **kwargs)
 
   def _of_all(self, method: str, value: Any) -> Any:
-    """Returns the value of the replicas of the group, where it can be had."""
+    """Returns the value for all replicas of the group, if it is known."""
     context, run = tf.distribute.get_replica_context(), shard_run.current()
     if run is None or context.strategy.num_shards == 1:
       return value
     if run.branches.is_here():
-      context.merge_call(_nothing, args=(value,))  # It compares.
+      context.merge_call(_nothing, args=(value,))  # It compares the values.
       return value
     if run.branches.outside != _tf_internals.Place():
-      return value  # A loop, in which each replica is alone: it is audited.
+      return value  # In a loop replicas cannot synchronize; it is audited.
     if not isinstance(value, tf.IndexedSlices):
       value = tf.convert_to_tensor(value, dtype_hint=self.dtype)
     of_gradients = run.gradients.made(value)
@@ -131,11 +131,7 @@ class BatchWrites:
 
   def _of_batch(self, own: batch_values.BatchValues, method: str, value: Any,
                 of_gradients: bool) -> Any:
-    """Returns the value that is made of the rows of all replicas.
-
-    Raises:
-      ValueError: It is not known.
-    """
+    """Returns the batch value; raises ValueError if it is not known."""
     try:
       if of_gradients:
         raise batch_values.UnknownValueError('a value made of gradients')
@@ -160,14 +156,14 @@ def _mean(value: all_reduce.Summand) -> all_reduce.Summand:
 
 
 def _gather(tensor: tf.Tensor, axis: int) -> tf.Tensor:
-  """Returns the rows of all replicas of the group, one after the other."""
+  """Returns the rows of all replicas of the group, concatenated."""
   if not tensor.dtype.is_floating and not tensor.dtype.is_integer and (
       not tensor.dtype.is_bool):
     raise batch_values.UnknownValueError(f'rows of {tensor.dtype.name}')
   order = [axis, *(i for i in range(tensor.shape.rank) if i != axis)]
   rows = tf.transpose(tensor, order) if axis else tensor
   number = tf.cast(rows, tf.int32) if tensor.dtype.is_bool else rows
-  # Slices are added up by putting them one after the other.
+  # A sum of IndexedSlices concatenates their rows.
   gathered = tf.cast(_sum(tf.IndexedSlices(
       number, tf.range(tf.shape(number)[0]))).values, tensor.dtype)
   gathered.set_shape([None, *rows.shape[1:]])

@@ -1,10 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what replicas write to their copies that is not the same in all.
+"""Audit of writes whose values differ between replicas.
 
-The methods of a variable make a value that of all replicas where these can
-wait for each other. In a loop, a branch or a function they cannot, and an op
-that takes the handle of a copy never does.
+The methods of a variable make a value the same in all replicas where these can
+synchronize. In a loop, a branch or a function they cannot. An op that takes the
+handle of a copy never does.
 """
 
 from __future__ import annotations

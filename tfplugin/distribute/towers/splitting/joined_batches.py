@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The batches of towers as one batch, in order."""
+"""Batches of towers, joined in order into one batch."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class JoinedBatches:
 
   Attributes:
     values: The nest of a tower, with the rows of all towers.
-    dense: Its dense tensors that have rows.
-    parts: For each of them the tensor of each tower.
-    composites: The sparse and ragged tensors.
+    dense: The dense tensors of `values` that have rows.
+    parts: For each of `dense` the tensor of each tower.
+    composites: The sparse and ragged tensors of `values`.
     rows: The number of rows of each tower; ints where they are static.
   """
 
@@ -45,7 +45,7 @@ class JoinedBatches:
         isinstance(rows, int) for rows in self.rows) else None
 
   def bounds(self) -> tuple[Sequence[Rows], Sequence[Rows]]:
-    """Returns where each tower begins, and how many rows it has."""
+    """Returns the first row and the number of rows of each tower."""
     begins = [0]
     for rows in self.rows[:-1]:
       begins.append(begins[-1] + rows)
@@ -53,14 +53,11 @@ class JoinedBatches:
 
 
 def join(batches: Sequence[Any]) -> Optional[JoinedBatches]:
-  """Returns the batch of all towers; None if no tower has rows of its own.
+  """Returns the batch of all towers; None if no tower has separate rows.
 
-  Args:
-    batches: A nest of tensors for each tower. What all of them have in common
-      stays as it is.
-
-  Raises:
-    ValueError: The tensors of a tower have different numbers of rows.
+  `batches` has a nest of tensors for each tower. Tensors that are the same in
+  all of them stay as they are. A ValueError is raised if the tensors of a tower
+  have different numbers of rows.
   """
   leaves = list(zip(*map(tf.nest.flatten, batches)))
   joined, dense, parts, composites, rows = [], [], [], [], []
@@ -96,7 +93,7 @@ def _concat(leaves: Sequence[Any]) -> Any:
 
 
 def _made_of(batch: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
-  """Returns `part`, so that it is found from `batch`: Keras looks there."""
+  """Returns `part` as a tensor that Keras finds from `batch`."""
   sizes = tf.raw_ops.Shape(input=batch)[1:]
   made = tf.reshape(part, tf.concat([tf.shape(part)[:1], sizes], 0))
   made.set_shape(part.shape)

@@ -1,15 +1,15 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which tensors of a model have a value for each row, found by their shapes.
+"""Analysis by shapes of the tensors that have a value for each row.
 
 A model that is built for a whole batch is built again in a scratch graph, op by
 op, in two sizes: the whole batch, and a part of it. An op is *row-wise* if its
-outputs have as many rows as its inputs in both sizes, and if it is known to
+outputs have as many rows as its inputs in both sizes. It must also be known to
 keep rows apart (`_tf_internals.keeps_rows_apart`). Then a part of its outputs
 is its result for that part of its inputs, and a tower may compute it.
 
-Some tensors have two values: the size of a batch, and what is made of sizes
-alone, is that of the whole batch where it counts and that of a part where it
+Some tensors have two values. A value made of sizes alone, such as the size of a
+batch, is the whole batch's where it counts rows. It is the part's where it
 shapes a part. A moment of batch normalisation is the tower's where rows are
 normalised, unless the user chose otherwise.
 """
@@ -26,8 +26,8 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers.splitting import scratch_graph
 
-# The value of an input that a tower uses: that of all rows, the rows of the
-# tower taken from it, or the tower's own.
+# The value of an input that a tower uses: all rows, the tower's slice of all
+# rows, or the value computed in the tower.
 WHOLE, SLICE, PART = 'whole', 'slice', 'part'
 
 # Primes, so that no other size of a model is a multiple of them.
@@ -37,7 +37,7 @@ _HOPS = 4  # From a variable to the op that uses its value.
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-  """How a tower computes an op.
+  """A tower's computation of an op.
 
   Attributes:
     inputs: The inputs of the op, as the model made it.
@@ -49,12 +49,12 @@ class Plan:
 
 
 class RowAnalysis:
-  """Finds the row-wise ops of one model.
+  """Analysis that finds the row-wise ops of one model.
 
   Attributes:
     rows: By `tensor.ref()` of each row-wise tensor, its `Rows`.
-    moments: The references of the moments that each tower has for itself.
-    plans: How each op is computed in a tower, if one may compute it.
+    moments: The references of the moments that each tower computes separately.
+    plans: The `Plan` of each op that a tower may compute.
     unsplit: The names of the ops that use a trained variable and are computed
       once.
   """
@@ -64,11 +64,9 @@ class RowAnalysis:
                composites: Sequence[Any] = ()):
     """Starts from the tensors of a batch.
 
-    Args:
-      leaves: The dense ones, whose first dimension is its rows.
-      num_rows: How many; None: not known.
-      splits_batch_norm: Whether each tower has moments to itself.
-      composites: The sparse and ragged ones.
+    `leaves` are the dense tensors, whose first dimension is the rows,
+    `composites` the sparse and ragged ones. `num_rows` is None where it is not
+    known. With `splits_batch_norm` each tower has separate moments.
     """
     self.rows, self.moments, self.plans, self.unsplit = {}, set(), {}, []
     self._scratch = scratch_graph.ScratchGraph()
@@ -109,7 +107,7 @@ class RowAnalysis:
       self._batch_norm_ops.update(ops)
 
   def has_parts(self, tensor: tf.Tensor) -> bool:
-    """Returns whether each tower has a value of `tensor` to itself."""
+    """Returns whether each tower has a separate value of `tensor`."""
     return tensor.ref() in self.rows or tensor.ref() in self.moments
 
   def is_computed_once(self, op: tf.Operation) -> bool:
@@ -118,7 +116,7 @@ class RowAnalysis:
         output.ref() in self._sizes for output in op.outputs)
 
   def factor(self, tensor: tf.Tensor) -> int:
-    """Returns how many entries a row has in a tensor that can be sliced."""
+    """Returns the number of entries per row in a tensor that can be sliced."""
     return (self._first_size(tensor) or self._num_rows) // self._num_rows
 
   def declare(self, tensor: tf.Tensor, like: tf.Tensor) -> None:
@@ -128,7 +126,7 @@ class RowAnalysis:
     self._depends.add(tensor.ref())
 
   def add(self, op: tf.Operation) -> None:
-    """Finds out how a new op of the model is computed."""
+    """Analyses a new op of the model."""
     inputs = list(op.inputs)
     depending = [t for t in inputs if t.ref() in self._depends]
     if not depending:
@@ -192,7 +190,7 @@ class RowAnalysis:
         self.rows[output.ref()] = rows
 
   def _choices(self, inputs: Sequence[tf.Tensor]) -> list[list[str]]:
-    """Returns the modes of inputs to try, the likeliest first."""
+    """Returns the modes of inputs to try, the most likely first."""
     own = [self.has_parts(t) for t in inputs]
     sliced = [not o and t.ref() not in self._sizes and self._can_be_sliced(t)
               for o, t in zip(own, inputs)]
@@ -248,7 +246,7 @@ class RowAnalysis:
 
   def _rows_of(self, whole: tf.Tensor, part: tf.Tensor,
                ) -> Optional[_tf_internals.Rows]:
-    """Returns where two sizes of a tensor have their rows; None: nowhere."""
+    """Returns the position of the rows in two sizes of a tensor, or None."""
     if whole.shape.rank is None or whole.shape.rank != part.shape.rank:
       return None
     whole, part = whole.shape.as_list(), part.shape.as_list()
@@ -291,7 +289,7 @@ class RowAnalysis:
         self._whole_of(tensor).shape.is_fully_defined())
 
   def may_be_rows(self, tensor: tf.Tensor) -> bool:
-    """Returns whether the first dimension is rows, or something else, or 1."""
+    """Returns whether the first dimension has an unknown size: perhaps rows."""
     return bool(self._whole_of(tensor).shape.rank) and (
         self._first_size(tensor) is None)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A graph that is never run: TensorFlow infers the shapes of its tensors."""
+"""Graph that is never run, in which TensorFlow infers the shapes of tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_ELEMENTS = 1000  # Of a constant whose value may matter for a shape.
 
 
 class ScratchGraph:
-  """Holds ops like those of a model, of other sizes."""
+  """Graph with copies of a model's ops, in other sizes."""
 
   def __init__(self):
     """Starts empty."""
@@ -34,7 +34,7 @@ class ScratchGraph:
       return tf.constant(value, dtype)
 
   def stand_in(self, tensor: tf.Tensor, has_value: bool) -> tf.Tensor:
-    """Returns a stand-in for a tensor; `has_value` if it may be a constant."""
+    """Returns a tensor like `tensor`: a constant only if `has_value`."""
     if tensor.dtype == tf.resource:
       made = None if tensor.op.inputs else self.copy(tensor.op, ())
       if made is not None:
@@ -56,9 +56,9 @@ class ScratchGraph:
       return None
 
   def is_known_shape(self, sizes: tf.Tensor) -> bool:
-    """Returns whether `sizes` are known, but for a -1 that is written there.
+    """Returns whether `sizes` are known, except for a -1 that is given.
 
-    Of a `Reshape` to an unknown size the shape is inferred as if it were -1.
+    For a `Reshape` to an unknown size, TensorFlow infers the shape as for a -1.
     """
     if tf.get_static_value(sizes) is not None:
       return True

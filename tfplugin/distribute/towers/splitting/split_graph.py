@@ -1,18 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One model, built once for the whole batch, computed on several devices.
+"""Split of one model, built for the whole batch, over several devices.
 
 The model_fn builds the graph of one device. Its row-wise ops
-(`row_analysis.py`) are then made again in each tower, with the rows of that
-tower; every other op is left as it is, and reads the rows of all towers, one
-after the other, in the place of the row-wise tensor that it was given:
+(`row_analysis.py`) are then repeated in each tower, with the rows of that
+tower. Every other op stays as it is. In the place of a row-wise tensor it reads
+the rows of all towers, one after the other:
 
   features -- slice 0 -- row-wise ops --+
            `- slice 1 -- row-wise ops --+- concat -- loss, metrics, writes, ...
 
 So each number is computed as on one device, by the op that the model_fn made
-for it. A gradient is taken through the concatenation: TensorFlow adds the
-towers up.
+for it. Gradients are taken through the concatenation: TensorFlow sums over the
+towers.
 """
 
 from __future__ import annotations
@@ -33,31 +33,26 @@ from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
-# Where each tower begins, and how many rows it has.
+# The first row and the number of rows of each tower.
 Bounds = tuple[Sequence[Any], Sequence[Any]]
 
 
 class SplitGraph:
-  """Moves the row-wise ops of a model to the devices of towers."""
+  """Graph of a model whose row-wise ops move to the devices of towers."""
 
   def __init__(self, dense: Sequence[tf.Tensor], composites: Sequence[Any],
                num_rows: Optional[int], divide: Callable[[], Bounds],
                devices: Sequence[str], moments: Optional[Callable],
                parts: Sequence[Sequence[tf.Tensor]] = ()):
-    """Starts where the model begins; no op is made before those of the model.
+    """Starts where the model begins; no op is made before the model's.
 
-    So random ops without a seed of their own draw what they draw on one device.
+    So random ops without an op seed draw the same numbers as on one device.
 
-    Args:
-      dense: The dense tensors of the batch that have its rows.
-      composites: The sparse and ragged ones.
-      num_rows: How many rows there are, where it is static.
-      divide: Returns where each tower begins, and how many rows it has.
-      devices: The devices of the towers; the model is built on the first.
-      moments: Returns the weight of each tower in the moments of batch
-        normalisation for its rows; None: they are those of the whole batch.
-      parts: For each of `dense` the rows of each tower. By default they are
-        taken from it.
+    `divide` returns the bounds of the towers. `num_rows` is None where it is
+    not static. The model is built on the first of `devices`. `moments` returns,
+    for the rows of each tower, its weight in the moments of batch
+    normalisation; None: the moments are those of the whole batch. `parts` has
+    for each of `dense` the rows of each tower, by default slices.
     """
     self._graph = tf1.get_default_graph()
     self._divide, self._weights_of = divide, moments
@@ -86,7 +81,7 @@ class SplitGraph:
       self._first_device = tf.no_op('device').device
 
   def update(self) -> None:
-    """Splits what the model has become since the last call."""
+    """Splits the ops that the model has made since the last call."""
     ops = self._new_ops()
     for op in ops:
       self._analysis.add(op)
@@ -113,9 +108,7 @@ class SplitGraph:
   def gradients(self, helper: Callable, arguments: dict[str, Any]) -> list:
     """Returns the gradients of the whole batch.
 
-    Args:
-      helper: All of `tf.gradients`.
-      arguments: Its arguments by name.
+    `helper` implements `tf.gradients`; `arguments` are its arguments by name.
     """
     if tf1.get_default_graph() is not self._graph:
       return helper(**arguments)
@@ -149,7 +142,7 @@ class SplitGraph:
     return self._analysis.unsplit
 
   def _sources(self, tensor: Any) -> Sequence[Any]:
-    """Returns what gradients of `tensor` are taken by."""
+    """Returns the tensors by which to differentiate instead of `tensor`."""
     if tf.is_symbolic_tensor(tensor) and tensor.graph is self._graph and (
         tensor.ref() in self._analysis.rows):
       return self._parts_of(tensor)
@@ -157,7 +150,7 @@ class SplitGraph:
 
   def _joined(self, x: Any, parts: Sequence[Any],
               gradients: Sequence[Any]) -> Any:
-    """Returns the gradient by `x` for those by its parts."""
+    """Returns the gradient by `x` from the gradients by its parts."""
     if len(parts) == 1 or all(gradient is None for gradient in gradients):
       return gradients[0]
     with self._building('gradient'):
@@ -181,7 +174,7 @@ class SplitGraph:
     return new
 
   def _redirect(self, ops: Sequence[tf.Operation]) -> None:
-    """Lets those of `ops` that are computed once read the rows of all."""
+    """Makes ops that are computed once read the rows of all towers."""
     once = [op for op in ops if self._analysis.is_computed_once(op)]
     self._copy_behind([
         t for op in once for t in op.inputs if self._analysis.has_parts(t)],
@@ -246,7 +239,7 @@ class SplitGraph:
           self._graph, op, inputs, f'{self._prefixes[tower]}/{op.name}/', stays)
 
   def _slice(self, tensor: tf.Tensor, tower: int) -> tf.Tensor:
-    """Returns the rows of a tower, which are the first dimension."""
+    """Returns the rows of a tower, a slice of the first dimension."""
     key = tensor.ref(), tower
     if key not in self._slices:
       factor = self._analysis.factor(tensor)
@@ -260,7 +253,7 @@ class SplitGraph:
 
   def _if_rows(self, tensor: tf.Tensor, begin: Any, size: Any,
                ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the bounds of a tower, or of all if `tensor` has no rows."""
+    """Returns the bounds of a tower; of all entries if there are no rows."""
     count = tf.shape(tensor, out_type=tf.int64)[0]
     total = tf.add_n([tf.cast(rows, tf.int64) for rows in self._rows])
     has_rows = tf.equal(count, total)
@@ -270,7 +263,7 @@ class SplitGraph:
   @contextlib.contextmanager
   def _building(self, scope: Optional[str], device: Optional[str] = None,
                 ) -> Iterator[None]:
-    """Makes ops that are no part of the model, wherever it is being built."""
+    """Makes ops outside the model, in any current context."""
     scope = f'{self._prefixes[0]}/{scope}/' if scope else ''
     with self._ours_noted(), self._graph.as_default(), (
         tf.control_dependencies(None)), tf.name_scope(scope), (
@@ -281,7 +274,7 @@ class SplitGraph:
 
   @contextlib.contextmanager
   def _ours_noted(self) -> Iterator[None]:
-    """Notes the ops that are made inside as none of the model."""
+    """Notes that the ops made inside do not belong to the model."""
     before = None if self._depth else len(self._graph.get_operations())
     self._depth += 1
     try:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A function that builds a model once, and is split over towers."""
+"""Function that builds a model once, split over towers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ tf1 = tf.compat.v1
 def build(fn: Callable[[], Any], split: split_graph.SplitGraph) -> Any:
   """Returns the result of `fn`, with the rows of all towers in it.
 
-  Args:
-    fn: Builds a model for the whole batch.
-    split: Began in the default graph, which `fn` builds in.
+  `fn` builds a model for the whole batch in the default graph, in which `split`
+  began.
   """
   graph = tf1.get_default_graph()
   with _tf_internals.gradients_through(
