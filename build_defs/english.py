@@ -61,7 +61,8 @@ _SECTION = re.compile(r'^ *(Args|Attributes|Raises|Returns|Yields|Example|'
 
 # How a function's docstring begins; a property's with the noun of its value.
 _VERB = re.compile(r'[A-Z][a-z-]+s[,;:]? |See base class')
-_NO_NOUN = re.compile('What|How|Which|Where|When|Whether|That|Is|Are|On|To|No ')
+_NO_NOUN = re.compile(r'(?:What|How|Which|Where|When|Whether|That|Is|Are|On|To|'
+                      r'No)(?![\w-])')
 _VAGUE = {'apply', 'call', 'move', 'run', 'show', 'take'}
 
 

@@ -42,6 +42,32 @@ def test_a_branch_is_known_and_a_loop_is_none(behavior):
     assert not in_loop[-1].is_branch_of(outside)
 
 
+def test_branches_of_v2_are_known_two_deep_in_one_of_v1():
+  places = []
+
+  def branch():
+    places.append(_tf_internals.Place())
+    tf1.enable_control_flow_v2()
+    try:
+      places.append(_nested(tf.constant(True), tf.constant(False),
+                            _tf_internals.Place))
+    finally:
+      tf1.disable_control_flow_v2()
+    return tf.zeros([])
+
+  was_enabled = tf1.control_flow_v2_enabled()
+  tf1.disable_control_flow_v2()
+  try:
+    with tf.Graph().as_default():
+      tf.cond(tf1.placeholder(tf.bool, []), branch, lambda: tf.ones([]))
+  finally:
+    if was_enabled:
+      tf1.enable_control_flow_v2()
+  of_v1, of_v2 = places
+  assert of_v1.context is not None and of_v2.graph is not of_v1.graph
+  assert of_v2.is_branch_of(of_v1)
+
+
 def test_conditions_of_branches(behavior):
   with tf.Graph().as_default():
     pred, other = tf1.placeholder(tf.bool, []), tf1.placeholder(tf.bool, [])

@@ -151,6 +151,23 @@ def test_every_application_is_met_and_methods_are_put_back():
   assert '__init_subclass__' not in vars(base)
 
 
+def test_the_innermost_context_meets_an_application():
+  met = []
+
+  def outer(*_):
+    met.append('outer')
+
+  def inner(*_):
+    met.append('inner')
+
+  with optimizers.applications_met(outer):
+    with optimizers.applications_met(inner):
+      with optimizers.applications_met(outer):
+        _sgd().apply_gradients([])
+      _sgd().apply_gradients([])
+  assert met == ['outer', 'inner']
+
+
 @pytest.mark.parametrize('has_variable', [True, False])
 def test_an_optimizer_refuses_to_apply_nothing(has_variable):
   with tf.Graph().as_default():

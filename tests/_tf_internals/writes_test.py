@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The ops of a graph that write a variable are found, wherever they are."""
+"""Ops that write a variable are found, and the origins of their values."""
 
 from __future__ import annotations
 
@@ -150,3 +150,76 @@ def test_the_method_of_an_op(behavior, name, method):
     write, = [write for write in writes.writes_through(handle)
               if not writes.initializes(write.op, handle)]
     assert writes.method_of_write(write.op) == method
+
+
+def _if(condition, write):
+  def written():
+    with tf.control_dependencies([write()]):
+      return tf.constant(1)
+  return tf.cond(condition, written, lambda: tf.constant(0))
+
+
+# Writes to a variable, given the variable, an input and another variable.
+FROM_OUTSIDE = {
+    'input': lambda v, x, _: v.assign_add(2.0 * x),
+    'random': lambda v, x, _: v.assign(tf1.random_normal([])),
+    'stateless': lambda v, x, _: v.assign(
+        tf.random.stateless_uniform([], [1, 2])),
+    'python': lambda v, x, _: v.assign(
+        tf1.py_func(lambda y: y, [tf.constant(1.0)], tf.float32)),
+    'branch': lambda v, x, _: _if(x > 0.0, lambda: v.assign(x + v)),
+    'selected': lambda v, x, _: v.assign(
+        tf.cond(x > 0.0, lambda: tf.constant(1.0), lambda: tf.constant(2.0))),
+    'default': lambda v, x, _: v.assign(tf1.placeholder_with_default(1.0, [])),
+    'loop': lambda v, x, _: v.assign(tf.while_loop(
+        lambda i: i < 3.0, lambda i: i + x, [0.0])[0]),
+}
+FROM_NOTHING = {
+    'constant': lambda v, x, _: v.assign_add(1.0),
+    'itself': lambda v, x, _: v.assign(0.5 * v),
+    'variable': lambda v, x, other: v.assign(tf.maximum(other, 1.0)),
+    # The input decides whether, not what.
+    'branch': lambda v, x, _: _if(x > 0.0, lambda: v.assign_add(1.0)),
+    'after input': lambda v, x, _: _later(x, lambda: v.assign_add(1.0)),
+}
+
+
+def _later(x, write):
+  with tf.control_dependencies([2.0 * x]):
+    return write()
+
+
+def _brings(kind):
+  with tf.Graph().as_default() as graph:
+    x = tf1.placeholder(tf.float32, [], 'x')
+    v, other = (tf1.get_variable(name, initializer=0.0) for name in 'vw')
+    kind(v, x, other)
+    found = set()
+    for write in writes.writes_of(v, graph):
+      if write.op is not v.initializer:
+        found |= writes.ops_of_value(write)
+    return any(writes.brings_value(op) for op in found)
+
+
+@pytest.mark.parametrize('kind', FROM_OUTSIDE)
+def test_a_value_from_outside_is_found(kind, behavior):
+  del behavior
+  assert _brings(FROM_OUTSIDE[kind])
+
+
+@pytest.mark.parametrize('kind', FROM_NOTHING)
+def test_a_value_that_the_graph_determines_brings_nothing(kind, behavior):
+  del behavior
+  assert not _brings(FROM_NOTHING[kind])
+
+
+def test_an_iterator_brings_values():
+  with tf.Graph().as_default() as graph:
+    x = tf1.data.make_one_shot_iterator(
+        tf.data.Dataset.from_tensors(1.0)).get_next()
+    v = tf1.get_variable('v', initializer=0.0, use_resource=True)
+    v.assign(x)
+    write, = (write for write in writes.writes_of(v, graph)
+              if write.op is not v.initializer)
+    assert any(map(writes.brings_value,
+                   writes.ops_of_value(write)))

@@ -20,8 +20,10 @@ def test_a_cluster_has_a_port_of_its_own_for_each_task():
   assert all(a.startswith('127.0.0.1:') for a in addresses)
 
 
-def test_an_occupied_port_is_refused_and_its_task_named():
-  with socket.create_server(('127.0.0.1', 0)) as server:
+@pytest.mark.parametrize('listener', ['127.0.0.1', '127.0.0.2', ''])
+def test_an_occupied_port_is_refused_and_its_task_named(listener):
+  # A server of TensorFlow listens on every address of its machine.
+  with socket.create_server((listener, 0)) as server:
     address = f'127.0.0.1:{server.getsockname()[1]}'
     cluster = tf.train.ClusterSpec({'chief': [address], 'ps': ['a:1']})
     chief = cluster_task.ClusterTask(cluster, 'chief')
@@ -56,8 +58,17 @@ def test_another_address_may_not(address, why):
     ports.check_bind(address)
 
 
+def test_a_port_of_another_address_is_not_chosen(monkeypatch):
+  with socket.create_server(('127.0.0.2', 0)) as server:
+    port = server.getsockname()[1]
+    monkeypatch.setattr(ports, '_PORTS', range(port, port + 1))
+    with pytest.raises(RuntimeError, match='1 free ports'):
+      ports.pick_free(1)
+  assert ports.pick_free(1) == [port]
+
+
 def test_more_ports_than_there_are_is_an_error(monkeypatch):
-  monkeypatch.setattr(ports, 'is_free', lambda port, _: port == 20005)
+  monkeypatch.setattr(ports, 'is_free', lambda port: port == 20005)
   assert ports.pick_free(1) == [20005]
   with pytest.raises(RuntimeError, match='2 free ports.*Received: 1'):
     ports.pick_free(2)

@@ -114,3 +114,17 @@ def test_what_differs_from_the_run_before_is_said(tmp_path, caplog):
   # All that were used are there, the newest last.
   known = json.loads((tmp_path / 'train_tpu_options.json').read_text())
   assert [one['train_steps'] for one in known] == [1, 2, 3]
+
+
+def test_settings_that_an_earlier_version_did_not_have_are_no_difference(
+    tmp_path, caplog):
+  path = tmp_path / 'train_tpu_options.json'
+  path.write_text('[{"train_steps": 1, "learning_rate": 0.5, "gone": 3}]')
+  options = train_tpu_lib.TpuOptions(
+      model_dir=str(tmp_path), train_steps=1, train_batch_size=4)
+  with caplog.at_level('WARNING', logger='absl'):
+    train_tpu_lib.train(options)
+  assert ['settings: learning_rate=0.002 (was 0.5). ' in r.getMessage()
+          for r in caplog.records
+          if 'goes on with other settings' in r.getMessage()] == [True]
+  assert json.loads(path.read_text())[-1] == dataclasses.asdict(options)

@@ -95,8 +95,7 @@ def main() -> int:
     tf1.disable_eager_execution()
     _role(job, int(task), {'ps': places[:1], 'worker': places[1:]}, secs,
           not arguments.without_hook)
-  places = [f'{ports.LOOPBACK}:{port}'
-            for port in ports.pick_free(3, ports.LOOPBACK)]
+  places = [f'{ports.LOOPBACK}:{port}' for port in ports.pick_free(3)]
   processes = [
       subprocess.Popen([sys.executable, '-W', 'ignore', '-m', __spec__.name,
                         *sys.argv[1:], '--role', ','.join([role, *places])],

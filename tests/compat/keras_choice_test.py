@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import tensorflow as tf
 
 from tests.compat import fresh_processes
+from tfplugin.compat import keras_choice
 
 # TensorFlow 2.15 has Keras 2 itself, and needs no choice.
 _HAS_CHOICE = not tf.__version__.startswith('2.15.')
@@ -162,3 +165,10 @@ def test_models_of_keras_for_estimator_work_or_name_the_remedy():
     if _HAS_CHOICE:
       assert wanted in result.printed, uses
     assert bool(result.printed) is bool(_HAS_CHOICE and wanted), uses
+
+
+def test_a_variable_that_is_gone_already_is_no_error(monkeypatch):
+  monkeypatch.delenv(keras_choice.VARIABLE, raising=False)
+  with keras_choice._variable_set():
+    del os.environ[keras_choice.VARIABLE]
+  assert keras_choice.VARIABLE not in os.environ

@@ -148,12 +148,15 @@ def test_eager_and_function_decide_too():
     np.testing.assert_allclose(float(v.numpy()), 0.9, rtol=1e-6)
 
 
-@pytest.mark.parametrize('strategy_fn', [
+_STRATEGIES = pytest.mark.parametrize('strategy_fn', [
     lambda: tf.distribute.OneDeviceStrategy('/cpu:0'),
     lambda: tf.distribute.MirroredStrategy(
         ['/cpu:0', '/cpu:1'],
         cross_device_ops=tf.distribute.ReductionToOneDevice()),
 ], ids=['one_device', 'mirrored'])
+
+
+@_STRATEGIES
 @pytest.mark.parametrize('in_function', [False, True])
 def test_replicas_decide_once(strategy_fn, in_function):
   strategy = strategy_fn()
@@ -174,6 +177,31 @@ def test_replicas_decide_once(strategy_fn, in_function):
   step(tf.constant(True))
   # The gradients of the replicas, 1 each, are summed.
   assert float(v.numpy()) == 1.0 - 0.25 * strategy.num_replicas_in_sync
+
+
+class _Scaling(tf1.train.GradientDescentOptimizer):
+  """A user's own optimizer, whose `apply_gradients` takes a scale, too."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None,
+                      scale=1.0):
+    return super().apply_gradients(
+        [(g * scale, v) for g, v in grads_and_vars], global_step, name)
+
+
+@_STRATEGIES
+def test_replicas_hand_on_what_the_optimizer_takes_besides(strategy_fn):
+  strategy = strategy_fn()
+  with strategy.scope():
+    v = tf.Variable(1.0)
+  optimizer = _Scaling(0.25)
+
+  @tf.function
+  def step():
+    conditional_update.apply_gradients_if(
+        tf.constant(True), optimizer, [(tf.ones([]), v)], scale=3.0)
+
+  strategy.run(step)
+  assert float(v.numpy()) == 1.0 - 3 * 0.25 * strategy.num_replicas_in_sync
 
 
 @pytest.mark.parametrize('decisions, want', [

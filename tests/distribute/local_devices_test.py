@@ -49,6 +49,13 @@ def test_device_strings(device, expected):
   assert local_devices.check_devices([device]) == [expected]
 
 
+def test_a_generator_of_devices_is_read_once():
+  assert local_devices.check_devices(f'/cpu:{i}' for i in range(2)) == [
+      '/device:CPU:0', '/device:CPU:1']
+  with pytest.raises(ValueError, match='`devices` must name at least one'):
+    local_devices.check_devices(iter(()))
+
+
 @pytest.mark.parametrize('devices, error', (
     ([], ValueError), ('/cpu:0', TypeError), (['nonsense'], ValueError),
     (['/job:worker'], ValueError), ([0], TypeError), (3, TypeError)))

@@ -39,3 +39,14 @@ def test_a_wait_says_now_and_then_for_whom_and_has_a_limit(monkeypatch, caplog):
   with pytest.raises(TimeoutError, match='worker:0 waited 60 s for ps:0. Look'):
     patience.check('ps:0', 'Look.')
   time_limit.Patience('ps:0', None).check('chief:0', 'Look.')
+
+
+def test_a_start_has_the_limit_of_the_innermost_context():
+  default = time_limit.start_limit_secs()
+  with time_limit.start_limited_to(60.0):
+    with time_limit.start_limited_to(30.0):
+      with time_limit.start_limited_to(60.0):
+        assert time_limit.start_limit_secs() == 60.0
+      assert time_limit.start_limit_secs() == 30.0
+    assert time_limit.start_limit_secs() == 60.0
+  assert time_limit.start_limit_secs() == default

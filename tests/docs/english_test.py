@@ -76,6 +76,12 @@ def test_docstrings_of_public_names_are_read():
 @pytest.mark.parametrize('source, found', [
     ('"""Registry of rules."""', []),
     ('"""What rules there are."""', ['no noun']),
+    ('"""What\'s allowed."""', ['no noun']),
+    ('"""No rule."""', ['no noun']),
+    ('"""One rule for all."""', []),
+    ('"""Towers and their rules."""', []),
+    ('"""Isolated sessions."""', []),
+    ('"""On-disk registry."""', []),
     ('def f():\n  """Returns a rule."""', []),
     ('def f():\n  """The rule."""', ['no verb']),
     ('def f():\n  """See base class."""', []),

@@ -104,10 +104,10 @@ def test_bad_batches_are_refused(features, broadcast, match):
       batch_sharding.split_batch(features, None, 2, broadcast)
 
 
-def test_broadcast_must_be_a_list():
-  with tf.Graph().as_default():
-    with pytest.raises(TypeError, match='`broadcast` must be a list'):
-      batch_sharding.split_batch({'x': tf.ones([2])}, None, 2, 'x')
+def test_broadcast_must_be_a_list_and_is_read_once():
+  with pytest.raises(TypeError, match='`broadcast` must be a list'):
+    batch_sharding.check_broadcast('x')
+  assert batch_sharding.check_broadcast(iter(['x', 'y'])) == ('x', 'y')
 
 
 def test_different_dynamic_sizes_are_refused_when_they_run(behavior):

@@ -36,6 +36,14 @@ def test_equals_the_wrapper_bit_for_bit(behavior, style):
   assert np.linalg.norm(values['weight']) == pytest.approx(0.5)
 
 
+def test_rules_that_can_be_read_once_hold_for_every_optimizer():
+  model_fn = decorated_models.regression('two_optimizers')
+  decorated_models.assert_equal(
+      decorated_models.train(clip_variables(
+          model_fn, rules=iter([('weight', iter([0]))]), max_norm=0.5)),
+      decorated_models.train(_decorated(model_fn)))
+
+
 @pytest.mark.parametrize('style', ('minimize', 'two_optimizers'))
 def test_wrapper_in_the_model_fn_is_not_doubled(style):
   explicit = decorated_models.regression(style, wrap=_explicit)

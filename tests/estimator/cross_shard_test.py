@@ -41,6 +41,15 @@ def test_equals_the_wrapper_bit_for_bit(style, reduction):
   assert sorted(values) == ['bias', 'global_step', 'losses', 'weight']
 
 
+def test_devices_that_can_be_read_once_serve_every_graph():
+  model_fn = decorated_models.regression(make_optimizer=_sgd)
+  decorated = cross_shard(model_fn, devices=iter(DEVICES), broadcast=iter(()))
+  for _ in range(2):
+    decorated_models.assert_equal(
+        decorated_models.train(decorated),
+        decorated_models.train(cross_shard(model_fn, devices=DEVICES)))
+
+
 def _one_step(x, y):
   """Loss and gradients of the regression at its start, in float64."""
   weight, bias = np.array([[0.5], [-0.25]]), 0.125

@@ -63,7 +63,8 @@ def test_statistics_are_exchanged_after_updates_that_nobody_ordered(behavior):
   def model_fn(features, labels, mode):
     mean = tf1.get_variable('mean', initializer=0.0, trainable=False)
     spec = decorated_models.regression()(features, labels, mode)
-    made['update'] = mean.assign_add(4.0).op
+    made['update'] = mean.assign_add(
+        4.0 + 0.0 * tf.reduce_sum(features)).op
     return spec._replace(train_op=tf.group(spec.train_op, made['update']))
 
   with tf.Graph().as_default() as graph:

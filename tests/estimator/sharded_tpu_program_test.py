@@ -275,3 +275,11 @@ def test_graph_for_a_tpu_is_that_of_tpu_estimator(
           if node.op == 'TPUReplicateMetadata'] == [4]
   # The loss and the one gradient, once each.
   assert _groups_of_sums(nodes) == [groups or [[0, 1, 2, 3]]] * 2
+
+
+def test_devices_that_can_be_read_once_serve_every_graph(tmp_path):
+  estimator = _make(tmp_path, devices=iter(['/cpu:0', '/cpu:1']))
+  for steps in (1, 2):
+    estimator.train(_input_fn, max_steps=steps)
+  np.testing.assert_allclose(
+      estimator.get_variable_value('w'), [[_after(2)]], rtol=1e-6)

@@ -74,6 +74,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+  # A script's shell has what it starts with `&` ignore Ctrl-C, for good.
+  if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
   # A tracer, such as a debugger's, belongs to its process.
   if not (config.option.one_process or config.option.usepdb or sys.gettrace()):
     config.pluginmanager.register(ForkedTests(), 'forked-tests')

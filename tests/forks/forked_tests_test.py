@@ -41,7 +41,12 @@ def _start(tmp_path, *arguments, **modules):
       cwd=tmp_path, env={**os.environ, 'PYTHONPATH': os.pathsep.join(
           [str(_ROOT), *filter(None, sys.path)])},
       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-      start_new_session=True)
+      start_new_session=True, preexec_fn=_ignore_interrupts)
+
+
+def _ignore_interrupts():
+  """Does as the shell of a script does for what it starts with `&`."""
+  signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _run(tmp_path, *arguments, **modules):

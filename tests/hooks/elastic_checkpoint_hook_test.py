@@ -152,3 +152,31 @@ def test_before_the_model_exists():
         elastic_custom_getter.ElasticAverageCustomGetter(''))
     with pytest.raises(RuntimeError, match='Build the model first'):
       hooks.ElasticCheckpointHook(optimizer, 'nowhere')
+
+
+class _Noting(tf1.train.CheckpointSaverListener):
+
+  def __init__(self):
+    self.calls = []
+
+  def begin(self):
+    self.calls.append('begin')
+
+  def end(self, session, global_step_value):
+    self.calls.append('end')
+
+
+def test_listeners_that_can_be_read_once_are_called_to_the_end(tmp_path):
+  listener = _Noting()
+  with tf.Graph().as_default():
+    getter = elastic_custom_getter.ElasticAverageCustomGetter('')
+    with tf1.variable_scope('', custom_getter=getter):
+      w = tf1.get_variable('w', initializer=1.0)
+    optimizer = elastic_average.ElasticAverageOptimizer(
+        tf1.train.GradientDescentOptimizer(0.1), 1, getter, rho=0.0)
+    train_op = optimizer.minimize(w * w, tf1.train.create_global_step())
+    hook = hooks.ElasticCheckpointHook(
+        optimizer, str(tmp_path), save_steps=1, listeners=iter([listener]))
+    with tf1.train.SingularMonitoredSession([hook]) as session:
+      session.run(train_op)
+  assert listener.calls == ['begin', 'end']

@@ -51,6 +51,11 @@ def test_a_ps_that_has_gone_is_passed_over():
   finish_board.report_finished(cluster, 'chief:0', time_limit_secs=0.1)
 
 
+def test_without_a_task_there_is_nothing_to_report():
+  cluster = tf.train.ClusterSpec(ports.make_cluster(0, 1))
+  finish_board.report_finished(cluster, time_limit_secs=0.1)
+
+
 def test_a_ps_that_does_not_answer_has_reported_nothing(monkeypatch):
   monkeypatch.setattr(finish_board, '_ATTEMPT_MSECS', 200)
   cluster = tf.train.ClusterSpec(ports.make_cluster(1, 1))

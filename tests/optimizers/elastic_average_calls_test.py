@@ -92,3 +92,26 @@ def test_a_strategy_is_named_by_every_call(behavior, call):
     with tf.distribute.OneDeviceStrategy('/cpu:0').scope():
       with pytest.raises(RuntimeError, match='a call in a strategy'):
         call(optimizer, w)
+
+
+@pytest.mark.parametrize('pairs_as', [list, iter], ids=['list', 'once'])
+def test_gradients_may_come_from_a_zip(behavior, pairs_as):
+  """A statistic that the gradients depend on is averaged, not shared."""
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('')
+    step = tf1.train.get_or_create_global_step()
+    w = _variable(getter, 'w', 0.0)
+    with tf1.variable_scope('', custom_getter=getter):
+      mean = tf1.get_variable('mean', initializer=0.0, trainable=False)
+    optimizer = _optimizer(getter, communication_period=1, moving_rate=0.5)
+    x = tf1.placeholder_with_default(1.0, [])
+    with tf.control_dependencies([mean.assign_add(x)]):
+      gradients = [-x]
+    train_op = optimizer.apply_gradients(
+        pairs_as(list(zip(gradients, [w]))), step)
+    with _session(optimizer) as session:
+      session.run([v.initializer for v in optimizer.variables()])
+      session.run(train_op)
+      for v in (w, mean):
+        assert session.run([v, _center(getter, v)]) == [0.5, 0.5]

@@ -33,6 +33,16 @@ def test_towers_are_one_device(behavior):
   one_device.assert_equals_one_device(_model_fn, _input_fn)
 
 
+def test_modes_and_devices_may_be_read_once():
+  one_device.assert_equals_one_device(
+      _model_fn, _input_fn, iter(['/cpu:0', '/cpu:1']),
+      modes=iter(['train', 'eval']))
+  with pytest.raises(AssertionError, match='train, step 1'):
+    one_device.assert_equals_one_device(
+        _model_fn, _input_fn, modes=iter(['train']), decorator=_changed(
+            lambda spec: spec._replace(loss=spec.loss + 1.)))
+
+
 def _changed(change):
   """Returns a decorator that changes a spec."""
   def decorate(model_fn):

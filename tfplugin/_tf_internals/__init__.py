@@ -150,8 +150,10 @@ from tfplugin._tf_internals.variables import ResourceVariable
 from tfplugin._tf_internals.variables import run_with_global_initializers
 from tfplugin._tf_internals.variables import use_one_copy
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
+from tfplugin._tf_internals.writes import brings_value
 from tfplugin._tf_internals.writes import initializes
 from tfplugin._tf_internals.writes import method_of_write
+from tfplugin._tf_internals.writes import ops_of_value
 from tfplugin._tf_internals.writes import Write
 from tfplugin._tf_internals.writes import writes_of
 from tfplugin._tf_internals.writes import writes_through
@@ -177,6 +179,7 @@ __all__ = (
     'begins_work',
     'branch_of',
     'branch_or_loop',
+    'brings_value',
     'call_of',
     'can_precede',
     'colocate_with',
@@ -241,6 +244,7 @@ __all__ = (
     'origin_of',
     'move_beside',
     'outside_branches',
+    'ops_of_value',
     'own_variable',
     'ops_of_bodies',
     'outside_of_functions',

@@ -140,7 +140,9 @@ class Place:
     while graph is not outer.graph:
       if not isinstance(graph, CondBranchFuncGraph) or context is not None:
         return False
-      graph, context = graph.outer_graph, outer.context
+      graph = graph.outer_graph
+      # Between two branches of control flow v2 is no context of v1.
+      context = outer.context if graph is outer.graph else None
     while context is not outer.context:
       if context is None or not context.IsCondContext():
         return False

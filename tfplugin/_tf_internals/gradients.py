@@ -39,9 +39,9 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
     return gradients
 
   def gradient_with(*args, **kwargs):
-    with _innermost() as outermost:
+    with _gradient_call() as is_outermost:
       gradients = tape_gradient(*args, **kwargs)
-      if outermost and applies():
+      if is_outermost and applies():
         _each(note, tf.nest.flatten(gradients))
       return gradients
 
@@ -65,8 +65,8 @@ def gradients_through(applies: Callable[[], bool], take: Callable,
   signature = inspect.signature(helper)
 
   def helper_with(*args, **kwargs):
-    with _innermost() as outermost:
-      if not outermost or not applies():
+    with _gradient_call() as is_outermost:
+      if not is_outermost or not applies():
         return helper(*args, **kwargs)
       bound = signature.bind(*args, **kwargs)
       bound.apply_defaults()
@@ -81,14 +81,14 @@ def gradients_through(applies: Callable[[], bool], take: Callable,
 
 
 @contextlib.contextmanager
-def _innermost() -> Iterator[bool]:
+def _gradient_call() -> Iterator[bool]:
   """Yields whether this is the outermost of nested gradient calls."""
-  outermost = not getattr(_local, 'inside', False)
+  is_outermost = not getattr(_local, 'inside', False)
   _local.inside = True
   try:
-    yield outermost
+    yield is_outermost
   finally:
-    _local.inside = not outermost
+    _local.inside = not is_outermost
 
 
 def _each(note: Callable, gradients) -> None:

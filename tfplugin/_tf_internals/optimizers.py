@@ -21,7 +21,8 @@ tf1 = tf.compat.v1
 _LOCK = threading.RLock()
 # Attribute of a method that is not to be replaced.
 _MET = 'tfplugin_met'
-_meetings = []
+# By the context that intercepts, the newest last.
+_meetings: dict[object, Callable] = {}
 _replaced = []
 # The modules of Keras's optimizers; importing them would load all of Keras.
 _KERAS_OPTIMIZERS = ('keras.src.optimizers', 'tf_keras.src.optimizers')
@@ -98,9 +99,9 @@ def applications_met(meet: Callable) -> Iterator[None]:
   place sees all applications. The method is replaced for a while in every class
   that defines one, also in new classes, for all threads.
   """
-  base = tf1.train.Optimizer
+  base, own = tf1.train.Optimizer, object()  # Contexts may have one `meet`.
   with _LOCK:
-    _meetings.append(meet)
+    _meetings[own] = meet
     if len(_meetings) == 1:
       base.__init_subclass__ = classmethod(_replace_in_subclass)
     for cls in _with_subclasses(base):
@@ -109,7 +110,7 @@ def applications_met(meet: Callable) -> Iterator[None]:
     yield
   finally:
     with _LOCK:
-      _meetings.remove(meet)
+      del _meetings[own]
       if not _meetings:
         del base.__init_subclass__
         while _replaced:
@@ -146,7 +147,8 @@ def _replace_in(cls: type) -> None:
   @functools.wraps(method)
   def met(optimizer, *args, **kwargs):
     bound = functools.partial(method, optimizer)
-    return _meetings[-1](bound, optimizer, *args, **kwargs) if _meetings else (
+    meetings = list(_meetings.values())
+    return meetings[-1](bound, optimizer, *args, **kwargs) if meetings else (
         bound(*args, **kwargs))
 
   cls.apply_gradients = met_already(met)

@@ -1,6 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ops of a graph that write a variable, also in the bodies of functions."""
+"""Ops of a graph that write a variable, and the origins of their values.
+
+The ops in the bodies of functions are included.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,10 @@ _METHODS = {
     'ResourceScatterSub': 'scatter_sub', 'ScatterSub': 'scatter_sub',
     'ResourceScatterUpdate': 'scatter_update',
     'ScatterUpdate': 'scatter_update'}
+
+_PYTHON = ('EagerPyFunc', 'PyFunc', 'PyFuncStateless')
+_SWITCHES = ('RefSwitch', 'Switch')
+_MERGES = ('Merge', 'RefMerge')
 
 
 class Write(NamedTuple):
@@ -92,6 +99,40 @@ def initializes(op: tf.Operation, handle: tf.Tensor) -> bool:
   return is_first
 
 
+def ops_of_value(write: Write) -> set[tf.Operation]:
+  """Returns the ops that the written value is computed from.
+
+  A condition counts if it selects the value, and not if it only decides whether
+  the write runs. Only the types of ops tell the two cases apart. A variable is
+  among the ops; its own value is not followed.
+  """
+  pending, seen = [(write.op, False)], set()
+  while pending:
+    op, is_selected = pending.pop()
+    if (op, is_selected) in seen:
+      continue
+    seen.add((op, is_selected))
+    is_selected = is_selected or op.type in _MERGES
+    pending += [(source, is_selected)
+                for source in _sources(op, write, is_selected)]
+  return {op for op, _ in seen}
+
+
+def brings_value(op: tf.Operation) -> bool:
+  """Returns whether the value of `op` comes from outside the graph.
+
+  Such an op reads an input, a queue or a table, draws at random, or calls
+  Python. No public API says so; its inputs and its type do.
+  """
+  if op_types.makes_variable(op) or op.type == 'Const':
+    return False
+  if op.type == 'Placeholder':
+    return not isinstance(op.graph, func_graph.FuncGraph)
+  return bool(op.outputs) and (
+      not op.inputs or op.type in (*_PYTHON, 'PlaceholderWithDefault') or
+      _is_random(op))
+
+
 def _entry(variable: tf.Variable, graph: tf.Graph) -> Optional[tf.Tensor]:
   """Returns the tensor that stands for `variable` in `graph`, or None."""
   handle = (variable.handle if hasattr(variable, 'handle')
@@ -134,3 +175,24 @@ def _takes_variable(op: tf.Operation, tensor: tf.Tensor) -> bool:
   """Returns whether `op` takes the variable, and not a reference's value."""
   return tensor.dtype == tf.resource or any(
       argument.is_ref for argument in op.op_def.input_arg)
+
+
+def _is_random(op: tf.Operation) -> bool:
+  return 'seed' in op.node_def.attr or (
+      op.type.startswith('Stateless') and not op_types.calls_functions(op))
+
+
+def _sources(op: tf.Operation, write: Write, is_selected: bool,
+             ) -> Iterator[tf.Operation]:
+  """Yields the ops that the value of `op` is directly computed from."""
+  inputs = list(op.inputs)
+  if op.type in _SWITCHES and not is_selected:
+    inputs = inputs[:1]
+  elif op.type == 'Placeholder' and op.graph is not write.root.graph:
+    inputs = [outer for outer, inner in getattr(op.graph, 'captures', ())
+              if inner is op.outputs[0]] or list(write.root.inputs)
+  yield from (tensor.op for tensor in inputs)
+  if is_selected:  # A constant of a branch waits for the condition.
+    yield from op.control_inputs
+  for graph in op_types.functions_of(op):
+    yield from (tensor.op for tensor in graph.outputs)

@@ -37,20 +37,23 @@ def check_bind(address: str) -> None:
       f'leave it out: {LOOPBACK} is reached from this machine alone.')
 
 
-def is_free(port: int, address: str = LOOPBACK) -> bool:
-  """Returns whether a server could listen at `address` of this machine now."""
+def is_free(port: int) -> bool:
+  """Returns whether a server could listen on every address of this machine.
+
+  TensorFlow's servers do, whatever their address in the cluster is.
+  """
   with contextlib.closing(socket.socket()) as probe:
     # A port whose last connections are only waiting to expire is free.
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-      probe.bind((address, port))
+      probe.bind(('', port))
     except OSError:
       return False
   return True
 
 
-def pick_free(count: int, address: str = LOOPBACK) -> list[int]:
-  """Returns `count` different ports of `address` on which no process listens.
+def pick_free(count: int) -> list[int]:
+  """Returns `count` different ports on which no process listens.
 
   If fewer are free, a `RuntimeError` is raised.
   """
@@ -59,7 +62,7 @@ def pick_free(count: int, address: str = LOOPBACK) -> list[int]:
   for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
     if len(ports) == count:
       break
-    if is_free(port, address):
+    if is_free(port):
       ports.append(port)
   if len(ports) < count:
     raise RuntimeError(f'{count} free ports are needed between {_PORTS.start} '
@@ -72,7 +75,7 @@ def make_cluster(num_workers: int, num_ps: int,
                  address: str = LOOPBACK) -> dict[str, list[str]]:
   """Returns a cluster of one chief, workers and ps, all at `address`."""
   sizes = {'chief': 1, 'worker': num_workers, 'ps': num_ps}
-  ports = iter(pick_free(sum(sizes.values()), address))
+  ports = iter(pick_free(sum(sizes.values())))
   return {
       job: [f'{address}:{next(ports)}' for _ in range(size)]
       for job, size in sizes.items() if size

@@ -126,7 +126,8 @@ def _tell_differences(options: TpuOptions) -> None:
   now = dataclasses.asdict(options)
   before = known[-1] if known else now
   changed = [f'{name}={now[name]} (was {before[name]})' for name in now
-             if name not in _OF_A_SESSION and before[name] != now[name]]
+             if name in before and name not in _OF_A_SESSION
+             and before[name] != now[name]]
   if changed:
     logging.warning('The training in %s goes on with other settings: %s. For a '
                     'training of its own choose another --model_dir.',

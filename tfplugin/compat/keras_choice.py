@@ -157,7 +157,7 @@ def _variable_set() -> Iterator[None]:
     yield
   finally:
     if before is None:
-      del os.environ[VARIABLE]
+      os.environ.pop(VARIABLE, None)
     else:
       os.environ[VARIABLE] = before
 

@@ -53,7 +53,7 @@ def apply_gradients_if(
   `on_apply` and `on_skip` use. `on_apply` is called in the branch that applies,
   after the update, and `on_skip` in the other one. The ops that they return run
   with their branch. Under a strategy all three are called in cross-replica
-  context.
+  context. `apply_kwargs` are for `optimizer.apply_gradients`.
 
   Returns an op named `name` in a graph, None in eager execution. Raises
   ValueError if `grads_and_vars` is empty or has no gradient.
@@ -79,7 +79,8 @@ def apply_gradients_if(
     # By closure: `merge_call` would regroup the callables per replica.
     merged = functools.partial(
         _merged, optimizer=optimizer, global_step=global_step, name=name,
-        prepare=prepare, on_apply=on_apply, on_skip=on_skip)
+        prepare=prepare, on_apply=on_apply, on_skip=on_skip,
+        apply_kwargs=apply_kwargs)
     return tf.distribute.get_replica_context().merge_call(
         merged, args=(should_apply, grads_and_vars))
   _tf_internals.create_optimizer_state(
@@ -108,7 +109,7 @@ def _check_gradients(grads_and_vars: types.GradsAndVars) -> list:
 
 
 def _merged(strategy, should_apply, grads_and_vars, *, optimizer, global_step,
-            name, prepare, on_apply, on_skip):
+            name, prepare, on_apply, on_skip, apply_kwargs):
   """Decides once for all replicas, in cross-replica context."""
   decisions = strategy.experimental_local_results(should_apply)
   should_apply = tf.reduce_all(tf.stack([tf.identity(d) for d in decisions]))
@@ -121,7 +122,8 @@ def _merged(strategy, should_apply, grads_and_vars, *, optimizer, global_step,
     # The variables come by closure: an argument would arrive unwrapped, as one
     # replica's copy, and the optimizer needs the distributed variable.
     pairs = list(zip(gradients, [v for _, v in grads_and_vars]))
-    return optimizer.apply_gradients(pairs, global_step=global_step)
+    return optimizer.apply_gradients(
+        pairs, global_step=global_step, **apply_kwargs)
 
   def apply():
     results = strategy.extended.call_for_each_replica(

@@ -28,8 +28,11 @@ def sources(operation: tf.Operation) -> list[tf.Operation]:
           *operation.control_inputs]
 
 
-def upstream(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
+def upstream(operations: Iterable[tf.Operation],
+             of_values: bool = False) -> set[tf.Operation]:
   """Returns `operations` and all that run before them in the same graph.
+
+  With `of_values` only those whose results the `operations` use.
 
   Example:
     >>> with tf.Graph().as_default():
@@ -42,7 +45,9 @@ def upstream(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
   found = set(operations)
   pending = list(found)
   while pending:
-    for source in sources(pending.pop()):
+    operation = pending.pop()
+    for source in ([tensor.op for tensor in operation.inputs] if of_values
+                   else sources(operation)):
       if source not in found:
         found.add(source)
         pending.append(source)

@@ -43,8 +43,10 @@ def check_devices(devices: Optional[Sequence[str]]) -> list[str]:
   """
   if devices is None:
     return local_devices()
-  if (isinstance(devices, str) or not isinstance(devices, Iterable) or
-      not all(isinstance(d, str) for d in devices)):
+  if isinstance(devices, Iterable) and not isinstance(devices, str):
+    devices = list(devices)  # A generator yields them once.
+  if not isinstance(devices, list) or not all(
+      isinstance(d, str) for d in devices):
     raise TypeError('`devices` must be a list of device strings. '
                     f"Received: {devices!r}. Pass e.g. ['/gpu:0', '/gpu:1'].")
   if not devices:

@@ -16,8 +16,9 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 _SAY_EVERY_SECS = 20.0
-# Not per thread: strategies build models in separate threads.
-_start_limits = [600.0]
+# By the context that sets a limit, the newest last. Not per thread: strategies
+# build models in separate threads.
+_start_limits: dict[object, float] = {None: 600.0}
 
 
 def check(time_limit_secs: float) -> None:
@@ -77,13 +78,14 @@ class Patience:
 @contextlib.contextmanager
 def start_limited_to(time_limit_secs: float) -> Iterator[None]:
   """Sets this process's limit for starts without their own limit."""
-  _start_limits.append(time_limit_secs)
+  own = object()  # Contexts may set equal limits.
+  _start_limits[own] = time_limit_secs
   try:
     yield
   finally:
-    _start_limits.remove(time_limit_secs)
+    del _start_limits[own]
 
 
 def start_limit_secs() -> float:
   """Returns the limit, in seconds, of a start without its own limit."""
-  return _start_limits[-1]
+  return list(_start_limits.values())[-1]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -90,6 +91,14 @@ def as_tensors(features: Any, labels: Any,
                broadcast: Collection[str] = ()) -> tuple[Any, Any]:
   """Returns the batch with each leaf that has rows as a tensor."""
   return _map(lambda leaf: leaf, (features, labels), broadcast)
+
+
+def check_broadcast(broadcast: Iterable[str]) -> tuple[str, ...]:
+  """Returns the user's keys, read once; raises TypeError for one string."""
+  if isinstance(broadcast, str):
+    raise TypeError('`broadcast` must be a list of keys. '
+                    f'Received: {broadcast!r}. Pass [{broadcast!r}].')
+  return tuple(broadcast)
 
 
 def split_batch(features: Any, labels: Any, num_shards: int,
@@ -227,9 +236,6 @@ def _mark(structure: Any, broadcast: Collection[str]) -> Any:
 
 
 def _check_keys(structure: Any, broadcast: Collection[str]) -> None:
-  if isinstance(broadcast, str):
-    raise TypeError('`broadcast` must be a list of keys. '
-                    f'Received: {broadcast!r}. Pass [{broadcast!r}].')
   missing = set(broadcast) - _keys(structure)
   if missing:
     raise ValueError(

@@ -97,7 +97,7 @@ def clip_variables(
   def train(call: model_fn_lib.ModelFnCall):
     interception = optimizer_interception.Interception(
         lambda optimizer: _ClippingByRules(
-            optimizer, rules, max_norm, use_locking, rows=rows), _Optimizer)
+            optimizer, parsed, max_norm, use_locking, rows=rows), _Optimizer)
     spec = training_spec.intercepted(
         call, interception, decorator_stack.CLIP,
         'tfplugin.VariableClippingOptimizer(opt, rules, max_norm)')

@@ -141,8 +141,9 @@ def cross_shard(
   """
   shard_reduction.check(reduction)
   groups_lib.check(group_assignment)
+  broadcast = batch_sharding.check_broadcast(broadcast)
   if devices is not None:
-    local_devices.check_devices(devices)
+    devices = local_devices.check_devices(devices)
     groups_lib.check(group_assignment, len(devices))
   if model_fn is None:
     return functools.partial(

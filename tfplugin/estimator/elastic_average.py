@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
@@ -102,8 +103,9 @@ def elastic_average(
       `'local'` steps. None: exchanges, with a warning of the number of local
       steps.
     statistics: The handling of floating point variables that are not trained
-      and that the step writes: `'average'` or `'shared'`. A variable that only
-      a hook or another program sets is shared with the exchanges.
+      and that the step writes from data: `'average'` or `'shared'`. A variable
+      that only a hook or another program sets is shared with the exchanges. One
+      that the step writes from no data, such as a counter, is each worker's.
     use_locking: As for the optimizer. The centre, a resource variable, is
       updated under a lock in any case.
     on_nonfinite: The policy for gradients and exchanged values with a NaN or an
@@ -198,7 +200,11 @@ def _train(call: model_fn_lib.ModelFnCall,
                              tf1.trainable_variables(),
                              elastic_exchange.AUDITED)
   scope.exchange.add(*scope.pairs)
-  train_op, unlisted = scope.exchange.end([spec.train_op])
+  scope.exchange.inputs = graph_order.operations_of(tf.nest.flatten(
+      [call.arguments.get('features'), call.arguments.get('labels')],
+      expand_composites=True))
+  train_op, unlisted = scope.exchange.end(
+      [spec.train_op], {variable.op.name for variable in scope.state})
   first = _first_hooks(scope, task)
   added = [*scope.exchange.variables(), *(
       v for optimizer in interception.wrappers for v in optimizer.variables())]

@@ -152,8 +152,9 @@ def replicate_model_fn(
     names = tuple(_WEIGHTS_OF_MOMENTS)
     raise ValueError(f'`batch_norm` must be one of {names}. '
                      f'Received: {batch_norm!r}. Leave it out for the mean.')
+  broadcast = batch_sharding.check_broadcast(broadcast)
   if devices is not None:
-    local_devices.check_devices(devices)
+    devices = local_devices.check_devices(devices)
   if model_fn is None:
     return functools.partial(
         replicate_model_fn, loss_reduction=loss_reduction, devices=devices,

@@ -158,7 +158,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
 
   def _check_shards(self, batch_axis: Optional[Sequence[int]]) -> None:
     if self._shard_devices is not None:
-      local_devices.check_devices(self._shard_devices)
+      self._shard_devices = local_devices.check_devices(self._shard_devices)
     sizes = {f'{mode}_batch_size' if mode != 'infer' else 'predict_batch_size':
              size for mode, size in self._batch_sizes.items()}
     if sizes['train_batch_size'] is None:

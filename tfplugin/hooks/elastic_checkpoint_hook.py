@@ -104,7 +104,8 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
     super().__init__(
         checkpoint_dir, save_secs=save_secs, save_steps=save_steps,
         saver=optimizer.swapping_saver() if saver is None else saver,
-        checkpoint_basename=checkpoint_basename, listeners=listeners)
+        checkpoint_basename=checkpoint_basename,
+        listeners=list(listeners or ()))
 
   def begin(self) -> None:
     """Makes the ops, before the graph is finalized."""

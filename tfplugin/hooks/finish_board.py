@@ -47,10 +47,11 @@ def report_finished(cluster_spec: tf.train.ClusterSpec, *tasks: str,
                     time_limit_secs: float = 30.0) -> None:
   """Writes the names of finished tasks to the list of every parameter server.
 
-  A cluster without ps has no list. Each ps gets `time_limit_secs` seconds. One
+  The last name is the reporting task's. Without a name or a ps there is nothing
+  to write. Each ps gets `time_limit_secs` seconds. One
   that cannot be reached has ended already, and is skipped with a warning.
   """
-  for ps_index in _ps_indices(cluster_spec):
+  for ps_index in _ps_indices(cluster_spec) if tasks else ():
     board = _Board(cluster_spec, ps_index)
     deadline = time.monotonic() + time_limit_secs
     while board.write(tasks) is None:

@@ -29,10 +29,9 @@ tf1 = tf.compat.v1
 class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   """Wrapper that trains a local copy and pulls it and the centre together.
 
-  For asynchronous training on parameter servers where the network is the
-  bottleneck, or gradients are too noisy. A worker exchanges with the centre, in
-  both directions, once in `communication_period` steps, and explores alone in
-  between. The centre is the better model: evaluate and serve it.
+  For asynchronous training on parameter servers where the network is slow, or
+  gradients are noisy. A worker exchanges with the centre, both ways, once in
+  `communication_period` steps. The centre is the better model: evaluate it.
 
     gradient = gradient of the loss + rho * (local - local_center)
     local   -= the wrapped optimizer's update, made from the gradient
@@ -173,7 +172,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     self._local_steps = [
         elastic_start.create_local_step(ea_custom_getter.worker_device)]
     self._is_applied = False
-    self.overlapped, self.set_from_outside = [], []
+    self.overlapped, self.unaveraged = [], []
 
   @property
   def num_worker(self) -> int:
@@ -190,7 +189,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return [*super().variables(), *self._local_steps,
             *elastic_pairs.worker_state(
                 self._getter.pairs, self._rho, self._settings.exchange_dtype),
-            *(v for each in (*self.overlapped, *self.set_from_outside)
+            *(v for each in (*self.overlapped, *self.unaveraged)
               for v in each.variables())]
 
   def compute_gradients(self, loss: types.LossLike,
@@ -232,6 +231,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     Raises:
       ValueError: no gradient, or a variable was made without the getter.
     """
+    grads_and_vars = list(grads_and_vars)  # A `zip` yields them once.
     elastic_custom_getter.check_context()
     elastic_start.follow_warm_start(self._getter.pairs)
     if self._is_applied:  # A session may run this call by itself.
@@ -247,11 +247,11 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
         self._optimizer, self._getter, exchange, 0.0).apply_gradients(
             grads_and_vars, global_step, None, skip_gradients_aggregation)
     statistics = self._getter.statistics_of(self)
-    shared = set_values.not_from_data(
-        statistics, [g for g, _ in grads_and_vars if g is not None])
-    exchange.add(*(pair for pair in statistics if pair not in shared))
-    values = set_values.SetValues(shared, self._getter.worker_device)
-    self.set_from_outside.append(values)
+    values = set_values.SetValues(set_values.of_gradients(
+        self._getter.pairs if statistics else (), [
+            g for g, _ in grads_and_vars]), self._getter.worker_device)
+    exchange.add(*(pair for pair in statistics if pair not in values.pairs))
+    self.unaveraged.append(values)
     return values.after(exchange.finish([update]), exchange.due,
                         name or self.get_name())
 
@@ -293,7 +293,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       pair.keep_local_center(self._rho)
     # The first centre of every worker's graph is on the same server.
     start = tf.group(elastic_start.copy_from_center(pairs), *(
-        values.start_from_centers() for values in self.set_from_outside))
+        values.start_from_centers() for values in self.unaveraged))
     return start, elastic_start.barrier_of(
         self._settings, self.num_worker, pairs[0].center.device), pairs
 

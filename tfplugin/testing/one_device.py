@@ -84,6 +84,7 @@ def assert_equals_one_device(
     >>> one_device.assert_equals_one_device(
     ...     model_fn, input_fn, ['/cpu:0', '/cpu:0'])
   """
+  modes = tuple(modes)
   if decorator is None:
     decorator = tfplugin.replicate_model_fn(devices=devices or _two_cpus())
   start, expected = _numbers(

@@ -62,9 +62,17 @@ def test_amounts_are_those_of_compose():
           {'driver': 'nvidia', 'count': 2, 'capabilities': ['gpu']}]}}
 
 
+def test_a_service_without_gpus_reserves_none():
+  services = _document(resources=['all=cpu=1,gpu=1', 'ps=cpu=2,gpu=0'])[
+      'services']
+  assert services['ps-0']['deploy']['resources'] == {'limits': {'cpus': '2'}}
+  assert 'reservations' in services['chief-0']['deploy']['resources']
+
+
 @pytest.mark.parametrize('settings, words', [
     ({'claim_size': '20Gi'}, '`claim_size` has no effect.*20Gi'),
-    ({'resources': ['all=hugepages=4']}, "Received: 'hugepages'")])
+    ({'resources': ['all=hugepages=4']}, "Received: 'hugepages'"),
+    ({'resources': ['all=memory=500m']}, "at least 1 byte.*Received: '500m'")])
 def test_what_compose_has_not_is_refused(settings, words):
   with pytest.raises(ValueError, match=words):
     _document(**settings)

@@ -119,11 +119,22 @@ def test_a_claim_with_a_size_is_made_too(make):
     ({'resources': ['worker']}, '`resources` must say whose'),
     ({'resources': ['boss=cpu=1']}, "'boss=cpu=1'"),
     ({'resources': ['ps=cpu=many']}, "'ps=cpu=many'"),
+    ({'resources': ['ps=cpu=4', 'ps=memory=8Gi']},
+     "once for ps.*'ps=memory=8Gi'.*--resources=ps=cpu=4,memory=8Gi"),
+    ({'resources': ['ps=cpu=4,cpu=8']}, "cpu once.*'ps=cpu=4,cpu=8'"),
+    ({'resources': ['ps=gpu=1,nvidia.com/gpu=2']}, 'gpu once'),
+    ({'resources': ['ps=gpu=500m']}, "whole number.*'ps=gpu=500m'"),
+    ({'resources': ['ps=gpu=0.5']}, "whole number.*'ps=gpu=0.5'"),
     ({'claim_size': '20 GB'}, '`claim_size` must be a size'),
     ({'claim': '', 'claim_size': '20Gi'}, 'needs `claim`')])
 def test_amounts_that_kubernetes_would_not_take_are_refused(settings, words):
   with pytest.raises(ValueError, match=words):
     _pods(**settings)
+
+
+def test_a_fraction_of_a_second_of_grace_is_not_cut_to_none():
+  policy = restarts.RestartPolicy(restarts.parse(_RULES))
+  assert manifests.make_pods('mnist', 'i', policy, 0.4, '').grace_secs == 1
 
 
 def test_the_names_of_tf_config_are_those_of_the_pods():

@@ -49,6 +49,11 @@ def test_no_policy(text):
     restarts.parse(text)
 
 
+def test_two_policies_for_a_job_are_refused():
+  with pytest.raises(ValueError, match="one policy to ps.*'ps=always"):
+    restarts.parse('ps=always,ps=never')
+
+
 @pytest.mark.parametrize('settings, message', [
     ({'max_restarts': -1}, '`max_restarts` must be an integer'),
     ({'max_restarts': True}, '`max_restarts` must be an integer'),

@@ -100,6 +100,16 @@ def test_a_flag_is_a_bool(argument):
     Settings(**{argument: 'no'})
 
 
+@pytest.mark.parametrize('setting', [
+    {'sparse_exchange': True}, {'exchange_dtype': 'float16'},
+    {'overlap': True}])
+def test_devices_of_one_process_refuse_a_setting_of_the_network(setting):
+  Settings(**setting).check_of_strategy(False)
+  with pytest.raises(ValueError, match=(
+      f'`{next(iter(setting))}` must be .* one process.*Leave it out')):
+    Settings(**setting).check_of_strategy(True)
+
+
 @pytest.mark.parametrize('value, error', [
     ('float32', ValueError), ('int4', ValueError), (tf.float16, TypeError)])
 def test_exchange_dtype_names_what_there_is(value, error):

@@ -164,3 +164,12 @@ def test_the_environment_is_as_before(monkeypatch):
   before = dict(os.environ)
   horovod_processes.join(_task(0, (2222,)))
   assert horovod.environment == before == dict(os.environ)
+
+
+def test_a_variable_that_is_gone_already_is_no_error(monkeypatch):
+  monkeypatch.setenv('HOROVOD_RANK', '7')
+  before = dict(os.environ)
+  with horovod_processes._environment(
+      {'HOROVOD_RANK': '0', 'HOROVOD_SIZE': '1'}):
+    del os.environ['HOROVOD_SIZE']
+  assert dict(os.environ) == before

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute.staleness import drop_stale_gradient_extended
 from tfplugin.distribute.staleness import drop_stale_gradient_strategy
 from tfplugin.testing import clusters
 from tfplugin.testing import strategy_worker
@@ -330,3 +331,12 @@ def test_what_is_not_finite_is_counted_where_it_is_dropped(
     assert {v.op.name: worker.value(v.op.name)
             for v in tf1.local_variables()} == {
                 f'stale_gradients/{name}': n for name, n in counted.items()}
+
+
+def test_an_update_inside_another_leaves_the_outer_one_behind_the_gate():
+  gates = drop_stale_gradient_extended._Gates()
+  with gates.passing():
+    with gates.passing():
+      assert gates.is_passing
+    assert gates.is_passing
+  assert not gates.is_passing

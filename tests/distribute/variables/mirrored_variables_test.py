@@ -209,3 +209,12 @@ def test_in_a_branch_a_device_updates_its_own_copy(behavior, one):
     session.run(strategy.experimental_local_results(done))
     assert session.run(list(strategy.experimental_local_results(counter))) == (
         [5.0, 0.0] if one == 0 else [0.0, 5.0])
+
+
+def test_a_branch_inside_another_leaves_the_outer_device_alone():
+  extended = STRATEGIES['clipping']().extended
+  with extended._alone(0):
+    with extended._alone(1):
+      assert extended.only == 1
+    assert extended.only == 0
+  assert extended.only is None

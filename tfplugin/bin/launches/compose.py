@@ -84,11 +84,15 @@ def _resources(amounts: Mapping[str, str]) -> dict[str, Any]:
     if name == 'cpu':
       limits['cpus'] = f'{number:g}'
     elif name == 'memory':
+      if number < 1:  # Compose takes 0 as no limit.
+        raise ValueError('`resources` must give at least 1 byte of memory. '
+                         f'Received: {text!r}. Write e.g. 500M for megabytes.')
       limits['memory'] = f'{number:.0f}b'
     elif name == manifests.GPU:
-      found['reservations'] = {'devices': [{
-          'driver': 'nvidia', 'count': round(number),
-          'capabilities': ['gpu']}]}
+      if number:
+        found['reservations'] = {'devices': [{
+            'driver': 'nvidia', 'count': int(text),
+            'capabilities': ['gpu']}]}
     else:
       raise ValueError('`resources` must be cpu, memory or gpu with '
                        f'--manifest=compose. Received: {name!r}. Leave it out.')

@@ -56,7 +56,7 @@ class Layout(NamedTuple):
       if task.type not in self.cluster:
         continue
       address = self.cluster[task.type][task.index]
-      if not ports.is_free(int(address.rpartition(':')[2]), ''):
+      if not ports.is_free(int(address.rpartition(':')[2])):
         raise RuntimeError(
             f'The port of {task.name} must be free. Received: {address!r}, '
             'where another process listens. End that process, which may be of '

@@ -9,6 +9,7 @@ completes its TF_CONFIG. This needs Kubernetes 1.29 or later.
 
 from __future__ import annotations
 
+import math
 import re
 import types
 from collections.abc import Mapping
@@ -78,7 +79,7 @@ def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
 
   `claim` is e.g. `runs=/runs`, the claim and its path; empty: none.
   `claim_size` is e.g. `20Gi`; empty: the claim exists. Each of `resources` is
-  e.g. `worker=cpu=4,memory=8Gi,gpu=1`, for a job or 'all'.
+  e.g. `worker=cpu=4,memory=8Gi,gpu=1`, for a job or 'all', once for each.
   """
   if not _NAME.fullmatch(name):
     raise ValueError('`run_name` must begin with a letter and have at most 40 '
@@ -96,8 +97,16 @@ def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
     raise ValueError('`claim_size` must be a size, and needs `claim`. Received:'
                      f' {claim_size!r}. Write e.g. --claim=runs=/runs '
                      '--claim_size=20Gi')
-  return Pods(name, image, policy, round(grace_secs), claim_name, mount,
-              claim_size, dict(map(_resources, resources)))
+  amounts: dict[str, dict[str, str]] = {}
+  for text in resources:
+    who, of_job = _resources(text)
+    if who in amounts:
+      raise ValueError(f'`resources` must be given once for {who}. Received: '
+                       f'{text!r}, too. Write all amounts in one, e.g. '
+                       f'--resources={who}=cpu=4,memory=8Gi')
+    amounts[who] = of_job
+  return Pods(name, image, policy, math.ceil(grace_secs), claim_name, mount,
+              claim_size, amounts)
 
 
 def amounts_of(pods: Pods, job: str) -> Mapping[str, str]:
@@ -115,7 +124,17 @@ def _resources(text: str) -> tuple[str, dict[str, str]]:
                      f'({", ".join((*_REPLICAS, _ALL))}) and how much. '
                      f'Received: {text!r}. Write e.g. '
                      '--resources=worker=cpu=4,memory=8Gi,gpu=1')
-  return who, {GPU if key == 'gpu' else key: value for key, value in pairs}
+  amounts: dict[str, str] = {}
+  for key, value in pairs:
+    key = GPU if key == 'gpu' else key
+    if key in amounts:
+      raise ValueError(f'`resources` must give {key} once. Received: {text!r}. '
+                       'Leave out one of the two.')
+    if key == GPU and not value.isdecimal():
+      raise ValueError('`resources` must give GPUs as a whole number. Received:'
+                       f' {text!r}. Write e.g. --resources={who}=gpu=1')
+    amounts[key] = value
+  return who, amounts
 
 
 def kubernetes(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:

@@ -47,7 +47,7 @@ def is_permanent(status: int) -> bool:
 
 
 def parse(text: str) -> dict[str, str]:
-  """Returns the policy of each job; raises `ValueError` for an unknown name.
+  """Returns the policy of each job; raises `ValueError` for another text.
 
   `text` is one policy for all jobs, or e.g. `worker=always,ps=on_failure`; a
   job that is not named never restarts.
@@ -58,7 +58,7 @@ def parse(text: str) -> dict[str, str]:
   """
   if text in POLICIES:
     return dict.fromkeys(JOBS, text)
-  rules = dict.fromkeys(JOBS, NEVER)
+  rules, named = dict.fromkeys(JOBS, NEVER), set()
   for part in text.split(','):
     job, _, policy = part.strip().partition('=')
     if job not in JOBS or policy not in POLICIES:
@@ -66,6 +66,10 @@ def parse(text: str) -> dict[str, str]:
           f'`restart` must be one of {", ".join(POLICIES)}, or give one to '
           f'some of {", ".join(JOBS)}. Received: {text!r}. Write e.g. '
           '"on_failure", or "worker=always,ps=on_failure".')
+    if job in named:
+      raise ValueError(f'`restart` must give one policy to {job}. Received: '
+                       f'{text!r}. Leave out the others.')
+    named.add(job)
     rules[job] = policy
   return rules
 

@@ -71,7 +71,8 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
 
   A key is a variable, a PartitionedVariable, `variable.ref()`, a regular
   expression that is searched in variable names, or a predicate of a name. A
-  value is a dimension or a sequence of them, which may be empty.
+  value is a dimension or a sequence of them, which may be empty. Parsed rules
+  are returned as they are.
 
   Raises TypeError for a wrong type of a key, a value or the whole. Raises
   ValueError if `rules` is empty, or dims do not fit the variable.
@@ -80,6 +81,9 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
     >>> [rule.dims for rule in parse({'embedding': 1, 'kernel': [0, -1]})]
     [(1,), (0, -1)]
   """
+  if isinstance(rules, tuple) and rules and all(
+      isinstance(rule, Rule) for rule in rules):
+    return rules
   pairs = list(rules.items() if isinstance(rules, Mapping) else _pairs(rules))
   if not pairs:
     raise ValueError('`vars_to_clip_dims` must name a variable. '

@@ -35,10 +35,12 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
 
   * Trainable: a copy on the worker and a centre on a parameter server. A copy
     starts from the centre, also when a worker restarts.
-  * Not trainable, floating point, written by the step, e.g. batch norm's moving
-    averages: likewise by default, so that the centre's statistics fit the
+  * Not trainable, floating point, written by the step from data, e.g. batch
+    norm's moving averages: likewise by default, so that the statistics fit the
     centre's weights. `statistics='shared'` keeps one variable on a parameter
     server, which every worker updates.
+  * Not trainable, floating point, written by the step from no data, e.g. a
+    counter: each worker's own. The centre takes that of the last exchange.
   * Not trainable, floating point, not written by the step, e.g. a rate that a
     hook lowers: shared. With an exchange, the value that was set last reaches
     the centre, and then every copy.

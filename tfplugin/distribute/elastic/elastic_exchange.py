@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -57,6 +58,7 @@ class Exchange:
     counters: Counters that the step's exchange advances, each with the function
       that advances it.
     has_gradients: Whether gradients have been applied in this step.
+    inputs: The operations of the step's features and labels.
     finite: Checks gradients and differences, if that is asked for.
     overlapped: Runs the exchanges concurrently with the next steps; None: each
       step that is due runs its own exchange.
@@ -76,7 +78,7 @@ class Exchange:
     if settings.moving_rate is None:
       per_graph.COUNTED_WORKERS.here(lambda: settings.num_worker or num_worker)
     self._use_locking = use_locking
-    self._pairs = {}
+    self._pairs, self.inputs = {}, []
     self.finite = finite_updates.FiniteUpdates(
         settings.on_nonfinite, 'elastic_average/num_nonfinite',
         local_step.device)
@@ -133,14 +135,18 @@ class Exchange:
         step_figures.note(self.local_step.graph, step_figures.DISTANCE,
                           pair.local, pair.center)
 
-  def end(self, train_ops: Sequence) -> tuple[tf.Operation, list[tf.Variable]]:
-    """Ends a whole step; returns its op, and variables to be initialised."""
-    shared = set_values.unwritten(self.pairs, train_ops)
+  def end(self, train_ops: Sequence, state: Collection[str],
+          ) -> tuple[tf.Operation, list[tf.Variable]]:
+    """Ends a whole step; returns its op, and variables to be initialised.
+
+    `state` has the names of optimizers' variables, for the log.
+    """
+    unaveraged = set_values.of_step(self.pairs, train_ops, self.inputs)
+    values = set_values.SetValues(unaveraged, self.local_step.device)
     self._pairs = {copy: pair for copy, pair in self._pairs.items()
-                   if pair not in shared}
+                   if pair not in values.pairs}
     tf1.logging.info('Elastic averaging: %s.',
-                     set_values.describe(self.pairs, shared))
-    values = set_values.SetValues(shared, self.local_step.device)
+                     set_values.describe(self.pairs, unaveraged, state))
     return values.after(self.finish(train_ops), self.due), values.variables()
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,

@@ -237,7 +237,7 @@ class ElasticSettings:
     if self.sparse_exchange and is_replicated:
       raise ValueError(
           '`sparse_exchange` must be False between the devices of one process, '
-          'where no network is saved. Received: True.')
+          'where no network is saved. Received: True. Leave it out.')
     if is_replicated:
       self.check_unused('between the devices of one process, where no network '
                         'is saved', 'Leave it out')

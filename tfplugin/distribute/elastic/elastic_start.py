@@ -168,10 +168,11 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
     """Adds the ops, before the graph is finalized."""
     self._init_op, barrier, pairs = self._optimizer.start_from_center()
     self._first.begin(pairs, pairs[0].local.device)
-    shared = [pair for values in self._optimizer.set_from_outside
-              for pair in values.pairs]
+    unaveraged = set_values.merged([
+        values.unaveraged for values in self._optimizer.unaveraged])
     tf1.logging.info('Elastic averaging: %s.', set_values.describe(
-        [pair for pair in pairs if pair not in shared], shared))
+        [pair for pair in pairs if pair not in unaveraged.pairs], unaveraged,
+        ()))  # The getter makes all state local.
     self._arrived = barrier and barrier.arrived()
     self._announce = barrier and barrier.announce(self._task_index)
 

@@ -52,11 +52,16 @@ class ElasticSteps(met_updates.MetUpdates):
     self._exchanges = per_graph.PerGraph()
     # Tell the workers of a cluster that the chief's hooks have written.
     self._signals = per_graph.PerGraph()
+    # The names of optimizers' variables; these would keep their graph alive.
+    self._states = per_graph.PerGraph()
 
   def _create_variable(self, next_creator, **kwargs):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)
     if role is Role.STATE:
-      return self._create_state(next_creator, **kwargs)
+      state = self._create_state(next_creator, **kwargs)
+      self._states.here(set).update(
+          each.name.partition(':')[0] for each in self._local_results(state))
+      return state
     if role is not Role.ELASTIC:
       return super()._create_variable(next_creator, **kwargs)
     copies, center = elastic_variables.copies_of(
@@ -114,6 +119,9 @@ class ElasticSteps(met_updates.MetUpdates):
       return result
     if not exchange.has_gradients:
       self._settings.check_without_gradients()
+    exchange.inputs = graph_order.operations_of(tf.nest.flatten(
+        [self._local_results(leaf) for leaf in tf.nest.flatten((args, kwargs))],
+        expand_composites=True))
     return self._end_step(exchange, result)
 
   def _looking_at_gradients(self, fn):
@@ -165,7 +173,7 @@ class ElasticSteps(met_updates.MetUpdates):
       return self._end_results(exchange, result)
     pairs = exchange.pairs
     changed = {'train_op': exchange.end(
-        self._local_results(result.train_op))[0]}
+        self._local_results(result.train_op), self._states.here(set))[0]}
     hooks = exchange_threads.hooks_of(exchange)
     if hasattr(result, 'training_hooks'):
       hooks = (*hooks, *self._first_hooks(exchange, pairs))

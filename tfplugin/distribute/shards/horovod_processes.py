@@ -181,6 +181,6 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
   finally:
     for name, value in before.items():
       if value is None:
-        os.environ.pop(name)
+        os.environ.pop(name, None)
       else:
         os.environ[name] = value

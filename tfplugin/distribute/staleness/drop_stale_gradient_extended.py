@@ -80,11 +80,11 @@ class _Gates:
   @contextlib.contextmanager
   def passing(self) -> Iterator[None]:
     """Marks updates inside it as being behind a gate."""
-    self.is_passing = True
+    before, self.is_passing = self.is_passing, True
     try:
       yield
     finally:
-      self.is_passing = False
+      self.is_passing = before
 
   def accepted(self) -> Optional[tf.Tensor]:
     """Returns the replicas' decision in the current graph, None before it."""

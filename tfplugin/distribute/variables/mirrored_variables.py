@@ -49,11 +49,11 @@ class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
 
   @contextlib.contextmanager
   def _alone(self, replica: int):
-    self.only = replica
+    before, self.only = self.only, replica
     try:
       yield
     finally:
-      self.only = None
+      self.only = before
 
   def _update(self, var, fn, args, kwargs, group):
     return super()._update(var, self._here(fn), args, kwargs, group)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of untrained variables: written by the step, or set from outside."""
+"""Untrained variables: from data, set from outside, or counted by the step."""
 
 import logging
 
@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin import distribute
 from tfplugin import estimator as estimator_lib
+from tfplugin import optimizers
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
@@ -40,7 +42,8 @@ class _Lower(tf1.train.SessionRunHook):
       run_context.session.run(self._set)
 
 
-def _train(tmp_path, form, steps):
+def _train(tmp_path, form, steps,
+           make_optimizer=tf1.train.GradientDescentOptimizer):
   hooks = []
 
   def model_fn(features, labels, mode):
@@ -50,11 +53,11 @@ def _train(tmp_path, form, steps):
     mean = tf1.get_variable('mean', initializer=0.0, trainable=False)
     hooks.append(_Lower(rate))
     loss = w * tf.reduce_mean(features)
-    update = tf1.train.GradientDescentOptimizer(rate).minimize(
+    update = make_optimizer(rate).minimize(
         loss, tf1.train.get_global_step())
     return tf1.estimator.EstimatorSpec(
         mode, loss=loss, training_hooks=[hooks[-1]],
-        train_op=tf.group(update, mean.assign_add(1.0)))
+        train_op=tf.group(update, mean.assign_add(tf.reduce_mean(features))))
 
   if form == 'decorator':
     model_fn = estimator_lib.elastic_average(**_SETTINGS)(model_fn)
@@ -87,6 +90,47 @@ def test_what_a_hook_sets_is_shared_and_a_statistic_averaged(
            if r.getMessage().startswith('Elastic averaging: ')}
   assert 'trained and averaged: w; statistics, averaged: mean; ' in line
   assert 'shared: rate, global_step;' in line
+
+
+def _kinds(caplog):
+  """Returns the names of each kind in the line that a start logs."""
+  line, = {r.getMessage() for r in caplog.records
+           if r.getMessage().startswith('Elastic averaging: ')}
+  kinds = (kind.split(': ') for kind in line.split(': ', 1)[1][:-1].split('; '))
+  return {kind: set(names.split(', ')) for kind, names in kinds}
+
+
+_SLOTS = {'beta1_power', 'beta2_power', 'w/Adam', 'w/Adam_1'}
+
+
+@pytest.mark.parametrize('form', STRATEGIES)
+def test_the_chiefs_slots_are_logged_as_local(form, tmp_path, behavior, caplog):
+  del behavior
+  with caplog.at_level(logging.INFO, 'tensorflow'):
+    _train(tmp_path, form, 1, tf1.train.AdamOptimizer)
+  kinds = _kinds(caplog)
+  assert kinds.pop('local to each worker') >= _SLOTS
+  assert kinds == {'trained and averaged': {'w'},
+                   'statistics, averaged': {'mean'},
+                   'shared': {'rate', 'global_step'},
+                   'counted by each worker': {'none'}}
+
+
+def test_slots_of_the_wrapper_are_logged_as_local(behavior, caplog):
+  del behavior
+  with tf.Graph().as_default():
+    getter = optimizers.ElasticAverageCustomGetter('')
+    with tf1.variable_scope('', custom_getter=getter):
+      w = tf1.get_variable('w', initializer=0.0)
+    optimizer = optimizers.ElasticAverageOptimizer(
+        tf1.train.AdamOptimizer(0.1), 1, getter, rho=0.0)
+    optimizer.minimize(w * w, tf1.train.create_global_step())
+    with caplog.at_level(logging.INFO, 'tensorflow'):
+      optimizer.make_session_run_hook(True, 0).begin()
+  kinds = _kinds(caplog)
+  assert kinds['shared'] == {'global_step'}
+  assert kinds['local to each worker'] >= _SLOTS
+  assert kinds['trained and averaged'] == {'global_center_variable/w'}
 
 
 def test_what_one_worker_sets_reaches_the_others(behavior):
@@ -135,5 +179,122 @@ def test_what_one_worker_sets_reaches_the_others(behavior):
   run(1, 1)
   run(1, 1)
   np.testing.assert_array_equal(run(1, 2), [0.0, 1.0])
+  for session, *_ in workers:
+    session.close()
+
+
+def _counting_model():
+  """Returns a model_fn whose step writes untrained variables."""
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=0.0)
+    position, decayed, conditional, copied, mean, noise, followed, trained = (
+        tf1.get_variable(name, initializer=1.0, trainable=False) for name in (
+            'position', 'decayed', 'conditional', 'copied', 'mean', 'noise',
+            'followed', 'trained'))
+    x = tf.reduce_mean(features)
+    loss = w * x
+
+    def counted():
+      with tf.control_dependencies([conditional.assign_add(1.0)]):
+        return tf.constant(1)
+
+    update = tf1.train.GradientDescentOptimizer(0.5).minimize(
+        loss, tf1.train.get_global_step())
+    written = [
+        position.assign_add(1.0), decayed.assign(decayed * 0.5),
+        tf.cond(x > 0.0, counted, lambda: tf.constant(0)),
+        copied.assign(position * 2.0),
+        mean.assign_add(x), noise.assign(tf1.random_uniform([], 1.0, 2.0)),
+        followed.assign(mean), trained.assign(w + 1.0)]
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf.group(update, written))
+
+  return model_fn
+
+
+@pytest.mark.parametrize('form', STRATEGIES)
+def test_what_the_step_writes_from_no_data_is_never_averaged(
+    form, tmp_path, behavior, caplog):
+  """A period of 2 and four steps: an average of a counter is no integer."""
+  del behavior
+  model_fn = _counting_model()
+  if form == 'decorator':
+    model_fn = estimator_lib.elastic_average(**_SETTINGS)(model_fn)
+  estimator = tf1.estimator.Estimator(
+      model_fn, str(tmp_path), tf1.estimator.RunConfig(
+          train_distribute=STRATEGIES[form]()))
+  with caplog.at_level(logging.INFO, 'tensorflow'):
+    estimator.train(
+        lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat(),
+        max_steps=2)
+  line, = {r.getMessage() for r in caplog.records
+           if r.getMessage().startswith('Elastic averaging: ')}
+  assert 'statistics, averaged: mean, noise, followed, trained; ' in line
+  assert ('counted by each worker: position, decayed, conditional, copied; '
+          in line)
+  assert [estimator.get_variable_value(name) for name in (
+      'position', 'decayed', 'conditional')] == [5.0, 0.0625, 5.0]
+  assert estimator.get_variable_value('mean') < 5.0
+
+
+def test_a_statistic_of_an_input_that_is_a_constant_is_averaged(tmp_path):
+  """Estimator allows an input_fn that returns tensors; strategies do not."""
+
+  @estimator_lib.elastic_average(**_SETTINGS)
+  def model_fn(features, labels, mode):
+    del labels
+    mean = tf1.get_variable('mean', initializer=0.0, trainable=False)
+    loss = tf1.get_variable('w', initializer=0.0) * 2.0
+    update = tf1.train.GradientDescentOptimizer(0.5).minimize(
+        loss, tf1.train.get_global_step())
+    return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(
+        update, mean.assign(tf.reduce_mean(features))))
+
+  estimator = tf1.estimator.Estimator(model_fn, str(tmp_path))
+  estimator.train(lambda: (tf.constant([8.0]), tf.constant([1.0])), max_steps=1)
+  assert estimator.get_variable_value('mean') == 1.0  # 0.125 * 8
+
+
+def test_each_worker_of_a_getter_counts_by_itself(behavior):
+  """Two workers of a cluster; the first makes 4 steps, the second makes 2."""
+  del behavior
+  cluster = clusters.in_process_cluster(2)
+  workers = []
+  for index in range(2):
+    device = f'/job:worker/task:{index}'
+    getter = tfplugin.ElasticAverageCustomGetter(device)
+    with tf.Graph().as_default() as graph, tf1.device(
+        tf1.train.replica_device_setter(
+            cluster=cluster.cluster_spec, worker_device=device)):
+      x = tf1.placeholder_with_default([2.0], [1])
+      with tf1.variable_scope('', custom_getter=getter):
+        w = tf1.get_variable('w', initializer=0.0)
+        position, mean = (tf1.get_variable(
+            name, initializer=0.0, trainable=False)
+                          for name in ('position', 'mean'))
+      for write in (position.assign_add(1.0), mean.assign(tf.reduce_mean(x))):
+        tf1.add_to_collection(tf1.GraphKeys.UPDATE_OPS, write)
+      optimizer = tfplugin.ElasticAverageOptimizer(
+          tf1.train.GradientDescentOptimizer(0.5), 2, getter, rho=0.0,
+          **_SETTINGS)
+      with tf.control_dependencies(
+          tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)):
+        train_op = optimizer.minimize(w * tf.reduce_sum(x))
+      init = [tf1.global_variables_initializer(),
+              tf1.local_variables_initializer(), optimizer.get_init_op(index)]
+      center, = (pair.center.read_value() for pair in getter.pairs
+                 if pair.local is position)
+    session = cluster.session(index, graph)
+    for op in init[bool(index):]:
+      session.run(op)
+    workers.append((session, train_op, position, mean, center))
+  for index, steps in ((0, 4), (1, 2)):
+    for _ in range(steps):
+      workers[index][0].run(workers[index][1])
+  assert [w[0].run(w[2]) for w in workers] == [4.0, 2.0]
+  assert [w[0].run(w[4]) for w in workers] == [2.0, 2.0]
+  assert workers[0][0].run(workers[0][3]) < 2.0  # The mean is averaged.
   for session, *_ in workers:
     session.close()

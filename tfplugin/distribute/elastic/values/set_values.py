@@ -1,19 +1,26 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Untrained variables that no step writes: a rate, a temperature, a mask.
+"""Untrained variables without an average: a rate, a mask, a position.
 
-A hook, a feed or another program sets such a variable. An average of the old
-and the new value would be neither. So these variables are shared: an exchange
-copies the value that was set last to the centre, and from there to every copy.
+A variable is averaged if it is trained, or if the step writes it from data, as
+it does moving statistics. The average of two values of any other variable would
+be neither of them. An exchange copies such values whole:
 
-Variables that the step writes, such as moving statistics, are averaged.
+  shared: a hook, a feed or another program sets the variable. The value that
+    was set last reaches the centre, and from there every copy.
+  counted: the step writes the variable, but from no data: a float counter, the
+    position of a schedule. Each worker keeps its own value. The centre takes
+    that of the worker that exchanged last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
+from typing import NamedTuple
 from typing import Optional
 
 import tensorflow as tf
@@ -33,35 +40,79 @@ def print_of(value: tf.Tensor) -> tf.Tensor:
   return tf.fingerprint(tf.reshape(value, [1, -1]))[0]
 
 
-def unwritten(pairs: Sequence[elastic_pairs.Pair],
-              train_ops: Sequence[Any]) -> list[elastic_pairs.Pair]:
-  """Returns the untrained variables that the step of `train_ops` never writes.
+class Unaveraged(NamedTuple):
+  """Untrained variables that no exchange averages; see the module.
 
-  A variable with an `aggregation` is never among them: it is averaged.
+  Attributes:
+    shared: Variables that are set from outside the step.
+    counted: Variables that the step writes, but not from data.
   """
-  candidates = _may_be_set(pairs)
+
+  shared: Sequence[elastic_pairs.Pair] = ()
+  counted: Sequence[elastic_pairs.Pair] = ()
+
+  @property
+  def pairs(self) -> list[elastic_pairs.Pair]:
+    """All of them."""
+    return [*self.shared, *self.counted]
+
+
+def merged(several: Sequence[Unaveraged]) -> Unaveraged:
+  """Returns the variables of several calls of an optimizer."""
+  return Unaveraged([pair for each in several for pair in each.shared],
+                    [pair for each in several for pair in each.counted])
+
+
+def of_step(pairs: Sequence[elastic_pairs.Pair], train_ops: Sequence[Any],
+            inputs: Sequence[tf.Operation] = ()) -> Unaveraged:
+  """Returns the variables without an average in the step of `train_ops`.
+
+  `inputs` are the features and labels, which may be constants. A variable with
+  an `aggregation` is averaged unless the step is seen to write it.
+  """
+  candidates = [pair for pair in pairs if not pair.trainable]
   if not candidates:
-    return []
+    return Unaveraged()
   step = graph_order.upstream(graph_order.operations_of(train_ops))
-  return [pair for pair in candidates if not any(
+  data = {*inputs, *_variables(p for p in pairs if p.trainable)}
+  written = [pair for pair in candidates if any(
       write.root in step for write in _writes_of(pair))]
+  return Unaveraged(
+      [pair for pair in _may_be_set(candidates) if pair not in written],
+      [pair for pair in written if not _is_from(
+          pair, lambda write: write.root in step,
+          lambda op: op in data or _tf_internals.brings_value(op))])
 
 
-def not_from_data(pairs: Sequence[elastic_pairs.Pair],
-                  gradients: Sequence[Any]) -> list[elastic_pairs.Pair]:
-  """Returns the untrained variables that are never written from data.
+def of_gradients(pairs: Sequence[elastic_pairs.Pair],
+                 gradients: Sequence[Any]) -> Unaveraged:
+  """Returns the variables without an average, where the step is not known.
 
-  For an optimizer that knows only the gradients that it applies, not the step.
+  An optimizer knows the gradients that it applies. A write from the data or
+  the computations behind them is one from data. So is a write in UPDATE_OPS
+  from a trained variable.
   """
-  candidates = _may_be_set(pairs)
+  candidates = [pair for pair in pairs if not pair.trainable]
   if not candidates:
-    return []
-  step = graph_order.upstream(graph_order.operations_of([
-      *gradients, *tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)]))
-  data = {op for op in step if not _tf_internals.is_constant_or_read(op)}
-  return [pair for pair in candidates if not any(
-      write.root in step or data & graph_order.upstream([write.root])
-      for write in _writes_of(pair))]
+    return Unaveraged()
+  updates = graph_order.upstream(graph_order.operations_of(
+      tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)))
+  model = graph_order.upstream(
+      graph_order.operations_of(gradients), of_values=True)
+  data = {op for op in model if not _tf_internals.is_constant_or_read(op)} | {
+      op for op in updates if _tf_internals.brings_value(op)}
+  trained = _variables(p for p in pairs if p.trainable)
+  counted, shared = [], []
+  for pair in candidates:
+    writes = _writes_of(pair)
+    if any(write.root in updates for write in writes):
+      if not _is_from(pair, lambda write: write.root in updates,
+                      lambda op: op in data or op in trained):
+        counted.append(pair)
+    elif pair in _may_be_set([pair]) and not _is_from(
+        pair, lambda write: True, lambda op: op in data):
+      shared.append(pair)
+  return Unaveraged(shared, counted)
 
 
 def _may_be_set(pairs: Sequence[elastic_pairs.Pair],
@@ -70,23 +121,47 @@ def _may_be_set(pairs: Sequence[elastic_pairs.Pair],
           pair.local.aggregation == tf.VariableAggregation.NONE]
 
 
-def _writes_of(pair: elastic_pairs.Pair) -> Iterator[Any]:
+def _variables(pairs: Iterable[elastic_pairs.Pair]) -> set[tf.Operation]:
+  # The `op` of a copy is that of its centre.
+  return {copy.handle.op if hasattr(copy, 'handle') else copy.op
+          for pair in pairs for copy in pair.copies}
+
+
+def _is_from(pair: elastic_pairs.Pair, counts: Callable, is_data: Callable,
+             ) -> bool:
+  """Returns whether writes that count use data, maybe by other variables."""
+  pending, seen = list(_writes_of(pair)), set()
+  while pending:
+    write = pending.pop()
+    if not counts(write):
+      continue
+    for op in _tf_internals.ops_of_value(write) - seen:
+      if is_data(op):
+        return True
+      seen.add(op)
+      if _tf_internals.makes_variable(op):
+        pending += _tf_internals.writes_through(op.outputs[0])
+  return False
+
+
+def _writes_of(pair: elastic_pairs.Pair) -> list[Any]:
   graph = tf1.get_default_graph()
-  for copy in pair.copies:
-    yield from _tf_internals.writes_of(copy, graph)
+  return [write for copy in pair.copies
+          for write in _tf_internals.writes_of(copy, graph)]
 
 
 class SetValues:
-  """Exchange of the variables `pairs`, which are set from outside the step."""
+  """Exchange of variables without an average."""
 
-  def __init__(self, pairs: Sequence[elastic_pairs.Pair], device: str):
+  def __init__(self, unaveraged: Unaveraged, device: str):
     """Adds, on `device`, a fingerprint of each value that was seen last."""
-    self.pairs = pairs
+    self.unaveraged = unaveraged
+    self.pairs = unaveraged.pairs
     self._device = device
     self._seen = [worker_variables.create(
         lambda pair=pair: print_of(pair.local.initializer.inputs[1]),
         f'elastic_average/seen/{pair.center.op.name}', device, is_listed=False)
-                  for pair in pairs]
+                  for pair in self.pairs]
 
   def variables(self) -> list[tf.Variable]:
     """Returns the added variables, which a session must initialise."""
@@ -155,22 +230,29 @@ def _taken(pair, seen) -> tf.Tensor:
 
 
 def describe(pairs: Sequence[elastic_pairs.Pair],
-             shared: Sequence[elastic_pairs.Pair]) -> str:
+             unaveraged: Unaveraged, state: Collection[str]) -> str:
   """Returns a log line that lists the variables of each kind.
 
-  `shared` variables are set from outside the step.
+  `pairs` are the averaged ones. `state` has the names of optimizers' variables.
+  They are on the worker, also the chief's, which are global variables because
+  they are saved.
   """
-  centers = {pair.center.op.name for pair in (*pairs, *shared)}
+  every = [*pairs, *unaveraged.pairs]
+  centers = {pair.center.op.name for pair in every}
   kinds = {
       'trained and averaged': [p for p in pairs if p.trainable],
-      'statistics, averaged': [p for p in pairs if not p.trainable]}
+      'statistics, averaged': [p for p in pairs if not p.trainable],
+      'shared': list(unaveraged.shared),
+      'counted by each worker': unaveraged.counted}
   names = {kind: [p.center.op.name for p in of_kind]
            for kind, of_kind in kinds.items()}
-  names['shared'] = [p.center.op.name for p in shared] + [
-      v.op.name for v in tf1.global_variables() if v.op.name not in centers]
-  copies = {id(copy) for p in (*pairs, *shared) for copy in p.copies}
+  names['shared'] += [
+      v.op.name for v in tf1.global_variables()
+      if v.op.name not in centers and v.op.name not in state]
+  copies = {id(copy) for p in every for copy in p.copies}
   names['local to each worker'] = [
       v.op.name for v in tf1.local_variables()
-      if id(v) not in copies and v.op.name not in centers]
+      if id(v) not in copies and v.op.name not in centers] + [
+          v.op.name for v in tf1.global_variables() if v.op.name in state]
   return '; '.join(f'{kind}: {", ".join(of_kind) or "none"}'
                    for kind, of_kind in names.items())
