@@ -127,12 +127,9 @@ def is_moving_average(fn: Callable) -> bool:
 
 
 def is_disagreement(error: RuntimeError) -> bool:
-  """Whether replicas differ in how often they called `merge_call`.
+  """Returns whether replicas differ in how often they called `merge_call`.
 
-  The error has no class of its own.
-
-  Args:
-    error: An error of a call for each replica.
+  The `error` of a call for each replica has no class of its own.
   """
   return 'merge_call' in str(error) and 'different number' in str(error)
 

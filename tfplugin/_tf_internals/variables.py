@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The handles, initialisers, parts and copies of variables."""
+"""Handles, initialisers, parts and copies of variables."""
 
 from __future__ import annotations
 
@@ -131,20 +131,12 @@ def run_with_global_initializers(op: tf.Operation) -> None:
 class OneCopyExtended(strategies.MirroredExtended):
   """MirroredExtended with one copy of each variable for all devices.
 
-  The public strategy has one for each, and refuses a device that it is given
-  twice.
+  The public strategy has a copy for each, and refuses a device named twice.
   """
 
   def __init__(self, strategy, devices: Sequence[str], variable_device: str,
                cross_device_ops: tf.distribute.CrossDeviceOps):
-    """See base class.
-
-    Args:
-      strategy: The strategy.
-      devices: The devices, as ops are to be placed: without a job.
-      variable_device: The device of variables.
-      cross_device_ops: See base class.
-    """
+    """Takes `devices` as ops are placed: without a job."""
     self._variable_device = variable_device
     super().__init__(strategy, devices, cross_device_ops)
 
@@ -189,7 +181,7 @@ def _scattering(method: str) -> Callable:
 
 
 class OneCopy:
-  """Goes in front of a mirrored variable with one copy for all replicas."""
+  """Mixin before a mirrored variable with one copy for all replicas."""
 
   for _name in ('scatter_update', 'scatter_max', 'scatter_min', 'scatter_mul',
                 'scatter_div', 'scatter_nd_add', 'scatter_nd_sub',
@@ -204,7 +196,7 @@ class OneCopy:
 
   @property
   def initializer(self):
-    """See `tf.Variable.initializer`: that of the copy, or of a warm start."""
+    """The initialiser of the copy, or of a warm start."""
     own = self._initializer_op
     return self._primary.initializer if own is None else own
 
@@ -215,16 +207,13 @@ class OneCopy:
 
 @functools.cache
 def _of_one_copy(kind: type) -> type:
-  """Returns the class, which TensorFlow chooses in private, with `OneCopy`."""
+  """Returns `kind`, a class of TensorFlow's choice, behind `OneCopy`."""
   return type(kind.__name__, (OneCopy, kind), {})
 
 
 def use_one_copy(variable: tf.Variable) -> None:
-  """Lets all replicas use the only copy of a mirrored variable.
+  """Makes all replicas use the only copy of a `OneCopyExtended`'s variable.
 
   TensorFlow's class looks for one copy for each, in a private method.
-
-  Args:
-    variable: Of a `OneCopyExtended`.
   """
   variable.__class__ = _of_one_copy(type(variable))

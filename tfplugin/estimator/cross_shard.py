@@ -167,7 +167,7 @@ class _PlainOptimizer(_Optimizer):
 
 
 class _ShardStrategy(shared_shards.SharedShards):
-  """Shards that leave the scale of a loss to the optimizer."""
+  """Shards whose losses are scaled by the optimizer alone."""
 
   def __init__(self, devices: Sequence[str], reduction: str,
                groups: groups_lib.GroupAssignment):
@@ -179,14 +179,11 @@ class _ShardStrategy(shared_shards.SharedShards):
 
   @property
   def divided_by_keras(self) -> int:
-    """The size of a group: the reduction is over the same shards.
-
-    A shard knows of them alone.
-    """
+    """The size of a group: a shard sees only its group."""
     return self._group_size
 
   def scaling_losses(self) -> contextlib.AbstractContextManager:
-    """Lets v1 optimizers minimise their part of the loss of all shards."""
+    """Makes v1 optimizers minimise their part of the loss of all shards."""
     return shard_loss.ScalesLoss.scaling_losses(self)
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The specs that a model_fn returned in several shards, as one spec."""
+"""Reduction of the specs that a model_fn returned in several shards."""
 
 from __future__ import annotations
 
@@ -28,24 +28,14 @@ def reduce_specs(
     loss_weights: Sequence[weighted_sum.Weight],
     concat_fn: Optional[Callable[[str, Sequence[Any]], Any]] = None,
     part_of_loss: Callable[[tf.Tensor], tf.Tensor] = lambda loss: loss) -> Any:
-  """Returns the spec of the whole batch.
+  """Returns the spec of the whole batch; raises if a shard's spec differs.
 
-  The loss is the weighted sum of the shards' losses; predictions, export
-  outputs, and the tensors of eval_metrics and host_call are concatenated in the
-  order of the shards. Everything else (the train_op, metrics, hooks, the
-  scaffold) comes from the first shard: gradients, assignments to variables and
-  batch statistics of all shards have become one before they reach it.
-
-  Args:
-    mode: A `tf.estimator.ModeKeys`.
-    specs: One `tf.estimator.EstimatorSpec`, or TPU's, per shard.
-    loss_weights: The factor of each shard's loss.
-    concat_fn: Takes the place of `concat`.
-    part_of_loss: Returns what a shard's loss is to that sum.
-
-  Raises:
-    TypeError: A shard returned something else than an EstimatorSpec.
-    ValueError: Shards returned different kinds of specs.
+  The loss is the sum of the shards' losses, weighted by `loss_weights`, after
+  `part_of_loss` of each. `concat_fn` joins predictions, export outputs and the
+  tensors of eval_metrics and host_call in the order of the shards. All other
+  fields (train_op, metrics, hooks, scaffold) come from the first shard:
+  gradients, assignments to variables and batch statistics of all shards have
+  been combined before.
   """
   check_specs(specs)
   join, first, replaced = concat_fn or concat, specs[0], {}
@@ -73,7 +63,7 @@ def reduce_specs(
 def _loss_of_batch(specs: Sequence[Any],
                    weights: Sequence[weighted_sum.Weight],
                    part_of_loss: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-  """Returns the loss of the batch, and lets a shard's show it."""
+  """Returns the loss of the batch; readers of a shard's loss get it."""
   losses = [spec.loss for spec in specs]
   parts = [part_of_loss(reported_values.unnamed(loss)) for loss in losses]
   loss = weighted_sum.weighted_sum(
@@ -131,14 +121,11 @@ def _shape_of(spec: Any) -> dict[str, Any]:
 def concat(name: str, values: Sequence[Any]) -> Any:
   """Concatenates the values of the shards, leaf by leaf, along the batch.
 
-  Sizes that are not static, such as the length of the longest row of a shard,
-  are filled up with zeros to the largest, as `to_tensor` of a ragged tensor
-  does; strings with empty ones.
-
-  Args:
-    name: The name of the values, for the error.
-    values: One nest of tensors `[batch, ...]` per shard, dense, sparse or
-      ragged. The first shard's scalars are taken.
+  `values` has one nest of tensors `[batch, ...]` per shard, dense, sparse or
+  ragged; `name` is for the error. Scalars are the first shard's. Sizes that are
+  not static, such as the longest row of a shard, are padded to the largest. The
+  padding is zero, as of `to_tensor` of a ragged tensor; for strings it is
+  empty.
   """
   def concat_leaf(*leaves):
     try:
@@ -176,9 +163,7 @@ def _concat_leaf(leaves: Sequence[Any]) -> Any:
 def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
   """Concatenates the export outputs of the shards, classes included.
 
-  Args:
-    key: The name of the output, for the error.
-    outputs: The output of each shard.
+  `key` is the name of the output, for the error.
   """
   export = tf.estimator.export
   if isinstance(outputs[0], export.ClassificationOutput):

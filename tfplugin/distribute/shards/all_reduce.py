@@ -48,8 +48,8 @@ def _sum_over_all(context, value: Summand) -> Summand:
   in_plain_graph = not (tf.executing_eagerly() or tf.inside_function())
   if not in_plain_graph or isinstance(value, tf.IndexedSlices):
     return context.all_reduce(_SUM, value)
-  # TensorFlow refuses a value that variables are behind. So a gradient does not
-  # go back through the total, but for one outside of the replicas.
+  # TensorFlow refuses a value that depends on variables. So in a replica the
+  # gradient goes to `value`, and only outside of replicas to the total.
   total = _reduce(context, value)
   name = f'TfpluginAllReduceSum{next(_gradient_numbers)}'
   tf.RegisterGradient(name)(_sum_of_gradients)
@@ -61,14 +61,10 @@ def _sum_over_all(context, value: Summand) -> Summand:
 
 def all_reduce(context: tf.distribute.ReplicaContext, reduce_op: Any,
                value: Any, options: Any = None) -> Any:
-  """The `all_reduce` of `context`; gradients flow, as those of a sum.
+  """Returns `value` reduced by SUM or MEAN; gradients flow to every shard.
 
-  Args:
-    context: That of a shard in a graph; TensorFlow's own method refuses values
-      there that variables are behind.
-    reduce_op: SUM or MEAN, which weighs shards by their rows.
-    value: A nest of tensors.
-    options: None that is used.
+  It replaces the method of a shard's `context`, which refuses values that
+  depend on variables. MEAN weights shards by their rows.
   """
   del options
   if isinstance(reduce_op, str):

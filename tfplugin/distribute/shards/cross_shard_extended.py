@@ -114,7 +114,7 @@ class GroupReduction(met_updates.MetUpdates):
     return self._num_replicas_in_sync
 
   def _check_copies_of(self, variable: tf.Variable) -> None:
-    """Sees to the writes of shards to a new variable."""
+    """Makes writes of shards to a new variable writes of the batch value."""
     copies = same_values.Copies([copy.handle for copy in variable.values])
     if variable.aggregation in (None, tf.VariableAggregation.NONE):
       shard_writes.use_batch_values(variable, copies)
@@ -134,7 +134,7 @@ class GroupReduction(met_updates.MetUpdates):
         self._run = outer
 
   def _new_run(self, args, kwargs) -> shard_run.ShardRun:
-    """Returns a run of shards; what one inside another is given is no batch."""
+    """Returns a run of shards; an inner one has no known batch."""
     count = len(self.worker_devices)
     if self._run is not None:
       return shard_run.ShardRun([()] * count, self._run.gradients)
@@ -143,7 +143,7 @@ class GroupReduction(met_updates.MetUpdates):
         for replica in range(count)])
 
   def _build(self, fn, args, kwargs):
-    """Builds `fn` in each shard, and checks what it writes."""
+    """Builds `fn` in each shard, and checks its writes."""
     run = self._run
     with _tf_internals.gradients_noted(_is_in_replica, run.gradients.add), (
         _tf_internals.summaries_of_all(_is_in_replica)):
@@ -158,14 +158,7 @@ class GroupReduction(met_updates.MetUpdates):
     return result
 
   def check_branch(self, label: str) -> None:
-    """Raises if shards cannot do together what they do in a branch.
-
-    Args:
-      label: What they do.
-
-    Raises:
-      NotImplementedError: They cannot.
-    """
+    """Raises NotImplementedError for a call of groups in a branch."""
     groups = self._container_strategy().group_assignment
     if groups is not None and len(groups) > 1:
       raise NotImplementedError(
@@ -193,10 +186,10 @@ class GroupReduction(met_updates.MetUpdates):
     return call
 
   def _report_batch(self, run: shard_run.ShardRun, loss: Any) -> None:
-    """Lets numbers under names, and summaries, be those of all shards.
+    """Makes named numbers and summaries those of all shards.
 
-    Processes do not fetch such numbers together: there they are of the first
-    shard.
+    Several processes do not fetch such numbers together: they keep the numbers
+    of the first shard.
     """
     parts = self._local_results(loss)
     if len(parts) == self._num_replicas_in_sync > 1:
@@ -235,7 +228,7 @@ class GroupReduction(met_updates.MetUpdates):
     return [variable for variable in made if variable is not None]
 
   def _check_writes(self, run: shard_run.ShardRun) -> None:
-    """Raises if replicas wrote what is their own, and no merge call made."""
+    """Raises if replicas wrote different values, unless by merge calls."""
     if not self._use_merge_call():
       return
     made = self._variables()

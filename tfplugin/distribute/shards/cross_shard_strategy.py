@@ -25,47 +25,51 @@ HOROVOD = 'horovod'
 
 class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
                          tf.distribute.MirroredStrategy):
-  """Trains one model on shards of a batch; each has a copy of the variables.
+  """Strategy that trains one model on shards of a batch, each with a copy.
 
   Choose it for synchronous training on the CPUs or GPUs of one host, or, with
-  `TF_CONFIG`, of several hosts over TensorFlow's own collectives. Every step
-  the gradients are reduced over the shards once, small ones packed together and
-  sparse ones as rows, and every shard applies the result to its copy:
+  `TF_CONFIG`, of several hosts over TensorFlow's own collectives. In every step
+  the gradients are reduced over the shards once. Small ones are packed
+  together, sparse ones stay rows, and every shard applies the result to its
+  copy:
 
     gradient = scale * sum over the shards of gradient[shard]
     scale = 1 / number of shards with MEAN, 1 with SUM
 
-  The scale is applied by a v1 optimizer's `compute_gradients`, under an
-  Estimator and in `strategy.run` alike; gradients of `tf.gradients` are summed.
-  A loss that was built with `Reduction.SUM` is a sum over the batch, and is
-  summed over the shards as well, by itself and as a term of the loss that is
-  minimised. The ops of that loss tell; in eager execution, as in TensorFlow's
-  own strategies, the last loss that was built. Keras
-  scales its losses itself: `Model.fit` is a mean over the batch whatever
-  `reduction` is, and in a custom loop the scale is yours. With a v1 optimizer
-  in a model of `tf.keras.estimator.model_to_estimator` both would scale, as
-  under TensorFlow's strategies; pass SUM there, or a Keras optimizer.
+  A v1 optimizer's `compute_gradients` applies the scale, under an Estimator and
+  in `strategy.run` alike. Gradients of `tf.gradients` are summed. A loss that
+  was built with `Reduction.SUM` is a sum over the batch, so it is summed over
+  the shards, too. This holds for the loss that is minimised and for each of its
+  terms. In a graph the ops of the loss show how it was built. In eager
+  execution the last loss that was built decides, as in TensorFlow's own
+  strategies.
 
-  A `kernel_regularizer` of `tf.compat.v1.layers` is in the loss of the first
-  shard alone, as under MirroredStrategy, and MEAN divides it by the number of
-  shards. One of `get_variable` or of a Keras layer is in all losses, and so is
-  each under `tfplugin.estimator.cross_shard`.
+  Keras scales its losses itself: `Model.fit` minimises a mean over the batch
+  for every `reduction`, and in a custom loop the scale is yours. With a v1
+  optimizer in a model of `tf.keras.estimator.model_to_estimator` both would
+  scale, as under TensorFlow's strategies. Pass SUM there, or a Keras optimizer.
+
+  A `kernel_regularizer` of `tf.compat.v1.layers` is only in the loss of the
+  first shard, as under MirroredStrategy, and MEAN divides it by the number of
+  shards. A regularizer of `get_variable` or of a Keras layer is in all losses,
+  and so is each under `tfplugin.estimator.cross_shard`.
 
   With `group_assignment` each group of shards reduces by itself, and the copies
-  of different groups go different ways; a checkpoint holds the copies of shard
-  0. Groups apply to v1 optimizers. `tfplugin.cross_replica_sum` inside a
-  model_fn sums over the shards, or over the groups passed to it.
+  of different groups diverge. A checkpoint holds the copies of shard 0. Groups
+  need a v1 optimizer. `tfplugin.cross_replica_sum` inside a model_fn sums over
+  the shards, or over the groups passed to it.
 
-  An addition of a replica to a variable without an `aggregation` is the mean
-  over the shards (of the group), so that gradients can be accumulated over
-  steps and be applied in a branch of `tf.cond`. In a graph, other numbers of
-  the rows are those of all rows, made again in each replica; what is not made
-  of the rows is each copy's own, as under MirroredStrategy. On one host the
-  summaries and the named scalars of a model_fn that trains, its loss too, are
-  of all rows; with several hosts they are those of the first shard.
+  If replicas add to a variable without an `aggregation`, the mean over the
+  shards (of the group) is added. So gradients can be accumulated over steps and
+  be applied in a branch of `tf.cond`. In a graph, another value that depends on
+  rows is computed again from the rows of all replicas, in each replica. A value
+  that does not depend on rows is written to each copy separately, as under
+  MirroredStrategy. On one host, the summaries, named scalars and loss that a
+  training model_fn reports are of all rows. With several hosts they are of the
+  first shard.
 
   Supported: Estimator (`RunConfig(train_distribute=...)`), `strategy.run`,
-  `Model.fit`, with what Keras does for a MirroredStrategy alone
+  `Model.fit`, with the features that Keras has for a MirroredStrategy only
   (`mixed_float16`, `BackupAndRestore`); dense and sparse gradients, partitioned
   variables. Checkpoints have the names of one device. It was run on CPUs; GPUs
   were not available.

@@ -109,7 +109,7 @@ class OneShard(Shards):
   """One shard: no distribution, or a single replica or tower."""
 
   def __init__(self):
-    """Stores the number of shards."""
+    """Sets the size to 1."""
     super().__init__(1)
 
 
@@ -164,9 +164,9 @@ class Replicas(Shards):
 
 
 class SharingReplicas(Replicas):
-  """Shards in one graph that share their variables.
+  """Shards in one graph, with shared variables.
 
-  Each has gradients of its own; these are applied once, as the sum over the
+  Each shard has separate gradients. They are applied once, as the sum over the
   group of shard 0.
   """
 

@@ -1,12 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shards of one batch in one graph, which share one copy of each variable.
-
-Decorators of a model_fn are made of it. The shards are those of
-CrossShardStrategy; a variable has one copy in the place of one for each, so
-that a graph of a parameter server's worker can have shards, and devices can be
-named more than once.
-"""
+"""StrategyExtended of shards in one graph with shared variables."""
 
 from __future__ import annotations
 
@@ -41,10 +35,9 @@ _MEAN = tf.distribute.ReduceOp.MEAN
 class SharedExtended(cross_shard_extended.GroupReduction,
                      mirrored_variables.MirroredInGraph,
                      _tf_internals.OneCopyExtended):
-  """The shards of a decorated model_fn.
+  """The StrategyExtended of `shared_shards.SharedShards`.
 
-  Attributes:
-    shares_of_rows: The share of each shard in a mean over the batch.
+  `shares_of_rows` has the share of each shard in a mean over the batch.
   """
 
   def __init__(self, strategy: tf.distribute.Strategy,
@@ -60,7 +53,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
 
   @contextlib.contextmanager
   def applying_sums(self) -> Iterator[None]:
-    """Lets gradients that are applied inside be taken for sums over shards."""
+    """Marks gradients that are applied inside as sums over shards."""
     outer, self._are_sums = self._are_sums, True
     try:
       yield
@@ -69,17 +62,15 @@ class SharedExtended(cross_shard_extended.GroupReduction,
 
   def sum_over(self, group: Sequence[int], sums_totals: bool,
                gradient: Any) -> Any:
-    """Returns the sum of a gradient over `group`; call it in every shard.
+    """Returns the sum of a gradient over the shards of `group`.
 
-    Args:
-      group: Indices of shards.
-      sums_totals: Whether a gradient that is a sum over the shards is summed.
-      gradient: That of the current shard.
+    Every shard calls it. `sums_totals` says whether a gradient that is a sum
+    over the shards is summed again.
     """
     if not sums_totals and self._run.gradients.are_in_total(gradient):
       group = group[:1]
     if self._run.branches.is_here():
-      # Refused by the update that follows, unless all shards have the same.
+      # The update that follows refuses it, unless all shards have the same.
       return weighted_sum.weighted_sum([gradient], [float(len(group))])
 
     def merge(strategy: tf.distribute.Strategy, gradient: Any) -> Any:
@@ -94,12 +85,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
 
   def build(self, fn: Callable[[int], Any], batch: Sequence[Any],
             ) -> tuple[shard_run.ShardRun, list[Any]]:
-    """Returns the run of the shards, and the result of `fn` in each of them.
-
-    Args:
-      fn: Called with the index of the shard, in that shard.
-      batch: For each shard the tensors that it is given.
-    """
+    """Builds `fn` in each shard; see `shared_shards.SharedShards.build`."""
     runs, results = [], []
 
     def build_one(shard: int, rows: Any) -> None:
@@ -115,7 +101,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     return runs[0], results
 
   def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
-    """Lets writes, reports and mean losses be those of the batch."""
+    """Makes writes, reports and mean losses those of the batch."""
     strategy = self._container_strategy()
     groups = strategy.group_assignment or [range(len(run.batch))]
     group = next(group for group in groups if 0 in group)
@@ -131,7 +117,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
           [strategy.loss_weights[shard] for shard in group])
 
   def check_branch(self, label: str) -> None:
-    """Raises nothing: there is one copy of a variable to update."""
+    """Accepts every call: there is one copy of a variable to update."""
 
   def _new_run(self, args, kwargs) -> shard_run.ShardRun:
     run = super()._new_run(args, kwargs)
@@ -146,14 +132,14 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     return fn
 
   def _meeting(self, fn: Callable) -> Callable:
-    # The optimizer of a decorator's shards is given the sums already.
+    # The optimizer gets the sums already.
     return fn
 
   def _check_writes(self, run: shard_run.ShardRun) -> None:
-    """Leaves it to the end of `build`."""
+    """Does nothing: `build` checks."""
 
   def _create_variable(self, next_creator, **kwargs):
-    # A variable to which each shard adds, as to a metric's, is written once.
+    # All shards add to a metric's variable once, as to any other.
     if variable_arguments.is_metric(kwargs):
       kwargs['aggregation'] = None
     has_rule = kwargs.get('aggregation') not in _NONE
@@ -169,10 +155,10 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     return variable
 
   def _check_copies_of(self, variable: tf.Variable) -> None:
-    """Leaves it to `_create_variable`."""
+    """Does nothing: `_create_variable` does it."""
 
   def _validate_colocate_with_variable(self, colocate_with_variable):
-    # A variable made before, such as the global step of Estimator, is shared.
+    # An outer variable, such as Estimator's global step, is shared.
     if isinstance(colocate_with_variable, tf.Operation) and self.num_shards > 1:
       super()._validate_colocate_with_variable(colocate_with_variable)
 
@@ -192,7 +178,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
   def _gradient_to_apply(self, gradient: Any) -> Any:
     """Returns the one gradient of all shards that an optimizer applies."""
     values = self._local_results(gradient)
-    # TensorFlow takes a sum of one tensor in a branch apart, and fails.
+    # In a branch TensorFlow fails at a sum of one tensor with itself.
     if self._are_sums or all(value is values[0] for value in values):
       return values[0] if self._are_sums else weighted_sum.weighted_sum(
           values[:1], [sum(self._container_strategy().loss_weights)])
@@ -205,7 +191,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
         'in a graph it returns nothing that a session could run')
     if _tf_internals.is_distributed_variable(var):
       return super()._update(var, fn, args, kwargs, group)
-    # Made before the shards, such as the global step of an Estimator.
+    # Made before the shards, such as Estimator's global step.
     args, kwargs = _tf_internals.select_replica(0, (args, kwargs))
     with _tf_internals.colocate_with(var):
       result = fn(var, *args, **kwargs)

@@ -25,13 +25,11 @@ tf1 = tf.compat.v1
 
 class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
                    tf1.distribute.Strategy, tf.distribute.Strategy):
-  """Builds a function once for each shard; all share one copy of a variable.
+  """Strategy that builds a function once per shard, with shared variables.
 
-  As on TPU each shard computes its own loss and gradients.
-
-  Attributes:
-    loss_weights: The factor of the loss and the gradients of each shard.
-    group_assignment: The shards that reduce together, or None.
+  As on TPU, each shard computes a separate loss and its gradients. The shards
+  are CrossShardStrategy's, but a variable has one copy. So the graph of a
+  worker of parameter servers can have shards, and a device can be named twice.
   """
 
   # TensorFlow's extended classes read it: the first of the collective keys.
@@ -41,15 +39,11 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
                loss_weights: Optional[Sequence[weighted_sum.Weight]] = None,
                shares_of_rows: Optional[Sequence[weighted_sum.Weight]] = None,
                group_assignment: groups_lib.GroupAssignment = None):
-    """Makes a strategy for one graph.
+    """Makes a strategy for one graph, with a shard on each of `devices`.
 
-    Args:
-      devices: Device strings, one for each shard.
-      loss_weights: The factor of the loss and the gradients of each shard; by
-        default that of a mean.
-      shares_of_rows: The share of each shard in the rows of the batch; by
-        default all have as many.
-      group_assignment: The shards that reduce together, or None.
+    `loss_weights` are the factors of the shards' losses and gradients.
+    `shares_of_rows` are the shares of the shards in the rows of the batch. Both
+    default to a mean.
     """
     shares = [1.0 / len(devices)] * len(devices)
     self.loss_weights = loss_weights or shares
@@ -59,7 +53,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
 
   @property
   def num_replicas_in_sync(self) -> int:
-    """The number of shards; inside of one, the number that divides a loss."""
+    """The number of shards; in a shard the number that divides its loss."""
     return self.divided_by_keras if shard_models.is_in_shard() else (
         self.num_shards)
 
@@ -69,7 +63,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     return 1
 
   def scaling_losses(self) -> contextlib.AbstractContextManager:
-    """Lets v1 optimizers of shards minimise sums with the factor of a mean."""
+    """Makes v1 optimizers minimise means, with SUM losses multiplied."""
     return shard_loss.minimising(
         self, lambda loss: shard_loss.with_whole_sums(loss, self.num_shards))
 
@@ -78,9 +72,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
             ) -> tuple[shard_run.ShardRun, list[Any]]:
     """Returns the run of the shards, and the result of `fn` in each of them.
 
-    Args:
-      fn: Called with the index of the shard, in that shard.
-      batch: For each shard the tensors that it is given; None: not known.
+    `fn` gets the index of its shard. `batch` has the tensors of each shard.
     """
     with self.scope():
       return self.extended.build(fn, batch or [()] * self.num_shards)

@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shards that train synchronously: gradients are reduced over all of them."""
+"""Building of one function in every shard of a process."""

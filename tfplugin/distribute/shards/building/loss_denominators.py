@@ -1,22 +1,22 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A mean loss is divided once, by the count of the whole batch.
+"""Denominators of mean losses: the count of the whole batch.
 
 The reductions of `tf.compat.v1.losses` divide a sum by a count: of non-zero
-weights, of elements, or by a sum of weights. In a shard that is the shard's own
-count n[i], and no mean of such means is the mean of the batch. With
+weights, of elements, or by a sum of weights. In a shard it is the shard's count
+n[i], and a mean of such means is not the mean of the batch. With
 
   n[i]  ->  weight[i] * sum{j} n[j]
 
 in the place of n[i], the weighted sum over shards has the value and the
-gradients of the batch, whatever else is added to the loss:
+gradients of the batch. Other terms of the loss make no difference:
 
   sum{i} weight[i] * S[i] / (weight[i] * sum{j} n[j])  =  S / n
 
-Inside of a branch, a loop or a function no shard knows the count of another
-one. Where n[i] is the number of elements it needs none: the weights of shards
-are their shares of the rows. Where it depends on weights of the loss, the loss
-is refused there.
+In a branch, a loop or a function no shard knows the count of another one. If
+n[i] is the number of elements, it needs none: the weights of shards are their
+shares of the rows. If n[i] depends on weights of the loss, the loss is refused
+there.
 """
 
 from __future__ import annotations
@@ -33,13 +33,9 @@ def share(ops_by_shard: Sequence[Sequence[tf.Operation]],
           weights: Sequence[weighted_sum.Weight]) -> None:
   """Makes the mean losses of all shards divide by the common count.
 
-  Args:
-    ops_by_shard: For each shard the ops that were built in it.
-    weights: For each shard the factor of its loss.
-
-  Raises:
-    RuntimeError: Shards have different numbers of such losses, or one of them
-      is weighted and inside of a branch, a loop or a function.
+  `weights` are the factors of the shards' losses. A RuntimeError is raised if
+  shards have different numbers of such losses. It is also raised for a weighted
+  one in a branch, a loop or a function.
   """
   counts_by_shard = [_counts(ops) for ops in ops_by_shard]
   sizes = [len(counts) for counts in counts_by_shard]

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients that shards took, and what is made of them."""
+"""Record of the gradients that shards took."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfplugin.distribute.variables import same_values
 
 
 class NotedGradients:
-  """Tells what is made from some gradients, sums over shards, say."""
+  """Finds the values that are computed from noted gradients."""
 
   def __init__(self):
     self._noted = set()

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which ops of a graph were built in which shard.
+"""Record of the ops of each shard.
 
-Shards are built in turns. The ops are noted from one turn to the next; their
-names tell nothing, as a model_fn may choose any, absolute ones too.
+Shards are built in turns, and the record notes the ops of each turn. Op names
+do not tell: a model_fn may choose any name, also an absolute one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,7 @@ from tfplugin import _tf_internals
 
 
 class OpRecord:
-  """The ops of the shards of one graph.
-
-  Attributes:
-    graph: The graph.
-    num_shards: How many there are.
-  """
+  """The ops of the shards of one graph."""
 
   def __init__(self, graph: tf.Graph, num_shards: int):
     """Starts before the first shard."""
@@ -35,7 +30,7 @@ class OpRecord:
     self._in_branches = set()
 
   def begin(self, shard: int) -> None:
-    """Notes that `shard` goes on: the ops that follow are its own."""
+    """Notes that `shard` continues: the ops that follow belong to it."""
     self._turns[shard].append(slice(self._now(), None))
 
   def end(self, shard: int) -> None:
@@ -44,21 +39,21 @@ class OpRecord:
 
   @contextlib.contextmanager
   def pausing(self, shard: int) -> Iterator[None]:
-    """The ops that `shard` makes inside are not its own alone."""
+    """Notes that the ops made inside do not belong to `shard` alone."""
     self.end(shard)
     yield
     self.begin(shard)
 
   @contextlib.contextmanager
   def passing(self, graph: tf.Graph) -> Iterator[None]:
-    """Notes the ops that are made for all shards in the graph of a branch."""
+    """Notes that ops made inside, in a branch's graph, are for all shards."""
     before = len(graph.get_operations())
     yield
     if graph is not self.graph:
       self._in_branches.update(graph.get_operations()[before:])
 
   def has_passed(self, op: tf.Operation) -> bool:
-    """Whether `op`, in a branch or deeper, was made for all shards."""
+    """Returns whether `op`, in a branch or deeper, was made for all shards."""
     while op is not None and op not in self._in_branches:
       op = _tf_internals.call_of(op.graph)
     return op is not None
@@ -69,12 +64,10 @@ class OpRecord:
     return [op for turn in self._turns[shard] for op in ops[turn]]
 
   def twins(self, tensor: tf.Tensor) -> list[tf.Tensor]:
-    """Returns the tensor of each shard that is `tensor` in the first one.
+    """Returns the tensor of each shard for `tensor` of the first one.
 
-    Shards are built by the same calls, in the same order.
-
-    Raises:
-      RuntimeError: They are not.
+    A RuntimeError is raised unless the shards were built by the same calls, in
+    the same order.
     """
     own = [self.built_in(shard) for shard in range(self.num_shards)]
     index = own[0].index(tensor.op)
@@ -87,7 +80,7 @@ class OpRecord:
     return [ops[index].outputs[tensor.value_index] for ops in own]
 
   def is_own(self, shard: int, op: tf.Operation) -> bool:
-    """Whether `op` was built in `shard` itself."""
+    """Returns whether `op` was built in `shard` itself."""
     if op.graph is not self.graph:
       return False
     now = self._now()
@@ -96,7 +89,7 @@ class OpRecord:
     return op in self._known[shard][1]
 
   def ops_of(self, shard: int) -> list[tf.Operation]:
-    """Returns the ops of `shard`; those of all shards are the first one's."""
+    """Returns the ops of `shard`; ops for all shards belong to the first."""
     if shard:
       return self.built_in(shard)
     others = {op for other in range(1, len(self._turns))
@@ -105,7 +98,7 @@ class OpRecord:
             if op not in others]
 
   def check_no_accumulators(self) -> None:
-    """Raises if an op of a shard makes a queue of gradients."""
+    """Raises if an op of a shard makes an accumulator of gradients."""
     for op in (op for shard in range(self.num_shards)
                for op in self.built_in(shard)):
       if _tf_internals.accumulates_gradients(op):

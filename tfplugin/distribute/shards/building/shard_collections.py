@@ -1,16 +1,16 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A shard sees the graph's collections as if it were alone in the graph.
+"""Graph collections, with separate lists for each shard.
 
-A model_fn asks the graph for its losses, update ops and trainable variables so
-far. Where several shards are built into one graph, a later shard would find the
-entries of the earlier ones among its own. So each shard works on its own lists;
-when all shards are built, the graph holds the entries of every shard, nothing
-twice: the variables of one device, the losses and initializers of every shard.
+A model_fn asks the graph for the losses, update ops and trainable variables so
+far. With several shards in one graph, a later shard would also find the entries
+of the earlier ones. So each shard works on separate lists. When all shards are
+built, the graph holds the entries of every shard, without duplicates: the
+variables of one device, the losses and initializers of every shard.
 
-Nothing else than editing the lists shows a shard a part of them: the functions
-that a model_fn asks read the graph's own, and a graph for each shard would have
-variables of its own.
+The lists must be edited in place, because the functions that a model_fn calls
+read the graph's lists. With a graph for each shard, each shard would have
+separate variables.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class ShardCollections:
       self._shards.append(lists)
 
   def show(self, shard: int) -> None:
-    """Lets the graph show the lists of `shard`, and the step of the first.
+    """Gives the graph the lists of `shard`, with the first shard's step.
 
-    TensorFlow looks for a step by name, too, and would find the first shard's.
+    TensorFlow also looks for a step by name, and would find the first shard's.
     """
     step = tf1.GraphKeys.GLOBAL_STEP
     if step in self._shards[0]:
@@ -57,14 +57,14 @@ class ShardCollections:
     self._set(self._shards[shard])
 
   def keep(self, shard: int) -> None:
-    """Keeps the present lists of the graph as the lists of `shard`."""
+    """Keeps the current lists of the graph as the lists of `shard`."""
     self._shards[shard] = self._lists()
 
   def join(self) -> None:
-    """Lets the graph show its entries from before, and those of all shards.
+    """Gives the graph its earlier entries and the entries of all shards.
 
-    The store of `get_variable` is the first shard's: names lead to the
-    variables that all shards share. So are the summaries.
+    The store of `get_variable` is the first shard's: its names lead to the
+    variables that all shards share. The summaries are the first shard's, too.
     """
     joined = {key: list(values) for key, values in self._before.items()}
     for lists in self._shards[1:]:
@@ -93,14 +93,11 @@ class ShardCollections:
 @contextlib.contextmanager
 def scopes_of_one_device(graph: tf.Graph,
                          one_device: Callable[[str], str]) -> Iterator[None]:
-  """Lets `get_collection` with a scope find the entries of every shard.
+  """Makes `get_collection` with a scope find the entries of every shard.
 
-  It compares the beginning of names, and in a shard names begin with its own
-  scope. An entry is found by its name in the shard, or on one device.
-
-  Args:
-    graph: The graph of the shards.
-    one_device: Returns the name that the shard around would have there.
+  It compares the beginning of names, and a shard's names begin with the shard's
+  scope. An entry is found by its name in the shard, or by the name on one
+  device that `one_device` returns for the current shard.
   """
   get_all = graph.get_collection
 

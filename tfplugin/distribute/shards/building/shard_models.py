@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Models that shards build in one graph, each as if it were alone there."""
+"""Scopes, collections and variables of a model that each shard builds."""
 
 from __future__ import annotations
 
@@ -21,32 +21,24 @@ _UNIQUE_SUFFIX = re.compile(r'_\d+(?=/|$)')
 
 
 class ShardModels:
-  """Gives each shard the scopes, collections and device of its model.
-
-  Attributes:
-    variables: The variables that all shards share.
-  """
+  """Gives each shard the scopes, collections and device of its model."""
 
   def __init__(self, devices: list[str]):
-    """Takes the scopes around; call it before the shards are built.
-
-    Args:
-      devices: The device of each shard.
-    """
+    """Stores the outer scopes; `devices` has the device of each shard."""
     self._graph = tf1.get_default_graph()
     self._devices, self._outer_devices = (
         devices, _tf_internals.device_functions())
     self._collections = shard_collections.ShardCollections(
         self._graph, len(devices))
     self._variable_scope = tf1.get_variable_scope()
-    # Absolute: a shard's ops are named the same wherever it is built.
+    # Absolute: a name depends on the shard, not on the place of its call.
     outer = self._graph.get_name_scope()
     self._outer = f'{outer}/' if outer else ''
     self.variables = SharedVariables(len(devices))
 
   @contextlib.contextmanager
   def building(self) -> Iterator[None]:
-    """Goes around the shards."""
+    """Surrounds the building of all shards."""
     try:
       # The weight of a shard makes the mean already.
       with _tf_internals.keras_means_of_losses(is_in_shard), (
@@ -59,12 +51,7 @@ class ShardModels:
     self.variables.check_all_taken()
 
   def enter(self, shard: int, stack: contextlib.ExitStack) -> None:
-    """Enters the scopes and the device of a shard, in its replica context.
-
-    Args:
-      shard: The index of the shard.
-      stack: What leaves them.
-    """
+    """Enters the scopes and the device of `shard`, in its replica context."""
     tf.distribute.get_replica_context().tower = shard
     if shard:
       _tf_internals.restart_layer_names()
@@ -77,22 +64,22 @@ class ShardModels:
     stack.enter_context(tf.name_scope(self._name_scope(shard)))
 
   def show(self, shard: int) -> None:
-    """Lets the graph show the collections of `shard`."""
+    """Gives the graph the collections of `shard`."""
     self._collections.show(shard)
 
   def keep(self, shard: int) -> None:
-    """Keeps the collections of the graph as those of `shard`."""
+    """Keeps the graph's collections as the collections of `shard`."""
     self._collections.keep(shard)
 
   @contextlib.contextmanager
   def together(self) -> Iterator[None]:
-    """Inside, what all shards do once belongs to the first one."""
+    """Gives the entries that all shards make once to the first one."""
     self._collections.show(0)
     yield
     self._collections.keep(0)
 
   def _name_scope(self, shard: int) -> str:
-    """Returns the name scope of `shard`; the first one has none of its own."""
+    """Returns the name scope of `shard`; the first one adds none."""
     return f'{self._outer}tower_{shard}/' if shard else self._outer
 
   def _name_on_one_device(self, name: str) -> str:
@@ -103,7 +90,7 @@ class ShardModels:
 
 
 class SharedVariables:
-  """The variables that the first shard made, in order, for the others."""
+  """Variables that the first shard made, in order, for the others."""
 
   def __init__(self, num_shards: int):
     """Starts empty."""
@@ -112,15 +99,9 @@ class SharedVariables:
 
   def create(self, shard: int, next_creator: Callable,
              kwargs: dict[str, Any]) -> tf.Variable:
-    """Returns a new variable of the first shard; the others take it.
+    """Returns a variable: a new one in the first shard, the same in others.
 
-    Args:
-      shard: The index of the shard.
-      next_creator: Makes the variable.
-      kwargs: The arguments of the variable creator.
-
-    Raises:
-      RuntimeError: The first shard has not made it.
+    A RuntimeError is raised if the first shard has not made it.
     """
     return self._take(shard, kwargs) if shard else self._make(
         next_creator, kwargs)
@@ -161,7 +142,7 @@ class SharedVariables:
 
 def _check_same(variable: tf.Variable, name: str, kwargs: dict,
                 shard: int) -> None:
-  """Raises unless `shard` is about to make `variable` again."""
+  """Raises unless `shard` creates `variable` again."""
   made = _UNIQUE_SUFFIX.sub('', variable.name.split(':')[0])
   wanted = _UNIQUE_SUFFIX.sub('', name.rstrip('/'))
   shape = kwargs.get('shape')
@@ -175,5 +156,5 @@ def _check_same(variable: tf.Variable, name: str, kwargs: dict,
 
 
 def is_in_shard() -> bool:
-  """Whether a shard is being built that has a model of its own."""
+  """Returns whether a shard with a model of its own is being built."""
   return hasattr(tf.distribute.get_replica_context(), 'tower')

@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One function built in every shard of a process: its ops, turns and waits.
+"""Run of one function in every shard of a process: its ops and turns.
 
-Shards are built in turns, each in a thread. A shard pauses where it waits for
-the others, in a merge call of its replica context.
+Shards are built in turns, each in a thread. A shard waits for the others in a
+merge call of its replica context.
 """
 
 from __future__ import annotations
@@ -32,25 +32,21 @@ tf1 = tf.compat.v1
 
 
 class ShardRun:
-  """Builds one function in every shard.
+  """Run that builds one function in every shard.
 
-  Attributes:
-    batch: The nest of tensors that each shard of this process is given.
-    branches: The branches in which shards make calls.
-    gradients: Those that the shards took.
-    record: Which ops were built in which shard.
-    values: What is known of the tensors of each shard.
-    models: Lets shards build models of their own, or None.
-    losses: Those that a model_fn returned in each shard.
+    Attributes:
+      branches: The branches in which shards make calls.
+      values: The batch values of each shard.
+      models: Set before the shards are built if each builds a model, else None.
+      losses: The losses that a model_fn returned, one for each shard.
   """
 
   def __init__(self, batch: Sequence[Any],
                gradients: Optional[noted_gradients.NotedGradients] = None):
-    """Starts before the first shard is built.
+    """Prepares a run.
 
-    Args:
-      batch: The nest of tensors that each shard of this process is given.
-      gradients: Those of a run around this one.
+    `batch` has the tensors of each shard of this process. `gradients` belong to
+    an outer run, or are None.
     """
     graph = tf1.get_default_graph()
     self.batch = batch
@@ -66,7 +62,7 @@ class ShardRun:
     self._waits = ['its start'] * len(batch)
 
   def around(self, fn: Callable) -> Callable:
-    """Returns `fn` as a strategy is to call it in each shard, in turn."""
+    """Returns `fn` for a strategy, which calls it in each shard in turn."""
     fn = _tf_internals.converted_as_here(fn)
 
     @functools.wraps(fn)
@@ -90,7 +86,7 @@ class ShardRun:
     return build
 
   def disagreement(self) -> RuntimeError:
-    """Returns the error for shards that do not wait for the same."""
+    """Returns the error for shards that wait in different calls."""
     states = '; '.join(f'shard {shard} is at {label}'
                        for shard, label in enumerate(self._waits))
     return RuntimeError(
@@ -101,7 +97,7 @@ class ShardRun:
   def _merge_call(self, outer: tf.distribute.ReplicaContext, shard: int,
                   merge_fn: Callable, args: tuple = (),
                   kwargs: Optional[dict] = None) -> Any:
-    """The `merge_call` of the context of a shard, which may be in a branch."""
+    """Replaces the `merge_call` of a shard, which may be in a branch."""
     place = _tf_internals.Place()
     call = branch_calls.Call(
         branch_calls.label_of(merge_fn, args), place, args, kwargs or {})
@@ -124,7 +120,7 @@ class ShardRun:
 
   def _merged(self, merge_fn: Callable, strategy: tf.distribute.Strategy,
               calls: Any) -> Any:
-    """Runs `merge_fn` once, for all shards, which wait."""
+    """Returns the result of `merge_fn`, called once while all shards wait."""
     calls = strategy.experimental_local_results(calls)
     if len({call.label for call in calls}) > 1:
       raise self.disagreement()
@@ -137,14 +133,14 @@ class ShardRun:
 
   @contextlib.contextmanager
   def _turn(self, shard: int) -> Iterator[None]:
-    """The ops that are made inside are those of `shard`."""
+    """Assigns the ops that are made inside to `shard`."""
     self._resume(shard)
     yield
     self._pause(shard, 'its end')
 
   @contextlib.contextmanager
   def _waiting(self, shard: int, label: str) -> Iterator[None]:
-    """Inside, `shard` waits for the others in `label`."""
+    """Marks `shard` as waiting for the others in `label`."""
     self._pause(shard, label)
     yield
     self._resume(shard)
@@ -154,7 +150,7 @@ class ShardRun:
     if self.models is not None:
       self.models.keep(shard)
     elif shard:
-      # They are there to build the same graph in all shards.
+      # Made only so that all shards build the same graph.
       summaries = tf1.get_collection_ref(tf1.GraphKeys.SUMMARIES)
       summaries[:] = [summary for summary in summaries
                       if not self.record.is_own(shard, summary.op)]
@@ -167,14 +163,14 @@ class ShardRun:
 
   def _create_for_all(self, shard: int, next_creator: Callable,
                       **kwargs: Any) -> tf.Variable:
-    """Makes a variable; the ops of it are no shard's own."""
+    """Makes a variable, whose ops belong to no shard."""
     with self.record.pausing(shard):
       if self.models is not None:
         return self.models.variables.create(shard, next_creator, kwargs)
       return next_creator(**kwargs)
 
   def _is_of(self, shard: int, op: tf.Operation) -> bool:
-    # What a function captures, it captures in the turn of a shard.
+    # A function captures tensors while a shard is built.
     is_captured = op.graph.building_function and not op.inputs and (
         _tf_internals.gives_rows(op))
     return self.record.is_own(shard, op) and not is_captured and not any(
@@ -182,7 +178,7 @@ class ShardRun:
 
 
 def _spread(count: int, value: Any) -> Any:
-  """Makes values of `count` shards from those of one."""
+  """Returns `value` with each tensor as the values of `count` shards."""
 
   def per_replica(leaf):
     if not tf.is_tensor(leaf) or isinstance(leaf, tf.Variable):

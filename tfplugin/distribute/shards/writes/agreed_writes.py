@@ -1,16 +1,17 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of shards: one variable, a value from each of them.
+"""Writes of shards: one variable, a value from each shard.
 
-On a TPU each shard has a copy of every variable: a sum over steps that a shard
-makes of its gradients (gradient accumulation) is its own, and the sums of all
-shards are added up when they are applied. One variable for all shards holds the
-mean of what the copies would hold:
+On a TPU each shard has a copy of every variable. With gradient accumulation, a
+shard sums its own gradients over steps, and the sums of all shards are added
+when they are applied. One variable for all shards holds the mean of the values
+that the copies would have:
 
   sum{shards} copy[shard]  =  sum{shards} mean{shards} copy[shard]
 
-so that every sum over the shards later is the same. A value that replaces the
-old one cannot be told from a statistic, and must be the same in all shards.
+So every later sum over the shards is the same. A value that replaces the old
+one cannot be distinguished from a statistic, and must be the same in all
+shards.
 """
 
 from __future__ import annotations
@@ -47,15 +48,10 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
 
 def check_same(variable: tf.Variable, method: str,
                values: Sequence[Any]) -> None:
-  """Raises unless all shards write the same.
+  """Raises ValueError unless all shards write the same.
 
-  Args:
-    variable: A variable that was made without an `aggregation`.
-    method: The method that writes.
-    values: The value of each shard.
-
-  Raises:
-    ValueError: They do not.
+  `variable` was made without an `aggregation`. `values` has the value of each
+  shard.
   """
   if not same_values.are_same(values):
     dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))

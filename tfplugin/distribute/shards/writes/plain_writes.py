@@ -1,12 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of shards that do not come by the methods of a shared variable.
+"""Writes of shards that bypass the methods of a shared variable.
 
-A variable that was made before the shards, and the handle of any other, is
-written by an op of each shard. Where shards are built for an EstimatorSpec the
-op of the first one alone is run, with a value made of its rows. Such ops are
-found in the graph that was built, and given the value of one device; what is in
-a branch, a loop or a function must be the same in all shards, or is refused.
+Each shard has an op that writes to a variable made before the shards, or
+through the handle of a shared variable. With an EstimatorSpec only the first
+shard's op runs, with a value computed from that shard's rows. This module finds
+such ops in the finished graph, and gives them the value of one device. Writes
+in a branch, a loop or a function must be the same in all shards, or they are
+refused.
 """
 
 from __future__ import annotations
@@ -33,11 +34,10 @@ _Group = Sequence[_tf_internals.Write]
 class PlainWrites:
   """The plain writes of the shards of one run.
 
-  Attributes:
-    record: Tells which ops were built in which shard.
-    one_value: Returns the value that one device writes, for a variable, the
-      name of a method and the value of each shard.
-    first_alone: Whether the ops of the first shard alone are run.
+    Attributes:
+      one_value: Returns the value that one device writes, for a variable, the
+        name of a method and the value of each shard.
+      first_alone: Whether only the ops of the first shard are run.
   """
 
   record: op_record.OpRecord
@@ -45,14 +45,11 @@ class PlainWrites:
   first_alone: bool
 
   def settle(self, others: Collection[tf.Tensor] = ()) -> None:
-    """Lets each write that of one device.
+    """Gives each write the value that one device writes.
 
-    Args:
-      others: The handles of variables that are written otherwise.
-
-    Raises:
-      RuntimeError: Shards write each by itself what cannot be made one value.
-      ValueError: One device may write another value than all that can be made.
+    `others` are handles of variables that are written otherwise. A RuntimeError
+    is raised if the shards' values cannot be aggregated, and a ValueError if
+    the value of one device is not known.
     """
     skipped = {handle.op for handle in others}
     # Before aggregation, which adds ops to the graph.
@@ -93,9 +90,9 @@ class PlainWrites:
 
 
 def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
-  """Lets the first shard write `value`, and the others change nothing."""
+  """Makes the first shard write `value`, and the others change nothing."""
   if isinstance(value, tf.IndexedSlices):
-    # Of any number of rows, whatever that of the first shard is.
+    # With any number of rows, not only the first shard's.
     inputs = {i: tf1.placeholder_with_default(t, [None, *t.shape[1:]])
               for i, t in ((1, value.indices), (2, value.values))}
   else:
@@ -112,7 +109,7 @@ def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
 
 
 def _are_same(ops: Sequence[tf.Operation]) -> bool:
-  """Whether all shards write the same, on the same conditions."""
+  """Returns whether all shards write the same, on the same conditions."""
   return same_values.are_same([
       [*list(op.inputs)[1:], *_tf_internals.conditions_of(op)] for op in ops])
 

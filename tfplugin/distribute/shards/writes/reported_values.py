@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that the first shard reports: in summaries, and under names."""
+"""Numbers that the first shard reports: summaries and named tensors."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from tfplugin.distribute.shards.writes import batch_values
 
 def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
                       loss: Any) -> None:
-  """Lets the numbers that the first shard reports be those of all rows.
+  """Replaces numbers that the first shard reports by numbers of all rows.
 
-  Args:
-    run: That of the shards, which have been built.
-    group: The shards that reduce together with the first one.
-    loss: The loss that the first shard returned, which is left alone.
+  The shards of `run` have been built. `group` has the shards that reduce
+  together with the first one. The `loss` of the first shard is not changed.
   """
   left, own = [], run.values[0]
   gather = batch_values.rows_of(run.record, run.batch, group)
@@ -46,14 +44,10 @@ def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
 
 
 def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
-  """Lets the ops that read a shard's loss read the loss of the batch.
+  """Makes the ops that read a shard's loss read the loss of the batch.
 
-  A metric of the loss, or its summary, has one value per batch. The ops that
-  the loss of the batch is made of are left alone.
-
-  Args:
-    losses: The loss of each shard.
-    total: The loss of the batch, made from them.
+  A metric of the loss, or its summary, then has one value per batch. `total` is
+  made from `losses`; the ops on the way to it are left alone.
   """
   pending, behind = [total.op], set()
   while pending:
@@ -78,12 +72,9 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
 
 
 def unnamed(loss: tf.Tensor) -> tf.Tensor:
-  """Returns the tensor that has `loss` as another name.
+  """Returns the tensor behind identity ops that only name a loss.
 
-  An identity with a name can be made one of something else; a name cannot.
-
-  Args:
-    loss: A loss of a shard.
+  An identity with a name can be redirected to another tensor; a name cannot.
   """
   while isinstance(loss, tf.Tensor) and _tf_internals.names_tensor(loss.op):
     loss = loss.op.inputs[0]

@@ -37,11 +37,10 @@ from tfplugin.ops import weighted_sum
 
 def use_batch_values(variable: tf.Variable,
                      copies: Optional[same_values.Copies] = None) -> None:
-  """Makes writes of shards to a new variable those of the batch.
+  """Makes writes of shards to a new variable writes of the batch value.
 
-  Args:
-    variable: A variable of a strategy, made without an `aggregation`.
-    copies: Those of the shards; None: they have one in common.
+  `variable` was made without an `aggregation`. `copies` are the copies of the
+  shards; None: there is one.
   """
   variable.__class__ = _with_batch_values(type(variable))
   variable.tfplugin_copies = copies
@@ -56,12 +55,7 @@ def _with_batch_values(kind: type) -> type:
 
 
 def _writing(method: str, *arguments: str) -> Callable:
-  """Returns a method that writes what all shards have in common.
-
-  Args:
-    method: Its name.
-    *arguments: The names of its first arguments, which are written.
-  """
+  """Returns a method that writes the batch value of its first arguments."""
   def write(self, *args, **kwargs):
     named = {**dict(zip(arguments, args)), **kwargs}
     for name in arguments:
@@ -77,7 +71,7 @@ def _writing(method: str, *arguments: str) -> Callable:
 
 
 class BatchWrites:
-  """Goes in front of a mirrored variable without an `aggregation`."""
+  """Mixin before a mirrored variable without an `aggregation`."""
 
   assign = _writing('assign', 'value')
   assign_add = _writing('assign_add', 'delta')
@@ -118,7 +112,7 @@ class BatchWrites:
     return self._of_no_rows(method, value)
 
   def _of_no_rows(self, method: str, value: Any) -> Any:
-    """Returns what replicas write that is made of no rows."""
+    """Returns the written value for a `value` that depends on no rows."""
     if self._is_mean_of(method):
       return _mean(value)
     if self.tfplugin_copies is None:
@@ -177,6 +171,6 @@ def _nothing(strategy: tf.distribute.Strategy, value: Any) -> None:
 
 def _check_same(variable: tf.Variable, method: str,
                 strategy: tf.distribute.Strategy, value: Any) -> None:
-  """Raises unless all shards write the same to a variable that they share."""
+  """Raises unless all shards write the same to a shared variable."""
   agreed_writes.check_same(
       variable, method, strategy.experimental_local_results(value))

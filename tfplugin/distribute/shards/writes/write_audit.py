@@ -25,14 +25,9 @@ from tfplugin.distribute.variables import same_values
 
 def check_copies(run: shard_run.ShardRun,
                  variables: Iterable[tf.Variable]) -> None:
-  """Raises if replicas write what is their own to their copies.
+  """Raises ValueError if a replica writes a replica-specific value.
 
-  Args:
-    run: That of the replicas.
-    variables: Variables with a copy for each replica.
-
-  Raises:
-    ValueError: One writes such a value.
+  `variables` have a copy for each replica of `run`.
   """
   for variable in variables:
     for replica, copy in enumerate(variable.values[:len(run.values)]):
@@ -44,18 +39,12 @@ def check_copies(run: shard_run.ShardRun,
 def settle(run: shard_run.ShardRun, group: Sequence[int], *,
            others: Iterable[tf.Tensor] = (), is_alone: bool = True,
            first_alone: bool = False) -> None:
-  """Lets shards write single variables as one device does.
+  """Aggregates plain writes of shards to the value that one device writes.
 
-  Args:
-    run: That of the shards.
-    group: The shards that reduce together with the first one.
-    others: The handles of variables that are written otherwise.
-    is_alone: Whether all shards are in this graph, and of interest.
-    first_alone: Whether the ops of the first shard alone are run.
-
-  Raises:
-    RuntimeError: Shards write each by itself what cannot be made one value.
-    ValueError: One device may write another value than all that can be made.
+  `group` has the shards that reduce together with the first one. `others` are
+  handles of variables that are written otherwise. `is_alone` says whether all
+  shards are in this graph, and in one group. `first_alone` says whether only
+  the ops of the first shard run. Errors are those of `PlainWrites.settle`.
   """
   gather = batch_values.rows_of(run.record, run.batch, group)
 
@@ -80,7 +69,7 @@ def settle(run: shard_run.ShardRun, group: Sequence[int], *,
 
 def _is_own(run: shard_run.ShardRun, replica: int,
             write: _tf_internals.Write) -> bool:
-  """Whether a replica writes what is its own."""
+  """Returns whether a replica writes a replica-specific value."""
   if run.record.has_passed(write.op) or not (
       run.record.is_own(replica, write.root)) or (
           _tf_internals.initializes(write.op, write.op.inputs[0])):
