@@ -106,7 +106,6 @@ from tfplugin._tf_internals.rows.row_ops import keeps_rows_apart
 from tfplugin._tf_internals.rows.row_ops import reads_only
 from tfplugin._tf_internals.rows.row_ops import Rows
 from tfplugin._tf_internals.rows.row_ops import static_size
-from tfplugin._tf_internals.saving import arguments_of_saver
 from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
 from tfplugin._tf_internals.saving import save_slice_info_of
@@ -174,7 +173,6 @@ __all__ = (
     'accumulates_gradients',
     'add_control_inputs',
     'applications_met',
-    'arguments_of_saver',
     'assigns_by_itself',
     'begins_work',
     'branch_of',

@@ -122,7 +122,7 @@ NAMES = {
         '_resource_apply_dense _scale_loss _use_locking',
     'tensorflow.python.training.saver.Saver':
         '_MaybeDeleteOldCheckpoints _RecordLastCheckpoint '
-        '_save_relative_paths _var_list',
+        '_save_relative_paths',
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
     f'{_ESTIMATOR}.estimator.EstimatorV2': '_call_input_fn _config',

@@ -119,8 +119,15 @@ class MetUpdates:
     return result
 
   def _meeting(self, fn):
-    """Returns `fn` with the optimizers that assign by themselves met in it."""
-    return _meeting(fn)
+    """Returns `fn` with interception of optimizers that assign themselves."""
+
+    def met(*args, **kwargs):
+      kind = assigning_optimizers.OnEachCopy
+      with optimizer_interception.Interception(
+          kind, kind, only=_tf_internals.assigns_by_itself).active():
+        return fn(*args, **kwargs)
+
+    return met
 
   @contextlib.contextmanager
   def in_step(self, is_step: bool = True) -> Iterator[bool]:
@@ -133,15 +140,3 @@ class MetUpdates:
       yield not is_part
     finally:
       self._is_in_step = is_part
-
-
-def _meeting(fn):
-  """Returns `fn` with interception of optimizers that assign themselves."""
-
-  def met(*args, **kwargs):
-    kind = assigning_optimizers.OnEachCopy
-    with optimizer_interception.Interception(
-        kind, kind, only=_tf_internals.assigns_by_itself).active():
-      return fn(*args, **kwargs)
-
-  return met

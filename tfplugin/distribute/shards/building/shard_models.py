@@ -42,9 +42,8 @@ class ShardModels:
     try:
       # The weight of a shard makes the mean already.
       with _tf_internals.keras_means_of_losses(is_in_shard), (
-          _tf_internals.summaries_of_all(is_in_shard)), (
-              shard_collections.scopes_of_one_device(
-                  self._graph, self._name_on_one_device)):
+          shard_collections.scopes_of_one_device(
+              self._graph, self._name_on_one_device)):
         yield
     finally:
       self._collections.join()
