@@ -34,11 +34,11 @@ tf1 = tf.compat.v1
 class ShardRun:
   """Run that builds one function in every shard.
 
-    Attributes:
-      branches: The branches in which shards make calls.
-      values: The batch values of each shard.
-      models: Set before the shards are built if each builds a model, else None.
-      losses: The losses that a model_fn returned, one for each shard.
+  Attributes:
+    branches: The branches in which shards make calls.
+    values: The batch values of each shard.
+    models: Set before the shards are built if each builds a model, else None.
+    losses: The losses that a model_fn returned, one for each shard.
   """
 
   def __init__(self, batch: Sequence[Any],

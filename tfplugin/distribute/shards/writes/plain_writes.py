@@ -34,10 +34,10 @@ _Group = Sequence[_tf_internals.Write]
 class PlainWrites:
   """The plain writes of the shards of one run.
 
-    Attributes:
-      one_value: Returns the value that one device writes, for a variable, the
-        name of a method and the value of each shard.
-      first_alone: Whether only the ops of the first shard are run.
+  Attributes:
+    one_value: Returns the value that one device writes, for a variable, the
+      name of a method and the value of each shard.
+    first_alone: Whether only the ops of the first shard are run.
   """
 
   record: op_record.OpRecord
