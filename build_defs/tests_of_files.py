@@ -40,7 +40,7 @@ _WHOLE = {
     'tfplugin/distribute/elastic/': 'elastic_average_strategy_test.py',
     'tfplugin/distribute/shards/': 'cross_shard_strategy_test.py',
     'tfplugin/distribute/staleness/': 'drop_stale_gradient_strategy_test.py',
-    'tfplugin/distribute/towers/': 'tower_run_test.py',
+    'tfplugin/distribute/towers/': 'tower_strategy_test.py',
 }
 _LISTS = 'tests/conformance/source_test.py'
 

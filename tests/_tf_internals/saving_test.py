@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 import tensorflow as tf
 
@@ -47,29 +45,6 @@ def test_a_variable_marked_as_a_slice_is_saved_as_one(tmp_path):
     path = tf1.train.Saver([variable]).save(session, str(tmp_path / 'slice'))
   assert tf1.train.NewCheckpointReader(
       path).get_variable_to_shape_map() == {'whole': [2]}
-
-
-def test_the_arguments_of_a_saver_make_another_like_it():
-  given = dict(
-      reshape=True, sharded=True, max_to_keep=3,
-      keep_checkpoint_every_n_hours=2.0, name='given',
-      restore_sequentially=True, allow_empty=True,
-      write_version=tf1.train.SaverDef.V1, pad_step_number=True,
-      save_relative_paths=True, filename='file')
-  with tf.Graph().as_default():
-    variable = tf1.get_variable('v', [])
-    saver = tf1.train.Saver([variable], **given)
-    assert saving.arguments_of_saver(saver) == ([variable], given)
-    saver = tf1.train.Saver(**given, defer_build=True)
-    assert saving.arguments_of_saver(saver) == (None, given)
-
-
-def test_every_argument_of_a_saver_is_known():
-  with tf.Graph().as_default():
-    saver = tf1.train.Saver(defer_build=True)
-  _, arguments = saving.arguments_of_saver(saver)
-  known = {*arguments, 'var_list', 'saver_def', 'builder', 'defer_build'}
-  assert set(inspect.signature(tf1.train.Saver).parameters) == known
 
 
 def test_copies_are_restored_from_the_one_that_is_saved(tmp_path):

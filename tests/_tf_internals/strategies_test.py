@@ -62,10 +62,10 @@ def test_replicas_that_differ_in_merge_calls_disagree():
     if replica == 0:
       tf.distribute.get_replica_context().merge_call(lambda _: None)
 
+  strategy = _strategy()
   with tf.Graph().as_default(), pytest.raises(RuntimeError) as info:
-    strategies.call_for_each_replica(
-        _strategy(), tf.autograph.experimental.do_not_convert(
-            merge_in_replica_0),
+    strategy.extended.call_for_each_replica(
+        tf.autograph.experimental.do_not_convert(merge_in_replica_0),
         args=(strategies.regroup((0, 1)),))
   assert strategies.is_disagreement(info.value)
   assert not strategies.is_disagreement(RuntimeError('merge_call'))

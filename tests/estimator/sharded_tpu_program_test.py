@@ -185,8 +185,8 @@ def test_shards_that_return_different_specs_are_refused(tmp_path):
     del params
     return _train_spec(features, labels, mode, scaffold_fn=scaffold_fns.pop(0))
 
-  with pytest.raises(ValueError, match='`scaffold_fn` is None in tower 0 and '
-                     'given in tower 1'):
+  with pytest.raises(ValueError, match='`scaffold_fn` is None in shard 0 and '
+                     'given in shard 1'):
     _make(tmp_path, model_fn).train(_input_fn, steps=1)
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the reduction of the towers' specs."""
+"""Tests of the reduction of the shards' specs."""
 
 import numpy as np
 import pytest
@@ -35,33 +35,33 @@ def test_sparse_and_ragged_predictions_are_concatenated(behavior):
   assert joined['ragged'].to_list() == [[1, 2], [], [3]]
 
 
-def test_scalar_prediction_is_that_of_the_first_tower(behavior):
+def test_scalar_prediction_is_that_of_the_first_shard(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     scalar = spec_reduction.concat('p', [tf.constant(3.), tf.constant(5.)])
     assert session.run(scalar) == np.float32(3)
 
 
-def _different_keys(tower):
+def _different_keys(shard):
   return _Spec('eval', loss=tf.constant(1.),
-               predictions={f'p{tower}': tf.ones([1])})
+               predictions={f'p{shard}': tf.ones([1])})
 
 
-def _no_loss(tower):
-  return (_Spec('eval', loss=tf.constant(1.)) if not tower
+def _no_loss(shard):
+  return (_Spec('eval', loss=tf.constant(1.)) if not shard
           else _Spec('infer', predictions=tf.ones([1])))
 
 
 @pytest.mark.parametrize('make, error, match', (
     (_different_keys, ValueError,
-     r"`predictions` is \['p0'\] in tower 0 and \['p1'\] in tower 1"),
-    (_no_loss, ValueError, 'in tower 1'),
-    (lambda tower: _different_keys(0) if not tower else None, TypeError,
-     'from tower 1: None')))
-def test_towers_that_disagree_are_named(make, error, match):
+     r"`predictions` is \['p0'\] in shard 0 and \['p1'\] in shard 1"),
+    (_no_loss, ValueError, 'in shard 1'),
+    (lambda shard: _different_keys(0) if not shard else None, TypeError,
+     'from shard 1: None')))
+def test_shards_that_disagree_are_named(make, error, match):
   with tf.Graph().as_default():
     with pytest.raises(error, match=match):
       spec_reduction.reduce_specs(
-          'eval', [make(tower) for tower in range(2)], [.5, .5])
+          'eval', [make(shard) for shard in range(2)], [.5, .5])
 
 
 def _predictions(make, x, devices=2):
@@ -108,22 +108,22 @@ def test_values_without_rows_are_those_of_one_device(behavior, make):
 
 
 @pytest.mark.parametrize('make', (
-    lambda tower: tf.constant([1.0] if tower else [1]),
-    lambda tower: tf.ones([1, 2 + tower]),
-    lambda tower: {'a': tf.ones([1]), 'b': None if tower else tf.ones([1])},
-    lambda tower: [tf.ones([1])] * (1 + tower)))
+    lambda shard: tf.constant([1.0] if shard else [1]),
+    lambda shard: tf.ones([1, 2 + shard]),
+    lambda shard: {'a': tf.ones([1]), 'b': None if shard else tf.ones([1])},
+    lambda shard: [tf.ones([1])] * (1 + shard)))
 def test_values_that_differ_are_named(make):
   with tf.Graph().as_default():
     with pytest.raises(ValueError, match='`p` must be the same structure'):
-      spec_reduction.concat('p', [make(tower) for tower in range(2)])
+      spec_reduction.concat('p', [make(shard) for shard in range(2)])
 
 
 @pytest.mark.parametrize('first, second, match', (
-    ({'loss': 1.0}, {}, '`loss` is a tensor in tower 0 and None in tower 1'),
+    ({'loss': 1.0}, {}, '`loss` is a tensor in shard 0 and None in shard 1'),
     ({'train_op': True}, {},
-     '`train_op` is an op in tower 0 and None in tower 1'),
+     '`train_op` is an op in shard 0 and None in shard 1'),
     ({}, {'train_op': True},
-     '`train_op` is None in tower 0 and an op in tower 1')))
+     '`train_op` is None in shard 0 and an op in shard 1')))
 def test_what_a_tower_lacks_is_named(first, second, match):
   def make(loss=None, train_op=False):
     return _Spec('infer', predictions=tf.ones([1]),
@@ -149,6 +149,6 @@ def test_towers_have_the_same_hooks(field):
     spec_reduction.check_specs([make(), make()])
     spec_reduction.check_specs([make(nan), make(nan)])
     with pytest.raises(ValueError, match=(
-        rf"`{field}` is \['NanTensorHook'\] in tower 0 and "
-        r"\['StopAtStepHook'\] in tower 1")):
+        rf"`{field}` is \['NanTensorHook'\] in shard 0 and "
+        r"\['StopAtStepHook'\] in shard 1")):
       spec_reduction.check_specs([make(nan), make(stop)])

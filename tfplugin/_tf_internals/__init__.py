@@ -106,16 +106,13 @@ from tfplugin._tf_internals.rows.row_ops import keeps_rows_apart
 from tfplugin._tf_internals.rows.row_ops import reads_only
 from tfplugin._tf_internals.rows.row_ops import Rows
 from tfplugin._tf_internals.rows.row_ops import static_size
-from tfplugin._tf_internals.saving import arguments_of_saver
 from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
 from tfplugin._tf_internals.saving import save_slice_info_of
 from tfplugin._tf_internals.saving import saveables_of_copies
 from tfplugin._tf_internals.saving import set_save_slice_info
 from tfplugin._tf_internals.saving import split_of
-from tfplugin._tf_internals.saving import VARIABLE_VALUE_KEY
 from tfplugin._tf_internals.strategies import AggregatingVariable
-from tfplugin._tf_internals.strategies import call_for_each_replica
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
 from tfplugin._tf_internals.strategies import converted_as_here
 from tfplugin._tf_internals.strategies import copy_of_replica_context
@@ -129,7 +126,6 @@ from tfplugin._tf_internals.strategies import is_moving_average
 from tfplugin._tf_internals.strategies import is_variable_assignment
 from tfplugin._tf_internals.strategies import make_fetchable
 from tfplugin._tf_internals.strategies import MirroredExtended
-from tfplugin._tf_internals.strategies import MirroredReplicaContext
 from tfplugin._tf_internals.strategies import MirroredVariable
 from tfplugin._tf_internals.strategies import ParameterServerStrategyExtended
 from tfplugin._tf_internals.strategies import per_replica
@@ -145,11 +141,13 @@ from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_like
 from tfplugin._tf_internals.variables import is_constant_or_read
+from tfplugin._tf_internals.variables import OneCopyExtended
 from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of
 from tfplugin._tf_internals.variables import read_after
 from tfplugin._tf_internals.variables import ResourceVariable
 from tfplugin._tf_internals.variables import run_with_global_initializers
+from tfplugin._tf_internals.variables import use_one_copy
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
 from tfplugin._tf_internals.writes import brings_value
 from tfplugin._tf_internals.writes import initializes
@@ -164,25 +162,22 @@ __all__ = (
     'CollectiveAllReduceExtended',
     'MEAN_OF_REPLICAS',
     'MirroredExtended',
-    'MirroredReplicaContext',
     'MirroredVariable',
+    'OneCopyExtended',
     'ParameterServerStrategyExtended',
     'Place',
     'ResourceVariable',
     'SyncOnReadVariable',
     'VARIABLE_STORE_KEY',
-    'VARIABLE_VALUE_KEY',
     'Write',
     'accumulates_gradients',
     'add_control_inputs',
     'applications_met',
-    'arguments_of_saver',
     'assigns_by_itself',
     'begins_work',
     'branch_of',
     'branch_or_loop',
     'brings_value',
-    'call_for_each_replica',
     'call_of',
     'can_precede',
     'colocate_with',
@@ -279,6 +274,7 @@ __all__ = (
     'takes_lock',
     'tpu_function',
     'untuned_inputs',
+    'use_one_copy',
     'watch_new_ops',
     'with_empty_batches',
     'wrapped_optimizer',

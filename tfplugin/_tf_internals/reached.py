@@ -43,8 +43,6 @@ NAMES = {
         '_enable_get_next_as_optional _iterators',
     f'{_DISTRIBUTE}.input_lib._SingleWorkerDatasetIteratorBase':
         '_element_spec',
-    f'{_DISTRIBUTE}.mirrored_run':
-        '_MirroredReplicaContext call_for_each_replica',
     f'{_DISTRIBUTE}.mirrored_strategy': 'MirroredExtended',
     f'{_DISTRIBUTE}.mirrored_strategy.MirroredExtended':
         '_devices _num_replicas_in_sync _use_merge_call',
@@ -56,7 +54,6 @@ NAMES = {
         '_in_multi_worker_mode _num_replicas_in_sync _parameter_devices '
         '_task_id _task_type _variable_device _worker_device',
     f'{_DISTRIBUTE}.ps_values': 'AggregatingVariable',
-    f'{_DISTRIBUTE}.ps_values.AggregatingVariable': '_assign_func',
     f'{_DISTRIBUTE}.sharded_variable': 'ShardedVariableMixin',
     f'{_DISTRIBUTE}.sharded_variable.ShardedVariableMixin':
         '_sharded_container',
@@ -64,7 +61,7 @@ NAMES = {
     f'{_DISTRIBUTE}.values':
         'DistributedVarOp MirroredVariable PerReplica SyncOnReadVariable',
     f'{_DISTRIBUTE}.values.DistributedVariable':
-        '_get _get_on_device_or_primary _primary',
+        '_get _get_on_device_or_primary _primary _update',
     f'{_DISTRIBUTE}.values.DistributedValues': '_primary',
     f'{_KERAS}.layers.BatchNormalization':
         '_calculate_mean_and_var',
@@ -125,7 +122,7 @@ NAMES = {
         '_resource_apply_dense _scale_loss _use_locking',
     'tensorflow.python.training.saver.Saver':
         '_MaybeDeleteOldCheckpoints _RecordLastCheckpoint '
-        '_save_relative_paths _var_list',
+        '_save_relative_paths',
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
     f'{_ESTIMATOR}.estimator.EstimatorV2': '_call_input_fn _config',
@@ -173,12 +170,11 @@ OVERRIDES = {
         {'_scale_loss_for_estimator': ''},
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
         {'_allow_variable_partition': 'self'},
-    f'{_DISTRIBUTE}.mirrored_run._MirroredReplicaContext':
-        {'_merge_call': 'self fn args kwargs'},
     f'{_DISTRIBUTE}.mirrored_strategy.MirroredExtended': {
         '_batch_reduce_to': 'self reduce_op value_destination_pairs options',
         '_call_for_each_replica': 'self fn args kwargs',
         '_create_variable': 'self next_creator kwargs',
+        '_initialize_strategy': 'self devices',
         '_make_input_fn_iterator': 'self input_fn replication_mode',
         '_reduce_to': 'self reduce_op value destinations options',
         '_update': 'self var fn args kwargs group',
@@ -202,8 +198,6 @@ OVERRIDES = {
             '_update': 'self var fn args kwargs group',
             '_validate_colocate_with_variable': 'self colocate_with_variable',
         },
-    f'{_DISTRIBUTE}.ps_values.AggregatingVariable':
-        {'_gather_saveables_for_checkpoint': 'self'},
     f'{_DISTRIBUTE}.values.DistributedVariable': {
         '_get_replica': 'self replica_id',
         '_set_save_slice_info': 'self save_slice_info',
@@ -215,7 +209,6 @@ OVERRIDES = {
         '_update_replica': 'self update_fn value kwargs',
     },
     f'{_DISTRIBUTE}.values.SyncOnReadVariable': {'_get_cross_replica': 'self'},
-    f'{_VARIABLES}.BaseResourceVariable': {'_initializer_op': ''},
     f'{_VARIABLES}.ResourceVariable': {'_initializer_op': ''},
     'tensorflow.python.ops.variables.Variable': {
         '_gather_saveables_for_checkpoint': 'self',

@@ -69,17 +69,6 @@ def split_of(variable: tf.Variable):
   return info.full_name, axes
 
 
-def arguments_of_saver(saver: tf1.train.Saver) -> tuple:
-  """Returns the `var_list` of a Saver and a dict of its other arguments.
-
-  They serve to make a similar Saver; a Saver keeps them privately.
-  """
-  names = ('reshape', 'sharded', 'max_to_keep', 'keep_checkpoint_every_n_hours',
-           'name', 'restore_sequentially', 'allow_empty', 'write_version',
-           'pad_step_number', 'save_relative_paths', 'filename')
-  return saver._var_list, {name: getattr(saver, '_' + name) for name in names}
-
-
 def list_checkpoint(saver: tf1.train.Saver, path: str,
                     latest_filename: Optional[str],
                     meta_graph_suffix: str) -> None:
@@ -185,6 +174,8 @@ class _SliceableVariable:
   def _set_save_slice_info(self, save_slice_info):
     super()._set_save_slice_info(save_slice_info)
     kind = type(self)
+    if issubclass(kind, (_MirroredSlice, _SlicedVariable)):
+      return  # Of another shard, which takes the same part.
     self.__class__ = (
         _subclass(_MirroredSlice, kind)
         if issubclass(kind, values.MirroredVariable) else

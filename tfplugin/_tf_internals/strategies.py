@@ -22,9 +22,6 @@ from tensorflow.python.distribute import distribute_utils
 # The iterators of input_fns; see `with_empty_batches`.
 from tensorflow.python.distribute import input_lib
 
-# Runs a function once per replica, each in its thread, up to each `merge_call`.
-from tensorflow.python.distribute import mirrored_run
-
 # Checks the numbers of tasks; see `take_numbered_tasks`.
 from tensorflow.python.distribute import multi_worker_util
 
@@ -56,10 +53,6 @@ tf1 = tf.compat.v1
 MirroredVariable = values.MirroredVariable
 # A variable with a component per device, reduced when it is read as a whole.
 SyncOnReadVariable = values.SyncOnReadVariable
-call_for_each_replica = mirrored_run.call_for_each_replica
-# A replica context that pauses the replica's thread in `merge_call`; no public
-# API runs code around the pause.
-MirroredReplicaContext = mirrored_run._MirroredReplicaContext
 # Merges the arguments of all replicas for `merge_call` into one structure.
 regroup = distribute_utils.regroup
 # The reverse: the part of a structure that belongs to one replica.
@@ -134,9 +127,9 @@ def is_moving_average(fn: Callable) -> bool:
 
 
 def is_disagreement(error: RuntimeError) -> bool:
-  """Returns whether replicas called `merge_call` a different number of times.
+  """Returns whether replicas differ in how often they called `merge_call`.
 
-  The error of `call_for_each_replica` has no class for it.
+  The `error` of a call for each replica has no class of its own.
   """
   return 'merge_call' in str(error) and 'different number' in str(error)
 

@@ -1,12 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Handles, initialisers and parts of single variables."""
+"""Handles, initialisers, parts and copies of variables."""
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Sequence
+from typing import Callable
 
 import tensorflow as tf
+
+# Tells a variable of a strategy; its class is private.
+from tensorflow.python.distribute import distribute_utils
 
 # A variable in parts of the parameter server strategy of v2; see `parts_of`.
 from tensorflow.python.distribute import sharded_variable
@@ -19,6 +25,8 @@ from tensorflow.python.ops import variable_scope
 from tensorflow.python.ops.resource_variable_ops import (
   ResourceVariable as ResourceVariable,
 )
+
+from tfplugin._tf_internals import strategies
 
 tf1 = tf.compat.v1
 
@@ -118,3 +126,94 @@ def run_with_global_initializers(op: tf.Operation) -> None:
   No public key names the collection that it adds to the initializers.
   """
   tf.compat.v1.add_to_collection('saved_model_initializers', op)
+
+
+class OneCopyExtended(strategies.MirroredExtended):
+  """MirroredExtended with one copy of each variable for all devices.
+
+  The public strategy has a copy for each, and refuses a device named twice.
+  """
+
+  def __init__(self, strategy, devices: Sequence[str], variable_device: str,
+               cross_device_ops: tf.distribute.CrossDeviceOps):
+    """Takes `devices` as ops are placed: without a job."""
+    self._variable_device = variable_device
+    super().__init__(strategy, devices, cross_device_ops)
+
+  def _initialize_strategy(self, devices):
+    self._devices = tuple(devices)
+
+  def _create_variable(self, next_creator, **kwargs):
+    beside = kwargs.get('colocate_with')
+    if not distribute_utils.is_distributed_variable(beside):
+      kwargs['colocate_with'] = types.SimpleNamespace(_devices=(
+          self._variable_device if beside is None else beside.device,))
+    return super()._create_variable(next_creator, **kwargs)
+
+  def non_slot_devices(self, var_list):
+    """Returns the device of variables, once."""
+    del var_list
+    return (self._variable_device,)
+
+
+_FIRST = tf.VariableAggregation.ONLY_FIRST_REPLICA
+
+
+def _scattering(method: str) -> Callable:
+  """Returns a method that scatters once, with the values of one replica."""
+  def scatter(self, *args, **kwargs):
+    if self.aggregation != _FIRST:
+      raise ValueError(
+          f'`{method}` of a variable in shards must have the aggregation '
+          f'ONLY_FIRST_REPLICA. Received: `{self.name}` with '
+          f'{self.aggregation}. Make the variable with that one, or use '
+          '`scatter_add`.')
+    if not method.startswith('scatter_nd'):
+      return getattr(super(OneCopy, self), method)(*args, **kwargs)
+    named = {**dict(zip(('indices', 'updates'), args)), **kwargs}
+    return self._update(
+        lambda copy, values: getattr(copy, method)(named['indices'], values),
+        named['updates'])
+
+  scatter.__name__ = method
+  scatter.__doc__ = f'See `tf.Variable.{method}`; once for all shards.'
+  return scatter
+
+
+class OneCopy:
+  """Mixin before a mirrored variable with one copy for all replicas."""
+
+  for _name in ('scatter_update', 'scatter_max', 'scatter_min', 'scatter_mul',
+                'scatter_div', 'scatter_nd_add', 'scatter_nd_sub',
+                'scatter_nd_update', 'scatter_nd_max', 'scatter_nd_min'):
+    vars()[_name] = _scattering(_name)
+  del _name
+
+  @property
+  def handle(self):
+    """See `tf.Variable.handle`."""
+    return self._primary.handle
+
+  @property
+  def initializer(self):
+    """The initialiser of the copy, or of a warm start."""
+    own = self._initializer_op
+    return self._primary.initializer if own is None else own
+
+  def _get_replica(self, replica_id):
+    del replica_id
+    return self._primary
+
+
+@functools.cache
+def _of_one_copy(kind: type) -> type:
+  """Returns `kind`, a class of TensorFlow's choice, behind `OneCopy`."""
+  return type(kind.__name__, (OneCopy, kind), {})
+
+
+def use_one_copy(variable: tf.Variable) -> None:
+  """Makes all replicas use the only copy of a `OneCopyExtended`'s variable.
+
+  TensorFlow's class looks for one copy for each, in a private method.
+  """
+  variable.__class__ = _of_one_copy(type(variable))

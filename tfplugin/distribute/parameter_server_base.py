@@ -89,10 +89,6 @@ class ParameterServerExtended(met_updates.MetUpdates,
         prompt_start.add_ready_op(self.task.training_tasks[0])
     return result
 
-  def _ops_of_all_replicas(self, value) -> list:
-    strategy = self._container_strategy()
-    return tf.nest.flatten(strategy.experimental_local_results(value))
-
   def _finish_step(self, spec):
     """Returns `spec` with the strategy's own ops after its `train_op`."""
     return spec

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 from collections.abc import Collection
@@ -18,9 +19,7 @@ from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shard_reduction
-from tfplugin.distribute.towers import shard_towers
-from tfplugin.distribute.towers import tower_run
-from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.shards import shared_shards
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -167,28 +166,25 @@ class _PlainOptimizer(_Optimizer):
   _sums_totals = False
 
 
-class _ShardStrategy(shard_loss.ScalesLoss, shard_towers.ShardTowers):
-  """Towers whose losses are scaled by the optimizer alone."""
+class _ShardStrategy(shared_shards.SharedShards):
+  """Shards whose losses are scaled by the optimizer alone."""
 
-  def __init__(self, devices: Sequence[str], reduction: str, group_size: int):
-    super().__init__(devices)
-    self._group_size = group_size
-    self.reduced_together = group_size if reduction == _MEAN else 1
-
-  @property
-  def num_replicas_in_sync(self) -> int:
-    """The number of shards; inside a shard, which divides losses, of a group.
-
-    The division and the reduction are then over the same shards.
-    """
-    if tower_run.current_tower() is not None:
-      return self._group_size
-    return super().num_replicas_in_sync
+  def __init__(self, devices: Sequence[str], reduction: str,
+               groups: groups_lib.GroupAssignment):
+    num_shards = len(devices)
+    self._group_size = groups_lib.group_size(groups, num_shards)
+    self.reduced_together = self._group_size if reduction == _MEAN else 1
+    super().__init__(devices, [1.0 / self._group_size] * num_shards,
+                     group_assignment=groups)
 
   @property
   def divided_by_keras(self) -> int:
     """The size of a group: a shard sees only its group."""
     return self._group_size
+
+  def scaling_losses(self) -> contextlib.AbstractContextManager:
+    """Makes v1 optimizers minimise their part of the loss of all shards."""
+    return shard_loss.ScalesLoss.scaling_losses(self)
 
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
@@ -212,22 +208,15 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
     with interceptions[-1].active():
       return call(**own)
 
-  size = groups_lib.group_size(groups, len(devices))
-  weights = tower_weights.TowerWeights(
-      shards.shares(), [1.0 / size] * len(devices), groups)
-  strategy = _ShardStrategy(devices, reduction, size)
-  with strategy.scope(), strategy.scaling_losses():
-    _, specs = strategy.build_towers(
-        build, weights, batch=list(zip(shards.features, shards.labels)))
+  strategy = _ShardStrategy(devices, reduction, groups)
+  _, specs = strategy.build(build, list(zip(shards.features, shards.labels)))
   spec_reduction.check_specs(specs)
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
   # The mean over the groups of each group's mean or sum.
   spec = spec_reduction.reduce_specs(
-      call.mode, [
-          spec._replace(loss=strategy.part_of_loss(
-              spec_reduction.unnamed(spec.loss))) for spec in specs],
-      [size / len(devices)] * len(devices))
-  spec_reduction.show_loss([spec.loss for spec in specs], spec.loss)
+      call.mode, specs,
+      [strategy.divided_by_keras / len(devices)] * len(devices),
+      part_of_loss=strategy.part_of_loss)
   return spec._replace(train_op=tf.group(spec.train_op, *assertions))

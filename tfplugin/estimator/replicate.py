@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import local_devices
-from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.towers import loss_reduction as reduction_lib
 from tfplugin.distribute.towers.splitting import split_graph
 from tfplugin.distribute.towers.splitting import split_model
 from tfplugin.estimator import batch_sharding
@@ -147,7 +147,7 @@ def replicate_model_fn(
   References:
     The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
   """
-  tower_weights.check_reduction(loss_reduction)
+  reduction_lib.check(loss_reduction)
   if batch_norm not in _WEIGHTS_OF_MOMENTS:
     names = tuple(_WEIGHTS_OF_MOMENTS)
     raise ValueError(f'`batch_norm` must be one of {names}. '

@@ -1,17 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reduction of the specs that a model_fn returned in several towers."""
+"""Reduction of the specs that a model_fn returned in several shards."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
-from absl import logging
 
-from tfplugin import _tf_internals
+from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.ops import row_padding
 from tfplugin.ops import weighted_sum
 
@@ -22,56 +23,80 @@ _OF_SCAFFOLDS = ('init_op', 'init_fn', 'ready_op', 'ready_for_local_init_op',
                  'local_init_op', 'summary_op', 'saver')
 
 
-def reduce_specs(mode: str, specs: Sequence[Any],
-                 loss_weights: Sequence[weighted_sum.Weight]) -> Any:
-  """Returns the spec of the whole batch; raises if a tower's spec differs.
+def reduce_specs(
+    mode: str, specs: Sequence[Any],
+    loss_weights: Sequence[weighted_sum.Weight],
+    concat_fn: Optional[Callable[[str, Sequence[Any]], Any]] = None,
+    part_of_loss: Callable[[tf.Tensor], tf.Tensor] = lambda loss: loss) -> Any:
+  """Returns the spec of the whole batch; raises if a shard's spec differs.
 
-  The loss is the sum of the towers' losses, weighted by `loss_weights`.
-  Predictions and export outputs are concatenated in the order of the towers.
-  All other fields (train_op, metrics, hooks, scaffold) come from the first
-  tower: gradients, assignments to variables and batch statistics of all towers
-  have been combined before.
+  The loss is the sum of the shards' losses, weighted by `loss_weights`, after
+  `part_of_loss` of each. `concat_fn` joins predictions, export outputs and the
+  tensors of eval_metrics and host_call in the order of the shards. All other
+  fields (train_op, metrics, hooks, scaffold) come from the first shard:
+  gradients, assignments to variables and batch statistics of all shards have
+  been combined before.
   """
   check_specs(specs)
-  replaced = {}
-  if specs[0].predictions is not None:
-    replaced['predictions'] = concat(
+  join, first, replaced = concat_fn or concat, specs[0], {}
+  if first.predictions is not None:
+    replaced['predictions'] = join(
         'predictions', [spec.predictions for spec in specs])
-  if mode == tf.estimator.ModeKeys.PREDICT and specs[0].export_outputs:
+  if mode == tf.estimator.ModeKeys.PREDICT and first.export_outputs:
     replaced['export_outputs'] = {
         key: concat_export_output(
             key, [spec.export_outputs[key] for spec in specs])
-        for key in specs[0].export_outputs}
-  if specs[0].loss is not None:
-    loss = weighted_sum.weighted_sum(
-        [unnamed(spec.loss) for spec in specs], loss_weights)
+        for key in first.export_outputs}
+  for field in ('eval_metrics', 'host_call'):
+    if getattr(first, field, None) is not None:
+      function, _ = getattr(first, field)
+      replaced[field] = (function, join(
+          field, [getattr(spec, field)[1] for spec in specs]))
+  if first.loss is not None:
+    replaced['loss'] = _loss_of_batch(specs, loss_weights, part_of_loss)
+  if isinstance(first, tf1.estimator.tpu.TPUEstimatorSpec):
+    # Not `_replace`: the spec keeps its host calls outside of the tuple.
+    return type(first)(**{**first._asdict(), **replaced})
+  return first._replace(**replaced)
+
+
+def _loss_of_batch(specs: Sequence[Any],
+                   weights: Sequence[weighted_sum.Weight],
+                   part_of_loss: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+  """Returns the loss of the batch; readers of a shard's loss get it."""
+  losses = [spec.loss for spec in specs]
+  parts = [part_of_loss(reported_values.unnamed(loss)) for loss in losses]
+  loss = weighted_sum.weighted_sum(
+      [tf.reshape(part, []) for part in parts], weights)
+  if not isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     # In the root scope: the name of this tensor is a contract.
     with tf.name_scope(''):
-      replaced['loss'] = tf.identity(loss, name='loss')
-  return specs[0]._replace(**replaced)
+      loss = tf.identity(loss, name='loss')
+  reported_values.show_loss(losses, loss)
+  return loss
 
 
 def check_specs(specs: Sequence[Any]) -> None:
-  """Raises unless all towers returned the same kind of spec."""
+  """Raises unless all shards returned the same kind of spec."""
   kinds = (tf.estimator.EstimatorSpec, tf1.estimator.tpu.TPUEstimatorSpec)
-  for tower, spec in enumerate(specs):
+  for shard, spec in enumerate(specs):
     if not isinstance(spec, kinds):
       raise TypeError(
           '`model_fn` must return a `tf.estimator.EstimatorSpec`. Received '
-          f'from tower {tower}: {spec!r}. Return one in every mode.')
+          f'from shard {shard}: {spec!r}. Return one in every mode.')
   first = _shape_of(specs[0])
-  for tower, spec in enumerate(specs[1:], start=1):
+  for shard, spec in enumerate(specs[1:], start=1):
     for field, expected in first.items():
       found = _shape_of(spec)[field]
       if found != expected:
         raise ValueError(
             '`model_fn` must return the same kind of EstimatorSpec in every '
-            f'tower. Received: `{field}` is {expected} in tower 0 and {found} '
-            f'in tower {tower}. Return the same whatever the tower.')
+            f'shard. Received: `{field}` is {expected} in shard 0 and {found} '
+            f'in shard {shard}. Return the same whatever the shard.')
 
 
 def _shape_of(spec: Any) -> dict[str, Any]:
-  """Returns the traits that towers must share; a TPU's spec has others."""
+  """Returns the traits that shards must share; a TPU's spec has others."""
   shape = {
       'class': type(spec).__name__,
       'loss': 'None' if spec.loss is None else 'a tensor',
@@ -94,11 +119,11 @@ def _shape_of(spec: Any) -> dict[str, Any]:
 
 
 def concat(name: str, values: Sequence[Any]) -> Any:
-  """Concatenates the values of the towers, leaf by leaf, along the batch.
+  """Concatenates the values of the shards, leaf by leaf, along the batch.
 
-  `values` has one nest of tensors `[batch, ...]` per tower, dense, sparse or
-  ragged; `name` is for the error. Scalars are the first tower's. Sizes that are
-  not static, such as the longest row of a tower, are padded to the largest. The
+  `values` has one nest of tensors `[batch, ...]` per shard, dense, sparse or
+  ragged; `name` is for the error. Scalars are the first shard's. Sizes that are
+  not static, such as the longest row of a shard, are padded to the largest. The
   padding is zero, as of `to_tensor` of a ragged tensor; for strings it is
   empty.
   """
@@ -121,7 +146,7 @@ def concat(name: str, values: Sequence[Any]) -> Any:
 def _mismatch(name: str, values: Sequence[Any],
               error: Exception) -> ValueError:
   return ValueError(
-      f'`{name}` must be the same structure of tensors in every tower. '
+      f'`{name}` must be the same structure of tensors in every shard. '
       f'Received: {list(values)}. ({error})')
 
 
@@ -136,7 +161,7 @@ def _concat_leaf(leaves: Sequence[Any]) -> Any:
 
 
 def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
-  """Concatenates the export outputs of the towers, classes included.
+  """Concatenates the export outputs of the shards, classes included.
 
   `key` is the name of the output, for the error.
   """
@@ -156,42 +181,3 @@ def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
       '`export_outputs` must hold ClassificationOutput, RegressionOutput or '
       f'PredictOutput. Received: {outputs[0]!r} under {key!r}. Use one of '
       '`tf.estimator.export`.')
-
-
-def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
-  """Makes the ops that read a tower's loss read the loss of the batch.
-
-  A metric of the loss, or its summary, then has one value per batch. `total` is
-  made from `losses`; the ops on the way to it are left alone.
-  """
-  pending, behind = [total.op], set()
-  while pending:
-    op = pending.pop()
-    if op not in behind:
-      behind.add(op)
-      pending += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-  if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
-      losses[0].op):
-    logging.warning(
-        'The tensor `loss` of the model_fn is the loss of the first of %s '
-        'towers; the loss of the batch is `%s`. Name the loss by '
-        "`tf.identity(loss, name='loss')`, which becomes the loss of the "
-        'batch.', len(losses), total.name)
-  losses = [unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
-  for loss in losses:
-    shown = None
-    for op in set(loss.consumers()) - behind:
-      shown = tf.cast(total, loss.dtype) if shown is None else shown
-      for index, tensor in enumerate(op.inputs):
-        if tensor is loss:
-          _tf_internals.redirect_input(op, index, shown)
-
-
-def unnamed(loss: tf.Tensor) -> tf.Tensor:
-  """Returns the tensor behind identity ops that only name a loss.
-
-  An identity with a name can be redirected to another tensor; a name cannot.
-  """
-  while isinstance(loss, tf.Tensor) and _tf_internals.names_tensor(loss.op):
-    loss = loss.op.inputs[0]
-  return loss

@@ -13,16 +13,13 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import local_devices
-from tfplugin.distribute.shards import shard_loss
-from tfplugin.distribute.towers import shard_towers
-from tfplugin.distribute.towers import tower_run
-from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.shards import shared_shards
+from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_context
 from tfplugin.estimator import spec_reduction
-from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
@@ -72,8 +69,6 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
     assertions = shards.check_even('ShardedTPUEstimator')
     # The shares are known, as all are the same.
     shares = [1.0 / num_shards] * num_shards
-  strategy = shard_towers.ShardTowers(devices)
-  weights = tower_weights.TowerWeights(shares, shares)
 
   def build(shard: int):
     # A batch normalisation over the shards, say, asks this context for their
@@ -82,31 +77,27 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
       return call(features=shards.features[shard], labels=shards.labels[shard],
                   **_shard_params(call.arguments, num_shards))
 
-  with strategy.scope(), shard_loss.minimising(
-      strategy, lambda loss: shard_loss.with_whole_sums(loss, num_shards)):
-    run, specs = strategy.build_towers(
-        build, weights, batch=list(zip(shards.features, shards.labels)))
+  run, specs = shared_shards.SharedShards(devices, shares, shares).build(
+      build, list(zip(shards.features, shards.labels)))
   _check_no_tpu_sums(run, num_shards)
   spec_reduction.check_specs(specs)
   if assertions:
     specs[0] = specs[0]._replace(
         train_op=tf.group(specs[0].train_op, *assertions))
-  if isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
-    return _reduce_tpu_specs(specs, weights.rows)
-  spec = spec_reduction.reduce_specs(call.mode, specs, weights.rows)
-  if spec.loss is not None:
-    spec_reduction.show_loss([spec.loss for spec in specs], spec.loss)
-  return spec
+  return spec_reduction.reduce_specs(
+      call.mode, specs, shares, concat if isinstance(
+          specs[0], tf1.estimator.tpu.TPUEstimatorSpec) else (
+              spec_reduction.concat))
 
 
-def _check_no_tpu_sums(run: tower_run.TowerRun, num_shards: int) -> None:
+def _check_no_tpu_sums(run: shard_run.ShardRun, num_shards: int) -> None:
   """Raises RuntimeError if a shard sums by the TPU's own op.
 
   No device but a TPU can run that op, and its mere presence in a graph fails
   every `session.run`, so it cannot be replaced afterwards.
   """
   for shard in range(num_shards):
-    for op in run.ops_of(shard):
+    for op in run.record.ops_of(shard):
       if _tf_internals.is_tpu_sum(op):
         raise RuntimeError(
             'A model_fn that runs without a TPU must not use the ops of a TPU. '
@@ -127,34 +118,6 @@ def _shard_params(arguments: dict[str, Any],
     params[_BATCH_SIZE] //= num_shards
   params[_CONTEXT] = shard_context.ShardContext(num_shards)
   return {'params': params}
-
-
-def _reduce_tpu_specs(specs: Sequence[Any],
-                      shares: Sequence[weighted_sum.Weight]):
-  """Returns the spec of the whole batch; see `shard_model_fn`."""
-  first = specs[0]
-  replaced = {}
-  if first.loss is not None:
-    replaced['loss'] = weighted_sum.weighted_sum(
-        [tf.reshape(spec_reduction.unnamed(spec.loss), []) for spec in specs],
-        shares)
-    spec_reduction.show_loss(
-        [spec.loss for spec in specs], replaced['loss'])
-  if first.predictions is not None:
-    replaced['predictions'] = concat(
-        'predictions', [spec.predictions for spec in specs])
-  if first.export_outputs:
-    replaced['export_outputs'] = {
-        key: spec_reduction.concat_export_output(
-            key, [spec.export_outputs[key] for spec in specs])
-        for key in first.export_outputs}
-  for field in ('eval_metrics', 'host_call'):
-    if getattr(first, field) is not None:
-      function, _ = getattr(first, field)
-      replaced[field] = (function, concat(
-          field, [getattr(spec, field)[1] for spec in specs]))
-  # Not `_replace`: the spec keeps its host calls outside of the tuple.
-  return tf1.estimator.tpu.TPUEstimatorSpec(**{**first._asdict(), **replaced})
 
 
 def concat(name: str, values: Sequence[Any]) -> Any:

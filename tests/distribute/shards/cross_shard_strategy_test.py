@@ -254,8 +254,8 @@ def test_accumulators_of_workers_are_refused(behavior):
             weight * x, tf1.train.get_or_create_global_step())
 
   with pytest.raises(RuntimeError, match=(
-      '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '
-      'CrossShardStrategy.*Received: .*Leave it out')):
+      '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used in '
+      'shards.*Received: .*Leave it out')):
     _train(CrossShardStrategy(CPUS), make_train_op)
 
 

@@ -6,8 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.shards import shards_here
-from tfplugin.distribute.towers import shard_towers
-from tfplugin.distribute.towers import tower_weights
+from tfplugin.distribute.shards import shared_shards
 
 tf1 = tf.compat.v1
 
@@ -61,16 +60,14 @@ def _in_replicas(num_replicas, groups=None):
   return (*found[0], [list(each) for each in values])
 
 
-def _in_towers(num_towers, groups=None):
-  strategy = shard_towers.ShardTowers(['/cpu:0'] * num_towers)
-  weights = tower_weights.TowerWeights(
-      [1 / num_towers] * num_towers, [1 / num_towers] * num_towers)
-  with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
-    _, towers = strategy.build_towers(
-        lambda tower: _look(tf.constant(float(tower)), groups), weights)
-    values = session.run([applied for *_, applied in towers])
-  assert all(tower[:-1] == towers[0][:-1] for tower in towers)
-  return (*towers[0][:-1], [list(each) for each in zip(*values)])
+def _in_shards(num_shards, groups=None):
+  strategy = shared_shards.SharedShards(['/cpu:0'] * num_shards)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, shards = strategy.build(
+        lambda shard: _look(tf.constant(float(shard)), groups))
+    values = session.run([applied for *_, applied in shards])
+  assert all(shard[:-1] == shards[0][:-1] for shard in shards)
+  return (*shards[0][:-1], [list(each) for each in zip(*values)])
 
 
 def test_no_sharding_is_one_shard(behavior):
@@ -79,8 +76,8 @@ def test_no_sharding_is_one_shard(behavior):
 
 
 @pytest.mark.parametrize('find', [
-    lambda: _in_replicas(1), lambda: _in_towers(1)])
-def test_one_replica_or_tower_is_one_shard(behavior, find):
+    lambda: _in_replicas(1), lambda: _in_shards(1)])
+def test_one_replica_or_shard_is_one_shard(behavior, find):
   assert find() == (shards_here.OneShard, 1, 1, 'apply', [[1], [-1]])
 
 
@@ -94,10 +91,11 @@ def test_replicas(behavior, groups, factor, way, applied):
 
 @pytest.mark.parametrize('groups, factor, total', [
     (None, .25, 1111), (_GROUPS, .5, 101)])
-def test_towers_apply_the_sum_of_the_group_of_tower_0(
+def test_shards_that_share_variables_apply_the_sum_of_the_group_of_shard_0(
     behavior, groups, factor, total):
-  assert _in_towers(4, groups) == (
-      shards_here.Towers, 4, factor, 'apply', [[total] * 4, [-1] * 4])
+  assert _in_shards(4, groups) == (
+      shards_here.SharingReplicas, 4, factor, 'apply',
+      [[total] * 4, [-1] * 4])
 
 
 def test_tpu_shards(behavior):

@@ -12,7 +12,7 @@ from tfplugin.distribute.variables import same_values
 tf1 = tf.compat.v1
 
 
-def _run(values, spread=None, conditions=lambda go: [go, go],
+def _run(values, spread=lambda call: call, conditions=lambda go: [go, go],
          pack=lambda op: op):
   """Adds `values` of two replicas to a variable, in a branch of each.
 

@@ -10,6 +10,7 @@ same variable, for its own inputs.
 from __future__ import annotations
 
 import itertools
+from typing import Any
 from typing import Callable
 from typing import Union
 
@@ -18,6 +19,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.variables import same_values
+from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
@@ -46,15 +48,36 @@ def _sum_over_all(context, value: Summand) -> Summand:
   in_plain_graph = not (tf.executing_eagerly() or tf.inside_function())
   if not in_plain_graph or isinstance(value, tf.IndexedSlices):
     return context.all_reduce(_SUM, value)
-  # TensorFlow refuses a value that depends on variables. So the total has no
-  # gradient; `identity_n` returns it and passes its gradient on to `value`.
+  # TensorFlow refuses a value that depends on variables. So in a replica the
+  # gradient goes to `value`, and only outside of replicas to the total.
   total = _reduce(context, value)
   name = f'TfpluginAllReduceSum{next(_gradient_numbers)}'
   tf.RegisterGradient(name)(_sum_of_gradients)
   with _tf_internals.identity_gradient(name):
-    _, result = tf.identity_n([value, tf.stop_gradient(total)])
+    _, result = tf.raw_ops.IdentityN(input=[value, total])
   same_values.stand_for(result, total)
   return result
+
+
+def all_reduce(context: tf.distribute.ReplicaContext, reduce_op: Any,
+               value: Any, options: Any = None) -> Any:
+  """Returns `value` reduced by SUM or MEAN; gradients flow to every shard.
+
+  It replaces the method of a shard's `context`, which refuses values that
+  depend on variables. MEAN weights shards by their rows.
+  """
+  del options
+  if isinstance(reduce_op, str):
+    reduce_op = tf.distribute.ReduceOp(reduce_op.upper())
+  weight = 1.0 if reduce_op == _SUM else (
+      context.strategy.extended.shares_of_rows[context.tfplugin_shard])
+
+  def reduce(part: Summand) -> Summand:
+    part = weighted_sum.weighted_sum([part], [weight])
+    is_sparse = isinstance(part, tf.IndexedSlices)
+    return (_reduce if is_sparse else _sum_over_all)(context, part)
+
+  return tf.nest.map_structure(reduce, value)
 
 
 def constant_sum(
@@ -73,6 +96,9 @@ def constant_sum(
 
 def _sum_of_gradients(op: tf.Operation, unused_value_gradient, gradient):
   del op, unused_value_gradient
+  if tf.distribute.in_cross_replica_context() or (
+      not tf.distribute.has_strategy()):
+    return None, gradient
   return all_reduce_sum(gradient), None
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums over shards of every kind.
 
-  tf.distribute replicas:  an all-reduce by the strategy. Towers are replicas;
-                           on a TPUStrategy it uses the TPU's own op.
+  tf.distribute replicas:  an all-reduce by the strategy, also of the shards of
+                           a decorator; a TPUStrategy uses the TPU's own op.
   TPU shards:              CrossReplicaSum, inside a `tpu_shard_context`
                            (TPUEstimator, `tf.compat.v1.tpu.shard`).
   one shard:               the value itself.

@@ -19,11 +19,13 @@ from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_reduction
 from tfplugin.distribute.shards import packed_reduction
-from tfplugin.distribute.shards import shard_writes
-from tfplugin.distribute.shards import write_audit
+from tfplugin.distribute.shards.building import shard_run
+from tfplugin.distribute.shards.writes import reported_values
+from tfplugin.distribute.shards.writes import shard_writes
+from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.updates import met_updates
-from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import mirrored_variables
+from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
@@ -41,8 +43,8 @@ class GroupReduction(met_updates.MetUpdates):
   gradients to variables, `all_reduce` reduces values to devices.
   """
 
-  _alone = None  # Shards synchronize in branches if they make the same calls.
   _made = None
+  _run = None  # The shards that are being built in a graph.
   _starts_copies = None
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
@@ -90,36 +92,110 @@ class GroupReduction(met_updates.MetUpdates):
     if isinstance(colocate_with_variable, tf.Operation):
       # SyncReplicasOptimizer colocates the step of a worker like this.
       raise RuntimeError(
-          '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '
-          'CrossShardStrategy: each shard would fill queues of its own. '
+          '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used in '
+          'shards: each would fill queues of its own. '
           f'Received: a variable beside {colocate_with_variable.name}. Leave '
           'it out: the gradients of all shards are summed within the step.')
     super()._validate_colocate_with_variable(colocate_with_variable)
 
   def _create_variable(self, next_creator, **kwargs):
     variable = super()._create_variable(next_creator, **kwargs)
-    shard_writes.add_up(variable)
+    if isinstance(variable, _tf_internals.MirroredVariable):
+      self._check_copies_of(variable)
     if self._made is None:
       self._made = {}
     self._made[id(variable)] = weakref.ref(variable)
     return variable
 
+  @property
+  def num_shards(self) -> int:
+    """The number of shards in all processes."""
+    return self._num_replicas_in_sync
+
+  def _check_copies_of(self, variable: tf.Variable) -> None:
+    """Makes writes of shards to a new variable writes of the batch value."""
+    copies = same_values.Copies([copy.handle for copy in variable.values])
+    if variable.aggregation in (None, tf.VariableAggregation.NONE):
+      shard_writes.use_batch_values(variable, copies)
+
   def _call_for_each_replica(self, fn, args, kwargs):
-    strategy = self._container_strategy()
-    with strategy.scaling_losses():
+    with self._container_strategy().scaling_losses():
       if tf.executing_eagerly():
         return super()._call_for_each_replica(fn, args, kwargs)
-      branches, writes = branch_calls.Branches(), self._writes(args, kwargs)
-      with _tf_internals.gradients_noted(
-          _is_in_replica, writes.gradients.add):
-        result = super()._call_for_each_replica(
-            shard_writes.in_branches(
-                _reporting(fn, strategy), branches, writes), args, kwargs)
-      branches.check_conditions()
-      self._audit_writes(writes.audit)
-      if self._starts_copies is True:
-        self._starts_copies = self._start_of_copies()
-      return result
+      outer, self._run = self._run, self._new_run(args, kwargs)
+      try:
+        return self._build(fn, args, kwargs)
+      except RuntimeError as error:
+        if _tf_internals.is_disagreement(error):
+          raise self._run.disagreement() from error
+        raise
+      finally:
+        self._run = outer
+
+  def _new_run(self, args, kwargs) -> shard_run.ShardRun:
+    """Returns a run of shards; an inner one has no known batch."""
+    count = len(self.worker_devices)
+    if self._run is not None:
+      return shard_run.ShardRun([()] * count, self._run.gradients)
+    return shard_run.ShardRun([
+        _tf_internals.select_replica(replica, (args, kwargs))
+        for replica in range(count)])
+
+  def _build(self, fn, args, kwargs):
+    """Builds `fn` in each shard, and checks its writes."""
+    run = self._run
+    with _tf_internals.gradients_noted(_is_in_replica, run.gradients.add), (
+        _tf_internals.summaries_of_all(_is_in_replica)):
+      result = super()._call_for_each_replica(
+          run.around(self._reporting(fn)), args, kwargs)
+    run.branches.check_conditions()
+    self._check_writes(run)
+    if run.losses:
+      self._report_batch(run, result.loss)
+    if self._starts_copies is True:
+      self._starts_copies = self._start_of_copies()
+    return result
+
+  def check_branch(self, label: str) -> None:
+    """Raises NotImplementedError for a call of groups in a branch."""
+    groups = self._container_strategy().group_assignment
+    if groups is not None and len(groups) > 1:
+      raise NotImplementedError(
+          '`group_assignment` with several groups cannot be used with an update '
+          f'inside of `tf.cond`. Received: {groups!r} and {label} in a branch. '
+          'Use one group, or make the update in every step.')
+
+  def _reporting(self, fn: Callable) -> Callable:
+    """Returns `fn` with the replica's part of the loss that Estimator sums."""
+    strategy, fn = self._container_strategy(), (
+        _tf_internals.converted_as_here(fn))
+
+    @functools.wraps(fn)
+    @tf.autograph.experimental.do_not_convert
+    def call(*args, **kwargs):
+      spec = fn(*args, **kwargs)
+      if getattr(spec, 'train_op', None) is None:
+        return spec
+      shard_run.current().losses.append(spec.loss)
+      share = strategy.reduced_together / strategy.num_replicas_in_sync
+      loss = strategy.part_of_loss(reported_values.unnamed(spec.loss)) * share
+      return spec._replace(
+          loss=loss, scaffold=self.init_all(spec.scaffold))
+
+    return call
+
+  def _report_batch(self, run: shard_run.ShardRun, loss: Any) -> None:
+    """Makes named numbers and summaries those of all shards.
+
+    Several processes do not fetch such numbers together: they keep the numbers
+    of the first shard.
+    """
+    parts = self._local_results(loss)
+    if len(parts) == self._num_replicas_in_sync > 1:
+      reported_values.show_batch_values(run, range(len(parts)), run.losses[0])
+      with tf.name_scope('loss_of_batch'):
+        total = tf.add_n(parts)
+      reported_values.show_loss(run.losses, total)
 
   def _start_of_copies(self) -> tf.Operation:
     """Returns the op that starts all copies with the value of the first."""
@@ -150,25 +226,22 @@ class GroupReduction(met_updates.MetUpdates):
     made = [variable() for variable in (self._made or {}).values()]
     return [variable for variable in made if variable is not None]
 
-  def _audit_writes(self, audit: Optional[write_audit.WriteAudit]) -> None:
+  def _check_writes(self, run: shard_run.ShardRun) -> None:
     """Raises if replicas wrote different values, unless by merge calls."""
-    if audit is None or not self._use_merge_call():
+    if not self._use_merge_call():
       return
     made = self._variables()
-    audit.check(variable for variable in made if isinstance(
-        variable, _tf_internals.MirroredVariable))
+    run.record.check_no_stores()
+    write_audit.check_copies(run, (variable for variable in made if isinstance(
+        variable, _tf_internals.MirroredVariable)))
     if not tf.inside_function():
-      audit.settle(
-          [copy.handle for variable in made
-           for copy in getattr(variable, 'values', [variable])],
-          len(self.worker_devices) == self._num_replicas_in_sync and len(
+      count = len(self.worker_devices)
+      write_audit.settle(
+          run, range(count), others=[
+              copy.handle for variable in made
+              for copy in getattr(variable, 'values', [variable])],
+          is_alone=count == self._num_replicas_in_sync and len(
               self._container_strategy().group_assignment or [0]) == 1)
-
-  def _writes(self, args, kwargs) -> shard_writes.Writes:
-    """Returns the record of the values that replicas write, in a graph."""
-    return shard_writes.Writes([
-        _tf_internals.select_replica(replica, (args, kwargs))
-        for replica in range(len(self.worker_devices))])
 
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
     """Returns the groups of this process's replicas."""
@@ -179,23 +252,6 @@ class GroupReduction(met_updates.MetUpdates):
 
 def _is_in_replica() -> bool:
   return not tf.distribute.in_cross_replica_context()
-
-
-def _reporting(fn: Callable, strategy: tf.distribute.Strategy) -> Callable:
-  """Returns `fn` with the replica's part of the loss that Estimator sums."""
-  fn = _tf_internals.converted_as_here(fn)
-
-  @functools.wraps(fn)
-  @tf.autograph.experimental.do_not_convert
-  def call(*args, **kwargs):
-    spec = fn(*args, **kwargs)
-    if getattr(spec, 'train_op', None) is None:
-      return spec
-    share = strategy.reduced_together / strategy.num_replicas_in_sync
-    return spec._replace(loss=strategy.part_of_loss(spec.loss) * share,
-                         scaffold=strategy.extended.init_all(spec.scaffold))
-
-  return call
 
 
 class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,

@@ -65,7 +65,9 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
   be applied in a branch of `tf.cond`. In a graph, another value that depends on
   rows is computed again from the rows of all replicas, in each replica. A value
   that does not depend on rows is written to each copy separately, as under
-  MirroredStrategy.
+  MirroredStrategy. On one host, the summaries, named scalars and loss that a
+  training model_fn reports are of all rows. With several hosts they are of the
+  first shard.
 
   Supported: Estimator (`RunConfig(train_distribute=...)`), `strategy.run`,
   `Model.fit`, with the features that Keras has for a MirroredStrategy only

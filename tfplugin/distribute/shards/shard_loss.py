@@ -50,6 +50,11 @@ class ScalesLoss:
     del value
 
   @property
+  def num_shards(self) -> int:
+    """The number of shards, in one of them, too."""
+    return self.extended.num_shards
+
+  @property
   def divided_by_keras(self) -> int:
     """The number that Keras 3 divides a mean loss by."""
     return self.num_replicas_in_sync

@@ -8,6 +8,7 @@ loss. It applies the gradients of all shards once.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import tensorflow as tf
@@ -18,7 +19,7 @@ from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_reduction
-from tfplugin.distribute.towers import tower_run
+from tfplugin.distribute.shards.building import shard_models
 
 tf1 = tf.compat.v1
 
@@ -162,29 +163,23 @@ class Replicas(Shards):
             if _tf_internals.strategy_divides_loss() else 1)
 
 
-class Towers(Replicas):
-  """Towers in one graph, with shared variables.
+class SharingReplicas(Replicas):
+  """Shards in one graph, with shared variables.
 
-  The towers of a strategy or of `replicate_model_fn` are one computation: each
-  tower has the gradients of the whole batch. The towers of other decorators
-  have per-tower gradients. These are applied once, as the sum over the group of
-  tower 0.
+  Each shard has separate gradients. They are applied once, as the sum over the
+  group of shard 0.
   """
-
-  def __init__(self, tower: tower_run.TowerContext):
-    """Stores the current tower's context."""
-    super().__init__(tower.num_towers)
-    self._tower = tower
 
   def apply(self, call, grads_and_vars, groups):
     """See base class."""
-    group = next(group for group in groups or [list(range(self.size))]
+    group = next(group for group in groups or [range(self.size)]
                  if 0 in group)
-    sums = getattr(call, 'sums_totals', True)
-    return call.apply([
-        (g if g is None else self._tower.sum_gradient(v, g, group, sums), v)
-        for g, v in grads_and_vars])
-
+    extended = tf.distribute.get_strategy().extended
+    total = functools.partial(extended.sum_over, group, getattr(
+        call, 'sums_totals', True))
+    with extended.applying_sums():
+      return call.apply([
+          (g if g is None else total(g), v) for g, v in grads_and_vars])
 
 
 def shards_here(caller: str) -> Shards:
@@ -206,9 +201,9 @@ def shards_here(caller: str) -> Shards:
 
 def _in_this_process(caller: str) -> tuple[Shards, str]:
   """Returns the shards of this process or its strategy, and a name for them."""
-  tower = tower_run.current_tower()
-  if tower is not None:
-    return (Towers(tower) if tower.num_towers > 1 else OneShard()), 'towers'
+  if shard_models.is_in_shard():
+    size = tf.distribute.get_strategy().num_shards
+    return (SharingReplicas(size) if size > 1 else OneShard()), 'shards'
   if tf.distribute.has_strategy():
     strategy = tf.distribute.get_strategy()
     name = type(strategy).__name__

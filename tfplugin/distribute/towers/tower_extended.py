@@ -55,11 +55,6 @@ class TowerExtended(untuned_inputs.UntunedInputs,
     super()._configure(session_config)
 
   @property
-  def is_in_replica(self) -> bool:
-    """Whether the one replica of a graph is being built."""
-    return bool(self._depth)
-
-  @property
   def _num_replicas_in_sync(self) -> int:
     return 1 if self._depth else super()._num_replicas_in_sync
 

@@ -113,10 +113,21 @@ class MetUpdates:
 
   def _call_for_each_replica(self, fn, args, kwargs):
     with self.in_step() as is_whole:
-      result = super()._call_for_each_replica(_meeting(fn), args, kwargs)
+      result = super()._call_for_each_replica(self._meeting(fn), args, kwargs)
     if is_whole and not tf.executing_eagerly():
       self._audit_step(result)
     return result
+
+  def _meeting(self, fn):
+    """Returns `fn` with interception of optimizers that assign themselves."""
+
+    def met(*args, **kwargs):
+      kind = assigning_optimizers.OnEachCopy
+      with optimizer_interception.Interception(
+          kind, kind, only=_tf_internals.assigns_by_itself).active():
+        return fn(*args, **kwargs)
+
+    return met
 
   @contextlib.contextmanager
   def in_step(self, is_step: bool = True) -> Iterator[bool]:
@@ -129,15 +140,3 @@ class MetUpdates:
       yield not is_part
     finally:
       self._is_in_step = is_part
-
-
-def _meeting(fn):
-  """Returns `fn` with interception of optimizers that assign themselves."""
-
-  def met(*args, **kwargs):
-    kind = assigning_optimizers.OnEachCopy
-    with optimizer_interception.Interception(
-        kind, kind, only=_tf_internals.assigns_by_itself).active():
-      return fn(*args, **kwargs)
-
-  return met

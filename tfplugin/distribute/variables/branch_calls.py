@@ -15,7 +15,6 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -25,8 +24,8 @@ from tfplugin.distribute.variables import same_values
 tf1 = tf.compat.v1
 
 _DIFFERENT = (
-    'The calls of towers or replicas inside of `tf.cond` must be the same in '
-    'all of them: they cannot wait for each other there. Received: {}. '
+    'The calls of shards inside of `tf.cond` must be the same in all of '
+    'them: they cannot wait for each other there. Received: {}. '
     'Accumulate outside of the branch, in a variable with `assign_add`, and '
     'let the branch use the variable and the step; or make the call in every '
     'step, and let branches choose the values that it is given.')
@@ -61,15 +60,13 @@ class Branches:
     return _tf_internals.Place().is_branch_of(self.outside)
 
   def run(self, fn: Callable, strategy: tf.distribute.Strategy,
-          calls: Sequence[Call],
-          spread: Optional[Callable[[Any], Any]] = None) -> Any:
+          calls: Sequence[Call], spread: Callable[[Any], Any]) -> Any:
     """Returns the result of `fn`, called once for all replicas.
 
     `calls` has the `merge_call` of each replica. In a branch, the first replica
     makes the call, and the others get ops that do nothing. There, `spread`
-    makes the arguments of all replicas from one replica's; None: `fn` takes one
-    common value. Raises RuntimeError if, in a branch, the values of the
-    replicas may differ.
+    makes the arguments of all replicas from one replica's. Raises RuntimeError
+    if, in a branch, the values of the replicas may differ.
     """
     first, *others = calls
     if first.place == self.outside:
@@ -80,9 +77,7 @@ class Branches:
       raise RuntimeError(_DIFFERENT.format(
           f'{first.label} in a branch, with values that may differ'))
     self._entered.append((first.label, [call.place for call in calls]))
-    args, kwargs = first.args, first.kwargs
-    if spread is not None:
-      args, kwargs = spread((args, kwargs))
+    args, kwargs = spread((first.args, first.kwargs))
     with first.place.entered():
       results = [_tf_internals.select_replica(0, fn(strategy, *args, **kwargs))]
     for call in others:

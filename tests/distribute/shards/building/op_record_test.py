@@ -1,0 +1,60 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Ops belong to the shard in whose turn they were built, whatever their name.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfplugin
+from tfplugin.distribute.shards.building import op_record
+
+tf1 = tf.compat.v1
+
+_X = np.array([[1.], [2.], [6.]], np.float32)
+
+
+def test_ops_of_turns():
+  with tf.Graph().as_default() as graph:
+    tf.constant(0.0)
+    record = op_record.OpRecord(graph, 2)
+    made = {0: [], 1: []}
+    for shard in (0, 1, 0, 1):
+      record.begin(shard)
+      made[shard].append(tf.constant(1.0, name='shard_1/x').op)
+      record.end(shard)
+    shared = tf.constant(2.0).op
+    assert record.built_in(0) == made[0]
+    assert record.ops_of(1) == made[1]
+    assert record.ops_of(0) == [*made[0], shared]
+    assert [record.is_own(1, op) for op in (*made[1], *made[0], shared)] == [
+        True, True, False, False, False]
+
+
+def test_a_turn_that_is_not_over():
+  with tf.Graph().as_default() as graph:
+    record = op_record.OpRecord(graph, 1)
+    record.begin(0)
+    assert record.is_own(0, tf.constant(1.0).op)
+
+
+@pytest.mark.parametrize('scope', ('', 'net/'))
+def test_absolute_name_scopes_change_nothing(behavior, scope):
+  # Weighted: (1 * 1 + 4 * 0 + 36 * 3) / 2 with two weights that are not 0.
+  def model_fn(features, labels, mode):
+    with tf.name_scope(scope):
+      w = tf1.get_variable('w', initializer=1.0)
+      loss = tf1.losses.compute_weighted_loss(
+          tf.squeeze(features, 1) ** 2 * w, labels)
+      metrics = {'mean': tf1.metrics.mean(features)}
+    return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    spec = tfplugin.replicate_model_fn(model_fn, devices=['/cpu:0'] * 3)(
+        tf.constant(_X), tf.constant([1., 0., 3.]), 'eval')
+    session.run([tf1.global_variables_initializer(),
+                 tf1.local_variables_initializer()])
+    value, update = spec.eval_metric_ops['mean']
+    assert session.run([spec.loss, update]) == [54.5, 3.0]
+    assert session.run(value) == 3.0

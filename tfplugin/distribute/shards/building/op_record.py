@@ -1,0 +1,126 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Record of the ops of each shard.
+
+Shards are built in turns, and the record notes the ops of each turn. Op names
+do not tell: a model_fn may choose any name, also an absolute one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+
+
+class OpRecord:
+  """The ops of the shards of one graph."""
+
+  def __init__(self, graph: tf.Graph, num_shards: int):
+    """Starts before the first shard."""
+    self.graph = graph
+    self.num_shards = num_shards
+    self._start = self._now()
+    self._turns = [[] for _ in range(num_shards)]
+    self._known = [(0, frozenset())] * num_shards
+    self._in_branches = set()
+
+  def begin(self, shard: int) -> None:
+    """Notes that `shard` continues: the ops that follow belong to it."""
+    self._turns[shard].append(slice(self._now(), None))
+
+  def end(self, shard: int) -> None:
+    """Notes that the turn of `shard` is over."""
+    self._turns[shard][-1] = slice(self._turns[shard][-1].start, self._now())
+
+  @contextlib.contextmanager
+  def pausing(self, shard: int) -> Iterator[None]:
+    """Notes that the ops made inside do not belong to `shard` alone."""
+    self.end(shard)
+    yield
+    self.begin(shard)
+
+  @contextlib.contextmanager
+  def passing(self, graph: tf.Graph) -> Iterator[None]:
+    """Notes that ops made inside, in a branch's graph, are for all shards."""
+    before = len(graph.get_operations())
+    yield
+    if graph is not self.graph:
+      self._in_branches.update(graph.get_operations()[before:])
+
+  def has_passed(self, op: tf.Operation) -> bool:
+    """Returns whether `op`, in a branch or deeper, was made for all shards."""
+    while op is not None and op not in self._in_branches:
+      op = _tf_internals.call_of(op.graph)
+    return op is not None
+
+  def built_in(self, shard: int) -> list[tf.Operation]:
+    """Returns the ops that were built in `shard` itself."""
+    ops = self.graph.get_operations()
+    return [op for turn in self._turns[shard] for op in ops[turn]]
+
+  def twins(self, tensor: tf.Tensor) -> list[tf.Tensor]:
+    """Returns the tensor of each shard for `tensor` of the first one.
+
+    A RuntimeError is raised unless the shards were built by the same calls, in
+    the same order.
+    """
+    own = [self.built_in(shard) for shard in range(self.num_shards)]
+    index = own[0].index(tensor.op)
+    for ops in itertools.zip_longest(*(ops[:index + 1] for ops in own)):
+      if len({op and op.type for op in ops}) > 1:
+        raise RuntimeError(
+            'Shards must build the same ops in the same order. Received: '
+            f'{[op and op.name for op in ops]}. Make the same graph whatever '
+            'the shard.')
+    return [ops[index].outputs[tensor.value_index] for ops in own]
+
+  def is_own(self, shard: int, op: tf.Operation) -> bool:
+    """Returns whether `op` was built in `shard` itself."""
+    if op.graph is not self.graph:
+      return False
+    now = self._now()
+    if self._known[shard][0] != now:
+      self._known[shard] = now, set(self.built_in(shard))
+    return op in self._known[shard][1]
+
+  def ops_of(self, shard: int) -> list[tf.Operation]:
+    """Returns the ops of `shard`; ops for all shards belong to the first."""
+    if shard:
+      return self.built_in(shard)
+    others = {op for other in range(1, len(self._turns))
+              for op in self.built_in(other)}
+    return [op for op in self.graph.get_operations()[self._start:]
+            if op not in others]
+
+  def check_no_accumulators(self) -> None:
+    """Raises if an op of a shard makes an accumulator of gradients."""
+    for op in (op for shard in range(self.num_shards)
+               for op in self.built_in(shard)):
+      if _tf_internals.accumulates_gradients(op):
+        raise RuntimeError(
+            'Shards must not make accumulators of gradients: each would fill '
+            f'its own. Received: {op.name}, made by '
+            '`tf.compat.v1.train.SyncReplicasOptimizer` or '
+            '`tf.compat.v1.ConditionalAccumulator`. Leave it out: the '
+            'gradients of shards are summed within the step. To accumulate '
+            'over steps use variables and `assign_add`.')
+
+  def check_no_stores(self) -> None:
+    """Raises if an op of a shard fills a table or a queue."""
+    for op in (op for shard in range(self.num_shards)
+               for outer in self.built_in(shard)
+               for op in (outer, *_tf_internals.ops_of_bodies(outer))):
+      if _tf_internals.fills_table_or_queue(op):
+        raise RuntimeError(
+            'Shards must not fill tables or queues: each would '
+            f'fill its own, with its own rows. Received: {op.name} '
+            f'({op.type}). Keep the rows in a variable, with '
+            '`variable.scatter_add`, say, or fill it in the input_fn.')
+
+  def _now(self) -> int:
+    return len(self.graph.get_operations())

@@ -1,0 +1,193 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Run of one function in every shard of a process: its ops and turns.
+
+Shards are built in turns, each in a thread. A shard waits for the others in a
+merge call of its replica context.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.shards import all_reduce
+from tfplugin.distribute.shards.building import noted_gradients
+from tfplugin.distribute.shards.building import op_record
+from tfplugin.distribute.shards.building import shard_models
+from tfplugin.distribute.shards.writes import batch_values
+from tfplugin.distribute.variables import branch_calls
+from tfplugin.distribute.variables import same_values
+
+tf1 = tf.compat.v1
+
+
+class ShardRun:
+  """Run that builds one function in every shard.
+
+  Attributes:
+    branches: The branches in which shards make calls.
+    values: The batch values of each shard.
+    models: Set before the shards are built if each builds a model, else None.
+    losses: The losses that a model_fn returned, one for each shard.
+  """
+
+  def __init__(self, batch: Sequence[Any],
+               gradients: Optional[noted_gradients.NotedGradients] = None):
+    """Prepares a run.
+
+    `batch` has the tensors of each shard of this process. `gradients` belong to
+    an outer run, or are None.
+    """
+    graph = tf1.get_default_graph()
+    self.batch = batch
+    self.branches = branch_calls.Branches()
+    self.gradients = gradients or noted_gradients.NotedGradients()
+    self.record = op_record.OpRecord(graph, len(batch))
+    self.values = [batch_values.BatchValues(
+        graph, batch, shard, functools.partial(self._is_of, shard))
+                   for shard in range(len(batch))]
+    self.models: Optional[shard_models.ShardModels] = None
+    self.losses = []
+    self._count = itertools.count()
+    self._waits = ['its start'] * len(batch)
+
+  def around(self, fn: Callable) -> Callable:
+    """Returns `fn` for a strategy, which calls it in each shard in turn."""
+    fn = _tf_internals.converted_as_here(fn)
+
+    @functools.wraps(fn)
+    @tf.autograph.experimental.do_not_convert
+    def build(*args, **kwargs):
+      shard, outer = next(self._count), tf.distribute.get_replica_context()
+      context = _tf_internals.copy_of_replica_context(outer)
+      context.tfplugin_run, context.tfplugin_shard = self, shard
+      context.merge_call = functools.partial(self._merge_call, outer, shard)
+      if self.models is not None:
+        context.all_reduce = functools.partial(all_reduce.all_reduce, context)
+      with contextlib.ExitStack() as stack:
+        stack.enter_context(context)
+        stack.enter_context(self._turn(shard))
+        if self.models is not None:
+          self.models.enter(shard, stack)
+        stack.enter_context(tf.variable_creator_scope(
+            functools.partial(self._create_for_all, shard)))
+        return fn(*args, **kwargs)
+
+    return build
+
+  def disagreement(self) -> RuntimeError:
+    """Returns the error for shards that wait in different calls."""
+    states = '; '.join(f'shard {shard} is at {label}'
+                       for shard, label in enumerate(self._waits))
+    return RuntimeError(
+        'Shards must compute gradients, apply optimizers and update variables '
+        f'in the same order. Received: a model_fn of which {states}. Make the '
+        'same calls whatever the shard.')
+
+  def _merge_call(self, outer: tf.distribute.ReplicaContext, shard: int,
+                  merge_fn: Callable, args: tuple = (),
+                  kwargs: Optional[dict] = None) -> Any:
+    """Replaces the `merge_call` of a shard, which may be in a branch."""
+    place = _tf_internals.Place()
+    call = branch_calls.Call(
+        branch_calls.label_of(merge_fn, args), place, args, kwargs or {})
+    with contextlib.ExitStack() as stack:
+      if self.branches.is_here():
+        stack.enter_context(self.branches.outside.entered())
+      elif place != self.branches.outside:
+        if tf.executing_eagerly():  # Lifted out of a function.
+          with outer:
+            return outer.merge_call(merge_fn, args, kwargs)
+        raise RuntimeError(
+            'Calls in which shards wait for each other must be outside of '
+            '`tf.cond`, `tf.while_loop` and `tf.function`. Received: '
+            f'{call.label} inside one of these. Make the call in every step, and let branches '
+            'choose the values that it is given.')
+      stack.enter_context(outer)
+      stack.enter_context(self._waiting(shard, call.label))
+      return outer.merge_call(
+          functools.partial(self._merged, merge_fn), args=(call,))
+
+  def _merged(self, merge_fn: Callable, strategy: tf.distribute.Strategy,
+              calls: Any) -> Any:
+    """Returns the result of `merge_fn`, called once while all shards wait."""
+    calls = strategy.experimental_local_results(calls)
+    if len({call.label for call in calls}) > 1:
+      raise self.disagreement()
+    if calls[0].place != self.branches.outside:
+      strategy.extended.check_branch(calls[0].label)
+    with self.record.passing(calls[0].place.graph), (
+        self.models.together() if self.models else contextlib.nullcontext()):
+      return self.branches.run(
+          merge_fn, strategy, calls, functools.partial(_spread, len(calls)))
+
+  @contextlib.contextmanager
+  def _turn(self, shard: int) -> Iterator[None]:
+    """Assigns the ops that are made inside to `shard`."""
+    self._resume(shard)
+    yield
+    self._pause(shard, 'its end')
+
+  @contextlib.contextmanager
+  def _waiting(self, shard: int, label: str) -> Iterator[None]:
+    """Marks `shard` as waiting for the others in `label`."""
+    self._pause(shard, label)
+    yield
+    self._resume(shard)
+
+  def _pause(self, shard: int, label: str) -> None:
+    self.record.end(shard)
+    if self.models is not None:
+      self.models.keep(shard)
+    elif shard:
+      # Made only so that all shards build the same graph.
+      summaries = tf1.get_collection_ref(tf1.GraphKeys.SUMMARIES)
+      summaries[:] = [summary for summary in summaries
+                      if not self.record.is_own(shard, summary.op)]
+    self._waits[shard] = label
+
+  def _resume(self, shard: int) -> None:
+    self.record.begin(shard)
+    if self.models is not None:
+      self.models.show(shard)
+
+  def _create_for_all(self, shard: int, next_creator: Callable,
+                      **kwargs: Any) -> tf.Variable:
+    """Makes a variable, whose ops belong to no shard."""
+    with self.record.pausing(shard):
+      if self.models is not None:
+        return self.models.variables.create(shard, next_creator, kwargs)
+      return next_creator(**kwargs)
+
+  def _is_of(self, shard: int, op: tf.Operation) -> bool:
+    # A function captures tensors while a shard is built.
+    is_captured = op.graph.building_function and not op.inputs and (
+        _tf_internals.gives_rows(op))
+    return self.record.is_own(shard, op) and not is_captured and not any(
+        map(same_values.is_declared, op.outputs))
+
+
+def _spread(count: int, value: Any) -> Any:
+  """Returns `value` with each tensor as the values of `count` shards."""
+
+  def per_replica(leaf):
+    if not tf.is_tensor(leaf) or isinstance(leaf, tf.Variable):
+      return leaf
+    return _tf_internals.per_replica([leaf] * count)
+
+  return tf.nest.map_structure(per_replica, value)
+
+
+def current() -> Optional[ShardRun]:
+  """Returns the run of the shard that is being built, or None."""
+  return getattr(tf.distribute.get_replica_context(), 'tfplugin_run', None)

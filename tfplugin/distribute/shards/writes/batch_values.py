@@ -1,0 +1,248 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Batch values, which a shard computes from the rows of all shards.
+
+A shard has some rows of a batch, and a number computed from them belongs to the
+shard alone. The row-wise tensors nearest to the number (`row_analysis.py`) are
+gathered from all shards, and the ops behind them are repeated with all rows. So
+any number is as on one device, and the same in all shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+from typing import Union
+
+import numpy as np
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.shards.building import op_record
+from tfplugin.distribute.towers.splitting import row_analysis
+from tfplugin.distribute.variables import same_values
+
+tf1 = tf.compat.v1
+
+_PART, _SLICE = row_analysis.PART, row_analysis.SLICE
+
+# Returns the rows of all shards, from a shard's tensor and its row dimension.
+Gather = Callable[[tf.Tensor, int], tf.Tensor]
+Value = Union[tf.Tensor, tf.IndexedSlices]
+
+
+class UnknownValueError(ValueError):
+  """Error about a number of a shard whose batch value is not known."""
+
+
+class BatchValues:
+  """Values of one shard that depend on its rows, and their batch values.
+
+  Attributes:
+    num_rows: The rows of the shard, where they are static; otherwise None.
+  """
+
+  def __init__(self, graph: tf.Graph, batch: Sequence[Any], shard: int,
+               is_own: Callable[[tf.Operation], bool]):
+    """Starts before anything is built.
+
+    `batch` has the nest of tensors of each shard; a tensor that two shards
+    share belongs to all. `is_own` says whether an op of `graph` is made for
+    this shard, the one of index `shard`.
+    """
+    leaves = [leaf for leaf, other in zip(
+        *(tf.nest.flatten(batch[i]) for i in (shard, shard - 1)))
+              if tf.is_tensor(leaf) and (
+                  leaf is not other or len(batch) == 1)]
+    self._graph, self._is_own = graph, is_own
+    self._dense = [leaf for leaf in leaves if isinstance(leaf, tf.Tensor) and
+                   leaf.shape.rank]
+    self._composites = [leaf for leaf in leaves
+                        if not isinstance(leaf, tf.Tensor)]
+    self._leaves = {t.ref() for t in tf.nest.flatten(
+        leaves, expand_composites=True)}
+    sizes = [tf.compat.dimension_value(leaf.shape[0]) for leaf in self._dense]
+    self.num_rows = next((size for size in sizes if size is not None), None)
+    self._without, self._pure = set(), {}
+    self._analysis, self._added = None, set()
+
+  def is_of_rows(self, value: Any) -> bool:
+    """Returns whether a `value` of the shard depends on its rows."""
+    return any(self._reaches(t) for t in tf.nest.flatten(
+        value, expand_composites=True) if tf.is_symbolic_tensor(t))
+
+  def of_all(self, value: Value, gather: Gather, num_shards: int) -> Value:
+    """Returns the batch value of `value`, which depends on the shard's rows.
+
+    `gather` is called in the same order in each shard. An UnknownValueError is
+    raised if the batch value is not known.
+    """
+    if isinstance(value, tf.IndexedSlices):
+      values, indices = (self.of_all(each, gather, num_shards)
+                         for each in (value.values, value.indices))
+      return tf.IndexedSlices(values, indices, value.dense_shape)
+    order = {op: i for i, op in enumerate(self._graph.get_operations())}
+    if value.graph is not self._graph:
+      raise _unknown(value.op)
+    self._analyse(value, order)
+    whole, ops = self._gathered(value, gather, num_shards)
+    for op in sorted(ops, key=order.get):
+      self._warn_of_rows_as_float(op)
+      try:
+        copied = _tf_internals.copy_op(
+            self._graph, op, [whole[t.ref()] for t in op.inputs], 'of_batch')
+      except ValueError as error:
+        raise _unknown(op) from error
+      whole.update(zip((t.ref() for t in op.outputs), copied.outputs))
+    return whole[value.ref()]
+
+  def _warn_of_rows_as_float(self, op: tf.Operation) -> None:
+    """Warns of a constant factor that may be the shard's number of rows."""
+    if self.num_rows is None or self.num_rows < 2:
+      return
+    for tensor in op.inputs:
+      if tensor.dtype.is_floating and tensor.shape.rank == 0:
+        value = tf.get_static_value(tensor)
+        if value is not None and any(np.isclose(value, number, rtol=1e-6)
+                                     for number in (self.num_rows,
+                                                    1 / self.num_rows)):
+          tf1.logging.warning(
+              '%s reads the constant %g, and a shard has %d rows. The op is '
+              'computed with the rows of all shards, the constant stays. If it '
+              'counts rows, use `tf.shape(x)[0]` in its place.', op.name, value,
+              self.num_rows)
+
+  def _reaches(self, tensor: tf.Tensor) -> bool:
+    pending, seen = [tensor], set()
+    while pending:
+      last = pending.pop()
+      if last.ref() in seen or last.ref() in self._without:
+        continue
+      if last.ref() in self._leaves:
+        return True
+      seen.add(last.ref())
+      if same_values.is_declared(last) or not self._is_made_here(last.op):
+        continue
+      sources = _tf_internals.sources_of(last)
+      # A fed value is the same for all shards.
+      is_given = _tf_internals.gives_rows(last.op) and last.op.inputs
+      if is_given or self._counts(last.op):
+        return True
+      pending += sources
+    self._without |= seen
+    return False
+
+  def _is_made_here(self, op: tf.Operation) -> bool:
+    return op.graph is not self._graph or self._is_own(op)
+
+  def _counts(self, op: tf.Operation) -> bool:
+    """Returns whether `op` holds the static size of rows."""
+    sizes = _tf_internals.static_size(op)
+    return bool(sizes) and self.num_rows is not None and (
+        sizes[0] == self.num_rows or len(sizes) == 1 and not (
+            sizes[0] % self.num_rows) and sizes[0] > 0)
+
+  def _analyse(self, value: tf.Tensor, order: dict) -> None:
+    """Finds the row-wise ops behind `value`."""
+    if self._analysis is None:
+      self._analysis = row_analysis.RowAnalysis(
+          self._dense, self.num_rows, True, self._composites)
+    pending, found = [value.op], set()
+    while pending:
+      op = pending.pop()
+      if op not in found and op not in self._added and self._reaches_op(op):
+        found.add(op)
+        pending += [t.op for t in op.inputs]
+    self._added |= found
+    for op in sorted(found, key=order.get):
+      self._analysis.add(op)
+
+  def _reaches_op(self, op: tf.Operation) -> bool:
+    return any(t.ref() not in self._leaves and self._reaches(t)
+               for t in op.outputs)
+
+  def _gathered(self, value: tf.Tensor, gather: Gather, num_shards: int,
+                ) -> tuple[dict, set[tf.Operation]]:
+    """Returns the ops behind `value`, after their inputs of all shards."""
+    whole, ops, pending = {}, set(), [value]
+    while pending:
+      tensor = pending.pop()
+      if tensor.ref() in whole or tensor.op in ops:
+        continue
+      if not self._reaches(tensor):
+        whole[tensor.ref()] = tensor
+      elif self._is_pure(tensor):
+        whole[tensor.ref()] = gather(
+            tensor, self._analysis.rows[tensor.ref()].axis)
+      elif self._counts(tensor.op):
+        whole[tensor.ref()] = _times(tensor, num_shards)
+      elif tensor.ref() in self._leaves or not self._can_be_copied(tensor.op):
+        raise _unknown(tensor.op)
+      else:
+        ops.add(tensor.op)
+        pending += tensor.op.inputs
+    return whole, ops
+
+  def _can_be_copied(self, op: tf.Operation) -> bool:
+    if self.num_rows is None and _tf_internals.can_be_called_again(op):
+      return True
+    return _tf_internals.can_be_copied(op) and not op.op_def.is_stateful
+
+  def _is_pure(self, tensor: tf.Tensor) -> bool:
+    """Returns whether each row of `tensor` depends on the same row alone."""
+    if tensor.ref() not in self._analysis.rows:
+      return False
+    return tensor.ref() in self._leaves or self._is_pure_op(tensor.op)
+
+  def _is_pure_op(self, op: tf.Operation) -> bool:
+    pending = [op]
+    while pending:
+      last = pending[-1]
+      if last in self._pure:
+        pending.pop()
+        continue
+      plan = self._analysis.plans.get(last)
+      behind = [t for t, mode in zip(plan.inputs, plan.modes)
+                if mode == _PART] if plan else []
+      behind = [t.op for t in behind if t.ref() not in self._leaves]
+      if all(other in self._pure for other in behind):
+        self._pure[last] = plan is not None and all(
+            self._pure[other] for other in behind) and not any(
+                mode == _SLICE or mode != _PART and self._reaches(t)
+                for t, mode in zip(plan.inputs, plan.modes))
+      else:
+        pending += [other for other in behind if other not in self._pure]
+    return self._pure[op]
+
+
+def _times(size: tf.Tensor, num_shards: int) -> tf.Tensor:
+  """Returns a static size of all shards, which have equally many rows."""
+  value = tf.get_static_value(size)
+  return tf.constant(np.concatenate([value[:1] * num_shards, value[1:]])
+                     if value.ndim else value * num_shards, size.dtype)
+
+
+def _unknown(op: tf.Operation) -> UnknownValueError:
+  return UnknownValueError(f'{op.type} ({op.name})')
+
+
+def rows_of(record: op_record.OpRecord, batch: Sequence[Any],
+            group: Sequence[int]) -> Gather:
+  """Returns a function that gathers the rows of shards in one graph.
+
+  `group` are the shards. The tensors to gather belong to the first shard.
+  """
+  leaves = [tf.nest.flatten(values) for values in batch]
+
+  def gather(tensor: tf.Tensor, axis: int) -> tf.Tensor:
+    index = next((i for i, leaf in enumerate(leaves[0]) if leaf is tensor), -1)
+    try:
+      twins = record.twins(tensor) if index < 0 else [
+          own[index] for own in leaves]
+    except RuntimeError as error:
+      raise UnknownValueError(f'{tensor.name} in shards that differ') from error
+    with tf.control_dependencies(None):
+      return tf.concat([twins[shard] for shard in group], axis)
+
+  return gather

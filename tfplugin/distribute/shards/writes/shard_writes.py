@@ -1,0 +1,176 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Updates by replicas, of variables with a copy for each replica.
+
+Gradients are accumulated over steps in a variable without an `aggregation`.
+TensorFlow lets every replica add its own value to its copy. Their sum can then
+not be applied in a branch of `tf.cond`, since replicas cannot sum there. Here
+an addition is the mean over the replicas, so that the copies stay the same:
+
+  sum{replicas} copy[replica]  =  sum{replicas} mean{replicas} copy[replica]
+
+An update in a branch then needs only the copy of the first replica.
+
+Other values that a model_fn writes are computed from the rows of all replicas,
+as on one device (`batch_values.py`). A write is refused if its value for all
+rows is not known. So no checkpoint holds a value of one replica alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute.shards import all_reduce
+from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards.building import shard_run
+from tfplugin.distribute.shards.writes import agreed_writes
+from tfplugin.distribute.shards.writes import batch_values
+from tfplugin.distribute.variables import same_values
+from tfplugin.ops import weighted_sum
+
+
+def use_batch_values(variable: tf.Variable,
+                     copies: Optional[same_values.Copies] = None) -> None:
+  """Makes writes of shards to a new variable writes of the batch value.
+
+  `variable` was made without an `aggregation`. `copies` are the copies of the
+  shards; None: there is one.
+  """
+  variable.__class__ = _with_batch_values(type(variable))
+  variable.tfplugin_copies = copies
+  # Its statistics are means over the replicas, as in Keras 2.
+  variable.tfplugin_is_mean = variable.dtype.is_floating and (
+      _tf_internals.is_asked_by_keras_3())
+
+
+@functools.cache
+def _with_batch_values(kind: type) -> type:
+  return type(kind.__name__, (BatchWrites, kind), {})
+
+
+def _writing(method: str, *arguments: str) -> Callable:
+  """Returns a method that writes the batch value of its first arguments."""
+  def write(self, *args, **kwargs):
+    named = {**dict(zip(arguments, args)), **kwargs}
+    for name in arguments:
+      named[name] = self._of_all(method, named[name])
+    inherited = getattr(super(BatchWrites, self), method)
+    return inherited(
+        *(named.pop(name) for name in arguments), *args[len(arguments):],
+        **named)
+
+  write.__name__ = method
+  write.__doc__ = f'See `tf.Variable.{method}`.'
+  return write
+
+
+class BatchWrites:
+  """Mixin before a mirrored variable without an `aggregation`."""
+
+  assign = _writing('assign', 'value')
+  assign_add = _writing('assign_add', 'delta')
+  assign_sub = _writing('assign_sub', 'delta')
+  for _name in ('scatter_add', 'scatter_sub', 'scatter_update', 'scatter_max',
+                'scatter_min', 'scatter_mul', 'scatter_div'):
+    vars()[_name] = _writing(_name, 'sparse_delta')
+  for _name in ('scatter_nd_add', 'scatter_nd_sub', 'scatter_nd_update',
+                'scatter_nd_max', 'scatter_nd_min'):
+    vars()[_name] = _writing(_name, 'indices', 'updates')
+  del _name
+
+  def _update_replica(self, update_fn, value, **kwargs):
+    if self.tfplugin_copies is not None:
+      self.tfplugin_copies.note(_tf_internals.index_of_copy(self), value)
+    return super()._update_replica(update_fn, value, **kwargs)
+
+  def _of_all(self, method: str, value: Any) -> Any:
+    """Returns the value for all replicas of the group, if it is known."""
+    context, run = tf.distribute.get_replica_context(), shard_run.current()
+    if run is None or context.strategy.num_shards == 1:
+      return value
+    if run.branches.is_here():
+      context.merge_call(_nothing, args=(value,))  # It compares the values.
+      return value
+    if run.branches.outside != _tf_internals.Place():
+      return value  # In a loop replicas cannot synchronize; it is audited.
+    if not isinstance(value, tf.IndexedSlices):
+      value = tf.convert_to_tensor(value, dtype_hint=self.dtype)
+    of_gradients = run.gradients.made(value)
+    if of_gradients and self._is_mean_of(method):
+      return _mean(value)
+    own = run.values[context.tfplugin_shard]
+    if own.is_of_rows(value):
+      return _mean(value) if self.tfplugin_is_mean else self._of_batch(
+          own, method, value, of_gradients)
+    agreed_writes.check_no_count(self, method, value, own.num_rows)
+    return self._of_no_rows(method, value)
+
+  def _of_no_rows(self, method: str, value: Any) -> Any:
+    """Returns the written value for a `value` that depends on no rows."""
+    if self._is_mean_of(method):
+      return _mean(value)
+    if self.tfplugin_copies is None:
+      tf.distribute.get_replica_context().merge_call(
+          functools.partial(_check_same, self, method), args=(value,))
+    return value
+
+  def _is_mean_of(self, method: str) -> bool:
+    return method in agreed_writes.ADDITIONS and self.dtype.is_floating
+
+  def _of_batch(self, own: batch_values.BatchValues, method: str, value: Any,
+                of_gradients: bool) -> Any:
+    """Returns the batch value; raises ValueError if it is not known."""
+    try:
+      if of_gradients:
+        raise batch_values.UnknownValueError('a value made of gradients')
+      return own.of_all(value, _gather, _group_size())
+    except batch_values.UnknownValueError as error:
+      raise agreed_writes.unknown(self, method, error) from error
+
+
+def _group_size() -> int:
+  strategy = tf.distribute.get_strategy()
+  return groups_lib.group_size(strategy.group_assignment, strategy.num_shards)
+
+
+def _sum(value: all_reduce.Summand) -> all_reduce.Summand:
+  return all_reduce.constant_sum(
+      value, tf.distribute.get_strategy().group_assignment)
+
+
+def _mean(value: all_reduce.Summand) -> all_reduce.Summand:
+  """Returns the mean over the replicas of the group."""
+  return weighted_sum.weighted_sum([_sum(value)], [1.0 / _group_size()])
+
+
+def _gather(tensor: tf.Tensor, axis: int) -> tf.Tensor:
+  """Returns the rows of all replicas of the group, concatenated."""
+  if not tensor.dtype.is_floating and not tensor.dtype.is_integer and (
+      not tensor.dtype.is_bool):
+    raise batch_values.UnknownValueError(f'rows of {tensor.dtype.name}')
+  order = [axis, *(i for i in range(tensor.shape.rank) if i != axis)]
+  rows = tf.transpose(tensor, order) if axis else tensor
+  number = tf.cast(rows, tf.int32) if tensor.dtype.is_bool else rows
+  # A sum of IndexedSlices concatenates their rows.
+  gathered = tf.cast(_sum(tf.IndexedSlices(
+      number, tf.range(tf.shape(number)[0]))).values, tensor.dtype)
+  gathered.set_shape([None, *rows.shape[1:]])
+  return tf.transpose(gathered, [
+      order.index(i) for i in range(len(order))]) if axis else gathered
+
+
+def _nothing(strategy: tf.distribute.Strategy, value: Any) -> None:
+  del strategy, value
+
+
+def _check_same(variable: tf.Variable, method: str,
+                strategy: tf.distribute.Strategy, value: Any) -> None:
+  """Raises unless all shards write the same to a shared variable."""
+  agreed_writes.check_same(
+      variable, method, strategy.experimental_local_results(value))
