@@ -161,9 +161,9 @@ class GroupReduction(met_updates.MetUpdates):
     groups = self._container_strategy().group_assignment
     if groups is not None and len(groups) > 1:
       raise NotImplementedError(
-          '`group_assignment` with several groups cannot be used with an update '
-          f'inside of `tf.cond`. Received: {groups!r} and {label} in a branch. '
-          'Use one group, or make the update in every step.')
+          '`group_assignment` with several groups cannot be used with an '
+          f'update inside of `tf.cond`. Received: {groups!r} and {label} in '
+          'a branch. Use one group, or make the update in every step.')
 
   def _reporting(self, fn: Callable) -> Callable:
     """Returns `fn` with the replica's part of the loss that Estimator sums."""

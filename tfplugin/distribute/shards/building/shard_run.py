@@ -111,8 +111,8 @@ class ShardRun:
         raise RuntimeError(
             'Calls in which shards wait for each other must be outside of '
             '`tf.cond`, `tf.while_loop` and `tf.function`. Received: '
-            f'{call.label} inside one of these. Make the call in every step, and let branches '
-            'choose the values that it is given.')
+            f'{call.label} inside one of these. Make the call in every step, '
+            'and let branches choose the values that it is given.')
       stack.enter_context(outer)
       stack.enter_context(self._waiting(shard, call.label))
       return outer.merge_call(
