@@ -66,17 +66,17 @@ def test_spec_without(name, other_mode, field):
 @pytest.mark.parametrize('name', ('cross_shard',))
 @pytest.mark.parametrize('differ, match', (
     (lambda spec: spec._replace(predictions={'a': spec.loss}),
-     r"`predictions` is \[\] in tower 0 and \['a'\] in tower 1"),
+     r"`predictions` is \[\] in shard 0 and \['a'\] in shard 1"),
     (lambda spec: tf.estimator.EstimatorSpec('eval', loss=spec.loss),
-     '`train_op` is an op in tower 0 and None in tower 1'),
+     '`train_op` is an op in shard 0 and None in shard 1'),
     (lambda spec: tf.estimator.EstimatorSpec('infer', {}),
-     '`loss` is a tensor in tower 0 and None in tower 1'),
+     '`loss` is a tensor in shard 0 and None in shard 1'),
     (lambda spec: spec._replace(scaffold=tf1.train.Scaffold(
         init_fn=lambda scaffold, session: None)),
-     r"`scaffold` is \[\] in tower 0 and \['init_fn'\] in tower 1"),
+     r"`scaffold` is \[\] in shard 0 and \['init_fn'\] in shard 1"),
     (lambda spec: spec._replace(training_hooks=(tf1.train.SessionRunHook(),)),
-     r"`training_hooks` is \[\] in tower 0 and \['SessionRunHook'\]")))
-def test_specs_that_differ_between_towers(name, differ, match):
+     r"`training_hooks` is \[\] in shard 0 and \['SessionRunHook'\]")))
+def test_specs_that_differ_between_shards(name, differ, match):
   made = []
 
   def model_fn(features, labels, mode):

@@ -89,8 +89,8 @@ def test_rows_of_any_number_are_summed_over_groups(behavior):
 
 @pytest.mark.parametrize('groups', [None, [[0], [1]], [[0, 1], [2, 3]]])
 @pytest.mark.parametrize('value, message', [
-    (lambda x: x > 0, 'must be of numbers.*Received: .*Cast it first'),
-    (lambda x: tf.as_string(x), 'must be of numbers'),
+    (lambda x: x > 0, 'must be numeric.*Received: .*Cast it first'),
+    (lambda x: tf.as_string(x), 'must be numeric'),
     (lambda x: {'x': x}, "one tensor or IndexedSlices. Received: {'x'.*map_s"),
 ])
 def test_what_has_no_sum_is_refused(behavior, groups, value, message):

@@ -37,7 +37,7 @@ def test_what_cannot_be_made_again_is_named(behavior, caplog):
     return tf.random.shuffle(rows)[0] * 0.0 + rows[0]
 
   assert _report(first_by_chance) == 1.0
-  assert 'those of the first of 2: shown' in caplog.text
+  assert 'show the first of 2: shown' in caplog.text
 
 
 def _model_fn(features, labels, mode):
@@ -87,4 +87,4 @@ def test_replicas_that_build_different_ops_report_the_first_one(
 
   (loss, worst), _ = _names_under_the_strategy(['loss:0', 'worst:0'], model_fn)
   assert (loss, worst) == (6.0, 3.0)  # The loss is that of all in any case.
-  assert 'those of the first of 2: ' in caplog.text
+  assert 'show the first of 2: ' in caplog.text
