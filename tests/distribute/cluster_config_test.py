@@ -233,3 +233,18 @@ def test_a_clipped_strategy_of_several_hosts_keeps_its_cluster(monkeypatch):
     distribute.VariableClippingStrategy(
         tf.distribute.MultiWorkerMirroredStrategy(), {'w': 0}, 1.0)
   assert json.loads(os.environ['TF_CONFIG']) == json.loads(value)
+
+
+@pytest.mark.parametrize('cluster, index, message', [
+    ({'chief': ['a:1'], 'worker': ['b:1'], 'ps': ['c:1']}, 0,
+     'must have no `ps`'),
+    ({'worker': ['b:1'], 'ps': ['c:1']}, 0, 'must have no `ps`.*Leave out'),
+    ({'chief': ['a:1'], 'worker': {'3': 'b:1'}}, 3,
+     'numbered from 0.*Received: worker:3. Make'),
+])
+def test_shards_refuse_a_cluster_that_they_cannot_connect(
+    monkeypatch, cluster, index, message):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': cluster, 'task': {'type': 'worker', 'index': index}}))
+  with pytest.raises(ValueError, match=message):
+    distribute.CrossShardStrategy(['/cpu:0'])

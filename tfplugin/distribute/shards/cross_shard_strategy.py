@@ -121,7 +121,8 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     Raises:
       TypeError: `devices` is not a list of strings.
       ValueError: An unknown or repeated device, another reduction or engine,
-        or groups that do not fit the shards.
+        groups that do not fit the shards, or a cluster with parameter servers
+        or with gaps between the numbers of its tasks.
       ImportError: The engine is not installed.
       TimeoutError: Horovod's first process cannot be reached.
     """
@@ -132,6 +133,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
           f'`engine` must be {TENSORFLOW!r} or {HOROVOD!r}. Received: '
           f'{engine!r}. The first one needs nothing else.')
     cluster_config.rewrite()
+    _check_cluster(cluster_task.from_environment())
     self._engine = engine
     self._reduction = reduction
     self._group_assignment = group_assignment
@@ -179,6 +181,24 @@ class _ClusterStrategy(CrossShardStrategy,
 
 # Estimator recognises a strategy that runs its own session by the class name.
 _ClusterStrategy.__name__ = tf.distribute.MultiWorkerMirroredStrategy.__name__
+
+
+def _check_cluster(task: cluster_task.ClusterTask) -> None:
+  """Raises ValueError unless the tasks that train can be connected."""
+  if task.trains and task.num_ps:
+    raise ValueError(
+        'The cluster of `TF_CONFIG` must have no `ps` for CrossShardStrategy: '
+        f'every shard has a copy. Received: {task.num_ps}. Leave out the job '
+        '`ps`, or use the decorator `tfplugin.estimator.cross_shard`.')
+  for job in task.cluster_spec.jobs if task.trains else ():
+    indices = task.cluster_spec.task_indices(job)
+    if indices != list(range(len(indices))):
+      raise ValueError(
+          'The cluster of `TF_CONFIG` must have all tasks, numbered from 0, '
+          'for CrossShardStrategy, which connects them. Received: '
+          f'{", ".join(f"{job}:{index}" for index in indices)}. Make the '
+          'launcher name every worker (Kubeflow: no dynamic workers), or use a '
+          'strategy with parameter servers.')
 
 
 def _is_in_cluster() -> bool:
