@@ -88,6 +88,7 @@ class Popen(subprocess.Popen):
   def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds,
                      cwd, env, *others):
     env = dict(os.environ if env is None else env)
+    env.pop('TF_NUM_INTEROP_THREADS', None)  # For tests only: conftest.py.
     if (isinstance(args, str) or args[0] != sys.executable or pass_fds or
         args[1].startswith('-') and args[1] not in ('-c', '-m') or
         any(env.get(n) != os.environ.get(n) for n in _READ_AT_IMPORT)):
