@@ -14,8 +14,8 @@ os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '0')
 # A server has a thread for each, 64 of them, and the servers of a test that are
 # in this process end with it: a machine has room for 32,768 threads.
 os.environ.setdefault('TF_GRPC_WORKER_CACHE_QUEUES', '4')
-# Some tests run another worker's step while an op of theirs waits for it. On one
-# core TensorFlow would have one thread for both. Programs do without this.
+# Some tests run another worker's step while an op of theirs waits for it. On
+# one core TensorFlow would have one thread for both. Programs go without this.
 os.environ.setdefault('TF_NUM_INTEROP_THREADS', '4')
 
 import numpy as np

@@ -23,7 +23,7 @@ from tfplugin.distribute.shards import shared_shards
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import spec_reduction
+from tfplugin.estimator import shard_specs
 from tfplugin.estimator import training_spec
 from tfplugin.optimizers import cross_shard as cross_shard_lib
 
@@ -210,12 +210,12 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
 
   strategy = _ShardStrategy(devices, reduction, groups)
   _, specs = strategy.build(build, list(zip(shards.features, shards.labels)))
-  spec_reduction.check_specs(specs)
+  shard_specs.check_specs(specs)
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')
   # The mean over the groups of each group's mean or sum.
-  spec = spec_reduction.reduce_specs(
+  spec = shard_specs.reduce_specs(
       call.mode, specs,
       [strategy.divided_by_keras / len(devices)] * len(devices),
       part_of_loss=strategy.part_of_loss)

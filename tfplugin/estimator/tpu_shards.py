@@ -19,7 +19,7 @@ from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_context
-from tfplugin.estimator import spec_reduction
+from tfplugin.estimator import shard_specs
 
 tf1 = tf.compat.v1
 
@@ -80,14 +80,14 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   run, specs = shared_shards.SharedShards(devices, shares, shares).build(
       build, list(zip(shards.features, shards.labels)))
   _check_no_tpu_sums(run, num_shards)
-  spec_reduction.check_specs(specs)
+  shard_specs.check_specs(specs)
   if assertions:
     specs[0] = specs[0]._replace(
         train_op=tf.group(specs[0].train_op, *assertions))
-  return spec_reduction.reduce_specs(
+  return shard_specs.reduce_specs(
       call.mode, specs, shares, concat if isinstance(
           specs[0], tf1.estimator.tpu.TPUEstimatorSpec) else (
-              spec_reduction.concat))
+              shard_specs.concat))
 
 
 def _check_no_tpu_sums(run: shard_run.ShardRun, num_shards: int) -> None:
@@ -127,7 +127,7 @@ def concat(name: str, values: Sequence[Any]) -> Any:
   error. Raises ValueError for a scalar that differs between shards. A TPU
   refuses every scalar here.
   """
-  result = spec_reduction.concat(name, values)
+  result = shard_specs.concat(name, values)
   for leaves in zip(*map(tf.nest.flatten, values)):
     if tf.convert_to_tensor(leaves[0]).shape.rank == 0 and (
         not same_values.are_same(leaves)):

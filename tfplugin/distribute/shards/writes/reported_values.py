@@ -58,9 +58,10 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
   if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
       losses[0].op):
     logging.warning(
-        'The tensor `loss` of the model_fn is that of the first of %s shards; '
-        'the loss of the batch is `%s`. Name it by `tf.identity(loss, '
-        "name='loss')`, which is that of the batch.", len(losses), total.name)
+        'The tensor `loss` of the model_fn is the loss of the first of %s '
+        'shards; the loss of the batch is `%s`. Name the loss by '
+        "`tf.identity(loss, name='loss')`, which becomes the loss of the "
+        'batch.', len(losses), total.name)
   losses = [unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
   for loss in losses:
     shown = None

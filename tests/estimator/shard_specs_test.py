@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
-from tfplugin.estimator import spec_reduction
+from tfplugin.estimator import shard_specs
 
 tf1 = tf.compat.v1
 
@@ -17,7 +17,7 @@ _Spec = tf.estimator.EstimatorSpec
 def test_loss_is_the_weighted_sum(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     specs = [_Spec('eval', loss=tf.constant(loss)) for loss in (8., 2.)]
-    spec = spec_reduction.reduce_specs('eval', specs, [.25, .75])
+    spec = shard_specs.reduce_specs('eval', specs, [.25, .75])
     assert session.run(spec.loss) == .25 * 8 + .75 * 2
     assert spec.loss.name == 'loss:0'
 
@@ -28,7 +28,7 @@ def test_sparse_and_ragged_predictions_are_concatenated(behavior):
               tf.SparseTensor([[1, 2]], [2], [2, 3])]
     ragged = [tf.ragged.constant([[1, 2]]), tf.ragged.constant([[], [3]],
                                                                dtype=tf.int32)]
-    joined = session.run(spec_reduction.concat('p', [
+    joined = session.run(shard_specs.concat('p', [
         {'sparse': s, 'ragged': r} for s, r in zip(sparse, ragged)]))
   assert joined['sparse'].indices.tolist() == [[0, 0], [2, 2]]
   assert joined['sparse'].dense_shape.tolist() == [3, 3]
@@ -37,7 +37,7 @@ def test_sparse_and_ragged_predictions_are_concatenated(behavior):
 
 def test_scalar_prediction_is_that_of_the_first_shard(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
-    scalar = spec_reduction.concat('p', [tf.constant(3.), tf.constant(5.)])
+    scalar = shard_specs.concat('p', [tf.constant(3.), tf.constant(5.)])
     assert session.run(scalar) == np.float32(3)
 
 
@@ -60,7 +60,7 @@ def _no_loss(shard):
 def test_shards_that_disagree_are_named(make, error, match):
   with tf.Graph().as_default():
     with pytest.raises(error, match=match):
-      spec_reduction.reduce_specs(
+      shard_specs.reduce_specs(
           'eval', [make(shard) for shard in range(2)], [.5, .5])
 
 
@@ -115,7 +115,7 @@ def test_values_without_rows_are_those_of_one_device(behavior, make):
 def test_values_that_differ_are_named(make):
   with tf.Graph().as_default():
     with pytest.raises(ValueError, match='`p` must be the same structure'):
-      spec_reduction.concat('p', [make(shard) for shard in range(2)])
+      shard_specs.concat('p', [make(shard) for shard in range(2)])
 
 
 @pytest.mark.parametrize('first, second, match', (
@@ -132,7 +132,7 @@ def test_what_a_tower_lacks_is_named(first, second, match):
 
   with tf.Graph().as_default():
     with pytest.raises(ValueError, match=match):
-      spec_reduction.check_specs([make(**first), make(**second)])
+      shard_specs.check_specs([make(**first), make(**second)])
 
 
 @pytest.mark.parametrize('field', (
@@ -146,9 +146,9 @@ def test_towers_have_the_same_hooks(field):
       return _Spec('train', loss=tf.constant(1.0), train_op=tf.no_op(),
                    **{field: hooks})
 
-    spec_reduction.check_specs([make(), make()])
-    spec_reduction.check_specs([make(nan), make(nan)])
+    shard_specs.check_specs([make(), make()])
+    shard_specs.check_specs([make(nan), make(nan)])
     with pytest.raises(ValueError, match=(
         rf"`{field}` is \['NanTensorHook'\] in shard 0 and "
         r"\['StopAtStepHook'\] in shard 1")):
-      spec_reduction.check_specs([make(nan), make(stop)])
+      shard_specs.check_specs([make(nan), make(stop)])
