@@ -15,8 +15,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import faulthandler
 import multiprocessing
 import os
+import pathlib
 import shutil
 import signal
 import sys
@@ -32,6 +34,9 @@ from _pytest import runner
 _PR_SET_PDEATHSIG = 1
 # Seconds that pytest-timeout has to end a child before its parent does.
 _GRACE_SECS = 30
+# Part of a test's time after which a child writes its stacks. pytest-timeout
+# writes them, too, but where pytest-xdist shows nothing.
+_STACKS = 0.95
 # Seconds in which the processes of a child end after it.
 _PROCESSES_SECS = 10
 
@@ -150,7 +155,7 @@ class ForkedTests:
     tempfile.tempdir = os.environ['TMPDIR'] = directory
     status = 1
     try:
-      self._serve(session, theirs)
+      self._serve(session, theirs, pathlib.Path(directory, 'stacks'))
       status = 0
     finally:
       # Ctrl-C ends a test in the middle, and perhaps the parent as well.
@@ -161,15 +166,16 @@ class ForkedTests:
         _end_processes(directory)
       os._exit(status)
 
-  def _serve(self, session, connection):
+  def _serve(self, session, connection, stacks):
     # As Ctrl-C: what the test has started ends with it.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
     is_last = False
     while not is_last:
       index, next_index = connection.recv()
       item = session.items[index]
-      item.config.hook.pytest_runtest_protocol(
-          item=item, nextitem=next_index and session.items[next_index])
+      with _written_when_late(item, stacks):
+        item.config.hook.pytest_runtest_protocol(
+            item=item, nextitem=next_index and session.items[next_index])
       usage = Usage.of_this_process()
       is_last = next_index is None or usage.exceeds(_REPLACED)
       if is_last:
@@ -202,11 +208,11 @@ class _Child:
       reports, usage, is_alive = self._connection.recv()
     except (EOFError, ConnectionError):
       is_late = time.monotonic() - start >= _limit_secs(item)
-      status = self._wait()
+      status, stacks = self._wait(), self._stacks()
       _end_processes(self._directory)
       return [_failure(item, (
-          f'This test took longer than its {_limit_secs(item):g} s; the stacks '
-          'of its threads are on stderr.' if is_late else
+          f'This test took longer than its {_limit_secs(item):g} s. Where its '
+          f'threads were:\n{stacks}' if is_late else
           f'The process of this test ended: {status}. It crashed, or was '
           'killed, as by the kernel when memory is short.'))], False
     reports = [item.config.hook.pytest_report_from_serializable(
@@ -223,6 +229,11 @@ class _Child:
             f'killed: {left}. End them in the test or in its fixture.')))
     return reports, is_alive
 
+  def _stacks(self):
+    """Returns what the process wrote because a test was late."""
+    stacks = pathlib.Path(self._directory, 'stacks')
+    return stacks.read_text() if stacks.exists() else 'nothing is written'
+
   def end(self):
     """Waits for its end; returns the commands of processes that it left."""
     self._wait()
@@ -233,6 +244,17 @@ class _Child:
     self._connection.close()
     status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
     return signal.Signals(-status).name if status < 0 else f'status {status}'
+
+
+@contextlib.contextmanager
+def _written_when_late(item, path):
+  """Writes the stacks of all threads just before a test's time is over."""
+  with path.open('w') as file:
+    faulthandler.dump_traceback_later(_STACKS * _limit_secs(item), file=file)
+    try:
+      yield
+    finally:
+      faulthandler.cancel_dump_traceback_later()
 
 
 def _end_processes(directory):
