@@ -43,6 +43,7 @@ class GroupReduction(met_updates.MetUpdates):
   gradients to variables, `all_reduce` reduces values to devices.
   """
 
+  _alone = None  # Shards synchronize in branches if they make the same calls.
   _made = None
   _run = None  # The shards that are being built in a graph.
   _starts_copies = None
