@@ -1,21 +1,31 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Distributed-training wrappers for TensorFlow Estimator."""
+"""Distributed-training wrappers for TensorFlow Estimator.
+
+A name, or a package such as `tfplugin.distribute`, is loaded on first use.
+"""
+
+import importlib
+import typing
 
 from tfplugin import _program_logging  # noqa: F401 (before TensorFlow)
 from tfplugin import _version_gate  # noqa: F401 (importing it is the check)
-from tfplugin import contrib  # noqa: F401 (as tfplugin.contrib)
 from tfplugin.compat import estimator_names
-from tfplugin.compat.report import check
-from tfplugin.distribute.shards.cross_replica import cross_replica_sum
-from tfplugin.estimator.replicate import replicate_model_fn
-from tfplugin.optimizers.cross_shard import CrossShardOptimizer
-from tfplugin.optimizers.drop_stale_gradient import DropStaleGradientOptimizer
-from tfplugin.optimizers.elastic_average import ElasticAverageOptimizer
-from tfplugin.optimizers.elastic_custom_getter import ElasticAverageCustomGetter
-from tfplugin.optimizers.tower import TowerOptimizer
-from tfplugin.optimizers.variable_clipping import VariableClippingOptimizer
 from tfplugin.version import __version__
+
+if typing.TYPE_CHECKING:
+  from tfplugin import contrib  # noqa: F401 (as tfplugin.contrib)
+  from tfplugin.compat.report import check
+  from tfplugin.distribute.shards.cross_replica import cross_replica_sum
+  from tfplugin.estimator.replicate import replicate_model_fn
+  from tfplugin.optimizers.cross_shard import CrossShardOptimizer
+  from tfplugin.optimizers.drop_stale_gradient import DropStaleGradientOptimizer
+  from tfplugin.optimizers.elastic_average import ElasticAverageOptimizer
+  from tfplugin.optimizers.elastic_custom_getter import (
+    ElasticAverageCustomGetter,
+  )
+  from tfplugin.optimizers.tower import TowerOptimizer
+  from tfplugin.optimizers.variable_clipping import VariableClippingOptimizer
 
 __all__ = (
     'CrossShardOptimizer',
@@ -29,5 +39,34 @@ __all__ = (
     'cross_replica_sum',
     'replicate_model_fn',
 )
+
+# The modules of the names above.
+_MODULES = {
+    'CrossShardOptimizer': 'tfplugin.optimizers.cross_shard',
+    'DropStaleGradientOptimizer': 'tfplugin.optimizers.drop_stale_gradient',
+    'ElasticAverageCustomGetter': 'tfplugin.optimizers.elastic_custom_getter',
+    'ElasticAverageOptimizer': 'tfplugin.optimizers.elastic_average',
+    'TowerOptimizer': 'tfplugin.optimizers.tower',
+    'VariableClippingOptimizer': 'tfplugin.optimizers.variable_clipping',
+    'check': 'tfplugin.compat.report',
+    'cross_replica_sum': 'tfplugin.distribute.shards.cross_replica',
+    'replicate_model_fn': 'tfplugin.estimator.replicate',
+}
+# `import tfplugin` is enough to use them.
+_PACKAGES = ('checkpoints', 'compat', 'contrib', 'distribute', 'estimator',
+             'events', 'hooks', 'ops', 'optimizers', 'types')
+
+
+def __getattr__(name: str):
+  if name in _MODULES:
+    return getattr(importlib.import_module(_MODULES[name]), name)
+  if name in _PACKAGES:
+    return importlib.import_module(f'tfplugin.{name}')
+  raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+  return sorted({*globals(), *__all__, *_PACKAGES})
+
 
 estimator_names.restore()

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 _VARIABLE = 'TF_CPP_MIN_LOG_LEVEL'
 _WARNINGS_AND_ERRORS = '1'
+# A program's name is in its command line; its module is not imported yet.
 _ROLE = 'tfplugin.bin.role'
 _STDERR = 2
 _DRAIN_SECS = 1.0

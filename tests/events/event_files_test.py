@@ -52,6 +52,15 @@ def test_reading_begins_with_a_whole_line(tmp_path):
     assert (len(reading.events), reading.num_torn) == (count, 0), start
 
 
+def test_settings_that_are_torn_or_missing_are_none(tmp_path):
+  assert event_files.read_options(tmp_path) == {}
+  path = tmp_path / 'train_options.json'
+  for text, options in (('{"steps": 9}', {'steps': 9}), ('{"steps": 9', {}),
+                        ('[9]', {})):
+    path.write_text(text)
+    assert event_files.read_options(tmp_path) == options
+
+
 def test_the_events_of_a_run_are_ordered_by_time(tmp_path):
   for task, times in (('chief:0', (1.0, 4.0)), ('ps:0', (2.0, 3.0))):
     path = event_files.path_of(tmp_path, task)

@@ -4,6 +4,7 @@
 
 import pytest
 
+from tfplugin.events import process
 from tfplugin.faults import environment
 from tfplugin.faults import language
 
@@ -21,7 +22,7 @@ def test_variables_come_back(monkeypatch):
 
 def test_no_faults_are_no_variables(monkeypatch):
   assert environment.variables(' ') == {}
-  monkeypatch.delenv(environment.FAULTS_VARIABLE, raising=False)
+  monkeypatch.delenv(process.FAULTS_VARIABLE, raising=False)
   assert environment.read()[0] == ()
 
 

@@ -12,6 +12,7 @@ from tfplugin import distribute
 from tfplugin import estimator
 from tfplugin.events import event_files
 from tfplugin.events import event_log
+from tfplugin.events import process
 from tfplugin.faults import acts
 from tfplugin.faults import environment
 from tfplugin.faults import fault_hook
@@ -34,7 +35,7 @@ def _train(tmp_path, faults='', steps=4, run='run', monkeypatch=None,
   def input_fn():
     return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
 
-  monkeypatch.setenv(environment.FAULTS_VARIABLE, faults)
+  monkeypatch.setenv(process.FAULTS_VARIABLE, faults)
   monkeypatch.setenv(environment.RUN_VARIABLE, run)
   config = tf.estimator.RunConfig(str(tmp_path), save_checkpoints_steps=2,
                                   **kwargs)

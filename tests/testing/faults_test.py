@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the faults that ship for tests."""
 
-from tfplugin.faults import environment
+from tfplugin.events import process
 from tfplugin.testing import faults
 
 
@@ -10,5 +10,5 @@ def test_faults_are_parsed_and_handed_on():
   fault, = faults.parse('raise worker:0 at step 3')
   assert isinstance(fault, faults.Fault)
   variables = faults.variables(str(fault))
-  assert variables[environment.FAULTS_VARIABLE] == 'raise worker:0 at step 3'
+  assert variables[process.FAULTS_VARIABLE] == 'raise worker:0 at step 3'
   assert issubclass(faults.InjectedError, RuntimeError)

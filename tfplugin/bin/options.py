@@ -16,10 +16,10 @@ from typing import Union
 from tfplugin.bin import models
 from tfplugin.bin import techniques
 from tfplugin.bin.processes import restarts
+from tfplugin.events import event_files
 from tfplugin.events import wrapper_names
 from tfplugin.faults import environment
 
-FILE_NAME = 'train_options.json'
 # Settings that do not change the learnt model.
 _OF_A_SESSION = ('model_dir', 'evaluator', 'steps', 'start_limit_secs',
                  'finish_limit_secs', 'restart', 'max_restarts', 'stall_limit',
@@ -160,7 +160,7 @@ class TrainOptions:
     Returns the file. `session` is the number of the session that begins. Other
     settings of the session before stay, as `train_options-<its number>.json`.
     """
-    path = pathlib.Path(self.model_dir) / FILE_NAME
+    path = pathlib.Path(self.model_dir) / event_files.OPTIONS_NAME
     text = json.dumps(self.effective(), indent=2) + '\n'
     if path.exists() and path.read_text() != text:
       path.rename(path.with_stem(f'{path.stem}-{session - 1}'))

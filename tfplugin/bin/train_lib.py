@@ -30,6 +30,7 @@ from tfplugin.bin.processes import supervision
 from tfplugin.bin.results import progress as progress_lib
 from tfplugin.bin.results import run_result
 from tfplugin.distribute import cluster_config
+from tfplugin.events import event_files
 from tfplugin.faults import environment
 
 # Enough for a ps to see the end of the work and to leave.
@@ -89,7 +90,7 @@ def _run_cluster(options: options_lib.TrainOptions,
                  progress: progress_lib.Progress,
                  session: int) -> supervision.SupervisedRun:
   """Runs the processes until they end."""
-  settings = str(pathlib.Path(options.model_dir) / options_lib.FILE_NAME)
+  settings = str(pathlib.Path(options.model_dir) / event_files.OPTIONS_NAME)
   command = [sys.executable, '-m', 'tfplugin.bin.role', settings]
   run = supervision.SupervisedRun(_supervision(options, session), cluster,
                                   tasks, progress.say)
@@ -162,7 +163,7 @@ def check_input(options: options_lib.TrainOptions) -> int:
 def _earlier(options: options_lib.TrainOptions
             ) -> Optional[options_lib.TrainOptions]:
   """Returns the settings of the previous run in model_dir; None without one."""
-  settings = pathlib.Path(options.model_dir) / options_lib.FILE_NAME
+  settings = pathlib.Path(options.model_dir) / event_files.OPTIONS_NAME
   return options_lib.load(settings) if settings.exists() else None
 
 

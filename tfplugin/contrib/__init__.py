@@ -32,13 +32,18 @@ Example:
   0.9
 """
 
-from tfplugin.contrib import data
-from tfplugin.contrib import distribute
-from tfplugin.contrib import estimator
-from tfplugin.contrib import opt
-from tfplugin.contrib import tpu
-from tfplugin.contrib import training
+import importlib
+import typing
+
 from tfplugin.contrib.installation import install
+
+if typing.TYPE_CHECKING:
+  from tfplugin.contrib import data
+  from tfplugin.contrib import distribute
+  from tfplugin.contrib import estimator
+  from tfplugin.contrib import opt
+  from tfplugin.contrib import tpu
+  from tfplugin.contrib import training
 
 __all__ = (
     'data',
@@ -61,6 +66,8 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str):
+  if name in __all__:  # A module is loaded on first use.
+    return importlib.import_module(f'{__name__}.{name}')
   message = f'tfplugin has no `contrib.{name}`. It holds ' + ', '.join(
       f'contrib.{held}' for held in __all__ if held != 'install')
   if not name.startswith('__'):
@@ -68,3 +75,7 @@ def __getattr__(name: str):
                              'https://www.tensorflow.org/guide/migrate')
     message += f'. `tf.contrib.{name}` ended with TensorFlow 1.15: {instead}.'
   raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+  return list(__all__)

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import os
 from typing import Optional
 
 import tensorflow as tf
@@ -19,9 +21,9 @@ from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.distribute.sessions import server_options
 from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import event_log
+from tfplugin.events import process
 from tfplugin.events import record
 from tfplugin.events import stacks
-from tfplugin.faults import fault_hook
 from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import events_hook
 from tfplugin.hooks import finish_board
@@ -273,12 +275,20 @@ def _last_hooks(
   hooks = [events_hook.EventsHook(config, max_steps=max_steps), stop]
   if task.trains:
     hooks += [tensorboard_hook.TensorBoardHook(config, estimator.params),
-              *fault_hook.hooks()]
+              *_fault_hooks()]
   if task.num_ps and task.trains:
     if not task.is_chief:
       hooks.append(report)
     hooks.append(refused_step_hook.RefusedStepHook())
   return hooks
+
+
+def _fault_hooks() -> list[tf1.train.SessionRunHook]:
+  """Returns the hook that injects this task's faults, if there are any."""
+  if not os.environ.get(process.FAULTS_VARIABLE):
+    return []
+  # By its name: only a run with faults loads the tool that injects them.
+  return importlib.import_module('tfplugin.faults.fault_hook').hooks()
 
 
 def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,

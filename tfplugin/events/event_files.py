@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Files with the events of a run, and their readers.
+"""Files with the events and the settings of a run, and their readers.
 
 A process that is killed while it writes leaves a torn line. Readers skip torn
 lines and return their number. A file may be read while others write to it.
@@ -9,14 +9,19 @@ lines and return their number. A file may be read while others write to it.
 from __future__ import annotations
 
 import heapq
+import json
 import os
 import pathlib
+from typing import Any
 from typing import NamedTuple
 from typing import Union
 
 from tfplugin.events import record
 
 PathLike = Union[str, os.PathLike]
+
+# The settings of a run of tfplugin-train, in its model_dir.
+OPTIONS_NAME = 'train_options.json'
 
 # The size of the part at the end of a file that `last_events` reads.
 _TAIL_BYTES = 65536
@@ -114,3 +119,17 @@ def last_session(model_dir: PathLike) -> int:
   """Returns the number of a run's newest session; 0 before the first."""
   ends = [last_events(path) for path in events_dir(model_dir).glob('*.jsonl')]
   return max((events[-1].session for events in ends if events), default=0)
+
+
+def read_options(model_dir: PathLike) -> dict[str, Any]:
+  """Returns the settings of `tfplugin-train`; empty for another program."""
+  return read_object(pathlib.Path(model_dir, OPTIONS_NAME))
+
+
+def read_object(path: PathLike) -> dict[str, Any]:
+  """Returns the JSON object in a file; empty if it is missing or torn."""
+  try:
+    value = json.loads(pathlib.Path(path).read_text())
+  except (OSError, ValueError):
+    return {}
+  return value if isinstance(value, dict) else {}

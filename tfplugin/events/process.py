@@ -1,12 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Description of a process: its machine, and the versions of its modules."""
+"""Description of a process: its machine, and the versions of its modules.
+
+Its environment may name faults, which only tfplugin.faults reads.
+"""
 
 from __future__ import annotations
 
 import platform
 import sys
 from typing import Any
+
+# See docs/faults.md.
+FAULTS_VARIABLE = 'TFPLUGIN_FAULTS'
 
 _MODULES = ('tensorflow', 'tensorflow_estimator', 'tf_keras', 'numpy')
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import uuid
 
+from tfplugin.events import process
 from tfplugin.faults import language
 
-FAULTS_VARIABLE = 'TFPLUGIN_FAULTS'
 # Each fault occurs once in a run, also if its task restarts.
 RUN_VARIABLE = 'TFPLUGIN_FAULTS_RUN'
 
@@ -26,7 +26,7 @@ def variables(faults: str) -> dict[str, str]:
   if not faults.strip():
     return {}
   language.parse(faults)
-  return {FAULTS_VARIABLE: faults, RUN_VARIABLE: uuid.uuid4().hex}
+  return {process.FAULTS_VARIABLE: faults, RUN_VARIABLE: uuid.uuid4().hex}
 
 
 def check(faults: str, num_workers: int, num_ps: int,
@@ -50,6 +50,6 @@ def read() -> tuple[tuple[language.Fault, ...], str]:
 
   Raises ValueError if the variable's text is not of the language.
   """
-  text = os.environ.get(FAULTS_VARIABLE, '')
+  text = os.environ.get(process.FAULTS_VARIABLE, '')
   faults = language.parse(text) if text.strip() else ()
   return faults, os.environ.get(RUN_VARIABLE, '')

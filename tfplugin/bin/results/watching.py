@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Optional
 
-from tfplugin.bin import options
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
@@ -62,7 +61,8 @@ class Watch:
   def steps(self) -> Optional[int]:
     """The global step at which the run ends; None if it is not known."""
     try:
-      text = (pathlib.Path(self._run_dir) / options.FILE_NAME).read_text()
+      path = pathlib.Path(self._run_dir, event_files.OPTIONS_NAME)
+      text = path.read_text()
     except OSError:  # A user's own program does not write it.
       return task_states.goal(self.states)
     return json.loads(text).get('steps')

@@ -16,11 +16,11 @@ from tfplugin import _tf_internals
 from tfplugin import version
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.events import event_files
 from tfplugin.events import step_counts
 from tfplugin.hooks.curves import curve_file
 from tfplugin.hooks.curves import graph_counts
 from tfplugin.hooks.curves import tensorboard_page
-from tfplugin.report.reading import run_data
 
 tf1 = tf.compat.v1
 
@@ -200,4 +200,4 @@ def _described(task: cluster_task.ClusterTask,
       'tensorflow': tf.__version__, 'tfplugin': version.__version__,
       'num_workers': task.num_workers, 'num_ps': task.num_ps,
       'train_distribute': strategy and type(strategy).__name__,
-      **run_data.read_options(config.model_dir)}
+      **event_files.read_options(config.model_dir)}

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import os
 import pathlib
 from collections.abc import Mapping
@@ -114,7 +113,8 @@ def read(run_dir: Union[str, os.PathLike]) -> RunData:
              for directory, curves in scalars_lib.read_tree(path).items()}
   return RunData(
       str(path), reading._replace(events=others), samples_lib.of(events),
-      scalars, read_options(path), _json(path / 'summary.json'),
+      scalars, event_files.read_options(path),
+      event_files.read_object(path / 'summary.json'),
       logs.read_warnings(path), pauses)
 
 
@@ -133,22 +133,8 @@ def _without(pauses: Sequence[tuple[float, float]], time: float) -> float:
   return time - sum(cut for end, cut in pauses if time >= end)
 
 
-def read_options(run_dir: Union[str, os.PathLike]) -> dict[str, Any]:
-  """Returns the settings of `tfplugin-train`; empty for another program."""
-  return _json(pathlib.Path(run_dir, 'train_options.json'))
-
-
 def _order(task: str) -> tuple[int, str, int]:
   job, _, index = task.partition(':')
   jobs = ('chief', 'master', 'worker', 'ps', 'evaluator')
   rank = jobs.index(job) if job in jobs else len(jobs)
   return rank, job, int(index) if index.isdigit() else 0
-
-
-def _json(path: pathlib.Path) -> dict[str, Any]:
-  """Returns the object in a file; empty if the file is missing or torn."""
-  try:
-    value = json.loads(path.read_text())
-  except (OSError, ValueError):
-    return {}
-  return value if isinstance(value, dict) else {}
