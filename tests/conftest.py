@@ -26,7 +26,7 @@ from absl import flags
 
 from tests import sampling
 from tests.forks import forked_programs
-from tfplugin import _socket_filters
+from tfplugin.faults import socket_filters
 from tfplugin.testing import behaviors
 
 tf1 = tf.compat.v1
@@ -105,11 +105,11 @@ def forking():
 
 
 @pytest.fixture
-def socket_filters():
+def filters_allowed():
   """Skips a test where the kernel lets root alone set filters on sockets."""
   with socket.socket() as tried:
     try:
-      _socket_filters.attach(tried, _socket_filters.assembled((6, 0, 0, 0)))
+      socket_filters.attach(tried, socket_filters.assembled((6, 0, 0, 0)))
     except PermissionError as e:
       pytest.skip(f'The kernel lets this user set no socket filters: {e}')
 

@@ -23,7 +23,7 @@ _FIELDS = [field.name for field in dataclasses.fields(cells.Cell)]
 @pytest.mark.parametrize('cell', _SAMPLE, ids=lambda cell: cell.name)
 def test_what_holds_after_every_fault(cell, tmp_path, request):
   if cell.kind == 'cut':
-    request.getfixturevalue('socket_filters')
+    request.getfixturevalue('filters_allowed')
   play.play(cell, tmp_path)
 
 

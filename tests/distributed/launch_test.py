@@ -126,7 +126,7 @@ def test_an_evaluator_that_does_not_end_is_ended(tmp_path):
   assert not forked_programs.left()
 
 
-def test_a_task_is_reached_at_its_own_address_alone(tmp_path, socket_filters):
+def test_a_task_is_reached_at_its_own_address_alone(tmp_path, filters_allowed):
   program = textwrap.dedent('''
       import socket, sys, time
       import tensorflow as tf

@@ -79,7 +79,7 @@ def test_an_outage_ends_by_itself(start, tmp_path):
   end()  # Once is enough.
 
 
-def test_nothing_arrives_where_the_network_is_cut(start, socket_filters):
+def test_nothing_arrives_where_the_network_is_cut(start, filters_allowed):
   echo = start(_ECHO)
   port = int(echo.stdout.readline())
   with socket.create_connection(('127.0.0.1', port), _LIMIT) as connection:

@@ -13,10 +13,10 @@ import resource
 import threading
 from collections.abc import Callable
 
-from tfplugin import _socket_filters
+from tfplugin.faults import socket_filters
 
 # A filter that accepts no byte of a packet.
-_NOTHING = _socket_filters.assembled((0x06, 0, 0, 0))
+_NOTHING = socket_filters.assembled((0x06, 0, 0, 0))
 
 
 class Outage:
@@ -61,9 +61,9 @@ def _fill(pid: int) -> Callable[[], None]:
 
 def _cut(pid: int) -> Callable[[], None]:
   """Blocks incoming packets of the TCP sockets of a process."""
-  known = {entry.inode for entry in _socket_filters.entries()}
+  known = {entry.inode for entry in socket_filters.entries()}
   before = {}
-  for inode, number in _socket_filters.numbers_of(pid).items():
+  for inode, number in socket_filters.numbers_of(pid).items():
     if inode in known and (filter_ := _silence(pid, number)) is not None:
       before[inode] = filter_
   if not before:
@@ -72,11 +72,11 @@ def _cut(pid: int) -> Callable[[], None]:
 
   def undo():
     with contextlib.suppress(OSError):
-      for inode, number in _socket_filters.numbers_of(pid).items():
+      for inode, number in socket_filters.numbers_of(pid).items():
         if inode in before:
-          with contextlib.suppress(OSError), _socket_filters.opened(
+          with contextlib.suppress(OSError), socket_filters.opened(
               pid, number) as found:
-            _socket_filters.attach(found, before[inode])
+            socket_filters.attach(found, before[inode])
 
   return undo
 
@@ -88,9 +88,9 @@ def _silence(pid: int, number: int) -> bytes | None:
   OSError if the kernel refuses.
   """
   try:
-    with _socket_filters.opened(pid, number) as found:
-      filter_ = _socket_filters.attached(found)
-      _socket_filters.attach(found, _NOTHING)
+    with socket_filters.opened(pid, number) as found:
+      filter_ = socket_filters.attached(found)
+      socket_filters.attach(found, _NOTHING)
       return filter_
   except PermissionError as e:
     raise OSError(

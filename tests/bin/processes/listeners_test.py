@@ -43,7 +43,7 @@ def _greets(host, port):
     return False
 
 
-def test_a_server_is_reached_at_its_own_address_alone(server, socket_filters):
+def test_a_server_is_reached_at_its_own_address_alone(server, filters_allowed):
   process, port = server
   said = []
   fence = listeners.Fence(said.append)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
-from tfplugin import _socket_filters
+from tfplugin.faults import socket_filters
 
 
 class Fence:
@@ -42,13 +42,13 @@ class Fence:
     hosts = {int(port): host for host, _, port in (
         address.rpartition(':') for address in addresses)}
     found = {entry.inode: hosts[entry.port]
-             for entry in _socket_filters.entries()
+             for entry in socket_filters.entries()
              if entry.listens and entry.port in hosts and
              entry.inode not in self._restricted}
     try:
       for inode, pid, number in _owners(found, processes):
-        with _socket_filters.opened(pid, number) as listener:
-          _socket_filters.attach(
+        with socket_filters.opened(pid, number) as listener:
+          socket_filters.attach(
               listener, only_to(socket.gethostbyname(found[inode])))
         self._restricted.add(inode)
     except (FileNotFoundError, ProcessLookupError):
@@ -65,7 +65,7 @@ def _owners(inodes: Iterable[str], processes: Callable[[], Iterable[int]]
   """Yields inode, process id and file descriptor of the run's own sockets."""
   wanted = set(inodes)
   for pid in processes() if wanted else ():
-    for inode, number in _socket_filters.numbers_of(pid).items():
+    for inode, number in socket_filters.numbers_of(pid).items():
       if inode in wanted:
         wanted.remove(inode)
         yield inode, pid, number
@@ -78,7 +78,7 @@ def only_to(address: str) -> bytes:
   """
   header = 0xfff00000  # Where the packet's network header begins.
   wanted, = struct.unpack('!I', socket.inet_aton(address))
-  return _socket_filters.assembled(
+  return socket_filters.assembled(
       (0x30, 0, 0, header),       # A = the first byte of the header
       (0x74, 0, 0, 4),            # A >>= 4: the version
       (0x15, 0, 3, 4),            # not 4: to the last line
