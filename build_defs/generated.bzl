@@ -93,6 +93,7 @@ SOURCES = [
     "//tests/examples:sources",
     "//tests/faults:sources",
     "//tests/forks:sources",
+    "//tests/helpers:sources",
     "//tests/hooks:sources",
     "//tests/hooks/curves:sources",
     "//tests/hooks/endings:sources",

@@ -69,10 +69,6 @@ _TESTED_BY = {
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':
         'tests/conformance/contract_test.py',
-    'tfplugin/testing/strategy_models.py':
-        'tests/distribute/strategy_matrix_test.py',
-    'tfplugin/testing/strategy_worker.py':
-        'tests/distribute/elastic/elastic_average_strategy_test.py',
 }
 
 # Files that may edit collections of a graph, and why. Must not grow.

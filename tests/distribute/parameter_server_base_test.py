@@ -5,11 +5,11 @@
 import pytest
 import tensorflow as tf
 
+from tests.helpers import strategy_worker
 from tfplugin import distribute
 from tfplugin.distribute import parameter_server_base as base
 from tfplugin.distribute.elastic import elastic_average_extended
 from tfplugin.distribute.elastic import elastic_average_strategy
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import strategy_models
+from tests.helpers import strategy_worker
 from tfplugin import distribute
 from tfplugin.testing import behaviors
-from tfplugin.testing import strategy_models
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 

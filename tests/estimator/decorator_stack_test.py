@@ -14,9 +14,9 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
+from tests.helpers import decorated_models
 from tfplugin import estimator
 from tfplugin.estimator import decorator_stack
-from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import decorated_models
 from tfplugin import estimator as decorators
-from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
 ModeKeys = tf.estimator.ModeKeys

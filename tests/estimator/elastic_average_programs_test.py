@@ -9,9 +9,9 @@ import json
 import pytest
 import tensorflow as tf
 
+from tests.helpers import decorated_models
 from tfplugin.distribute import graph_order
 from tfplugin.estimator import elastic_average
-from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN

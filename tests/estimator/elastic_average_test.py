@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
+from tests.helpers import decorated_models
 from tfplugin.estimator import elastic_average
-from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN

@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
+from tests.helpers import decorated_models
 from tfplugin import estimator
 from tfplugin.estimator import training_spec
-from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN

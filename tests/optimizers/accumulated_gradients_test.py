@@ -11,7 +11,7 @@ import tensorflow as tf
 import tfplugin
 import tfplugin.distribute
 import tfplugin.estimator
-from tfplugin.testing import strategy_worker
+from tests.helpers import strategy_worker
 
 tf1 = tf.compat.v1
 _LIMIT = 30  # seconds; a wait that lasts longer is a failure

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import strategy_worker
 from tfplugin import distribute
 from tfplugin import estimator as estimator_lib
 from tfplugin import optimizers
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import strategy_worker
 from tfplugin.distribute.clipping import variable_clipping_strategy
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.distribute.shards import cross_shard_strategy
 from tfplugin.distribute.staleness import drop_stale_gradient_strategy
 from tfplugin.distribute.towers import tower_strategy
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 

@@ -10,10 +10,10 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
+from tests.helpers import strategy_worker
 from tfplugin.distribute.elastic import elastic_average_extended
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.testing import clusters
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import strategy_worker
 from tfplugin.distribute.elastic import elastic_average_strategy
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 

@@ -5,9 +5,9 @@
 import pytest
 import tensorflow as tf
 
+from tests.helpers import strategy_worker
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 

@@ -14,9 +14,9 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
+from tests.helpers import decorated_models
 from tfplugin.estimator import cross_shard
 from tfplugin.estimator import tpu_shards
-from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
 MEAN = tf1.losses.Reduction.MEAN

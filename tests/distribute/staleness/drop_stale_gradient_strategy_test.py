@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import strategy_worker
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.staleness import drop_stale_gradient_extended
 from tfplugin.distribute.staleness import drop_stale_gradient_strategy
 from tfplugin.testing import clusters
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 

@@ -7,11 +7,11 @@ import dataclasses
 import pytest
 import tensorflow as tf
 
+from tests.helpers import decorated_models
 from tfplugin import estimator as decorators
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.endings import absent_workers
-from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
 

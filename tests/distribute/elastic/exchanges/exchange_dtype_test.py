@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import decorated_models
+from tests.helpers import strategy_worker
 from tests.optimizers import elastic_graphs
 from tfplugin import estimator
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.testing import clusters
-from tfplugin.testing import decorated_models
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 

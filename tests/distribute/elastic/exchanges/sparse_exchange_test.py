@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import decorated_models
 from tests.optimizers import elastic_graphs
 from tfplugin import estimator
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
 

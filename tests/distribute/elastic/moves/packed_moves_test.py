@@ -15,6 +15,7 @@ import tensorflow as tf
 
 import tfplugin
 from tests.distribute.elastic import transfers
+from tests.helpers import strategy_worker
 from tests.optimizers import elastic_graphs
 from tfplugin.distribute import graph_order
 from tfplugin.distribute.elastic import elastic_average_strategy
@@ -22,7 +23,6 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.moves import packed_moves
 from tfplugin.distribute.elastic.moves import pair_moves
 from tfplugin.testing import clusters
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import decorated_models
 from tests.optimizers import elastic_graphs
 from tfplugin import estimator
 from tfplugin.distribute.elastic import elastic_average_strategy
@@ -19,7 +20,6 @@ from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.sessions import refused_runs
 from tfplugin.testing import clusters
-from tfplugin.testing import decorated_models
 
 tf1 = tf.compat.v1
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.testing import decorated_models
+from tests.helpers import decorated_models
 
 tf1 = tf.compat.v1
 
