@@ -43,9 +43,7 @@ PACKAGE_SOURCES = [
     "//tfplugin/ops:sources",
     "//tfplugin/optimizers:sources",
     "//tfplugin/report:sources",
-    "//tfplugin/report/panels:sources",
     "//tfplugin/report/reading:sources",
-    "//tfplugin/report/sections:sources",
     "//tfplugin/testing:sources",
 ]
 
@@ -103,7 +101,6 @@ SOURCES = [
     "//tests/programs:sources",
     "//tests/report:sources",
     "//tests/report/reading:sources",
-    "//tests/report/sections:sources",
     "//tests/testing:sources",
     "//tfplugin:sources",
     "//tfplugin/_tf_internals:sources",
@@ -141,8 +138,6 @@ SOURCES = [
     "//tfplugin/ops:sources",
     "//tfplugin/optimizers:sources",
     "//tfplugin/report:sources",
-    "//tfplugin/report/panels:sources",
     "//tfplugin/report/reading:sources",
-    "//tfplugin/report/sections:sources",
     "//tfplugin/testing:sources",
 ]

@@ -56,15 +56,8 @@ _TESTED_BY = {
         'tests/hooks/curves/tensorboard_hook_test.py',
     'tfplugin/optimizers/elastic_updates.py':
         'tests/distribute/updates/on_nonfinite_test.py',
-    'tfplugin/report/panels/clipping_panel.py': 'tests/report/page_test.py',
-    'tfplugin/report/panels/elastic_panel.py': 'tests/report/page_test.py',
-    'tfplugin/report/panels/losses_panel.py': 'tests/report/page_test.py',
-    'tfplugin/report/panels/panel.py': 'tests/report/page_test.py',
-    'tfplugin/report/panels/settings_panel.py': 'tests/report/page_test.py',
-    'tfplugin/report/panels/speed_panel.py': 'tests/report/page_test.py',
-    'tfplugin/report/panels/staleness_panel.py': 'tests/report/page_test.py',
-    'tfplugin/report/panels/timeline_panel.py': 'tests/report/page_test.py',
-    'tfplugin/report/panels/traffic_panel.py': 'tests/report/page_test.py',
+    'tfplugin/report/panel.py': 'tests/report/page_test.py',
+    'tfplugin/report/timeline_panel.py': 'tests/report/page_test.py',
     'tfplugin/testing/contract_models.py':
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':

@@ -12,7 +12,7 @@ from plotly import offline
 
 from tests.report import large_run
 from tfplugin.report import writing
-from tfplugin.report.sections import series
+from tfplugin.report.reading import series
 
 _TASKS = 50
 _LAST = large_run.last_worker(_TASKS)

@@ -9,10 +9,10 @@ import time
 import pytest
 
 from tests.report import hand_written
-from tfplugin.report import contents
 from tfplugin.report import page
-from tfplugin.report.panels import panel
-from tfplugin.report.panels import timeline_panel
+from tfplugin.report import panel
+from tfplugin.report import timeline_panel
+from tfplugin.report import writing
 from tfplugin.report.reading import run_data
 
 
@@ -40,7 +40,7 @@ class _Parser(html.parser.HTMLParser):
 
 
 def _report(tmp_path):
-  return json.loads(json.dumps(contents.measure(run_data.read(tmp_path))))
+  return json.loads(json.dumps(writing.measure(run_data.read(tmp_path))))
 
 
 @pytest.fixture

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from tfplugin.report.panels import clipping_panel
-from tfplugin.report.panels import elastic_panel
-from tfplugin.report.panels import losses_panel
-from tfplugin.report.panels import panel as panel_lib
-from tfplugin.report.panels import settings_panel
-from tfplugin.report.panels import speed_panel
-from tfplugin.report.panels import staleness_panel
-from tfplugin.report.panels import timeline_panel
-from tfplugin.report.panels import traffic_panel
-from tfplugin.report.sections import outcome as outcome_lib
+from tfplugin.report import clipping_panel
+from tfplugin.report import elastic_panel
+from tfplugin.report import losses_panel
+from tfplugin.report import outcome as outcome_lib
+from tfplugin.report import panel as panel_lib
+from tfplugin.report import settings_panel
+from tfplugin.report import speed_panel
+from tfplugin.report import staleness_panel
+from tfplugin.report import timeline_panel
+from tfplugin.report import traffic_panel
 
 # The panel of each section, in the order of the page.
 PANELS = {
@@ -101,7 +101,7 @@ _DRAW = '''
 
 
 def render(report: Mapping[str, Any]) -> str:
-  """Returns the page for the result of `contents.measure`."""
+  """Returns the page for the result of `writing.measure`."""
   # The plotting library, 4.8 MB, is in the page: it needs no network.
   from plotly import offline
   drawn = {name: draw(report[name]) for name, draw in PANELS.items()}

@@ -1,6 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writer of the report of a run: numbers, trace and page."""
+"""Writer of the report of a run: its numbers, its trace and its page.
+
+The trace is for ui.perfetto.dev and chrome://tracing:
+
+  Trace Event Format: spans are `X`, marks `i`, counters `C`, names `M`; times
+  are microseconds.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +14,22 @@ import importlib.util
 import json
 import os
 import pathlib
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 from typing import Optional
 from typing import Union
 
-from tfplugin.report import contents
+from tfplugin.report import clipping
+from tfplugin.report import elastic
+from tfplugin.report import losses
+from tfplugin.report import outcome
 from tfplugin.report import pictures
-from tfplugin.report import trace
+from tfplugin.report import settings
+from tfplugin.report import speed
+from tfplugin.report import staleness
+from tfplugin.report import timeline
+from tfplugin.report import traffic
 from tfplugin.report.reading import run_data
 
 PathLike = Union[str, os.PathLike]
@@ -21,6 +37,21 @@ PathLike = Union[str, os.PathLike]
 JSON = 'report.json'
 TRACE = 'trace.json'
 PAGE = 'report.html'
+# The version of the format of report.json.
+VERSION = 1
+
+# In the order of the page.
+_SECTIONS = {
+    'timeline': timeline.measure,
+    'speed': speed.measure,
+    'staleness': staleness.measure,
+    'elastic': elastic.measure,
+    'losses': losses.measure,
+    'traffic': traffic.measure,
+    'clipping': clipping.measure,
+    'settings': settings.measure,
+}
+_MICROS = 1e6
 
 
 def write(run_dir: PathLike,
@@ -74,11 +105,68 @@ def write_numbers(
 
   Arguments, result and errors are as for `write`.
   """
-  report = contents.measure(run_data.read(run_dir))
+  report = measure(run_data.read(run_dir))
   output = pathlib.Path(output_dir or pathlib.Path(run_dir, 'report'))
   output.mkdir(parents=True, exist_ok=True)
-  written = {JSON: report, TRACE: trace.make(report)}
+  written = {JSON: report, TRACE: make_trace(report)}
   for name, value in written.items():
     # NaN is no JSON, and raises an error.
     (output / name).write_text(json.dumps(value, allow_nan=False) + '\n')
   return {name: output / name for name in written}
+
+
+def measure(run: run_data.RunData) -> dict[str, Any]:
+  """Returns the content of report.json: a section for each panel.
+
+  Before them it has `outcome`, for the title. Each section has `missing`: its
+  gaps, and the sources that would fill them.
+  """
+  sections = {name: section(run) for name, section in _SECTIONS.items()}
+  return {'version': VERSION, 'run_dir': run.run_dir,
+          'outcome': outcome.measure(run, sections['speed']), **sections}
+
+
+def make_trace(report: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the trace for the result of `measure`.
+
+  Each task is a process, with its steps/s as a counter.
+  """
+  events = []
+  for pid, (task, told) in enumerate(report['timeline']['tasks'].items(), 1):
+    events += _names(pid, task)
+    events += (_span(pid, span) for span in told['spans'])
+    events += (_mark(pid, mark) for mark in told['marks'])
+    worker = report['speed']['workers'].get(task)
+    if worker:
+      events += _counter(pid, 'steps/s', worker['rate'])
+      events += _counter(pid, 'global step', worker['step'])
+  return {'traceEvents': events, 'displayTimeUnit': 'ms',
+          'otherData': {'run_dir': report['run_dir']}}
+
+
+def _names(pid: int, task: str) -> list[dict[str, Any]]:
+  common = {'ph': 'M', 'pid': pid, 'tid': 1}
+  return [{**common, 'name': 'process_name', 'args': {'name': task}},
+          {**common, 'name': 'process_sort_index', 'args': {'sort_index': pid}},
+          {**common, 'name': 'thread_name', 'args': {'name': 'states'}}]
+
+
+def _span(pid: int, span: Mapping[str, Any]) -> dict[str, Any]:
+  return {'ph': 'X', 'pid': pid, 'tid': 1, 'name': span['state'],
+          'cat': 'state', 'ts': span['start'] * _MICROS,
+          'dur': (span['end'] - span['start']) * _MICROS,
+          'args': {'on': ', '.join(span['on'])} if span['on'] else {}}
+
+
+def _mark(pid: int, mark: Mapping[str, Any]) -> dict[str, Any]:
+  return {'ph': 'i', 's': 'p', 'pid': pid, 'tid': 1, 'name': mark['kind'],
+          'cat': 'mark', 'ts': mark['time'] * _MICROS,
+          'args': {'text': mark['text'], 'step': mark['step']}}
+
+
+def _counter(pid: int, name: str,
+             curve: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+  for x, y in zip(curve['x'], curve['y']):
+    if y is not None:
+      yield {'ph': 'C', 'pid': pid, 'name': name, 'ts': x * _MICROS,
+             'args': {name: y}}

@@ -1,3 +1,3 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of the files of a run; none of them draws, or imports TensorFlow."""
+"""Readers of the files of a run, and of the curves and sums in them."""

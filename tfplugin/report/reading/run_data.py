@@ -1,23 +1,25 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Content of the files of a run, read once."""
+"""Content of the files of a run, read once, with the warnings of its logs."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import os
 import pathlib
+import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 from typing import Optional
 from typing import Union
 
 from tfplugin.events import event_files
 from tfplugin.events import record
 from tfplugin.events import wrapper_names
-from tfplugin.report.reading import logs
 from tfplugin.report.reading import samples as samples_lib
 from tfplugin.report.reading import scalars as scalars_lib
 
@@ -26,6 +28,14 @@ from tfplugin.report.reading import scalars as scalars_lib
 _LONG_SECS = 120.0
 _SHOWN_SECS = 10.0
 _TRAINING_JOBS = ('chief', 'worker', 'master')
+# absl: 'W1122 18:55:53.1 22 file.py:12] text'; TensorFlow: 'WARNING:...: text'.
+_LINE = re.compile(r'^(?:[WE]\d{4} [\d:.]+\s+\d+ [^\]]*\] |'
+                   r'(?:WARNING|ERROR):\w+:|'
+                   r'\d{4}-\d\d-\d\d [\d:.]+: [WE] \S+\] )(.*)')
+# The part at the end of each log that is read.
+_TAIL_BYTES = 4 << 20
+_MAX_CHARS = 300
+_MAX_WARNINGS = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +58,7 @@ class RunData:
       default_factory=dict)
   options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  warnings: Sequence[logs.Warning] = ()
+  warnings: Sequence[Warning] = ()
   pauses: Sequence[tuple[float, float]] = ()
 
   @property
@@ -115,7 +125,7 @@ def read(run_dir: Union[str, os.PathLike]) -> RunData:
       str(path), reading._replace(events=others), samples_lib.of(events),
       scalars, event_files.read_options(path),
       event_files.read_object(path / 'summary.json'),
-      logs.read_warnings(path), pauses)
+      read_warnings(path), pauses)
 
 
 def _pauses(events: Sequence[record.Event]) -> list[tuple[float, float]]:
@@ -138,3 +148,32 @@ def _order(task: str) -> tuple[int, str, int]:
   jobs = ('chief', 'master', 'worker', 'ps', 'evaluator')
   rank = jobs.index(job) if job in jobs else len(jobs)
   return rank, job, int(index) if index.isdigit() else 0
+
+
+class Warning(NamedTuple):  # noqa: A001 (it is what a run calls it)
+  """A warning, or an error, that a task logged.
+
+  `text` is its first line, and `count` its number of occurrences.
+  """
+
+  task: str
+  text: str
+  count: int
+
+
+def read_warnings(run_dir: Union[str, os.PathLike]) -> list[Warning]:
+  """Returns the warnings of `logs/<task>.log`, the most frequent first.
+
+  Warnings of deprecation are left out: they are for the author of the model.
+  """
+  counts = collections.Counter()
+  for path in sorted(pathlib.Path(run_dir, 'logs').glob('*-*.log')):
+    job, _, index = path.stem.rpartition('-')
+    with open(path, 'rb') as file:
+      file.seek(max(path.stat().st_size - _TAIL_BYTES, 0))
+      lines = file.read().decode(errors='replace').splitlines()
+    counts.update((f'{job}:{index}', match[1][:_MAX_CHARS])
+                  for match in map(_LINE.match, lines)
+                  if match and 'deprecated' not in match[1])
+  return [Warning(task, text, count) for (task, text), count
+          in counts.most_common(_MAX_WARNINGS)]

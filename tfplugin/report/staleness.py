@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Section on staleness: histograms, and dropped gradients by worker."""
+"""Report on staleness, and dropped gradients by worker. Panel 3."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Optional
 
 import numpy as np
 
+from tfplugin.report import panel
 from tfplugin.report.reading import run_data
 from tfplugin.report.reading import samples
 from tfplugin.report.reading import scalars
-from tfplugin.report.sections import series
-from tfplugin.report.sections import totals
+from tfplugin.report.reading import series
 
 _TAG = 'staleness/staleness'
 # The bins of the histogram over time; narrower ones would look the same.
@@ -36,6 +36,7 @@ _NO_COUNTS = (
     'events.')
 _NO_BOUND = ('The bound: only tfplugin-train writes the settings of a run, '
              'into train_options.json.')
+_FRACTIONS = ('dropped_fraction', 'share_of_made', 'share_of_applied')
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
@@ -80,8 +81,8 @@ def _dropped(run: run_data.RunData, limit: int) -> dict[str, dict[str, Any]]:
     events = [e for e in run.events_of[task] if e.name == 'dropping']
     if not events:
       continue
-    dropped = totals.running(events, 'num_dropped')
-    applied = [count for _, count in totals.running(events, 'num_applied')]
+    dropped = series.running(events, 'num_dropped')
+    applied = [count for _, count in series.running(events, 'num_applied')]
     made = dropped[-1][1] + applied[-1]
     workers[task] = {
         'num_dropped': dropped[-1][1], 'num_applied': applied[-1],
@@ -151,3 +152,72 @@ def _value_edges(largest: float) -> np.ndarray:
   width = max(int(np.ceil((largest + 1) / _VALUE_BINS)), 1)
   num_bins = int(largest // width) + 1
   return np.arange(num_bins + 1) * width - 0.5
+
+
+def draw(section: Mapping[str, Any]) -> panel.Panel:
+  """Draws the section `staleness` of report.json."""
+  workers, figures, tables = section['workers'], [], []
+  if section['over_time']:
+    figures += [_by_worker(section), _over_time(section)]
+  if workers:
+    dropped = panel.figure('Dropped fraction of each worker', panel.SECS,
+                           'of the gradients since the point before')
+    dropped.update_yaxes(tickformat='.1%', rangemode='tozero')
+    panel.lines(dropped, {t: w['fraction'] for t, w in workers.items()},
+                mode='lines+markers')
+    figures.append(dropped)
+    tables.append(panel.Table(
+        ('task', 'dropped', 'applied', 'dropped fraction',
+         'share of gradients made', 'share of gradients applied'),
+        [(task, f'{told["num_dropped"]:,}', f'{told["num_applied"]:,}',
+          *(f'{told[key] or 0:.2%}' for key in _FRACTIONS))
+         for task, told in workers.items()]))
+  return panel.Panel(
+      'Staleness',
+      'How many updates of other workers came between reading the variables '
+      'and applying the gradient. Dropping stale gradients is a bias against '
+      'slow workers: data that only they read is learnt less. Compare the last '
+      'two columns of the table.',
+      [panel.Number('bound', 'staleness/bound', section['bound'], 'd'),
+       panel.Number('gradients dropped', 'staleness/num_dropped',
+                    section['num_dropped'] if workers else None, ',d'),
+       panel.Number('dropped fraction', 'staleness/dropped_fraction',
+                    section['dropped_fraction'], '.2%')],
+      figures, tables, section['missing'])
+
+
+def _by_worker(section: Mapping[str, Any]) -> panel.Figure:
+  """Returns the histograms side by side, the bound between its bars."""
+  told = section['by_worker']
+  plot = panel.figure('Staleness of each worker', 'staleness, global steps',
+                      'share of the samples', barmode='group')
+  for index, (task, counts) in enumerate(told['counts'].items()):
+    plot.add_bar(
+        x=told['at_least'], y=[c / max(sum(counts), 1) for c in counts],
+        name=task, customdata=counts, marker={'color': panel.color(index)},
+        hovertemplate='%{x}: %{customdata} samples, %{y:.1%}')
+  plot.update_yaxes(tickformat='.0%')
+  if section['bound'] is not None:
+    plot.add_vline(section['bound'] + 0.5, line={'color': '#c0392b',
+                                                 'dash': 'dash'},
+                   annotation_text='dropped beyond')
+  return plot
+
+
+def _over_time(section: Mapping[str, Any]) -> panel.Figure:
+  """Returns the counts by time and value."""
+  told = section['over_time']
+  middles = [(a + b) / 2 for a, b in zip(told['times'], told['times'][1:])]
+  plot = panel.figure('Staleness over time, all workers', panel.SECS,
+                      'staleness, global steps', showlegend=False)
+  plot.add_heatmap(
+      x=middles, y=told['at_least'], zmin=0,
+      colorscale=[[0, '#deebf7'], [1, '#08306b']],
+      z=[[count or None for count in row] for row in zip(*told['counts'])],
+      colorbar={'title': {'text': 'samples'}},
+      hovertemplate='%{z} samples of %{y} at %{x:.1f} s<extra></extra>')
+  if section['bound'] is not None:
+    plot.add_hline(section['bound'] + 0.5, line={'color': '#c0392b',
+                                                 'dash': 'dash'},
+                   annotation_text='dropped beyond')
+  return plot

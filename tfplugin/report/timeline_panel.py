@@ -10,8 +10,8 @@ from typing import Any
 
 from plotly import graph_objects as go
 
-from tfplugin.report.panels import panel
-from tfplugin.report.sections import timeline
+from tfplugin.report import panel
+from tfplugin.report import timeline
 
 _COLORS = {
     timeline.STARTING: '#bab0ac', timeline.WAITING: '#eeca3b',

@@ -3,8 +3,8 @@
 """Losses over steps and seconds."""
 
 from tests.report import hand_written
+from tfplugin.report import losses
 from tfplugin.report.reading import run_data
-from tfplugin.report.sections import losses
 
 event = hand_written.event
 

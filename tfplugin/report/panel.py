@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 from typing import Optional
 
-from plotly import graph_objects as go
+if typing.TYPE_CHECKING:
+  from plotly.graph_objects import Figure
 
 _HEIGHT = 340
 # The most markers of a plot with lines: each is an element of the page, and
@@ -51,7 +53,7 @@ class Panel(NamedTuple):
   title: str
   reading: str
   numbers: Sequence[Number] = ()
-  figures: Sequence[go.Figure] = ()
+  figures: Sequence[Figure] = ()
   tables: Sequence[Table] = ()
   missing: Sequence[str] = ()
 
@@ -68,12 +70,14 @@ def color(index: int) -> str:
 
 
 def figure(title: str, x_title: str, y_title: str, height: int = _HEIGHT,
-           **layout: Any) -> go.Figure:
+           **layout: Any) -> Figure:
   """Returns an empty plot, `height` pixels high.
 
   The titles of the axes include units. `layout` has further settings of
   plotly's layout.
   """
+  # Imported here: plotly is an extra.
+  from plotly import graph_objects as go
   return go.Figure(layout={
       'title': {'text': title, 'font': {'size': 15}},
       'template': 'plotly_white',
@@ -84,7 +88,7 @@ def figure(title: str, x_title: str, y_title: str, height: int = _HEIGHT,
       'showlegend': True, **layout})
 
 
-def lines(plot: go.Figure, curves: Mapping[str, Mapping[str, Any]],
+def lines(plot: Figure, curves: Mapping[str, Mapping[str, Any]],
           dash: Optional[str] = None, mode: str = 'lines',
           first: int = 0) -> None:
   """Adds a line to a plot for each curve of `series.thin`, by name.
@@ -96,17 +100,17 @@ def lines(plot: go.Figure, curves: Mapping[str, Mapping[str, Any]],
     mode = mode.replace('lines+markers', 'lines')
   for index, (name, curve) in enumerate(curves.items(), first):
     few = len(curve['x']) < 2
-    plot.add_trace(go.Scatter(
+    plot.add_scatter(
         x=curve['x'], y=curve['y'], name=name,
         mode='lines+markers' if few and mode == 'lines' else mode,
         line={'color': color(index), 'width': 1.5, 'dash': dash},
-        marker={'size': 6}, connectgaps=False))
+        marker={'size': 6}, connectgaps=False)
     lone = [] if few or mode != 'lines' else _lone(curve['y'])
     if lone:
-      plot.add_trace(go.Scatter(
+      plot.add_scatter(
           x=[curve['x'][at] for at in lone], y=[curve['y'][at] for at in lone],
           name=name, mode='markers', legendgroup=name, showlegend=False,
-          marker={'size': 4, 'color': color(index)}))
+          marker={'size': 4, 'color': color(index)})
       plot.data[-2].legendgroup = name
 
 

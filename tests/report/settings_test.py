@@ -5,10 +5,10 @@
 import json
 
 from tests.report import hand_written
-from tfplugin.report.panels import settings_panel
+from tfplugin.report import settings
+from tfplugin.report import settings_panel
+from tfplugin.report import timeline
 from tfplugin.report.reading import run_data
-from tfplugin.report.sections import settings
-from tfplugin.report.sections import timeline
 
 event = hand_written.event
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Section on elastic averaging: distances from the centre, and exchanges."""
+"""Report on elastic averaging: distances from the centre. Panel 4."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Optional
 import numpy as np
 
 from tfplugin.ops import elastic
+from tfplugin.report import panel
 from tfplugin.report.reading import run_data
 from tfplugin.report.reading import samples
 from tfplugin.report.reading import scalars
-from tfplugin.report.sections import series
-from tfplugin.report.sections import totals
+from tfplugin.report.reading import series
 
 _TAGS = ('elastic_distance', 'elastic_distance_1')
 _GROUP = 'elastic_distance/'
@@ -43,7 +43,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   points = _points(run)
   groups = _groups(run)
   limit = series.budget(len(points) + len(groups) + 1)
-  exchanges = {task: totals.total(run.events_of[task], 'num_exchanges')
+  exchanges = {task: series.total(run.events_of[task], 'num_exchanges')
                for task in run.training_tasks
                if any(e.name == 'exchanging' for e in run.events_of[task])}
   missing = [] if points else [_NO_DISTANCE]
@@ -116,3 +116,45 @@ def _moving_rate(run: run_data.RunData) -> Optional[float]:
     return rate
   return elastic.default_moving_rate(run.options['communication_period'],
                                      run.options['workers'] + 1)
+
+
+def draw(section: Mapping[str, Any]) -> panel.Panel:
+  """Draws the section `elastic` of report.json."""
+  workers, figures = section['workers'], []
+  notes = list(section['missing'])
+  for title, told in (('Distance of each worker from the centre', workers),
+                      ('Distance of each group of variables, chief',
+                       section['groups'])):
+    if told:
+      plot = panel.figure(title, panel.SECS, '|local - centre|')
+      curves = {name: t['distance'] for name, t in told.items()}
+      panel.lines(plot, curves)
+      notes += panel.nonfinite(curves)
+      figures.append(plot)
+  if section['spread']:
+    plot = panel.figure('Largest minus smallest distance of a worker',
+                        panel.SECS, 'spread', showlegend=False)
+    panel.lines(plot, {'spread': section['spread']['distance']})
+    figures.append(plot)
+  return panel.Panel(
+      'Elastic distance',
+      'A distance that grows without end means a moving rate that is too small '
+      'for the communication period, or out of the stable range. An exchange '
+      'moves copy and centre by the moving rate times the difference.',
+      [panel.Number('share of the difference that an exchange moves',
+                    'elastic/moving_rate', section['moving_rate']),
+       panel.Number('steps between two exchanges',
+                    'elastic/communication_period',
+                    section['communication_period'], ',d'),
+       panel.Number('largest spread', 'elastic/spread/largest',
+                    section['spread'] and section['spread']['largest'])],
+      figures,
+      [panel.Table(
+          ('task', 'largest distance', 'last distance', 'exchanges'),
+          [(t, _shown(w['largest']), _shown(w['last']),
+            section['num_exchanges'].get(t, '')) for t, w in workers.items()])]
+      if workers else (), notes)
+
+
+def _shown(value) -> str:
+  return 'not finite' if value is None else f'{value:.4g}'

@@ -5,8 +5,8 @@
 import pytest
 
 from tests.report import hand_written
+from tfplugin.report import staleness
 from tfplugin.report.reading import run_data
-from tfplugin.report.sections import staleness
 
 event = hand_written.event
 

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from tfplugin.report.sections import series
+from tests.report import hand_written
+from tfplugin.report.reading import series
 
 
 def test_few_points_stay_as_they_are():
@@ -51,3 +52,26 @@ def test_the_lines_of_a_panel_share_its_points():
 def test_numbers_for_json():
   assert [series.finite(v) for v in (1, math.nan, -math.inf, None)] == [
       1.0, None, None, None]
+
+
+def _event(secs, pid, **details):
+  return hand_written.event(secs, 'worker:0', 'dropping', pid=pid, **details)
+
+
+def test_processes_are_added():
+  events = [_event(1, 1, n=2), _event(2, 1, n=5), _event(3, 1),
+            _event(4, 2, n=0), _event(5, 2, n=4), _event(6, 2, n=1)]
+  start = hand_written.START
+  # 2, +3; another process +0, +4; and a counter that began anew, +1.
+  assert series.running(events, 'n') == [
+      (start + 1, 2), (start + 2, 5), (start + 4, 5), (start + 5, 9),
+      (start + 6, 10)]
+  assert series.total(events, 'n') == 10
+
+
+def test_a_process_that_counts_further_than_the_one_before_adds_all():
+  assert series.total([_event(1, 1, n=3), _event(2, 2, n=8)], 'n') == 11
+
+
+def test_nothing_counted_is_none():
+  assert series.total([_event(1, 1)], 'n') == 0

@@ -5,8 +5,8 @@
 import pytest
 
 from tests.report import hand_written
+from tfplugin.report import traffic
 from tfplugin.report.reading import run_data
-from tfplugin.report.sections import traffic
 
 event = hand_written.event
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.report import hand_written
+from tfplugin.report import elastic
 from tfplugin.report.reading import run_data
-from tfplugin.report.sections import elastic
 
 event = hand_written.event
 

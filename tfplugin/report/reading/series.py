@@ -13,10 +13,13 @@ one through all points, if there are at least as many parts as pixels.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from tfplugin.events import record
 
 # The points of one panel, over all of its lines, that a browser draws in a
 # second.
@@ -42,7 +45,7 @@ def thin(x: Sequence[float], y: Sequence[float],
   `num_points` and `num_nonfinite` count all points.
 
   Example:
-    >>> from tfplugin.report.sections import series
+    >>> from tfplugin.report.reading import series
     >>> curve = series.thin(range(1000), [0] * 500 + [7] + [0] * 499, 10)
     >>> max(curve['y']), curve['num_points'], len(curve['y']) <= 10
     (7.0, 1000, True)
@@ -79,3 +82,28 @@ def _kept(x: np.ndarray, y: np.ndarray, is_finite: np.ndarray,
     if len(good) < len(part):
       kept.add(part[~is_finite[part]][0])
   return np.array(sorted(kept))
+
+
+def running(events: Iterable[record.Event],
+            key: str) -> list[tuple[float, int]]:
+  """Returns the sum over all processes at the time of each event.
+
+  The events are of one task, in the order of writing; `key` is the counter, and
+  events without it are skipped.
+  """
+  sums, total, last, pid = [], 0, 0, None
+  for event in events:
+    count = event.details.get(key)
+    if count is None:
+      continue
+    begins_anew = event.pid != pid or count < last
+    total += count if begins_anew else count - last
+    last, pid = count, event.pid
+    sums.append((event.time, total))
+  return sums
+
+
+def total(events: Iterable[record.Event], key: str) -> int:
+  """Returns the sum over all processes; 0 without such events."""
+  sums = running(events, key)
+  return sums[-1][1] if sums else 0

@@ -5,8 +5,8 @@
 import pytest
 
 from tests.report import hand_written
+from tfplugin.report import outcome
 from tfplugin.report.reading import run_data
-from tfplugin.report.sections import outcome
 
 event = hand_written.event
 _TRAINS = [event(0, 'chief:0', 'training', 'begin', step=1),

@@ -1,15 +1,17 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Section on clipping: the fractions of clipped rows."""
+"""Report on clipping: the fractions of clipped rows. Panel 7."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from tfplugin.report import panel
 from tfplugin.report.reading import run_data
 from tfplugin.report.reading import samples
 from tfplugin.report.reading import scalars
-from tfplugin.report.sections import series
+from tfplugin.report.reading import series
 
 CLIPPED = 'fraction of rows clipped'
 AT_BOUND = 'fraction of rows at the bound'
@@ -54,3 +56,24 @@ def _points(run: run_data.RunData,
     points[task] = [(sample.time, value) for sample, value in pairs]
   return {task: [(time - run.start, value) for time, value in points[task]]
           for task in sorted(points)}
+
+
+def draw(section: Mapping[str, Any]) -> panel.Panel:
+  """Draws the section `clipping` of report.json."""
+  figures, rows = [], []
+  for name, tasks in section['fractions'].items():
+    plot = panel.figure(name.capitalize(), panel.SECS, 'fraction')
+    panel.lines(plot, {t: told['fraction'] for t, told in tasks.items()})
+    plot.update_yaxes(tickformat='.0%', rangemode='tozero')
+    figures.append(plot)
+    rows += [(name, t, f'{told["mean"]:.2%}', f'{told["largest"]:.2%}')
+             for t, told in tasks.items()]
+  return panel.Panel(
+      'Clipping',
+      'The fraction of the updated rows whose norm was above the bound after '
+      'the update. Near 1: the bound decides what is learnt.',
+      [panel.Number('bound of the norm', 'clipping/max_norm',
+                    section['max_norm'])],
+      figures,
+      [panel.Table(('what', 'task', 'mean', 'largest'), rows)] if rows else (),
+      section['missing'])

@@ -1,18 +1,19 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Section on traffic: exchanges, and the times of saves."""
+"""Report on traffic: exchanges, and the times of saves. Panel 6."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tfplugin.report import panel
+from tfplugin.report import timeline
 from tfplugin.report.reading import run_data
-from tfplugin.report.sections import series
-from tfplugin.report.sections import timeline
-from tfplugin.report.sections import totals
+from tfplugin.report.reading import series
 
 _NO_BYTES = (
     'Bytes to and from each ps, and the time of an exchange: neither events '
@@ -29,7 +30,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   limit = series.budget(len(run.training_tasks))
   exchanges = {}
   for task in run.training_tasks:
-    counts = totals.running(run.events_of[task], 'num_exchanges')
+    counts = series.running(run.events_of[task], 'num_exchanges')
     if counts:
       exchanges[task] = {
           'num_exchanges': counts[-1][1],
@@ -51,3 +52,25 @@ def _times(secs: Sequence[float]) -> dict[str, Any]:
   p50, p95 = np.percentile(secs, [50, 95])
   return {'num': len(secs), 'p50_secs': float(p50), 'p95_secs': float(p95),
           'max_secs': max(secs)}
+
+
+def draw(section: Mapping[str, Any]) -> panel.Panel:
+  """Draws the section `traffic` of report.json."""
+  exchanges, saves, figures = section['exchanges'], section['saves'], []
+  if exchanges:
+    plot = panel.figure('Exchanges of each worker, so far', panel.SECS,
+                        'exchanges')
+    panel.lines(plot, {t: e['count'] for t, e in exchanges.items()},
+                mode='lines+markers')
+    figures.append(plot)
+  return panel.Panel(
+      'Exchanges and saves',
+      'Exchanges between the tasks, as far as the run has recorded them.',
+      [panel.Number('exchanges', 'traffic/num_exchanges',
+                    section['num_exchanges'] if exchanges else None, ',d'),
+       panel.Number('checkpoints', 'traffic/saves/num', saves['num'], ',d'),
+       panel.Number('a save takes, s (p50)', 'traffic/saves/p50_secs',
+                    saves['p50_secs'], '.3f'),
+       panel.Number('(p95)', 'traffic/saves/p95_secs', saves['p95_secs'],
+                    '.3f')],
+      figures, missing=section['missing'])

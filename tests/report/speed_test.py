@@ -5,8 +5,8 @@
 import pytest
 
 from tests.report import hand_written
+from tfplugin.report import speed
 from tfplugin.report.reading import run_data
-from tfplugin.report.sections import speed
 
 event = hand_written.event
 

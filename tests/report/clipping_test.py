@@ -3,8 +3,8 @@
 """Clipped fractions that are known."""
 
 from tests.report import hand_written
+from tfplugin.report import clipping
 from tfplugin.report.reading import run_data
-from tfplugin.report.sections import clipping
 
 
 def test_fractions_of_tfplugin_train_and_of_the_hook(tmp_path):
