@@ -5,6 +5,7 @@
 import os
 import re
 import shlex
+import socket
 import sys
 
 import pytest
@@ -127,3 +128,71 @@ def test_a_task_that_is_not_there_cannot_be_shown():
   with pytest.raises(ValueError, match="`show`.*Received: 'evaluator'"):
     launch_lib.launch(launch_options.LaunchOptions(
         ('printf',), 'logs', show=('evaluator',)))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+  """The time, to be set by the test."""
+  now = [1000.0]
+  monkeypatch.setattr('time.monotonic', lambda: now[0])
+  return now
+
+
+def test_they_have_ended_when_none_is_there_for_long_enough(clock):
+  with socket.create_server(('127.0.0.1', 0)) as server:
+    port = server.getsockname()[1]
+    watch = launch_lib.Elsewhere(
+        {'chief': ['127.0.0.1:1'], 'worker': [f'127.0.0.1:{port}']},
+        ['chief:0', 'worker:0'], away_secs=30.0, has_chief=False)
+    assert not watch.have_ended()
+    clock[0] += 3600  # As long as one of them is there.
+    assert not watch.have_ended()
+  for _ in range(9):
+    clock[0] += 3
+    assert not watch.have_ended()
+  clock[0] += 3
+  assert watch.have_ended()
+
+
+def test_one_that_comes_back_has_not_ended(clock):
+  with socket.create_server(('127.0.0.1', 0)) as server:
+    address = server.getsockname()
+    watch = launch_lib.Elsewhere({'chief': [f'127.0.0.1:{address[1]}']},
+                                ['chief:0'], 30.0, has_chief=False)
+    assert not watch.have_ended()
+  clock[0] += 29
+  assert not watch.have_ended()
+  with socket.create_server(address):
+    clock[0] += 3
+    assert not watch.have_ended()
+
+
+def test_those_that_never_come_are_named(clock):
+  watch = launch_lib.Elsewhere({'chief': ['127.0.0.1:1']}, ['chief:0'], 30.0,
+                              has_chief=False)
+  assert not watch.have_ended()
+  clock[0] += 599
+  assert not watch.have_ended()
+  clock[0] += 3
+  with pytest.raises(TimeoutError, match='This launch waited 600 s for chief:0 '
+                     'at 127.0.0.1:1. Call tfplugin-launch on the other'):
+    watch.have_ended()
+
+
+def test_those_that_ended_before_this_launchs_own_are_not_waited_for(clock):
+  with socket.create_server(('127.0.0.1', 0)) as server:
+    watch = launch_lib.Elsewhere(
+        {'chief': [f'127.0.0.1:{server.getsockname()[1]}']}, ['chief:0'], 30.0,
+        has_chief=False)
+    watch.look()
+  clock[0] += 31
+  assert watch.have_ended()
+
+
+def test_a_launch_that_has_the_chief_can_do_without_them(clock):
+  watch = launch_lib.Elsewhere({'worker': ['127.0.0.1:1']}, ['worker:0'], 30.0,
+                              has_chief=True)
+  clock[0] += 3600
+  assert not watch.have_ended()
+  clock[0] += 31
+  assert watch.have_ended()

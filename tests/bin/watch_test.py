@@ -4,12 +4,18 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from absl import app
 from absl.testing import flagsaver
+from rich import console
 
 from tests.report import hand_written
 from tfplugin.bin import watch
+
+event = hand_written.event
+START = hand_written.START
 
 
 def test_a_run_that_is_over_is_shown_once(tmp_path, capsys):
@@ -34,3 +40,99 @@ def test_a_run_that_goes_on_is_shown_once_if_asked(tmp_path, capsys):
 def test_one_path_is_needed(paths):
   with pytest.raises(app.UsageError, match='one path, RUN_DIR'):
     watch.main(['program', *paths])
+
+
+def test_rows_follow_the_events(tmp_path):
+  hand_written.write_events(
+      tmp_path, event(0, 'chief:0', 'training', 'begin', step=1),
+      event(5, 'chief:0', 'training', step=51, steps_per_sec=10.04),
+      event(5, 'chief:0', 'exchanging', step=51, num_exchanges=5,
+            distance=0.25))
+  shown = watch.Watch(str(tmp_path))
+  assert watch.rows(shown.states, START + 8) == [
+      ('chief:0', '51', '10.0', '5 exchanges, distance 0.25',
+       'is training, step 51; its last event came 3 s ago')]
+  hand_written.write_events(
+      tmp_path, event(9, 'worker:0', 'dying', error='ValueError',
+                      message='why\nmore'))
+  shown.update()
+  assert watch.rows(shown.states, START + 9)[1] == (
+      'worker:0', '', '', '', 'failed: ValueError: why')
+  assert not watch.is_over(shown.states)
+
+
+def test_a_run_is_over_when_all_that_train_have_ended(tmp_path):
+  hand_written.write_events(tmp_path, event(0, 'ps:0', 'starting', 'begin'),
+                            event(5, 'chief:0', 'ended'))
+  assert watch.is_over(watch.Watch(str(tmp_path)).states)
+
+
+def test_a_run_that_was_stopped_is_over_and_nobody_has_died(tmp_path):
+  hand_written.write_events(
+      tmp_path, event(0, 'ps:0', 'waiting', 'begin', on=['chief:0']),
+      event(5, 'ps:0', 'stopped', signal='SIGTERM'),
+      event(5, 'chief:0', 'stopped', signal='SIGTERM', step=7, saved_step=7))
+  shown = watch.Watch(str(tmp_path))
+  assert watch.is_over(shown.states)
+  assert [row[-1] for row in watch.rows(shown.states, START + 9)] == [
+      'stopped on request at step 7, saved model.ckpt-7, the same command goes '
+      'on', 'stopped on request']
+
+
+@pytest.mark.parametrize('width, heading', [
+    (20, 'task     step does'),
+    (120, 'task     step steps/s staleness dropped   loss does')])
+def test_a_terminal_has_a_table_that_fits(tmp_path, width, heading):
+  hand_written.write_chaos_run(tmp_path)
+  out = io.StringIO()
+  watch.follow_live(
+      watch.Watch(str(tmp_path)),
+      console.Console(file=out, force_terminal=True, width=width,
+                      color_system=None))
+  # The last one stays.
+  lines = [line.rstrip() for line in out.getvalue().split('\033[2K')[-1].split(
+      '\n')]
+  assert lines[1] == heading
+  assert lines[2].startswith('chief:0   200') and lines[2].endswith('done')
+
+
+def test_the_last_step_is_that_of_the_settings(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  shown = watch.Watch(str(tmp_path))
+  assert shown.steps is None
+  hand_written.write_options(tmp_path, steps=300)
+  assert shown.steps == 300
+  # The second sample of each.
+  assert {task: (last.global_step, last.figures)
+          for task, last in ((task, state.status) for task, state
+                             in shown.states.items())} == {
+              'chief:0': (180, {'staleness': 1}),
+              'worker:0': (185, {'staleness': 1})}
+
+
+def test_a_program_of_ones_own_has_no_settings(tmp_path):
+  hand_written.write_events(tmp_path, event(0, 'chief:0', 'starting', 'begin'))
+  shown = watch.Watch(str(tmp_path))
+  assert shown.steps is None and shown.states['chief:0'].status is None
+  # It tells its last step with its first one.
+  hand_written.write_events(
+      tmp_path, event(1, 'chief:0', 'training', 'begin', step=1, max_steps=70))
+  shown.update()
+  assert shown.steps == 70
+
+
+@pytest.mark.parametrize('details, told', [
+    (dict(num_dropped=1, num_applied=3, staleness=2), '25.0% dropped, '
+     'staleness 2'),
+    (dict(num_dropped=0, num_applied=0), ''),
+    (dict(num_exchanges=7), '7 exchanges')])
+def test_what_a_wrapper_tells(tmp_path, details, told):
+  hand_written.write_events(
+      tmp_path, event(0, 'chief:0', 'dropping', step=1, **details))
+  row, = watch.rows(watch.Watch(str(tmp_path)).states, START)
+  assert row[3] == told
+
+
+def test_a_directory_without_a_run_is_refused(tmp_path):
+  with pytest.raises(ValueError, match='`run_dir` must be'):
+    watch.Watch(str(tmp_path))

@@ -14,7 +14,6 @@ import tensorflow as tf
 from tests.forks import forked_programs
 from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
-from tfplugin.bin.launches import elsewhere
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.processes import local_cluster
 
@@ -157,7 +156,7 @@ def test_a_task_is_reached_at_its_own_address_alone(tmp_path, filters_allowed):
 
 def test_a_run_on_two_machines(tmp_path, monkeypatch):
   # Two addresses of this machine play them, and nobody's restart is waited for.
-  monkeypatch.setattr(elsewhere, 'AWAY_SECS', 1.0)
+  monkeypatch.setattr(launch_lib, 'AWAY_SECS', 1.0)
   monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
       [str(_ROOT), *filter(None, sys.path)]))
   hosts = ('127.0.0.1', '127.0.0.2')

@@ -26,9 +26,9 @@ _IMAGE_SIDE = 8
 
 def mlp(features, labels, mode, params):
   """Classifies images of digits, `[batch, 64]`, with two hidden layers."""
-  hidden = tf.nn.relu(_dense(features, 128, 'hidden1'))
-  hidden = tf.nn.relu(_dense(hidden, 64, 'hidden2'))
-  logits = _dense(hidden, params['num_classes'], 'logits')
+  hidden = tf.nn.relu(dense(features, 128, 'hidden1'))
+  hidden = tf.nn.relu(dense(hidden, 64, 'hidden2'))
+  logits = dense(hidden, params['num_classes'], 'logits')
   return _classifier_spec(logits, labels, mode, params)
 
 
@@ -39,7 +39,7 @@ def cnn(features, labels, mode, params):
   hidden = tf.nn.max_pool2d(hidden, 2, 2, 'SAME')
   hidden = tf.nn.relu(_convolution(hidden, 32, 'convolution2'))
   hidden = tf.reshape(hidden, [-1, (_IMAGE_SIDE // 2)**2 * 32])
-  logits = _dense(hidden, params['num_classes'], 'logits')
+  logits = dense(hidden, params['num_classes'], 'logits')
   return _classifier_spec(logits, labels, mode, params)
 
 
@@ -126,7 +126,8 @@ def _sampled_loss(words, near, labels, context, num_words):
           5.0 * tf.reduce_mean(tf.nn.softplus(far), 1))
 
 
-def _dense(inputs, units, name):
+def dense(inputs: tf.Tensor, units: int, name: str) -> tf.Tensor:
+  """Returns a layer without activation, its variables below `name`."""
   with tf1.variable_scope(name):
     kernel = tf1.get_variable('kernel', [inputs.shape[-1], units])
     bias = tf1.get_variable('bias', [units],

@@ -15,6 +15,7 @@ from absl import logging
 
 from tfplugin.bin import checkpoints
 from tfplugin.bin import datasets
+from tfplugin.bin import models
 from tfplugin.bin import run_files
 from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.estimator import sharded_tpu_estimator
@@ -57,8 +58,8 @@ def model_fn(features, labels, mode, params):
   """Classifies images of digits, `[batch, 64]`, as TPU programs do it."""
   hidden = features
   for index, units in enumerate((128, 64)):
-    hidden = tf.nn.relu(_dense(hidden, units, f'hidden{index}'))
-  logits = _dense(hidden, params['num_classes'], 'logits')
+    hidden = tf.nn.relu(models.dense(hidden, units, f'hidden{index}'))
+  logits = models.dense(hidden, params['num_classes'], 'logits')
   spec = tf1.estimator.tpu.TPUEstimatorSpec
   if mode == tf.estimator.ModeKeys.PREDICT:
     return spec(mode, predictions={'probabilities': tf.nn.softmax(logits)})
@@ -76,15 +77,6 @@ def model_fn(features, labels, mode, params):
 
 def _metrics(labels, logits):
   return {'accuracy': tf1.metrics.accuracy(labels, tf.argmax(logits, 1))}
-
-
-def _dense(inputs, units, name):
-  with tf1.variable_scope(name):
-    kernel = tf1.get_variable('kernel', [inputs.shape[-1], units])
-    bias = tf1.get_variable('bias', [units],
-                            initializer=tf1.zeros_initializer())
-    return tf.matmul(inputs, kernel) + bias
-
 
 def train(options: TpuOptions) -> dict[str, Any]:
   """Trains and evaluates; returns the metrics of the held-out rows.

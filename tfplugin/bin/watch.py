@@ -12,15 +12,31 @@ or was stopped, or by Ctrl-C.
 
 from __future__ import annotations
 
+import json
+import pathlib
 import sys
+import time
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Optional
 
 from absl import app
 from absl import flags
 
+from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
-from tfplugin.bin.results import watching
+from tfplugin.bin.results import task_table
 from tfplugin.bin.usage import command_line
+from tfplugin.events import event_files
+from tfplugin.events import last_words
+from tfplugin.events import record
 
+HEADINGS = ('task', 'step', 'steps/s', 'told', 'does')
+# A log file or a pipe gets lines at this interval.
+_PLAIN_EVERY_SECS = 10.0
+_LIVE_EVERY_SECS = 0.5
+_SERVING = ('ps', 'evaluator')
 _COMMANDS = command_line.CommandLine((
     command_line.Group('How it is shown', (
         flags.DEFINE_bool('once', False, 'Shows the run once and ends.'),
@@ -30,19 +46,139 @@ _COMMANDS = command_line.CommandLine((
 ))
 
 
+class Watch:
+  """Reader of a run's events, wherever its processes are."""
+
+  def __init__(self, run_dir: str):
+    """Finds the tasks in `run_dir`; raises `ValueError` if there are none."""
+    self._run_dir = run_dir
+    self._followed: dict[str, task_states.TaskStates] = {}
+    self.update()
+    if not self._followed:
+      raise ValueError(
+          '`run_dir` must be the model_dir of a run, with its events. Received:'
+          f' {run_dir}, where {event_files.events_dir(run_dir)} has no file. '
+          'tfplugin-train and tfplugin.estimator.train_and_evaluate write '
+          'them from their first second on.')
+
+  def update(self) -> None:
+    """Reads new events, and finds new tasks."""
+    for path in sorted(event_files.events_dir(self._run_dir).glob('*.jsonl')):
+      task = '{0}:{2}'.format(*path.stem.rpartition('-'))
+      if task not in self._followed:
+        self._followed[task] = task_states.TaskStates(
+            self._run_dir, [task], from_start=True)
+    for followed in self._followed.values():
+      followed.update()
+
+  @property
+  def states(self) -> dict[str, task_states.State]:
+    """The state of each task."""
+    return {task: followed.states[task]
+            for task, followed in self._followed.items()}
+
+  @property
+  def steps(self) -> Optional[int]:
+    """The global step at which the run ends; None if it is not known."""
+    try:
+      path = pathlib.Path(self._run_dir, event_files.OPTIONS_NAME)
+      text = path.read_text()
+    except OSError:  # A user's own program does not write it.
+      return task_states.goal(self.states)
+    return json.loads(text).get('steps')
+
+
+def rows(states: Mapping[str, task_states.State],
+         now: float) -> list[tuple[str, ...]]:
+  """Returns the lines of the table, without the headings.
+
+  `now` is in seconds since the epoch.
+  """
+  return [(task, '' if state.step is None else str(state.step),
+           _rate(state), _told(state), _does(state, now))
+          for task, state in states.items()]
+
+
+def is_over(states: Mapping[str, task_states.State]) -> bool:
+  """Returns whether every training task is done or was stopped."""
+  return all(state.last is not None and state.last.name in ('ended', 'stopped')
+             for task, state in states.items()
+             if task.partition(':')[0] not in _SERVING)
+
+
+def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
+  """Shows a line for each task every 10 s, until the run is over.
+
+  `once` shows them once.
+  """
+  while True:
+    watch.update()
+    for line in plain(rows(watch.states, time.time())):
+      say(line)
+    if once or is_over(watch.states):
+      return
+    time.sleep(_PLAIN_EVERY_SECS)
+
+
+def follow_live(watch: Watch, terminal) -> None:
+  """Shows a bar and a table that change, until the run is over."""
+  with live_display.LiveDisplay(terminal, watch.steps, is_kept=True) as shown:
+    while True:
+      watch.update()
+      is_last = is_over(watch.states)
+      shown.update(
+          task_table.make_lines(watch.states, time.time()), is_last,
+          watch.steps)
+      if is_last:
+        return
+      time.sleep(_LIVE_EVERY_SECS)
+
+
+def plain(lines: Sequence[Sequence[str]]) -> list[str]:
+  """Returns the table as lines of text."""
+  widths = [max(map(len, column)) for column in zip(HEADINGS, *lines)]
+  return ['  '.join(cell.ljust(width) for cell, width in zip(line, widths))
+          .rstrip() for line in (HEADINGS, *lines)]
+
+
+def _rate(state: task_states.State) -> str:
+  rate = state.details.get('steps_per_sec')
+  return '' if rate is None else f'{rate:.1f}'
+
+
+def _told(state: task_states.State) -> str:
+  """Returns the counts of a wrapper, and its figures."""
+  details, told = state.details, []
+  dropped = details.get('num_dropped')
+  made = (dropped or 0) + details.get('num_applied', 0)
+  if made:
+    told.append(f'{dropped / made:.1%} dropped')
+  if 'num_exchanges' in details:
+    told.append(f'{details["num_exchanges"]} exchanges')
+  told += [f'{name} {details[name]:.3g}' for name in ('staleness', 'distance')
+           if name in details]
+  return ', '.join(told)
+
+
+def _does(state: task_states.State, now: float) -> str:
+  if state.last is None or state.last.name not in record.LAST_WORDS:
+    return state.describe(now)
+  return last_words.describe(state.last)
+
+
 def main(argv: list[str]) -> None:
   """Watches the run that the argument names."""
   if len(argv) != 2:
     raise app.UsageError('Takes one path, RUN_DIR: the model_dir of a run. '
                          f'Received: {" ".join(argv[1:]) or "none"}')
   values = _COMMANDS.values()
-  watch = watching.Watch(argv[1])
+  watch = Watch(argv[1])
   terminal = live_display.find_terminal()
   if values['live'] and not values['once'] and terminal is not None:
-    watching.follow_live(watch, terminal)
+    follow_live(watch, terminal)
     return
-  watching.follow(watch, lambda line: print(line, file=sys.stdout, flush=True),
-                  values['once'])
+  follow(watch, lambda line: print(line, file=sys.stdout, flush=True),
+         values['once'])
 
 
 def run() -> None:

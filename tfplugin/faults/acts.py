@@ -1,21 +1,32 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Actions of the faults on a process or a checkpoint."""
+"""Actions of the faults on a process or a checkpoint.
+
+An outage of disk space or of the network lasts for some seconds. The kernel
+makes it for one process of this user, and undoes it. No other process on the
+machine has less space or network.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
+import resource
 import signal
 import subprocess
+import threading
+from collections.abc import Callable
 
 from tfplugin.distribute import cluster_config
 from tfplugin.events import event_files
 from tfplugin.faults import language
-from tfplugin.faults import outages
+from tfplugin.faults import socket_filters
 
 # From the start of a program until its first event: it imports TensorFlow.
 _START_LIMIT_SECS = 600.0
+# A filter that accepts no byte of a packet.
+_NOTHING = socket_filters.assembled((0x06, 0, 0, 0))
 
 
 class InjectedError(RuntimeError):
@@ -28,7 +39,7 @@ def send(fault: language.Fault, pid: int) -> None:
   Raises OSError if there is no such process, or if the kernel refuses.
   """
   if fault.kind in ('cut', 'fill'):
-    outages.begin(fault.kind, pid, fault.secs)
+    begin_outage(fault.kind, pid, fault.secs)
     return
   if fault.kind == 'stop':
     # A stopped process cannot wake up by itself.
@@ -113,3 +124,85 @@ def _names_of(pid: int) -> set[str]:
     return set()
   is_chief = task.type == 'master' or reading.only_task is not None
   return {task.name} | ({'chief:0'} if is_chief else set())
+
+
+class Outage:
+  """An outage that has begun; a call ends it.
+
+  `timer` is the thread that ends it otherwise.
+  """
+
+  def __init__(self, secs: float, undo: Callable[[], None]):
+    """Starts a timer that ends the outage by `undo`."""
+    self._undo = undo
+    self.timer = threading.Timer(secs, undo)
+    self.timer.daemon = True
+    self.timer.start()
+
+  def __call__(self) -> None:
+    """Ends the outage now, if it has not ended."""
+    self.timer.cancel()
+    self._undo()
+
+
+def begin_outage(kind: str, pid: int, secs: float) -> Outage:
+  """Begins an outage, `fill` or `cut`, for some seconds.
+
+  It ends only if this process lives until then. `pid` may be this process.
+  Raises OSError if there is no such process, or if the kernel refuses.
+  """
+  return Outage(secs, {'fill': _fill, 'cut': _cut}[kind](pid))
+
+
+def _fill(pid: int) -> Callable[[], None]:
+  """Keeps the files of a process from growing: `File too large`."""
+  limits = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+  resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, limits[1]))
+
+  def undo():
+    with contextlib.suppress(ProcessLookupError):
+      resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+
+  return undo
+
+
+def _cut(pid: int) -> Callable[[], None]:
+  """Blocks incoming packets of the TCP sockets of a process."""
+  known = {entry.inode for entry in socket_filters.entries()}
+  before = {}
+  for inode, number in socket_filters.numbers_of(pid).items():
+    if inode in known and (filter_ := _silence(pid, number)) is not None:
+      before[inode] = filter_
+  if not before:
+    raise OSError('A network can be cut where a process has connections. '
+                  f'Received: process {pid}, which has none.')
+
+  def undo():
+    with contextlib.suppress(OSError):
+      for inode, number in socket_filters.numbers_of(pid).items():
+        if inode in before:
+          with contextlib.suppress(OSError), socket_filters.opened(
+              pid, number) as found:
+            socket_filters.attach(found, before[inode])
+
+  return undo
+
+
+def _silence(pid: int, number: int) -> bytes | None:
+  """Blocks a socket, given by its descriptor in a process.
+
+  The result is its previous filter; None if it was closed meanwhile. Raises
+  OSError if the kernel refuses.
+  """
+  try:
+    with socket_filters.opened(pid, number) as found:
+      filter_ = socket_filters.attached(found)
+      socket_filters.attach(found, _NOTHING)
+      return filter_
+  except PermissionError as e:
+    raise OSError(
+        'A network can be cut where the kernel lets a process set filters on '
+        f'the sockets of another one. Received: {e}, for process {pid}. A '
+        'sandbox may forbid it.') from e
+  except OSError:
+    return None

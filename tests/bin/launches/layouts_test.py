@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of where the tasks of a run are."""
 
+import re
 import socket
 
 import pytest
@@ -57,3 +58,38 @@ def test_an_occupied_port_is_named():
                        '` on every machine'):
       layout.check_ports()
   layout.check_ports()
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch):
+  """This machine's names; no other has a known address."""
+  monkeypatch.setattr(socket, 'gethostname', lambda: 'b')
+  monkeypatch.setattr(socket, 'getfqdn', lambda: 'b.example.org')
+
+
+@pytest.mark.parametrize('hosts, found', [
+    (['a.invalid', 'b', 'c.invalid'], 'b'),
+    (['a.invalid', 'b.example.org'], 'b.example.org'),
+    (['a.invalid', 'b.other.invalid'], 'b.other.invalid'),
+    (['a.invalid', '127.0.0.1'], '127.0.0.1'),
+    # A name goes before an address.
+    (['127.0.0.1', 'b'], 'b'),
+])
+def test_by_name_or_address(hosts, found):
+  assert layouts.find_local_host(hosts) == found
+
+
+def test_what_the_user_says_goes_before():
+  assert layouts.find_local_host(['a', 'b'], 'a') == 'a'
+  with pytest.raises(ValueError, match="`host` must be one.*'c'.*--hosts=a,b"):
+    layouts.find_local_host(['a', 'b'], 'c')
+
+
+@pytest.mark.parametrize('hosts, which', [
+    (['x.invalid', 'y.invalid'], 'not'),
+    (['127.0.0.1', '127.0.0.2'], 'several times')])
+def test_none_or_several_is_refused(hosts, which):
+  with pytest.raises(ValueError, match=re.escape(
+      f'is {which} in --hosts={",".join(hosts)}. Say which it is: '
+      f'--host={hosts[0]}')):
+    layouts.find_local_host(hosts)

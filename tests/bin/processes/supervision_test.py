@@ -9,8 +9,8 @@ import pytest
 
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
-from tfplugin.bin.processes import stalls
 from tfplugin.bin.processes import supervision
+from tfplugin.bin.processes import watches
 from tfplugin.distribute import cluster_config
 from tfplugin.events import record
 
@@ -89,7 +89,7 @@ def test_a_stall_ends_the_run(tmp_path):
   run, said, error = _run(
       tmp_path, {'chief': [_TELLS, str(tmp_path), _STEP, '120']},
       stall_limit=2.0)
-  assert isinstance(error, stalls.StallError)
+  assert isinstance(error, watches.StallError)
   assert said[0] == 'No task has made a step for 2 s:'
   assert said[1].startswith('  chief:0 ')
   assert run.summary[0].status == 'ended'

@@ -8,7 +8,7 @@ import stat
 import pytest
 import tensorflow as tf
 
-from tfplugin.faults import outages
+from tfplugin.faults import acts
 from tfplugin.hooks.curves import curve_file
 
 tf1 = tf.compat.v1
@@ -33,7 +33,7 @@ def test_a_full_disk_is_warned_of_once_and_writing_goes_on_later(
   file = curve_file.CurveFile(str(tmp_path))
   _put(file, 1)
   before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-  end = outages.begin('fill', 0, 60)
+  end = acts.begin_outage('fill', 0, 60)
   try:
     _put(file, 2)
     _put(file, 3)

@@ -15,7 +15,6 @@ from typing import Optional
 from tfplugin.bin import ports
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
-from tfplugin.bin.launches import own_host
 from tfplugin.bin.launches import slurm_step
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import output
@@ -220,8 +219,9 @@ class LaunchOptions:
                                self.ps, self.evaluator, self.port)
     if self.hosts:
       return layouts.on_hosts(
-          self.hosts, own_host.find(self.hosts, self.host), self.num_workers,
-          self.ps, self.evaluator, self.port or layouts.DEFAULT_PORT)
+          self.hosts, layouts.find_local_host(self.hosts, self.host),
+          self.num_workers, self.ps, self.evaluator,
+          self.port or layouts.DEFAULT_PORT)
     return layouts.on_this_machine(self.num_workers, self.ps, self.evaluator,
                                    self.bind or ports.LOOPBACK)
 

@@ -13,14 +13,13 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.bin.processes import left_behind
 from tfplugin.bin.processes import listeners
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role as role_lib
 from tfplugin.bin.processes import run_summary
-from tfplugin.bin.processes import stalls
 from tfplugin.bin.processes import task_states
+from tfplugin.bin.processes import watches
 from tfplugin.distribute import cluster_config
 from tfplugin.events import event_log
 from tfplugin.events import record
@@ -76,9 +75,9 @@ class SupervisedRun:
     self._fence = listeners.Fence(say)
     self._states = task_states.TaskStates(settings.model_dir,
                                           [task.name for task in tasks])
-    self._stalls = stalls.StallWatch(self._states, settings.stall_limit,
+    self._stalls = watches.StallWatch(self._states, settings.stall_limit,
                                      settings.policy, say)
-    self._left_behind = left_behind.LeftBehindWatch(
+    self._left_behind = watches.LeftBehindWatch(
         self._states, settings.left_behind_secs, say)
     self.cluster = local_cluster.LocalCluster(
         settings.log_dir,

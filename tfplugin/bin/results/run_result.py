@@ -1,13 +1,17 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a run, read from its files, and the table that shows it."""
+"""The result of a run, read from its files; its table and its curves."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import NamedTuple
 from typing import Optional
+from typing import Union
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +22,8 @@ from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import status
-from tfplugin.bin.results import curves
+
+tf1 = tf.compat.v1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +81,7 @@ def read_result(options: options_lib.TrainOptions,
           'TensorBoard': f'tensorboard --logdir {options.model_dir}',
           'logs': str(run_files.log_dir(options.model_dir)),
           'summary': str(run_summary.path_in(options.model_dir)),
-          'curves': str(curves.draw(options.model_dir, options.title)),
+          'curves': str(draw_curves(options.model_dir, options.title)),
       })
 
 
@@ -140,7 +145,7 @@ def _accuracy(options: options_lib.TrainOptions, first_step: int,
 
   Without an evaluator there may be one of an earlier run, which does not count.
   """
-  curve = curves.read(run_files.eval_dir(options.model_dir), 'accuracy')
+  curve = read_curve(run_files.eval_dir(options.model_dir), 'accuracy')
   end_steps = range(max(options.steps, first_step), last_step + 1)
   accuracies = [value for step, value in zip(*curve) if step in end_steps]
   return accuracies[-1] if accuracies else None
@@ -158,3 +163,61 @@ def _norms(options: options_lib.TrainOptions) -> dict[str, float]:
           float(np.linalg.norm(reader.get_tensor(name), axis=1).max())
       for name in models.EMBEDDING_TABLES
   }
+
+
+class Curve(NamedTuple):
+  """A scalar over the steps, in their order."""
+
+  steps: list[int]
+  values: list[float]
+
+
+def read_curve(directory: Union[str, os.PathLike], tag: str) -> Curve:
+  """Returns the scalar summary `tag` of the event files in `directory`.
+
+  Several runs into one directory make one curve. Where two wrote the same step,
+  the later value counts. A file counts up to a last record that is cut off,
+  because its writer was killed. The curve is empty if there is none.
+  """
+  found = {}
+  for path in sorted(pathlib.Path(directory).glob('events.out.tfevents.*')):
+    try:
+      for event in tf1.train.summary_iterator(str(path)):
+        for value in event.summary.value:
+          if value.tag == tag and value.HasField('simple_value'):
+            found[event.step] = value.simple_value
+    except tf.errors.DataLossError:
+      continue
+  steps = sorted(found)
+  return Curve(steps, [found[step] for step in steps])
+
+
+def draw_curves(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
+  """Writes a PNG with loss and accuracy over the steps; returns its path."""
+  # Imported late: matplotlib is an extra, and slow.
+  from matplotlib import figure
+  eval_dir = run_files.eval_dir(model_dir)
+  picture = figure.Figure(figsize=(10, 4), layout='constrained')
+  picture.suptitle(title)
+  loss_axes, accuracy_axes = picture.subplots(1, 2)
+  _plot(loss_axes, read_curve(model_dir, 'loss'), 'training, chief', '-')
+  _plot(loss_axes, read_curve(eval_dir, 'loss'), 'held out', 'o-')
+  loss_axes.set(xlabel='global step', ylabel='loss', yscale='log')
+  loss_axes.legend()
+  accuracy = read_curve(eval_dir, 'accuracy')
+  _plot(accuracy_axes, accuracy, 'held out', 'o-')
+  accuracy_axes.set(xlabel='global step', ylabel='accuracy')
+  if accuracy.steps:
+    accuracy_axes.annotate(
+        f'{accuracy.values[-1]:.2%}', (accuracy.steps[-1], accuracy.values[-1]),
+        textcoords='offset points', xytext=(-8, -16), ha='right')
+  accuracy_axes.legend(loc='lower right')
+  for axes in (loss_axes, accuracy_axes):
+    axes.grid(alpha=0.3)
+  path = run_files.figure_path(model_dir)
+  picture.savefig(path, dpi=120)
+  return path
+
+
+def _plot(axes, curve: Curve, label: str, style: str) -> None:
+  axes.plot(curve.steps, curve.values, style, label=label, markersize=4)
