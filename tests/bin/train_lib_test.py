@@ -6,6 +6,7 @@ tests/distributed has it train.
 """
 
 import hashlib
+import importlib.util
 import pathlib
 
 import pytest
@@ -178,3 +179,16 @@ def test_an_optimizer_has_to_have_its_state(trained):
 def test_a_finished_run_needs_no_training_state(trained):
   assert train_lib.check_input(options_lib.TrainOptions(
       model_dir=trained.model_dir, optimizer='momentum', steps=3)) == 3
+
+
+def test_nothing_is_missing_here():
+  train_lib.check_installed()
+
+
+def test_what_is_missing_is_named_with_the_command(monkeypatch):
+  find = importlib.util.find_spec
+  monkeypatch.setattr(importlib.util, 'find_spec',
+                      lambda name: None if name == 'rich' else find(name))
+  with pytest.raises(RuntimeError, match=(
+      r"need rich.*python -m pip install 'tfplugin\[train\]'")):
+    train_lib.check_installed()

@@ -17,7 +17,7 @@ import time
 
 from absl import flags
 
-from tfplugin.bin import failures
+from tfplugin.bin import command_line
 from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
 from tfplugin.bin.launches import launch_options
@@ -25,7 +25,6 @@ from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.processes import output
 from tfplugin.bin.results import live_display
-from tfplugin.bin.usage import command_line
 from tfplugin.distribute import cluster_config
 
 # Each flag but `live` and `explain` sets the field of `LaunchOptions` of the
@@ -164,7 +163,7 @@ def main(argv: list[str]) -> None:
            time.strftime('launch-%Y%m%d-%H%M%S'))
     values['logs_dir'] = f'runs/{run}/logs'
   is_live = values.pop('live')
-  with failures.of_usage():
+  with command_line.errors_of_usage():
     options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)
   launch_lib.launch(
       options, say=lambda line: print(line, file=sys.stdout, flush=True),

@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from absl import app
 from absl import flags
 
-from tfplugin.bin import failures
-from tfplugin.bin.usage import command_line
+from tfplugin.bin import command_line
 from tfplugin.ops import network_times
 
 _COMMANDS = command_line.CommandLine((
@@ -67,7 +66,7 @@ def main(argv: list[str]) -> None:
         ', '.join(f'--{m}' for m in missing) +
         f' {"is" if len(missing) == 1 else "are"} required, e.g. '
         '--model_mb=7.45 --step_ms=4.1 --link_mbit=1000 --workers=2.')
-  with failures.of_usage():
+  with command_line.errors_of_usage():
     _check(values)
     periods = [_period(text) for text in values['periods']]
   cluster = network_times.Cluster(

@@ -17,7 +17,7 @@ import sys
 from absl import app
 from absl import flags
 
-from tfplugin.bin.usage import command_line
+from tfplugin.bin import command_line
 from tfplugin.report import writing
 
 _COMMANDS = command_line.CommandLine((

@@ -13,14 +13,13 @@ from absl import app
 from absl import flags
 from absl import logging
 
-from tfplugin.bin import failures
+from tfplugin.bin import command_line
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import techniques
 from tfplugin.bin import train_lib
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import run_result
-from tfplugin.bin.usage import command_line
 
 _int, _float, _bool = (flags.DEFINE_integer, flags.DEFINE_float,
                        flags.DEFINE_bool)
@@ -145,7 +144,7 @@ def main(argv: list[str]) -> None:
   tf.get_logger().setLevel('ERROR')
   logging.set_verbosity(logging.WARNING)
   terminal = live_display.find_terminal() if values.pop('live') else None
-  with failures.of_usage():
+  with command_line.errors_of_usage():
     options = options_lib.TrainOptions(**values)
   run_result.show(train_lib.train(options, terminal))
 

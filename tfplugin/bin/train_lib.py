@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import pathlib
 import sys
@@ -19,7 +20,6 @@ import tensorflow as tf
 
 from tfplugin.bin import checkpoints
 from tfplugin.bin import experiment
-from tfplugin.bin import failures
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import ports
@@ -35,6 +35,8 @@ from tfplugin.faults import environment
 
 # Enough for a ps to see the end of the work and to leave.
 _PS_LIMIT_SECS = 15.0
+# The extra `train`. Modules import these packages only when they use them.
+_PACKAGES = ('matplotlib', 'rich')
 
 
 def train(options: options_lib.TrainOptions,
@@ -49,7 +51,7 @@ def train(options: options_lib.TrainOptions,
   another run in the model_dir or the end of a needed role raises
   `RuntimeError`. No process is left in any case, `KeyboardInterrupt` included.
   """
-  failures.check_installed()
+  check_installed()
   first_step = check_input(options)
   earlier = _earlier(options) if first_step else None
   is_done = first_step >= options.steps
@@ -82,6 +84,18 @@ def _tasks(options: options_lib.TrainOptions,
   if is_done:
     return [task for task in tasks if task.type == 'evaluator']
   return tasks
+
+
+def check_installed() -> None:
+  """Raises `RuntimeError` if a package for the end of a run is missing.
+
+  The message has the command that installs it.
+  """
+  missing = [p for p in _PACKAGES if importlib.util.find_spec(p) is None]
+  if missing:
+    raise RuntimeError(
+        f'The programs of tfplugin need {" and ".join(missing)}. Install it '
+        "with: python -m pip install 'tfplugin[train]'")
 
 
 def _run_cluster(options: options_lib.TrainOptions,

@@ -14,8 +14,8 @@ from absl import app
 from absl import flags
 from absl import logging
 
+from tfplugin.bin import command_line
 from tfplugin.bin import train_tpu_lib
-from tfplugin.bin.usage import command_line
 
 # Each flag sets the field of `TpuOptions` of the same name.
 _COMMANDS = command_line.CommandLine((

@@ -24,10 +24,10 @@ from typing import Optional
 from absl import app
 from absl import flags
 
+from tfplugin.bin import command_line
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
-from tfplugin.bin.usage import command_line
 from tfplugin.events import event_files
 from tfplugin.events import last_words
 from tfplugin.events import record

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Command lines of every program: help, wrong flags, flags without effect."""
+"""Command lines of every program: help, wrong flags, and their errors."""
 
 import pathlib
 import re
@@ -8,10 +8,13 @@ import subprocess
 import sys
 
 import pytest
+from absl import flags
+
+from tfplugin.bin import command_line
 
 pytestmark = pytest.mark.usefixtures('forking')
 
-_ROOT = pathlib.Path(__file__).absolute().parents[3]
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 # With a flag that has no effect alone, and what it misses.
 _ALONE = {
@@ -106,3 +109,34 @@ def test_a_value_out_of_range_is_an_error_of_the_command_line(tmp_path):
   assert ended.returncode == 2
   assert '--workers must be an integer of at least 0' in ended.stderr
   assert not (tmp_path / 'run').exists()
+
+
+@pytest.mark.parametrize('error, status, shown', [
+    (ValueError('`no_flag` must be'), 1, 'Error: `no_flag` must be\n'),
+    (FileNotFoundError('no data'), 1, 'Error: no data\n'),
+    (TimeoutError('waited'), 1, 'Error: waited\n'),
+    (KeyboardInterrupt(), 130, 'Stopped on request.\n'),
+])
+def test_the_message_and_the_status(capsys, error, status, shown):
+  with pytest.raises(SystemExit) as ended, command_line.failures_shown():
+    raise error
+  assert ended.value.code == status
+  assert capsys.readouterr().err == shown
+
+
+def test_arguments_are_named_as_users_type_them(capsys):
+  flags.DEFINE_integer('rows', 1, 'A flag.')
+  with pytest.raises(SystemExit), command_line.failures_shown(), (
+      command_line.errors_of_usage()):
+    raise ValueError('`rows` must be more than `columns`.')
+  with pytest.raises(SystemExit), command_line.failures_shown():
+    raise RuntimeError('`rows` is in use.')
+  first, _, second = capsys.readouterr().err.splitlines()
+  assert first == 'Error: --rows must be more than `columns`.'
+  assert second == 'Error: --rows is in use.'
+  del flags.FLAGS.rows
+
+
+def test_a_defect_keeps_its_traceback():
+  with pytest.raises(AttributeError), command_line.failures_shown():
+    raise AttributeError('ours')

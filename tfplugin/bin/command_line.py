@@ -1,10 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of a program: groups of flags, their help, their checks."""
+"""The command line of a program: its flags, their help, and its errors."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -13,18 +16,22 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
+from typing import NoReturn
 from typing import Optional
 
 from absl import app
 from absl import flags
 
-from tfplugin.bin import failures
+from tfplugin.events import last_words
 from tfplugin.events import process
 from tfplugin.events import wrapper_names
 
 _WIDTH = 80
 _INDENT = 6
 _VALUES = {'int': 'N', 'float': 'X', 'comma separated list of strings': 'A,B'}
+# The status that a shell reports for a program that Ctrl-C has ended.
+_INTERRUPTED = 130
+_WRONG_USAGE = 2
 
 
 class Group(NamedTuple):
@@ -88,7 +95,7 @@ class CommandLine:
     """Runs a program, alike as a module and as an installed script.
 
     `main` takes the command line without its flags. The docstring of its module
-    is the text of --help, and `failures.shown` handles its errors.
+    is the text of --help, and `failures_shown` handles its errors.
     """
     text = inspect.getdoc(inspect.getmodule(main)) or ''
     app.define_help_flags()
@@ -98,7 +105,7 @@ class CommandLine:
         ('helpfull', None, lambda: self.help_lines(text, is_full=True)),
         ('version', None, _version_lines)):
       flags.DEFINE_flag(_ShowFlag(name, short, show))
-    app.run(failures.shown()(main), flags_parser=_parse)
+    app.run(failures_shown()(main), flags_parser=_parse)
 
   def help_lines(self, text: str, is_full: bool) -> Iterator[str]:
     """Yields the lines of --help, or of --helpfull, which begin with `text`."""
@@ -138,7 +145,7 @@ def _parse(argv: Sequence[str]) -> list[str]:
   try:
     return flags.FLAGS(argv)
   except flags.Error as e:
-    failures.end_of_usage(str(e))
+    _end_of_usage(str(e))
 
 
 def _flag_lines(flag: flags.Flag) -> Iterator[str]:
@@ -172,3 +179,54 @@ def _shown(default: Any) -> str:
 def _version_lines() -> Iterator[str]:
   for name, version in process.describe()['versions'].items():
     yield f'{name} {version}'
+
+
+@contextlib.contextmanager
+def failures_shown() -> Iterator[None]:
+  """Turns expected errors into a message and a non-zero exit status.
+
+  A wrong argument, file or environment and a failed role are for the user to
+  correct: the message helps there, not the lines of our code. Any other error
+  is a defect and keeps its traceback. The status is 130 after Ctrl-C and 2
+  after a wrong command line. Else it is the `exit_status` of the error, or 1.
+  """
+  try:
+    yield
+  except app.UsageError as e:
+    _end_of_usage(str(e))
+  except KeyboardInterrupt as e:
+    text = str(e) or last_words.STOPPED
+    print(f'{text[0].upper()}{text[1:]}.', file=sys.stderr)
+    sys.exit(_INTERRUPTED)
+  except (ValueError, RuntimeError, OSError) as e:
+    print(f'Error: {_as_typed(str(e))}', file=sys.stderr)
+    sys.exit(getattr(e, 'exit_status', 1))
+
+
+@contextlib.contextmanager
+def errors_of_usage() -> Iterator[None]:
+  """Turns the `ValueError` of a flag's setting into an `app.UsageError`."""
+  try:
+    yield
+  except ValueError as e:
+    raise app.UsageError(str(e)) from e
+
+
+def _end_of_usage(message: str) -> NoReturn:
+  """Reports an error in the command line and ends the program."""
+  print(f'Error: {_as_typed(message)}\nSee {_name_of_program()} --help.',
+        file=sys.stderr)
+  sys.exit(_WRONG_USAGE)
+
+
+def _as_typed(message: str) -> str:
+  """Returns a message with arguments as users type them: `steps`: --steps."""
+  return re.sub(r'`(\w+)`',
+                lambda m: f'--{m[1]}' if m[1] in flags.FLAGS else m[0], message)
+
+
+def _name_of_program() -> str:
+  """Returns the command with which the user calls the program."""
+  name = os.path.basename(sys.argv[0])
+  return (f'python -m tfplugin.bin.{name[:-3]}' if name.endswith('.py')
+          else name)
