@@ -76,7 +76,7 @@ class SupervisedRun:
     self._states = task_states.TaskStates(settings.model_dir,
                                           [task.name for task in tasks])
     self._stalls = watches.StallWatch(self._states, settings.stall_limit,
-                                     settings.policy, say)
+                                      settings.policy, say)
     self._left_behind = watches.LeftBehindWatch(
         self._states, settings.left_behind_secs, say)
     self.cluster = local_cluster.LocalCluster(
