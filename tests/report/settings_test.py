@@ -6,7 +6,6 @@ import json
 
 from tests.report import hand_written
 from tfplugin.report import settings
-from tfplugin.report import settings_panel
 from tfplugin.report import timeline
 from tfplugin.report.reading import run_data
 
@@ -48,7 +47,7 @@ def test_a_stop_on_request_is_no_death(tmp_path):
   run = run_data.read(tmp_path)
   section = settings.measure(run)
   assert section['deaths'] == []
-  assert settings_panel.draw(section).missing[0] == f'The run was {text}.'
+  assert settings.draw(section).missing[0] == f'The run was {text}.'
   told = timeline.measure(run)['tasks']['chief:0']
   assert [span['state'] for span in told['spans']] == ['training']
   assert [(mark['kind'], mark['text']) for mark in told['marks']] == [

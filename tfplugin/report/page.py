@@ -11,27 +11,27 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from tfplugin.report import clipping_panel
-from tfplugin.report import elastic_panel
-from tfplugin.report import losses_panel
+from tfplugin.report import clipping
+from tfplugin.report import elastic
+from tfplugin.report import losses
 from tfplugin.report import outcome as outcome_lib
 from tfplugin.report import panel as panel_lib
-from tfplugin.report import settings_panel
-from tfplugin.report import speed_panel
-from tfplugin.report import staleness_panel
+from tfplugin.report import settings
+from tfplugin.report import speed
+from tfplugin.report import staleness
 from tfplugin.report import timeline_panel
-from tfplugin.report import traffic_panel
+from tfplugin.report import traffic
 
 # The panel of each section, in the order of the page.
 PANELS = {
     'timeline': timeline_panel.draw,
-    'speed': speed_panel.draw,
-    'staleness': staleness_panel.draw,
-    'elastic': elastic_panel.draw,
-    'losses': losses_panel.draw,
-    'traffic': traffic_panel.draw,
-    'clipping': clipping_panel.draw,
-    'settings': settings_panel.draw,
+    'speed': speed.draw,
+    'staleness': staleness.draw,
+    'elastic': elastic.draw,
+    'losses': losses.draw,
+    'traffic': traffic.draw,
+    'clipping': clipping.draw,
+    'settings': settings.draw,
 }
 
 _STYLE = '''
