@@ -20,6 +20,9 @@ REASONS: dict[tuple[str, str, str], str] = {
      'return tf.cast(x, tf.float32) if (x.dtype.size <= 4) else x'): _FLOAT32,
     (_NORMS, '_wide',
      'return tf.cast(x, tf.float32) if x.dtype.size < 5 else x'): _FLOAT32,
+    ('tfplugin/distribute/clipping/clip.py', '_any_slice',
+     'return tf.reduce_any(exceeds, axis=list(range(2, len(exceeds.shape))))'):
+        'a row is written again with the same value for each of its slices',
     ('tfplugin/distribute/clipping/row_rewriting.py', 'rewrite_rows',
      'rows_per_block = max(1, _BLOCK_BYTES // max(2, row_bytes))'):
         'only rows without a byte come in smaller blocks: nothing is written',
