@@ -29,6 +29,13 @@ REASONS: dict[tuple[str, str, str], str] = {
     ('tfplugin/distribute/elastic/start_barrier.py',
      'StartBarrier.announce.put', 'return tf.constant(False)'):
         'a branch must return something; the group around it drops it',
+    ('tfplugin/distribute/shards/cross_shard_extended.py',
+     'GroupReduction._report_batch',
+     'if (len(parts) == self._num_replicas_in_sync >= 1):'):
+        'the numbers of one shard are those of the batch',
+    ('tfplugin/distribute/shards/horovod_reduction.py', '_added_up',
+     'if not isinstance(parts[1], tf.IndexedSlices):'):
+        'the parts of a gradient are of one kind',
     ('tfplugin/distribute/sessions/refused_runs.py', 'RefusedRuns._watch',
      'if asked is None or (self._lasts() <= self._limit()):'):
         'no run lasts as long as the limit to the nanosecond',

@@ -44,9 +44,14 @@ _WHOLE = {
 }
 # A file, or folder, and tests of those that train by it.
 _USERS = {
+    'tfplugin/distribute/elastic/values/first_values.py': (
+        'tests/distribute/elastic/values/hand_values_test.py',),
     'tfplugin/distribute/elastic/elastic_settings.py': (
         'tests/distribute/elastic/elastic_exchange_errors_test.py',),
     'tfplugin/distribute/shards/': (
+        'tests/distribute/shards/writes/batch_values_test.py',
+        'tests/distribute/shards/writes/reported_values_test.py',
+        'tests/distribute/shards/writes/write_audit_test.py',
         'tests/distribute/strategy_reports_test.py',
         'tests/estimator/cross_shard_test.py',
         'tests/estimator/shard_context_test.py',

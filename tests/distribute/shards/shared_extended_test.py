@@ -23,6 +23,15 @@ def test_shared_variable_is_in_the_collections(behavior):
     assert plain.aggregation == tf1.VariableAggregation.ONLY_FIRST_REPLICA
 
 
+def test_a_variable_beside_an_op_is_refused():
+  strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), strategy.scope():
+    other = tf.constant(1.0).op
+    with pytest.raises(RuntimeError, match='SyncReplicasOptimizer'):
+      with strategy.extended.colocate_vars_with(other):
+        pass
+
+
 def test_saver_stores_it_under_its_name(behavior, tmp_path):
   strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
   with tf.Graph().as_default(), tf1.Session() as session:
