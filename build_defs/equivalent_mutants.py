@@ -26,6 +26,9 @@ REASONS: dict[tuple[str, str, str], str] = {
     ('tfplugin/distribute/clipping/row_rewriting.py', 'rewrite_rows',
      'rows_per_block = max(1, _BLOCK_BYTES // max(2, row_bytes))'):
         'only rows without a byte come in smaller blocks: nothing is written',
+    ('tfplugin/distribute/elastic/values/hand_values.py', 'HandValues.begin',
+     'server, self._is_chief, is_awaited=True)'):
+        'only a strategy or a decorator asks what is awaited',
     ('tfplugin/distribute/elastic/start_barrier.py',
      'StartBarrier.announce.put', 'return tf.constant(False)'):
         'a branch must return something; the group around it drops it',
