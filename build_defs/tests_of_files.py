@@ -61,6 +61,7 @@ _USERS = {
     'tfplugin/distribute/staleness/': (
         'tests/optimizers/drop_stale_gradient_steps_test.py',),
     'tfplugin/distribute/towers/': (
+        'tests/distribute/towers/splitting/losses_test.py',
         'tests/estimator/replicate_batch_norm_test.py',
         'tests/estimator/replicate_test.py'),
     'tfplugin/estimator/cluster_training.py': (
