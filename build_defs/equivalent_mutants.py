@@ -28,14 +28,14 @@ REASONS: dict[tuple[str, str, str], str] = {
         'only rows without a byte come in smaller blocks: nothing is written',
     ('tfplugin/distribute/elastic/values/hand_values.py', 'HandValues.begin',
      'server, self._is_chief, is_awaited=True)'):
-        'only a strategy or a decorator asks what is awaited',
+        'only strategies and decorators wait for it',
     ('tfplugin/distribute/elastic/start_barrier.py',
      'StartBarrier.announce.put', 'return tf.constant(False)'):
         'a branch must return something; the group around it drops it',
     ('tfplugin/distribute/shards/cross_shard_extended.py',
      'GroupReduction._report_batch',
      'if (len(parts) == self._num_replicas_in_sync >= 1):'):
-        'the numbers of one shard are those of the batch',
+        'one shard has all rows',
     ('tfplugin/distribute/shards/horovod_reduction.py', '_added_up',
      'if not isinstance(parts[1], tf.IndexedSlices):'):
         'the parts of a gradient are of one kind',
