@@ -28,7 +28,7 @@ REASONS: dict[tuple[str, str, str], str] = {
         'only rows without a byte come in smaller blocks: nothing is written',
     ('tfplugin/distribute/elastic/values/hand_values.py', 'HandValues.begin',
      'server, self._is_chief, is_awaited=True)'):
-        'only strategies and decorators wait for it',
+        'strategies and decorators ask before a hook begins',
     ('tfplugin/distribute/elastic/start_barrier.py',
      'StartBarrier.announce.put', 'return tf.constant(False)'):
         'a branch must return something; the group around it drops it',

@@ -42,7 +42,7 @@ _WHOLE = {
     'tfplugin/distribute/staleness/': 'drop_stale_gradient_strategy_test.py',
     'tfplugin/distribute/towers/': 'tower_strategy_test.py',
 }
-# A file, or folder, and tests of those that train by it.
+# A file, or folder, and tests of the code that uses it.
 _USERS = {
     'tfplugin/distribute/elastic/values/first_values.py': (
         'tests/distribute/elastic/values/hand_values_test.py',),
@@ -76,9 +76,9 @@ Arguments = tuple[str, ...]
 def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
   """Returns how to run a file's own tests, and then those of its contract.
 
-  These are of the tests of all forms those of its wrapper, in its wrapper's
-  folder the test of the whole, those that are of no file by themselves, and the
-  tests of what trains by the folder.
+  The contract has the test of the wrapper's folder as a whole, the tests of
+  that folder that belong to no file, the tests of its users, and the wrapper's
+  part of the tests of all forms.
 
   Its own are the test at the mirrored path, those there that go on with its
   name (`replicate_losses_test.py`, unless there is a `replicate_losses.py`),

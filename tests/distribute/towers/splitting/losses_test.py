@@ -110,5 +110,5 @@ def test_a_sum_of_two_equals_one_device(number):
 @pytest.mark.parametrize('name', ('penalty', 'adversarial', 'hessian'))
 @pytest.mark.parametrize('num_towers', (2, 3))
 def test_gradients_by_rows_within_a_loss(behavior, name, num_towers):
-  # The ops that join the gradients' rows are none of the model's.
+  # Joining the gradients' rows must not count as an op of the model.
   _assert_same(loss_forms.LOSSES[name], num_towers, True)
