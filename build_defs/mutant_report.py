@@ -24,8 +24,8 @@ missing test, or is equivalent: the change has no effect.
 
     make mutants ARGS='--seed={seed} --limit={limit} --paths {paths}'
 
-{chosen} of {population} mutants, chosen at random with seed {seed}. Of those
-that were run and are not equivalent, {share} were killed.
+{chosen} of {population} mutants were chosen at random, with seed {seed}. Of
+the mutants that ran and are not equivalent, {share} were killed.
 '''
 
 

@@ -224,7 +224,8 @@ def _apart(results, links):
                      if link.apart_secs)
   return ('On shaped links the workers of elastic averaging begin half a '
           'period apart, as in a long training. The measurement begins after '
-          f'the time of {results["come_apart"]} exchanges, at most {limits}.')
+          f'the time of {results["come_apart"]} exchanges. The limit of this '
+          f'time is {limits}.')
 
 
 def _programs(results, links):
