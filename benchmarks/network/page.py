@@ -299,7 +299,7 @@ PICTURE = 'pictures/network_periods.png'
 
 def _curves(results: figures.Results) -> Iterator[str]:
   del results
-  yield ('The picture shows the steps per second of each of two workers, by '
+  yield ('The picture shows steps per second of each of two workers, by '
          'the period and the settings of the exchange, on links of several '
          'rates. [Speed](../speed.md#on-a-network-measured) has the machine '
          'and all figures.')
