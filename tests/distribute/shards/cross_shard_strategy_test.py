@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.distribute.shards import four_shards
 from tfplugin.distribute.shards import cross_replica
 from tfplugin.distribute.shards import cross_shard_strategy
 from tfplugin.optimizers import cross_shard
@@ -16,26 +17,8 @@ from tfplugin.testing import devices
 tf1 = tf.compat.v1
 Reduction = tf1.losses.Reduction
 CrossShardStrategy = cross_shard_strategy.CrossShardStrategy
-CPUS = ['/device:CPU:0', '/device:CPU:1', '/device:CPU:2', '/device:CPU:3']
-
-# Loss of shard i = weight * X[i], gradient X[i].
-X = np.float32([1, 2, 4, 8])
-
-
-def _train(strategy, make_train_op, steps=1):
-  """Runs `make_train_op(weight, x)` on each shard; returns the weights."""
-  with tf.Graph().as_default(), strategy.scope():
-    def shard():
-      index = tf.distribute.get_replica_context().replica_id_in_sync_group
-      weight = tf1.get_variable('weight', initializer=100.0, use_resource=True)
-      return make_train_op(weight, tf.gather(tf.constant(X), index)), weight
-
-    train_op, weight = strategy.run(shard)
-    with tf1.Session() as session:
-      session.run(tf1.global_variables_initializer())
-      for _ in range(steps):
-        session.run(strategy.experimental_local_results(train_op))
-      return session.run(list(strategy.experimental_local_results(weight)))
+CPUS = four_shards.CPUS
+X = four_shards.GRADIENTS
 
 
 def _momentum(weight, x):
@@ -52,7 +35,8 @@ def _momentum(weight, x):
     ({'group_assignment': [[0], [1], [2], [3]]}, X),
 ])
 def test_trajectory_of_momentum(behavior, kwargs, gradients):
-  weights = _train(CrossShardStrategy(CPUS, **kwargs), _momentum, steps=2)
+  weights = four_shards.train(
+      CrossShardStrategy(CPUS, **kwargs), _momentum, steps=2)
   # velocity: g, then 0.5 * g + g
   np.testing.assert_array_equal(weights, 100 - 2.5 * np.array(gradients))
 
@@ -65,7 +49,8 @@ def test_gradients_of_tf_gradients_are_summed(behavior):
   for groups, expected in ((None, [85] * 4),
                            ([[0, 1], [2, 3]], [97, 97, 88, 88])):
     strategy = CrossShardStrategy(CPUS, group_assignment=groups)
-    np.testing.assert_array_equal(_train(strategy, make_train_op), expected)
+    np.testing.assert_array_equal(
+        four_shards.train(strategy, make_train_op), expected)
 
 
 @pytest.mark.parametrize('reduction', [Reduction.MEAN, Reduction.SUM])
@@ -74,7 +59,8 @@ def test_the_wrapper_inside_is_not_applied_twice(behavior, reduction, own):
   def make_train_op(weight, x):
     return cross_shard.CrossShardOptimizer(
         tf1.train.GradientDescentOptimizer(1.0), own).minimize(weight * x)
-  weights = _train(CrossShardStrategy(CPUS, reduction), make_train_op)
+  weights = four_shards.train(
+      CrossShardStrategy(CPUS, reduction), make_train_op)
   expected = 15 / 4 if own == Reduction.MEAN else 15
   np.testing.assert_array_equal(weights, [100 - expected] * 4)
 
@@ -256,7 +242,7 @@ def test_accumulators_of_workers_are_refused(behavior):
   with pytest.raises(RuntimeError, match=(
       '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used in '
       'shards.*Received: .*Leave it out')):
-    _train(CrossShardStrategy(CPUS), make_train_op)
+    four_shards.train(CrossShardStrategy(CPUS), make_train_op)
 
 
 @pytest.mark.parametrize('restores', (False, True))
