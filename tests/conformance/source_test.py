@@ -81,7 +81,7 @@ _EDITS_COLLECTIONS = {
         "the chief's hook tells workers to begin, in an initialiser's place",
     'tfplugin/distribute/updates/assigning_optimizers.py':
         'the store of get_variable, while an optimizer is applied to a copy',
-    'tfplugin/distribute/shards/building/shard_collections.py':
+    'tfplugin/distribute/shards/building/shard_models.py':
         'a shard must see what it made itself; all is put back afterwards',
     'tfplugin/distribute/shards/building/shard_run.py':
         'the summaries of later shards are there for the same graph in all',

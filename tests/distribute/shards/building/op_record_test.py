@@ -1,6 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ops belong to the shard in whose turn they were built, whatever their name.
+"""Tests of the records of shards: ops by turn, and gradients.
+
+Sums of gradients are in shard_run_test.
 """
 
 import numpy as np
@@ -58,3 +60,25 @@ def test_absolute_name_scopes_change_nothing(behavior, scope):
     value, update = spec.eval_metric_ops['mean']
     assert session.run([spec.loss, update]) == [54.5, 3.0]
     assert session.run(value) == 3.0
+
+
+def test_knows_what_was_made_from_a_sum():
+  with tf.Graph().as_default():
+    summed, other = tf.constant([3.0]), tf.constant([4.0])
+    gradients = op_record.NotedGradients()
+    assert not gradients.made(tf.identity(other))
+    gradients.add(summed)
+    clipped, _ = tf.clip_by_global_norm([summed, other], 1.0)
+    assert gradients.made(clipped[0])
+    assert gradients.made(
+        tf.IndexedSlices(summed * 2, tf.constant([0])))
+    assert not gradients.made(tf.square(other))
+
+
+def test_each_op_is_looked_at_once():
+  # 2^64 ways lead to the first op.
+  with tf.Graph().as_default():
+    gradients, x = op_record.NotedGradients(), tf.constant(1.0)
+    for _ in range(64):
+      x = x + x
+    assert not gradients.made(x)
