@@ -42,14 +42,8 @@ _TESTED_BY = {
         'tests/distribute/clipping/variable_clipping_strategy_test.py',
     'tfplugin/distribute/staleness/drop_stale_gradient_extended.py':
         'tests/distribute/staleness/drop_stale_gradient_strategy_test.py',
-    'tfplugin/distribute/elastic/elastic_average_extended.py':
-        'tests/distribute/elastic/elastic_average_strategy_test.py',
-    'tfplugin/distribute/elastic/elastic_exchange.py':
-        'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/distribute/elastic/elastic_scope.py':
         'tests/optimizers/elastic_custom_getter_test.py',
-    'tfplugin/distribute/elastic/local_copy.py':
-        'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/hooks/curves/graph_counts.py':
         'tests/hooks/curves/tensorboard_hook_test.py',
     'tfplugin/hooks/curves/tensorboard_page.py':

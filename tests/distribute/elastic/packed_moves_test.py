@@ -19,8 +19,8 @@ from tests.optimizers import elastic_graphs
 from tfplugin.distribute import graph_order
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic.moves import packed_moves
-from tfplugin.distribute.elastic.moves import pair_moves
+from tfplugin.distribute.elastic import packed_moves
+from tfplugin.distribute.elastic import pair_moves
 from tfplugin.testing import clusters
 from tfplugin.testing import strategy_worker
 
