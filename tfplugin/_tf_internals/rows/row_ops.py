@@ -4,7 +4,7 @@
 
 The lists affect the speed of towers, not their results: an op that is missing
 is computed once, on the rows of all towers. Shape inference finds the rows of
-inputs and outputs (`splitting/row_analysis.py`). It cannot say whether an op
+inputs and outputs (`towers/row_analysis.py`). It cannot say whether an op
 that keeps the number of rows mixes them. This module does. No public API says
 it, and the names of ops are not public either.
 """
