@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from tfplugin._tf_internals import estimators
 from tfplugin._tf_internals import op_types
+from tfplugin._tf_internals import writes as writes_lib
+from tfplugin._tf_internals.rows import row_ops
 
 tf1 = tf.compat.v1
 
@@ -22,6 +24,33 @@ def _times_ten(op, *gradients):
 
 def _resource_variable():
   return tf1.get_variable('v', [3], use_resource=True)
+
+
+# Ops that read the value of a resource, and others that do not write it.
+_READS = {'ReadVariableOp', 'ResourceGather', 'ResourceGatherNd'}
+_QUESTIONS = {'DisableCopyOnRead', 'VarIsInitializedOp', 'VariableShape'}
+_OF_REF = {'DeepCopy', 'Identity', 'IsVariableInitialized'}
+# Ops that hand a variable on: from their first input, or from any.
+_FROM_FIRST = {'Enter', 'Identity', 'RefEnter', 'RefIdentity', 'RefSwitch',
+               'Switch'}
+_FROM_ANY = {'Exit', 'IdentityN', 'Merge', 'NextIteration', 'RefExit',
+             'RefMerge', 'RefNextIteration'}
+
+
+def test_the_tables_have_their_members():
+  assert set(row_ops._READS) == _READS
+  assert set(op_types._READS) == _READS | _QUESTIONS
+  assert set(op_types._READS_OF_REF) == _OF_REF
+  assert set(writes_lib._READS) == _READS | _QUESTIONS | {
+      'IsVariableInitialized'}
+  assert set(op_types._HANDS_ON) == _FROM_FIRST
+  assert set(writes_lib._PASSES_ON) == _FROM_FIRST | _FROM_ANY
+
+
+@pytest.mark.parametrize('name', sorted(
+    _READS | _QUESTIONS | _OF_REF | _FROM_FIRST | _FROM_ANY))
+def test_a_member_is_an_op_of_tensorflow(name):
+  assert hasattr(tf.raw_ops, name)
 
 
 @pytest.mark.parametrize('use_resource', [True, False])
