@@ -10,8 +10,6 @@ import tensorflow as tf
 
 from tfplugin._tf_internals import estimators
 from tfplugin._tf_internals import op_types
-from tfplugin._tf_internals import writes as writes_lib
-from tfplugin._tf_internals.rows import row_ops
 
 tf1 = tf.compat.v1
 
@@ -38,13 +36,19 @@ _FROM_ANY = {'Exit', 'IdentityN', 'Merge', 'NextIteration', 'RefExit',
 
 
 def test_the_tables_have_their_members():
-  assert set(row_ops._READS) == _READS
-  assert set(op_types._READS) == _READS | _QUESTIONS
-  assert set(op_types._READS_OF_REF) == _OF_REF
-  assert set(writes_lib._READS) == _READS | _QUESTIONS | {
-      'IsVariableInitialized'}
-  assert set(op_types._HANDS_ON) == _FROM_FIRST
-  assert set(writes_lib._PASSES_ON) == _FROM_FIRST | _FROM_ANY
+  assert op_types.VALUE_READS == _READS
+  assert op_types.READS == _READS | _QUESTIONS | {'IsVariableInitialized'}
+  assert op_types._READS_OF_REF == _READS | _QUESTIONS | _OF_REF
+  assert op_types._HANDS_ON == _FROM_FIRST
+  assert op_types.PASSES_ON == _FROM_FIRST | _FROM_ANY
+
+
+@pytest.mark.parametrize('use_resource', [True, False])
+@pytest.mark.parametrize('ask', [tf1.is_variable_initialized, tf.identity])
+def test_questions_about_a_variable_are_one_computation(use_resource, ask):
+  with tf.Graph().as_default():
+    v = tf1.get_variable('v', [3], use_resource=use_resource)
+    assert op_types.is_same_computation(ask(v).op, ask(v).op)
 
 
 @pytest.mark.parametrize('name', sorted(

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from tfplugin._tf_internals import op_types
+
 # Ops that compute each element from the elements at the same place.
 _ELEMENTWISE = frozenset("""
     Abs AccumulateNV2 Acos Acosh Add AddN AddV2 Angle ApproximateEqual
@@ -93,7 +95,6 @@ _STATIC_SIZE = re.compile(r'(^|/)(Shape|Size)(_\d+)?$')
 _SIZES = frozenset(('Shape', 'ShapeN', 'Size'))
 _BATCH_NORM = frozenset(
     ('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3'))
-_READS = frozenset(('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +185,7 @@ def is_batch_norm(op: tf.Operation) -> bool:
 
 def reads_only(op: tf.Operation) -> bool:
   """Returns whether a stateful `op` only reads a variable."""
-  return op.type in _READS
+  return op.type in op_types.VALUE_READS
 
 
 def has_own_gradient(op: tf.Operation) -> bool:
