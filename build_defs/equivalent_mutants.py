@@ -36,7 +36,7 @@ REASONS: dict[tuple[str, str, str], str] = {
      'GroupReduction._report_batch',
      'if (len(parts) == self._num_replicas_in_sync >= 1):'):
         'one shard has all rows',
-    ('tfplugin/distribute/shards/horovod_reduction.py', '_added_up',
+    ('tfplugin/distribute/shards/horovod_processes.py', '_added_up',
      'if not isinstance(parts[1], tf.IndexedSlices):'):
         'the parts of a gradient are of one kind',
     ('tfplugin/distribute/sessions/refused_runs.py', 'RefusedRuns._watch',

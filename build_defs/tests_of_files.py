@@ -47,7 +47,7 @@ _USERS = {
     'tfplugin/distribute/elastic/values/first_values.py': (
         'tests/distribute/elastic/values/hand_values_test.py',),
     'tfplugin/distribute/elastic/elastic_settings.py': (
-        'tests/distribute/elastic/elastic_exchange_errors_test.py',),
+        'tests/distribute/elastic/elastic_exchange_test.py',),
     'tfplugin/distribute/shards/': (
         'tests/distribute/shards/writes/batch_values_test.py',
         'tests/distribute/shards/writes/reported_values_test.py',
@@ -61,7 +61,7 @@ _USERS = {
     'tfplugin/distribute/staleness/': (
         'tests/optimizers/drop_stale_gradient_steps_test.py',),
     'tfplugin/distribute/towers/': (
-        'tests/distribute/towers/splitting/losses_test.py',
+        'tests/distribute/towers/split_losses_test.py',
         'tests/estimator/replicate_batch_norm_test.py',
         'tests/estimator/replicate_test.py'),
     'tfplugin/estimator/cluster_training.py': (

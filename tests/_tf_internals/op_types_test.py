@@ -24,6 +24,39 @@ def _resource_variable():
   return tf1.get_variable('v', [3], use_resource=True)
 
 
+# Ops that read the value of a resource, and others that do not write it.
+_READS = {'ReadVariableOp', 'ResourceGather', 'ResourceGatherNd'}
+_QUESTIONS = {'DisableCopyOnRead', 'VarIsInitializedOp', 'VariableShape'}
+_OF_REF = {'DeepCopy', 'Identity', 'IsVariableInitialized'}
+# Ops that hand a variable on: from their first input, or from any.
+_FROM_FIRST = {'Enter', 'Identity', 'RefEnter', 'RefIdentity', 'RefSwitch',
+               'Switch'}
+_FROM_ANY = {'Exit', 'IdentityN', 'Merge', 'NextIteration', 'RefExit',
+             'RefMerge', 'RefNextIteration'}
+
+
+def test_the_tables_have_their_members():
+  assert op_types.VALUE_READS == _READS
+  assert op_types.READS == _READS | _QUESTIONS | {'IsVariableInitialized'}
+  assert op_types._READS_OF_REF == _READS | _QUESTIONS | _OF_REF
+  assert op_types._HANDS_ON == _FROM_FIRST
+  assert op_types.PASSES_ON == _FROM_FIRST | _FROM_ANY
+
+
+@pytest.mark.parametrize('use_resource', [True, False])
+@pytest.mark.parametrize('ask', [tf1.is_variable_initialized, tf.identity])
+def test_questions_about_a_variable_are_one_computation(use_resource, ask):
+  with tf.Graph().as_default():
+    v = tf1.get_variable('v', [3], use_resource=use_resource)
+    assert op_types.is_same_computation(ask(v).op, ask(v).op)
+
+
+@pytest.mark.parametrize('name', sorted(
+    _READS | _QUESTIONS | _OF_REF | _FROM_FIRST | _FROM_ANY))
+def test_a_member_is_an_op_of_tensorflow(name):
+  assert hasattr(tf.raw_ops, name)
+
+
 @pytest.mark.parametrize('use_resource', [True, False])
 def test_a_variable_is_known_by_its_op(use_resource):
   with tf.Graph().as_default():

@@ -15,6 +15,7 @@ from __future__ import annotations
 import pathlib
 import pickle
 import pkgutil
+import types
 
 import pytest
 import tensorflow as tf
@@ -213,6 +214,27 @@ else:
   raise AssertionError
 '''])
   assert not result.errors
+
+
+class _Row:
+
+  def __init__(self, names, constants):
+    self.row = names, constants
+
+
+def test_a_table_without_estimator_gets_its_rows_once(monkeypatch):
+  table = types.SimpleNamespace(
+      TENSORFLOW_API_NAME='tensorflow', SUBPACKAGE_NAMESPACES=[],
+      API_ATTRS={'tensorflow': _Row('a', 'b')},
+      API_ATTRS_V1={'tensorflow': _Row('c', 'd')})
+  monkeypatch.setattr(estimator_names, 'tf_export', table)
+  for _ in range(2):
+    estimator_names._add_api_name()
+  assert table.SUBPACKAGE_NAMESPACES == ['estimator']
+  assert table.API_ATTRS['estimator'].row == (
+      '_estimator_api_names', '_estimator_api_constants')
+  assert table.API_ATTRS_V1['estimator'].row == (
+      '_estimator_api_names_v1', '_estimator_api_constants_v1')
 
 
 if __name__ == '__main__':

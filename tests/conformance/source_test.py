@@ -42,14 +42,8 @@ _TESTED_BY = {
         'tests/distribute/clipping/variable_clipping_strategy_test.py',
     'tfplugin/distribute/staleness/drop_stale_gradient_extended.py':
         'tests/distribute/staleness/drop_stale_gradient_strategy_test.py',
-    'tfplugin/distribute/elastic/elastic_average_extended.py':
-        'tests/distribute/elastic/elastic_average_strategy_test.py',
-    'tfplugin/distribute/elastic/elastic_exchange.py':
-        'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/distribute/elastic/elastic_scope.py':
         'tests/optimizers/elastic_custom_getter_test.py',
-    'tfplugin/distribute/elastic/local_copy.py':
-        'tests/distribute/elastic/elastic_average_strategy_test.py',
     'tfplugin/hooks/curves/graph_counts.py':
         'tests/hooks/curves/tensorboard_hook_test.py',
     'tfplugin/hooks/curves/tensorboard_page.py':
@@ -70,7 +64,7 @@ _EDITS_COLLECTIONS = {
         "the chief's hook tells workers to begin, in an initialiser's place",
     'tfplugin/distribute/updates/assigning_optimizers.py':
         'the store of get_variable, while an optimizer is applied to a copy',
-    'tfplugin/distribute/shards/building/shard_collections.py':
+    'tfplugin/distribute/shards/building/shard_models.py':
         'a shard must see what it made itself; all is put back afterwards',
     'tfplugin/distribute/shards/building/shard_run.py':
         'the summaries of later shards are there for the same graph in all',

@@ -23,6 +23,21 @@ def test_inputs_and_control_inputs_are_upstream(behavior):
     assert last.op not in graph_order.upstream([middle.op])
 
 
+def test_the_walk_ends_behind_an_operation_that_stops_it(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    first, other = tf.constant(1.0, name='first'), tf.no_op(name='other')
+    middle = tf.negative(first, name='middle')
+    with tf1.control_dependencies([other]):
+      last = tf.abs(middle, name='last')
+    found = graph_order.upstream([last.op], stop=lambda op: op is middle.op)
+    assert {op.name for op in found} == {'last', 'middle', 'other'}
+    assert graph_order.upstream(
+        [last.op], of_values=True, stop=lambda op: op is middle.op) == {
+            last.op, middle.op}
+    assert graph_order.upstream([last.op], stop=lambda op: True) == {last.op}
+
+
 def test_a_loop_is_walked_once():
   with tf.Graph().as_default():
     tf1.disable_control_flow_v2()

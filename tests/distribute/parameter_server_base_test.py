@@ -8,7 +8,6 @@ import tensorflow as tf
 from tests.helpers import strategy_worker
 from tfplugin import distribute
 from tfplugin.distribute import parameter_server_base as base
-from tfplugin.distribute.elastic import elastic_average_extended
 from tfplugin.distribute.elastic import elastic_average_strategy
 
 tf1 = tf.compat.v1
@@ -39,7 +38,7 @@ def test_step_that_the_model_advances_counts_communications(behavior, devices):
       communication_period=2, moving_rate=0.5)
   if devices:
     # As on a worker with two GPUs, which there are not.
-    strategy._extended = elastic_average_extended.ElasticAverageExtended(
+    strategy._extended = elastic_average_strategy.ElasticAverageExtended(
         strategy, strategy.extended._settings,
         cluster_resolver=(
             tf.distribute.cluster_resolver.TFConfigClusterResolver()),

@@ -26,6 +26,23 @@ from tfplugin._tf_internals import op_types
 tf1 = tf.compat.v1
 
 
+def outer_contexts(context: Optional[object]) -> Iterator:
+  """Yields a branch or loop of control flow v1, and those around it.
+
+  `context` is None outside of them. No public API gives the outer ones.
+  """
+  while context is not None:
+    yield context
+    context = context.outer_context
+
+
+def _outer_functions(graph: tf.Graph) -> Iterator[FuncGraph]:
+  """Yields the graph of a function, branch or loop, and those around it."""
+  while isinstance(graph, FuncGraph):
+    yield graph
+    graph = graph.outer_graph
+
+
 def outside_of_functions(tensor: tf.Tensor) -> tf.Tensor:
   """Returns the tensor that a function or branch captured as `tensor`.
 
@@ -52,16 +69,11 @@ def conditions_of(op: tf.Operation) -> list[tf.Tensor]:
 
 def is_in_loop(op: tf.Operation) -> bool:
   """Returns whether `op` is in a `tf.while_loop`; no public API exists."""
-  context, graph = op._get_control_flow_context(), op.graph
-  while context is not None:
-    if context.IsWhileContext():
-      return True
-    context = context.outer_context
-  while isinstance(graph, FuncGraph):
-    if isinstance(graph, WhileBodyFuncGraph):
-      return True
-    graph = graph.outer_graph
-  return False
+  return any(
+      context.IsWhileContext()
+      for context in outer_contexts(op._get_control_flow_context())) or any(
+          isinstance(graph, WhileBodyFuncGraph)
+          for graph in _outer_functions(op.graph))
 
 
 def call_of(graph: tf.Graph) -> Optional[tf.Operation]:
@@ -99,20 +111,18 @@ def sources_of(tensor: tf.Tensor) -> list[tf.Tensor]:
 def _conditions(graph: tf.Graph, context: Optional[object]) -> list[tf.Tensor]:
   """Returns the conditions around a place; contexts hold them privately."""
   found = []
-  while context is not None:
-    if context.IsCondContext():
-      found.append(context.pred)
-    elif context.IsWhileContext():
-      found.append(context.pivot)
-    context = context.outer_context
-  while isinstance(graph, FuncGraph):
-    call = call_of(graph)
-    if isinstance(graph, CondBranchFuncGraph) and call is not None:
+  for outer in outer_contexts(context):
+    if outer.IsCondContext():
+      found.append(outer.pred)
+    elif outer.IsWhileContext():
+      found.append(outer.pivot)
+  for function in _outer_functions(graph):
+    call = call_of(function)
+    if isinstance(function, CondBranchFuncGraph) and call is not None:
       found.append(call.inputs[0])
-    elif isinstance(graph, WhileBodyFuncGraph) and call is not None:
+    elif isinstance(function, WhileBodyFuncGraph) and call is not None:
       found += [tensor for other in op_types.functions_of(call)
-                if other is not graph for tensor in other.outputs]
-    graph = graph.outer_graph
+                if other is not function for tensor in other.outputs]
   return found
 
 

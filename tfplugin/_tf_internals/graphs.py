@@ -26,6 +26,7 @@ from tensorflow.python.ops import control_flow_util
 # The graph of one branch of a `tf.cond` of control flow v2.
 from tensorflow.python.ops import control_flow_v2_func_graphs
 
+from tfplugin._tf_internals import branches
 from tfplugin._tf_internals import op_types
 
 tf1 = tf.compat.v1
@@ -96,9 +97,7 @@ def outside_branches() -> Iterator[None]:
   iteration or call. `tf.control_dependencies(None)` leaves loops of control
   flow v1 too, and no branch of v2.
   """
-  graph = tf1.get_default_graph()
-  while isinstance(graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
-    graph = graph.outer_graph
+  graph = _graph_outside_branches()
   with graph.as_default():
     loop = _innermost_loop(graph._get_control_flow_context())
     with tf.control_dependencies(None):
@@ -116,10 +115,15 @@ def is_in_function() -> bool:
 
   `tf.inside_function()` counts a branch of control flow v2 as a function.
   """
+  return isinstance(_graph_outside_branches(), func_graph.FuncGraph)
+
+
+def _graph_outside_branches() -> tf.Graph:
+  """Returns the current graph, or the one around branches of v2."""
   graph = tf1.get_default_graph()
   while isinstance(graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
     graph = graph.outer_graph
-  return isinstance(graph, func_graph.FuncGraph)
+  return graph
 
 
 def is_usable_here(tensor: tf.Tensor) -> bool:
@@ -165,17 +169,13 @@ def _context_of(op: tf.Operation) -> Optional[object]:
 
 def _with_outer(context: Optional[object]) -> list:
   """Returns a branch or loop and the outer ones; None is the last."""
-  contexts = [context]
-  while context is not None:
-    context = context.outer_context
-    contexts.append(context)
-  return contexts
+  return [*branches.outer_contexts(context), None]
 
 
 def _innermost_loop(context: Optional[object]) -> Optional[object]:
   """Returns the innermost loop at or around a branch or loop, or None."""
-  return next((c for c in _with_outer(context)
-               if c is not None and c.IsWhileContext()), None)
+  return next((c for c in branches.outer_contexts(context)
+               if c.IsWhileContext()), None)
 
 
 def branch_or_loop() -> Optional[object]:
@@ -196,10 +196,8 @@ def is_in_branch_or_loop(op: tf.Operation) -> bool:
 
 def _innermost(context: Optional[object]) -> Optional[object]:
   """Returns the innermost branch or loop of a control flow context."""
-  while context is not None and not (
-      context.IsCondContext() or context.IsWhileContext()):
-    context = context.outer_context
-  return context
+  return next((c for c in branches.outer_contexts(context)
+               if c.IsCondContext() or c.IsWhileContext()), None)
 
 
 @contextlib.contextmanager

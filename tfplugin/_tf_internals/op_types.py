@@ -28,13 +28,24 @@ REFERENCE = 'VariableV2'
 _CALLS = (
     'Case', 'If', 'PartitionedCall', 'StatefulPartitionedCall', 'StatelessCase',
     'StatelessIf', 'StatelessWhile', 'While')
-_READS = ('DisableCopyOnRead', 'ReadVariableOp', 'ResourceGather',
-          'ResourceGatherNd', 'VariableShape', 'VarIsInitializedOp')
-# The same for a variable that is no resource.
-_READS_OF_REF = ('Identity', 'DeepCopy', 'IsVariableInitialized')
-# Ops of branches and loops of v1 between a variable and its use.
-_HANDS_ON = ('Switch', 'RefSwitch', 'Enter', 'RefEnter', 'Identity',
-             'RefIdentity')
+# Ops that read the value of a resource variable.
+VALUE_READS = frozenset(('ReadVariableOp', 'ResourceGather',
+                         'ResourceGatherNd'))
+# Ops that take a variable and do not write it.
+READS = VALUE_READS | {
+    'DisableCopyOnRead', 'IsVariableInitialized', 'VarIsInitializedOp',
+    'VariableShape'}
+# The same, where the variable may be a ref.
+_READS_OF_REF = READS | {'DeepCopy', 'Identity'}
+# Ops whose output is the handle or ref of their first input. Branches and loops
+# of control flow v1 have them between a variable and its use.
+_HANDS_ON = frozenset((
+    'Enter', 'Identity', 'RefEnter', 'RefIdentity', 'RefSwitch', 'Switch'))
+# Ops with an output that is a handle or ref among their inputs. The added ones
+# have several inputs, or lead around a loop, so `origin_of` stops there.
+PASSES_ON = _HANDS_ON | {
+    'Exit', 'IdentityN', 'Merge', 'NextIteration', 'RefExit', 'RefMerge',
+    'RefNextIteration'}
 # The name of the division in every mean of `tf.compat.v1.losses`.
 _DIVISION = re.compile(r'(^|/)value(_\d+)?$')
 # Attribute of a mean loss whose name does not show it.
@@ -111,7 +122,7 @@ def writes_variable(op: tf.Operation, variable: tf.Operation) -> bool:
 
   `variable` is the op of a variable, or of its captured handle.
   """
-  if _hands_on(op) or op.type in (*_READS, *_READS_OF_REF):
+  if _hands_on(op) or op.type in _READS_OF_REF:
     return False
   uses = {index for index, tensor in enumerate(op.inputs)
           if _is_handle(tensor) and origin_of(tensor) is variable}
@@ -170,8 +181,7 @@ def is_same_computation(a: tf.Operation, b: tf.Operation) -> bool:
   if a.type != b.type or len(a.inputs) != len(b.inputs):
     return False
   # A copy is stateful only to keep its buffer unshared.
-  if a.op_def.is_stateful and a.type != 'DeepCopy' and (
-      a.type not in _READS):
+  if a.op_def.is_stateful and a.type != 'DeepCopy' and a.type not in READS:
     return False
   if a.type.startswith('Placeholder') or not a.inputs and a.type != 'Const':
     return False

@@ -18,14 +18,6 @@ from tensorflow.python.framework import func_graph
 
 from tfplugin._tf_internals import op_types
 
-_READS = frozenset((
-    'DisableCopyOnRead', 'IsVariableInitialized', 'ReadVariableOp',
-    'ResourceGather', 'ResourceGatherNd', 'VarIsInitializedOp',
-    'VariableShape'))
-_PASSES_ON = frozenset((
-    'Enter', 'Exit', 'Identity', 'IdentityN', 'Merge', 'NextIteration',
-    'RefEnter', 'RefExit', 'RefIdentity', 'RefMerge', 'RefNextIteration',
-    'RefSwitch', 'Switch'))
 _METHODS = {
     'Assign': 'assign', 'AssignVariableOp': 'assign',
     'AssignAdd': 'assign_add', 'AssignAddVariableOp': 'assign_add',
@@ -155,7 +147,8 @@ def _writes(tensor: tf.Tensor, root: Optional[tf.Operation], seen: set,
     for other in following:
       inside = other.graph is not op.graph
       yield from _writes(other, root or op if inside else root, seen)
-    if not following and op.type not in _READS and _takes_variable(op, tensor):
+    if not following and op.type not in op_types.READS and (
+        _takes_variable(op, tensor)):
       yield op, root
 
 
@@ -168,7 +161,7 @@ def _following(op: tf.Operation, tensor: tf.Tensor) -> list[tf.Tensor]:
                 op.inputs[len(op.inputs) - len(graph.inputs):], graph.inputs)
             if outer is tensor]
   return [output for output in op.outputs
-          if op.type in _PASSES_ON and output.dtype == tensor.dtype]
+          if op.type in op_types.PASSES_ON and output.dtype == tensor.dtype]
 
 
 def _takes_variable(op: tf.Operation, tensor: tf.Tensor) -> bool:

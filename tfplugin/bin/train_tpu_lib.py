@@ -17,7 +17,7 @@ from tfplugin.bin import checkpoints
 from tfplugin.bin import datasets
 from tfplugin.bin import models
 from tfplugin.bin import run_files
-from tfplugin.distribute.inputs import untuned_inputs
+from tfplugin.distribute import untuned_inputs
 from tfplugin.estimator import sharded_tpu_estimator
 from tfplugin.optimizers import cross_shard
 

@@ -1,6 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Names by which programs import Estimator, and Estimator its modules."""
+"""Names by which programs import Estimator, and Estimator its modules.
+
+Estimator is loaded at the first use of a name, after the choice of Keras.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ import importlib
 import sys
 
 import tensorflow as tf
+from tensorflow.python.util import tf_export
 
-from tfplugin.compat import estimator_loading
 from tfplugin.compat import keras_choice
-from tfplugin.compat import keras_conversion
 from tfplugin.compat import keras_refusals
 from tfplugin.compat import module_aliases
 
+_API_NAME = 'estimator'
 _API = 'tensorflow_estimator.python.estimator.api'
 _ESTIMATOR = 'tensorflow_estimator.python.estimator'
 # TensorFlow has each API twice: as `tf.compat.v1`, and as
@@ -61,7 +64,7 @@ def restore() -> None:
   if hasattr(tf, 'estimator'):
     return
   module_aliases.AliasFinder({**ALIASES, **KERAS_ALIASES}, {
-      _TRAINING: estimator_loading.prepare,
+      _TRAINING: _prepare,
       _EMBEDDING: keras_refusals.install,
       **dict.fromkeys(KERAS_ALIASES, keras_choice.choose_for_models),
   }).install()
@@ -69,7 +72,7 @@ def restore() -> None:
     module, alias = importlib.import_module(name), f'{name}.estimator'
     module.estimator = module_aliases.LazyPackage(alias, ALIASES[alias])
     _restore_in_keras(vars(vars(module)['keras']), name)
-  keras_conversion.exempt()
+  keras_choice.exempt_from_autograph()
   keras_choice.let_version_be_asked()
   # TensorFlow replaces `tf.keras` by this module at its first use.
   if _KERAS_3 in sys.modules:
@@ -86,3 +89,28 @@ def _restore_in_keras(names: dict, api: str) -> None:
   alias = f'{api}.keras.estimator'
   names.setdefault('estimator', module_aliases.LazyPackage(
       alias, KERAS_ALIASES[alias], keras_choice.choose_for_models))
+
+
+def _prepare() -> None:
+  """Chooses Keras and adds the entries that Estimator expects; may be repeated.
+
+  Raises ImportError if Estimator cannot run with the Keras of this process.
+  """
+  keras_choice.choose()
+  _add_api_name()
+
+
+def _add_api_name() -> None:
+  """Adds the rows that Estimator's classes use to declare their public names.
+
+  The rows belong to TensorFlow's own tables, and no function extends these.
+  """
+  if hasattr(tf_export, 'ESTIMATOR_API_NAME'):
+    return
+  tf_export.ESTIMATOR_API_NAME = _API_NAME
+  tf_export.SUBPACKAGE_NAMESPACES.append(_API_NAME)
+  row = type(tf_export.API_ATTRS[tf_export.TENSORFLOW_API_NAME])
+  for table, suffix in ((tf_export.API_ATTRS, ''),
+                        (tf_export.API_ATTRS_V1, '_v1')):
+    table[_API_NAME] = row(f'_{_API_NAME}_api_names{suffix}',
+                           f'_{_API_NAME}_api_constants{suffix}')

@@ -5,6 +5,7 @@
 Estimator needs Keras 2, which is now the distribution tf-keras. TensorFlow
 chooses by an environment variable. It reads the variable at the first use of
 `tf.keras`, and for `import tensorflow.keras` when TensorFlow is imported.
+AutoGraph treats both as Keras.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from typing import Optional
 
 from absl import logging
+from tensorflow.python.autograph.core import config
 from tensorflow.python.util import lazy_loader
 
 VARIABLE = 'TF_USE_LEGACY_KERAS'
@@ -111,6 +113,19 @@ def uses_tf_keras() -> bool:
 def uses_keras_3() -> bool:
   """Returns whether `tf.keras` has been used while it was Keras 3."""
   return _is_in_use('keras', 'keras_3')
+
+
+def exempt_from_autograph() -> None:
+  """Lets AutoGraph skip tf-keras, as it skips Keras; may be repeated.
+
+  TensorFlow 2.16 has this rule for the name `keras` only. A converted
+  assignment reads a distributed variable in another context, and so another
+  copy of it. `Model.evaluate` under ElasticAverageStrategy would then not
+  evaluate the centre. A program may use tf-keras without Estimator.
+  """
+  rule = config.DoNotConvert('tf_keras')
+  if str(rule) not in map(str, config.CONVERSION_RULES):
+    config.CONVERSION_RULES += (rule,)
 
 
 def _keras_here() -> str:

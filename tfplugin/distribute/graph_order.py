@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from typing import Callable
 
 import tensorflow as tf
 
@@ -28,11 +29,13 @@ def sources(operation: tf.Operation) -> list[tf.Operation]:
           *operation.control_inputs]
 
 
-def upstream(operations: Iterable[tf.Operation],
-             of_values: bool = False) -> set[tf.Operation]:
+def upstream(operations: Iterable[tf.Operation], of_values: bool = False,
+             stop: Callable[[tf.Operation], bool] = lambda operation: False,
+             ) -> set[tf.Operation]:
   """Returns `operations` and all that run before them in the same graph.
 
-  With `of_values` only those whose results the `operations` use.
+  With `of_values` only those whose results the `operations` use. An operation
+  that `stop` accepts is included, and the search does not go behind it.
 
   Example:
     >>> with tf.Graph().as_default():
@@ -46,6 +49,8 @@ def upstream(operations: Iterable[tf.Operation],
   pending = list(found)
   while pending:
     operation = pending.pop()
+    if stop(operation):
+      continue
     for source in ([tensor.op for tensor in operation.inputs] if of_values
                    else sources(operation)):
       if source not in found:

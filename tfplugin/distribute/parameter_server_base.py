@@ -15,7 +15,7 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import refusals
-from tfplugin.distribute.inputs import untuned_inputs
+from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import worker_variables

@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixins for uses that strategies refuse: nested scopes, Keras sessions.
 
-Both classes go before a strategy's class.
+Both classes go before a strategy's class. Both let the early-stopping hooks of
+Estimator accept the strategy.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import tensorflow as tf
 
-from tfplugin.distribute.sessions import early_stopping
+from tfplugin import _tf_internals
+from tfplugin.distribute import cluster_task
+
+_ESTIMATOR = 'tensorflow_estimator'
 
 
 class OneStrategy:
@@ -35,12 +40,12 @@ class OneStrategy:
 
   def __bool__(self) -> bool:
     """Returns True; a RunConfig asks before any hook is made for it."""
-    early_stopping.mend()
+    _mend_early_stopping()
     return True
 
   def __deepcopy__(self, memo: dict):
     """Returns a copy, for a RunConfig that gets its strategy later."""
-    early_stopping.mend()
+    _mend_early_stopping()
     return super().__deepcopy__(memo)
 
   def scope(self):
@@ -91,3 +96,25 @@ def _check_is_instance(called_on: Any) -> None:
     raise TypeError(
         '`train_distribute` must be an instance of a strategy. Received: its '
         'class. Call it, e.g. `RunConfig(train_distribute=TowerStrategy())`.')
+
+
+def _mend_early_stopping() -> None:
+  """Makes `tf.estimator.experimental.stop_if_...` accept tfplugin's strategies.
+
+  It does nothing while Estimator is not loaded.
+  """
+  if _ESTIMATOR in sys.modules:
+    _tf_internals.mend_early_stopping(_may_stop_alone, _is_chief)
+
+
+def _may_stop_alone(strategy: Any) -> bool:
+  """Returns whether a strategy's chief may stop without the other processes."""
+  if not hasattr(strategy, 'described_as'):
+    return False
+  task = cluster_task.from_environment()
+  # Without parameter servers, all processes of a cluster stop at the same step.
+  return task.is_alone or bool(task.num_ps)
+
+
+def _is_chief(config: tf.estimator.RunConfig) -> bool:
+  return cluster_task.from_config(config).is_chief

@@ -17,7 +17,7 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
-from tfplugin.distribute.inputs import untuned_inputs
+from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.sessions import server_options
 from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import event_log

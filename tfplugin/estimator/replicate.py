@@ -18,8 +18,8 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import loss_reduction as reduction_lib
-from tfplugin.distribute.towers.splitting import split_graph
-from tfplugin.distribute.towers.splitting import split_model
+from tfplugin.distribute.towers import split_graph
+from tfplugin.distribute.towers import split_model
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 import tfplugin
 from tests.helpers import strategy_worker
-from tfplugin.distribute.elastic import elastic_average_extended
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.testing import clusters
 
@@ -294,7 +293,7 @@ def test_devices_of_one_worker_average_their_gradients(behavior):
   strategy = elastic_average_strategy.ElasticAverageStrategy(
       communication_period=2, moving_rate=0.5)
   # As on a worker with two GPUs, which there are not.
-  strategy._extended = elastic_average_extended.ElasticAverageExtended(
+  strategy._extended = elastic_average_strategy.ElasticAverageExtended(
       strategy, strategy.extended._settings,
       cluster_resolver=(
           tf.distribute.cluster_resolver.TFConfigClusterResolver()),

@@ -1,15 +1,17 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Chief, workers, late and restarted ones start from the centre."""
+"""Tests of the start from the centre, and of who may start and wait."""
 
 from __future__ import annotations
 
+import math
 import threading
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfplugin.distribute.elastic import elastic_start
 from tfplugin.optimizers import elastic_average
 from tfplugin.optimizers import elastic_custom_getter
 from tfplugin.testing import clusters
@@ -171,3 +173,22 @@ def test_a_warm_start_sets_the_center(behavior, warm_start, expected, tmp_path):
     for variables in ([pair.center for pair in getter.pairs], list(rows)):
       values = np.concatenate(session.run(variables)).ravel()
       np.testing.assert_array_equal(values, expected)
+
+
+@pytest.mark.parametrize('task_index', (0, 1, np.int64(1)))
+@pytest.mark.parametrize('seconds', (.5, 600))
+def test_arguments_that_are_fine(task_index, seconds):
+  elastic_start.check_start(task_index, 2, seconds)
+
+
+@pytest.mark.parametrize('task_index, seconds, error, words', (
+    ('0', 1.0, TypeError, '`task_index` must be an integer'),
+    (0.0, 1.0, TypeError, '`task_index` must be an integer'),
+    (False, 1.0, TypeError, '`task_index` must be an integer'),
+    (2, 1.0, ValueError, r'in \[0, `num_worker`\), here \[0, 2\)'),
+    (-1, 1.0, ValueError, r'in \[0, `num_worker`\), here \[0, 2\)'),
+    (0, 0, ValueError, '`time_limit_secs` must'),
+    (0, math.inf, ValueError, '`time_limit_secs` must')))
+def test_others_are_refused(task_index, seconds, error, words):
+  with pytest.raises(error, match=words):
+    elastic_start.check_start(task_index, 2, seconds)

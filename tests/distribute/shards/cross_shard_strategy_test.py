@@ -65,6 +65,33 @@ def test_the_wrapper_inside_is_not_applied_twice(behavior, reduction, own):
   np.testing.assert_array_equal(weights, [100 - expected] * 4)
 
 
+def _reported(mode, **kwargs):
+  """Returns the loss of each shard's spec, which Estimator adds up."""
+  strategy = CrossShardStrategy(CPUS[:2], **kwargs)
+
+  def replica():
+    index = tf.distribute.get_replica_context().replica_id_in_sync_group
+    loss = tf.gather([1.0, 3.0], index)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf.no_op() if mode == 'train' else None)
+
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    spec = strategy.extended.call_for_each_replica(replica)
+    return session.run(list(strategy.experimental_local_results(spec.loss)))
+
+
+@pytest.mark.parametrize('kwargs', [
+    {}, {'reduction': Reduction.SUM}, {'group_assignment': [[0], [1]]},
+    {'group_assignment': [[1, 0]]}], ids=str)
+def test_reported_is_the_mean_over_the_shards(behavior, kwargs):
+  # 1 / 2 + 3 / 2, whatever the gradients are.
+  assert _reported('train', **kwargs) == [0.5, 1.5]
+
+
+def test_a_spec_that_does_not_train_has_its_own_loss(behavior):
+  assert _reported('eval') == [1.0, 3.0]
+
+
 def test_cross_replica_sum_is_over_all_shards_or_the_groups_passed(behavior):
   strategy = CrossShardStrategy(CPUS, group_assignment=[[0, 1], [2, 3]])
   with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:

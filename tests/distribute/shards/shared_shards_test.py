@@ -1,10 +1,16 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of shards in one graph; most of it is tested by shard_run_test."""
+"""Tests of shards in one graph that share their variables.
+
+Most of it is tested by shard_run_test.
+"""
+
+import contextlib
 
 import pytest
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute.shards import shared_shards
 from tfplugin.distribute.towers import tower_strategy
 
@@ -37,3 +43,174 @@ def test_a_mean_over_shards_has_their_weights(behavior, shares, mean):
   with tf.Graph().as_default(), tf1.Session() as session:
     _, means = strategy.build(fn)
     assert session.run(means) == [mean, mean]
+
+
+def test_shared_variable_is_in_the_collections(behavior):
+  strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), strategy.scope():
+    w = tf1.get_variable('w', [2])
+    plain = tf1.get_variable('plain', [], trainable=False)
+    assert len(w.values) == 1
+    assert tf1.trainable_variables() == [w]
+    assert [v.name for v in tf1.global_variables()] == ['w:0', 'plain:0']
+    assert plain.aggregation == tf1.VariableAggregation.ONLY_FIRST_REPLICA
+
+
+def test_a_variable_beside_an_op_is_refused():
+  strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), strategy.scope():
+    other = tf.constant(1.0).op
+    with pytest.raises(RuntimeError, match='SyncReplicasOptimizer'):
+      with strategy.extended.colocate_vars_with(other):
+        pass
+
+
+def test_an_update_by_keras_3_is_refused(monkeypatch):
+  # There is one Keras; this stands for an optimizer of the other one.
+  monkeypatch.setattr(_tf_internals, 'keras_3_module_of',
+                      lambda fn: 'keras.src.optimizers.sgd')
+  strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), strategy.scope():
+    w = tf1.get_variable('w', [2])
+    with pytest.raises(TypeError, match='must not be one of Keras 3'):
+      strategy.extended.update(w, lambda v: v.assign_add([1.0, 1.0]))
+
+
+def test_saver_stores_it_under_its_name(behavior, tmp_path):
+  strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      tf1.get_variable('w', initializer=[1.0, 2.0])
+    saver = tf1.train.Saver()
+    session.run(tf1.global_variables_initializer())
+    path = saver.save(session, str(tmp_path / 'model'))
+  assert tf.train.list_variables(path) == [('w', [2])]
+  assert tf.train.load_variable(path, 'w').tolist() == [1.0, 2.0]
+
+
+def test_warm_start_initializes_what_is_shared(behavior, tmp_path):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('whole', initializer=[5.0])
+    tf1.get_variable('parts', initializer=[1.0, 2.0, 3.0])
+    session.run(tf1.global_variables_initializer())
+    source = tf1.train.Saver().save(session, str(tmp_path / 'model'))
+  strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      whole = tf1.get_variable('whole', initializer=[0.0])
+      parts = list(tf1.get_variable(
+          'parts', [3], initializer=tf1.zeros_initializer(),
+          partitioner=tf1.fixed_size_partitioner(2)))
+    tf1.train.warm_start(source)
+    session.run(tf1.global_variables_initializer())
+    assert [v.tolist() for v in session.run([whole, *parts])] == [
+        [5.0], [1.0, 2.0], [3.0]]
+
+
+@pytest.mark.parametrize('inside', (True, False))
+def test_warm_start_with_another_vocabulary(behavior, inside, tmp_path):
+  (tmp_path / 'old').write_text('a\nb\nc\n')
+  (tmp_path / 'new').write_text('c\nd\na\n')
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('rows', initializer=[[1.0], [2.0], [3.0]])
+    session.run(tf1.global_variables_initializer())
+    source = tf1.train.Saver().save(session, str(tmp_path / 'model'))
+  strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      rows = tf1.get_variable(
+          'rows', [3, 1], initializer=tf1.ones_initializer())
+    # Estimator calls it in the scope, a decorated model_fn has left it.
+    with strategy.scope() if inside else contextlib.nullcontext():
+      tf1.train.warm_start(source, var_name_to_vocab_info={
+          'rows': tf1.train.VocabInfo(
+              str(tmp_path / 'new'), 3, 0, str(tmp_path / 'old'))})
+    session.run(tf1.global_variables_initializer())
+    assert session.run(rows).tolist() == [[3.0], [0.0], [1.0]]
+
+
+def _after_scatter(scatter, aggregation, values=(1.0, 3.0)):
+  """Returns a variable of [4, 4] after each shard scattered its value."""
+  strategy = shared_shards.SharedShards(
+      ['/cpu:0'] * 2, [.75, .25], [.75, .25])
+
+  def fn(shard):
+    v = tf1.get_variable('v', initializer=[4.0, 4.0], trainable=False,
+                         use_resource=True, aggregation=aggregation)
+    return scatter(v, tf.constant([values[shard]]), tf.constant([1]))
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, (first, _) = strategy.build(fn)
+    session.run(tf1.global_variables_initializer())
+    session.run(first)
+    return session.run(tf1.global_variables()[0]).tolist()
+
+
+@pytest.mark.parametrize('aggregation, added', [
+    ('MEAN', .75 * 1 + .25 * 3), ('SUM', 4.0), ('ONLY_FIRST_REPLICA', 1.0),
+    ('NONE', 2.0)])
+def test_scatter_takes_the_aggregation(behavior, aggregation, added):
+  aggregation = tf1.VariableAggregation[aggregation]
+  for method, sign in (('scatter_add', 1), ('scatter_sub', -1)):
+    assert _after_scatter(
+        lambda v, x, i, method=method: getattr(v, method)(
+            tf.IndexedSlices(x, i)), aggregation) == [4.0, 4.0 + sign * added]
+
+
+@pytest.mark.parametrize('method, expected', [
+    ('scatter_update', 1.0), ('scatter_max', 4.0), ('scatter_min', 1.0),
+    ('scatter_mul', 4.0), ('scatter_div', 4.0)])
+def test_other_scatters_take_the_first_shard(behavior, method, expected):
+  def scatter(v, x, i):
+    return getattr(v, method)(tf.IndexedSlices(x, i))
+
+  assert _after_scatter(
+      scatter, tf1.VariableAggregation.ONLY_FIRST_REPLICA) == [4.0, expected]
+  with pytest.raises(ValueError, match=f'`{method}` of a variable in shards'):
+    _after_scatter(scatter, tf1.VariableAggregation.MEAN)
+
+
+@pytest.mark.parametrize('method, expected', [
+    ('scatter_nd_add', 5.0), ('scatter_nd_sub', 3.0), ('scatter_nd_update', 1.0)
+])
+def test_scatters_by_indices_take_the_first_shard(behavior, method, expected):
+  def scatter(v, x, i):
+    return getattr(v, method)(i[:, None], updates=x)
+
+  assert _after_scatter(
+      scatter, tf1.VariableAggregation.ONLY_FIRST_REPLICA) == [4.0, expected]
+
+
+@pytest.mark.parametrize('name, expected', (
+    ('scatter_add', 4.0 + 2.0), ('scatter_sub', 4.0 - 2.0)))
+def test_a_function_that_scatters_does_so_once(behavior, name, expected):
+  assert _after_scatter(lambda v, x, i: getattr(tf1, name)(v, i, x),
+                        tf1.VariableAggregation.NONE) == [4.0, expected]
+
+
+def test_a_function_that_scatters_the_shards_own_is_refused(behavior):
+  with pytest.raises(ValueError, match='`scatter_update` in several.*`v'):
+    _after_scatter(lambda v, x, i: tf1.scatter_update(v, i, x),
+                   tf1.VariableAggregation.NONE)
+
+
+@pytest.mark.parametrize('group, total', (
+    ([0, 1, 2], 6.0), ([2, 0], 4.0), (None, 2.0)))
+def test_gradients_are_summed_over_a_group_or_averaged(behavior, group, total):
+  strategy = shared_shards.SharedShards(['/cpu:0'] * 3)
+
+  def fn(shard):
+    v = tf1.get_variable('v', initializer=0.0)
+    gradient, optimizer = tf.constant(shard + 1.0), (
+        tf1.train.GradientDescentOptimizer(1.0))
+    if group is None:
+      return optimizer.apply_gradients([(gradient, v)])
+    with strategy.extended.applying_sums():
+      return optimizer.apply_gradients(
+          [(strategy.extended.sum_over(group, True, gradient), v)])
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, (first, *_) = strategy.build(fn)
+    session.run(tf1.global_variables_initializer())
+    session.run(first)
+    assert session.run(tf1.global_variables()[0]) == -total

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Variables of a worker are where they should be, and nobody's else."""
+"""Variables and counters of a worker are where they should be."""
 
 from __future__ import annotations
 
@@ -41,3 +41,32 @@ def test_a_branch_makes_it_outside_and_no_creator_sees_it(behavior):
     with tf1.Session() as session:
       session.run(tf1.local_variables_initializer())
       assert session.run(made[0]) == 2.0
+
+
+def test_counts_without_an_initialiser(behavior):
+  with tf.Graph().as_default():
+    counter = worker_variables.WorkerCounter('count')
+    increment, value = counter.increment(), counter.value()
+    with tf1.Session() as session:
+      assert session.run(value) == 0
+      session.run(increment)
+      session.run(increment)
+      assert session.run(value) == 2
+      session.run(tf1.local_variables_initializer())
+      assert session.run(value) == 0
+    assert tf1.local_variables() == [counter.variable]
+    assert not tf1.global_variables()
+
+
+def test_sits_on_the_worker_whatever_a_setter_says(behavior):
+  with tf.Graph().as_default():
+    with tf1.device(tf1.train.replica_device_setter(ps_tasks=1)):
+      counter = worker_variables.WorkerCounter('count', '/job:worker/task:3')
+    assert counter.variable.device == '/job:worker/task:3'
+
+
+def test_counts_beyond_the_floats():
+  counter = worker_variables.WorkerCounter('count')
+  counter.variable.assign(2**24)
+  counter.increment()
+  assert int(counter.value()) == 2**24 + 1

@@ -4,7 +4,7 @@
 
 The lists affect the speed of towers, not their results: an op that is missing
 is computed once, on the rows of all towers. Shape inference finds the rows of
-inputs and outputs (`splitting/row_analysis.py`). It cannot say whether an op
+inputs and outputs (`towers/row_analysis.py`). It cannot say whether an op
 that keeps the number of rows mixes them. This module does. No public API says
 it, and the names of ops are not public either.
 """
@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 import tensorflow as tf
+
+from tfplugin._tf_internals import op_types
 
 # Ops that compute each element from the elements at the same place.
 _ELEMENTWISE = frozenset("""
@@ -93,7 +95,6 @@ _STATIC_SIZE = re.compile(r'(^|/)(Shape|Size)(_\d+)?$')
 _SIZES = frozenset(('Shape', 'ShapeN', 'Size'))
 _BATCH_NORM = frozenset(
     ('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3'))
-_READS = frozenset(('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +185,7 @@ def is_batch_norm(op: tf.Operation) -> bool:
 
 def reads_only(op: tf.Operation) -> bool:
   """Returns whether a stateful `op` only reads a variable."""
-  return op.type in _READS
+  return op.type in op_types.VALUE_READS
 
 
 def has_own_gradient(op: tf.Operation) -> bool:

@@ -13,9 +13,9 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
-from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.distribute.updates import assigning_optimizers
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.updates import update_audit

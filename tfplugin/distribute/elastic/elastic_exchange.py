@@ -19,8 +19,8 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.distribute.elastic.moves import packed_moves
-from tfplugin.distribute.elastic.moves import pair_moves
+from tfplugin.distribute.elastic import packed_moves
+from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.updates import finite_updates

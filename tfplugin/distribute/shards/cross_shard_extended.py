@@ -19,7 +19,7 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
-from tfplugin.distribute.shards import horovod_reduction
+from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import packed_reduction
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import reported_values
@@ -312,5 +312,5 @@ class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
     return tuple(worker_device + d for d in self._devices_of_worker), kind
 
 
-class HorovodExtended(horovod_reduction.HorovodReduction, ClusterExtended):
+class HorovodExtended(horovod_processes.HorovodReduction, ClusterExtended):
   """The same devices; Horovod sums, TensorFlow's collectives do all else."""

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Processes of Horovod, and sums over them.
+"""Processes of Horovod, sums over them, and a strategy's reductions.
 
 A program has them if it calls `hvd.init()` in a `horovodrun`, or if its
 strategy calls `join`. Otherwise Horovod is not imported.
@@ -23,11 +23,13 @@ from typing import Optional
 import tensorflow as tf
 from absl import logging
 
+from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 
+_MEAN = tf.distribute.ReduceOp.MEAN
 _REPORT_SECS = 30.0
 _LIMIT_SECS = 600.0
 
@@ -184,3 +186,51 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
         os.environ.pop(name, None)
       else:
         os.environ[name] = value
+
+
+class HorovodReduction:
+  """Mixin before the extended class of several hosts."""
+
+  def _reduce_over_all(self, reduce_op, value_destination_pairs, options):
+    del options  # They are for TensorFlow's collectives.
+    return [self._over_all(reduce_op, value)
+            for value, _ in value_destination_pairs]
+
+  def _reduce_to(self, reduce_op, value, destinations, options):
+    if _tf_internals.is_mirrored(value) or len(
+        self._local_results(value)) != len(self.worker_devices):
+      return super()._reduce_to(reduce_op, value, destinations, options)
+    return self._over_all(reduce_op, value)
+
+  def _over_all(self, reduce_op, value):
+    """Reduces over this process's devices, and then over all processes."""
+    with tf.device(self.worker_devices[0]):
+      total = sum_over(
+          _added_up(self._local_results(value)))
+      if reduce_op == _MEAN:
+        total = _divided(total, self._num_replicas_in_sync)
+    copies = []
+    for device in self.worker_devices:
+      with tf.device(device):
+        copies.append(tf.nest.map_structure(
+            tf.identity, total, expand_composites=True))
+    return _tf_internals.regroup(tuple(copies))
+
+
+def _added_up(parts: tuple) -> all_reduce.Summand:
+  """Returns the sum of tensors, or all rows of `IndexedSlices`."""
+  if len(parts) == 1:
+    return parts[0]
+  if not isinstance(parts[0], tf.IndexedSlices):
+    return tf.add_n(list(parts))
+  return tf.IndexedSlices(
+      tf.concat([part.values for part in parts], axis=0),
+      tf.concat([part.indices for part in parts], axis=0),
+      parts[0].dense_shape)
+
+
+def _divided(total: all_reduce.Summand, number: int) -> all_reduce.Summand:
+  if isinstance(total, tf.IndexedSlices):
+    return tf.IndexedSlices(_divided(total.values, number), total.indices,
+                            total.dense_shape)
+  return total / tf.cast(number, total.dtype)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -12,15 +13,27 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
+from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import refusals
+from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
-from tfplugin.distribute.shards import shared_extended
+from tfplugin.distribute.shards.building import loss_denominators
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
+from tfplugin.distribute.shards.writes import reported_values
+from tfplugin.distribute.shards.writes import shard_writes
+from tfplugin.distribute.shards.writes import write_audit
+from tfplugin.distribute.variables import mirrored_variables
+from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
+
+_PARAMETER_DEVICE = '/device:CPU:0'
+_NONE = (None, tf.VariableAggregation.NONE)
+_MEAN = tf.distribute.ReduceOp.MEAN
 
 
 class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
@@ -48,7 +61,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     shares = [1.0 / len(devices)] * len(devices)
     self.loss_weights = loss_weights or shares
     self.group_assignment = group_assignment
-    super().__init__(shared_extended.SharedExtended(
+    super().__init__(SharedExtended(
         self, devices, shares_of_rows or shares))
 
   @property
@@ -76,3 +89,170 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     """
     with self.scope():
       return self.extended.build(fn, batch or [()] * self.num_shards)
+
+
+class SharedExtended(cross_shard_extended.GroupReduction,
+                     mirrored_variables.MirroredInGraph,
+                     _tf_internals.OneCopyExtended):
+  """The StrategyExtended of `SharedShards`.
+
+  `shares_of_rows` has the share of each shard in a mean over the batch.
+  """
+
+  def __init__(self, strategy: tf.distribute.Strategy,
+               devices: Sequence[str],
+               shares_of_rows: Sequence[weighted_sum.Weight]):
+    """See `SharedShards`."""
+    self.shares_of_rows = shares_of_rows
+    self._are_sums = False
+    super().__init__(
+        strategy, devices,
+        devices[0] if len(devices) == 1 else _PARAMETER_DEVICE,
+        cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+  @contextlib.contextmanager
+  def applying_sums(self) -> Iterator[None]:
+    """Marks gradients that are applied inside as sums over shards."""
+    outer, self._are_sums = self._are_sums, True
+    try:
+      yield
+    finally:
+      self._are_sums = outer
+
+  def sum_over(self, group: Sequence[int], sums_totals: bool,
+               gradient: Any) -> Any:
+    """Returns the sum of a gradient over the shards of `group`.
+
+    Every shard calls it. `sums_totals` says whether a gradient that is a sum
+    over the shards is summed again.
+    """
+    if not sums_totals and self._run.gradients.are_in_total(gradient):
+      group = group[:1]
+    if self._run.branches.is_here():
+      # The update that follows refuses it, unless all shards have the same.
+      return weighted_sum.weighted_sum([gradient], [float(len(group))])
+
+    def merge(strategy: tf.distribute.Strategy, gradient: Any) -> Any:
+      values = strategy.experimental_local_results(gradient)
+      if len(values) == 1:
+        values = values * self.num_shards
+      return weighted_sum.weighted_sum(
+          [values[shard] for shard in group], [1.0] * len(group))
+
+    return tf.distribute.get_replica_context().merge_call(
+        merge, args=(gradient,))
+
+  def build(self, fn: Callable[[int], Any], batch: Sequence[Any],
+            ) -> tuple[shard_run.ShardRun, list[Any]]:
+    """Builds `fn` in each shard; see `SharedShards.build`."""
+    runs, results = [], []
+
+    def build_one(shard: int, rows: Any) -> None:
+      del rows
+      runs.append(shard_run.current())
+      results.append(fn(shard))
+
+    self.call_for_each_replica(tf.autograph.experimental.do_not_convert(
+        build_one), args=(_tf_internals.per_replica(range(len(batch))),
+                          _tf_internals.per_replica(batch)))
+    if len(batch) > 1:
+      self._make_one_batch(runs[0], results[0])
+    return runs[0], results
+
+  def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
+    """Makes writes, reports and mean losses those of the batch."""
+    strategy = self._container_strategy()
+    groups = strategy.group_assignment or [range(len(run.batch))]
+    group = next(group for group in groups if 0 in group)
+    run.record.check_no_accumulators()
+    run.record.check_no_stores()
+    write_audit.settle(run, group, first_alone=getattr(
+        result, 'train_op', None) is not None)
+    reported_values.show_batch_values(
+        run, group, getattr(result, 'loss', None))
+    for group in groups:
+      loss_denominators.share(
+          [run.record.ops_of(shard) for shard in group],
+          [strategy.loss_weights[shard] for shard in group])
+
+  def check_branch(self, label: str) -> None:
+    """Accepts every call: there is one copy of a variable to update."""
+
+  def _new_run(self, args, kwargs) -> shard_run.ShardRun:
+    run = super()._new_run(args, kwargs)
+    run.models = shard_models.ShardModels(list(self.worker_devices))
+    return run
+
+  def _build(self, fn, args, kwargs):
+    with self._run.models.building():
+      return super()._build(fn, args, kwargs)
+
+  def _reporting(self, fn: Callable) -> Callable:
+    return fn
+
+  def _meeting(self, fn: Callable) -> Callable:
+    # The optimizer gets the sums already.
+    return fn
+
+  def _check_writes(self, run: shard_run.ShardRun) -> None:
+    """Does nothing: `build` checks."""
+
+  def _create_variable(self, next_creator, **kwargs):
+    # All shards add to a metric's variable once, as to any other.
+    if variable_arguments.is_metric(kwargs):
+      kwargs['aggregation'] = None
+    has_rule = kwargs.get('aggregation') not in _NONE
+    kwargs['trainable'] = variable_arguments.is_trainable(kwargs)
+    kwargs['synchronization'] = tf.VariableSynchronization.ON_WRITE
+    if not has_rule:
+      kwargs['aggregation'] = tf.VariableAggregation.ONLY_FIRST_REPLICA
+    variable = super()._create_variable(next_creator, **kwargs)
+    if isinstance(variable, _tf_internals.MirroredVariable):
+      _tf_internals.use_one_copy(variable)
+      if not has_rule:
+        shard_writes.use_batch_values(variable)
+    return variable
+
+  def _check_copies_of(self, variable: tf.Variable) -> None:
+    """Does nothing: `_create_variable` does it."""
+
+  def _validate_colocate_with_variable(self, colocate_with_variable):
+    # An outer variable, such as Estimator's global step, is shared.
+    if isinstance(colocate_with_variable, tf.Operation) and self.num_shards > 1:
+      super()._validate_colocate_with_variable(colocate_with_variable)
+
+  def _reduce_to(self, reduce_op, value, destinations, options):
+    values = self._local_results(value)
+    if reduce_op == _MEAN and len(values) > 1:
+      return weighted_sum.weighted_sum(values, self.shares_of_rows)
+    return super()._reduce_to(reduce_op, value, destinations, options)
+
+  def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
+    return [
+        self._gradient_to_apply(value)
+        if _tf_internals.is_distributed_variable(destination) else
+        self._reduce_over_all(reduce_op, [(value, destination)], options)[0]
+        for value, destination in value_destination_pairs]
+
+  def _gradient_to_apply(self, gradient: Any) -> Any:
+    """Returns the one gradient of all shards that an optimizer applies."""
+    values = self._local_results(gradient)
+    # In a branch TensorFlow fails at a sum of one tensor with itself.
+    if self._are_sums or all(value is values[0] for value in values):
+      return values[0] if self._are_sums else weighted_sum.weighted_sum(
+          values[:1], [sum(self._container_strategy().loss_weights)])
+    return weighted_sum.weighted_sum(
+        values, self._container_strategy().loss_weights)
+
+  def _update(self, var, fn, args, kwargs, group):
+    parameter_server_base.refuse_keras_3_update(
+        fn, self._container_strategy(),
+        'in a graph it returns nothing that a session could run')
+    if _tf_internals.is_distributed_variable(var):
+      return super()._update(var, fn, args, kwargs, group)
+    # Made before the shards, such as Estimator's global step.
+    args, kwargs = _tf_internals.select_replica(0, (args, kwargs))
+    with _tf_internals.colocate_with(var):
+      result = fn(var, *args, **kwargs)
+    return result if group else tf.nest.map_structure(
+        self._local_results, result)

@@ -19,7 +19,7 @@ from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.staleness import staleness_gate
-from tfplugin.distribute.variables import worker_counter
+from tfplugin.distribute.variables import worker_variables
 from tfplugin.events import step_counts
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
@@ -31,9 +31,9 @@ class _Counters:
   """The numbers of applied and of dropped steps of this worker."""
 
   def __init__(self, counts_nonfinite: bool):
-    self.num_applied = worker_counter.WorkerCounter(
+    self.num_applied = worker_variables.WorkerCounter(
         'stale_gradients/num_applied')
-    self.num_dropped = worker_counter.WorkerCounter(
+    self.num_dropped = worker_variables.WorkerCounter(
         'stale_gradients/num_dropped')
     with tf.init_scope():
       is_eager = tf.executing_eagerly()
@@ -44,7 +44,7 @@ class _Counters:
       step_counts.note(variable.graph, variable.op.name, name)
     self.num_nonfinite = None
     if counts_nonfinite:
-      self.num_nonfinite = worker_counter.WorkerCounter(
+      self.num_nonfinite = worker_variables.WorkerCounter(
           'stale_gradients/num_nonfinite')
 
   def count_dropped(self, fresh: tf.Tensor, is_first: bool) -> list:

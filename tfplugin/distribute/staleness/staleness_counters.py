@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.variables import shared_variables
-from tfplugin.distribute.variables import worker_counter
+from tfplugin.distribute.variables import worker_variables
 from tfplugin.events import step_counts
 
 tf1 = tf.compat.v1
@@ -33,9 +33,9 @@ class Counters:
   """
 
   stale_counter: tf.Variable
-  num_dropped: worker_counter.WorkerCounter
-  num_applied: worker_counter.WorkerCounter
-  num_nonfinite: Optional[worker_counter.WorkerCounter] = None
+  num_dropped: worker_variables.WorkerCounter
+  num_applied: worker_variables.WorkerCounter
+  num_nonfinite: Optional[worker_variables.WorkerCounter] = None
 
 
 class StalenessCounters:
@@ -71,9 +71,9 @@ class StalenessCounters:
       device = '' if tf.distribute.has_strategy() else worker_device
       counters = Counters(
           stale_counter,
-          worker_counter.WorkerCounter(f'{prefix}/num_dropped', device),
-          worker_counter.WorkerCounter(f'{prefix}/num_applied', device),
-          worker_counter.WorkerCounter(f'{prefix}/num_nonfinite', device)
+          worker_variables.WorkerCounter(f'{prefix}/num_dropped', device),
+          worker_variables.WorkerCounter(f'{prefix}/num_applied', device),
+          worker_variables.WorkerCounter(f'{prefix}/num_nonfinite', device)
           if self._counts_nonfinite else None)
       if tf.executing_eagerly():
         self._eager = counters

@@ -21,6 +21,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 
 _Operations = set[tf.Operation]
 
@@ -99,7 +100,7 @@ def _outside_branches(reading: tf.Tensor, needed: _Operations,
   inside = {op for op in needed
             if not _tf_internals.can_precede(op, reading.op)}
   exits = {op for op in needed - inside
-           if not inside.isdisjoint(_sources(op)) and
+           if not inside.isdisjoint(graph_order.sources(op)) and
            not _upstream([op], reading.op).isdisjoint(writes & inside)}
   return writes - inside | exits
 
@@ -142,7 +143,7 @@ def _watch_for_writes(
 
   def watch(op):
     nonlocal barrier
-    sources = _sources(op)
+    sources = set(graph_order.sources(op))
     if after.isdisjoint(sources):
       return
     after.add(op)
@@ -176,12 +177,6 @@ def _waits_for_lock(operations: _Operations) -> bool:
   return any(map(_tf_internals.takes_lock, operations))
 
 
-def _sources(op: tf.Operation, by_data: bool = False) -> _Operations:
-  """Returns the ops that `op` waits for directly, or only its inputs' ops."""
-  sources = {tensor.op for tensor in op.inputs}
-  return sources if by_data else sources.union(op.control_inputs)
-
-
 def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
               by_data: bool = False,
               until: Container[tf.Operation] = ()) -> _Operations:
@@ -191,15 +186,9 @@ def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
   left out. `by_data` leaves out control inputs. Sources of ops in `until` are
   left out.
   """
-  found = set(operations)
-  pending = list(found)
-  while pending:
-    op = pending.pop()
-    if op not in until and not _tf_internals.repeats_loop_of(op, at):
-      new = _sources(op, by_data) - found
-      found |= new
-      pending.extend(new)
-  return found
+  return graph_order.upstream(
+      operations, of_values=by_data,
+      stop=lambda op: op in until or _tf_internals.repeats_loop_of(op, at))
 
 
 def _downstream(operations: _Operations, among: _Operations,
@@ -212,7 +201,7 @@ def _downstream(operations: _Operations, among: _Operations,
   users = collections.defaultdict(list)
   for op in among:
     if not _tf_internals.repeats_loop_of(op, at):
-      for source in _sources(op):
+      for source in graph_order.sources(op):
         users[source].append(op)
   found = set(operations)
   pending = list(found)

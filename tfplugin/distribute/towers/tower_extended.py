@@ -14,10 +14,10 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import parameter_server_base
-from tfplugin.distribute.inputs import untuned_inputs
-from tfplugin.distribute.towers.splitting import joined_batches
-from tfplugin.distribute.towers.splitting import split_graph
-from tfplugin.distribute.towers.splitting import split_model
+from tfplugin.distribute import untuned_inputs
+from tfplugin.distribute.towers import joined_batches
+from tfplugin.distribute.towers import split_graph
+from tfplugin.distribute.towers import split_model
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1

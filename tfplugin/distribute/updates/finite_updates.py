@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import conditional_update
-from tfplugin.distribute.variables import worker_counter
+from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import nonfinite
 
 tf1 = tf.compat.v1
@@ -61,7 +61,7 @@ class FiniteUpdates:
     `device` is the worker's; empty means the session's own.
     """
     self.on_nonfinite = on_nonfinite
-    self.num_nonfinite: Optional[worker_counter.WorkerCounter] = None
+    self.num_nonfinite: Optional[worker_variables.WorkerCounter] = None
     self._name = name
     self._device = device
 
@@ -92,7 +92,7 @@ class FiniteUpdates:
                step: tf.Tensor) -> tf.Tensor:
     """Returns the module's `accepted`; makes the counter, outside branches."""
     if self.num_nonfinite is None and self.on_nonfinite == nonfinite.DROP:
-      self.num_nonfinite = worker_counter.WorkerCounter(
+      self.num_nonfinite = worker_variables.WorkerCounter(
           self._name, self._device)
     return accepted(self.on_nonfinite, values, names, step)
 

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.inputs import untuned_inputs
+from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import variable_arguments
 

@@ -1,6 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ops belong to the shard in whose turn they were built, whatever their name.
+"""Tests of the records of shards: ops by turn, and gradients.
+
+Sums of gradients are in shard_run_test.
 """
 
 import numpy as np
@@ -9,6 +11,7 @@ import tensorflow as tf
 
 import tfplugin
 from tfplugin.distribute.shards.building import op_record
+from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
@@ -58,3 +61,53 @@ def test_absolute_name_scopes_change_nothing(behavior, scope):
     value, update = spec.eval_metric_ops['mean']
     assert session.run([spec.loss, update]) == [54.5, 3.0]
     assert session.run(value) == 3.0
+
+
+def test_knows_what_was_made_from_a_sum():
+  with tf.Graph().as_default():
+    summed, other = tf.constant([3.0]), tf.constant([4.0])
+    gradients = op_record.NotedGradients()
+    assert not gradients.made(tf.identity(other))
+    gradients.add(summed)
+    clipped, _ = tf.clip_by_global_norm([summed, other], 1.0)
+    assert gradients.made(clipped[0])
+    assert gradients.made(
+        tf.IndexedSlices(summed * 2, tf.constant([0])))
+    assert not gradients.made(tf.square(other))
+
+
+def test_each_op_is_looked_at_once():
+  # 2^64 ways lead to the first op.
+  with tf.Graph().as_default():
+    gradients, x = op_record.NotedGradients(), tf.constant(1.0)
+    for _ in range(64):
+      x = x + x
+    assert not gradients.made(x)
+    assert not gradients.are_in_total(x)
+
+
+def test_what_has_no_gradient_is_not_walked_again(monkeypatch):
+  walked = []
+  inputs = tf.Operation.inputs
+  with tf.Graph().as_default():
+    gradients, x = op_record.NotedGradients(), tf.constant(1.0)
+    for _ in range(20):
+      x = tf.negative(x)
+    assert not gradients.made(x)
+    monkeypatch.setattr(tf.Operation, 'inputs', property(
+        lambda self: [walked.append(self), inputs.fget(self)][1]))
+    assert not gradients.made(x + 1.0)
+  assert len([op for op in walked if op.type == 'Neg']) <= 1
+
+
+def test_a_gradient_is_in_a_total_if_only_sums_have_it():
+  with tf.Graph().as_default():
+    gradients = op_record.NotedGradients()
+    gradient = tf.constant([3.0])
+    gradients.add(gradient)
+    total, other = tf.identity(gradient), tf.square(tf.constant([2.0]))
+    same_values.declare([total])
+    assert gradients.are_in_total(total)
+    assert gradients.are_in_total(2.0 * total + other)
+    assert not gradients.are_in_total(total + gradient)
+    assert not gradients.are_in_total(other)

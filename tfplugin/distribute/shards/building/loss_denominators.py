@@ -26,6 +26,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.ops import weighted_sum
 
 
@@ -66,20 +67,17 @@ def _counts(ops: Sequence[tf.Operation]) -> list[tf.Tensor]:
 def _check_size(op: tf.Operation) -> None:
   """Raises if `op` is a mean loss whose count depends on weights."""
   count = _tf_internals.mean_loss_denominator(op)
-  pending, seen = [] if count is None else [count.op], set()
-  while pending:
-    source = pending.pop()
-    if _tf_internals.is_size(source) or source in seen:
-      continue
-    if not source.inputs and _tf_internals.may_vary(source):
+  for source in graph_order.upstream(
+      [] if count is None else [count.op], of_values=True,
+      stop=_tf_internals.is_size):
+    if not (source.inputs or _tf_internals.is_size(source)) and (
+        _tf_internals.may_vary(source)):
       raise RuntimeError(
           'A mean loss with weights must be outside of `tf.cond`, '
           '`tf.while_loop` and `tf.function` in a model_fn that is built in '
           f'several shards. Received: {op.name} inside one of these. Compute '
           'the loss in every step, and let branches choose the values that it '
           'is given.')
-    seen.add(source)
-    pending += [tensor.op for tensor in source.inputs]
 
 
 def _share_one(counts: Sequence[tf.Tensor],

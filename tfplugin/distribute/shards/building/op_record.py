@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Record of the ops of each shard.
+"""Records of what each shard made: its ops, and the gradients that it took.
 
 Shards are built in turns, and the record notes the ops of each turn. Op names
 do not tell: a model_fn may choose any name, also an absolute one.
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.variables import same_values
 
 
 class OpRecord:
@@ -124,3 +125,52 @@ class OpRecord:
 
   def _now(self) -> int:
     return len(self.graph.get_operations())
+
+
+class NotedGradients:
+  """Finds the values that are computed from noted gradients."""
+
+  def __init__(self):
+    self._noted = set()
+    self._without = set()
+
+  def add(self, gradient) -> None:
+    """Notes `gradient`."""
+    self._noted.add(_values(gradient).op)
+
+  def made(self, value) -> bool:
+    """Returns whether `value` was computed from a noted gradient."""
+    if not isinstance(value, (tf.Tensor, tf.IndexedSlices)):
+      return False
+    pending = [_values(value).op]
+    visited = set()
+    while pending:
+      op = pending.pop()
+      if op in self._noted:
+        return True
+      if op not in visited and op not in self._without:
+        visited.add(op)
+        pending.extend(tensor.op for tensor in op.inputs)
+    self._without |= visited
+    return False
+
+  def are_in_total(self, value) -> bool:
+    """Returns whether `value` has noted gradients in sums over shards only."""
+    pending, seen, found = [_values(value)], set(), False
+    while pending:
+      tensor = pending.pop()
+      if tensor.ref() in seen:
+        continue
+      seen.add(tensor.ref())
+      if same_values.is_declared(tensor) and tensor.op.inputs:
+        found = found or self.made(tensor.op.inputs[0])
+      elif tensor.op in self._noted:
+        return False
+      else:
+        pending += tensor.op.inputs
+    return found
+
+
+def _values(gradient) -> tf.Tensor:
+  return (gradient.values if isinstance(gradient, tf.IndexedSlices)
+          else gradient)

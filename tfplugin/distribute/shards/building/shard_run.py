@@ -21,7 +21,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import all_reduce
-from tfplugin.distribute.shards.building import noted_gradients
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.writes import batch_values
@@ -42,7 +41,7 @@ class ShardRun:
   """
 
   def __init__(self, batch: Sequence[Any],
-               gradients: Optional[noted_gradients.NotedGradients] = None):
+               gradients: Optional[op_record.NotedGradients] = None):
     """Prepares a run.
 
     `batch` has the tensors of each shard of this process. `gradients` belong to
@@ -51,7 +50,7 @@ class ShardRun:
     graph = tf1.get_default_graph()
     self.batch = batch
     self.branches = branch_calls.Branches()
-    self.gradients = gradients or noted_gradients.NotedGradients()
+    self.gradients = gradients or op_record.NotedGradients()
     self.record = op_record.OpRecord(graph, len(batch))
     self.values = [batch_values.BatchValues(
         graph, batch, shard, functools.partial(self._is_of, shard))

@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards.building import op_record
-from tfplugin.distribute.towers.splitting import row_analysis
+from tfplugin.distribute.towers import row_analysis
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1

@@ -11,6 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import batch_values
 
@@ -49,12 +50,7 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
   A metric of the loss, or its summary, then has one value per batch. `total` is
   made from `losses`; the ops on the way to it are left alone.
   """
-  pending, behind = [total.op], set()
-  while pending:
-    op = pending.pop()
-    if op not in behind:
-      behind.add(op)
-      pending += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+  behind = graph_order.upstream([total.op])
   if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
       losses[0].op):
     logging.warning(

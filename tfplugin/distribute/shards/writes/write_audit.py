@@ -5,10 +5,20 @@
 The methods of a variable make a value the same in all replicas where these can
 synchronize. In a loop, a branch or a function they cannot. An op that takes the
 handle of a copy never does.
+
+Plain writes bypass the methods of a shared variable. Each shard has an op that
+writes to a variable made before the shards, or through the handle of a shared
+variable. With an EstimatorSpec only the first shard's op runs, with a value
+computed from that shard's rows. Such ops are found in the finished graph, and
+get the value of one device. Writes in a branch, a loop or a function must be
+the same in all shards, or they are refused.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
@@ -16,11 +26,16 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import agreed_writes
 from tfplugin.distribute.shards.writes import batch_values
-from tfplugin.distribute.shards.writes import plain_writes
 from tfplugin.distribute.variables import same_values
+
+tf1 = tf.compat.v1
+
+# The same write in each shard.
+_Group = Sequence[_tf_internals.Write]
 
 
 def check_copies(run: shard_run.ShardRun,
@@ -33,7 +48,7 @@ def check_copies(run: shard_run.ShardRun,
     for replica, copy in enumerate(variable.values[:len(run.values)]):
       for write in _tf_internals.writes_of(copy, run.record.graph):
         if _is_own(run, replica, write):
-          raise _refusal(variable, write.op)
+          raise _copy_refusal(variable, write.op)
 
 
 def settle(run: shard_run.ShardRun, group: Sequence[int], *,
@@ -64,7 +79,7 @@ def settle(run: shard_run.ShardRun, group: Sequence[int], *,
       agreed_writes.check_no_count(variable, method, first, own.num_rows)
     return agreed_writes.one_value(variable, method, values, group)
 
-  plain_writes.PlainWrites(run.record, one_value, first_alone).settle(others)
+  PlainWrites(run.record, one_value, first_alone).settle(others)
 
 
 def _is_own(run: shard_run.ShardRun, replica: int,
@@ -78,7 +93,7 @@ def _is_own(run: shard_run.ShardRun, replica: int,
       *list(write.op.inputs)[1:], *_tf_internals.conditions_of(write.op)])
 
 
-def _refusal(variable: tf.Variable, op: tf.Operation) -> ValueError:
+def _copy_refusal(variable: tf.Variable, op: tf.Operation) -> ValueError:
   return ValueError(
       'A variable of which each shard has a copy must be written with a value '
       f'that all shards have in common. Received: {op.name} ({op.type}), which '
@@ -88,3 +103,101 @@ def _refusal(variable: tf.Variable, op: tf.Operation) -> ValueError:
       'value of all shards; or give each shard its own value, by '
       '`synchronization=tf.VariableSynchronization.ON_READ` and an '
       '`aggregation`.')
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainWrites:
+  """The plain writes of the shards of one run.
+
+  Attributes:
+    one_value: Returns the value that one device writes, for a variable, the
+      name of a method and the value of each shard.
+    first_alone: Whether only the ops of the first shard are run.
+  """
+
+  record: op_record.OpRecord
+  one_value: Callable[[Any, str, Sequence[Any]], Any]
+  first_alone: bool
+
+  def settle(self, others: Collection[tf.Tensor] = ()) -> None:
+    """Gives each write the value that one device writes.
+
+    `others` are handles of variables that are written otherwise. A RuntimeError
+    is raised if the shards' values cannot be aggregated, and a ValueError if
+    the value of one device is not known.
+    """
+    skipped = {handle.op for handle in others}
+    # Before aggregation, which adds ops to the graph.
+    order = {op: i for i, op in enumerate(self.record.graph.get_operations())}
+    for op in order:
+      if op not in skipped and _tf_internals.makes_variable(op):
+        for group in self._groups(op.outputs[0], order):
+          self._settle(op.outputs[0], group)
+
+  def _groups(self, variable: tf.Tensor, order: dict) -> list[_Group]:
+    writes = [write for write in _tf_internals.writes_through(variable)
+              if not (self.record.has_passed(write.op) or
+                      _tf_internals.initializes(write.op, variable))]
+    writes.sort(key=lambda write: order[write.root])
+    by_shard = [[write for write in writes
+                 if self.record.is_own(shard, write.root)]
+                for shard in range(self.record.num_shards)]
+    if len({tuple(write.op.type for write in own) for own in by_shard}) > 1:
+      raise _refusal(variable, next(own for own in by_shard if own)[0].op)
+    return list(zip(*by_shard))
+
+  def _settle(self, variable: tf.Tensor, group: _Group) -> None:
+    ops = [write.op for write in group]
+    is_same = not any(map(_tf_internals.is_in_loop, ops)) and _are_same(ops)
+    is_inside = any(write.root is not write.op or
+                    _tf_internals.is_in_branch_or_loop(write.op)
+                    for write in group)
+    method = _tf_internals.method_of_write(ops[0])
+    if is_inside or method is None:
+      if not (is_same and self.first_alone):
+        raise _refusal(variable, ops[0])
+    else:
+      values = [tf.IndexedSlices(op.inputs[2], op.inputs[1]) if (
+          method.startswith('scatter')) else op.inputs[1] for op in ops]
+      _share(method, ops, values[0] if (
+          is_same and _is_global_step(variable)) else (
+              self.one_value(variable, method, values)))
+
+
+def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
+  """Makes the first shard write `value`, and the others change nothing."""
+  if isinstance(value, tf.IndexedSlices):
+    # With any number of rows, not only the first shard's.
+    inputs = {i: tf1.placeholder_with_default(t, [None, *t.shape[1:]])
+              for i, t in ((1, value.indices), (2, value.values))}
+  else:
+    inputs = {1: tf.convert_to_tensor(value, ops[0].inputs[1].dtype)}
+  last = max(inputs)
+  for shard, op in enumerate(ops):
+    for index, written in inputs.items():
+      adds_nothing = shard and index == last and method not in (
+          'assign', 'scatter_update')
+      _tf_internals.redirect_input(
+          op, index, tf.zeros_like(written) if adds_nothing else written)
+    if shard:
+      _tf_internals.add_control_inputs(op, ops[:1])
+
+
+def _are_same(ops: Sequence[tf.Operation]) -> bool:
+  """Returns whether all shards write the same, on the same conditions."""
+  return same_values.are_same([
+      [*list(op.inputs)[1:], *_tf_internals.conditions_of(op)] for op in ops])
+
+
+def _is_global_step(variable: tf.Tensor) -> bool:
+  step = tf1.train.get_global_step(variable.graph)
+  return step is not None and step.name == variable.name
+
+
+def _refusal(variable: tf.Tensor, op: tf.Operation) -> RuntimeError:
+  return RuntimeError(
+      'A variable must be updated once for all shards. Received: '
+      f'{op.name} ({op.type}), an op of each shard that writes '
+      f'`{variable.name}`. Make the variable in the model_fn, outside of loops '
+      'and branches. Use the methods of the variable there, '
+      '`variable.scatter_add(slices)` for `tf.compat.v1.scatter_add`.')

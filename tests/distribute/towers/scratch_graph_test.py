@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers.splitting import scratch_graph
+from tfplugin.distribute.towers import scratch_graph
 
 tf1 = tf.compat.v1
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.distribute.towers.splitting import loss_forms
+from tests.distribute.towers import loss_forms
 from tfplugin.distribute.towers import tower_strategy
 from tfplugin.estimator import replicate
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic.moves import pair_moves
+from tfplugin.distribute.elastic import pair_moves
 from tfplugin.optimizers import elastic_custom_getter
 
 tf1 = tf.compat.v1

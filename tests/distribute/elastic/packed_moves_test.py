@@ -20,8 +20,8 @@ from tests.optimizers import elastic_graphs
 from tfplugin.distribute import graph_order
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic.moves import packed_moves
-from tfplugin.distribute.elastic.moves import pair_moves
+from tfplugin.distribute.elastic import packed_moves
+from tfplugin.distribute.elastic import pair_moves
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1

@@ -15,7 +15,7 @@ import tensorflow as tf
 from absl import logging
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.towers.splitting import split_graph
+from tfplugin.distribute.towers import split_graph
 
 tf1 = tf.compat.v1
 

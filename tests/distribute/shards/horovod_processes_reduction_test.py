@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.shards import horovod_processes
-from tfplugin.distribute.shards import horovod_reduction
 from tfplugin.testing import behaviors
 
 _SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
@@ -40,7 +39,7 @@ class _Others:
     return 'by the others'
 
 
-class _Extended(horovod_reduction.HorovodReduction, _Others):
+class _Extended(horovod_processes.HorovodReduction, _Others):
 
   def __init__(self, num_devices):
     self.worker_devices = [f'/cpu:{i}' for i in range(num_devices)]

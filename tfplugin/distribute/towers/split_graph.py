@@ -28,7 +28,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.towers.splitting import row_analysis
+from tfplugin.distribute.towers import row_analysis
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers.splitting import joined_batches
+from tfplugin.distribute.towers import joined_batches
 
 tf1 = tf.compat.v1
 

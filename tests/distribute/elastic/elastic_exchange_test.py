@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what is said of an exchange that is refused."""
+"""Tests of an exchange: what it refuses, and a step without gradients."""
 
 from __future__ import annotations
 
@@ -71,3 +71,23 @@ def test_a_synchronous_optimizer_is_refused_by_name(build, behavior):
   with tf.Graph().as_default(), pytest.raises(
       RuntimeError, match='SyncReplicasOptimizer` must not be used under ela'):
     build()
+
+
+def test_a_step_without_gradients_communicates(behavior):
+  del behavior
+
+  def step():
+    w = tf1.get_variable('w', initializer=0.0)
+    return tf1.estimator.EstimatorSpec(
+        'train', loss=w.value(), train_op=w.assign_add(4.0))
+
+  strategy = elastic_average_strategy.ElasticAverageStrategy(
+      communication_period=1, moving_rate=0.25)
+  with tf.Graph().as_default(), strategy.scope():
+    spec = strategy.run(tf.autograph.experimental.do_not_convert(step))
+    w, = tf1.global_variables()
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(tf1.local_variables_initializer())
+      session.run(strategy.experimental_local_results(spec.train_op))
+      assert session.run(w) == 1.0  # A quarter of 4.

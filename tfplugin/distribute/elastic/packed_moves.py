@@ -26,7 +26,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic.moves import pair_moves
+from tfplugin.distribute.elastic import pair_moves
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
 

@@ -24,7 +24,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.towers.splitting import scratch_graph
+from tfplugin.distribute.towers import scratch_graph
 
 # The value of an input that a tower uses: all rows, the tower's slice of all
 # rows, or the value computed in the tower.

@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers.splitting import row_analysis
+from tfplugin.distribute.towers import row_analysis
 
 tf1 = tf.compat.v1
 

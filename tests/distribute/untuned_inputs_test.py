@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import distribute
-from tfplugin.distribute.inputs import untuned_inputs
+from tfplugin.distribute import untuned_inputs
 from tfplugin.estimator import cluster_training as training
 
 tf1 = tf.compat.v1
