@@ -28,9 +28,9 @@ from tfplugin.hooks import finish_board
 from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import report_finished_hook
+from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
-from tfplugin.hooks.curves import tensorboard_hook
 from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import last_steps

@@ -3,7 +3,6 @@
 """Session hooks for training in clusters."""
 
 from tfplugin.hooks.checkpoint_guard_hook import CheckpointGuardHook
-from tfplugin.hooks.curves.tensorboard_hook import TensorBoardHook
 from tfplugin.hooks.elastic_hooks import ElasticAverageHook
 from tfplugin.hooks.elastic_hooks import ElasticCheckpointHook
 from tfplugin.hooks.elastic_hooks import ElasticDistanceHook
@@ -15,6 +14,7 @@ from tfplugin.hooks.parameter_server import run_parameter_server
 from tfplugin.hooks.report_finished_hook import ReportFinishedHook
 from tfplugin.hooks.summary_hooks import ClippingSummaryHook
 from tfplugin.hooks.summary_hooks import StalenessSummaryHook
+from tfplugin.hooks.tensorboard_hook import TensorBoardHook
 from tfplugin.hooks.wait_for_chief_hook import WaitForChiefHook
 from tfplugin.hooks.wait_for_workers_hook import WaitForWorkersHook
 

@@ -17,8 +17,7 @@ from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
 from tfplugin.events import step_counts
-from tfplugin.hooks.curves import graph_counts
-from tfplugin.hooks.curves import graph_figures
+from tfplugin.hooks import graph_numbers
 
 tf1 = tf.compat.v1
 
@@ -59,8 +58,8 @@ class EventsHook(tf1.train.SessionRunHook):
     self._every_secs = every_secs
     self._log: Optional[event_log.EventLog] = None
     self._fetches = {}
-    self._distance: Optional[graph_figures.Distance] = None
-    self._staleness: Optional[graph_figures.Staleness] = None
+    self._distance: Optional[graph_numbers.Distance] = None
+    self._staleness: Optional[graph_numbers.Staleness] = None
     self._has_started = False
     self._has_trained = False
     self._num_steps = 0
@@ -75,14 +74,14 @@ class EventsHook(tf1.train.SessionRunHook):
       self._log = event_log.EventLog(
           self._config.model_dir, task_name(self._config))
       self._log.write('starting', record.BEGIN, **process.describe())
-    self._fetches = graph_counts.fetches()
-    self._distance = graph_figures.Distance()
-    self._staleness = graph_figures.Staleness()
+    self._fetches = graph_numbers.fetches()
+    self._distance = graph_numbers.Distance()
+    self._staleness = graph_numbers.Staleness()
 
   def after_create_session(self, session: tf1.Session, coord) -> None:
     """Reports the session, as the first one or as a new one."""
     del coord
-    step = int(session.run(self._fetches[graph_counts.STEP]))
+    step = int(session.run(self._fetches[graph_numbers.STEP]))
     if self._has_started:
       self._log.write('coming_back', what='session', step=step)
     else:
@@ -105,7 +104,7 @@ class EventsHook(tf1.train.SessionRunHook):
       self._due = now + self._every_secs
       self._report(run_context.session, now,
                    record.INSTANT if self._has_trained else record.BEGIN,
-                   graph_figures.told(run_values.results))
+                   graph_numbers.told(run_values.results))
       self._has_trained = True
 
   def end(self, session: tf1.Session) -> None:
@@ -116,8 +115,8 @@ class EventsHook(tf1.train.SessionRunHook):
 
   def _report(self, session: tf1.Session, now: float, kind: str,
               figures: Mapping[str, int] = types.MappingProxyType({})) -> None:
-    values = graph_counts.read(session, self._fetches)
-    step = values.pop(graph_counts.STEP)
+    values = graph_numbers.read(session, self._fetches)
+    step = values.pop(graph_numbers.STEP)
     then, num_steps = self._reported
     self._reported = (now, self._num_steps)
     rate = (self._num_steps - num_steps) / max(now - then, 1e-3)

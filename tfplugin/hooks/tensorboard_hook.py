@@ -17,9 +17,8 @@ from tfplugin import version
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.events import step_counts
-from tfplugin.hooks.curves import curve_file
-from tfplugin.hooks.curves import graph_counts
-from tfplugin.hooks.curves import tensorboard_page
+from tfplugin.hooks import graph_numbers
+from tfplugin.hooks import tensorboard_files
 from tfplugin.report.reading import run_data
 
 tf1 = tf.compat.v1
@@ -84,7 +83,7 @@ class TensorBoardHook(tf1.train.SessionRunHook):
     self._task = cluster_task.from_config(config)
     self._settings = dict(settings or {})
     self._every_secs = every_secs
-    self._file = curve_file.CurveFile(self._directory())
+    self._file = tensorboard_files.CurveFile(self._directory())
     self._shows_settings = False
     self._fetches = {}
     self._summaries: Optional[tf.Tensor] = None
@@ -95,7 +94,7 @@ class TensorBoardHook(tf1.train.SessionRunHook):
 
   def begin(self) -> None:
     """Finds the values to write; the chief writes the order of the page."""
-    self._fetches = graph_counts.fetches()
+    self._fetches = graph_numbers.fetches()
     self._summaries = self._scalar_summaries()
     if self._task.is_chief:
       self._order_page()
@@ -121,7 +120,7 @@ class TensorBoardHook(tf1.train.SessionRunHook):
     """Writes the last point."""
     self._write(session, time.monotonic(), None)
     if self._shows_settings:
-      self._file.write([tensorboard_page.settings_end()])
+      self._file.write([tensorboard_files.settings_end()])
     self._file.flush()
 
   def _directory(self) -> str:
@@ -147,8 +146,8 @@ class TensorBoardHook(tf1.train.SessionRunHook):
   def _order_page(self) -> None:
     settings = {**_described(self._task, self._config), **self._settings}
     try:
-      summaries = (tensorboard_page.layout(), tensorboard_page.settings_begin(
-          tensorboard_page.plain(settings)))
+      summaries = (tensorboard_files.layout(), tensorboard_files.settings_begin(
+          tensorboard_files.plain(settings)))
     except ImportError as e:
       tf1.logging.warning(
           'TensorBoard will show the scalars of this run, but not its settings '
@@ -162,12 +161,12 @@ class TensorBoardHook(tf1.train.SessionRunHook):
 
   def _write(self, session: tf1.Session, now: float,
              summaries: Optional[bytes]) -> None:
-    values = graph_counts.read(session, self._fetches)
-    step = values.pop(graph_counts.STEP)
+    values = graph_numbers.read(session, self._fetches)
+    step = values.pop(graph_numbers.STEP)
     scalars = _scalars(values)
     if self._reported and self._num_steps > self._reported[1]:
       then, num_steps = self._reported
-      scalars[tensorboard_page.STEPS_PER_SEC] = (
+      scalars[tensorboard_files.STEPS_PER_SEC] = (
           (self._num_steps - num_steps) / max(now - then, 1e-3))
     self._reported = (now, self._num_steps)
     found = [] if summaries is None else [summaries]
@@ -182,11 +181,11 @@ def _scalars(counts: Mapping[str, int]) -> dict[str, float]:
   """Returns the scalars made from the counters, by tag."""
   dropped = counts.get(step_counts.DROPPED)
   applied = counts.get(step_counts.APPLIED)
-  found = {tensorboard_page.EXCHANGES: counts.get(step_counts.EXCHANGES),
-           tensorboard_page.DROPPED: dropped,
-           tensorboard_page.APPLIED: applied}
+  found = {tensorboard_files.EXCHANGES: counts.get(step_counts.EXCHANGES),
+           tensorboard_files.DROPPED: dropped,
+           tensorboard_files.APPLIED: applied}
   if dropped is not None and applied is not None:
-    found[tensorboard_page.DROPPED_FRACTION] = (
+    found[tensorboard_files.DROPPED_FRACTION] = (
         dropped / max(dropped + applied, 1))
   return {tag: float(value) for tag, value in found.items()
           if value is not None}

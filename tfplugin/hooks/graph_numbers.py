@@ -1,11 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a graph's wrapper: the distance and the staleness."""
+"""Numbers of a graph: its step, and the counters and figures of a wrapper."""
 
 from __future__ import annotations
 
+import collections
 import math
 import time
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -15,14 +17,44 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
+from tfplugin.events import step_counts
 from tfplugin.events import step_figures
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
+STEP = 'step'
+
 # The distance needs a read of the whole centre. The next read waits 100 times
 # as long as the last one took, so that reads take 1 % of the time.
 _TIMES_AS_LONG = 100.0
+
+
+def fetches() -> dict[str, tf.Tensor]:
+  """Returns the default graph's step, and its counters by their names."""
+  return {STEP: tf1.train.get_global_step(), **_counters()}
+
+
+def read(session: tf1.Session,
+         tensors: Mapping[str, tf.Tensor]) -> dict[str, int]:
+  """Returns the values of the tensors that `fetches` has returned."""
+  try:
+    values = session.run(dict(tensors))
+  except tf.errors.FailedPreconditionError:
+    # A counter that is initialised later must not end the training.
+    values = {STEP: session.run(tensors[STEP])}
+  return {name: int(value) for name, value in values.items()}
+
+
+def _counters() -> dict[str, tf.Tensor]:
+  """Returns the counters of the graph, by the names of event details."""
+  counts = step_counts.of(tf1.get_default_graph())
+  parts = collections.defaultdict(list)
+  for variable in [*tf1.local_variables(), *tf1.global_variables()]:
+    count = counts.get(variable.op.name)
+    if count is not None:
+      parts[count.name].append(variable.read_value() // count.every)
+  return {name: tf.add_n(values) for name, values in parts.items()}
 
 
 class Distance:
