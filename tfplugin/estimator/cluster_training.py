@@ -19,8 +19,8 @@ from tfplugin.distribute.inputs import untuned_inputs
 from tfplugin.distribute.sessions import server_options
 from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import event_log
+from tfplugin.events import process
 from tfplugin.events import record
-from tfplugin.events import stacks
 from tfplugin.faults import fault_hook
 from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import events_hook
@@ -144,7 +144,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   before its workers, and a worker that lost the race for the start lost 30 s.
   """
   config = estimator.config
-  stacks.write_on_signal()
+  process.write_stacks_on_signal()
   explained = cluster_config.explain()
   tf1.logging.info('tfplugin on TF_CONFIG: %s', explained)
   cluster_task.check_first_run(cluster_task.from_config(config))

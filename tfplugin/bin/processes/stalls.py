@@ -14,7 +14,7 @@ from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role as role_lib
 from tfplugin.bin.processes import task_states
-from tfplugin.events import stacks
+from tfplugin.events import process
 
 _TRAINING = ('chief', 'worker')
 
@@ -84,9 +84,9 @@ class StallWatch:
 
 def ask_for_stacks(role: role_lib.Role) -> None:
   """Asks a process for its stacks, unless the signal would end it."""
-  if stacks.SIGNAL in caught_signals(role.pid):
+  if process.STACKS_SIGNAL in caught_signals(role.pid):
     # Not the group: its other processes may not expect the signal.
-    os.kill(role.pid, stacks.SIGNAL)
+    os.kill(role.pid, process.STACKS_SIGNAL)
 
 
 def caught_signals(pid: int) -> set[int]:
