@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
-from tfplugin.events import step_figures
+from tfplugin.distribute import per_graph
 from tfplugin.hooks import graph_numbers
 
 tf1 = tf.compat.v1
@@ -118,7 +118,8 @@ def test_what_a_branch_computes_is_not_asked_for(behavior):
 
     def note():
       tensor = tf.constant(1)
-      step_figures.note(tf1.get_default_graph(), step_figures.STALENESS, tensor)
+      per_graph.of(tf1.get_default_graph()).add_figure(
+          per_graph.STALENESS, tensor)
       return tensor
 
     result = tf.cond(condition, note, lambda: tf.constant(2))

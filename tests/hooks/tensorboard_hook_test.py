@@ -17,7 +17,7 @@ from werkzeug import test
 
 from tests.report import hand_written
 from tfplugin import estimator
-from tfplugin.events import step_counts
+from tfplugin.distribute import per_graph
 from tfplugin.hooks import tensorboard_hook
 from tfplugin.report.reading import scalars
 
@@ -134,9 +134,9 @@ def test_scalars_of_averaging_have_stable_tags(tmp_path, behavior):
 def test_the_fraction_is_that_of_both_counters(tmp_path):
   with tf.Graph().as_default() as graph:
     tf1.train.create_global_step()
-    for name, value in ((step_counts.DROPPED, 1), (step_counts.APPLIED, 3)):
-      tf1.get_variable(name, initializer=value, trainable=False)
-      step_counts.note(graph, name, name)
+    for name, value in ((per_graph.DROPPED, 1), (per_graph.APPLIED, 3)):
+      per_graph.of(graph).add_count(
+          tf1.get_variable(name, initializer=value, trainable=False), name)
     hook = tensorboard_hook.TensorBoardHook(
         tf.estimator.RunConfig(str(tmp_path)))
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:

@@ -12,11 +12,11 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import time_limit
 from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
-from tfplugin.events import step_counts
 from tfplugin.hooks import graph_numbers
 
 tf1 = tf.compat.v1
@@ -124,7 +124,7 @@ class EventsHook(tf1.train.SessionRunHook):
         'training', kind, step=step, num_steps=self._num_steps,
         **(self._goal if kind == record.BEGIN else
            {'steps_per_sec': round(rate, 3)}))
-    exchanges = values.pop(step_counts.EXCHANGES, None)
+    exchanges = values.pop(per_graph.EXCHANGES, None)
     if exchanges is not None:
       self._log.write('exchanging', step=step, num_exchanges=exchanges,
                       **self._distance.told(session))

@@ -16,9 +16,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
-from tfplugin.events import step_counts
-from tfplugin.events import step_figures
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
@@ -48,7 +47,7 @@ def read(session: tf1.Session,
 
 def _counters() -> dict[str, tf.Tensor]:
   """Returns the counters of the graph, by the names of event details."""
-  counts = step_counts.of(tf1.get_default_graph())
+  counts = per_graph.of(tf1.get_default_graph()).counts
   parts = collections.defaultdict(list)
   for variable in [*tf1.local_variables(), *tf1.global_variables()]:
     count = counts.get(variable.op.name)
@@ -62,7 +61,7 @@ class Distance:
 
   def __init__(self):
     """Adds the ops that read it, if the graph averages variables."""
-    pairs = step_figures.of(tf1.get_default_graph(), step_figures.DISTANCE)
+    pairs = per_graph.of(tf1.get_default_graph()).figure(per_graph.DISTANCE)
     self._value: Optional[tf.Tensor] = None
     self._due = float('-inf')
     self._is_prepared = False
@@ -101,8 +100,8 @@ class Staleness:
     """Finds the tensors, except those inside a branch."""
     self._graph = tf1.get_default_graph()
     self._tensors = [
-        tensor for tensor, in step_figures.of(
-            self._graph, step_figures.STALENESS)
+        tensor for tensor, in per_graph.of(self._graph).figure(
+            per_graph.STALENESS)
         if _tf_internals.is_usable_here(tensor)]
     self._of_fetches = {}
 

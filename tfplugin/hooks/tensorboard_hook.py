@@ -15,8 +15,8 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import version
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import time_limit
-from tfplugin.events import step_counts
 from tfplugin.hooks import graph_numbers
 from tfplugin.hooks import tensorboard_files
 from tfplugin.report.reading import run_data
@@ -179,9 +179,9 @@ class TensorBoardHook(tf1.train.SessionRunHook):
 
 def _scalars(counts: Mapping[str, int]) -> dict[str, float]:
   """Returns the scalars made from the counters, by tag."""
-  dropped = counts.get(step_counts.DROPPED)
-  applied = counts.get(step_counts.APPLIED)
-  found = {tensorboard_files.EXCHANGES: counts.get(step_counts.EXCHANGES),
+  dropped = counts.get(per_graph.DROPPED)
+  applied = counts.get(per_graph.APPLIED)
+  found = {tensorboard_files.EXCHANGES: counts.get(per_graph.EXCHANGES),
            tensorboard_files.DROPPED: dropped,
            tensorboard_files.APPLIED: applied}
   if dropped is not None and applied is not None:

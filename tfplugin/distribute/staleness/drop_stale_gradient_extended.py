@@ -20,7 +20,6 @@ from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.distribute.variables import worker_counter
-from tfplugin.events import step_counts
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
@@ -38,10 +37,9 @@ class _Counters:
     with tf.init_scope():
       is_eager = tf.executing_eagerly()
     for counter, name in () if is_eager else (
-        (self.num_applied, step_counts.APPLIED),
-        (self.num_dropped, step_counts.DROPPED)):
-      variable = counter.variable
-      step_counts.note(variable.graph, variable.op.name, name)
+        (self.num_applied, per_graph.APPLIED),
+        (self.num_dropped, per_graph.DROPPED)):
+      per_graph.of(counter.variable.graph).add_count(counter.variable, name)
     self.num_nonfinite = None
     if counts_nonfinite:
       self.num_nonfinite = worker_counter.WorkerCounter(

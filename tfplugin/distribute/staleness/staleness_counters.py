@@ -11,9 +11,9 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.variables import shared_variables
 from tfplugin.distribute.variables import worker_counter
-from tfplugin.events import step_counts
 
 tf1 = tf.compat.v1
 
@@ -80,9 +80,9 @@ class StalenessCounters:
       else:
         graph = tf1.get_default_graph()
         self._of_graph[graph] = counters
-        for counter, name in ((counters.num_dropped, step_counts.DROPPED),
-                              (counters.num_applied, step_counts.APPLIED)):
-          step_counts.note(graph, counter.variable.op.name, name)
+        for counter, name in ((counters.num_dropped, per_graph.DROPPED),
+                              (counters.num_applied, per_graph.APPLIED)):
+          per_graph.of(graph).add_count(counter.variable, name)
 
   def exist_here(self) -> bool:
     """Returns whether the current graph has counters of this instance.
