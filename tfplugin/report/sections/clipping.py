@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tfplugin.events import samples
 from tfplugin.report.reading import run_data
-from tfplugin.report.reading import samples
 from tfplugin.report.reading import scalars
 from tfplugin.report.sections import series
 

@@ -11,8 +11,8 @@ from typing import Optional
 
 import numpy as np
 
+from tfplugin.events import samples
 from tfplugin.report.reading import run_data
-from tfplugin.report.reading import samples
 from tfplugin.report.reading import scalars
 from tfplugin.report.sections import series
 from tfplugin.report.sections import totals

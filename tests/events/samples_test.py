@@ -5,8 +5,8 @@
 import math
 
 from tests.report import hand_written
+from tfplugin.events import samples
 from tfplugin.report.reading import run_data
-from tfplugin.report.reading import samples
 
 
 def test_samples_are_found_among_the_events(tmp_path):
