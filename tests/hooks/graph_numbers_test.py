@@ -32,14 +32,14 @@ def test_the_distance_is_that_of_all_trained_variables(behavior):
     distance = graph_numbers.Distance()
     with tf1.Session() as session:
       # Nothing has a value yet.
-      assert distance.told(session) == {}
+      assert distance.read(session) == {}
       session.run(tf1.global_variables_initializer())
       session.run(tf1.local_variables_initializer())
       session.run(optimizer.get_init_op(0))
       session.run(train_op)
       session.run(train_op)
       # Each of the three has moved by 1.
-      assert distance.told(session) == {
+      assert distance.read(session) == {
           'distance': pytest.approx(np.sqrt(3.0))}
 
 
@@ -59,7 +59,7 @@ def test_the_distance_is_read_for_one_part_in_a_hundred(monkeypatch):
     distance = graph_numbers.Distance()
   told = []
   for now[0] in (0.0, 2.0, 50.0, 102.9, 103.0, 300.0):
-    told.append(distance.told(Session()))
+    told.append(distance.read(Session()))
   # The first one is no measure, and the last one no number of JSON.
   assert told == [{'distance': 0.5}, {'distance': 0.5}, {}, {},
                   {'distance': 0.5}, {}]
@@ -67,7 +67,7 @@ def test_the_distance_is_read_for_one_part_in_a_hundred(monkeypatch):
 
 def test_a_graph_without_a_wrapper_has_no_figures():
   with tf.Graph().as_default():
-    assert graph_numbers.Distance().told(tf1.Session()) == {}
+    assert graph_numbers.Distance().read(tf1.Session()) == {}
     staleness = graph_numbers.Staleness()
     assert staleness.of_step([tf.constant(1)]) == []
 
@@ -104,12 +104,13 @@ def test_staleness_is_asked_of_the_step_that_computes_it(behavior):
       session.run(tf1.local_variables_initializer())
       _, values = session.run([first, wanted])
       assert session.run(runs) == [1, 0]
-  assert graph_numbers.told(values) == {'staleness': 0}
+  assert graph_numbers.most_stale(values) == {'staleness': 0}
 
 
 def test_the_most_stale_of_a_step_is_told():
-  assert graph_numbers.told([np.int64(1), np.int64(7)]) == {'staleness': 7}
-  assert graph_numbers.told(None) == {}
+  assert graph_numbers.most_stale([np.int64(1), np.int64(7)]) == {
+      'staleness': 7}
+  assert graph_numbers.most_stale(None) == {}
 
 
 def test_what_a_branch_computes_is_not_asked_for(behavior):

@@ -18,6 +18,7 @@ from werkzeug import test
 from tests.report import hand_written
 from tfplugin import estimator
 from tfplugin.distribute import per_graph
+from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
 from tfplugin.report.reading import scalars
 
@@ -165,7 +166,7 @@ def test_a_worker_has_a_run_of_its_own_with_the_scalars_of_its_model(
 def test_with_a_period_of_several_steps_each_point_has_all_curves(
     monkeypatch, tmp_path):
   clock = types.SimpleNamespace(now=0.0)
-  monkeypatch.setattr(tensorboard_hook, 'time', types.SimpleNamespace(
+  monkeypatch.setattr(telemetry_hook, 'time', types.SimpleNamespace(
       monotonic=lambda: clock.now))
 
   class TakeASecond(tf1.train.SessionRunHook):

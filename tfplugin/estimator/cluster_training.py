@@ -28,6 +28,7 @@ from tfplugin.hooks import finish_board
 from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import report_finished_hook
+from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
@@ -270,10 +271,12 @@ def _last_hooks(
 ) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that report steps, to begin after the user's."""
   config = estimator.config
-  hooks = [events_hook.EventsHook(config, max_steps=max_steps), stop]
+  sinks = [events_hook.EventsSink(config, max_steps)]
   if task.trains:
-    hooks += [tensorboard_hook.TensorBoardHook(config, estimator.params),
-              *fault_hook.hooks()]
+    sinks.append(tensorboard_hook.TensorBoardSink(config, estimator.params))
+  hooks = [telemetry_hook.TelemetryHook(*sinks), stop]
+  if task.trains:
+    hooks += fault_hook.hooks()
   if task.num_ps and task.trains:
     if not task.is_chief:
       hooks.append(report)

@@ -31,7 +31,7 @@ _TIMES_AS_LONG = 100.0
 
 def fetches() -> dict[str, tf.Tensor]:
   """Returns the default graph's step, and its counters by their names."""
-  return {STEP: tf1.train.get_global_step(), **_counters()}
+  return {STEP: tf1.train.get_global_step(), **counters()}
 
 
 def read(session: tf1.Session,
@@ -45,7 +45,7 @@ def read(session: tf1.Session,
   return {name: int(value) for name, value in values.items()}
 
 
-def _counters() -> dict[str, tf.Tensor]:
+def counters() -> dict[str, tf.Tensor]:
   """Returns the counters of the graph, by the names of event details."""
   counts = per_graph.of(tf1.get_default_graph()).counts
   parts = collections.defaultdict(list)
@@ -71,7 +71,7 @@ class Distance:
         self._value = elastic.distance([copy.read_value() for copy, _ in pairs],
                                        [c.read_value() for _, c in pairs])
 
-  def told(self, session: tf1.Session) -> dict[str, float]:
+  def read(self, session: tf1.Session) -> dict[str, float]:
     """Returns `distance`; {} if there is none, or the next read is not due."""
     start = time.monotonic()
     if self._value is None or start < self._due:
@@ -119,6 +119,6 @@ class Staleness:
     return self._of_fetches[key]
 
 
-def told(values: Optional[Sequence[int]]) -> dict[str, int]:
+def most_stale(values: Optional[Sequence[int]]) -> dict[str, int]:
   """Returns `staleness`, the largest value; {} without values."""
   return {'staleness': max(map(int, values))} if values else {}
