@@ -13,6 +13,8 @@ from tfplugin.optimizers import variable_clipping
 
 tf1 = tf.compat.v1
 
+_SGD = tf1.train.GradientDescentOptimizer(0.1)
+
 
 def _events(directory):
   """What TensorBoard reads: tag -> [(step, value)]."""
@@ -35,7 +37,7 @@ def test_writes_every_n_steps_and_at_the_end(behavior, tmp_path):
   with tf.Graph().as_default():
     step = tf1.train.get_or_create_global_step()
     advance = tf1.assign_add(step, 1)
-    hook = _StepHook(str(tmp_path), every_n_steps=4)
+    hook = _StepHook(_SGD, str(tmp_path), every_n_steps=4)
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       for _ in range(6):
         session.run(advance)
@@ -50,18 +52,18 @@ def test_writes_every_n_steps_and_at_the_end(behavior, tmp_path):
 def test_no_global_step_is_a_clear_error(tmp_path):
   with tf.Graph().as_default():
     with pytest.raises(RuntimeError, match='global step'):
-      _StepHook(str(tmp_path)).begin()
+      _StepHook(_SGD, str(tmp_path)).begin()
 
 
 def test_a_period_below_one_is_refused():
   with pytest.raises(ValueError, match='`every_n_steps` must .*Received: 0'):
-    _StepHook('', every_n_steps=0)
+    _StepHook(_SGD, '', every_n_steps=0)
 
 
 @pytest.mark.parametrize('period', [None, 1.5, '3', True])
 def test_a_period_is_an_integer(period):
   with pytest.raises(TypeError, match='`every_n_steps` must be an integer'):
-    _StepHook('', every_n_steps=period)
+    _StepHook(_SGD, '', every_n_steps=period)
 
 
 def test_event_file_holds_staleness_and_counters(behavior, tmp_path):
@@ -153,4 +155,4 @@ def test_what_is_clipped_in_a_branch_is_refused(
     summary_hooks.StalenessSummaryHook, summary_hooks.ClippingSummaryHook])
 def test_another_optimizer_is_refused(hook):
   with pytest.raises(TypeError, match='`optimizer` must .*Received: '):
-    hook(tf1.train.GradientDescentOptimizer(0.1), '')
+    hook(_SGD, '')
