@@ -51,7 +51,7 @@ class Sink:
     """Prepares to write, when the graph is complete."""
 
   def begin_session(self, session: tf1.Session) -> None:
-    """Learns of a session, the first one or one after a failure."""
+    """Takes a new session: the first one, or one after a failure."""
 
   def fetches(self, asked: Any, is_due: bool) -> Any:
     """Returns the tensors to fetch with a step, or None.
