@@ -163,8 +163,8 @@ def _lines(results: page_part.Results) -> Iterator[str]:
   yield (f'The centre\'s cross entropy on held-out digits after {_STEPS} steps '
          f'of each of two workers, elastic averaging with period {_PERIOD}: '
          f'the median of {len(SEEDS)} seeds, with the least and the largest. '
-         '"Inside": no worse in the median than the plain exchange is with one '
-         'of its seeds. `python -m benchmarks.losses` on '
+         '"Inside": the median is no worse than the worst seed of the plain '
+         'exchange. `python -m benchmarks.losses` on '
          f'{machine.sentence(results["about"])}')
   yield from page_part.table('exchange', ['loss', 'inside'], [
       (name, [page_part.with_spread(every),

@@ -178,9 +178,9 @@ def _medians(rounds):
 
 
 def _lines(results: page_part.Results) -> Iterator[str]:
-  yield (f'Milliseconds of the ops of a step by type, medians of {_STEPS} '
-         'traced steps; they run at the same time, so that their sum may be '
-         'more than the step. `python -m benchmarks.profiles` on '
+  yield (f'The milliseconds of the ops in a step, by type of op: medians of '
+         f'{_STEPS} traced steps. Ops run at the same time, so their sum may '
+         'be more than the step. `python -m benchmarks.profiles` on '
          f'{machine.sentence(results["about"])}')
   for name, case in CASES.items():
     if name in results['cases']:

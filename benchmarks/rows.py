@@ -90,22 +90,22 @@ def _passes(run: str, beyond: str) -> Callable[[Figures], float]:
 def _clipping() -> Iterator[Row]:
   for beyond in ('0%', '1%', '10%', '100%'):
     for kind, suffix in _KINDS.items():
-      yield Row(f'dense clip, [500000, 64], {beyond} of the rows beyond the '
-                f'bound{kind}: passes of numpy over the table that it adds',
+      yield Row(f'dense clip of [500000, 64], {beyond} of the rows beyond the '
+                f'bound{kind}: added time / one pass of numpy over the table',
                 _passes(f'clipping{suffix}', beyond), 2)
   for kind, ours in (('', 'clipping/dense 100%'),
                      (', reference variables', 'as contrib/dense')):
-    yield Row(f'time that it adds with all rows beyond{kind}, to contrib\'s',
-              _added_ratio(ours, 'contrib/dense'), 0.2)
+    yield Row(f'dense clip, all rows beyond the bound{kind}: added time / '
+              'added time of contrib', _added_ratio(ours, 'contrib/dense'), 0.2)
   for beyond in ('none', 'all'):
     first, *_, last = NUM_ROWS
-    yield Row(f'sparse clip of 4,096 ids, {beyond} beyond: a table of '
-              f'{last:.0e} rows to one of {first:.0e}', _added_ratio(
+    yield Row(f'sparse clip of 4,096 ids, {beyond} beyond the bound: added '
+              f'time in {last:,} rows / in {first:,} rows', _added_ratio(
                   f'clipping/sparse {last} {beyond}',
                   f'clipping/sparse {first} {beyond}'), 1.25)
     for number in NUM_ROWS:
-      yield Row(f'time that it adds in {number:.0e} rows, {beyond} beyond, to '
-                'contrib\'s', _added_ratio(
+      yield Row(f'sparse clip in {number:,} rows, {beyond} beyond the bound: '
+                'added time / added time of contrib', _added_ratio(
                     f'clipping/sparse {number} {beyond}',
                     f'contrib/sparse/{number}'), 0.5)
 
@@ -114,23 +114,23 @@ def _drop_stale() -> Iterator[Row]:
   for number, size in ((1, 1000), (50, 128), (50, 300)):
     what = f'drop_stale/{number} of {size}'
     yield Row(f'drop stale, Adam, {number} variable{"s" * (number > 1)} of '
-              f'[{size}, {size}], to the bare optimizer',
+              f'[{size}, {size}]: step time / bare optimizer',
               _ratio(f'{what}/wrapped_ms', f'{what}/bare_ms'), 1.05)
   for number in (1, 50):
     what = f'contrib/drop_stale/{number}'
-    yield Row(f'contrib: {number} variable{"s" * (number > 1)} of [128, 128], '
-              'to the bare optimizer',
+    yield Row(f'contrib\'s drop stale, {number} variable{"s" * (number > 1)} '
+              'of [128, 128]: step time / bare optimizer',
               _ratio(f'{what}/wrapped_ms', f'{what}/bare_ms'))
 
 
 def _towers() -> Iterator[Row]:
   for peer in ('one device', 'MirroredStrategy', 'CentralStorageStrategy'):
     for model in ('mlp', 'cnn'):
-      yield Row(f'towers, 2 devices, {model.upper()}, time to {peer}',
+      yield Row(f'towers, 2 devices, {model.upper()}: step time / {peer}',
                 _ratio(f'towers/{model}/towers', f'towers/{model}/{peer}'), 1)
   for model in ('mlp', 'cnn'):
     what = f'contrib/towers/{model}'
-    yield Row(f'contrib: towers, 2 devices, {model.upper()}, time to one '
+    yield Row(f'contrib\'s towers, 2 devices, {model.upper()}: step time / one '
               'device', _ratio(f'{what}/towers_ms', f'{what}/one_device_ms'))
 
 
@@ -148,31 +148,31 @@ def _cross_shard() -> Iterator[Row]:
       where = ('2 devices of a process' if number == 1 else '2 processes')
       what = f'cross_shard/{number}/{shapes}'
       if peer == 'all-reduce':
-        shown = 'TensorFlow\'s all-reduce of one tensor of that size, alone'
+        shown = 'TensorFlow\'s all-reduce of one tensor of that size'
       else:
         shown = peer
-      yield Row(f'{ours}, {where}, {shapes}, time to {shown}',
+      yield Row(f'{ours}, {where}, {shapes}: step time / {shown}',
                 _ratio(f'{what}/{kind}', f'{what}/{peer}'), aim)
 
 
 def _elastic() -> Iterator[Row]:
   for period, aim in zip(PERIODS, (0.9, 1, 1.1)):
     for form in ('optimizer', 'strategy'):
-      yield Row(f'elastic {form}, period {period}, steps per second to '
+      yield Row(f'elastic {form}, period {period}: steps per second / '
                 'asynchronous SGD', _ratio(
                     f'elastic/{form} {period}/rate', 'elastic/async/rate'),
                 aim, is_least=True)
   for period in PERIODS:
-    yield Row(f'contrib: elastic optimizer, period {period}, to its '
-              'asynchronous SGD', _ratio(f'contrib/elastic/period_{period}',
-                                         'contrib/elastic/async'))
-    yield Row(f'elastic optimizer, period {period}, steps per second to '
-              'contrib\'s', _ratio(f'as contrib/elastic/period_{period}',
-                                   f'contrib/elastic/period_{period}'),
+    yield Row(f'contrib\'s elastic optimizer, period {period}: steps per '
+              'second / its asynchronous SGD', _ratio(
+                  f'contrib/elastic/period_{period}', 'contrib/elastic/async'))
+    yield Row(f'elastic optimizer, period {period}: steps per second / contrib',
+              _ratio(f'as contrib/elastic/period_{period}',
+                     f'contrib/elastic/period_{period}'),
               1, is_least=True)
   for form in ('optimizer', 'strategy'):
-    yield Row(f'elastic {form}, models that cross the network in a '
-              'exchange', lambda of, form=form: max(
+    yield Row(f'elastic {form}: bytes sent and received in an exchange / bytes '
+              'of the model', lambda of, form=form: max(
                   of[f'elastic/{form} {period}/models']
                   for period in PERIODS), 2.01)
 
@@ -190,9 +190,10 @@ ROWS = tuple(row for rows in GROUPS.values() for row in rows)
 
 def _lines(results: page_part.Results) -> Iterator[str]:
   repeats = results['repeats']
-  yield (f'The median of {len(repeats)} repeats, with the least and the '
-         'largest; each figure of a repeat is a ratio within it, of the least '
-         f'times or the best rates. `make bench` on '
+  yield ('Each figure is a ratio: the median of '
+         f'{len(repeats)} repeats, with the least and the largest. Both sides '
+         'of a ratio are from the same repeat, of which the least times and '
+         'the best rates count. `make bench` on '
          f'{machine.sentence(results["about"])} "contrib" is `tf.contrib` on '
          'TensorFlow 1.15.5, run in the same repeats by the same program, '
          '`benchmarks/contrib_reference.py`.')

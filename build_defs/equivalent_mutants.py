@@ -20,12 +20,25 @@ REASONS: dict[tuple[str, str, str], str] = {
      'return tf.cast(x, tf.float32) if (x.dtype.size <= 4) else x'): _FLOAT32,
     (_NORMS, '_wide',
      'return tf.cast(x, tf.float32) if x.dtype.size < 5 else x'): _FLOAT32,
+    ('tfplugin/distribute/clipping/clip.py', '_any_slice',
+     'return tf.reduce_any(exceeds, axis=list(range(2, len(exceeds.shape))))'):
+        'a row is written again with the same value for each of its slices',
     ('tfplugin/distribute/clipping/row_rewriting.py', 'rewrite_rows',
      'rows_per_block = max(1, _BLOCK_BYTES // max(2, row_bytes))'):
         'only rows without a byte come in smaller blocks: nothing is written',
+    ('tfplugin/distribute/elastic/values/hand_values.py', 'HandValues.begin',
+     'server, self._is_chief, is_awaited=True)'):
+        'strategies and decorators ask before a hook begins',
     ('tfplugin/distribute/elastic/start_barrier.py',
      'StartBarrier.announce.put', 'return tf.constant(False)'):
         'a branch must return something; the group around it drops it',
+    ('tfplugin/distribute/shards/cross_shard_extended.py',
+     'GroupReduction._report_batch',
+     'if (len(parts) == self._num_replicas_in_sync >= 1):'):
+        'one shard has all rows',
+    ('tfplugin/distribute/shards/horovod_reduction.py', '_added_up',
+     'if not isinstance(parts[1], tf.IndexedSlices):'):
+        'the parts of a gradient are of one kind',
     ('tfplugin/distribute/sessions/refused_runs.py', 'RefusedRuns._watch',
      'if asked is None or (self._lasts() <= self._limit()):'):
         'no run lasts as long as the limit to the nanosecond',

@@ -17,15 +17,15 @@ _KINDS = ('killed', 'survived', 'equivalent', 'not run')
 _TEXT = '''\
 # Mutation testing
 
-Written by `make mutants`, which changes a line of a source, runs the tests of
-that file and of its folder's contract that run the line, and sees whether one
-fails: the mutant is killed. What survives shows a test that is missing, or is
-equivalent: nothing that anybody could see has changed.
+Written by `make mutants`. It changes a line of a source: the changed file is a
+mutant. Then it runs the tests of that file, and of its folder's contract, that
+run the line. If one fails, the mutant is killed. A mutant that survives shows a
+missing test, or is equivalent: the change has no effect.
 
     make mutants ARGS='--seed={seed} --limit={limit} --paths {paths}'
 
-{chosen} of {population} mutants, chosen at random with seed {seed}. Of those
-that were run and are not equivalent, {share} were killed.
+{chosen} of {population} mutants were chosen at random, with seed {seed}. Of
+the mutants that ran and are not equivalent, {share} were killed.
 '''
 
 

@@ -42,6 +42,31 @@ _WHOLE = {
     'tfplugin/distribute/staleness/': 'drop_stale_gradient_strategy_test.py',
     'tfplugin/distribute/towers/': 'tower_strategy_test.py',
 }
+# A file, or folder, and tests of the code that uses it.
+_USERS = {
+    'tfplugin/distribute/elastic/values/first_values.py': (
+        'tests/distribute/elastic/values/hand_values_test.py',),
+    'tfplugin/distribute/elastic/elastic_settings.py': (
+        'tests/distribute/elastic/elastic_exchange_errors_test.py',),
+    'tfplugin/distribute/shards/': (
+        'tests/distribute/shards/writes/batch_values_test.py',
+        'tests/distribute/shards/writes/reported_values_test.py',
+        'tests/distribute/shards/writes/write_audit_test.py',
+        'tests/distribute/strategy_reports_test.py',
+        'tests/estimator/cross_shard_test.py',
+        'tests/estimator/shard_context_test.py',
+        'tests/estimator/sharded_tpu_estimator_test.py',
+        'tests/estimator/sharded_tpu_program_test.py',
+        'tests/estimator/tpu_shards_test.py'),
+    'tfplugin/distribute/staleness/': (
+        'tests/optimizers/drop_stale_gradient_steps_test.py',),
+    'tfplugin/distribute/towers/': (
+        'tests/distribute/towers/splitting/losses_test.py',
+        'tests/estimator/replicate_batch_norm_test.py',
+        'tests/estimator/replicate_test.py'),
+    'tfplugin/estimator/cluster_training.py': (
+        'tests/hooks/endings/lost_peers_training_test.py',),
+}
 _LISTS = 'tests/conformance/source_test.py'
 
 # What pytest is called with.
@@ -51,8 +76,9 @@ Arguments = tuple[str, ...]
 def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
   """Returns how to run a file's own tests, and then those of its contract.
 
-  These are of the tests of all forms those of its wrapper, and in its wrapper's
-  folder the test of the whole, and those that are of no file by themselves.
+  The contract has the test of the wrapper's folder as a whole, the tests of
+  that folder that belong to no file, the tests of its users, and the wrapper's
+  part of the tests of all forms.
 
   Its own are the test at the mirrored path, those there that go on with its
   name (`replicate_losses_test.py`, unless there is a `replicate_losses.py`),
@@ -76,6 +102,8 @@ def tests_of(root: pathlib.Path, file: str) -> list[Arguments]:
     raise ValueError(f'A file must have a test. Received: {file}')
   whole = [each for folder in _WHOLE if file.startswith(folder)
            for each in _of_the_folder(root, folder) if each not in names]
+  whole += [test for start, tests in _USERS.items()
+            if file.startswith(start) for test in tests]
   # The file's own, which has the shortest name, first.
   own = sorted(names, key=lambda name: (len(name), name))
   return [*((each,) for each in (*own, *whole)), *(

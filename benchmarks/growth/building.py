@@ -116,12 +116,13 @@ def _profiles(name, size):
 
 
 def _lines(results: page_part.Results) -> Iterator[str]:
-  yield ('A kernel of [4, 4] for each variable, SGD: loss, gradients and train '
-         f'op, medians of {results["rounds"]}, beside the bare optimizer with '
-         'as many variables. Time goes with operations. Each costs about the '
-         'same for every caller, and more in a branch, which captures its '
-         'inputs. tfplugin\'s own functions take the '
-         'part in the last column. '
+  yield ('The time to build loss, gradients and train op, with SGD and a '
+         'kernel of [4, 4] for each variable. The figures are medians of '
+         f'{results["rounds"]} rounds. "Ratio" compares with the bare '
+         'optimizer with as many variables. The time grows with the number of '
+         'operations. Each operation costs about the same for every caller, '
+         'and more in a branch, which captures its inputs. The last column is '
+         'the share of tfplugin\'s own functions. '
          f'`python -m benchmarks.growth.building` on '
          f'{machine.sentence(results["about"])}')
   rows = []

@@ -95,8 +95,9 @@ MEMORY, FIRST_STEP = 'memory', 'first_step'
 _WORKERS = tuple(
     Part(f'workers_{servers}', f'Workers, {servers} parameter server'
          + 's' * (servers > 1),
-         'Steps per second of all workers together, an MLP of 7.45 MB, 32 rows '
-         'a step, all processes on this machine, whose cores they share.',
+         'Steps per second of all workers together. The model is an MLP of '
+         '7.45 MB, with 32 rows a step. All processes share the cores of one '
+         'machine.',
          'workers', (1, 2, 4, 8), 'steps/s', 'saturating',
          _curves(ASYNC, *ON_SERVER, f'elastic, period {PERIOD}, plain'),
          rounds=3, limit_secs=120.0)
@@ -104,40 +105,42 @@ _WORKERS = tuple(
 _PARTS = (
     *_WORKERS,
     Part('parameters', 'Parameters',
-         'Milliseconds of a step: four square layers, 32 rows; a process by '
-         f'itself, elastic averaging with its centre and period {PERIOD} '
-         'likewise. Others as ratios to the bare optimizer in the same round.',
+         'Milliseconds of a step with four square layers and 32 rows, in one '
+         'process. The process also holds the centre of elastic averaging, '
+         f'whose period is {PERIOD}. Other rows are ratios to the bare '
+         'optimizer in the same round.',
          'parameters', (10**5, 10**6, 10**7, 10**8), 'ms', 'linear',
          _curves(BARE, *IN_PROCESS), BARE, limit_secs=200.0,
          bytes_of_size=120),
     Part('rows', 'Rows of a table',
-         'Milliseconds of a step with a sparse gradient of 4,096 ids, width '
-         '64; others: the time that clipping adds in the same round.',
+         'Milliseconds of a step with a sparse gradient of 4,096 ids, in a '
+         'table of 64 columns. Other rows are the time that clipping adds in '
+         'the same round.',
          'rows', (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7), 'ms', 'constant',
          _curves(NO_CLIP, INSIDE, BEYOND), NO_CLIP, is_added=True, rounds=15,
          limit_secs=90.0, bytes_of_size=1000),
     Part('variables', 'Variables',
-         'Seconds to build loss, gradients and train op, a kernel of [4, 4] '
-         'for each variable, SGD. Others as ratios to the bare optimizer in '
-         'the same round.',
+         'Seconds to build loss, gradients and train op, with SGD and a kernel '
+         'of [4, 4] for each variable. Other rows are ratios to the bare '
+         'optimizer in the same round.',
          'variables', (10, 30, 100, 300, 1000), 's', 'linear',
          (*_curves(BARE, 'drop stale', ELASTIC, *STRATEGIES), *CLIPPED,
           *COPIES), BARE,
          limit_secs=210.0),
     Part('towers', 'Towers',
-         'Operations of the graph, 20 variables, SGD.',
+         'Operations of the graph, with 20 variables and SGD.',
          'towers', (1, 2, 4, 8), 'operations', 'linear',
          _curves('TowerStrategy', 'CrossShardStrategy',
                  'ElasticAverageStrategy'), rounds=1, limit_secs=60.0),
     Part(MEMORY, 'Memory of a worker',
-         'Peak of the resident memory of a worker that has trained with a '
-         'parameter server, its program included, in MB.',
+         'Peak of the resident memory in MB of a worker that has trained with '
+         'a parameter server, including its program.',
          'parameters', (10**5, 10**6, 10**7, 10**8), 'MB', 'linear',
          _curves(ASYNC, *ON_SERVER, ELASTIC), rounds=3, limit_secs=200.0,
          bytes_of_size=80),
     Part(FIRST_STEP, 'Time to the first step',
          'Seconds from the start of a worker\'s process to the end of its '
-         'first step, of the same workers; the parameter server is up.',
+         'first step, for the same workers. The parameter server already runs.',
          'parameters', (10**5, 10**6, 10**7, 10**8), 's', 'linear',
          _curves(ASYNC, *ON_SERVER, ELASTIC)),
 )

@@ -67,9 +67,9 @@ def picture(part: cells.Part) -> str:
 
 
 def _lines(results: Results) -> Iterator[str]:
-  yield ('Medians of the rounds, with the least and the largest; formulas '
-         'minimise the squares of relative deviations. '
-         f'`make bench-growth`, seed {results["seed"]}, '
+  yield ('Each figure is the median of the rounds, with the least and the '
+         'largest. The formula in the last column has the least squares of '
+         f'relative deviations. `make bench-growth`, seed {results["seed"]}, '
          f'{results["secs"] / 60:.0f} minutes on '
          f'{machine.sentence(results["about"])}')
   for part in cells.PARTS:
@@ -115,8 +115,8 @@ _CURVES = {'variable_clipping': 'rows', 'drop_stale_gradients': 'workers_1',
 def _curves(name: str, results: Results) -> Iterator[str]:
   part = next(part for part in cells.PARTS if part.name == name)
   if name in results['parts']:
-    yield (f'{part.text} Formulas, and the machine: '
-           '[speed](../speed.md#how-cost-grows).')
+    yield (f'{part.text} [Speed](../speed.md#how-cost-grows) has the formulas '
+           'and the machine.')
     yield ''
     yield f'![{part.title}: {part.unit}](../{picture(part)})'
 

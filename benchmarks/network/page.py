@@ -179,12 +179,12 @@ def _lines(results) -> Iterator[str]:
   yield (f'Two workers and a parameter server, each in a network namespace of '
          f'its own. The model is an MLP of '
          f'{results["model_bytes"] / 1e6:.2f} MB, with 32 rows a step, seed '
-         f'{results["seed"]}. Steps per second of a worker, the median of '
-         'all rounds with the least and the largest; of workers that push '
-         'gradients to a server the mean over rounds, in each of which they '
-         'begin another part of a step apart. '
-         'The elastic steps of one worker alone are '
-         f'{cells.CALLING.exchange}, of period {cells.CALLING.period}. '
+         f'{results["seed"]}. Each figure is the steps per second of one '
+         'worker: the median of all rounds, with the least and the largest. '
+         'For workers that push gradients to a server it is the mean of the '
+         'rounds, because the workers begin with another offset in each round. '
+         'The row "elastic steps of one worker alone" is '
+         f'{cells.CALLING.exchange}, with period {cells.CALLING.period}. '
          f'{_apart(results, links)} '
          'The hosts share the processors of the machine. '
          f'`make bench-network{" ARGS=--quick" * results["is_quick"]}` '
@@ -224,7 +224,8 @@ def _apart(results, links):
                      if link.apart_secs)
   return ('On shaped links the workers of elastic averaging begin half a '
           'period apart, as in a long training. The measurement begins after '
-          f'the time of {results["come_apart"]} exchanges, at most {limits}.')
+          f'the time of {results["come_apart"]} exchanges. The limit of this '
+          f'time is {limits}.')
 
 
 def _programs(results, links):
@@ -248,9 +249,9 @@ def _moved(results, links):
     if any(moved):
       rows.append((cell.name, [
           each and f'{each[0]:.3f}, {each[1]:.3f}' for each in moved]))
-  yield from ('', 'Bytes on a worker\'s interface in an exchange, in '
-              'models: sent, received. Of up to 64 KB that the kernel cuts '
-              'into frames later, it counts one header.')
+  yield from ('', 'Bytes on a worker\'s network interface in an exchange, '
+              'divided by the bytes of the model: sent, received. The kernel '
+              'counts one header for up to 64 KB.')
   yield from page_part.table('models', [link.name for link in links], rows)
 
 
@@ -265,7 +266,7 @@ def _processors(results, links):
           f'{cell.period * (ms - of_local):.1f}'
           for ms, of_local in zip(taken, local)))
     rows.append((cell.name, shown))
-  yield from ('', 'Processor time of an exchange beyond local steps: on the '
+  yield from ('', 'Processor time that an exchange adds to local steps: on the '
               'worker, on the server and, if it was measured, in the kernel:')
   yield from page_part.table('ms', [link.name for link in links], rows)
 
@@ -281,9 +282,10 @@ def _off(results, links):
                  f'{cell.period / secs / measured - 1:+.1%}')
     if any(off):
       rows.append((cell.name, off))
-  yield from ('', 'The prediction of `tfplugin-plan` less the measurement. It '
-              'uses the local steps next to each round, since the speed of the '
-              'machine changes, and the kernel time on the link:')
+  yield from ('', 'The error of the prediction of `tfplugin-plan`, relative to '
+              'the measurement. The prediction uses the local steps next to '
+              'each round, because the speed of the machine changes, and the '
+              'kernel time on the link:')
   yield from page_part.table(
       'predicted', [link.name for link in shaped], rows)
 
@@ -297,9 +299,10 @@ PICTURE = 'pictures/network_periods.png'
 
 def _curves(results: figures.Results) -> Iterator[str]:
   del results
-  yield ('Steps per second of each of two workers, by the period and the '
-         'settings of the exchange, on links of several rates; the machine, '
-         'and all figures: [speed](../speed.md#on-a-network-measured).')
+  yield ('The picture shows steps per second of each of two workers, by '
+         'the period and the settings of the exchange, on links of several '
+         'rates. [Speed](../speed.md#on-a-network-measured) has the machine '
+         'and all figures.')
   yield ''
   yield f'![Steps per second by the period](../{PICTURE})'
 

@@ -27,14 +27,15 @@ _CELLS = {
         "the same with `overlap=True, exchange_dtype='int8'`",
 }
 _ON_ONE_HOST = {
-    'towers, 2 devices, MLP, time to MirroredStrategy':
+    'towers, 2 devices, MLP: step time / MirroredStrategy':
         '`TowerStrategy`, MLP',
-    'towers, 2 devices, CNN, time to MirroredStrategy':
+    'towers, 2 devices, CNN: step time / MirroredStrategy':
         '`TowerStrategy`, CNN',
-    'cross shard, 2 devices of a process, 220 variables, time to '
+    'cross shard, 2 devices of a process, 220 variables: step time / '
     'MirroredStrategy': '`CrossShardStrategy`, 220 variables',
-    'cross shard, 2 devices of a process, one variable of 10M floats, time to '
-    'MirroredStrategy': '`CrossShardStrategy`, one variable of 10M floats',
+    'cross shard, 2 devices of a process, one variable of 10M floats: step '
+    'time / MirroredStrategy':
+        '`CrossShardStrategy`, one variable of 10M floats',
 }
 
 

@@ -38,7 +38,7 @@ class _RunPicture(Directive):
                             alt=' '.join(caption.astext().split()))
     else:
       picture = nodes.paragraph(text=(
-          'The picture is there where the site was built beside a Chromium.'))
+          'The picture is missing: make docs-all draws it, with a Chromium.'))
     return [*caption.children, picture, command]
 
 

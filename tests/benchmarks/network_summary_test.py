@@ -42,7 +42,7 @@ def test_steps_per_second_are_those_of_the_page_of_speed():
 
 
 def test_ratios_are_those_of_the_page_of_speed():
-  expected = [float(re.search(rf'^\| {name}.* time to MirroredStrategy \| '
+  expected = [float(re.search(rf'^\| {name}.* step time / MirroredStrategy \| '
                               r'([\d.]+)', _SPEED, re.M)[1]) for name in (
       'towers, 2 devices, MLP', 'towers, 2 devices, CNN',
       'cross shard, 2 devices of a process, 220',

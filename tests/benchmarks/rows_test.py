@@ -37,14 +37,14 @@ def test_figures_by_hand():
   """(14 - 10) / 4, 10 / 4 and 8 / 4 passes; .8, .9 and .95 of the rate."""
   text = rows.PART.section(_BY_HAND)
   found = _table(text)
-  assert found['dense clip, [500000, 64], 0% of the rows beyond the bound: '
-               'passes of numpy over the table that it adds'] == (
+  assert found['dense clip of [500000, 64], 0% of the rows beyond the bound: '
+               'added time / one pass of numpy over the table'] == (
                    '2 (1 to 2.5) | 2 | yes')
-  assert found['elastic optimizer, period 1, steps per second to asynchronous '
+  assert found['elastic optimizer, period 1: steps per second / asynchronous '
                'SGD'] == '0.9 (0.8 to 0.95) | 0.9 | yes'
   assert len(found) == 3  # With the heads.
-  assert 'Not run: dense clip, [500000, 64], 0% of the rows beyond the bound, '\
-         'reference variables' in text
+  assert ('Not run: dense clip of [500000, 64], 0% of the rows beyond the '
+          'bound, reference variables') in text
   assert 'median of 3 repeats' in text and 'commit abc' in text
 
 
@@ -93,25 +93,27 @@ def test_figures_of_the_page_follow_from_the_results():
     np.testing.assert_allclose(
         shown, [np.median(every), min(every), max(every)], rtol=1e-3)
 
-  check('dense clip, [500000, 64], 100% of the rows beyond the bound: passes '
-        'of numpy over the table that it adds', lambda of: (
+  check('dense clip of [500000, 64], 100% of the rows beyond the bound: added '
+        'time / one pass of numpy over the table', lambda of: (
             of['clipping/dense 100%/clipped_ms']
             - of['clipping/dense 100%/plain_ms'])
         / of['clipping/dense 100%/pass_ms'])
-  check('time that it adds in 1e+06 rows, all beyond, to contrib\'s',
+  check('sparse clip in 1,000,000 rows, all beyond the bound: added time / '
+        'added time of contrib',
         lambda of: (of['clipping/sparse 1000000 all/clipped_ms']
                     - of['clipping/sparse 1000000 all/plain_ms'])
         / of['contrib/sparse/1000000/added_ms'])
-  check('drop stale, Adam, 50 variables of [128, 128], to the bare optimizer',
+  check('drop stale, Adam, 50 variables of [128, 128]: step time / bare '
+        'optimizer',
         lambda of: of['drop_stale/50 of 128/wrapped_ms']
         / of['drop_stale/50 of 128/bare_ms'])
-  check('towers, 2 devices, CNN, time to CentralStorageStrategy',
+  check('towers, 2 devices, CNN: step time / CentralStorageStrategy',
         lambda of: of['towers/cnn/towers']
         / of['towers/cnn/CentralStorageStrategy'])
-  check('cross shard, 2 processes, 220 variables, time to Horovod',
+  check('cross shard, 2 processes, 220 variables: step time / Horovod',
         lambda of: of['cross_shard/2/220 variables/ours']
         / of['cross_shard/2/220 variables/Horovod'])
-  check('elastic strategy, period 100, steps per second to asynchronous SGD',
+  check('elastic strategy, period 100: steps per second / asynchronous SGD',
         lambda of: of['elastic/strategy 100/rate'] / of['elastic/async/rate'])
 
 

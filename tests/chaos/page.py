@@ -22,22 +22,27 @@ _TEXT = """\
 Written by `make chaos`, which plays {number} runs on one machine: a chief, a
 worker, one parameter server or two (an evaluator, where it is the victim), and
 one [fault](faults.md) each. A run has {steps} steps of {step_ms:.0f} ms, saves
-every {save_steps}, and starts failed tasks again after 0.1 s. A part of it, in
-which each two values of two columns meet where they can, is among the tests.
+every {save_steps} steps, and restarts failed tasks after 0.1 s. Some of the
+runs are among the tests: every two values of two columns occur together there.
 
-After every fault: the run ends by itself with its steps made, or, where a NaN
-came into what all tasks share, with an error that says so; the global step has
-not fallen by more than one save's; the newest checkpoint is whole and finite,
-and its weights are where that many steps lead; no process, temporary file or
-lock is left.
+After every fault:
+
+- the run ends by itself at its last step, or with an error that names a NaN in
+  a shared variable;
+- the global step has fallen by at most the steps between two saves;
+- the newest checkpoint is whole and finite, and has the weights of its step;
+- no process, temporary file or lock is left.
+
+"Victim" is the task with the fault, and "held" counts the runs for which all of
+this holds. `cut`, `damage` and so on are [kinds of faults](faults.md).
 
 | fault | runs | held | others step on, s | victim is back, s | steps lost |
 | --- | --- | --- | --- | --- | --- |
 {kinds}
 
-Times are medians and, behind the dash, the longest. Of what makes no steps, a
-parameter server and an evaluator, `back` is when the chief makes one. A start
-takes {start} here, as TensorFlow is imported already.
+Times are medians and, behind the dash, the longest. A parameter server and an
+evaluator make no steps: they are back when the chief makes a step. A start
+takes {start} in these runs, because TensorFlow is imported already.
 
 ## Half an hour of faults
 

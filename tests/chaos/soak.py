@@ -56,20 +56,20 @@ _KINDS = ('kill', 'terminate', f'stop for {STOP_SECS:g} s')
 _TEXT = """\
 Written by `make soak ARGS='{arguments}'`: a chief, {num_workers} workers and
 {num_ps} parameter servers on one machine, `{form}`, steps of {step_ms:.0f} ms.
-{number} faults came in {wall:.0f} s, {rate:.0f} an hour: SIGKILL, SIGTERM, or a
-stop of {stop:g} s, of any of the {num_tasks} tasks, by chance.
+{number} faults in {wall:.0f} s, {rate:.0f} an hour: SIGKILL, SIGTERM, or a
+stop of {stop:g} s, each for a task chosen at random out of {num_tasks}.
 
 | victim | faults | goodput | a victim trains again, s: median, longest |
 | --- | --- | --- | --- |
 {rows}
 
-Goodput is the steps that were made and kept from one fault to the next, of
-those that as much time brings without a fault ({clean:.1f} a second, of all
-workers), less the time in which a worker was dead or stopped itself. A
-parameter server holds the only copy of its variables: all wait until it is
-back, and begin again at the last save, of which there is one every {save}
-steps. At the end {part} of {num_trains} workers trained; the global step fell
-by {fall} at most.
+Goodput is a share of the possible steps: {clean:.1f} a second of all workers,
+as without a fault. It counts the steps that were made and kept from one fault
+to the next. The time in which a worker was dead or stopped itself does not
+count. A parameter server holds the only copy of its variables. If it fails, all
+tasks wait until it is back, and continue from the last save; there is one every
+{save} steps. At the end {part} of {num_trains} workers trained.
+The global step fell by at most {fall}.
 """
 
 

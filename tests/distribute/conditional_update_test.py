@@ -241,14 +241,24 @@ class _NotedCalls(tf1.train.GradientDescentOptimizer):
     return super().apply_gradients(grads_and_vars, *args, **kwargs)
 
 
-def test_a_replica_that_skips_aggregation_decides_for_itself(behavior):
+def test_a_replica_that_skips_aggregation_decides_for_itself(
+    behavior, monkeypatch):
+  def meet_others(*args, **kwargs):
+    raise AssertionError('replicas meet')
+
+  def apply():
+    with monkeypatch.context() as patch:
+      patch.setattr(type(tf.distribute.get_replica_context()), 'merge_call',
+                    meet_others)
+      return conditional_update.apply_gradients_if(
+          tf.constant(True), optimizer, [(tf.constant(1.0), v)],
+          skip_gradients_aggregation=True)
+
   strategy = tf.distribute.OneDeviceStrategy('/cpu:0')
   with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
     v = tf1.get_variable('v', initializer=1.0, use_resource=True)
     optimizer = _NotedCalls(0.5)
-    update = strategy.run(lambda: conditional_update.apply_gradients_if(
-        tf.constant(True), optimizer, [(tf.constant(1.0), v)],
-        skip_gradients_aggregation=True))
+    update = strategy.run(apply)
     assert [kwargs['skip_gradients_aggregation']
             for kwargs in optimizer.calls] == [True]
     session.run(tf1.global_variables_initializer())

@@ -26,9 +26,9 @@ tf1 = tf.compat.v1
 TEXT = """
 # Strategies: what was compared with what
 
-`RunConfig(train_distribute=S)` with a model_fn that knows nothing of tfplugin.
-This page is written by `tests/distribute/strategy_matrix_test.py`, which trains
-every cell of the table: it goes out of date as a failing test.
+Each strategy is used in `RunConfig(train_distribute=...)`, with a model_fn that
+does not use tfplugin. `tests/distribute/strategy_matrix_test.py` trains every
+cell of the table, and writes this page.
 
 In each cell the checkpoint of the strategy has the names of one device without
 a strategy. Its values are equal to the reference, to float32 rounding,
@@ -38,28 +38,27 @@ under v1 and under v2 behaviour. No cell is refused. The reference:
 KERAS_TEXT = """
 ## Estimators that bring Keras optimizers
 
-A Keras optimizer advances the global step by itself. It trains where that is
-right, and is refused by a TypeError, which names the remedy, where a strategy
-decides about the step. Equal means the checkpoint after three steps, against
-the references above; with `count_steps='local'` the global step is 3. In
-`model_to_estimator` the model has batch norm. `VariableClippingStrategy` is
-over a `CrossShardStrategy`, with a bound that no slice reaches.
+A Keras optimizer advances the global step by itself. If a strategy decides
+whether a step counts, it refuses such an optimizer: a TypeError names the
+remedy. *Equal*: the checkpoint after three steps is equal to the references
+above; with `count_steps='local'` the global step is 3. In `model_to_estimator`
+the model has batch norm. `VariableClippingStrategy` is around a
+`CrossShardStrategy`, with a bound that no slice reaches.
 """
 
 OUTSIDE_TEXT = """
 ## Outside Estimator
 
-Under v2 behaviour, with v1 optimizers and both kinds of Keras optimizers:
-`strategy.run`, with and without tf.function, and `Model.fit`, `evaluate`,
-`predict` and saved models, each against numpy in `strategy_keras_test.py`. A
-refusal is a RuntimeError that names the alternative, in
-`strategy_bad_input_test.py`.
+`strategy_keras_test.py` compares `strategy.run`, with and without tf.function,
+with numpy. It does the same for `Model.fit`, `evaluate`, `predict` and saved
+models. All run under v2 behaviour, with v1 optimizers and both kinds of Keras
+optimizers. *Refused*: a RuntimeError names the alternative
+(`strategy_bad_input_test.py`).
 
-Under the policy `mixed_float16` Keras scales losses, and knows by their classes
-which strategies it can do that in: `MirroredStrategy` and
-`MultiWorkerMirroredStrategy`. So `TowerStrategy` and `ElasticAverageStrategy`
-are refused by Keras itself, in `Layer.__init__`. The policy `mixed_bfloat16`
-scales nothing, and works.
+Under the policy `mixed_float16` Keras scales losses. Keras can do this under
+`MirroredStrategy` and `MultiWorkerMirroredStrategy`, and checks their classes.
+So Keras itself refuses `TowerStrategy` and `ElasticAverageStrategy`, in
+`Layer.__init__`. The policy `mixed_bfloat16` scales nothing, and works.
 
 | strategy | `strategy.run` | Keras models |
 | --- | --- | --- |

@@ -17,7 +17,9 @@ import sys
 import pytest
 
 from tests.docs import pages
+from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
+from tfplugin.bin.launches import launch_options
 
 _PAGES = pages.pages()
 _WITH_CODE = [page for page in _PAGES if not page.startswith('..')
@@ -121,6 +123,54 @@ def test_a_session_program_at_module_level_moves_by_three_lines(tmp_path):
       'import tfplugin; tfplugin.contrib.install()').replace(
           'contrib.opt.', 'tf.contrib.opt.')
   assert _run(installed, tmp_path) == 'weight 3.000\n'
+
+
+def _in_a_cluster() -> str:
+  """Returns the session program of the move page, with the page's cluster."""
+  program, = pages.blocks('start/move_from_contrib.md', 'python')
+  cluster, = (
+      block for block in pages.blocks('start/move_from_contrib.md', 'py')
+      if 'TF_CONFIG' in block)
+  head, rest = program.split('cluster = ', 1)
+  body = rest.split('with tf.device(', 1)[1].replace(
+      'tf.train.replica_device_setter(cluster=cluster)', 'device').replace(
+          'is_chief=True', 'is_chief=is_chief, config=config')
+  return f'{head}{cluster}\nwith tf.device({body}'
+
+
+_LATE = """
+import json, os, pathlib, socket, time
+config = json.loads(os.environ['TF_CONFIG'])
+if config['task']['type'] == 'worker':
+  while not pathlib.Path('chief.ended').exists():
+    time.sleep(0.05)
+  host, port = config['cluster']['chief'][0].rsplit(':', 1)
+  while not socket.socket().connect_ex((host, int(port))):
+    time.sleep(0.05)
+"""
+_ENDS = """
+if is_chief:
+  import pathlib
+  pathlib.Path('chief.ended').touch()
+"""
+
+
+@pytest.mark.usefixtures('forking')
+@pytest.mark.timeout(120)
+def test_a_worker_of_the_session_program_that_starts_last_needs_no_chief(
+    tmp_path, monkeypatch):
+  (tmp_path / 'program.py').write_text(
+      _LATE + _in_a_cluster() + _ENDS, encoding='utf-8')
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
+      [str(pages.ROOT), os.environ.get('PYTHONPATH', '')]))
+  launch_lib.launch(launch_options.LaunchOptions(
+      (sys.executable, 'program.py'), str(tmp_path / 'logs'), workers=1,
+      ps=1))
+  # Half of the difference a step: 0.1 * 2 * 2.5, the mean of x * x.
+  for log in ('chief-0', 'worker-0'):
+    assert 'weight 3.000' in next(
+        (tmp_path / 'logs').glob(f'{log}*')).read_text(encoding='utf-8')
 
 
 @pytest.mark.parametrize('page', [

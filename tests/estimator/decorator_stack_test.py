@@ -24,25 +24,25 @@ DOCUMENT = pathlib.Path(__file__).parents[2] / 'docs' / 'decorators.md'
 TEXT = """
 # Decorators: which may be above which
 
-A decorator of `tfplugin.estimator` above a model_fn needs no other edit of it,
-and decorators stack. This page is written by
-`tests/estimator/decorator_stack_test.py`, which trains every stack that works
-and provokes every refusal: it goes out of date as a failing test.
+<!-- Written by tests/estimator/decorator_stack_test.py, which trains every
+stack that works and provokes every refusal. -->
 
-Each stack that works is compared with a model_fn in which the same wrappers are
-nested by hand, the upper decorator outermost. The variables are equal, bit for
-bit. The exchange of `elastic_average` is the end of a step in every order, so
-it sends clipped values. Each stack is also compared with independent numbers.
-Clipped weights have the norm of the bound, or less where copy and centre mix.
-Dropping changes nothing if no gradient is stale. Batches split over towers or
-shards give the numbers of one device with the whole batch, to float32 rounding.
+The decorators of `tfplugin.estimator` can stand above each other. In the table
+a row is the upper decorator, and a column the lower one. In a stack of more
+than two, every pair must work.
 
-In a stack of more than two every pair must work. The rows are the upper
-decorator, the columns the lower one.
+Each stack that works was compared with a model_fn in which the same wrappers
+are nested by hand, the upper decorator outermost. The variables are equal, bit
+for bit. The exchange of `elastic_average` is at the end of a step in every
+order, so it sends clipped values. Each stack was also compared with independent
+numbers. Clipped weights have the norm of the bound, or less after an exchange.
+`drop_stale_gradients` changes nothing if no gradient is stale. Batches that are
+split over towers or shards give the numbers of one device with the whole batch,
+to float32 rounding.
 
 """
 REFUSALS = """
-The errors:
+These are the errors of the stacks that are refused:
 
 """
 

@@ -192,3 +192,27 @@ def test_a_chief_that_has_gone_after_max_steps_is_not_waited_for(
   chief = _Chief(tmp_path, monkeypatch)
   _evaluate(chief, [], tf.estimator.FinalExporter('e', _receive), max_steps=3)
   assert _exported(chief) == [3.0]
+
+
+class _EveryExporter(tf.estimator.Exporter):
+  """Exports in each round; notes whether it was told that it is the last."""
+
+  name = 'e'
+
+  def __init__(self):
+    self.were_last = []
+
+  def export(self, estimator, export_path, checkpoint_path, eval_result,
+             is_the_final_export):
+    self.were_last.append(is_the_final_export)
+    return export_path
+
+
+def test_an_exporter_that_has_written_does_not_write_the_same_again(
+    tmp_path, monkeypatch):
+  chief = _Chief(tmp_path, monkeypatch)
+  exporter = _EveryExporter()
+  # The chief ends while its checkpoint is evaluated.
+  _evaluate(chief, [chief.report], exporter)
+  assert _steps_evaluated(chief) == [3]
+  assert exporter.were_last == [False]

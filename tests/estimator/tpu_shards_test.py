@@ -136,6 +136,17 @@ def _model_fn_of_step(features, labels, mode):
       mode, loss=loss, train_op=tf.no_op('of_the_shard'))
 
 
+def test_a_step_without_a_spec_is_refused(behavior):
+  with tf.Graph().as_default():
+    x = tf1.placeholder(tf.float32, [None])
+    with pytest.raises(TypeError, match=(
+        'must return a `tf.estimator.EstimatorSpec`. Received from shard 0: '
+        'None')):
+      tpu_shards.shard_model_fn(
+          lambda features, labels, mode: None, 2, ['/cpu:0'])(
+              features=x, labels=x, mode='train')
+
+
 def test_the_first_shard_trains_if_the_batch_is_even(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     x = tf1.placeholder(tf.float32, [None])

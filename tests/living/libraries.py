@@ -89,7 +89,7 @@ FAULTS = (
           '"tensorflow.python.checkpoint"]'),
     Fault('tensorflow-gan',
           "module 'inspect' has no attribute 'getargspec'",
-          'Python 3.11 removed `inspect.getargspec`, on whatever TensorFlow. '
+          'Python 3.11 removed `inspect.getargspec`, with every TensorFlow. '
           'Take Python 3.10, or begin the program with the line below.',
           'import collections, inspect; inspect.getargspec = lambda f: '
           'collections.namedtuple("Spec", "args keywords")('

@@ -46,4 +46,4 @@ PROGRAM = by_hand.Program(
     max_norm=0.5, own_steps=True, applied_every=_EVERY, refused={
         'over mirrored': by_hand.Refused(
             'Devices cannot wait for each other inside a `tf.cond`',
-            "devices of TensorFlow's own strategy cannot meet in a branch")})
+            "TensorFlow's own strategy cannot update inside a branch")})

@@ -38,7 +38,7 @@ def _program(policy, rounding, refused=()):
 # Keras goes by the classes of strategies, those of towers among them.
 FLOAT16 = _program('mixed_float16', 2**-11, refused={
     name: by_hand.Refused('Mixed precision is not supported with',
-                          'Keras scales no loss in this strategy')
+                          'Keras cannot scale a loss in this strategy')
     for name, form in forms.FORMS.items() if name in (
         'DropStaleGradientStrategy', 'ElasticAverageStrategy',
         'ElasticAverageStrategy(devices)', 'the same over drop stale')

@@ -210,7 +210,6 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
 
   strategy = _ShardStrategy(devices, reduction, groups)
   _, specs = strategy.build(build, list(zip(shards.features, shards.labels)))
-  shard_specs.check_specs(specs)
   training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
                               'tfplugin.CrossShardOptimizer(opt)')

@@ -23,26 +23,27 @@ _BESIDE = {'TensorFlow': ('tensorflow', 'tensorflow-cpu'),
 _TEXT = """
 # Versions: the same numbers
 
-The same training ends with the same numbers on each TensorFlow. This page is
-written by `tests/conformance/versions_test.py`. The trajectories were recorded
-on TensorFlow 2.15; on every other one the test trains them again and compares.
+The same training ends with the same numbers on each TensorFlow. The
+trajectories were recorded on TensorFlow 2.15. On every other version
+`tests/conformance/versions_test.py` trains them again, compares, and writes
+this page.
 
 | TensorFlow | Python | Keras | numpy | {kinds} |
 | --- | --- | --- | --- | {dashes} |
 {rows}
 Each cell has the number of trajectories and their largest difference. *Equal*:
-the numbers have the same bits. Otherwise it is counted in roundings: 1 is the
-relative spacing of the variable's type (float32: 1.2e-7) at the size of its
-largest element. {bound} are allowed, in six steps at most. The layers of
-mixed_float16 and mixed_bfloat16 compute in a shorter type, and theirs are
-roundings of that type; {mixed_bound} are allowed. Queries and keys of the
-transformer are compared without their moments, which nearly cancel.
+the numbers have the same bits. Otherwise the difference is counted in
+roundings. One rounding is the relative spacing of the variable's type (float32:
+1.2e-7) at the size of its largest element. {bound} of them are allowed, in six
+steps at most. The layers of mixed_float16 and mixed_bfloat16 compute in a
+shorter type: {mixed_bound} roundings of that type are allowed. Queries and keys
+of the transformer are compared without their moments, which nearly cancel.
 
 * The contract: each optimizer of `contract_test.py` with gradients of every
   kind (dense, sparse, repeated indices, parts; float16 to float64), under v1
-  and v2 behaviour, and Adam in each wrapper whose rule acts on one device. The
-  other wrappers are the bare optimizer there, bit for bit, as that test shows
-  on each version.
+  and v2 behaviour, and Adam in each wrapper whose rule acts on one device. On
+  one device the other wrappers equal the bare optimizer, bit for bit, as that
+  test shows on each version.
 * The programs: each of [programs.md](programs.md) on one device, and each
   decorator, strategy and `ShardedTPUEstimator` around one of them, by an
   Estimator. `programs_test.py` compares every other form with the one device,
@@ -52,8 +53,8 @@ transformer are compared without their moments, which nearly cancel.
   TensorFlow 1.15.5, and compared with that recording.
 
 No initial value comes from a seed. Random numbers of TensorFlow depend on the
-seed and on the number of ops in the graph: where a version builds a graph of
-other ops, the same seed gives other initial values.
+seed and on the number of ops in the graph. If a version builds a graph of other
+ops, the same seed gives other initial values.
 
 ## What TensorFlow differs in
 
@@ -62,12 +63,12 @@ other ops, the same seed gives other initial values.
 {changes}
 ## A cluster of two versions
 
-Tasks of two versions understand each other, and no version is refused.
+Tasks of two versions train together, and no version is refused.
 `tests/distributed/versions_cluster_test.py` runs clusters of two versions, if
-`make venv TF=2.21` has made a second environment: chief, first worker and first
-parameter server are of one version, the second worker, the second server and
-the evaluator of the other. The checks are the same as for a cluster of
-one version. These were run, by hand, in such clusters:
+`make venv TF=2.21` has made a second environment. Chief, first worker and first
+parameter server have one version; the second worker, the second server and the
+evaluator have the other one. The checks are the same as for a cluster of one
+version. These were run by hand in such clusters:
 
 | what | versions |
 | --- | --- |

@@ -234,13 +234,17 @@ def test_the_connections_to_one_port_are_ended():
       near.settimeout(10)
       return listening, port, near, stack.enter_context(listening.accept()[0])
 
-    _, port, ended, far = connected()
+    listening, port, ended, far = connected()
     _, _, kept, others = connected()
     refused_runs._end_connections(port)
     assert ended.recv(1) == b''
     assert far.recv(1) == b''
     others.sendall(b'x')
     assert kept.recv(1) == b'x'
+    # The server goes on.
+    stack.enter_context(socket.create_connection(('localhost', port)))
+    listening.settimeout(10)
+    stack.enter_context(listening.accept()[0])
 
 
 def test_whoever_lost_a_connection_connects_again(target, waiting):

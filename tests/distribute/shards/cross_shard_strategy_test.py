@@ -68,6 +68,80 @@ def test_gradients_of_tf_gradients_are_summed(behavior):
     np.testing.assert_array_equal(_train(strategy, make_train_op), expected)
 
 
+@pytest.mark.parametrize('groups, sums', [
+    (None, [15] * 4), ([[0, 1], [2, 3]], [3, 3, 12, 12])])
+@pytest.mark.parametrize('change, changed', [
+    (lambda g: g, lambda x: x), (lambda g: 0.5 * g, lambda x: 0.5 * x),
+    (lambda g: tf.clip_by_norm(g, 1.0), np.ones_like)])
+def test_gradients_that_are_summed_by_hand_are_summed_once(
+    behavior, groups, sums, change, changed):
+  def make_train_op(weight, x):
+    other = tf1.get_variable('other', initializer=0.0, use_resource=True)
+    gradient, of_other = tf.gradients(weight * x + other * x, [weight, other])
+    total = change(cross_replica.cross_replica_sum(gradient, groups))
+    # The strategy sums that of `other`.
+    with tf.control_dependencies([
+        tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
+            [(total, weight), (of_other, other)])]):
+      return tf.identity(other.read_value())
+
+  sums = np.float32(sums)
+  strategy = CrossShardStrategy(CPUS, group_assignment=groups)
+  np.testing.assert_allclose(
+      _train(strategy, make_train_op), 100 - changed(sums))
+
+
+def test_rows_of_gradients_that_are_summed_by_hand_are_summed_once(behavior):
+  strategy = CrossShardStrategy(CPUS[:2])
+  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+    def shard():
+      table = tf1.get_variable('table', initializer=[[0.0]] * 3,
+                               use_resource=True)
+      index = tf.distribute.get_replica_context().replica_id_in_sync_group
+      [rows] = tf.gradients(
+          tf.reduce_sum(tf.nn.embedding_lookup(table, [index, 2])), [table])
+      return tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
+          [(cross_replica.cross_replica_sum(rows), table)]), table
+
+    train_op, table = strategy.run(shard)
+    session.run(tf1.global_variables_initializer())
+    session.run(strategy.experimental_local_results(train_op))
+    for copy_of in session.run(list(
+        strategy.experimental_local_results(table))):
+      np.testing.assert_array_equal(copy_of, [[-1.0], [-1.0], [-2.0]])
+
+
+def test_sums_by_hand_in_a_function_are_summed_once():
+  strategy = CrossShardStrategy(CPUS)
+  with strategy.scope():
+    weight = tf.Variable(100.0)
+  sgd = tf1.train.GradientDescentOptimizer(1.0)
+
+  @tf.function
+  def step():
+    def shard():
+      index = tf.distribute.get_replica_context().replica_id_in_sync_group
+      with tf.GradientTape() as tape:
+        loss = weight * tf.gather(tf.constant(X), index)
+      gradient = cross_replica.cross_replica_sum(tape.gradient(loss, weight))
+      sgd.apply_gradients([(gradient, weight)])
+    strategy.run(shard)
+
+  step()
+  assert weight.numpy() == 85.0
+
+
+def test_the_wrapper_sums_again_what_was_summed_by_hand(behavior):
+  """As on TPU, where the wrapper sums whatever it gets."""
+  def make_train_op(weight, x):
+    [gradient] = tf.gradients(weight * x, [weight])
+    return cross_shard.CrossShardOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0)).apply_gradients(
+            [(cross_replica.cross_replica_sum(gradient), weight)])
+  np.testing.assert_array_equal(
+      _train(CrossShardStrategy(CPUS), make_train_op), [40] * 4)
+
+
 @pytest.mark.parametrize('reduction', [Reduction.MEAN, Reduction.SUM])
 @pytest.mark.parametrize('own', [Reduction.MEAN, Reduction.SUM])
 def test_the_wrapper_inside_is_not_applied_twice(behavior, reduction, own):

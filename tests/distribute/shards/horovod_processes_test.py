@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -155,6 +156,23 @@ def test_a_task_that_does_not_serve_is_named(monkeypatch):
   monkeypatch.setattr(horovod_processes, '_LIMIT_SECS', 0.0)
   with pytest.raises(TimeoutError, match='worker:0 must serve on port'):
     horovod_processes.join(_task(1))
+
+
+def test_a_task_that_waits_leaves_the_processor_to_others(monkeypatch):
+  _fake(monkeypatch, 1, 2)
+  monkeypatch.setenv(cluster_config.HOROVOD_PORT_VARIABLE,
+                     str(ports.pick_free(1)[0]))
+  monkeypatch.setattr(horovod_processes, '_LIMIT_SECS', 0.5)
+  attempts = []
+
+  def refuse(*args, **kwargs):
+    attempts.append((args, kwargs))
+    raise ConnectionRefusedError('nobody listens')
+
+  monkeypatch.setattr(socket, 'create_connection', refuse)
+  with pytest.raises(TimeoutError, match='nobody listens'):
+    horovod_processes.join(_task(1))
+  assert len(attempts) <= 7  # A tenth of a second, or more, between two.
 
 
 def test_the_environment_is_as_before(monkeypatch):

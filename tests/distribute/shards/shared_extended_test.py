@@ -7,6 +7,7 @@ import contextlib
 import pytest
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute.shards import shared_shards
 
 tf1 = tf.compat.v1
@@ -21,6 +22,26 @@ def test_shared_variable_is_in_the_collections(behavior):
     assert tf1.trainable_variables() == [w]
     assert [v.name for v in tf1.global_variables()] == ['w:0', 'plain:0']
     assert plain.aggregation == tf1.VariableAggregation.ONLY_FIRST_REPLICA
+
+
+def test_a_variable_beside_an_op_is_refused():
+  strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), strategy.scope():
+    other = tf.constant(1.0).op
+    with pytest.raises(RuntimeError, match='SyncReplicasOptimizer'):
+      with strategy.extended.colocate_vars_with(other):
+        pass
+
+
+def test_an_update_by_keras_3_is_refused(monkeypatch):
+  # There is one Keras; this stands for an optimizer of the other one.
+  monkeypatch.setattr(_tf_internals, 'keras_3_module_of',
+                      lambda fn: 'keras.src.optimizers.sgd')
+  strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default(), strategy.scope():
+    w = tf1.get_variable('w', [2])
+    with pytest.raises(TypeError, match='must not be one of Keras 3'):
+      strategy.extended.update(w, lambda v: v.assign_add([1.0, 1.0]))
 
 
 def test_saver_stores_it_under_its_name(behavior, tmp_path):

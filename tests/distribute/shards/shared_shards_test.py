@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of shards in one graph; most of it is tested by shard_run_test."""
 
+import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.shards import shared_shards
@@ -25,13 +26,14 @@ def test_each_shard_knows_its_index_and_shares_the_variables(behavior):
   assert len(shards[0][3].values) == 1
 
 
-def test_a_mean_over_shards_has_their_weights(behavior):
+@pytest.mark.parametrize('shares, mean', (([.75, .25], 1.0), (None, 2.0)))
+def test_a_mean_over_shards_has_their_weights(behavior, shares, mean):
   def fn(shard):
     return tf.distribute.get_replica_context().all_reduce(
         'MEAN', tf.constant(4.0 * shard))
 
   strategy = shared_shards.SharedShards(
-      ['/cpu:0', '/cpu:1'], shares_of_rows=[.75, .25])
+      ['/cpu:0', '/cpu:1'], shares_of_rows=shares)
   with tf.Graph().as_default(), tf1.Session() as session:
     _, means = strategy.build(fn)
-    assert session.run(means) == [1.0, 1.0]
+    assert session.run(means) == [mean, mean]

@@ -47,7 +47,9 @@ def all_reduce_sum(
 def _sum_over_all(context, value: Summand) -> Summand:
   in_plain_graph = not (tf.executing_eagerly() or tf.inside_function())
   if not in_plain_graph or isinstance(value, tf.IndexedSlices):
-    return context.all_reduce(_SUM, value)
+    total = context.all_reduce(_SUM, value)
+    same_values.declare([total])
+    return total
   # TensorFlow refuses a value that depends on variables. So in a replica the
   # gradient goes to `value`, and only outside of replicas to the total.
   total = _reduce(context, value)

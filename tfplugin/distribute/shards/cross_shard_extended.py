@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -47,14 +49,41 @@ class GroupReduction(met_updates.MetUpdates):
   _made = None
   _run = None  # The shards that are being built in a graph.
   _starts_copies = None
+  _sums_totals = False
+
+  @contextlib.contextmanager
+  def summing_totals(self) -> Iterator[None]:
+    """Sums gradients that are applied inside again if they are sums already."""
+    outer, self._sums_totals = self._sums_totals, True
+    try:
+      yield
+    finally:
+      self._sums_totals = outer
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
-    groups = self._container_strategy().group_assignment
-    if groups is None or len(groups) == 1 or reduce_op != _SUM or not all(
+    if reduce_op != _SUM or not all(
         _tf_internals.is_distributed_variable(destination)
         for _, destination in value_destination_pairs):
       return self._reduce_over_all(
           reduce_op, value_destination_pairs, options)
+    totals = [self._are_totals(value) for value, _ in value_destination_pairs]
+    parts = [pair for pair, is_total in zip(value_destination_pairs, totals)
+             if not is_total]
+    reduced = iter(self._reduce_gradients(parts, options) if parts else ())
+    return [value if is_total else next(reduced)
+            for (value, _), is_total in zip(value_destination_pairs, totals)]
+
+  def _are_totals(self, value: Any) -> bool:
+    """Returns whether the replicas have summed a gradient over all shards."""
+    return self._run is not None and not self._sums_totals and all(
+        self._run.gradients.are_in_total(part)
+        for part in self._local_results(value))
+
+  def _reduce_gradients(self, value_destination_pairs, options):
+    """Reduces gradients over their groups."""
+    groups = self._container_strategy().group_assignment
+    if groups is None or len(groups) == 1:
+      return self._reduce_over_all(_SUM, value_destination_pairs, options)
     values = [self._local_results(v) for v, _ in value_destination_pairs]
     own_groups = self._own_groups(groups)
 
@@ -67,7 +96,7 @@ class GroupReduction(met_updates.MetUpdates):
 
     apart = [per_replica(lambda x, group: all_reduce.put_in_group(
         x, group, len(groups)), each) for each in values]
-    totals = self._reduce_over_all(reduce_op, [
+    totals = self._reduce_over_all(_SUM, [
         (value, destination) for value, (_, destination)
         in zip(apart, value_destination_pairs)], options)
 

@@ -38,10 +38,11 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     scale = 1 / number of shards with MEAN, 1 with SUM
 
   A v1 optimizer's `compute_gradients` applies the scale, under an Estimator and
-  in `strategy.run` alike. Gradients of `tf.gradients` are summed. A loss that
-  was built with `Reduction.SUM` is a sum over the batch, so it is summed over
-  the shards, too. This holds for the loss that is minimised and for each of its
-  terms. In a graph the ops of the loss show how it was built. In eager
+  in `strategy.run` alike. Gradients of `tf.gradients` are summed. Gradients
+  that `tfplugin.cross_replica_sum` has summed are applied as they are. A loss
+  that was built with `Reduction.SUM` is a sum over the batch, so it is summed
+  over the shards, too. This holds for the loss that is minimised and for each
+  of its terms. In a graph the ops of the loss show how it was built. In eager
   execution the last loss that was built decides, as in TensorFlow's own
   strategies.
 

@@ -8,6 +8,7 @@ loss. It applies the gradients of all shards once.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -153,7 +154,9 @@ class Replicas(Shards):
     return self._apply_to_all(call, grads_and_vars)
 
   def _apply_to_all(self, call, grads_and_vars):
-    return call.apply_once(grads_and_vars)
+    extended = tf.distribute.get_strategy().extended
+    with getattr(extended, 'summing_totals', contextlib.nullcontext)():
+      return call.apply_once(grads_and_vars)
 
   def _sum(self, x, groups):
     return all_reduce.all_reduce_sum(x, groups)

@@ -5,6 +5,7 @@
 import tensorflow as tf
 
 from tfplugin.distribute.shards.building import noted_gradients
+from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
@@ -29,3 +30,31 @@ def test_each_op_is_looked_at_once():
     for _ in range(64):
       x = x + x
     assert not gradients.made(x)
+    assert not gradients.are_in_total(x)
+
+
+def test_what_has_no_gradient_is_not_walked_again(monkeypatch):
+  walked = []
+  inputs = tf.Operation.inputs
+  with tf.Graph().as_default():
+    gradients, x = noted_gradients.NotedGradients(), tf.constant(1.0)
+    for _ in range(20):
+      x = tf.negative(x)
+    assert not gradients.made(x)
+    monkeypatch.setattr(tf.Operation, 'inputs', property(
+        lambda self: [walked.append(self), inputs.fget(self)][1]))
+    assert not gradients.made(x + 1.0)
+  assert len([op for op in walked if op.type == 'Neg']) <= 1
+
+
+def test_a_gradient_is_in_a_total_if_only_sums_have_it():
+  with tf.Graph().as_default():
+    gradients = noted_gradients.NotedGradients()
+    gradient = tf.constant([3.0])
+    gradients.add(gradient)
+    total, other = tf.identity(gradient), tf.square(tf.constant([2.0]))
+    same_values.declare([total])
+    assert gradients.are_in_total(total)
+    assert gradients.are_in_total(2.0 * total + other)
+    assert not gradients.are_in_total(total + gradient)
+    assert not gradients.are_in_total(other)

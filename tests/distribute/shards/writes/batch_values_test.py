@@ -232,13 +232,16 @@ def test_a_vector_as_long_as_the_rows_of_a_tower(behavior, form):
 
 @pytest.mark.parametrize('name', ('scatter_add', 'scatter_sub'))
 @pytest.mark.parametrize('form', SHARDS[:2])
-def test_functions_that_scatter_do_so_for_all_rows(behavior, form, name):
+@pytest.mark.parametrize('shape', [[31], [31, 2]])
+def test_functions_that_scatter_do_so_for_all_rows(
+    behavior, form, name, shape):
   def count(v, x):
-    return getattr(tf1, name)(
-        v, tf.cast(x, tf.int32), tf.ones_like(x) * tf.reduce_max(x))
+    rows = tf.reshape(tf.ones_like(x), [-1] + [1] * (len(shape) - 1))
+    return getattr(tf1, name)(v, tf.cast(x, tf.int32), tf.tile(
+        rows, [1, *shape[1:]]) * tf.reduce_max(x))
 
   make = {'in': lambda name: tf1.get_variable(
-      name, initializer=[0.0] * 31, trainable=False)}
+      name, initializer=tf.zeros(shape), trainable=False)}
   found, expected = (_train(each, {'v': count}, make, FOUR, False)['in/v'][0]
                      for each in (form, 'one_device'))
   np.testing.assert_array_equal(found, expected)

@@ -105,3 +105,10 @@ def test_a_sum_of_two_equals_one_device(number):
   first, second = (loss_forms.LOSSES[_NAMES[i % len(_NAMES)]]
                    for i in (number, number + 41))
   _assert_same(lambda rows: first(rows) - .3 * second(rows), 3, number % 2)
+
+
+@pytest.mark.parametrize('name', ('penalty', 'adversarial', 'hessian'))
+@pytest.mark.parametrize('num_towers', (2, 3))
+def test_gradients_by_rows_within_a_loss(behavior, name, num_towers):
+  # Joining the gradients' rows must not count as an op of the model.
+  _assert_same(loss_forms.LOSSES[name], num_towers, True)

@@ -154,7 +154,8 @@ class RowAnalysis:
     elif op in self._batch_norm_ops or all(
         t.ref() in self.moments for t in depending):
       self._find_moments(op, inputs)
-    elif any(map(self.has_parts, inputs)) or self._uses_variable(op):
+    elif (any(map(self.has_parts, inputs)) or self._uses_variable(op)) and (
+        self._splits_batch_norm or not _tf_internals.is_batch_norm(op)):
       for modes in self._choices(inputs):
         if self._is_row_wise(op, inputs, modes):
           break
@@ -217,9 +218,6 @@ class RowAnalysis:
       return False
     pairs = [(self._whole_of(output), part)
              for output, part in zip(op.outputs, made.outputs)]
-    is_batch_norm = _tf_internals.is_batch_norm(op)
-    if is_batch_norm and not self._splits_batch_norm:
-      return False
     if _tf_internals.has_moments(op):
       pairs = pairs[:1]
     outputs = [self._rows_of(*pair) for pair in pairs]
@@ -236,7 +234,7 @@ class RowAnalysis:
       return False
     self._keep(op, Plan(inputs, modes), made)
     self.rows.update(zip((t.ref() for t in op.outputs), outputs))
-    if is_batch_norm:
+    if _tf_internals.is_batch_norm(op):
       self.moments.update(t.ref() for t in op.outputs[1:])
     return True
 
