@@ -44,10 +44,6 @@ _TESTED_BY = {
         'tests/distribute/staleness/drop_stale_gradient_strategy_test.py',
     'tfplugin/distribute/elastic/elastic_scope.py':
         'tests/optimizers/elastic_custom_getter_test.py',
-    'tfplugin/hooks/curves/graph_counts.py':
-        'tests/hooks/curves/tensorboard_hook_test.py',
-    'tfplugin/hooks/curves/tensorboard_page.py':
-        'tests/hooks/curves/tensorboard_hook_test.py',
     'tfplugin/optimizers/elastic_updates.py':
         'tests/distribute/updates/on_nonfinite_test.py',
     'tfplugin/report/panel.py': 'tests/report/page_test.py',

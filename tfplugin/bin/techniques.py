@@ -22,8 +22,10 @@ from tfplugin import distribute
 from tfplugin import estimator
 from tfplugin.bin import models
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.estimator import model_fn as model_fn_lib
+from tfplugin.hooks import graph_numbers
 from tfplugin.ops import elastic
 from tfplugin.optimizers import drop_stale_gradient
 from tfplugin.optimizers import variable_clipping
@@ -129,13 +131,8 @@ def _elastic_distance(unused_options) -> Report:
 def _stale_counts(unused_options) -> Report:
   # The strategy makes its counters after the model.
   return Report(counts={
-      name: functools.partial(_local_value, f'stale_gradients/num_{name}')
-      for name in ('dropped', 'applied')})
-
-
-def _local_value(name: str) -> tf.Tensor:
-  value, = (v.value() for v in tf1.local_variables() if v.op.name == name)
-  return value
+      'dropped': lambda: graph_numbers.counters()[per_graph.DROPPED],
+      'applied': lambda: graph_numbers.counters()[per_graph.APPLIED]})
 
 
 def _clip_settings(options) -> dict:

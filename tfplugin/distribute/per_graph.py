@@ -1,15 +1,26 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Dictionary of a strategy's values for each graph that it builds."""
+"""Dictionary of values for each graph, and the notes of wrappers about it."""
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Hashable
 from typing import Any
 from typing import Callable
+from typing import NamedTuple
 from typing import Optional
 
 import tensorflow as tf
+
+# The names of counters, as in details of events.
+EXCHANGES = 'num_exchanges'
+DROPPED = 'num_dropped'
+APPLIED = 'num_applied'
+# The names of figures. A distance has pairs of variables. The staleness is a
+# tensor that a training step computes.
+DISTANCE = 'distance'
+STALENESS = 'staleness'
 
 
 class PerGraph(weakref.WeakKeyDictionary):
@@ -42,5 +53,56 @@ class PerGraph(weakref.WeakKeyDictionary):
       return kept.get(key)
 
 
-# The number of workers that the default moving rate of a graph assumes.
-COUNTED_WORKERS = PerGraph()
+class Count(NamedTuple):
+  """A counter: its name, and how far the variable moves for each count."""
+
+  name: str
+  every: int = 1
+
+
+class TrainingGraph:
+  """The notes of wrappers about a graph.
+
+  Hooks read them without knowing the wrappers. No note keeps the graph alive.
+
+  Attributes:
+    counts: The counters, by the names of their variables' ops.
+    counted_workers: The number of workers that the default moving rate assumes;
+      None where no rate does.
+  """
+
+  def __init__(self):
+    """Starts without notes."""
+    self.counts: dict[str, Count] = {}
+    self.counted_workers: Optional[int] = None
+    self._figures: dict[str, list[tuple]] = {}
+
+  def add_count(self, variable: tf.Variable, name: str, every: int = 1) -> None:
+    """Registers a variable as a counter."""
+    self.counts[variable.op.name] = Count(name, every)
+
+  def add_figure(self, name: str, *parts: Any) -> None:
+    """Registers tensors or variables for a figure."""
+    self._figures.setdefault(name, []).append(tuple(map(weakref.ref, parts)))
+
+  def figure(self, name: str) -> list[tuple]:
+    """Returns the registered tuples of a figure that still exist, each once."""
+    found = [tuple(part() for part in parts)
+             for parts in self._figures.get(name, ())]
+    # By identity: tensors have no plain equality.
+    known = {tuple(map(id, parts)): parts for parts in found
+             if not any(part is None for part in parts)}
+    return list(known.values())
+
+
+_graphs = PerGraph()
+
+
+def of(graph: Hashable) -> TrainingGraph:
+  """Returns the notes about a graph."""
+  return _graphs.setdefault(graph, TrainingGraph())
+
+
+def current() -> TrainingGraph:
+  """Returns the notes about the graph that `PerGraph.here` chooses."""
+  return _graphs.here(TrainingGraph)

@@ -23,16 +23,16 @@ from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
-from tfplugin.events import stacks
 from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import events_hook
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import report_finished_hook
+from tfplugin.hooks import telemetry_hook
+from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks import wait_for_workers_hook
-from tfplugin.hooks.curves import tensorboard_hook
 from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import last_steps
@@ -146,7 +146,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   before its workers, and a worker that lost the race for the start lost 30 s.
   """
   config = estimator.config
-  stacks.write_on_signal()
+  process.write_stacks_on_signal()
   explained = cluster_config.explain()
   tf1.logging.info('tfplugin on TF_CONFIG: %s', explained)
   cluster_task.check_first_run(cluster_task.from_config(config))
@@ -272,10 +272,12 @@ def _last_hooks(
 ) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that report steps, to begin after the user's."""
   config = estimator.config
-  hooks = [events_hook.EventsHook(config, max_steps=max_steps), stop]
+  sinks = [events_hook.EventsSink(config, max_steps)]
   if task.trains:
-    hooks += [tensorboard_hook.TensorBoardHook(config, estimator.params),
-              *_fault_hooks()]
+    sinks.append(tensorboard_hook.TensorBoardSink(config, estimator.params))
+  hooks = [telemetry_hook.TelemetryHook(*sinks), stop]
+  if task.trains:
+    hooks += _fault_hooks()
   if task.num_ps and task.trains:
     if not task.is_chief:
       hooks.append(report)

@@ -1,19 +1,23 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Description of a process: its machine, and the versions of its modules.
+"""Description of a process, and its stacks when a signal requests them.
 
 Its environment may name faults, which only tfplugin.faults reads.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import platform
+import signal
 import sys
 from typing import Any
 
 # See docs/faults.md.
 FAULTS_VARIABLE = 'TFPLUGIN_FAULTS'
 
+STACKS_SIGNAL = getattr(signal, 'SIGUSR1', None)
+_STDERR = 2
 _MODULES = ('tensorflow', 'tensorflow_estimator', 'tf_keras', 'numpy')
 
 
@@ -32,3 +36,14 @@ def describe() -> dict[str, Any]:
   return {'host': platform.node(),
           'versions': {name: str(value) for name, value in found.items()
                        if value is not None}}
+
+
+def write_stacks_on_signal() -> None:
+  """Writes the stacks of all threads to the standard error on `STACKS_SIGNAL`.
+
+  This works also while a thread is inside TensorFlow. A handler that the
+  program has installed is kept.
+  """
+  if STACKS_SIGNAL is not None and (
+      signal.getsignal(STACKS_SIGNAL) is signal.SIG_DFL):
+    faulthandler.register(STACKS_SIGNAL, file=_STDERR)

@@ -14,10 +14,10 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import per_graph
 from tfplugin.events import event_files
 from tfplugin.events import event_log
 from tfplugin.events import record
-from tfplugin.events import step_counts
 from tfplugin.faults import acts
 from tfplugin.faults import environment
 from tfplugin.faults import language
@@ -169,11 +169,11 @@ class FaultHook(tf1.train.SessionRunHook):
 
 def _next_step_exchanges() -> Optional[tf.Tensor]:
   """Returns whether the next step exchanges; None where every step does."""
-  counts = step_counts.of(tf1.get_default_graph())
+  counts = per_graph.of(tf1.get_default_graph()).counts
   due = [tf.equal((v.read_value() + 1) % counts[v.op.name].every, 0)
          for v in [*tf1.local_variables(), *tf1.global_variables()]
          if v.op.name in counts and
-         counts[v.op.name].name == step_counts.EXCHANGES]
+         counts[v.op.name].name == per_graph.EXCHANGES]
   return tf.reduce_any(tf.stack(due)) if due else None
 
 

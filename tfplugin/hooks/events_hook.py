@@ -4,26 +4,25 @@
 
 from __future__ import annotations
 
-import time
 import types
 from collections.abc import Mapping
+from typing import Any
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import time_limit
+from tfplugin.distribute import per_graph
 from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
-from tfplugin.events import step_counts
-from tfplugin.hooks.curves import graph_counts
-from tfplugin.hooks.curves import graph_figures
+from tfplugin.hooks import graph_numbers
+from tfplugin.hooks import telemetry_hook
 
 tf1 = tf.compat.v1
 
 
-class EventsHook(tf1.train.SessionRunHook):
+class EventsHook(telemetry_hook.TelemetryHook):
   """Writes a task's training progress to `model_dir/events/<task>.jsonl`.
 
   `tfplugin.estimator.train_and_evaluate` adds it. In a program that calls
@@ -53,83 +52,74 @@ class EventsHook(tf1.train.SessionRunHook):
       TypeError: `every_secs` is not a number.
       ValueError: it is not positive, or not finite.
     """
-    time_limit.check(every_secs)
+    super().__init__(EventsSink(config, max_steps), every_secs=every_secs)
+
+
+class EventsSink(telemetry_hook.Sink):
+  """Writer of reports as events of the task."""
+
+  def __init__(self, config: tf.estimator.RunConfig,
+               max_steps: Optional[int] = None):
+    """Stores the settings of `EventsHook`."""
     self._config = config
     self._goal = {} if max_steps is None else {'max_steps': int(max_steps)}
-    self._every_secs = every_secs
     self._log: Optional[event_log.EventLog] = None
-    self._fetches = {}
-    self._distance: Optional[graph_figures.Distance] = None
-    self._staleness: Optional[graph_figures.Staleness] = None
+    self._step: Optional[tf.Variable] = None
+    self._distance: Optional[graph_numbers.Distance] = None
+    self._staleness: Optional[graph_numbers.Staleness] = None
     self._has_started = False
     self._has_trained = False
-    self._num_steps = 0
-    self._reported = (0.0, 0)
-    self._due = float('-inf')
-    self._is_due = False
 
   def begin(self) -> None:
-    """Finds the step, the counters and the figures of the graph."""
+    """Finds the log, the step and the figures of the graph."""
     self._log = event_log.current()
     if self._log is None:
       self._log = event_log.EventLog(
           self._config.model_dir, task_name(self._config))
       self._log.write('starting', record.BEGIN, **process.describe())
-    self._fetches = graph_counts.fetches()
-    self._distance = graph_figures.Distance()
-    self._staleness = graph_figures.Staleness()
+    self._step = tf1.train.get_global_step()
+    self._distance = graph_numbers.Distance()
+    self._staleness = graph_numbers.Staleness()
 
-  def after_create_session(self, session: tf1.Session, coord) -> None:
-    """Reports the session, as the first one or as a new one."""
-    del coord
-    step = int(session.run(self._fetches[graph_counts.STEP]))
+  def begin_session(self, session: tf1.Session) -> None:
+    """Writes that the session is ready, or that there is a new one."""
+    step = int(session.run(self._step))
     if self._has_started:
       self._log.write('coming_back', what='session', step=step)
     else:
       self._log.write('starting', record.END, step=step)
     self._has_started = True
 
-  def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
-    """Fetches the staleness, if a report is due and the step computes it."""
-    self._is_due = time.monotonic() >= self._due
-    if not self._is_due:
-      return None
-    wanted = self._staleness.of_step(run_context.original_args.fetches)
-    return tf1.train.SessionRunArgs(wanted) if wanted else None
+  def fetches(self, asked: Any, is_due: bool) -> Optional[list[tf.Tensor]]:
+    """Returns the staleness, if a report is due and the step computes it."""
+    return self._staleness.of_step(asked) or None if is_due else None
 
-  def after_run(self, run_context, run_values) -> None:
-    """Reports, if a report is due."""
-    self._num_steps += 1
-    if self._is_due:
-      now = time.monotonic()
-      self._due = now + self._every_secs
-      self._report(run_context.session, now,
-                   record.INSTANT if self._has_trained else record.BEGIN,
-                   graph_figures.told(run_values.results))
-      self._has_trained = True
+  def write(self, report: telemetry_hook.Report,
+            fetched: Optional[list[int]]) -> None:
+    """Writes a report as events."""
+    kind = record.INSTANT if self._has_trained else record.BEGIN
+    self._write(report, kind, graph_numbers.most_stale(fetched))
+    self._has_trained = True
 
-  def end(self, session: tf1.Session) -> None:
-    """Writes the last report."""
+  def end(self, report: telemetry_hook.Report) -> None:
+    """Writes the last report, unless there was no step."""
     if self._has_trained:
-      self._report(session, time.monotonic(), record.END)
+      self._write(report, record.END)
     self._has_trained = False
 
-  def _report(self, session: tf1.Session, now: float, kind: str,
-              figures: Mapping[str, int] = types.MappingProxyType({})) -> None:
-    values = graph_counts.read(session, self._fetches)
-    step = values.pop(graph_counts.STEP)
-    then, num_steps = self._reported
-    self._reported = (now, self._num_steps)
-    rate = (self._num_steps - num_steps) / max(now - then, 1e-3)
+  def _write(self, report: telemetry_hook.Report, kind: str,
+             figures: Mapping[str, int] = types.MappingProxyType({})) -> None:
+    counts = dict(report.values)
+    step = counts.pop(graph_numbers.STEP)
     self._log.write(
-        'training', kind, step=step, num_steps=self._num_steps,
+        'training', kind, step=step, num_steps=report.num_steps,
         **(self._goal if kind == record.BEGIN else
-           {'steps_per_sec': round(rate, 3)}))
-    exchanges = values.pop(step_counts.EXCHANGES, None)
+           {'steps_per_sec': round(report.steps_per_sec, 3)}))
+    exchanges = counts.pop(per_graph.EXCHANGES, None)
     if exchanges is not None:
       self._log.write('exchanging', step=step, num_exchanges=exchanges,
-                      **self._distance.told(session))
-    dropping = {**values, **figures}
+                      **self._distance.read(report.session))
+    dropping = {**counts, **figures}
     if dropping:
       self._log.write('dropping', step=step, **dropping)
 

@@ -294,12 +294,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     with tf.control_dependencies(None):
       ratio = counters.stale_counter.read_value() / (
           tf.cast(step.read_value(), tf.float32) + 1.0)
-      fraction = staleness_ops.dropped_fraction(
-          counters.num_dropped.value(), counters.num_applied.value())
       tf1.summary.scalar(SUMMARY_TAG, ratio)
-      tf1.summary.scalar(FRACTION_TAG, fraction)
-      if counters.num_nonfinite is not None:
-        tf1.summary.scalar(NONFINITE_TAG, counters.num_nonfinite.value())
+      counters.summarize(FRACTION_TAG, NONFINITE_TAG)
 
 
 def _resolve_step(global_step: Optional[tf.Variable]) -> tf.Variable:

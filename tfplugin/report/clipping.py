@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tfplugin.events import samples
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
-from tfplugin.report.reading import samples
 from tfplugin.report.reading import scalars
 from tfplugin.report.reading import series
 

@@ -10,10 +10,10 @@ from typing import Optional
 
 import numpy as np
 
+from tfplugin.events import samples
 from tfplugin.ops import elastic
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
-from tfplugin.report.reading import samples
 from tfplugin.report.reading import scalars
 from tfplugin.report.reading import series
 

@@ -16,7 +16,7 @@ from tfplugin.bin.processes import task_states
 from tfplugin.bin.processes import watches
 from tfplugin.distribute import cluster_config
 from tfplugin.events import event_log
-from tfplugin.events import stacks
+from tfplugin.events import process
 
 _CHIEF = cluster_config.Task('chief', 0)
 _WORKER = cluster_config.Task('worker', 0)
@@ -114,11 +114,11 @@ def test_nothing_is_looked_for_without_a_limit_or_before_it():
 
 def test_the_signals_that_a_process_handles():
   assert signal.SIGKILL not in watches.caught_signals(os.getpid())
-  previous = signal.signal(stacks.SIGNAL, lambda *args: None)
+  previous = signal.signal(process.STACKS_SIGNAL, lambda *args: None)
   try:
-    assert stacks.SIGNAL in watches.caught_signals(os.getpid())
+    assert process.STACKS_SIGNAL in watches.caught_signals(os.getpid())
   finally:
-    signal.signal(stacks.SIGNAL, previous)
+    signal.signal(process.STACKS_SIGNAL, previous)
   assert watches.caught_signals(2**22 + 1) == set()
 
 

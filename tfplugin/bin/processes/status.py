@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from typing import Any
 from typing import NamedTuple
 from typing import Optional
 from typing import Union
@@ -17,6 +16,8 @@ import tensorflow as tf
 
 from tfplugin.events import event_log
 from tfplugin.events import record
+from tfplugin.events import samples
+from tfplugin.hooks import telemetry_hook
 
 tf1 = tf.compat.v1
 
@@ -43,7 +44,7 @@ class Status(NamedTuple):
   counts: dict
 
 
-class StatusHook(tf1.train.SessionRunHook):
+class StatusHook(telemetry_hook.TelemetryHook):
   """Hook that writes an event twice a second, and at the end.
 
   The first step has an event, too.
@@ -58,55 +59,49 @@ class StatusHook(tf1.train.SessionRunHook):
     If the task has an event log already, this one takes the place of `log`. A
     function in `counts` finds its tensor once the graph is complete.
     """
+    super().__init__(_StatusSink(log, loss, figures, counts),
+                     every_secs=_EVERY_SECS)
+
+
+class _StatusSink(telemetry_hook.Sink):
+  """Writer of the events; the last one has the loss of the last step."""
+
+  def __init__(self, log: event_log.EventLog, loss: tf.Tensor,
+               figures: Mapping[str, tf.Tensor], counts: Mapping):
     self._log = log
     self._tensors = {'loss': loss}
     self._figures = {'figures': dict(figures), 'counts': dict(counts)}
-    self._last_figures = {'figures': {}, 'counts': {}}
-    self._is_due = False
-    self._local_steps = 0
-    self._last_time = float('-inf')
-    self._last_values = None
+    self._last = {}
 
   def begin(self) -> None:
     """Finds the log, the global step and the tensors of the counts."""
     self._log = event_log.current() or self._log
-    self._tensors['global_step'] = tf1.train.get_global_step()
+    self._tensors['step'] = tf1.train.get_global_step()
     self._figures['counts'] = {
         name: count() if callable(count) else count
         for name, count in self._figures['counts'].items()}
 
-  def before_run(self, run_context) -> tf1.train.SessionRunArgs:
-    """Requests step and loss, and the figures if an event is due."""
-    del run_context
-    self._is_due = time.monotonic() - self._last_time >= _EVERY_SECS
-    return tf1.train.SessionRunArgs(
-        {**self._tensors, **(self._figures if self._is_due else {})})
+  def fetches(self, asked: Any, is_due: bool) -> dict:
+    """Returns step and loss, and the figures if an event is due."""
+    del asked
+    return {**self._tensors, **(self._figures if is_due else {})}
 
-  def after_run(self, run_context, run_values) -> None:
-    """Counts the step; writes an event if one is due."""
-    del run_context
-    self._local_steps += 1
-    self._last_values = run_values.results
-    if self._is_due:
-      self._last_figures = run_values.results
-      self._write()
+  def end_step(self, fetched: dict) -> None:
+    """Keeps the newest values."""
+    self._last.update(fetched)
 
-  def end(self, session: tf1.Session) -> None:
-    """Writes the last event."""
-    if self._last_values is not None:
+  def write(self, report: telemetry_hook.Report, fetched: dict) -> None:
+    """Writes an event."""
+    del fetched
+    self._log.write('sampling', **samples.details(
+        num_steps=report.num_steps, **self._last))
+
+  def end(self, report: telemetry_hook.Report) -> None:
+    """Writes the last event, if there was a step."""
+    if self._last:
       # Counts can be read at any time; figures belong to a step.
-      counts = session.run(self._figures['counts'])
-      self._last_figures = {**self._last_figures, 'counts': counts}
-      self._write()
-
-  def _write(self) -> None:
-    self._last_time = time.monotonic()
-    values = {**self._last_figures, **self._last_values}
-    self._log.write(
-        'sampling', step=int(values['global_step']),
-        num_steps=self._local_steps, loss=_for_json(values['loss']),
-        figures={k: _for_json(v) for k, v in values['figures'].items()},
-        counts={k: int(v) for k, v in values['counts'].items()})
+      self._last['counts'] = report.session.run(self._figures['counts'])
+      self.write(report, {})
 
 
 class Samples:
@@ -128,11 +123,11 @@ class Samples:
 
   def take(self, event: record.Event) -> None:
     """Adds the next event `sampling` of the task."""
-    steps = event.details['num_steps']
+    sample = samples.of_event(event)
     if self._last and event.session != self._last.session:
       self.begin_session()
     if self._last and (event.pid != self._last.pid or
-                       steps < self._last.details['num_steps']):
+                       sample.num_steps < self._last.details['num_steps']):
       self._gone = self.status
     gone = self._gone
     self.status = Status(
@@ -140,23 +135,12 @@ class Samples:
         first_step_time=self.status.first_step_time if self.status
         else event.time,
         global_step=event.step,
-        local_steps=steps + (gone.local_steps if gone else 0),
-        loss=from_json(event.details['loss']),
-        figures={name: from_json(value)
-                 for name, value in event.details['figures'].items()},
+        local_steps=sample.num_steps + (gone.local_steps if gone else 0),
+        loss=sample.loss,
+        figures=sample.figures,
         counts={name: count + (gone.counts.get(name, 0) if gone else 0)
-                for name, count in event.details['counts'].items()})
+                for name, count in sample.counts.items()})
     self._last = event
-
-
-def _for_json(value: float) -> Optional[float]:
-  """Returns a number for JSON; None for NaN and infinity."""
-  return float(value) if math.isfinite(value) else None
-
-
-def from_json(value: Optional[float]) -> float:
-  """Returns the number of a sample; NaN if it was not finite."""
-  return math.nan if value is None else value
 
 
 def combine(statuses: Iterable[Status]) -> dict[str, float]:

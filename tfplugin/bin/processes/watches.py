@@ -15,8 +15,8 @@ from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role as role_lib
 from tfplugin.bin.processes import task_states
+from tfplugin.events import process
 from tfplugin.events import record
-from tfplugin.events import stacks
 
 _TRAINING = ('chief', 'worker')
 # How much longer a worker may run that writes no events: it may have trained to
@@ -90,9 +90,9 @@ class StallWatch:
 
 def ask_for_stacks(role: role_lib.Role) -> None:
   """Asks a process for its stacks, unless the signal would end it."""
-  if stacks.SIGNAL in caught_signals(role.pid):
+  if process.STACKS_SIGNAL in caught_signals(role.pid):
     # Not the group: its other processes may not expect the signal.
-    os.kill(role.pid, stacks.SIGNAL)
+    os.kill(role.pid, process.STACKS_SIGNAL)
 
 
 def caught_signals(pid: int) -> set[int]:

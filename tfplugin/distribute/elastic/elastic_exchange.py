@@ -26,8 +26,6 @@ from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
-from tfplugin.events import step_counts
-from tfplugin.events import step_figures
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
 
@@ -76,7 +74,9 @@ class Exchange:
     self._settings = settings
     self._rate = settings.rate(num_worker)
     if settings.moving_rate is None:
-      per_graph.COUNTED_WORKERS.here(lambda: settings.num_worker or num_worker)
+      notes = per_graph.current()
+      notes.counted_workers = (
+          notes.counted_workers or settings.num_worker or num_worker)
     self._use_locking = use_locking
     self._pairs, self.inputs = {}, []
     self.finite = finite_updates.FiniteUpdates(
@@ -88,8 +88,8 @@ class Exchange:
           local_step.device)
     self._is_in_graph = not tf.executing_eagerly()
     if self._is_in_graph:
-      step_counts.note(local_step.graph, local_step.op.name,
-                       step_counts.EXCHANGES, settings.communication_period)
+      per_graph.of(local_step.graph).add_count(
+          local_step, per_graph.EXCHANGES, settings.communication_period)
     self.begin()
 
   def begin(self) -> None:
@@ -132,8 +132,8 @@ class Exchange:
                         for copy in pair.copies})
     for pair in pairs if self._is_in_graph else ():
       if pair.trainable:
-        step_figures.note(self.local_step.graph, step_figures.DISTANCE,
-                          pair.local, pair.center)
+        per_graph.of(self.local_step.graph).add_figure(
+            per_graph.DISTANCE, pair.local, pair.center)
 
   def end(self, train_ops: Sequence, state: Collection[str],
           ) -> tuple[tf.Operation, list[tf.Variable]]:

@@ -18,34 +18,15 @@ from tfplugin.distribute import conditional_update
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
+from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
-from tfplugin.distribute.variables import worker_variables
-from tfplugin.events import step_counts
 from tfplugin.ops import nonfinite
-from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
 
 
-class _Counters:
+class _Counters(staleness_counters.WorkerCounters):
   """The numbers of applied and of dropped steps of this worker."""
-
-  def __init__(self, counts_nonfinite: bool):
-    self.num_applied = worker_variables.WorkerCounter(
-        'stale_gradients/num_applied')
-    self.num_dropped = worker_variables.WorkerCounter(
-        'stale_gradients/num_dropped')
-    with tf.init_scope():
-      is_eager = tf.executing_eagerly()
-    for counter, name in () if is_eager else (
-        (self.num_applied, step_counts.APPLIED),
-        (self.num_dropped, step_counts.DROPPED)):
-      variable = counter.variable
-      step_counts.note(variable.graph, variable.op.name, name)
-    self.num_nonfinite = None
-    if counts_nonfinite:
-      self.num_nonfinite = worker_variables.WorkerCounter(
-          'stale_gradients/num_nonfinite')
 
   def count_dropped(self, fresh: tf.Tensor, is_first: bool) -> list:
     """Returns the ops that count a drop.
@@ -75,7 +56,8 @@ class _Gates:
 
   def count(self) -> None:
     """Makes the counters of the graph."""
-    self.counters = self.counters or _Counters(self.counts_nonfinite)
+    self.counters = self.counters or _Counters(
+        'stale_gradients', counts_nonfinite=self.counts_nonfinite)
 
   @contextlib.contextmanager
   def passing(self) -> Iterator[None]:
@@ -161,13 +143,8 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     counters = self._gates().counters
     if counters is not None:
       with self._on_worker():
-        tf1.summary.scalar(
-            'stale_gradients/dropped_fraction',
-            staleness_ops.dropped_fraction(counters.num_dropped.value(),
-                                           counters.num_applied.value()))
-        if counters.num_nonfinite is not None:
-          tf1.summary.scalar('stale_gradients/nonfinite',
-                             counters.num_nonfinite.value())
+        counters.summarize('stale_gradients/dropped_fraction',
+                           'stale_gradients/nonfinite')
     return spec
 
 

@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import weakref
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.variables import shared_variables
 from tfplugin.distribute.variables import worker_variables
-from tfplugin.events import step_counts
+from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
 
@@ -23,19 +23,49 @@ STALE_COUNTER = 'stale_counter'
 NAMES = (STALE_COUNTER, 'num_dropped', 'num_applied')
 
 
-@dataclasses.dataclass(frozen=True)
-class Counters:
-  """The counters of one graph.
+class WorkerCounters:
+  """The counters of one worker in one graph, which hooks find there.
 
-  `stale_counter` is a global `float32` scalar: the stale drops of all workers.
-  The others are this worker's. `num_nonfinite` counts its drops of fresh
-  gradients that are not finite; it is None where these are not dropped.
+  `num_nonfinite` counts drops of fresh gradients that are not finite; it is
+  None where these are not dropped.
   """
 
-  stale_counter: tf.Variable
-  num_dropped: worker_variables.WorkerCounter
-  num_applied: worker_variables.WorkerCounter
-  num_nonfinite: Optional[worker_variables.WorkerCounter] = None
+  def __init__(self, prefix: str, device: str = '',
+               counts_nonfinite: bool = False):
+    """Creates the variables; see `StalenessCounters`."""
+    self.num_dropped = worker_variables.WorkerCounter(
+        f'{prefix}/num_dropped', device)
+    self.num_applied = worker_variables.WorkerCounter(
+        f'{prefix}/num_applied', device)
+    self.num_nonfinite: Optional[worker_variables.WorkerCounter] = None
+    if counts_nonfinite:
+      self.num_nonfinite = worker_variables.WorkerCounter(
+          f'{prefix}/num_nonfinite', device)
+    with tf.init_scope():
+      is_eager = tf.executing_eagerly()
+    if not is_eager:
+      for counter, name in ((self.num_dropped, per_graph.DROPPED),
+                            (self.num_applied, per_graph.APPLIED)):
+        per_graph.of(counter.variable.graph).add_count(counter.variable, name)
+
+  def summarize(self, fraction_tag: str, nonfinite_tag: str) -> None:
+    """Adds the summaries of the counters to the graph."""
+    tf1.summary.scalar(fraction_tag, staleness_ops.dropped_fraction(
+        self.num_dropped.value(), self.num_applied.value()))
+    if self.num_nonfinite is not None:
+      tf1.summary.scalar(nonfinite_tag, self.num_nonfinite.value())
+
+
+class Counters(WorkerCounters):
+  """The counters of one graph: this worker's, and one of all workers.
+
+  `stale_counter` is a global `float32` scalar: the stale drops of all workers.
+  """
+
+  def __init__(self, stale_counter: tf.Variable, *args):
+    """Creates this worker's variables."""
+    super().__init__(*args)
+    self.stale_counter = stale_counter
 
 
 class StalenessCounters:
@@ -70,19 +100,11 @@ class StalenessCounters:
         stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
       device = '' if tf.distribute.has_strategy() else worker_device
       counters = Counters(
-          stale_counter,
-          worker_variables.WorkerCounter(f'{prefix}/num_dropped', device),
-          worker_variables.WorkerCounter(f'{prefix}/num_applied', device),
-          worker_variables.WorkerCounter(f'{prefix}/num_nonfinite', device)
-          if self._counts_nonfinite else None)
+          stale_counter, prefix, device, self._counts_nonfinite)
       if tf.executing_eagerly():
         self._eager = counters
       else:
-        graph = tf1.get_default_graph()
-        self._of_graph[graph] = counters
-        for counter, name in ((counters.num_dropped, step_counts.DROPPED),
-                              (counters.num_applied, step_counts.APPLIED)):
-          step_counts.note(graph, counter.variable.op.name, name)
+        self._of_graph[tf1.get_default_graph()] = counters
 
   def exist_here(self) -> bool:
     """Returns whether the current graph has counters of this instance.

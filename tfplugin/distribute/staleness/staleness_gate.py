@@ -12,10 +12,10 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.staleness import step_order
 from tfplugin.distribute.staleness import step_reading
 from tfplugin.distribute.updates import finite_updates
-from tfplugin.events import step_figures
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
@@ -77,7 +77,8 @@ class StalenessGate:
       step_order.keep_own_writes_out(reading, second)
     staleness = staleness_ops.staleness_of(reading, second)
     if not tf.executing_eagerly():
-      step_figures.note(staleness.graph, step_figures.STALENESS, staleness)
+      per_graph.of(staleness.graph).add_figure(
+          per_graph.STALENESS, staleness)
     fresh = staleness_ops.is_fresh(staleness, self._max_staleness)
     # Another thread may replace `self.decision`.
     decision = self._judged(

@@ -36,7 +36,7 @@ class AbsentWorkersHook(tf1.train.SessionRunHook):
                            coord: tf.train.Coordinator) -> None:
     """Starts a timer thread: some addresses take long to fail."""
     del session, coord
-    counted = per_graph.COUNTED_WORKERS.here()
+    counted = per_graph.current().counted_workers
     if self._task.is_chief and self._task.num_ps and counted and (
         self._timer is None):
       self._timer = threading.Timer(self._after_secs, self._count, [counted])

@@ -19,8 +19,8 @@ from typing import Union
 
 from tfplugin.events import event_files
 from tfplugin.events import record
+from tfplugin.events import samples as samples_lib
 from tfplugin.events import wrapper_names
-from tfplugin.report.reading import samples as samples_lib
 from tfplugin.report.reading import scalars as scalars_lib
 
 # A longer pause between two sessions is shortened to a few seconds. The curves

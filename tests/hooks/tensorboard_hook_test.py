@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import types
 from urllib import parse
@@ -18,9 +17,9 @@ from werkzeug import test
 
 from tests.report import hand_written
 from tfplugin import estimator
-from tfplugin.events import step_counts
-from tfplugin.hooks.curves import tensorboard_hook
-from tfplugin.hooks.curves import tensorboard_page
+from tfplugin.distribute import per_graph
+from tfplugin.hooks import telemetry_hook
+from tfplugin.hooks import tensorboard_hook
 from tfplugin.report.reading import scalars
 
 tf1 = tf.compat.v1
@@ -136,9 +135,9 @@ def test_scalars_of_averaging_have_stable_tags(tmp_path, behavior):
 def test_the_fraction_is_that_of_both_counters(tmp_path):
   with tf.Graph().as_default() as graph:
     tf1.train.create_global_step()
-    for name, value in ((step_counts.DROPPED, 1), (step_counts.APPLIED, 3)):
-      tf1.get_variable(name, initializer=value, trainable=False)
-      step_counts.note(graph, name, name)
+    for name, value in ((per_graph.DROPPED, 1), (per_graph.APPLIED, 3)):
+      per_graph.of(graph).add_count(
+          tf1.get_variable(name, initializer=value, trainable=False), name)
     hook = tensorboard_hook.TensorBoardHook(
         tf.estimator.RunConfig(str(tmp_path)))
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
@@ -167,7 +166,7 @@ def test_a_worker_has_a_run_of_its_own_with_the_scalars_of_its_model(
 def test_with_a_period_of_several_steps_each_point_has_all_curves(
     monkeypatch, tmp_path):
   clock = types.SimpleNamespace(now=0.0)
-  monkeypatch.setattr(tensorboard_hook, 'time', types.SimpleNamespace(
+  monkeypatch.setattr(telemetry_hook, 'time', types.SimpleNamespace(
       monotonic=lambda: clock.now))
 
   class TakeASecond(tf1.train.SessionRunHook):
@@ -219,18 +218,6 @@ def test_the_page_is_ordered_and_its_charts_find_their_tags(tmp_path):
   assert found('distance from the centre', 'worker-0') == ['elastic_distance']
   assert found('distance of groups of variables', '.') == [
       'elastic_distance/dense']
-
-
-@pytest.mark.parametrize('tag', [
-    'staleness/staleness', 'staleness', 'staleness/dropped_fraction',
-    'staleness/num_dropped', 'staleness/num_applied', 'elastic_distance_1',
-    'elastic/num_exchanges', 'clipping/fraction_clipped', 'global_step/sec',
-    'fraction_of_rows_clipped', 'fraction_of_rows_at_the_bound', 'accuracy'])
-def test_each_tag_is_in_one_chart(tag):
-  charts = [name for category in tensorboard_page.LAYOUT.values()
-            for name, tags in category.items()
-            if any(re.fullmatch(one, tag) for one in tags)]
-  assert len(charts) == 1
 
 
 def test_settings_are_shown_with_what_came_of_them(tmp_path):

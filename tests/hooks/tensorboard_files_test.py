@@ -1,7 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Curves are written, or a warning says that they are not."""
+"""Curves are written, or a warning says that they are not; charts have tags."""
 
+import re
 import signal
 import stat
 
@@ -9,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.faults import acts
-from tfplugin.hooks.curves import curve_file
+from tfplugin.hooks import tensorboard_files
 
 tf1 = tf.compat.v1
 
@@ -30,7 +31,7 @@ def _steps(directory):
 def test_a_full_disk_is_warned_of_once_and_writing_goes_on_later(
     behavior, tmp_path, caplog):
   del behavior
-  file = curve_file.CurveFile(str(tmp_path))
+  file = tensorboard_files.CurveFile(str(tmp_path))
   _put(file, 1)
   before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
   end = acts.begin_outage('fill', 0, 60)
@@ -48,7 +49,19 @@ def test_a_full_disk_is_warned_of_once_and_writing_goes_on_later(
 
 def test_a_directory_that_cannot_be_made_is_warned_of(tmp_path, caplog):
   (tmp_path / 'a_file').touch(stat.S_IRUSR)
-  file = curve_file.CurveFile(str(tmp_path / 'a_file' / 'worker-0'))
+  file = tensorboard_files.CurveFile(str(tmp_path / 'a_file' / 'worker-0'))
   _put(file, 1)
   _put(file, 2)
   assert caplog.text.count('Training goes on without.') == 1
+
+
+@pytest.mark.parametrize('tag', [
+    'staleness/staleness', 'staleness', 'staleness/dropped_fraction',
+    'staleness/num_dropped', 'staleness/num_applied', 'elastic_distance_1',
+    'elastic/num_exchanges', 'clipping/fraction_clipped', 'global_step/sec',
+    'fraction_of_rows_clipped', 'fraction_of_rows_at_the_bound', 'accuracy'])
+def test_each_tag_is_in_one_chart(tag):
+  charts = [name for category in tensorboard_files.LAYOUT.values()
+            for name, tags in category.items()
+            if any(re.fullmatch(one, tag) for one in tags)]
+  assert len(charts) == 1

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 from typing import Optional
@@ -15,17 +14,16 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import version
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import time_limit
+from tfplugin.distribute import per_graph
 from tfplugin.events import event_files
-from tfplugin.events import step_counts
-from tfplugin.hooks.curves import curve_file
-from tfplugin.hooks.curves import graph_counts
-from tfplugin.hooks.curves import tensorboard_page
+from tfplugin.hooks import graph_numbers
+from tfplugin.hooks import telemetry_hook
+from tfplugin.hooks import tensorboard_files
 
 tf1 = tf.compat.v1
 
 
-class TensorBoardHook(tf1.train.SessionRunHook):
+class TensorBoardHook(telemetry_hook.TelemetryHook):
   """Writes scalars of each task under stable tags, and the order of the page.
 
   `tfplugin.estimator.train_and_evaluate` adds it. In a program that calls
@@ -75,7 +73,18 @@ class TensorBoardHook(tf1.train.SessionRunHook):
       ValueError: it is not positive, or not finite; or `config` names no
         model_dir.
     """
-    time_limit.check(every_secs)
+    super().__init__(TensorBoardSink(config, settings), every_secs=every_secs)
+
+
+class TensorBoardSink(telemetry_hook.Sink):
+  """Writer of reports as curves; the chief's orders the page, too."""
+
+  def __init__(self, config: tf.estimator.RunConfig,
+               settings: Optional[Mapping[str, Any]] = None):
+    """Stores the settings of `TensorBoardHook`; the first write opens a file.
+
+    Raises ValueError if `config` names no model_dir.
+    """
     if not config.model_dir:
       raise ValueError('`config` must name a model_dir, for the event files. '
                        f'Received: model_dir={config.model_dir!r}. Pass '
@@ -83,45 +92,37 @@ class TensorBoardHook(tf1.train.SessionRunHook):
     self._config = config
     self._task = cluster_task.from_config(config)
     self._settings = dict(settings or {})
-    self._every_secs = every_secs
-    self._file = curve_file.CurveFile(self._directory())
+    self._file = tensorboard_files.CurveFile(self._directory())
     self._shows_settings = False
-    self._fetches = {}
     self._summaries: Optional[tf.Tensor] = None
-    self._due = float('-inf')
-    self._is_due = False
-    self._num_steps = 0
-    self._reported: Optional[tuple[float, int]] = None
 
   def begin(self) -> None:
-    """Finds the values to write; the chief writes the order of the page."""
-    self._fetches = graph_counts.fetches()
+    """Finds the summaries to write; the chief writes the order of the page."""
     self._summaries = self._scalar_summaries()
     if self._task.is_chief:
       self._order_page()
 
-  def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
-    """Fetches the model's summaries, if a point is due."""
-    del run_context
-    # Decided once: a point that becomes due during a step has no summaries.
-    self._is_due = time.monotonic() >= self._due
-    if self._summaries is None or not self._is_due:
-      return None
-    return tf1.train.SessionRunArgs(self._summaries)
+  def fetches(self, asked: Any, is_due: bool) -> Optional[tf.Tensor]:
+    """Returns the model's summaries, if a point is due."""
+    del asked
+    return self._summaries if is_due else None
 
-  def after_run(self, run_context, run_values) -> None:
-    """Writes a point, if it was due when the step began."""
-    self._num_steps += 1
-    if self._is_due:
-      now = time.monotonic()
-      self._due = now + self._every_secs
-      self._write(run_context.session, now, run_values.results)
+  def write(self, report: telemetry_hook.Report,
+            fetched: Optional[bytes]) -> None:
+    """Writes a point."""
+    summaries = [] if fetched is None else [fetched]
+    scalars = _scalars(report)
+    if scalars:
+      summaries.append(tf1.Summary(value=[
+          tf1.Summary.Value(tag=tag, simple_value=value)
+          for tag, value in scalars.items()]))
+    self._file.write(summaries, report.values[graph_numbers.STEP])
 
-  def end(self, session: tf1.Session) -> None:
+  def end(self, report: telemetry_hook.Report) -> None:
     """Writes the last point."""
-    self._write(session, time.monotonic(), None)
+    self.write(report, None)
     if self._shows_settings:
-      self._file.write([tensorboard_page.settings_end()])
+      self._file.write([tensorboard_files.settings_end()])
     self._file.flush()
 
   def _directory(self) -> str:
@@ -147,8 +148,8 @@ class TensorBoardHook(tf1.train.SessionRunHook):
   def _order_page(self) -> None:
     settings = {**_described(self._task, self._config), **self._settings}
     try:
-      summaries = (tensorboard_page.layout(), tensorboard_page.settings_begin(
-          tensorboard_page.plain(settings)))
+      summaries = (tensorboard_files.layout(), tensorboard_files.settings_begin(
+          tensorboard_files.plain(settings)))
     except ImportError as e:
       tf1.logging.warning(
           'TensorBoard will show the scalars of this run, but not its settings '
@@ -160,33 +161,18 @@ class TensorBoardHook(tf1.train.SessionRunHook):
     self._file.flush()
     self._shows_settings = True
 
-  def _write(self, session: tf1.Session, now: float,
-             summaries: Optional[bytes]) -> None:
-    values = graph_counts.read(session, self._fetches)
-    step = values.pop(graph_counts.STEP)
-    scalars = _scalars(values)
-    if self._reported and self._num_steps > self._reported[1]:
-      then, num_steps = self._reported
-      scalars[tensorboard_page.STEPS_PER_SEC] = (
-          (self._num_steps - num_steps) / max(now - then, 1e-3))
-    self._reported = (now, self._num_steps)
-    found = [] if summaries is None else [summaries]
-    if scalars:
-      found.append(tf1.Summary(value=[
-          tf1.Summary.Value(tag=tag, simple_value=value)
-          for tag, value in scalars.items()]))
-    self._file.write(found, step)
 
-
-def _scalars(counts: Mapping[str, int]) -> dict[str, float]:
-  """Returns the scalars made from the counters, by tag."""
-  dropped = counts.get(step_counts.DROPPED)
-  applied = counts.get(step_counts.APPLIED)
-  found = {tensorboard_page.EXCHANGES: counts.get(step_counts.EXCHANGES),
-           tensorboard_page.DROPPED: dropped,
-           tensorboard_page.APPLIED: applied}
+def _scalars(report: telemetry_hook.Report) -> dict[str, float]:
+  """Returns the scalars of a report, by tag."""
+  dropped = report.values.get(per_graph.DROPPED)
+  applied = report.values.get(per_graph.APPLIED)
+  found = {tensorboard_files.EXCHANGES: report.values.get(per_graph.EXCHANGES),
+           tensorboard_files.DROPPED: dropped,
+           tensorboard_files.APPLIED: applied,
+           # A session that ends has no new step since the report before.
+           tensorboard_files.STEPS_PER_SEC: report.steps_per_sec or None}
   if dropped is not None and applied is not None:
-    found[tensorboard_page.DROPPED_FRACTION] = (
+    found[tensorboard_files.DROPPED_FRACTION] = (
         dropped / max(dropped + applied, 1))
   return {tag: float(value) for tag, value in found.items()
           if value is not None}

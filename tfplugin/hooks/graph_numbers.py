@@ -1,11 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a graph's wrapper: the distance and the staleness."""
+"""Numbers of a graph: its step, and the counters and figures of a wrapper."""
 
 from __future__ import annotations
 
+import collections
 import math
 import time
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -14,15 +16,44 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
-from tfplugin.events import step_figures
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
+STEP = 'step'
+
 # The distance needs a read of the whole centre. The next read waits 100 times
 # as long as the last one took, so that reads take 1 % of the time.
 _TIMES_AS_LONG = 100.0
+
+
+def fetches() -> dict[str, tf.Tensor]:
+  """Returns the default graph's step, and its counters by their names."""
+  return {STEP: tf1.train.get_global_step(), **counters()}
+
+
+def read(session: tf1.Session,
+         tensors: Mapping[str, tf.Tensor]) -> dict[str, int]:
+  """Returns the values of the tensors that `fetches` has returned."""
+  try:
+    values = session.run(dict(tensors))
+  except tf.errors.FailedPreconditionError:
+    # A counter that is initialised later must not end the training.
+    values = {STEP: session.run(tensors[STEP])}
+  return {name: int(value) for name, value in values.items()}
+
+
+def counters() -> dict[str, tf.Tensor]:
+  """Returns the counters of the graph, by the names of event details."""
+  counts = per_graph.of(tf1.get_default_graph()).counts
+  parts = collections.defaultdict(list)
+  for variable in [*tf1.local_variables(), *tf1.global_variables()]:
+    count = counts.get(variable.op.name)
+    if count is not None:
+      parts[count.name].append(variable.read_value() // count.every)
+  return {name: tf.add_n(values) for name, values in parts.items()}
 
 
 class Distance:
@@ -30,7 +61,7 @@ class Distance:
 
   def __init__(self):
     """Adds the ops that read it, if the graph averages variables."""
-    pairs = step_figures.of(tf1.get_default_graph(), step_figures.DISTANCE)
+    pairs = per_graph.of(tf1.get_default_graph()).figure(per_graph.DISTANCE)
     self._value: Optional[tf.Tensor] = None
     self._due = float('-inf')
     self._is_prepared = False
@@ -40,7 +71,7 @@ class Distance:
         self._value = elastic.distance([copy.read_value() for copy, _ in pairs],
                                        [c.read_value() for _, c in pairs])
 
-  def told(self, session: tf1.Session) -> dict[str, float]:
+  def read(self, session: tf1.Session) -> dict[str, float]:
     """Returns `distance`; {} if there is none, or the next read is not due."""
     start = time.monotonic()
     if self._value is None or start < self._due:
@@ -69,8 +100,8 @@ class Staleness:
     """Finds the tensors, except those inside a branch."""
     self._graph = tf1.get_default_graph()
     self._tensors = [
-        tensor for tensor, in step_figures.of(
-            self._graph, step_figures.STALENESS)
+        tensor for tensor, in per_graph.of(self._graph).figure(
+            per_graph.STALENESS)
         if _tf_internals.is_usable_here(tensor)]
     self._of_fetches = {}
 
@@ -88,6 +119,6 @@ class Staleness:
     return self._of_fetches[key]
 
 
-def told(values: Optional[Sequence[int]]) -> dict[str, int]:
+def most_stale(values: Optional[Sequence[int]]) -> dict[str, int]:
   """Returns `staleness`, the largest value; {} without values."""
   return {'staleness': max(map(int, values))} if values else {}

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tfplugin-train tells twice a second is read."""
 
+import json
 import math
 
+import pytest
+
 from tests.report import hand_written
+from tfplugin.events import samples
 from tfplugin.report.reading import run_data
-from tfplugin.report.reading import samples
 
 
 def test_samples_are_found_among_the_events(tmp_path):
@@ -26,3 +29,20 @@ def test_samples_are_found_among_the_events(tmp_path):
 
 def test_a_run_without_them_has_none():
   assert samples.of([hand_written.event(0, 'chief:0', 'ended')]) == {}
+
+
+def test_what_is_written_is_read():
+  details = samples.details(step=7, num_steps=5, loss=math.inf,
+                            figures={'a': 0.5, 'b': math.nan}, counts={'c': 3})
+  json.loads(json.dumps(details), parse_constant=pytest.fail)
+  found = samples.of_event(
+      hand_written.event(1, 'chief:0', 'sampling', **details))
+  assert (found.step, found.num_steps, found.counts) == (7, 5, {'c': 3})
+  assert found.figures['a'] == 0.5
+  assert math.isnan(found.loss) and math.isnan(found.figures['b'])
+
+
+def test_a_line_without_steps_and_counts_is_read():
+  found = samples.of_event(hand_written.event(
+      1, 'chief:0', 'sampling', step=7, loss=0.25, figures={}))
+  assert found == (hand_written.START + 1, 7, 0.25, {}, 0, {})

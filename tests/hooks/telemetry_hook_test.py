@@ -1,0 +1,110 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Sinks get the numbers of a training, which are read once for all of them."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+import tensorflow as tf
+
+from tfplugin.distribute import per_graph
+from tfplugin.hooks import graph_numbers
+from tfplugin.hooks import telemetry_hook
+
+tf1 = tf.compat.v1
+
+
+class _Sink(telemetry_hook.Sink):
+  """Keeps what it gets, and fetches a tensor with each step."""
+
+  def __init__(self, reads=True):
+    self.got = []
+    self._reads = reads
+
+  def begin(self):
+    self.got.append('begin')
+    self._tensor = tf1.train.get_global_step() * 0 + 7
+
+  def begin_session(self, session):
+    self.got.append('session')
+
+  def fetches(self, asked, is_due):
+    assert tf.nest.flatten(asked)
+    return {'seven': self._tensor} if is_due else None
+
+  def end_step(self, fetched):
+    self.got.append(int(fetched['seven']))
+
+  def write(self, report, fetched):
+    values = report.values if self._reads else None
+    self.got.append((report.num_steps, report.steps_per_sec, values,
+                     fetched is not None))
+
+  def end(self, report):
+    self.write(report, None)
+
+
+def _train(hook, steps):
+  """Trains a graph with a counter that is twice the step."""
+  with tf.Graph().as_default() as graph:
+    step = tf1.train.create_global_step()
+    counter = tf1.get_variable('a', initializer=0, trainable=False)
+    per_graph.of(graph).add_count(counter, per_graph.DROPPED)
+    train_op = tf.group(step.assign_add(1), counter.assign_add(2))
+    with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
+      for _ in range(steps):
+        session.run(train_op)
+
+
+@pytest.fixture(name='clock')
+def fixture_clock(monkeypatch):
+  """A clock that moves by half a second whenever it is read."""
+  clock = types.SimpleNamespace(now=0.0)
+
+  def monotonic():
+    clock.now += 0.5
+    return clock.now
+
+  monkeypatch.setattr(telemetry_hook, 'time',
+                      types.SimpleNamespace(monotonic=monotonic))
+  return clock
+
+
+def test_a_sink_gets_each_report(behavior, clock):
+  sink = _Sink()
+  _train(telemetry_hook.TelemetryHook(sink, every_secs=1.2), 5)
+  # The clock is read before each step, and after one with a report: the reports
+  # come at 1.0 and 3.0, and the end at 4.0.
+  assert clock.now == 4.0
+  assert sink.got == [
+      'begin', 'session',
+      7, (1, None, {'step': 1, 'num_dropped': 2}, True),
+      7, (4, 1.5, {'step': 4, 'num_dropped': 8}, True),
+      (5, 1.0, {'step': 5, 'num_dropped': 10}, False)]
+
+
+@pytest.mark.parametrize('reading, num_reads', [
+    ((True, True), 3), ((True, False), 3), ((False, False), 0)])
+def test_sinks_share_what_is_read(monkeypatch, reading, num_reads):
+  reads = []
+  read = graph_numbers.read
+  monkeypatch.setattr(graph_numbers, 'read',
+                      lambda *args: reads.append(args) or read(*args))
+  sinks = [_Sink(one) for one in reading]
+  _train(telemetry_hook.TelemetryHook(*sinks, every_secs=1e-9), 2)
+  # Two steps and the end.
+  assert len(reads) == num_reads
+  if all(reading):
+    assert sinks[0].got == sinks[1].got
+
+
+def test_a_sink_without_methods_is_silent():
+  _train(telemetry_hook.TelemetryHook(telemetry_hook.Sink()), 2)
+
+
+@pytest.mark.parametrize('secs, error', [(0, ValueError), ('1', TypeError)])
+def test_a_period_is_positive(secs, error):
+  with pytest.raises(error, match='Received: '):
+    telemetry_hook.TelemetryHook(every_secs=secs)

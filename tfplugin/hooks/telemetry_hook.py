@@ -1,0 +1,142 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Hook that reads a training's numbers now and then, for sinks that write them.
+
+`EventsHook`, `TensorBoardHook` and the status of `tfplugin-train` are this hook
+with one sink each. `train_and_evaluate` gives two sinks to one hook, which
+reads the counters once for both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Mapping
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import time_limit
+from tfplugin.hooks import graph_numbers
+
+tf1 = tf.compat.v1
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+  """The numbers of a training at one moment.
+
+  `num_steps` are the steps that the task has made with the hook.
+  `steps_per_sec` is the task's speed since the report before; None in the
+  first. `tensors` has the step and the counters of the graph.
+  """
+
+  session: tf1.Session
+  num_steps: int
+  steps_per_sec: Optional[float]
+  tensors: Mapping[str, tf.Tensor]
+
+  @functools.cached_property
+  def values(self) -> dict[str, int]:
+    """The values of `tensors`, which the first use reads."""
+    return graph_numbers.read(self.session, self.tensors)
+
+
+class Sink:
+  """Writer of reports; each method does nothing in this base class."""
+
+  def begin(self) -> None:
+    """Prepares to write, when the graph is complete."""
+
+  def begin_session(self, session: tf1.Session) -> None:
+    """Takes a new session: the first one, or one after a failure."""
+
+  def fetches(self, asked: Any, is_due: bool) -> Any:
+    """Returns the tensors to fetch with a step, or None.
+
+    `asked` has the fetches of the step. `is_due` says whether a report follows.
+    """
+
+  def end_step(self, fetched: Any) -> None:
+    """Takes the fetched values of a step, if there were fetches."""
+
+  def write(self, report: Report, fetched: Any) -> None:
+    """Writes a report, with the fetched values of the step or None."""
+
+  def end(self, report: Report) -> None:
+    """Writes the last report of a training."""
+
+
+class TelemetryHook(tf1.train.SessionRunHook):
+  """Reports a task's training to sinks, once in `every_secs` and at the end.
+
+  The first step has a report, too. In other steps the hook only reads the
+  clock.
+  """
+
+  def __init__(self, *sinks: Sink, every_secs: float = 5.0):
+    """Stores the sinks.
+
+    Raises TypeError unless `every_secs` is a number, and ValueError unless it
+    is positive and finite.
+    """
+    time_limit.check(every_secs)
+    self._every_secs = every_secs
+    self._sinks = sinks
+    self._tensors = {}
+    self._num_steps = 0
+    self._reported: Optional[tuple[float, int]] = None
+    self._due = float('-inf')
+    self._is_due = False
+
+  def begin(self) -> None:
+    """Finds the step and the counters of the graph."""
+    self._tensors = graph_numbers.fetches()
+    for sink in self._sinks:
+      sink.begin()
+
+  def after_create_session(self, session: tf1.Session, coord) -> None:
+    """Reports the session to the sinks."""
+    del coord
+    for sink in self._sinks:
+      sink.begin_session(session)
+
+  def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
+    """Fetches the tensors of the sinks."""
+    # Decided once: a report that becomes due during a step has no fetches.
+    self._is_due = time.monotonic() >= self._due
+    fetches = {
+        sink: sink.fetches(run_context.original_args.fetches, self._is_due)
+        for sink in self._sinks}
+    fetches = {sink: wanted for sink, wanted in fetches.items()
+               if wanted is not None}
+    return tf1.train.SessionRunArgs(fetches) if fetches else None
+
+  def after_run(self, run_context, run_values) -> None:
+    """Reports, if a report was due when the step began."""
+    self._num_steps += 1
+    fetched = run_values.results or {}
+    for sink, values in fetched.items():
+      sink.end_step(values)
+    if self._is_due:
+      now = time.monotonic()
+      self._due = now + self._every_secs
+      report = self._report(run_context.session, now)
+      for sink in self._sinks:
+        sink.write(report, fetched.get(sink))
+
+  def end(self, session: tf1.Session) -> None:
+    """Writes the last report."""
+    report = self._report(session, time.monotonic())
+    for sink in self._sinks:
+      sink.end(report)
+
+  def _report(self, session: tf1.Session, now: float) -> Report:
+    rate = None
+    if self._reported:
+      then, num_steps = self._reported
+      rate = (self._num_steps - num_steps) / max(now - then, 1e-3)
+    self._reported = (now, self._num_steps)
+    return Report(session, self._num_steps, rate, self._tensors)
