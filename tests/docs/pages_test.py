@@ -7,10 +7,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import pathlib
 import posixpath
+import re
 import subprocess
 import sys
 
@@ -184,6 +186,19 @@ def test_the_recipe_is_the_same_everywhere(page):
   text = pages.text_of(page)
   assert text.count('from tfplugin import contrib') == text.count(
       'disable_v2_behavior()')
+
+
+def test_the_page_of_the_rules_shows_short_functions_that_exist():
+  includes = re.findall(r'{literalinclude} (\S+)\n:pyobject: (\S+)\n```',
+                        pages.text_of('rules.md'))
+  assert {path.split('/')[1] for path, _ in includes} == {'tfplugin', 'tests'}
+  for path, name in includes:
+    source = (pages.DOCS / path).read_text(encoding='utf-8')
+    node = ast.parse(source)
+    for part in name.split('.'):
+      node, = (child for child in node.body if getattr(
+          child, 'name', None) == part)
+    assert node.end_lineno - node.lineno < 30, name
 
 
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)

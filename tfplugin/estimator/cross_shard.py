@@ -18,13 +18,13 @@ from tfplugin.distribute import local_devices
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
-from tfplugin.distribute.shards import shard_reduction
 from tfplugin.distribute.shards import shared_shards
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_specs
 from tfplugin.estimator import training_spec
+from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import cross_shard as cross_shard_lib
 
 tf1 = tf.compat.v1

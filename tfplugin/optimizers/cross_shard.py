@@ -15,8 +15,8 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import reduced_gradients
-from tfplugin.distribute.shards import shard_reduction
 from tfplugin.distribute.shards import shards_here
+from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1

@@ -17,7 +17,7 @@ from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
-from tfplugin.distribute.shards import shard_reduction
+from tfplugin.ops import shard_reduction
 
 # The engines of sums over processes.
 TENSORFLOW = 'tensorflow'

@@ -23,8 +23,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.shards import shard_reduction
 from tfplugin.distribute.variables import same_values
+from tfplugin.ops import shard_reduction
 
 tf1 = tf.compat.v1
 

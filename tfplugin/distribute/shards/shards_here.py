@@ -19,8 +19,8 @@ from tfplugin import types
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
-from tfplugin.distribute.shards import shard_reduction
 from tfplugin.distribute.shards.building import shard_models
+from tfplugin.ops import shard_reduction
 
 tf1 = tf.compat.v1
 

@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.shards import shard_reduction
+from tfplugin.ops import shard_reduction
 
 _Reduction = tf.compat.v1.losses.Reduction
 
