@@ -47,12 +47,38 @@ def test_eager_execution_and_functions_have_one():
 def test_a_graph_takes_it_along_and_a_copy_is_empty():
   kept = per_graph.PerGraph()
   with tf.Graph().as_default():
-    kept.here(State)
+    state = weakref.ref(kept.here(State))
+    assert kept.here() is state()
     assert copy.deepcopy(kept).here() is None
   kept.here(State)
   assert copy.deepcopy(kept).here() is None
   gc.collect()
-  assert not kept
+  assert state() is None
+
+
+def test_a_value_that_refers_to_its_graph_does_not_keep_it():
+  kept, graph = per_graph.PerGraph(), tf.Graph()
+  with graph.as_default():
+    kept[graph] = tf1.get_variable('w', initializer=0.0)
+    assert graph in kept
+    assert kept.get(graph) is kept.setdefault(graph, None) is kept.here()
+  per_graph.of(graph).awaited.append(kept.get(graph))
+  per_graph.of(graph).unlisted.append(kept.get(graph))
+  end = weakref.ref(graph)
+  del graph
+  gc.collect()
+  assert end() is None
+
+
+def test_values_end_with_their_mapping():
+  kept, graph = per_graph.PerGraph(), tf.Graph()
+  state = weakref.ref(kept.setdefault(graph, State()))
+  other = per_graph.PerGraph()
+  assert other.get(graph) is None
+  assert graph not in other
+  del kept
+  gc.collect()
+  assert state() is None
 
 
 def test_counts_belong_to_a_graph_and_end_with_it():

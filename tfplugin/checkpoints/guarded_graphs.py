@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-import weakref
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,6 +24,8 @@ from typing import Optional
 from typing import Protocol
 
 import tensorflow as tf
+
+from tfplugin.distribute import per_graph
 
 tf1 = tf.compat.v1
 
@@ -49,10 +50,9 @@ class Guard(Protocol):
     """
 
 
-_guards: weakref.WeakKeyDictionary[tf.Graph, Guard] = (
-    weakref.WeakKeyDictionary())
-_before_start = weakref.WeakKeyDictionary()
-_closings = weakref.WeakKeyDictionary()
+_guards = per_graph.PerGraph()
+_before_start = per_graph.PerGraph()
+_closings = per_graph.PerGraph()
 
 _SAVE_ARGUMENTS = (
     'save_path', 'global_step', 'latest_filename', 'meta_graph_suffix',

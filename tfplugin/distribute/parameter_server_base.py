@@ -14,11 +14,11 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.updates import met_updates
-from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
@@ -200,7 +200,7 @@ def started(scaffold: Optional[tf1.train.Scaffold],
   known = graph_order.upstream(
       graph_order.operations_of([scaffold.local_init_op]))
   missing = [v for v in (*tf1.local_variables(),
-                         *(worker_variables.UNLISTED.here() or ()))
+                         *per_graph.current().unlisted)
              if v.initializer not in known]
   return tf1.train.Scaffold(
       copy_from_scaffold=scaffold, local_init_op=tf.group(

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
 from typing import Any
 from typing import Callable
 from typing import NamedTuple
@@ -22,21 +21,38 @@ APPLIED = 'num_applied'
 DISTANCE = 'distance'
 STALENESS = 'staleness'
 
+_ATTRIBUTE = '_tfplugin_values'
 
-class PerGraph(weakref.WeakKeyDictionary):
-  """A dictionary from graphs; an entry is deleted with its graph.
+
+class PerGraph:
+  """A mapping from graphs to values; a value ends with its graph.
 
   `tf.estimator.train_and_evaluate` makes deep copies of a strategy, and a graph
-  cannot be copied. So a copied dictionary is empty.
+  cannot be copied. So a copied mapping is empty.
   """
 
   def __init__(self):
     """Starts empty."""
-    super().__init__()
     self._eager = {}
 
   def __deepcopy__(self, memo):
     return type(self)()
+
+  def __contains__(self, graph: tf.Graph) -> bool:
+    """Returns whether a graph has a value."""
+    return self in getattr(graph, _ATTRIBUTE, ())
+
+  def __setitem__(self, graph: tf.Graph, value: Any) -> None:
+    """Sets the value of a graph."""
+    _values_of(graph)[self] = value
+
+  def get(self, graph: tf.Graph, default: Any = None) -> Any:
+    """Returns the value of a graph, or the default."""
+    return getattr(graph, _ATTRIBUTE, {}).get(self, default)
+
+  def setdefault(self, graph: tf.Graph, value: Any) -> Any:
+    """Returns the value of a graph, which is `value` if there was none."""
+    return _values_of(graph).setdefault(self, value)
 
   def here(self, make: Optional[Callable[[], Any]] = None) -> Any:
     """Returns the value for the current graph, or for eager execution.
@@ -53,6 +69,17 @@ class PerGraph(weakref.WeakKeyDictionary):
       return kept.get(key)
 
 
+def _values_of(graph: tf.Graph) -> weakref.WeakKeyDictionary[PerGraph, Any]:
+  """Returns the values of a graph, by the `PerGraph`s that have them.
+
+  They are part of the graph. Variables among them refer to their graph, so any
+  other dictionary, also a weak one, would keep the graph for ever.
+  """
+  if not hasattr(graph, _ATTRIBUTE):
+    setattr(graph, _ATTRIBUTE, weakref.WeakKeyDictionary())
+  return getattr(graph, _ATTRIBUTE)
+
+
 class Count(NamedTuple):
   """A counter: its name, and how far the variable moves for each count."""
 
@@ -63,18 +90,23 @@ class Count(NamedTuple):
 class TrainingGraph:
   """The notes of wrappers about a graph.
 
-  Hooks read them without knowing the wrappers. No note keeps the graph alive.
+  Hooks read them without knowing the wrappers.
 
   Attributes:
     counts: The counters, by the names of their variables' ops.
     counted_workers: The number of workers that the default moving rate assumes;
       None where no rate does.
+    awaited: The variables, beside global ones, that the chief initialises
+      before workers begin.
+    unlisted: The variables that start beside the local ones.
   """
 
   def __init__(self):
     """Starts without notes."""
     self.counts: dict[str, Count] = {}
     self.counted_workers: Optional[int] = None
+    self.awaited: list[tf.Variable] = []
+    self.unlisted: list[tf.Variable] = []
     self._figures: dict[str, list[tuple]] = {}
 
   def add_count(self, variable: tf.Variable, name: str, every: int = 1) -> None:
@@ -98,7 +130,7 @@ class TrainingGraph:
 _graphs = PerGraph()
 
 
-def of(graph: Hashable) -> TrainingGraph:
+def of(graph: tf.Graph) -> TrainingGraph:
   """Returns the notes about a graph."""
   return _graphs.setdefault(graph, TrainingGraph())
 

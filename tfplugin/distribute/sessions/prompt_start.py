@@ -22,10 +22,6 @@ _POLL_SECONDS = 0.1
 # After this limit a session falls back to TensorFlow's own waiting.
 _LIMIT_SECONDS = 600.0
 
-# Variables of a graph, beside its global ones, that the chief initialises
-# before workers begin.
-AWAITED = per_graph.PerGraph()
-
 
 def add_ready_op(chief: str) -> None:
   """Adds a readiness check that waits for the initialisation by `chief`.
@@ -39,7 +35,7 @@ def add_ready_op(chief: str) -> None:
   key = tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP
   if tf1.get_collection(key):
     return
-  variables = [*tf1.global_variables(), *(AWAITED.here() or ())]
+  variables = [*tf1.global_variables(), *per_graph.current().awaited]
   if variables:
     with tf1.control_dependencies(None), tf1.name_scope('wait_for_chief'):
       tf1.add_to_collection(key, poll_while(

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Optional
 
 import tensorflow as tf
@@ -82,7 +81,7 @@ class StalenessCounters:
     """Prepares the counters; `name`, made unique per graph, is their prefix."""
     self._counts_nonfinite = counts_nonfinite
     self._name = name
-    self._of_graph = weakref.WeakKeyDictionary()
+    self._of_graph = per_graph.PerGraph()
     self._eager = None
 
   def create(self, global_step: tf.Variable, worker_device: str = '') -> None:

@@ -17,9 +17,6 @@ from tfplugin.distribute import placement
 
 tf1 = tf.compat.v1
 
-# Variables of a graph that start beside the local ones.
-UNLISTED = per_graph.PerGraph()
-
 
 def create(make_value: Callable[[], Any], name: str, device: str,
            is_reference: bool = False,
@@ -45,7 +42,7 @@ def create(make_value: Callable[[], Any], name: str, device: str,
         collections=[tf1.GraphKeys.LOCAL_VARIABLES] if is_listed else [],
         name=name)
     if is_listed is False:
-      UNLISTED.here(list).append(variable)
+      per_graph.current().unlisted.append(variable)
       # These initializers run wherever local variables are initialised.
       tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS,
                             variable.initializer)

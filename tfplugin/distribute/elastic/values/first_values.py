@@ -17,11 +17,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.values import set_values
-from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
@@ -182,7 +182,7 @@ def create_signal(server: str, is_chief: bool,
   if is_chief:
     tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, signal.initializer)
   elif is_awaited:
-    prompt_start.AWAITED.here(list).append(signal)
+    per_graph.current().awaited.append(signal)
   return signal
 
 
