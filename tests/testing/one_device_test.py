@@ -76,3 +76,17 @@ def test_a_gradient_that_differs_is_named():
   with pytest.raises(AssertionError, match='differs in 1'):
     one_device.assert_equals_one_device(
         _model_fn, _input_fn, decorator=halved, modes=['train'])
+
+
+def test_a_loss_is_read_before_the_update():
+  """Nothing in this graph says whether the loss reads `w` before the update."""
+  def model_fn(features, mode):
+    del features
+    w = tf1.get_variable('w', initializer=[1.] * 100, use_resource=True)
+    loss = tf.reduce_sum(w)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf1.train.GradientDescentOptimizer(
+            .5).minimize(loss, tf1.train.get_global_step()))
+
+  one_device.assert_equals_one_device(
+      model_fn, _input_fn, steps=20, modes=['train'])

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
+from typing import NamedTuple
 from typing import Optional
 
 import numpy as np
@@ -27,8 +28,19 @@ _MODES = (tf.estimator.ModeKeys.TRAIN, tf.estimator.ModeKeys.EVAL,
           tf.estimator.ModeKeys.PREDICT)
 _SEED = 1
 
+# Values that a session cannot pass on.
+_NOT_FED = (tf.variant, tf.resource)
+
 # The numbers of a model, in the order of the comparison.
 Numbers = dict[str, np.ndarray]
+
+
+class _Model(NamedTuple):
+  """The batch of a graph, its numbers by their names, and its train op."""
+
+  inputs: list[tf.Tensor]
+  fetches: dict[str, Any]
+  updates: list[Any]
 
 
 def assert_equals_one_device(
@@ -135,14 +147,17 @@ def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
   first = None
   for mode in _MODES:
     if mode in modes:
-      with _model(model_fn, input_fn, mode, params) as (fetches, close):
+      with _model(model_fn, input_fn, mode, params) as (model, close):
         with close() as session:
           _load(session, variables)
           if first is None:
             first = _values(session)
           for step in range(steps):
-            for name, value in session.run(fetches).items():
+            # In the run of an update a loss may be read before it or after.
+            batch = dict(zip(model.inputs, session.run(model.inputs)))
+            for name, value in session.run(model.fetches, batch).items():
               numbers[f'{mode}, step {step + 1}: {name}'] = np.asarray(value)
+            session.run(model.updates, batch)
           variables = {**variables, **_values(session)}
           numbers.update((f'{mode}: variable {name}', value)
                          for name, value in _values(session).items())
@@ -151,8 +166,8 @@ def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
 
 @contextlib.contextmanager
 def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
-           ) -> Iterator[tuple[dict[str, Any], Callable]]:
-  """Yields the fetches of a model, and a function that makes a session."""
+           ) -> Iterator[tuple[_Model, Callable]]:
+  """Yields a model, and a function that makes a session."""
   with tf.Graph().as_default():
     tf1.set_random_seed(_SEED)
     tf1.train.get_or_create_global_step()
@@ -166,7 +181,12 @@ def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
                          if key in wanted})
     hooks = [*spec.training_hooks, *spec.training_chief_hooks,
              *spec.evaluation_hooks, *spec.prediction_hooks]
-    yield _fetches(spec, gradients), lambda: _session(hooks, spec.scaffold)
+    inputs = [tensor for tensor in tf.nest.flatten(
+        (features, labels), expand_composites=True)
+              if tf.is_tensor(tensor) and tensor.dtype not in _NOT_FED]
+    updates = [spec.train_op] if mode == tf.estimator.ModeKeys.TRAIN else []
+    yield (_Model(inputs, _fetches(spec, gradients), updates),
+           lambda: _session(hooks, spec.scaffold))
 
 
 @contextlib.contextmanager
@@ -206,7 +226,7 @@ def _fetches(spec: Any, gradients: Mapping[str, tf.Tensor]) -> dict[str, Any]:
   """Returns the tensors of a spec by the names in a message."""
   fetches = {} if spec.loss is None else {'loss': spec.loss}
   if spec.mode == tf.estimator.ModeKeys.TRAIN:
-    return {**fetches, **gradients, 'train_op': _value_of(spec.train_op)}
+    return {**fetches, **gradients}
   for name, (_, update) in sorted((spec.eval_metric_ops or {}).items()):
     fetches[f'metric {name}'] = update
   leaves = tf.nest.flatten_with_joined_string_paths(
@@ -216,12 +236,6 @@ def _fetches(spec: Any, gradients: Mapping[str, tf.Tensor]) -> dict[str, Any]:
   fetches.update((f'prediction {name}', leaf) for name, leaf in leaves
                  if tf.is_tensor(leaf))
   return fetches
-
-
-def _value_of(train_op: Any) -> tf.Tensor:
-  """Returns a tensor that is computed after the train_op."""
-  with tf.control_dependencies([train_op]):
-    return tf.constant(0)
 
 
 def _values(session: tf1.Session) -> Numbers:
