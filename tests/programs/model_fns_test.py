@@ -1,0 +1,41 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Model_fns of public kinds have one device's numbers in towers and shards."""
+
+import pytest
+import tensorflow as tf
+
+from tests.programs import model_fns
+from tfplugin import estimator as estimator_lib
+from tfplugin.testing import devices
+from tfplugin.testing import one_device
+
+pytestmark = pytest.mark.filterwarnings('ignore:.*deprecated')
+
+# Their rows do not meet: the mean over the shards is that of the batch.
+_OF_ROWS = [model_fns.experts, model_fns.speech, model_fns.tagging,
+            model_fns.mixture, model_fns.two_optimizers]
+
+
+def _name(model_fn):
+  return model_fn.__name__
+
+
+def _check(model_fn, decorator, **kwargs):
+  one_device.assert_equals_one_device(
+      model_fn, lambda: tf.data.Dataset.from_tensors(
+          model_fns.ALL[model_fn]).repeat(), decorator=decorator, **kwargs)
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('model_fn', model_fns.ALL, ids=_name)
+def test_towers_are_one_device(behavior, model_fn):
+  _check(model_fn, estimator_lib.replicate_model_fn(
+      devices=devices.make_logical_cpus(2), batch_norm='sync'), steps=3)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize('model_fn', _OF_ROWS, ids=_name)
+def test_shards_are_one_device(behavior, model_fn):
+  _check(model_fn, estimator_lib.cross_shard(
+      devices=devices.make_logical_cpus(2)), steps=3, modes=['train'])
