@@ -14,7 +14,16 @@ from tfplugin.compat import estimator_names
 from tfplugin.version import __version__
 
 if typing.TYPE_CHECKING:
+  from tfplugin import checkpoints  # noqa: F401 (as tfplugin.checkpoints)
+  from tfplugin import compat  # noqa: F401 (as tfplugin.compat)
   from tfplugin import contrib  # noqa: F401 (as tfplugin.contrib)
+  from tfplugin import distribute  # noqa: F401 (as tfplugin.distribute)
+  from tfplugin import estimator  # noqa: F401 (as tfplugin.estimator)
+  from tfplugin import events  # noqa: F401 (as tfplugin.events)
+  from tfplugin import hooks  # noqa: F401 (as tfplugin.hooks)
+  from tfplugin import ops  # noqa: F401 (as tfplugin.ops)
+  from tfplugin import optimizers  # noqa: F401 (as tfplugin.optimizers)
+  from tfplugin import types  # noqa: F401 (as tfplugin.types)
   from tfplugin.compat.report import check
   from tfplugin.distribute.shards.cross_replica import cross_replica_sum
   from tfplugin.estimator.replicate import replicate_model_fn
@@ -57,12 +66,13 @@ _PACKAGES = ('checkpoints', 'compat', 'contrib', 'distribute', 'estimator',
              'events', 'hooks', 'ops', 'optimizers', 'types')
 
 
-def __getattr__(name: str):
-  if name in _MODULES:
-    return getattr(importlib.import_module(_MODULES[name]), name)
-  if name in _PACKAGES:
-    return importlib.import_module(f'tfplugin.{name}')
-  raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+if not typing.TYPE_CHECKING:  # A checker finds a wrong name without it.
+  def __getattr__(name: str):
+    if name in _MODULES:
+      return getattr(importlib.import_module(_MODULES[name]), name)
+    if name in _PACKAGES:
+      return importlib.import_module(f'tfplugin.{name}')
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 
 
 def __dir__() -> list[str]:

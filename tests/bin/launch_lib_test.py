@@ -158,7 +158,7 @@ def test_one_that_comes_back_has_not_ended(clock):
   with socket.create_server(('127.0.0.1', 0)) as server:
     address = server.getsockname()
     watch = launch_lib.Elsewhere({'chief': [f'127.0.0.1:{address[1]}']},
-                                ['chief:0'], 30.0, has_chief=False)
+                                 ['chief:0'], 30.0, has_chief=False)
     assert not watch.have_ended()
   clock[0] += 29
   assert not watch.have_ended()
@@ -169,7 +169,7 @@ def test_one_that_comes_back_has_not_ended(clock):
 
 def test_those_that_never_come_are_named(clock):
   watch = launch_lib.Elsewhere({'chief': ['127.0.0.1:1']}, ['chief:0'], 30.0,
-                              has_chief=False)
+                               has_chief=False)
   assert not watch.have_ended()
   clock[0] += 599
   assert not watch.have_ended()
@@ -191,7 +191,7 @@ def test_those_that_ended_before_this_launchs_own_are_not_waited_for(clock):
 
 def test_a_launch_that_has_the_chief_can_do_without_them(clock):
   watch = launch_lib.Elsewhere({'worker': ['127.0.0.1:1']}, ['worker:0'], 30.0,
-                              has_chief=True)
+                               has_chief=True)
   clock[0] += 3600
   assert not watch.have_ended()
   clock[0] += 31

@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import pathlib
+import pickle
 import subprocess
 import sys
 
 import pytest
+
+import tfplugin
 
 # TensorFlow loads these on first use; tfplugin must leave that to the user.
 _HEAVY = ('keras', 'matplotlib', 'psutil', 'rich', 'tensorboard',
@@ -87,3 +92,42 @@ def test_training_loads_the_tool_for_faults_where_there_are_some():
   added = _modules_that_tfplugin_adds(
       _TRAINING, TFPLUGIN_FAULTS='slow chief:0 by 0.1 s at step 9')
   assert 'tfplugin.faults.fault_hook' in added
+
+
+def _names_for_type_checkers() -> dict[str, str]:
+  """Returns the modules of the names that only a type checker imports."""
+  source = pathlib.Path(tfplugin.__file__).read_text('utf-8')
+  block, = (node for node in ast.parse(source).body if isinstance(node, ast.If)
+            and ast.unparse(node.test) == 'typing.TYPE_CHECKING')
+  return {name.name: line.module for line in block.body for name in line.names}
+
+
+def test_a_type_checker_reads_the_names_that_are_loaded_on_first_use():
+  assert _names_for_type_checkers() == {
+      **tfplugin._MODULES, **dict.fromkeys(tfplugin._PACKAGES, 'tfplugin')}
+
+
+def test_names_that_are_not_loaded_yet_are_listed_and_imported():
+  added = _modules_that_tfplugin_adds('''
+names = {name for name in dir(tfplugin) if not name.startswith('__')}
+assert names >= {'TowerOptimizer', 'hooks', 'contrib'}
+from tfplugin import *
+assert TowerOptimizer is tfplugin.optimizers.TowerOptimizer
+for name in names:
+  getattr(tfplugin, name)
+''')
+  assert {'tfplugin.optimizers.cross_shard', 'tfplugin.hooks'} < set(added)
+
+
+@pytest.mark.parametrize('name', sorted(tfplugin._MODULES))
+def test_a_name_is_pickled_as_that_of_its_module(name):
+  value = getattr(tfplugin, name)
+  assert value.__module__ == tfplugin._MODULES[name]
+  assert pickle.loads(pickle.dumps(value)) is value
+
+
+def test_a_wrong_name_is_refused():
+  with pytest.raises(AttributeError, match="has no attribute 'Tower'"):
+    _ = tfplugin.Tower
+  with pytest.raises(ImportError, match="cannot import name 'Tower'"):
+    from tfplugin import Tower  # noqa: F401
