@@ -82,8 +82,10 @@ def _trained(directory):
 _NAMES = {'weight', 'weight/Momentum', 'table', 'table/Momentum', 'global_step'}
 
 
-def test_train_and_evaluate_on_two_workers_of_v1(tmp_path, engine):
-  results = _run_cluster('v1', str(tmp_path), 'null', engine=engine)
+@pytest.mark.parametrize('mode', ['v1', 'summed'])
+def test_train_and_evaluate_on_two_workers(mode, tmp_path, engine):
+  """Also if the workers sum their gradients by hand."""
+  results = _run_cluster(mode, str(tmp_path), 'null', engine=engine)
   values = _trained(tmp_path)
   assert [r['shards'] for r in results] == [2, 2]
   assert set(values) == _NAMES and values['global_step'] == 2

@@ -12,10 +12,12 @@ import sys
 
 import tensorflow as tf
 
+import tfplugin
+
 tf1 = tf.compat.v1
 
 
-def model_fn(features, labels, mode):
+def model_fn(features, labels, mode, params):
   """Loss of worker i: weight * (i + 1) + table[i + 1]."""
   del labels
   weight = tf1.get_variable('weight', initializer=100.0)
@@ -23,9 +25,13 @@ def model_fn(features, labels, mode):
                            initializer=tf1.zeros_initializer())
   row = tf1.nn.embedding_lookup(table, tf.cast(features, tf.int32))
   loss = tf.reduce_mean(weight * features) + tf.reduce_mean(row)
-  train_op = tf1.train.MomentumOptimizer(1.0, 0.5).minimize(
-      loss, tf1.train.get_global_step())
-  return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+  optimizer = tf1.train.MomentumOptimizer(1.0, 0.5)
+  gradients = optimizer.compute_gradients(loss)
+  if params['sums']:
+    gradients = [(tfplugin.cross_replica_sum(g), v) for g, v in gradients]
+  return tf.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=optimizer.apply_gradients(
+          gradients, tf1.train.get_global_step()))
 
 
 class CopyHook(tf1.train.SessionRunHook):
@@ -49,10 +55,11 @@ def input_fn(input_context=None):
   return tf.data.Dataset.from_tensors(tf.constant([index + 1.0])).repeat()
 
 
-def train_with_estimator(strategy, model_dir, result):
+def train_with_estimator(strategy, model_dir, result, sums):
   """Two steps; the checkpoint has the result, and `result` this copy."""
-  estimator = tf.estimator.Estimator(model_fn, config=tf.estimator.RunConfig(
-      model_dir, train_distribute=strategy))
+  estimator = tf.estimator.Estimator(
+      model_fn, params={'sums': sums}, config=tf.estimator.RunConfig(
+          model_dir, train_distribute=strategy))
   tf.estimator.train_and_evaluate(
       estimator, tf.estimator.TrainSpec(
           input_fn, max_steps=2, hooks=[CopyHook(result)]),
@@ -96,7 +103,7 @@ def main(mode, model_dir, groups, engine):
   if mode == 'run':
     result['weight'] = train_with_run(strategy)
   else:
-    train_with_estimator(strategy, model_dir, result)
+    train_with_estimator(strategy, model_dir, result, mode == 'summed')
   sys.stdout.write(json.dumps(result) + '\n')
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.distribute.shards import four_shards
 from tfplugin.distribute.shards import cross_replica
 from tfplugin.distribute.shards import cross_shard_strategy
 from tfplugin.optimizers import cross_shard
@@ -16,26 +17,8 @@ from tfplugin.testing import devices
 tf1 = tf.compat.v1
 Reduction = tf1.losses.Reduction
 CrossShardStrategy = cross_shard_strategy.CrossShardStrategy
-CPUS = ['/device:CPU:0', '/device:CPU:1', '/device:CPU:2', '/device:CPU:3']
-
-# Loss of shard i = weight * X[i], gradient X[i].
-X = np.float32([1, 2, 4, 8])
-
-
-def _train(strategy, make_train_op, steps=1):
-  """Runs `make_train_op(weight, x)` on each shard; returns the weights."""
-  with tf.Graph().as_default(), strategy.scope():
-    def shard():
-      index = tf.distribute.get_replica_context().replica_id_in_sync_group
-      weight = tf1.get_variable('weight', initializer=100.0, use_resource=True)
-      return make_train_op(weight, tf.gather(tf.constant(X), index)), weight
-
-    train_op, weight = strategy.run(shard)
-    with tf1.Session() as session:
-      session.run(tf1.global_variables_initializer())
-      for _ in range(steps):
-        session.run(strategy.experimental_local_results(train_op))
-      return session.run(list(strategy.experimental_local_results(weight)))
+CPUS = four_shards.CPUS
+X = four_shards.GRADIENTS
 
 
 def _momentum(weight, x):
@@ -52,7 +35,8 @@ def _momentum(weight, x):
     ({'group_assignment': [[0], [1], [2], [3]]}, X),
 ])
 def test_trajectory_of_momentum(behavior, kwargs, gradients):
-  weights = _train(CrossShardStrategy(CPUS, **kwargs), _momentum, steps=2)
+  weights = four_shards.train(
+      CrossShardStrategy(CPUS, **kwargs), _momentum, steps=2)
   # velocity: g, then 0.5 * g + g
   np.testing.assert_array_equal(weights, 100 - 2.5 * np.array(gradients))
 
@@ -65,81 +49,8 @@ def test_gradients_of_tf_gradients_are_summed(behavior):
   for groups, expected in ((None, [85] * 4),
                            ([[0, 1], [2, 3]], [97, 97, 88, 88])):
     strategy = CrossShardStrategy(CPUS, group_assignment=groups)
-    np.testing.assert_array_equal(_train(strategy, make_train_op), expected)
-
-
-@pytest.mark.parametrize('groups, sums', [
-    (None, [15] * 4), ([[0, 1], [2, 3]], [3, 3, 12, 12])])
-@pytest.mark.parametrize('change, changed', [
-    (lambda g: g, lambda x: x), (lambda g: 0.5 * g, lambda x: 0.5 * x),
-    (lambda g: tf.clip_by_norm(g, 1.0), np.ones_like)])
-def test_gradients_that_are_summed_by_hand_are_summed_once(
-    behavior, groups, sums, change, changed):
-  def make_train_op(weight, x):
-    other = tf1.get_variable('other', initializer=0.0, use_resource=True)
-    gradient, of_other = tf.gradients(weight * x + other * x, [weight, other])
-    total = change(cross_replica.cross_replica_sum(gradient, groups))
-    # The strategy sums that of `other`.
-    with tf.control_dependencies([
-        tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
-            [(total, weight), (of_other, other)])]):
-      return tf.identity(other.read_value())
-
-  sums = np.float32(sums)
-  strategy = CrossShardStrategy(CPUS, group_assignment=groups)
-  np.testing.assert_allclose(
-      _train(strategy, make_train_op), 100 - changed(sums))
-
-
-def test_rows_of_gradients_that_are_summed_by_hand_are_summed_once(behavior):
-  strategy = CrossShardStrategy(CPUS[:2])
-  with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
-    def shard():
-      table = tf1.get_variable('table', initializer=[[0.0]] * 3,
-                               use_resource=True)
-      index = tf.distribute.get_replica_context().replica_id_in_sync_group
-      [rows] = tf.gradients(
-          tf.reduce_sum(tf.nn.embedding_lookup(table, [index, 2])), [table])
-      return tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
-          [(cross_replica.cross_replica_sum(rows), table)]), table
-
-    train_op, table = strategy.run(shard)
-    session.run(tf1.global_variables_initializer())
-    session.run(strategy.experimental_local_results(train_op))
-    for copy_of in session.run(list(
-        strategy.experimental_local_results(table))):
-      np.testing.assert_array_equal(copy_of, [[-1.0], [-1.0], [-2.0]])
-
-
-def test_sums_by_hand_in_a_function_are_summed_once():
-  strategy = CrossShardStrategy(CPUS)
-  with strategy.scope():
-    weight = tf.Variable(100.0)
-  sgd = tf1.train.GradientDescentOptimizer(1.0)
-
-  @tf.function
-  def step():
-    def shard():
-      index = tf.distribute.get_replica_context().replica_id_in_sync_group
-      with tf.GradientTape() as tape:
-        loss = weight * tf.gather(tf.constant(X), index)
-      gradient = cross_replica.cross_replica_sum(tape.gradient(loss, weight))
-      sgd.apply_gradients([(gradient, weight)])
-    strategy.run(shard)
-
-  step()
-  assert weight.numpy() == 85.0
-
-
-def test_the_wrapper_sums_again_what_was_summed_by_hand(behavior):
-  """As on TPU, where the wrapper sums whatever it gets."""
-  def make_train_op(weight, x):
-    [gradient] = tf.gradients(weight * x, [weight])
-    return cross_shard.CrossShardOptimizer(
-        tf1.train.GradientDescentOptimizer(1.0)).apply_gradients(
-            [(cross_replica.cross_replica_sum(gradient), weight)])
-  np.testing.assert_array_equal(
-      _train(CrossShardStrategy(CPUS), make_train_op), [40] * 4)
+    np.testing.assert_array_equal(
+        four_shards.train(strategy, make_train_op), expected)
 
 
 @pytest.mark.parametrize('reduction', [Reduction.MEAN, Reduction.SUM])
@@ -148,7 +59,8 @@ def test_the_wrapper_inside_is_not_applied_twice(behavior, reduction, own):
   def make_train_op(weight, x):
     return cross_shard.CrossShardOptimizer(
         tf1.train.GradientDescentOptimizer(1.0), own).minimize(weight * x)
-  weights = _train(CrossShardStrategy(CPUS, reduction), make_train_op)
+  weights = four_shards.train(
+      CrossShardStrategy(CPUS, reduction), make_train_op)
   expected = 15 / 4 if own == Reduction.MEAN else 15
   np.testing.assert_array_equal(weights, [100 - expected] * 4)
 
@@ -330,7 +242,7 @@ def test_accumulators_of_workers_are_refused(behavior):
   with pytest.raises(RuntimeError, match=(
       '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used in '
       'shards.*Received: .*Leave it out')):
-    _train(CrossShardStrategy(CPUS), make_train_op)
+    four_shards.train(CrossShardStrategy(CPUS), make_train_op)
 
 
 @pytest.mark.parametrize('restores', (False, True))
