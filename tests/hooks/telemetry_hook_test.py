@@ -31,8 +31,9 @@ class _Sink(telemetry_hook.Sink):
     self.got.append('session')
 
   def fetches(self, asked, is_due):
+    assert is_due
     assert tf.nest.flatten(asked)
-    return {'seven': self._tensor} if is_due else None
+    return {'seven': self._tensor}
 
   def end_step(self, fetched):
     self.got.append(int(fetched['seven']))
@@ -83,6 +84,23 @@ def test_a_sink_gets_each_report(behavior, clock):
       7, (1, None, {'step': 1, 'num_dropped': 2}, True),
       7, (4, 1.5, {'step': 4, 'num_dropped': 8}, True),
       (5, 1.0, {'step': 5, 'num_dropped': 10}, False)]
+
+
+class _StepSink(_Sink):
+  """Also fetches between reports."""
+
+  fetches_each_step = True
+
+  def fetches(self, asked, is_due):
+    return {'seven': self._tensor}
+
+
+def test_a_sink_may_fetch_with_each_step(behavior, clock):
+  sink, other = _StepSink(), _Sink()
+  _train(telemetry_hook.TelemetryHook(sink, other, every_secs=1.2), 5)
+  assert sink.got.count(7) == 5
+  assert other.got.count(7) == 2
+  assert [len(one.got) for one in (sink, other)] == [10, 7]
 
 
 @pytest.mark.parametrize('reading, num_reads', [

@@ -28,17 +28,17 @@ from tfplugin.hooks import events_hook
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import parameter_server
-from tfplugin.hooks import report_finished_hook
 from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
-from tfplugin.hooks import wait_for_workers_hook
 from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import last_steps
 from tfplugin.hooks.endings import lost_peers
 from tfplugin.hooks.endings import refused_step_hook
+from tfplugin.hooks.endings import report_finished_hook
 from tfplugin.hooks.endings import stop_in_order_hook
+from tfplugin.hooks.endings import wait_for_workers_hook
 
 tf1 = tf.compat.v1
 

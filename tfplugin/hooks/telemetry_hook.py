@@ -45,7 +45,13 @@ class Report:
 
 
 class Sink:
-  """Writer of reports; each method does nothing in this base class."""
+  """Writer of reports; each method does nothing in this base class.
+
+  `fetches` is called before steps with a report, or before each step if
+  `fetches_each_step`.
+  """
+
+  fetches_each_step = False
 
   def begin(self) -> None:
     """Prepares to write, when the graph is complete."""
@@ -85,6 +91,7 @@ class TelemetryHook(tf1.train.SessionRunHook):
     time_limit.check(every_secs)
     self._every_secs = every_secs
     self._sinks = sinks
+    self._sinks_of_each_step = [s for s in sinks if s.fetches_each_step]
     self._tensors = {}
     self._num_steps = 0
     self._reported: Optional[tuple[float, int]] = None
@@ -107,9 +114,11 @@ class TelemetryHook(tf1.train.SessionRunHook):
     """Fetches the tensors of the sinks."""
     # Decided once: a report that becomes due during a step has no fetches.
     self._is_due = time.monotonic() >= self._due
-    fetches = {
-        sink: sink.fetches(run_context.original_args.fetches, self._is_due)
-        for sink in self._sinks}
+    sinks = self._sinks if self._is_due else self._sinks_of_each_step
+    if not sinks:
+      return None
+    asked = run_context.original_args.fetches
+    fetches = {sink: sink.fetches(asked, self._is_due) for sink in sinks}
     fetches = {sink: wanted for sink, wanted in fetches.items()
                if wanted is not None}
     return tf1.train.SessionRunArgs(fetches) if fetches else None
@@ -117,10 +126,12 @@ class TelemetryHook(tf1.train.SessionRunHook):
   def after_run(self, run_context, run_values) -> None:
     """Reports, if a report was due when the step began."""
     self._num_steps += 1
-    fetched = run_values.results or {}
-    for sink, values in fetched.items():
-      sink.end_step(values)
+    fetched = run_values.results
+    if fetched:
+      for sink, values in fetched.items():
+        sink.end_step(values)
     if self._is_due:
+      fetched = fetched or {}
       now = time.monotonic()
       self._due = now + self._every_secs
       report = self._report(run_context.session, now)

@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks import wait_for_workers_hook
 from tfplugin.hooks.endings import last_steps
 from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.endings import wait_for_workers_hook
 
 _CLUSTER = tf.train.ClusterSpec(
     {'worker': ['a:1', 'b:1'], 'ps': ['c:1']})

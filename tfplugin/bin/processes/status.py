@@ -66,6 +66,8 @@ class StatusHook(telemetry_hook.TelemetryHook):
 class _StatusSink(telemetry_hook.Sink):
   """Writer of the events; the last one has the loss of the last step."""
 
+  fetches_each_step = True
+
   def __init__(self, log: event_log.EventLog, loss: tf.Tensor,
                figures: Mapping[str, tf.Tensor], counts: Mapping):
     self._log = log

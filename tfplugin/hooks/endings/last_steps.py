@@ -10,8 +10,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks import wait_for_workers_hook
 from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.endings import wait_for_workers_hook
 
 tf1 = tf.compat.v1
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.hooks import finish_board
-from tfplugin.hooks import report_finished_hook
+from tfplugin.hooks.endings import report_finished_hook
 
 tf1 = tf.compat.v1
 

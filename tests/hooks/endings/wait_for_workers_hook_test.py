@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks import finish_board
-from tfplugin.hooks import wait_for_workers_hook
+from tfplugin.hooks.endings import wait_for_workers_hook
 
 
 def _config(monkeypatch, cluster, task_type='chief'):

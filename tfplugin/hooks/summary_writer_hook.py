@@ -1,0 +1,80 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Base class of the summary hooks: it decides when and where to write."""
+
+from __future__ import annotations
+
+import abc
+import numbers
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+
+class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
+  """Fetches scalars with the training step and writes them for TensorBoard.
+
+  A subclass names the scalars. The scalars of the last step are always written.
+  """
+
+  def __init__(self, output_dir: str, every_n_steps: int = 100):
+    """Prepares a writer with a point every `every_n_steps` global steps.
+
+    Raises TypeError unless `every_n_steps` is an integer, and ValueError if it
+    is less than 1.
+    """
+    if isinstance(every_n_steps, bool) or not isinstance(
+        every_n_steps, numbers.Integral):
+      raise TypeError('`every_n_steps` must be an integer. '
+                      f'Received: {every_n_steps!r}. Pass e.g. 100.')
+    if every_n_steps < 1:
+      raise ValueError('`every_n_steps` must be at least 1. '
+                       f'Received: {every_n_steps!r}')
+    self._output_dir = output_dir
+    self._timer = tf1.train.SecondOrStepTimer(every_steps=every_n_steps)
+    self._writer = None
+    self._fetches = {}
+    self._unwritten = None
+
+  @abc.abstractmethod
+  def scalars(self) -> dict[str, tf.Tensor]:
+    """Returns the tensors to fetch with each training step, by their tag."""
+
+  def begin(self):
+    """See base class."""
+    self._writer = tf1.summary.FileWriterCache.get(self._output_dir)
+    step = tf1.train.get_global_step()
+    if step is None:
+      raise RuntimeError(f'{type(self).__name__} needs a global step: call '
+                         '`tf.compat.v1.train.get_or_create_global_step()`.')
+    self._fetches = {'step': step, 'scalars': self.scalars()}
+
+  def before_run(self, run_context):
+    """See base class."""
+    del run_context
+    return tf1.train.SessionRunArgs(self._fetches)
+
+  def after_run(self, run_context, run_values):
+    """See base class."""
+    del run_context
+    step = int(run_values.results['step'])
+    self._unwritten = (step, run_values.results['scalars'])
+    if self._timer.should_trigger_for_step(step):
+      self._timer.update_last_triggered_step(step)
+      self._write()
+
+  def end(self, session):
+    """See base class."""
+    del session
+    self._write()
+    self._writer.flush()
+
+  def _write(self) -> None:
+    if self._unwritten is None:
+      return
+    step, scalars = self._unwritten
+    self._writer.add_summary(tf1.Summary(value=[
+        tf1.Summary.Value(tag=tag, simple_value=float(value))
+        for tag, value in scalars.items()]), step)
+    self._unwritten = None
