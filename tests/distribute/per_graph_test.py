@@ -15,10 +15,10 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
+from tests.helpers import decorated_models
 from tfplugin import distribute
 from tfplugin import estimator
 from tfplugin.distribute import per_graph
-from tfplugin.testing import decorated_models
 from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1

@@ -289,3 +289,5 @@ ALL = {
     two_optimizers: (_normal(5), _ints(0, 2, dtype=np.float32)),
     plateau: (_normal(3), _normal(1)),
 }
+# Their rows do not meet: the mean over the shards is that of the batch.
+OF_ROWS = [experts, speech, tagging, mixture, two_optimizers]

@@ -12,10 +12,6 @@ from tfplugin.testing import one_device
 
 pytestmark = pytest.mark.filterwarnings('ignore:.*deprecated')
 
-# Their rows do not meet: the mean over the shards is that of the batch.
-_OF_ROWS = [model_fns.experts, model_fns.speech, model_fns.tagging,
-            model_fns.mixture, model_fns.two_optimizers]
-
 
 def _name(model_fn):
   return model_fn.__name__
@@ -35,7 +31,7 @@ def test_towers_are_one_device(behavior, model_fn):
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize('model_fn', _OF_ROWS, ids=_name)
+@pytest.mark.parametrize('model_fn', model_fns.OF_ROWS, ids=_name)
 def test_shards_are_one_device(behavior, model_fn):
   _check(model_fn, estimator_lib.cross_shard(
       devices=devices.make_logical_cpus(2)), steps=3, modes=['train'])

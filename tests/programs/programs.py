@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 from benchmarks import first_runs
 from tests.programs import accumulation
 from tests.programs import bert
@@ -15,6 +17,7 @@ from tests.programs import keras_losses
 from tests.programs import loss_scale
 from tests.programs import mixed_precision
 from tests.programs import mnist
+from tests.programs import model_fns as model_fns_lib
 from tests.programs import resnet
 from tests.programs import wide_deep
 
@@ -59,6 +62,16 @@ RULES = {
     'elastic, two copies': 'two copies on the same rows, and their centre',
     'clipped, elastic': 'clipped after each step, then as elastic averaging',
 }
+MODEL_FNS = """
+## More model_fns
+
+These were written after public code of each kind, and compared with one device
+by [assert_equals_one_device](api/testing.md). In two towers every number is
+equal: losses, gradients, variables, metrics and predictions. In the shards of
+`cross_shard` losses and variables are equal, unless rows meet, or a shard clips
+its gradients: it knows only its own rows.
+
+"""
 FIRST_RUNS = """
 ## tfplugin-train
 
@@ -103,6 +116,10 @@ def _table(rows: list[list[str]]) -> str:
   return ''.join(f'| {" | ".join(row)} |\n' for row in rows)
 
 
+def _first_line(model_fn: Callable) -> str:
+  return model_fn.__doc__.split('\n')[0].rstrip('.')
+
+
 def render() -> str:
   """Returns the document."""
   reasons = []
@@ -118,8 +135,13 @@ def render() -> str:
   splits = ''.join(
       f'| {name} | {split} | {formula} |\n' for name, program
       in PROGRAMS.items() for split, formula in program.formulas.items())
+  model_fns = _table([['model_fn', 'towers', 'shards']] + [
+      [_first_line(model_fn), 'equal',
+       'equal' if model_fn in model_fns_lib.OF_ROWS else 'of its own rows']
+      for model_fn in model_fns_lib.ALL])
   parts = [
       TEXT, cells, '\nThe reasons:\n\n', notes, '\nThe reference of '
-      'each form:\n\n', rules, SPLITS, splits, FIRST_RUNS,
+      'each form:\n\n', rules, SPLITS, splits, MODEL_FNS,
+      model_fns, FIRST_RUNS,
       first_runs.PART.section(first_runs.PART.read()), '\n']
   return ''.join(parts).lstrip()
