@@ -16,10 +16,10 @@ import tensorflow as tf
 
 import tfplugin
 from tests.helpers import decorated_models
+from tests.helpers import strategy_worker
 from tfplugin import distribute
 from tfplugin import estimator
 from tfplugin.distribute import per_graph
-from tfplugin.testing import strategy_worker
 
 tf1 = tf.compat.v1
 
