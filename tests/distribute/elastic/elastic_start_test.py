@@ -101,6 +101,28 @@ def test_synchronous_workers_start_together_and_late_ones_at_once(behavior):
     pass
 
 
+def test_a_worker_starts_as_soon_as_the_chief_has_initialised(behavior):
+  """TensorFlow would ask again after 30 s, the limit of these sessions."""
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=2, num_ps=1)
+  chief, worker = _Worker(cluster, 0), _Worker(cluster, 1)
+  has_started, may_end = threading.Event(), threading.Event()
+
+  def run_chief():
+    assert not has_started.wait(1.0)
+    with chief.session():
+      may_end.wait(30)
+
+  thread = threading.Thread(target=run_chief, daemon=True)
+  thread.start()
+  with worker.session() as session:
+    has_started.set()
+    session.run(worker.train)
+  may_end.set()
+  thread.join(30)
+  assert not thread.is_alive()
+
+
 def test_waiting_too_long_names_the_missing_task():
   cluster = clusters.in_process_cluster(num_workers=2, num_ps=1)
   worker = _Worker(cluster, 0, time_limit_secs=0.1, synchronous=True)

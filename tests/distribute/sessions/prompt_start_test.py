@@ -5,6 +5,7 @@
 import time
 from concurrent import futures
 
+import pytest
 import tensorflow as tf
 
 from tfplugin import events
@@ -78,9 +79,11 @@ def test_a_task_that_tells_no_events_waits_as_well(behavior):
     assert _run(_poll([1, 0]), times=1) == [0]
 
 
-def test_a_worker_waits_for_the_chief_by_name(tmp_path):
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_a_worker_waits_for_the_chief_by_name(tmp_path, behavior, use_resource):
+  del behavior
   with event_log.recording(tmp_path, 'worker:0'), tf.Graph().as_default():
-    variable = tf1.get_variable('v', shape=[])
+    variable = tf1.get_variable('v', shape=[2, 3], use_resource=use_resource)
     prompt_start.add_ready_op('chief:0')
     ready, = tf1.get_collection(tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP)
     with tf1.Session() as session, futures.ThreadPoolExecutor() as pool:

@@ -20,6 +20,7 @@ from tfplugin.distribute.elastic import start_barrier
 from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.distribute.elastic.values import hand_values
 from tfplugin.distribute.elastic.values import set_values
+from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
@@ -161,8 +162,8 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
     self._optimizer = optimizer
     self._task_index = task_index
     self._time_limit_secs = time_limit_secs
-    self._first = hand_values.HandValues(
-        task_index, is_chief or not task_index)
+    self._waits = bool(task_index and not is_chief)
+    self._first = hand_values.HandValues(task_index, not self._waits)
 
   def begin(self) -> None:
     """Adds the ops, before the graph is finalized."""
@@ -175,6 +176,10 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
         ()))  # The getter makes all state local.
     self._arrived = barrier and barrier.arrived()
     self._announce = barrier and barrier.announce(self._task_index)
+    if self._waits:
+      with tf1.device(pairs[0].local.device):
+        prompt_start.add_ready_op(next(iter(
+            cluster_task.from_environment().training_tasks), 'the chief'))
 
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import Optional
@@ -39,10 +40,32 @@ def add_ready_op(chief: str) -> None:
   if variables:
     with tf1.control_dependencies(None), tf1.name_scope('wait_for_chief'):
       tf1.add_to_collection(key, poll_while(
-          lambda: tf1.report_uninitialized_variables(variables),
+          lambda: _uninitialized(variables),
           lambda missing: tf.size(missing) > 0, _LIMIT_SECONDS, [None],
           who='This worker', whom=_variables,
           tasks=lambda missing: [chief]))
+
+
+def _uninitialized(variables: Sequence[tf.Variable]) -> tf.Tensor:
+  """Returns the names of the variables that have no value, for a loop, too."""
+  have_values = tf.stack([_has_value(variable) for variable in variables])
+  names = tf.constant([variable.op.name for variable in variables])
+  return tf.boolean_mask(names, tf.logical_not(have_values))
+
+
+def _has_value(variable: tf.Variable) -> tf.Tensor:
+  """Returns whether a variable has a value.
+
+  A reference cannot enter a loop before it has one: the loop gets its own.
+  """
+  if variable.dtype.base_dtype == variable.dtype:
+    return tf1.is_variable_initialized(variable)
+  op = variable.op
+  with tf1.device(variable.device):
+    return tf.raw_ops.IsVariableInitialized(ref=tf.raw_ops.VariableV2(
+        shape=variable.shape, dtype=variable.dtype.base_dtype,
+        container=op.get_attr('container').decode(),
+        shared_name=op.get_attr('shared_name').decode() or op.name))
 
 
 def poll_while(look: Callable[[], tf.Tensor],
