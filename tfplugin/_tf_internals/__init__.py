@@ -78,6 +78,7 @@ from tfplugin._tf_internals.op_types import mean_loss_denominator
 from tfplugin._tf_internals.op_types import names_tensor
 from tfplugin._tf_internals.op_types import ops_of_bodies
 from tfplugin._tf_internals.op_types import origin_of
+from tfplugin._tf_internals.op_types import reads_whole_variable
 from tfplugin._tf_internals.op_types import takes_lock
 from tfplugin._tf_internals.op_types import writes_variable
 from tfplugin._tf_internals.optimizers import applications_met
@@ -294,6 +295,7 @@ __all__ = (
     'is_size',
     'keeps_rows_apart',
     'reads_only',
+    'reads_whole_variable',
     'Rows',
     'gradients_through',
     'batch_norm_noted',

@@ -104,6 +104,12 @@ def ops_of_bodies(op: tf.Operation) -> Iterator[tf.Operation]:
       yield from ops_of_bodies(inner)
 
 
+def reads_whole_variable(op: tf.Operation) -> bool:
+  """Returns whether `op` yields the value of a variable of its own graph."""
+  return (op.type in ('ReadVariableOp', 'Identity') and
+          makes_variable(op.inputs[0].op) and not _is_handle(op.outputs[0]))
+
+
 def begins_work(op: tf.Operation) -> bool:
   """Returns whether `op` may yield a new value in each step for equal inputs.
 

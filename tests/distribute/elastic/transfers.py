@@ -30,24 +30,42 @@ class Transfers(NamedTuple):
 def of(session, fetch) -> Transfers:
   """Runs a step, and returns what it sends.
 
-  A branch that is not taken sends its tensors, too, as what is not there.
+  A branch that is not taken sends its tensors, too, as dead ones. The step must
+  have no loop: the search for the longest chain would not end.
 
   Args:
     session: A session of a cluster.
     fetch: What to run.
   """
+  nodes = _nodes_of_step(session, fetch)
+  senders = {_key(node): place for place, node in nodes.items()
+             if node.op in _SENDS}
+  return Transfers(_messages(nodes), _longest(nodes, senders))
+
+
+def messages_of(session, fetch) -> dict[tuple[str, str], int]:
+  """Runs a step, which may have loops; returns `Transfers.messages`.
+
+  Args:
+    session: A session of a cluster.
+    fetch: What to run.
+  """
+  return _messages(_nodes_of_step(session, fetch))
+
+
+def _nodes_of_step(session, fetch):
   metadata = tf1.RunMetadata()
   session.run(fetch, run_metadata=metadata, options=tf1.RunOptions(
       output_partition_graphs=True))
-  nodes = {(part, node.name): node
-           for part, graph in enumerate(metadata.partition_graphs)
-           for node in graph.node}
-  senders = {_key(node): place for place, node in nodes.items()
-             if node.op in _SENDS}
-  messages = collections.Counter(
+  return {(part, node.name): node
+          for part, graph in enumerate(metadata.partition_graphs)
+          for node in graph.node}
+
+
+def _messages(nodes):
+  return dict(collections.Counter(
       tuple(_task(node, end)[0] for end in ('send_device', 'recv_device'))
-      for node in nodes.values() if node.op in _SENDS and _is_remote(node))
-  return Transfers(dict(messages), _longest(nodes, senders))
+      for node in nodes.values() if node.op in _SENDS and _is_remote(node)))
 
 
 def _longest(nodes, senders):

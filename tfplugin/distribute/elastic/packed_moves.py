@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages of one exchange of many variables.
 
-Small variables share one message. A tensor for another task is a separate call,
-which takes longer than the bytes of a small variable. Small tensors of one type
-with the same source and destination are concatenated at the source and split at
-the destination.
+Small variables share one message; see `tfplugin.distribute.packed.packing`.
 
 A large variable is sent in parts, if that is asked for. The difference of one
 part returns while the next parts arrive, so both directions of a link are busy.
@@ -24,17 +21,14 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import pair_moves
+from tfplugin.distribute.packed import packing
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
 
-# Larger tensors are not packed: copying them twice takes longer than a call.
-# docs/exchange.md has the figures.
-MAX_BYTES = 1 << 15
 # A variable of more than an eighth of its server's bytes is sent in parts.
 # Below this minimum a part's call takes longer than its bytes.
 PARTS, MIN_PART_BYTES = 8, 1 << 18
@@ -97,7 +91,7 @@ def _limits(pairs, wire) -> dict[tuple[str, str], int]:
   for pair in pairs:
     totals[_way_to_worker(pair)] += _num_bytes(pair, wire)
   return {way: max(MIN_PART_BYTES, -(-total // PARTS))
-          for way, total in totals.items() if _is_remote(*way)}
+          for way, total in totals.items() if packing.is_remote(*way)}
 
 
 def _num_bytes(pair, wire):
@@ -118,51 +112,18 @@ def _part_sizes(pair, wire, limits) -> Optional[list[int]]:
   return [min(most, total - begin) for begin in range(0, total, most)]
 
 
-def _way_to_worker(pair) -> tuple[str, str]:
+def _way_to_worker(pair) -> packing.Way:
   return pair.center.device, pair.local.device
 
 
 def _carried(values: Sequence[Optional[Sequence[tf.Tensor]]],
-             ways: Sequence[tuple[str, str]],
+             ways: Sequence[packing.Way],
              ) -> list[Optional[Sequence[tf.Tensor]]]:
   """Returns `values` at their destinations; small ones are packed.
 
-  Each of `values` is sent in parts, or None where nothing is sent. `ways` are
-  source and destination devices.
+  Each of `values` is sent in parts, or None where nothing is sent.
   """
-  result, packs = list(values), {}
-  for index, (parts, way) in enumerate(zip(values, ways)):
-    if parts is not None and len(parts) == 1 and _is_packable(
-        parts[0]) and _is_remote(*way):
-      packs.setdefault((parts[0].dtype, *way), []).append(index)
-  for (_, source, destination), pack in packs.items():
-    if len(pack) > 1:
-      parts = _packed([values[index][0] for index in pack], source, destination)
-      for index, part in zip(pack, parts):
-        result[index] = [part]
-  return result
-
-
-def _packed(values, source, destination):
-  with placement.only_on(source):
-    sent = tf.concat([tf.reshape(value, [-1]) for value in values], 0)
-  with placement.only_on(destination):
-    parts = tf.split(sent, [value.shape.num_elements() for value in values])
-    return [tf.reshape(part, value.shape)
-            for part, value in zip(parts, values)]
-
-
-def _is_packable(value):
-  """Returns whether the size is static and small."""
-  return value.shape.is_fully_defined() and (
-      value.shape.num_elements() * value.dtype.size <= MAX_BYTES)
-
-
-def _is_remote(source, destination):
-  """Returns whether two devices belong to different tasks."""
-  return _task_of(source) != _task_of(destination)
-
-
-def _task_of(device):
-  spec = tf.DeviceSpec.from_string(device)
-  return spec.job, spec.task
+  whole = packing.carried(
+      [parts[0] if parts is not None and len(parts) == 1 else None
+       for parts in values], ways)
+  return [parts if one is None else [one] for parts, one in zip(values, whole)]
