@@ -17,6 +17,8 @@ for it. So the work under the lock does not involve the worker:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set
+from typing import Any
 from typing import Callable
 
 import tensorflow as tf
@@ -24,6 +26,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import graph_order
+from tfplugin.distribute.packed import packing
 
 tf1 = tf.compat.v1
 
@@ -64,18 +67,20 @@ def run_locked(anchor: tf.Variable,
 
   grads_and_vars = [
       (gradient if gradient is None else arrived(gradient, variable), variable)
-      for gradient, variable in grads_and_vars]
+      for gradient, variable in packing.sent_by_hand(grads_and_vars)]
+  gradients = tf.nest.flatten(
+      [gradient for gradient, _ in grads_and_vars if gradient is not None],
+      expand_composites=True)
   with _tf_internals.colocate_with(anchor):
     mutex = tf.raw_ops.MutexV2(shared_name=name)
-    with tf.control_dependencies(tf.nest.flatten(
-        [gradient for gradient, _ in grads_and_vars if gradient is not None],
-        expand_composites=True)):
+    with tf.control_dependencies(gradients):
       lock = tf.raw_ops.MutexLock(mutex=mutex)
   built_before = len(lock.graph.get_operations())
   with tf.control_dependencies([lock]), tf1.device(
       lambda op: op.device or _device_beside(anchor, op)):
     update = update_fn(grads_and_vars)
-  _bring_inputs(lock.op, lock.graph.get_operations()[built_before:])
+  _bring_inputs(lock.op, lock.graph.get_operations()[built_before:], {
+      gradient.ref() for gradient in gradients})
   with tf.control_dependencies([update]), _tf_internals.colocate_with(anchor):
     return tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)
 
@@ -85,12 +90,14 @@ def _device_beside(anchor: tf.Variable, op: tf.Operation) -> str:
   return '' if _tf_internals.makes_variable(op) else anchor.device
 
 
-def _bring_inputs(lock: tf.Operation, built: Sequence[tf.Operation]) -> None:
+def _bring_inputs(lock: tf.Operation, built: Sequence[tf.Operation],
+                  arrived: Set[Any]) -> None:
   """Makes `lock` wait for all inputs that the update takes from outside.
 
   These are the worker's results, such as a learning rate that decays. Each is
   copied to the device that uses it. `built` has the operations of the update in
-  the order of their creation.
+  the order of their creation. `arrived` has references of the gradients, which
+  are beside their variables: their switches stay there.
   """
   locked, taken = {lock}, []
   for operation in built:
@@ -102,6 +109,8 @@ def _bring_inputs(lock: tf.Operation, built: Sequence[tf.Operation]) -> None:
   brought = {}
   for operation, index, tensor in taken:
     if later and later & graph_order.upstream([tensor.op]):
+      continue
+    if tensor.ref() in arrived and _tf_internals.is_switch(operation):
       continue
     beside = lock if _tf_internals.is_switch(operation) else operation
     key = tensor.ref(), beside.device
