@@ -31,7 +31,7 @@ _MODULES = [name for name in reached.NAMES
             if inspect.ismodule(pkgutil.resolve_name(name))]
 # Mixins that no class of a file puts before a class of TensorFlow.
 _MIXED = (
-    (clipping_extended.ClippingExtended,
+    (clipping_extended.PackedClippingExtended,
      _tf_internals.ParameterServerStrategyExtended),
     (clipping_extended.MirroredClippingExtended,
      _tf_internals.MirroredExtended),
@@ -145,7 +145,7 @@ def test_the_overrides_are_those_of_our_classes():
 def test_every_call_of_an_overridden_method_is_of_a_known_one():
   known = {name for methods in reached.OVERRIDES.values() for name in methods}
   # Between our own classes.
-  known |= {'_audit_step', '_build', '_create_exchange', '_create_state',
+  known |= {'_step_is_built', '_build', '_create_exchange', '_create_state',
             '_decide', '_end_step', '_new_run', '_passes_rule',
             '_refuse_eager'}
   root = pathlib.Path(tfplugin.__file__).parent

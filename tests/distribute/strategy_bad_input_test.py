@@ -30,13 +30,14 @@ class Refused(typing.NamedTuple):
   words: str
 
 
+PS = tf1.distribute.experimental.ParameterServerStrategy
+elastic = distribute.ElasticAverageStrategy
+packed = distribute.PackedParameterServerStrategy
+
+
 def mirrored():
   return tf.distribute.MirroredStrategy(
       TWO, tf.distribute.ReductionToOneDevice())
-
-
-def elastic(**settings):
-  return distribute.ElasticAverageStrategy(**settings)
 
 
 def drop_stale(staleness=1, **settings):
@@ -56,12 +57,8 @@ def clipping(base=None, rules=None, max_norm=1.0):
       base or mirrored(), rules or {'kernel': 0}, max_norm)
 
 
-def clipping_ps():
-  return clipping(tf1.distribute.experimental.ParameterServerStrategy())
-
-
 def nested(make):
-  """Enters a strategy in a graph, where all of them work, inside another."""
+  """Enters a strategy in a graph, inside another."""
   def call():
     with tf.Graph().as_default(), mirrored().scope(), make().scope():
       pass
@@ -133,12 +130,14 @@ def unknown_device(make):
   return Refused(make, ValueError, words)
 
 
+NAMES = [name for name in distribute.__all__ if name.endswith('Strategy')]
 NO_DEVICES = 'it takes no devices'
 ONE_IS_FINE = 'one device is trained on as without a strategy'
 NO_GROUPS = 'it has no groups'
 NO_RULES = 'it has no rules'
 ANY_OPTIMIZER = 'Keras optimizers work: see strategy_matrix_test'
 NO_SESSION = 'Keras models work: see strategy_keras_test'
+NO_SETTINGS = 'it has no setting'
 NO_CLUSTER = 'it needs no parameter server'
 NESTED = r'must not be entered inside another one.*{} inside MirroredStrategy'
 KERAS = r'`optimizer` must be a .*{}.*Received.*keras.*tf.compat.v1.estimator'
@@ -146,52 +145,46 @@ EAGER = r'{} works in a graph.*Received: a call in eager mode.*{}'
 NO_PS = 'must have a `ps`.*Received: the jobs chief, worker. Add'
 BAD_JSON = r'`TF_CONFIG` must be JSON'
 
+
+def each(reason):
+  return dict.fromkeys(NAMES, reason)
+
+
 TABLE = {
     'unknown device': {
+        **each(NO_DEVICES),
         'ElasticAverageStrategy': unknown_device(
             lambda: elastic(devices=['/cpu:0', '/cpu:9'])),
-        'DropStaleGradientStrategy': NO_DEVICES,
         'TowerStrategy': unknown_device(
             lambda: tower(['/cpu:0', '/cpu:9']).run(lambda: tf.constant(1))),
         'CrossShardStrategy': unknown_device(
             lambda: cross_shard(['/cpu:0', '/cpu:9'])),
-        'VariableClippingStrategy': NO_DEVICES,
     },
     'one device where two are needed': {
+        **each(NO_DEVICES),
         'ElasticAverageStrategy': Refused(
             lambda: elastic(devices=['/cpu:0']), ValueError,
             '`devices` must name two or more.*Received: /device:CPU:0. None'),
-        'DropStaleGradientStrategy': NO_DEVICES,
         'TowerStrategy': ONE_IS_FINE,
         'CrossShardStrategy': Refused(
             lambda: cross_shard(['/cpu:0'], group_assignment=[[0], [1]]),
             ValueError, r'`group_assignment` must be.*range\(1\)'),
-        'VariableClippingStrategy': NO_DEVICES,
     },
     'groups that do not fit': {
-        'ElasticAverageStrategy': NO_GROUPS,
-        'DropStaleGradientStrategy': NO_GROUPS,
-        'TowerStrategy': NO_GROUPS,
+        **each(NO_GROUPS),
         'CrossShardStrategy': Refused(
             lambda: cross_shard(group_assignment=[[0, 1, 2]]), ValueError,
             r'`group_assignment` must be a permutation of range\(2\).*'
             r'\[\[0, 1, 2\]\]. Name each of the 2'),
-        'VariableClippingStrategy': NO_GROUPS,
     },
     'rules that match nothing': {
-        'ElasticAverageStrategy': NO_RULES,
-        'DropStaleGradientStrategy': NO_RULES,
-        'TowerStrategy': NO_RULES,
-        'CrossShardStrategy': NO_RULES,
+        **each(NO_RULES),
         'VariableClippingStrategy': Refused(
             rules_without_match, ValueError,
             r"`rules` must select.*'embeding'.*Near names: \['embedding'\]"),
     },
     'rules that do not fit': {
-        'ElasticAverageStrategy': NO_RULES,
-        'DropStaleGradientStrategy': NO_RULES,
-        'TowerStrategy': NO_RULES,
-        'CrossShardStrategy': NO_RULES,
+        **each(NO_RULES),
         'VariableClippingStrategy': Refused(
             rules_with_bad_dims, ValueError,
             r"dims of 'kernel' must be in \[-2, 2\)"),
@@ -203,6 +196,9 @@ TABLE = {
         'DropStaleGradientStrategy': Refused(
             nested(drop_stale), RuntimeError,
             NESTED.format('DropStaleGradientStrategy')),
+        'PackedParameterServerStrategy': Refused(
+            nested(packed), RuntimeError,
+            NESTED.format('PackedParameterServerStrategy')),
         'TowerStrategy': Refused(
             nested(tower), RuntimeError, NESTED.format('TowerStrategy')),
         'CrossShardStrategy': Refused(
@@ -219,6 +215,7 @@ TABLE = {
         'DropStaleGradientStrategy': Refused(
             canned(drop_stale), TypeError,
             KERAS.format('DropStaleGradientStrategy')),
+        'PackedParameterServerStrategy': ANY_OPTIMIZER,
         'TowerStrategy': ANY_OPTIMIZER,
         'CrossShardStrategy': Refused(
             fit(lambda: cross_shard(group_assignment=[[0], [1]])), TypeError,
@@ -234,10 +231,13 @@ TABLE = {
         'DropStaleGradientStrategy': Refused(
             fit(drop_stale), RuntimeError,
             EAGER.format('DropStaleGradientStrategy', MIRRORED)),
+        'PackedParameterServerStrategy': Refused(
+            fit(packed), RuntimeError,
+            EAGER.format('PackedParameterServerStrategy', MIRRORED)),
         'TowerStrategy': NO_SESSION,
         'CrossShardStrategy': NO_SESSION,
         'VariableClippingStrategy': Refused(
-            fit(clipping_ps), RuntimeError,
+            fit(lambda: clipping(PS())), RuntimeError,
             EAGER.format('VariableClippingStrategy over .*ParameterServer.*',
                          f'over `{MIRRORED}')),
     },
@@ -248,6 +248,7 @@ TABLE = {
         'DropStaleGradientStrategy': Refused(
             lambda: drop_stale(-1), ValueError,
             '`staleness` must be at least 0. Received: -1'),
+        'PackedParameterServerStrategy': NO_SETTINGS,
         'TowerStrategy': Refused(
             lambda: tower(loss_reduction='none'), ValueError,
             "`loss_reduction` must be one of.*Received: 'none'"),
@@ -265,6 +266,7 @@ TABLE = {
         'DropStaleGradientStrategy': Refused(
             lambda: drop_stale('1'), TypeError,
             "`staleness` must be an integer.*Received: '1'"),
+        'PackedParameterServerStrategy': NO_SETTINGS,
         'TowerStrategy': Refused(
             lambda: tower('/cpu:0'), TypeError,
             "`devices` must be a list of device strings. Received: '/cpu:0'"),
@@ -282,6 +284,9 @@ TABLE = {
         'DropStaleGradientStrategy': Refused(
             lambda: drop_stale(cluster_resolver='localhost:1'), TypeError,
             "`cluster_resolver` must be a.*Received: 'localhost:1'"),
+        'PackedParameterServerStrategy': Refused(
+            lambda: packed('localhost:1'), TypeError,
+            "`cluster_resolver` must be a.*Received: 'localhost:1'"),
         'TowerStrategy': Refused(
             lambda: tower(['nonsense']), ValueError,
             "`devices` must hold device strings. Received: 'nonsense'"),
@@ -297,6 +302,8 @@ TABLE = {
             in_cluster(elastic), ValueError, NO_PS),
         'DropStaleGradientStrategy': Refused(
             in_cluster(drop_stale), ValueError, NO_PS),
+        'PackedParameterServerStrategy': Refused(
+            in_cluster(packed), ValueError, NO_PS),
         'TowerStrategy': NO_CLUSTER,
         'CrossShardStrategy': NO_CLUSTER,
         'VariableClippingStrategy': Refused(
@@ -307,6 +314,8 @@ TABLE = {
             with_bad_tf_config(elastic), ValueError, BAD_JSON),
         'DropStaleGradientStrategy': Refused(
             with_bad_tf_config(drop_stale), ValueError, BAD_JSON),
+        'PackedParameterServerStrategy': Refused(
+            with_bad_tf_config(packed), ValueError, BAD_JSON),
         'TowerStrategy': 'it is of one process',
         'CrossShardStrategy': Refused(
             with_bad_tf_config(cross_shard), ValueError, BAD_JSON),
@@ -321,12 +330,10 @@ CELLS = [(kind, name) for kind, row in TABLE.items()
 
 
 def test_every_cell_is_a_refusal_or_has_a_reason():
-  names = [name for name in distribute.__all__ if name.endswith('Strategy')]
-  assert len(names) == 5
-  for kind, name in itertools.product(TABLE, names):
+  for kind, name in itertools.product(TABLE, NAMES):
     assert isinstance(TABLE[kind][name], (Refused, str)), (kind, name)
-  assert all(set(row) == set(names) for row in TABLE.values())
-  assert {name for _, name in CELLS} == set(names)
+  assert all(set(row) == set(NAMES) for row in TABLE.values())
+  assert {name for _, name in CELLS} == set(NAMES)
 
 
 @pytest.mark.parametrize('kind, name', CELLS)

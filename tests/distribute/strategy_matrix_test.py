@@ -137,6 +137,8 @@ STRATEGIES = {
     'DropStaleGradientStrategy': (
         lambda: distribute.DropStaleGradientStrategy(staleness=0),
         STEPS, same),
+    'PackedParameterServerStrategy': (
+        distribute.PackedParameterServerStrategy, STEPS, same),
     'TowerStrategy': (
         lambda: distribute.TowerStrategy(['/cpu:0', '/cpu:1']),
         STEPS, same_on_two),
@@ -214,6 +216,8 @@ KERAS_STRATEGIES = {
         lambda contents: local_exchange(contents, 2)),
     'DropStaleGradientStrategy': (
         STRATEGIES['DropStaleGradientStrategy'][0], 'tf.compat.v1.estimator'),
+    'PackedParameterServerStrategy': (
+        STRATEGIES['PackedParameterServerStrategy'][0], same),
     'TowerStrategy': (STRATEGIES['TowerStrategy'][0], same),
     'CrossShardStrategy': (STRATEGIES['CrossShardStrategy'][0], same),
     'VariableClippingStrategy': (

@@ -8,6 +8,9 @@ from tfplugin.distribute.clipping.variable_clipping_strategy import (
 from tfplugin.distribute.elastic.elastic_average_strategy import (
   ElasticAverageStrategy,
 )
+from tfplugin.distribute.packed.packed_parameter_server_strategy import (
+  PackedParameterServerStrategy,
+)
 from tfplugin.distribute.shards.cross_shard_strategy import CrossShardStrategy
 from tfplugin.distribute.staleness.drop_stale_gradient_strategy import (
   DropStaleGradientStrategy,
@@ -19,6 +22,7 @@ __all__ = (
     'CrossShardStrategy',
     'DropStaleGradientStrategy',
     'ElasticAverageStrategy',
+    'PackedParameterServerStrategy',
     'TowerStrategy',
     'VariableClippingStrategy',
     'current_tower',

@@ -25,6 +25,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
+from tfplugin.distribute.packed import packing
 
 tf1 = tf.compat.v1
 
@@ -86,10 +87,11 @@ def apply_gradients_if(
   _tf_internals.create_optimizer_state(
       optimizer, [v for g, v in grads_and_vars if g is not None])
   prepare()
+  arrived = packing.sent_by_hand(grads_and_vars)
 
   def apply():
     return optimizer.apply_gradients(
-        grads_and_vars, global_step=global_step, **apply_kwargs)
+        arrived, global_step=global_step, **apply_kwargs)
 
   return _branch(should_apply, apply, on_apply, on_skip, name,
                  _updated(optimizer, grads_and_vars, global_step))

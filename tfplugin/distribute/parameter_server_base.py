@@ -17,13 +17,13 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
+from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.sessions import prompt_start
-from tfplugin.distribute.updates import met_updates
 
 tf1 = tf.compat.v1
 
 
-class ParameterServerExtended(met_updates.MetUpdates,
+class ParameterServerExtended(packed_steps.PackedSteps,
                               untuned_inputs.UntunedInputs,
                               _tf_internals.ParameterServerStrategyExtended):
   """Between-graph parameter servers, with a hook at the end of the step.
@@ -33,6 +33,8 @@ class ParameterServerExtended(met_updates.MetUpdates,
 
   Every assignment to the global step, by an optimizer or by the model_fn
   itself, calls `_update`.
+
+  Small variables and gradients travel in one message each way.
   """
 
   @property
@@ -61,12 +63,6 @@ class ParameterServerExtended(met_updates.MetUpdates,
     for key in collections:
       tf1.add_to_collection(key, step)
     return step
-
-  @property
-  def own_device(self) -> str:
-    """The device of the variables and ops that a worker has once."""
-    devices = self._compute_devices
-    return devices[0] if len(devices) == 1 else self._worker_device
 
   def _on_worker(self):
     """Places ops on this worker's device, regardless of outer device scopes."""

@@ -16,7 +16,10 @@ from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.estimator import decorator_stack
+from tfplugin.estimator import training_spec
 
+# The decorators whose steps read parameter servers in few messages.
+_PACKING = frozenset((decorator_stack.CLIP, decorator_stack.DROP_STALE))
 _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
 
 
@@ -82,8 +85,12 @@ def decorate(model_fn: types.ModelFn,
     if takes_all:
       arguments = {**_needed(signature, is_method), **arguments}
     owner = arguments.pop(names[0]) if is_method else None
-    return _own(run(ModelFnCall(model_fn, given['mode'], arguments, owner,
-                                given['config'])))
+    with training_spec.outermost() as is_outermost:
+      spec = _own(run(ModelFnCall(model_fn, given['mode'], arguments, owner,
+                                  given['config'])))
+    if is_outermost and _PACKING.intersection([name, *inner]):
+      training_spec.pack_reads(spec)
+    return spec
 
   if hasattr(model_fn, '__name__'):
     functools.update_wrapper(decorated, model_fn)

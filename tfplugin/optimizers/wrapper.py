@@ -18,6 +18,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.packed import packing
 
 tf1 = tf.compat.v1
 
@@ -163,7 +164,8 @@ class OptimizerWrapper(tf1.train.Optimizer):
     extra = ({'skip_gradients_aggregation': True}
              if skip_gradients_aggregation else {})
     return self._optimizer.apply_gradients(
-        grads_and_vars, global_step=global_step, name=name, **extra)
+        packing.sent_by_hand(grads_and_vars), global_step=global_step,
+        name=name, **extra)
 
   def get_slot(self, var: tf.Variable, name: str) -> Optional[tf.Variable]:
     """Returns the wrapped optimizer's slot `name` of `var`, or None."""

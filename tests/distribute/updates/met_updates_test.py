@@ -179,7 +179,7 @@ def test_a_call_within_a_step_is_no_step(behavior, monkeypatch):
 
   with tf.Graph().as_default():
     strategy = _clipping()
-    monkeypatch.setattr(strategy.extended, '_audit_step', audited.append)
+    monkeypatch.setattr(strategy.extended, '_step_is_built', audited.append)
     with strategy.scope():
       for count in (1, 2):
         strategy.extended.call_for_each_replica(step)

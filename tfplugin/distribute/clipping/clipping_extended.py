@@ -16,6 +16,7 @@ from tfplugin.distribute import per_graph
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
+from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.updates import assigning_optimizers
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.updates import update_audit
@@ -157,8 +158,8 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
 
     return update(var, update_and_clip, args, kwargs, group)
 
-  def _audit_step(self, result):
-    super()._audit_step(result)
+  def _step_is_built(self, result):
+    super()._step_is_built(result)
     state = self._clip_state()
     for variable in state.incomplete():
       raise ValueError(
@@ -192,6 +193,10 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
       return clipped
     with tf.control_dependencies([] if clipped is None else [clipped]):
       return component.read_value()
+
+
+class PackedClippingExtended(ClippingExtended, packed_steps.PackedSteps):
+  """Mixin before an extended class of v1 parameter servers."""
 
 
 class MirroredClippingExtended(ClippingExtended,

@@ -86,11 +86,8 @@ class VariableClippingStrategy(refusals.OneStrategy):
     resolver = base_strategy.cluster_resolver
     if resolver is None or not resolver.cluster_spec():
       cluster_config.rewrite()
-    mirrors = isinstance(base_strategy.extended,
-                         _tf_internals.MirroredExtended)
     strategy = _tf_internals.strategy_with_mixins(
-        base_strategy, cls, clipping_extended.MirroredClippingExtended
-        if mirrors else clipping_extended.ClippingExtended)
+        base_strategy, cls, _mixin_for(base_strategy))
     strategy.extended.set_clipping(parsed, bound, rows)
     return strategy
 
@@ -117,6 +114,18 @@ class VariableClippingStrategy(refusals.OneStrategy):
           'for `Model.fit` and tf.function put it over '
           '`tf.distribute.MirroredStrategy`')
     return super().scope()
+
+
+def _mixin_for(base_strategy) -> type:
+  """Returns the mixin before the extended class of a base strategy."""
+  extended = base_strategy.extended
+  if isinstance(extended, _tf_internals.MirroredExtended):
+    return clipping_extended.MirroredClippingExtended
+  # The strategy of a `ClusterCoordinator`, of the same class, is not packed.
+  if isinstance(base_strategy, tf.compat.v1.distribute.Strategy) and isinstance(
+      extended, _tf_internals.ParameterServerStrategyExtended):
+    return clipping_extended.PackedClippingExtended
+  return clipping_extended.ClippingExtended
 
 
 def _check_base(base_strategy) -> None:

@@ -157,8 +157,8 @@ class ElasticSteps(met_updates.MetUpdates):
     copies = self._local_results(parameter_server_base.unwrapped(variable))
     return copies if self.only is None else [copies[self.only]]
 
-  def _audit_step(self, result):
-    super()._audit_step(result)
+  def _step_is_built(self, result):
+    super()._step_is_built(result)
     exchange = self._exchanges.here()
     if exchange is not None and elastic.is_penalty(self._settings.rho):
       self.refuse_unseen(result, exchange.trained, elastic_exchange.AUDITED)

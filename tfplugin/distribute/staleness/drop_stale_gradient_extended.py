@@ -134,8 +134,8 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
   def _passes_rule(self, fn):
     return self._gates().is_passing and super()._passes_rule(fn)
 
-  def _audit_step(self, result):
-    super()._audit_step(result)
+  def _step_is_built(self, result):
+    super()._step_is_built(result)
     self.refuse_unseen(
         result, tf1.trainable_variables(), staleness_gate.AUDITED)
 

@@ -25,7 +25,8 @@ class MetUpdates:
 
   Optimizers that assign to variables themselves are intercepted, so that the
   strategy receives their updates like all others. At the end of a train step in
-  a graph or a function, `_audit_step` may search for updates outside the rule.
+  a graph or a function, `_step_is_built` may search for updates outside the
+  rule.
 
   `only` is set in a branch where replicas cannot synchronize: the number of the
   replica that updates.
@@ -81,8 +82,11 @@ class MetUpdates:
       raise update_audit.refusal(
           self._container_strategy().described_as, variable, operation, rule)
 
-  def _audit_step(self, result: Any) -> None:
-    """Raises if a step, with its `result` per replica, bypasses the rule."""
+  def _step_is_built(self, result: Any) -> None:
+    """Takes a whole step, with its `result` per replica, as it is built.
+
+    A strategy raises here if the step bypasses its rule.
+    """
 
   def _passes_rule(self, fn) -> bool:
     """Returns whether the rule handles updates by `fn`: not assignments."""
@@ -115,7 +119,7 @@ class MetUpdates:
     with self.in_step() as is_whole:
       result = super()._call_for_each_replica(self._meeting(fn), args, kwargs)
     if is_whole and not tf.executing_eagerly():
-      self._audit_step(result)
+      self._step_is_built(result)
     return result
 
   def _meeting(self, fn):

@@ -1,0 +1,48 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Asynchronous parameter-server training with few messages."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import parameter_server_base
+
+
+class PackedParameterServerStrategy(
+    parameter_server_base.ParameterServerStrategy):
+  """Plain parameter-server training that packs small values into messages.
+
+  Trains as `tf.compat.v1.distribute.experimental.ParameterServerStrategy` does,
+  with the same values, variables and checkpoints. The variables of up to 32 KiB
+  that a worker reads from a server are one message for each type, and so are
+  their gradients. The gradients of embedding tables are two. TensorFlow sends
+  each tensor by itself, and still does so with larger variables, with the rows
+  of embedding tables, and with reads inside branches, loops and functions. The
+  other strategies of tfplugin on parameter servers pack, too; this one does
+  nothing else.
+
+  In a cluster, also pass `RunConfig(experimental_max_worker_delay_secs=0)`. By
+  default TensorFlow delays worker k by 5 s * (k + 1).
+
+  Args:
+    cluster_resolver: A `tf.distribute.cluster_resolver.ClusterResolver`; None
+      reads `TF_CONFIG`.
+
+  Raises:
+    TypeError: `cluster_resolver` is of another type.
+    ValueError: The cluster has no `ps`, or `TF_CONFIG` is wrong.
+
+  Example:
+  >>> strategy = tfplugin.distribute.PackedParameterServerStrategy()
+  >>> config = tf.estimator.RunConfig(train_distribute=strategy)
+  """
+
+  def __init__(
+      self,
+      cluster_resolver: Optional[
+          tf.distribute.cluster_resolver.ClusterResolver] = None):
+    super().__init__(parameter_server_base.ParameterServerExtended(
+        self, parameter_server_base.resolver_or_default(cluster_resolver)))
