@@ -1,0 +1,124 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Time of an asynchronous step with one parameter server in its own process.
+
+usage: python -m benchmarks.network.parameter_servers
+
+The same model under TensorFlow's strategy and ours: many small variables, and
+a large one. All forms train with one server and one worker; repeats alternate
+and the least time of each counts. Prints milliseconds as JSON.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+import sys
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks import clipping_benchmark
+from benchmarks import roles
+from tests.helpers import strategy_worker
+from tfplugin import distribute
+from tfplugin import estimator
+from tfplugin.bin import ports
+
+tf1 = tf.compat.v1
+
+_OPTIMIZERS = {
+    'SGD': functools.partial(tf1.train.GradientDescentOptimizer, 0.01),
+    'Adam': functools.partial(tf1.train.AdamOptimizer, 0.01),
+}
+# Number and side of the square variables.
+_SHAPES = {'220 variables': (220, 16), '60 variables': (60, 16),
+           'one variable of 10M floats': (1, 3163)}
+
+
+def _model_fn(number, side, make_optimizer, features, labels, mode):
+  del features, labels
+  x = tf.constant(np.random.RandomState(0).randn(8, side), tf.float32)
+  loss = tf.add_n([
+      tf.reduce_mean(tf.square(x @ tf1.get_variable(f'v{i}', [side, side]) - 1))
+      for i in range(number)])
+  return tf.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=make_optimizer().minimize(
+          loss, tf1.train.get_global_step()))
+
+
+def _under(make_strategy, resolver, target, model_fn):
+  """Returns a callable that makes a step under a strategy."""
+  worker = strategy_worker.StrategyWorker(
+      make_strategy(resolver), model_fn, target)
+  return functools.partial(worker.session.run, worker.spec.train_op)
+
+
+def _decorated(decorate, resolver, target, model_fn):
+  """Returns the same with the Estimator's placement and a decorator."""
+  place = tf1.train.replica_device_setter(
+      cluster=resolver.cluster_spec(), worker_device='/job:worker/task:0')
+  with tf.Graph().as_default() as graph, tf1.device(place):
+    tf1.train.get_or_create_global_step()
+    spec = decorate(model_fn)(None, None, 'train')
+    session = tf1.Session(target, graph)
+    session.run([tf1.global_variables_initializer(),
+                 tf1.local_variables_initializer()])
+    return session.make_callable(spec.train_op)
+
+
+_FORMS = {
+    'TensorFlow': functools.partial(
+        _under, tf1.distribute.experimental.ParameterServerStrategy),
+    'packed': functools.partial(
+        _under, distribute.PackedParameterServerStrategy),
+    'drop stale': functools.partial(_under, functools.partial(
+        distribute.DropStaleGradientStrategy, staleness=10)),
+    'drop stale, decorator': functools.partial(
+        _decorated, estimator.drop_stale_gradients(staleness=10)),
+    'plain, device setter': functools.partial(
+        _decorated, lambda model_fn: model_fn),
+}
+
+
+def measure() -> dict[str, float]:
+  """Returns milliseconds of a step by shape, optimizer and form."""
+  server_port, worker_port = ports.pick_free(2)
+  cluster = {'ps': [f'127.0.0.1:{server_port}'],
+             'worker': [f'127.0.0.1:{worker_port}']}
+  command = [sys.executable, '-m', 'benchmarks.network.parameter_servers',
+             json.dumps(cluster)]
+  found = {}
+  with roles.running([command], pathlib.Path(__file__).parents[2]):
+    server = tf.distribute.Server(cluster, job_name='worker', task_index=0)
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec(cluster), task_type='worker', task_id=0)
+    for shapes, (number, side) in _SHAPES.items():
+      for name, make_optimizer in _OPTIMIZERS.items():
+        model_fn = functools.partial(_model_fn, number, side, make_optimizer)
+        steps = [make(resolver, server.target, model_fn)
+                 for make in _FORMS.values()]
+        times = clipping_benchmark.least_times(
+            steps, 8, 40 if number > 1 else 5)
+        found |= {f'{shapes}, {name}/{form}_ms': ms
+                  for form, ms in zip(_FORMS, times)}
+  return found
+
+
+def main(argv):
+  """Measures; with a cluster as argument, is its parameter server."""
+  if len(argv) > 1:
+    roles.requests()  # Ends with the benchmark.
+    tf.distribute.Server(
+        json.loads(argv[1]), job_name='ps', task_index=0).join()
+  print(json.dumps(measure()))
+  sys.stdout.flush()
+  os._exit(0)  # Servers of TensorFlow do not end.
+
+
+if __name__ == '__main__':
+  main(sys.argv)
