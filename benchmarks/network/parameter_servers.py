@@ -6,7 +6,8 @@ usage: python -m benchmarks.network.parameter_servers
 
 The same model under TensorFlow's strategy and ours: many small variables, and
 a large one. All forms train with one server and one worker; repeats alternate
-and the least time of each counts. Prints milliseconds as JSON.
+and the least time of each counts. Writes
+benchmarks/results/parameter_servers.json and a part of docs/exchange.md.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from __future__ import annotations
 import functools
 import json
 import os
-import pathlib
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
@@ -23,6 +25,8 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import clipping_benchmark
+from benchmarks import machine
+from benchmarks import page_part
 from benchmarks import roles
 from tests.helpers import strategy_worker
 from tfplugin import distribute
@@ -85,15 +89,24 @@ _FORMS = {
 }
 
 
-def measure() -> dict[str, float]:
-  """Returns milliseconds of a step by shape, optimizer and form."""
+_COLUMNS = {
+    'TensorFlow': "TensorFlow's `ParameterServerStrategy`",
+    'packed': '`PackedParameterServerStrategy`',
+    'drop stale': '`DropStaleGradientStrategy`',
+    'plain, device setter': 'no strategy',
+    'drop stale, decorator': '`@drop_stale_gradients`',
+}
+
+
+def measure() -> list[dict[str, Any]]:
+  """Returns milliseconds of a step by form, for each shape and optimizer."""
   server_port, worker_port = ports.pick_free(2)
   cluster = {'ps': [f'127.0.0.1:{server_port}'],
              'worker': [f'127.0.0.1:{worker_port}']}
   command = [sys.executable, '-m', 'benchmarks.network.parameter_servers',
              json.dumps(cluster)]
-  found = {}
-  with roles.running([command], pathlib.Path(__file__).parents[2]):
+  rows = []
+  with roles.running([command], machine.ROOT):
     server = tf.distribute.Server(cluster, job_name='worker', task_index=0)
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec(cluster), task_type='worker', task_id=0)
@@ -104,19 +117,42 @@ def measure() -> dict[str, float]:
                  for make in _FORMS.values()]
         times = clipping_benchmark.least_times(
             steps, 8, 40 if number > 1 else 5)
-        found |= {f'{shapes}, {name}/{form}_ms': ms
-                  for form, ms in zip(_FORMS, times)}
-  return found
+        rows.append({'model': shapes, 'optimizer': name,
+                     'ms': dict(zip(_FORMS, times))})
+  return rows
+
+
+def lines(results: page_part.Results) -> Iterator[str]:
+  """Yields the lines of the table of `results`, which `main` has written."""
+  yield machine.sentence(results['about'])
+  yield from page_part.table('model', ['optimizer', *_COLUMNS.values()], (
+      (row['model'], [row['optimizer'], *(
+          _cell(row['ms'], form) for form in _COLUMNS)])
+      for row in results['rows']))
+
+
+def _cell(times: dict[str, float], form: str) -> str:
+  """Returns a time, and how many times as fast as TensorFlow's it is."""
+  cell = f'{times[form]:.2f} ms'
+  if form == 'TensorFlow':
+    return cell
+  return f'{cell} ({times["TensorFlow"] / times[form]:.2f}x)'
+
+
+PART = page_part.PagePart(
+    'parameter_servers', '',
+    'Not measured yet: `python -m benchmarks.network.parameter_servers`.',
+    lines, machine.ROOT / 'docs/exchange.md')
 
 
 def main(argv):
-  """Measures; with a cluster as argument, is its parameter server."""
+  """Measures and writes; with a cluster as argument, is its server."""
   if len(argv) > 1:
     roles.requests()  # Ends with the benchmark.
     tf.distribute.Server(
         json.loads(argv[1]), job_name='ps', task_index=0).join()
-  print(json.dumps(measure()))
-  sys.stdout.flush()
+  about = machine.about()
+  PART.write({'about': about, 'rows': measure()})
   os._exit(0)  # Servers of TensorFlow do not end.
 
 

@@ -23,14 +23,14 @@ def _check(model_fn, decorator, **kwargs):
           model_fns.ALL[model_fn]).repeat(), decorator=decorator, **kwargs)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize('model_fn', model_fns.ALL, ids=_name)
 def test_towers_are_one_device(behavior, model_fn):
   _check(model_fn, estimator_lib.replicate_model_fn(
       devices=devices.make_logical_cpus(2), batch_norm='sync'), steps=3)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('model_fn', model_fns.OF_ROWS, ids=_name)
 def test_shards_are_one_device(behavior, model_fn):
   _check(model_fn, estimator_lib.cross_shard(

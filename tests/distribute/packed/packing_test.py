@@ -20,14 +20,18 @@ def fixture_cluster():
   return clusters.in_process_cluster(num_workers=1, num_ps=2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', packed_programs.FORMS)
 def test_as_many_messages_for_40_variables_as_for_8(behavior, cluster, form):
-  del behavior
   few, _ = packed_programs.trained(form, cluster, packed_programs.many(8))
   many, _ = packed_programs.trained(form, cluster, packed_programs.many(40))
+  not_packed = []
   if form in packed_programs.BY_HAND:  # Nobody knows when the graph is done.
-    few, many = ({way: number for way, number in messages.items()
-                  if way != ('ps', 'worker')} for messages in (few, many))
+    not_packed.append(('ps', 'worker'))
+  if form == 'drop, locked' and behavior == 'v2':
+    not_packed.append(('ps', 'ps'))  # The inputs of one `tf.If`.
+  for way in not_packed:
+    del few[way], many[way]
   assert few == many
 
 
