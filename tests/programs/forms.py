@@ -133,8 +133,6 @@ FORMS = {
         '', 'towers', lambda p: _replicate(_drop(p.model_fn))),
     'DropStaleGradientStrategy': Form(
         strategy=lambda p: distribute.DropStaleGradientStrategy(staleness=100)),
-    'PackedParameterServerStrategy': Form(
-        strategy=lambda p: distribute.PackedParameterServerStrategy()),
     'ElasticAverageStrategy': Form(
         'elastic', strategy=lambda p: distribute.ElasticAverageStrategy(
             **_ELASTIC), counts='communications, always'),

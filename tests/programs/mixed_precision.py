@@ -40,8 +40,7 @@ FLOAT16 = _program('mixed_float16', 2**-11, refused={
     name: by_hand.Refused('Mixed precision is not supported with',
                           'Keras cannot scale a loss in this strategy')
     for name, form in forms.FORMS.items() if name in (
-        'DropStaleGradientStrategy', 'PackedParameterServerStrategy',
-        'ElasticAverageStrategy',
+        'DropStaleGradientStrategy', 'ElasticAverageStrategy',
         'ElasticAverageStrategy(devices)', 'the same over drop stale')
     or form.split and 'replicate' not in name and not (
         form.strategy and form.split in ('shards', 'mirrored'))})

@@ -70,7 +70,9 @@ def test_every_form_is_there():
   names = set(forms.FORMS)
   assert {f'`{name}`' for name in decorator_stack.DECORATORS} <= names
   strategies = {name for name in distribute.__all__ if 'Strategy' in name}
-  assert len(strategies) == 6 and strategies <= names
+  # This one has no rule: tests/distribute/packed compares it with TensorFlow's.
+  strategies.remove('PackedParameterServerStrategy')
+  assert len(strategies) == 5 and strategies <= names
   short = dict(zip(decorator_stack.DECORATORS, (
       'replicate', 'elastic', 'drop', 'clip', 'cross_shard')))
   for pair in itertools.combinations(short, 2):

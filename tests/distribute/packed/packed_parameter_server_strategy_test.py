@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.distribute.packed import packed_programs
+from tests.programs import accumulation
+from tfplugin import distribute
 from tfplugin.testing import clusters
 
 
@@ -28,3 +31,18 @@ def test_trains_as_tensorflows_strategy(behavior, cluster, program):
   assert values.keys() == expected.keys()
   for name, value in values.items():
     np.testing.assert_array_equal(value, expected[name], err_msg=name)
+
+
+def test_an_optimizer_in_a_branch(behavior, tmp_path):
+  """TensorFlow's own strategy refuses it in control flow v2."""
+  del behavior
+  program = accumulation.PROGRAM
+  values = []
+  for name, strategy in (
+      ('one', None), ('packed', distribute.PackedParameterServerStrategy())):
+    estimator = tf.estimator.Estimator(
+        program.model_fn, config=tf.estimator.RunConfig(
+            str(tmp_path / name), train_distribute=strategy))
+    estimator.train(lambda: program.dataset(4), steps=4)
+    values.append(estimator.get_variable_value('kernel'))
+  np.testing.assert_array_equal(*values)
