@@ -239,7 +239,8 @@ def private_variables() -> Iterator[None]:
     collections.update(kept)
 
 
-def colocate_with(variable: Union[tf.Variable, tf.Operation]):
+def colocate_with(variable: Union[tf.Variable, tf.Operation, None],
+                  ignore_existing: bool = False):
   """Places ops on the device of `variable`, in a graph and in eager execution.
 
   `variable` may be an operation in a graph. The public
@@ -247,7 +248,7 @@ def colocate_with(variable: Union[tf.Variable, tf.Operation]):
   act on. `tf.device(variable.device)` would count in the round robin of
   `replica_device_setter`.
   """
-  return ops.colocate_with(variable)
+  return ops.colocate_with(variable, ignore_existing)
 
 
 def device_functions() -> list:

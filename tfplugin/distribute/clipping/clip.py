@@ -18,6 +18,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute.clipping import row_rewriting
+from tfplugin.distribute.updates import calls_by_shape
 from tfplugin.distribute.variables import row_reads
 from tfplugin.ops import norm_clipping
 
@@ -64,19 +65,29 @@ def clip(parts: Sequence[tf.Variable], axes: Sequence[int],
     with tf.control_dependencies([tf.compat.v1.debugging.assert_positive(
         max_norm, message='`max_norm` must be greater than 0.')]):
       max_norm = tf.identity(max_norm)
-  bound = norm_clipping.NormBound(
-      axes, max_norm, fused=not _tf_internals.is_compiled())
+  fused = not _tf_internals.is_compiled()
   if len(parts) > 1:
-    return _clip_parts(parts, bound)
+    return _clip_parts(parts, norm_clipping.NormBound(axes, max_norm, fused))
   [variable] = parts
-  with _tf_internals.colocate_with(variable):
-    if ids is None or 0 in axes:
+  varying = max_norm if tf.is_tensor(max_norm) else None
+  fixed = None if tf.is_tensor(max_norm) else max_norm
+
+  def clip_one(variable, ids, varying):
+    bound = norm_clipping.NormBound(
+        axes, fixed if varying is None else varying, fused)
+    if ids is None:
       return _clip_all(variable, bound)
-    return _clip_rows(variable, ids, bound)
+    return _clip_rows(variable, bound, ids)
+
+  counts = calls_by_shape.call(
+      (tuple(axes), fixed), clip_one, variable,
+      None if 0 in axes else ids, varying)
+  return ClipResult(tf.group(*counts), *counts)
 
 
 def _clip_all(variable: tf.Variable,
-              bound: norm_clipping.NormBound) -> ClipResult:
+              bound: norm_clipping.NormBound) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns the counts, once the variable is clipped."""
   x = variable.read_value()
   norms = bound.norms(x)
   exceeds = bound.exceeds(norms, x.dtype)
@@ -96,8 +107,7 @@ def _clip_all(variable: tf.Variable,
 
   done = branching.cond(num_clipped > 0, write, lambda: tf.constant(True),
                         [variable])
-  return ClipResult(tf.group(done), num_clipped,
-                    tf.size(norms, out_type=tf.int64))
+  return _after(done, num_clipped, norms)
 
 
 def _writes_rows(variable: tf.Variable, axes: Sequence[int]) -> bool:
@@ -106,8 +116,9 @@ def _writes_rows(variable: tf.Variable, axes: Sequence[int]) -> bool:
           not _tf_internals.is_compiled())
 
 
-def _clip_rows(variable: tf.Variable, ids: tf.Tensor,
-               bound: norm_clipping.NormBound) -> ClipResult:
+def _clip_rows(variable: tf.Variable, bound: norm_clipping.NormBound,
+               ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns the counts, once the rows at `ids` are clipped."""
   rows = row_reads.gather(variable, ids)
   norms = bound.norms(rows)
   exceeds = bound.exceeds(norms, rows.dtype)
@@ -115,8 +126,14 @@ def _clip_rows(variable: tf.Variable, ids: tf.Tensor,
   clipped = bound.shrink(tf.gather(rows, positions),
                          tf.gather(norms, positions))
   done = _done(tf1.scatter_update(variable, tf.gather(ids, positions), clipped))
-  return ClipResult(tf.group(done), tf.math.count_nonzero(exceeds),
-                    tf.size(norms, out_type=tf.int64))
+  return _after(done, tf.math.count_nonzero(exceeds), norms)
+
+
+def _after(done: tf.Tensor, num_clipped: tf.Tensor,
+           norms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns the numbers of clipped and of all slices, after the clip."""
+  with tf.control_dependencies(None if tf.executing_eagerly() else [done]):
+    return tf.identity(num_clipped), tf.size(norms, out_type=tf.int64)
 
 
 def _any_slice(exceeds: tf.Tensor) -> tf.Tensor:
