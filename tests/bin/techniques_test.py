@@ -43,6 +43,7 @@ def _train(model_dir, monkeypatch, to_step=_STEPS, **kwargs):
 _COUNTS = {'dropped': 0, 'applied': _STEPS}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize('strategy, figures, counts', [
     ('elastic_average', {'elastic distance'}, {}),
     ('drop_stale', set(), _COUNTS),
@@ -67,6 +68,7 @@ def test_a_strategy_trains_the_plain_model(
     assert (last.local_steps, metrics['global_step']) == (2, to_step)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize('wrapper, figures, counts', [
     ('none', set(), {}),
     ('elastic_average', {'elastic distance'}, {}),

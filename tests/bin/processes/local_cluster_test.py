@@ -337,6 +337,7 @@ def _launcher(tmp_path):
   return launcher, processes
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     'number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_no_process_is_left_when_the_launcher_is_ended(tmp_path, number):
