@@ -94,8 +94,8 @@ def test_it_runs_beside_the_variable(behavior):
     metadata = tf1.RunMetadata()
     with cluster.session(0, graph) as session:
       session.run(variable.initializer)
-      session.run(tf.group(result), run_metadata=metadata, options=tf1.RunOptions(
-          output_partition_graphs=True))
+      session.run(tf.group(result), run_metadata=metadata,
+                  options=tf1.RunOptions(output_partition_graphs=True))
       assert session.run(variable) == [3.0]
   writes = [node for part in metadata.partition_graphs for node in part.node
             if node.op.startswith(('AssignAdd', 'Stateful'))]
