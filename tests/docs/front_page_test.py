@@ -42,7 +42,7 @@ _SAID = {
     'period': ('choosing_a_wrapper.md', '`communication_period=10`'),
     'fast': ('speed.md', 'asynchronous SGD'),
     'supported': ('limitations.md', '## Refused'),
-    'stable': ('stability.md', '## What is public'),
+    'stable': ('stability.md', '## Public names'),
     'bug': ('stability.md', 'python -m tfplugin'),
 }
 # Where README has the answers: one click away, as the front page.
@@ -54,8 +54,8 @@ _OF_README = {
 _WRAPPERS = sorted(path.stem for path in (pages.DOCS / 'wrappers').iterdir())
 # What a reader looks for on the page of a wrapper, in this order.
 _PARTS = ['The rule', 'The three forms', 'Settings that matter',
-          'What it guarantees', 'Assumptions', 'What it costs',
-          'When something fails', 'What is not claimed', 'References']
+          'Guarantees', 'Assumptions', 'Costs',
+          'When something fails', 'Not claimed', 'References']
 
 
 def _rows(page: str = 'index.md') -> dict:
