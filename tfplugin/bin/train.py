@@ -80,7 +80,7 @@ _COMMANDS = command_line.CommandLine((
         _int('batch_size', None, 'Rows per step of each worker. Default: the '
              "model's."),
         _int('steps', None, 'The global step to train to. A run in the same '
-             "model_dir goes on from where it was. Default: the model's."),
+             "model_dir continues from where it was. Default: the model's."),
     ), is_common=True),
     command_line.Group('Where it runs', (
         flags.DEFINE_string(

@@ -187,6 +187,6 @@ def _tell_differences(options: options_lib.TrainOptions,
   """Reports settings that differ from the previous session's."""
   changed = options.differences(earlier) if earlier else []
   if changed:
-    say(f'Warning: the training in {options.model_dir} goes on with other '
+    say(f'Warning: the training in {options.model_dir} continues with other '
         f'settings: {", ".join(changed)}. To train separately choose another '
         '--model_dir.')

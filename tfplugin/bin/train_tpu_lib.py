@@ -103,7 +103,7 @@ def train(options: TpuOptions) -> dict[str, Any]:
 
 
 def _check_model_dir(model_dir: str, split: datasets.Split) -> None:
-  """Raises `ValueError` unless a run can start, or go on, in `model_dir`."""
+  """Raises `ValueError` unless a run can start, or continue, in `model_dir`."""
   expected = checkpoints.variable_shapes(
       model_fn, split.test.inputs[:1], split.test.labels[:1],
       tf.estimator.ModeKeys.EVAL, {'num_classes': split.num_classes})
@@ -121,7 +121,7 @@ def _tell_differences(options: TpuOptions) -> None:
              if name in before and name not in _OF_A_SESSION
              and before[name] != now[name]]
   if changed:
-    logging.warning('The training in %s goes on with other settings: %s. To '
+    logging.warning('The training in %s continues with other settings: %s. To '
                     'train separately choose another --model_dir.',
                     options.model_dir, ', '.join(changed))
   if not known or before != now:

@@ -154,7 +154,7 @@ def _untold(texts: Sequence[str]) -> str:
 
 
 def _align(panels: Iterable[panel_lib.Panel], wall_secs: float) -> None:
-  """Gives all plots over time the same time axis."""
+  """Sets the same time axis for all plots over time."""
   for panel in panels:
     for plot in panel.figures:
       if plot.layout.xaxis.title.text == panel_lib.SECS:

@@ -54,7 +54,7 @@ def _line(task, *events, status=None, **kwargs):
     ('worker:1', [event(9, 'worker:1', 'ended')], 'done'),
     ('chief:0', [event(9, 'chief:0', 'stopped', step=2240, saved_step=2239)],
      'stopped on request at step 2,240, saved model.ckpt-2239, the same command'
-     ' goes on'),
+     ' continues'),
     ('ps:0', [event(1, 'ps:0', 'waiting', 'begin', on=['chief:0']),
               event(9, 'ps:0', 'stopped')], 'stopped on request'),
     ('ps:0', [event(1, 'ps:0', 'starting', 'begin')], 'starting'),

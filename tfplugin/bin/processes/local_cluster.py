@@ -147,7 +147,7 @@ class LocalCluster:
            timeout: Optional[float] = None) -> None:
     """Waits until the roles have ended, except for the job types in `spare`.
 
-    The policy may restart a role that fails. Otherwise the run goes on without
+    The policy may restart a role that fails. Otherwise the run continues without
     a worker, because training is asynchronous, and without an evaluator. The
     failure of any other role raises `RoleError` with the last lines of its log.
 

@@ -27,7 +27,7 @@ class TaskSummary(NamedTuple):
   """The outcome of one task.
 
   Attributes:
-    status: 'done', 'failed', 'lost' if the run went on without it, 'stopped' on
+    status: 'done', 'failed', 'lost' if the run continued without it, 'stopped' on
       request, or 'ended' by the launcher for another reason.
     exit_status: The exit status of its last process; negative after a signal;
       None without one.
