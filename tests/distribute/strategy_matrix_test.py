@@ -90,7 +90,7 @@ def same(contents):
 
 
 def same_on_two(contents):
-  """the optimizer on one device, three steps; two devices train on the same rows."""
+  """the optimizer on one device, three steps; two devices, the same rows."""
   return contents[STEPS]
 
 

@@ -50,7 +50,7 @@ def global_step(model_dir: Union[str, os.PathLike]) -> int:
 def check_training_state(model_dir: Union[str, os.PathLike],
                          expected: Mapping[str, list[int]],
                          now: str, before: str) -> None:
-  """Raises `ValueError` unless training can continue from the newest checkpoint.
+  """Raises `ValueError` if training cannot continue from the checkpoint.
 
   `check_model_dir` has accepted `model_dir`. `expected` has the shapes of the
   variables that training restores, by name. `now` and `before` name the two

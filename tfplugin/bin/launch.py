@@ -91,8 +91,9 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_float('restart_delay_secs', 1.0, 'Seconds before the '
                            'first restart of a task; doubled for each further '
                            'one.'),
-        flags.DEFINE_bool('keep_going', True, 'Whether the run continues without '
-                          'a worker that fails, as asynchronous training can.'),
+        flags.DEFINE_bool('keep_going', True, 'Whether the run continues '
+                          'without a worker that is lost for good, as '
+                          'asynchronous training can.'),
         flags.DEFINE_float('stall_limit', 0.0, 'Seconds without a step of any '
                            'task after which the run counts as stalled; 0: '
                            'never.'),

@@ -76,7 +76,8 @@ More than two versions at once were not tried.
 _CHANGES = (
     ('2.16', '`tf.estimator` is gone',
      '`import tfplugin` brings it back: [estimator.md](estimator.md)'),
-    ('2.16', '`tf.keras` is Keras 3', '`tf.keras` is tf-keras, once Estimator is used'),
+    ('2.16', '`tf.keras` is Keras 3',
+     '`tf.keras` is tf-keras, once Estimator is used'),
     ('2.16', 'products of float16 are rounded differently',
      'see mixed_float16, above'),
     ('2.16', 'TPU embeddings of `TPUEstimator` are gone',

@@ -174,8 +174,8 @@ class SupervisedRun:
     if is_worker and not self._settings.keep_going:
       self.cluster.failed = role
       raise local_cluster.RoleError(role.describe_failure())
-    self._say(f'{role.task.name} {role.describe_end()}; the run continues without'
-              f' it. Its log: {role.log_path}')
+    self._say(f'{role.task.name} {role.describe_end()}; the run continues '
+              f'without it. Its log: {role.log_path}')
     if is_worker:
       # Otherwise the chief would wait for the worker's last step.
       finish_board.report_finished(tf.train.ClusterSpec(dict(self._addresses)),
