@@ -73,6 +73,15 @@ def test_help_is_no_error_and_short_help_comes_first(program):
       len(_flags(short.stdout)) < len(flags))
 
 
+def test_help_fits_a_narrow_terminal(monkeypatch):
+  monkeypatch.setenv('COLUMNS', '60')
+  lines = _run('launch', '--help').stdout.splitlines()
+  # Commands and the names of flags are not broken.
+  assert max(len(line) for line in lines
+             if not line.lstrip().startswith(('tfplugin', '--'))) <= 60
+  assert len([line for line in lines if len(line) > 60]) < 5
+
+
 @pytest.mark.parametrize('program', _ALONE)
 def test_a_wrong_flag_is_said_in_a_line_with_status_2(program):
   ended = _run(program, '--no_such_flag')

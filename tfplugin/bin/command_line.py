@@ -8,6 +8,7 @@ import contextlib
 import inspect
 import os
 import re
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable
@@ -26,7 +27,9 @@ from tfplugin.events import last_words
 from tfplugin.events import process
 from tfplugin.events import wrapper_names
 
+# The widest line of --help; a narrower terminal has narrower lines.
 _WIDTH = 80
+_LEAST_WIDTH = 40
 _INDENT = 6
 _VALUES = {'int': 'N', 'float': 'X', 'comma separated list of strings': 'A,B'}
 # The status that a shell reports for a program that Ctrl-C has ended.
@@ -109,15 +112,20 @@ class CommandLine:
 
   def help_lines(self, text: str, is_full: bool) -> Iterator[str]:
     """Yields the lines of --help, or of --helpfull, which begin with `text`."""
-    yield text
+    for paragraph in text.split('\n\n'):
+      # Indented lines are commands.
+      yield paragraph if paragraph.startswith(' ') else _filled(
+          ' '.join(paragraph.split()))
+      yield ''
     for group in self._groups:
       if is_full or group.is_common:
-        yield f'\n{group.title}:'
+        yield f'{group.title}:'
         for flag in group.flags:
           yield from _flag_lines(flags.FLAGS[flag.name])
+        yield ''
     if not is_full and not all(group.is_common for group in self._groups):
       titles = '; '.join(g.title for g in self._groups if not g.is_common)
-      yield '\n' + textwrap.fill(f'More with --helpfull: {titles}.', _WIDTH)
+      yield _filled(f'More with --helpfull: {titles}.')
 
   def _flags(self) -> Iterator[flags.FlagHolder]:
     for group in self._groups:
@@ -155,8 +163,15 @@ def _flag_lines(flag: flags.Flag) -> Iterator[str]:
   text = flag.help.rpartition('>: ')[2]
   if flag.default not in (None, '', []) and flag.default is not False:
     text += f' Default: {_shown(flag.default)}.'
-  yield textwrap.fill(text, _WIDTH, initial_indent=' ' * _INDENT,
-                      subsequent_indent=' ' * _INDENT)
+  yield _filled(text, ' ' * _INDENT)
+
+
+def _filled(text: str, indent: str = '') -> str:
+  """Returns a text in lines that fit the terminal."""
+  columns = shutil.get_terminal_size((_WIDTH, 24)).columns
+  return textwrap.fill(
+      text, max(_LEAST_WIDTH, min(_WIDTH, columns)), initial_indent=indent,
+      subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _synopsis(flag: flags.Flag) -> str:

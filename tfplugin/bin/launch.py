@@ -1,12 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-launch: runs your own program as a cluster on this machine.
+"""tfplugin-launch: runs your own program as a cluster.
 
     tfplugin-launch --workers=2 --ps=1 --evaluator -- python program.py --own=1
 
 Starts the program once for each task, with TF_CONFIG in its environment, as
 `tf.estimator.RunConfig` reads it. The program needs no change. On TensorFlow
 2.16 and later it needs `import tfplugin`, as all programs with Estimator do.
+Without --hosts, --slurm and --manifest, all tasks run on this machine.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _COMMANDS = command_line.CommandLine((
                              'the chief and the workers are done.'),
         flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
         flags.DEFINE_string('model_dir', None, "The program's model_dir, where "
-                            'its events are. A second launch with it is '
-                            'refused.'),
+                            'its events are. The program does not get this '
+                            'flag. A second launch with it is refused.'),
         flags.DEFINE_integer('steps', None, 'The global step at which the '
                              'program ends, for the time left that a terminal '
                              'shows with --model_dir.'),

@@ -1,6 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-train: trains with a wrapper on a real cluster of processes."""
+"""tfplugin-train: trains a small model with a wrapper, to try the wrapper.
+
+    tfplugin-train --wrapper=drop_stale --workers=2
+
+Starts the processes of a cluster on this machine: a chief, workers, parameter
+servers and an evaluator. At the end it prints the result and the files.
+"""
 
 from __future__ import annotations
 

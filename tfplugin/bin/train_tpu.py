@@ -1,8 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-train-tpu: TPUEstimator on a TPU, or on shards of this host.
+"""tfplugin-train-tpu: trains a small TPU program on shards of this machine.
 
     tfplugin-train-tpu --num_shards=4 --train_batch_size=64
+
+With --use_tpu it trains on a TPU, which was never tried.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _COMMANDS = command_line.CommandLine((
                              'evaluation, over all shards.'),
         flags.DEFINE_integer('train_steps', 1500, 'The global step to train '
                              'to.'),
-        flags.DEFINE_float('learning_rate', 2e-3, 'Of Adam.'),
+        flags.DEFINE_float('learning_rate', 2e-3, 'The learning rate of Adam.'),
     ), is_common=True),
     command_line.Group('Where it runs', (
         flags.DEFINE_string('model_dir', None, 'The directory for checkpoints '
