@@ -112,20 +112,20 @@ class CommandLine:
 
   def help_lines(self, text: str, is_full: bool) -> Iterator[str]:
     """Yields the lines of --help, or of --helpfull, which begin with `text`."""
-    for paragraph in text.split('\n\n'):
+    first, *others = text.split('\n\n')
+    yield first
+    for paragraph in others:
       # Indented lines are commands.
-      yield paragraph if paragraph.startswith(' ') else _filled(
-          ' '.join(paragraph.split()))
-      yield ''
+      yield '\n' + (paragraph if paragraph.startswith(' ') else _filled(
+          ' '.join(paragraph.split())))
     for group in self._groups:
       if is_full or group.is_common:
-        yield f'{group.title}:'
+        yield f'\n{group.title}:'
         for flag in group.flags:
           yield from _flag_lines(flags.FLAGS[flag.name])
-        yield ''
     if not is_full and not all(group.is_common for group in self._groups):
       titles = '; '.join(g.title for g in self._groups if not g.is_common)
-      yield _filled(f'More with --helpfull: {titles}.')
+      yield '\n' + _filled(f'More with --helpfull: {titles}.')
 
   def _flags(self) -> Iterator[flags.FlagHolder]:
     for group in self._groups:

@@ -64,6 +64,10 @@ def train(options: options_lib.TrainOptions,
     start = time.time()
     with progress_lib.Progress(options.steps, terminal) as progress:
       _tell_differences(options, earlier, progress.say)
+      if is_done:
+        progress.say(f'The checkpoint is at step {first_step}, and --steps is '
+                     f'{options.steps}: it is only evaluated. To train further '
+                     'choose larger --steps.')
       run = _run_cluster(options, cluster, tasks, progress, session)
     wall_secs = time.time() - start
     roles = {task.name: run.states[task.name].status for task in tasks

@@ -22,7 +22,9 @@ from tfplugin.bin import train_tpu_lib
 # Each flag sets the field of `TpuOptions` of the same name.
 _COMMANDS = command_line.CommandLine((
     command_line.Group('What is trained', (
-        flags.DEFINE_string('data_file', '', 'Your own digits (csv).'),
+        flags.DEFINE_string('data_file', '', 'A file of your own: digits as '
+                            'csv, with 64 pixels of 0 to 16 and the label in '
+                            'each line.'),
         flags.DEFINE_integer('num_shards', 2, 'Shards of each batch.'),
         flags.DEFINE_integer('train_batch_size', 64, 'Rows of a step, over all '
                              'shards.'),

@@ -9,6 +9,7 @@ from typing import Optional
 from tfplugin.events import record
 
 STOPPED = 'stopped on request'
+CONTINUES = 'the same command continues'
 
 
 def stopped(step: Optional[int], saved_step: Optional[int]) -> str:
@@ -25,7 +26,7 @@ continues'
   text = STOPPED if step is None else f'{STOPPED} at step {step:,}'
   if saved_step is None:
     return text
-  return f'{text}, saved model.ckpt-{saved_step}, the same command continues'
+  return f'{text}, saved model.ckpt-{saved_step}, {CONTINUES}'
 
 
 def describe(event: record.Event) -> str:
