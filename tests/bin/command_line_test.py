@@ -92,6 +92,20 @@ def test_a_wrong_flag_is_said_in_a_line_with_status_2(program):
   assert not ended.stdout
 
 
+@pytest.mark.parametrize('program, flag, rule', [
+    ('launch', '--ps=x', 'be a whole number'),
+    ('plan', '--step_ms=x', 'be a number'),
+    ('launch', '--evaluator=x', 'be true or false'),
+    ('launch', '--manifest=x', 'be one of kubernetes, tfjob, compose'),
+    ('launch', '--show=x', 'name tasks or jobs of the run')])
+def test_a_wrong_value_is_said_with_its_rule_and_status_2(program, flag, rule):
+  ended = _run(program, flag, '--', sys.executable, 'setup.py')
+  assert ended.returncode == 2
+  line, help_line = ended.stderr.splitlines()
+  assert line.startswith(f'Error: {flag.partition("=")[0]} must {rule}')
+  assert 'Received: ' in line and help_line.endswith('--help.')
+
+
 def test_the_version_is_told_with_those_of_what_it_runs_on():
   ended = _run('train', '--version')
   assert ended.returncode == 0

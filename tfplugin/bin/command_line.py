@@ -35,6 +35,12 @@ _VALUES = {'int': 'N', 'float': 'X', 'comma separated list of strings': 'A,B'}
 # The status that a shell reports for a program that Ctrl-C has ended.
 _INTERRUPTED = 130
 _WRONG_USAGE = 2
+# absl's messages about the value of a flag.
+_WRONG_VALUE = re.compile(r'flag --(\w+)=(.*?): (.*)', re.S)
+_RULES = {'invalid literal for int()': 'a whole number',
+          'could not convert string to float': 'a number',
+          "('Non-boolean argument": 'true or false'}
+_CHOICES = re.compile(r'value should be one of <(.*)>')
 
 
 class Group(NamedTuple):
@@ -153,7 +159,28 @@ def _parse(argv: Sequence[str]) -> list[str]:
   try:
     return flags.FLAGS(argv)
   except flags.Error as e:
-    _end_of_usage(str(e))
+    _end_of_usage(_in_plain_words(str(e)))
+
+
+def _in_plain_words(message: str) -> str:
+  """Returns absl's message about a flag's value as a rule and the value.
+
+  Example:
+    >>> _in_plain_words('flag --color=red: value should be one of <auto|never>')
+    '--color must be one of auto, never. Received: red'
+  """
+  found = _WRONG_VALUE.fullmatch(message)
+  if not found:
+    return message
+  name, value, why = found.groups()
+  for start, rule in _RULES.items():
+    if why.startswith(start):
+      return f'--{name} must be {rule}. Received: {value}'
+  choices = _CHOICES.fullmatch(why)
+  if choices:
+    shown = ', '.join(filter(None, choices[1].split('|')))
+    return f'--{name} must be one of {shown}. Received: {value}'
+  return message
 
 
 def _flag_lines(flag: flags.Flag) -> Iterator[str]:

@@ -167,10 +167,10 @@ def main(argv: list[str]) -> None:
   is_live = values.pop('live')
   with command_line.errors_of_usage():
     options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)
-  launch_lib.launch(
-      options, say=lambda line: print(line, file=sys.stdout, flush=True),
-      terminal=live_display.find_terminal(not launch_lib.is_colored(options))
-      if is_live else None)
+    launch_lib.launch(
+        options, say=lambda line: print(line, file=sys.stdout, flush=True),
+        terminal=live_display.find_terminal(not launch_lib.is_colored(options))
+        if is_live else None)
 
 
 def run() -> None:
