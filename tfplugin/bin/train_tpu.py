@@ -9,6 +9,7 @@ With --use_tpu it trains on a TPU, which was never tried.
 
 from __future__ import annotations
 
+import sys
 import time
 
 import tensorflow as tf
@@ -54,10 +55,14 @@ def main(argv: list[str]) -> None:
   if not values['model_dir']:
     values['model_dir'] = time.strftime('runs/tpu-%Y%m%d-%H%M%S')
   tf.get_logger().setLevel('ERROR')
-  metrics = train_tpu_lib.train(train_tpu_lib.TpuOptions(**values))
-  logging.info('accuracy on the held-out rows: %.4f after %d steps',
-               metrics['accuracy'], metrics['global_step'])
-  logging.info('checkpoint and events: %s', values['model_dir'])
+  with command_line.errors_of_usage():
+    options = train_tpu_lib.TpuOptions(**values)
+  metrics = train_tpu_lib.train(options)
+  accuracy, step = metrics['accuracy'], metrics['global_step']
+  for line in (f'accuracy on the held-out rows: {accuracy:.4f} after {step} '
+               'steps',
+               f'checkpoint and events: {values["model_dir"]}'):
+    print(line, file=sys.stdout)
 
 
 def run() -> None:
