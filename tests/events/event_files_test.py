@@ -25,7 +25,7 @@ def test_a_directory_without_events_is_named(tmp_path):
   assert str(event_files.no_events(tmp_path / 'none')) == (
       f'RUN_DIR: no such directory: {tmp_path}/none. Give the model_dir of a '
       'run.')
-  assert f'no events of a run in {tmp_path}/events.' in str(
+  assert f'no events in {tmp_path}/events.' in str(
       event_files.no_events(tmp_path))
 
 

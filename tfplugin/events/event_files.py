@@ -52,7 +52,7 @@ def no_events(model_dir: PathLike) -> ValueError:
     return ValueError(f'RUN_DIR: no such directory: {model_dir}. Give the '
                       'model_dir of a run.')
   return ValueError(
-      f'RUN_DIR: no events of a run in {events_dir(model_dir)}. Give the '
+      f'RUN_DIR: no events in {os.path.join(model_dir, "events")}. Give the '
       'model_dir of a run. tfplugin-train and '
       'tfplugin.estimator.train_and_evaluate write events from their start on. '
       'A program that calls another function must pass '
