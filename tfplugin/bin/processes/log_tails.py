@@ -148,6 +148,9 @@ def tail(text: str, task: str, address: str) -> str:
   `task` is e.g. `ps:0`; `address` is empty for a task without a server.
   """
   lines = without_noise(text.splitlines())
+  starts = [i for i, line in enumerate(lines) if _TRACEBACK in line]
+  if starts:  # The program's frames would not fit behind all others.
+    lines[starts[-1]:] = own_frames(lines[starts[-1]:])
   shown = '\n'.join(lines[-_TAIL_LINES:]) or '(The log is empty.)'
   if _NO_ESTIMATOR.search(shown):
     shown += f'\n{_ADD_IMPORT}'
