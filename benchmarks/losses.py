@@ -173,7 +173,7 @@ def _lines(results: page_part.Results) -> Iterator[str]:
 
 
 PART = page_part.PagePart(
-    'losses', 'What a smaller exchange does to the loss',
+    'losses', 'The loss with a smaller exchange',
     'Not measured yet: `python -m benchmarks.losses` writes this part.', _lines)
 
 

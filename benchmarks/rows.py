@@ -192,8 +192,8 @@ def _lines(results: page_part.Results) -> Iterator[str]:
   repeats = results['repeats']
   yield ('Each figure is a ratio: the median of '
          f'{len(repeats)} repeats, with the least and the largest. Both sides '
-         'of a ratio are from the same repeat, of which the least times and '
-         'the best rates count. `make bench` on '
+         'of a ratio are from the same repeat: its least times, or its best '
+         'rates. `make bench` on '
          f'{machine.sentence(results["about"])} "contrib" is `tf.contrib` on '
          'TensorFlow 1.15.5, run in the same repeats by the same program, '
          '`benchmarks/contrib_reference.py`.')

@@ -5,8 +5,9 @@
 usage: english.py [--shrink] [--list [FILE...]]
 
 A sentence has at most 25 words, no word that has a plainer one, and no pronoun
-in the place of a noun. A module's docstring begins with a noun, a function's
-with a verb, and a nested function has a name that says more than `run`.
+in the place of a noun. No heading begins with "What". A module's docstring
+begins with a noun, a function's with a verb, and a nested function has a name
+that says more than `run`.
 build_defs/english_allowances.json holds the number of breaches that each page
 and each folder of the package may have. The number must not grow: mend the
 sentence. --shrink lowers the allowances to the numbers of today; --list shows
@@ -53,6 +54,7 @@ _CODE = re.compile(r'``[^`]+``|`[^`]+`|\$\$.*?\$\$|\$[^$\n]+\$', re.S)
 _LINK = re.compile(r'!?\[([^]]*)\]\([^)]*\)')
 _HEAD = re.compile(r'^ *\|[^\n]*\n(?= *\|[-:| ]+\n)', re.M)
 _END = re.compile(r'(?<=[.?!:;])["\')*]*\s+(?=\S)')
+_HEADING = re.compile(r'^#+ (What\b.*[^?\n])$', re.M)
 _WORD = re.compile(r"[A-Za-z0-9][\w'.,%/-]*")
 # Where a docstring's prose ends: sections have their own form.
 _SECTION = re.compile(r'^ *(Args|Attributes|Raises|Returns|Yields|Example|'
@@ -61,6 +63,7 @@ _SECTION = re.compile(r'^ *(Args|Attributes|Raises|Returns|Yields|Example|'
 
 # How a function's docstring begins; a property's with the noun of its value.
 _VERB = re.compile(r'[A-Z][a-z-]+s[,;:]? |See base class')
+_NO_VERB = re.compile(r'(?:Lets|Which|Whether|How|What) ')
 _NO_NOUN = re.compile(r'(?:What|How|Which|Where|When|Whether|That|Is|Are|On|To|'
                       r'No)(?![\w-])')
 _VAGUE = {'apply', 'call', 'move', 'run', 'show', 'take'}
@@ -71,7 +74,7 @@ class Breach(NamedTuple):
 
   Attributes:
     file: Relative to the root.
-    rule: 'long', 'riddle' or 'word'; of code 'begin' or 'nested'.
+    rule: 'long', 'riddle', 'word' or 'heading'; of code 'begin' or 'nested'.
     sentence: The sentence, as it was read.
     found: The number of words, or the words.
   """
@@ -123,6 +126,8 @@ def breaches(file: str, text: str) -> Iterator[Breach]:
     file: Its name, for the message.
     text: See `sentences`.
   """
+  for heading in _HEADING.findall(_FENCE.sub('', text)):
+    yield Breach(file, 'heading', heading, 'What')
   for sentence in sentences(text):
     number = len(_WORD.findall(sentence))
     if number > MAX_WORDS:
@@ -167,7 +172,8 @@ def code_breaches(file: str, source: str) -> Iterator[Breach]:
     if not isinstance(node, ast.FunctionDef):
       continue
     text = (ast.get_docstring(node) or '').split('\n')[0]
-    if text and not node.decorator_list and not _VERB.match(f'{text} '):
+    if text and (_NO_VERB.match(text) or not node.decorator_list and
+                 not _VERB.match(f'{text} ')):
       yield Breach(file, 'begin', f'{node.name}: {text}', 'no verb')
     for child in ast.walk(node):
       if (isinstance(child, ast.FunctionDef) and child is not node

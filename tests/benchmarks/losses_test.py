@@ -35,7 +35,7 @@ def test_the_page_has_what_the_results_say():
   results = losses.PART.read()
   assert losses.PART.written(text, results) == text
   assert losses.PART.written(text, _BY_HAND) != text
-  part = text[text.index('## What a smaller exchange'):]
+  part = text[text.index('## The loss with a smaller exchange'):]
   for name, every in (results or {}).get('losses', {}).items():
     assert len(every) == len(losses.SEEDS)
     row = re.search(rf'^\| {name} \| (\S+) \((\S+) to (\S+)\) \| (\w+) \|$',

@@ -73,6 +73,15 @@ def test_help_is_no_error_and_short_help_comes_first(program):
       len(_flags(short.stdout)) < len(flags))
 
 
+def test_help_fits_a_narrow_terminal(monkeypatch):
+  monkeypatch.setenv('COLUMNS', '60')
+  lines = _run('launch', '--help').stdout.splitlines()
+  # Commands and the names of flags are not broken.
+  assert max(len(line) for line in lines
+             if not line.lstrip().startswith(('tfplugin', '--'))) <= 60
+  assert len([line for line in lines if len(line) > 60]) < 5
+
+
 @pytest.mark.parametrize('program', _ALONE)
 def test_a_wrong_flag_is_said_in_a_line_with_status_2(program):
   ended = _run(program, '--no_such_flag')
@@ -81,6 +90,20 @@ def test_a_wrong_flag_is_said_in_a_line_with_status_2(program):
       "Error: Unknown command line flag 'no_such_flag'",
       f'See python -m tfplugin.bin.{program} --help.']
   assert not ended.stdout
+
+
+@pytest.mark.parametrize('program, flag, rule', [
+    ('launch', '--ps=x', 'be a whole number'),
+    ('plan', '--step_ms=x', 'be a number'),
+    ('launch', '--evaluator=x', 'be true or false'),
+    ('launch', '--manifest=x', 'be one of kubernetes, tfjob, compose'),
+    ('launch', '--show=x', 'name tasks or jobs of the run')])
+def test_a_wrong_value_is_said_with_its_rule_and_status_2(program, flag, rule):
+  ended = _run(program, flag, '--', sys.executable, 'setup.py')
+  assert ended.returncode == 2
+  line, help_line = ended.stderr.splitlines()
+  assert line.startswith(f'Error: {flag.partition("=")[0]} must {rule}')
+  assert 'Received: ' in line and help_line.endswith('--help.')
 
 
 def test_the_version_is_told_with_those_of_what_it_runs_on():

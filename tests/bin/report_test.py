@@ -42,5 +42,5 @@ def test_one_path_is_needed(paths):
 
 
 def test_a_directory_without_a_run_is_refused(tmp_path):
-  with pytest.raises(ValueError, match='`run_dir` must be'):
+  with pytest.raises(ValueError, match='RUN_DIR: no '):
     report.main(['program', str(tmp_path)])

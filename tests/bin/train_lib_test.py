@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what the main job refuses, and from what it goes on.
+"""Tests of what the main job refuses, and from what it continues.
 
 tests/distributed has it train.
 """
@@ -131,8 +131,8 @@ def test_what_differs_from_the_session_before_is_said(
   train_lib.train(_options(model_dir, steps=3, **{
       'evaluator': False, 'batch_size': 64, **changed}))
   out = capsys.readouterr().out
-  assert (f'Warning: the training in {model_dir} goes on with other settings: '
-          f'{said}. To train separately' in out) is bool(said)
+  assert (f'Warning: the training in {model_dir} continues with other '
+          f'settings: {said}. To train separately' in out) is bool(said)
   assert ('Warning' in out) is bool(said)
 
 

@@ -45,3 +45,18 @@ def test_a_mistake_is_said_in_a_line_and_starts_nothing(
   assert message in ended.stderr + ended.stdout
   assert 'Traceback' not in ended.stderr
   assert not (tmp_path / 'run').exists()
+
+
+def test_an_interrupted_run_names_the_directory_that_it_chose():
+  program = '''
+from tfplugin.bin import train
+try:
+  with train._model_dir_named('runs/a'):
+    raise KeyboardInterrupt('stopped, the same command continues')
+except KeyboardInterrupt as e:
+  print(e)
+'''
+  ended = subprocess.run([sys.executable, '-c', program], cwd=_ROOT,
+                         capture_output=True, text=True, timeout=120)
+  assert ended.stdout == (
+      'stopped, the same command with --model_dir=runs/a continues\n')

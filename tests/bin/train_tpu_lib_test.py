@@ -109,7 +109,7 @@ def test_what_differs_from_the_run_before_is_said(tmp_path, caplog):
         'train_batch_size=8 (was 4), learning_rate=0.5 (was 0.002)')):
       train_tpu_lib.train(dataclasses.replace(options, **settings))
       told = [r.getMessage() for r in caplog.records
-              if 'goes on with other settings' in r.getMessage()]
+              if 'continues with other settings' in r.getMessage()]
       assert [said in text for text in told] == ([True] if said else [])
   # All that were used are there, the newest last.
   known = json.loads((tmp_path / 'train_tpu_options.json').read_text())
@@ -126,5 +126,5 @@ def test_settings_that_an_earlier_version_did_not_have_are_no_difference(
     train_tpu_lib.train(options)
   assert ['settings: learning_rate=0.002 (was 0.5). ' in r.getMessage()
           for r in caplog.records
-          if 'goes on with other settings' in r.getMessage()] == [True]
+          if 'continues with other settings' in r.getMessage()] == [True]
   assert json.loads(path.read_text())[-1] == dataclasses.asdict(options)

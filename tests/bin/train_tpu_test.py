@@ -25,15 +25,17 @@ def _run(tmp_path, *flags):
 def test_trains_and_tells_the_accuracy(tmp_path):
   done = _run(tmp_path, '--num_shards=2', '--train_steps=20')
   assert done.returncode == 0, done.stderr
-  assert 'accuracy on the held-out rows: 0.' in done.stderr
-  assert 'after 20 steps' in done.stderr
+  accuracy, files = done.stdout.splitlines()
+  assert accuracy.startswith('accuracy on the held-out rows: 0.')
+  assert accuracy.endswith('after 20 steps')
+  assert files == f'checkpoint and events: {tmp_path}'
   assert (tmp_path / 'model.ckpt-20.index').is_file()
 
 
 def test_batch_that_the_shards_do_not_divide_is_one_clear_line(tmp_path):
   done = _run(tmp_path, '--num_shards=3')
-  assert done.returncode == 1
-  assert ('Error: --train_batch_size must be a positive multiple of the number '
-          'of shards, 3. Received: 64.') in done.stderr
+  assert done.returncode == 2
+  assert ('Error: --train_batch_size must be a multiple of --num_shards, 3. '
+          'Received: 64. Pass e.g. 66.') in done.stderr
   assert 'Traceback' not in done.stderr
   assert not list(tmp_path.iterdir())

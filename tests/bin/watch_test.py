@@ -22,7 +22,7 @@ def test_a_run_that_is_over_is_shown_once(tmp_path, capsys):
   hand_written.write_chaos_run(tmp_path)
   watch.main(['program', str(tmp_path)])
   assert capsys.readouterr().out.splitlines() == [
-      'task      step  steps/s  told           does',
+      'task      step  steps/s  figures        state',
       'chief:0   200   6.0      0.0% dropped   finished',
       'worker:0  200   2.0      25.0% dropped  finished']
 
@@ -75,13 +75,13 @@ def test_a_run_that_was_stopped_is_over_and_nobody_has_died(tmp_path):
   shown = watch.Watch(str(tmp_path))
   assert watch.is_over(shown.states)
   assert [row[-1] for row in watch.rows(shown.states, START + 9)] == [
-      'stopped on request at step 7, saved model.ckpt-7, the same command goes '
-      'on', 'stopped on request']
+      'stopped on request at step 7, saved model.ckpt-7, the same command '
+      'continues', 'stopped on request']
 
 
 @pytest.mark.parametrize('width, heading', [
-    (20, 'task     step does'),
-    (120, 'task     step steps/s staleness dropped   loss does')])
+    (20, 'task     step state'),
+    (120, 'task     step steps/s staleness dropped   loss state')])
 def test_a_terminal_has_a_table_that_fits(tmp_path, width, heading):
   hand_written.write_chaos_run(tmp_path)
   out = io.StringIO()
@@ -134,5 +134,5 @@ def test_what_a_wrapper_tells(tmp_path, details, told):
 
 
 def test_a_directory_without_a_run_is_refused(tmp_path):
-  with pytest.raises(ValueError, match='`run_dir` must be'):
+  with pytest.raises(ValueError, match='RUN_DIR: no '):
     watch.Watch(str(tmp_path))

@@ -36,7 +36,7 @@ After every fault:
 "Victim" is the task with the fault, and "held" counts the runs for which all of
 this holds. `cut`, `damage` and so on are [kinds of faults](faults.md).
 
-| fault | runs | held | others step on, s | victim is back, s | steps lost |
+| fault | runs | held | others make steps, s | victim trains, s | steps lost |
 | --- | --- | --- | --- | --- | --- |
 {kinds}
 

@@ -39,7 +39,7 @@ def test_versions_and_devices_are_printed(capsys):
 
 
 def test_the_private_names_are_looked_up_for_the_program():
-  assert report.lines(True)[-1] == 'private names: all are there'
+  assert report.lines(True)[-1] == 'private names of TensorFlow: all are there'
 
 
 def test_the_keras_in_use_is_told():

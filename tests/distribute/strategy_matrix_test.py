@@ -24,15 +24,16 @@ from tfplugin.testing import behaviors
 tf1 = tf.compat.v1
 
 TEXT = """
-# Strategies: what was compared with what
+# Strategies: the comparison
 
 Each strategy is used in `RunConfig(train_distribute=...)`, with a model_fn that
-does not use tfplugin. `tests/distribute/strategy_matrix_test.py` trains every
-cell of the table, and writes this page.
+does not use tfplugin. Every cell of the table was trained:
+[evidence](evidence.md#the-tests-of-the-tables) names the test.
 
 In each cell the checkpoint of the strategy has the names of one device without
-a strategy. Its values are equal to the reference, to float32 rounding,
-under v1 and under v2 behaviour. No cell is refused. The reference:
+a strategy. Its values are equal to the reference, to float32 rounding. The
+reference is the program without a strategy, with the rule of the wrapper in
+numpy:
 """
 
 KERAS_TEXT = """
@@ -41,24 +42,23 @@ KERAS_TEXT = """
 A Keras optimizer advances the global step by itself. If a strategy decides
 whether a step counts, it refuses such an optimizer: a TypeError names the
 remedy. *Equal*: the checkpoint after three steps is equal to the references
-above; with `count_steps='local'` the global step is 3. In `model_to_estimator`
-the model has batch norm. `VariableClippingStrategy` is around a
+above. With `count_steps='local'` the global step is 3. The model of
+`model_to_estimator` has batch norm. `VariableClippingStrategy` wraps a
 `CrossShardStrategy`, with a bound that no slice reaches.
 """
 
 OUTSIDE_TEXT = """
 ## Outside Estimator
 
-`strategy_keras_test.py` compares `strategy.run`, with and without tf.function,
-with numpy. It does the same for `Model.fit`, `evaluate`, `predict` and saved
-models. All run under v2 behaviour, with v1 optimizers and both kinds of Keras
-optimizers. *Refused*: a RuntimeError names the alternative
-(`strategy_bad_input_test.py`).
+`strategy.run`, with and without tf.function, was compared with numpy. So were
+`Model.fit`, `evaluate`, `predict` and saved models of Keras. All ran under v2
+behaviour, with v1 optimizers and both kinds of Keras optimizers. *Refused*: a
+RuntimeError names the alternative.
 
 Under the policy `mixed_float16` Keras scales losses. Keras can do this under
 `MirroredStrategy` and `MultiWorkerMirroredStrategy`, and checks their classes.
-So Keras itself refuses `TowerStrategy` and `ElasticAverageStrategy`, in
-`Layer.__init__`. The policy `mixed_bfloat16` scales nothing, and works.
+So Keras itself refuses `TowerStrategy` and `ElasticAverageStrategy` when a
+layer is made. The policy `mixed_bfloat16` scales no loss, and works.
 
 | strategy | `strategy.run` | Keras models |
 | --- | --- | --- |
@@ -90,7 +90,7 @@ def same(contents):
 
 
 def same_on_two(contents):
-  """as above, with two devices that train on the same rows."""
+  """the optimizer on one device, three steps; two devices, the same rows."""
   return contents[STEPS]
 
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of which data pipelines are tuned."""
 
+import warnings
+
 import pytest
 import tensorflow as tf
 
@@ -47,6 +49,12 @@ def test_one_that_does_not_ask_is_not_tuned(behavior, make):
 ], ids=['prefetch', 'map', 'one of two', 'inside', 'deep inside'])
 def test_one_that_asks_is(behavior, make):
   assert _enabled(make) is None
+
+
+def test_tensorflow_does_not_warn_of_options_that_no_program_has_asked_for():
+  with tf.Graph().as_default(), warnings.catch_warnings():
+    warnings.simplefilter('error')
+    assert untuned_inputs.untuned(tf.data.Dataset.range(3)) is not None
 
 
 def test_options_are_kept_and_what_is_no_dataset():

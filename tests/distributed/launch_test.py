@@ -107,7 +107,7 @@ def test_the_run_goes_on_without_a_worker(tmp_path):
   lines = []
   launch_lib.launch(
       _options(tmp_path, _BY_TASK, 'worker:1', workers=2, ps=0), lines.append)
-  assert any('worker:1 ended with status 1; the run goes on' in line
+  assert any('worker:1 ended with status 1; the run continues' in line
              for line in lines)
   assert not forked_programs.left()
 

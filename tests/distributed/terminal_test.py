@@ -159,7 +159,7 @@ def test_a_run_that_drops_shows_staleness_on_a_narrow_terminal(tmp_path):
              for one in shown)
   heading, = {' '.join(line.split()) for line in program.screen.erased
               if 'staleness' in line}
-  assert heading == 'task step steps/s staleness does'
+  assert heading == 'task step steps/s staleness state'
   # Alone, the chief is never behind.
   assert any(re.fullmatch(r'chief:0 \d+ [\d.]* ?0 training', one)
              for one in shown)

@@ -82,7 +82,7 @@ def test_no_worker_waits_half_a_minute(elastic):
 
 def test_a_second_run_resumes_and_a_third_only_evaluates(elastic):
   options, first = elastic
-  # Under a strategy, which goes on from what the wrapper has trained.
+  # Under a strategy, which continues from what the wrapper has trained.
   resumed = train_lib.train(_options(
       options.model_dir, strategy='elastic_average', steps=600))
   assert resumed.first_step == first.last_step
@@ -160,7 +160,7 @@ def test_ctrl_c_saves_a_last_checkpoint_and_leaves_no_process(tmp_path):
         'chief:0': 'stopped', 'ps:0': 'stopped'}
     assert program.stderr.read().splitlines()[-1] == (
         f'Stopped on request at step {ends["chief:0"].step:,}, saved '
-        f'model.ckpt-{last}, the same command goes on.')
+        f'model.ckpt-{last}, the same command continues.')
   finally:
     program.kill()
   _, alive = psutil.wait_procs(children, timeout=30)

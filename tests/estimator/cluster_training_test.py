@@ -211,7 +211,7 @@ def test_a_damaged_checkpoint_is_not_taken_for_the_end(tmp_path, caplog):
   with caplog.at_level('WARNING', 'tensorflow'):
     metrics, _ = _run(tmp_path)
   assert metrics['loss'] == pytest.approx(0.25)
-  assert 'Training goes on from' in caplog.text
+  assert 'Training continues from' in caplog.text
 
 
 def test_a_second_run_is_kept_out(tmp_path):

@@ -21,6 +21,14 @@ def test_no_file_has_no_events(tmp_path):
   assert event_files.read_run(tmp_path) == ((), 0, 0)
 
 
+def test_a_directory_without_events_is_named(tmp_path):
+  assert str(event_files.no_events(tmp_path / 'none')) == (
+      f'RUN_DIR: no such directory: {tmp_path}/none. Give the model_dir of a '
+      'run.')
+  assert f'no events in {tmp_path}/events.' in str(
+      event_files.no_events(tmp_path))
+
+
 def test_torn_lines_are_skipped_and_counted(tmp_path):
   path = tmp_path / 'events.jsonl'
   whole = _line(1.0, step=5)

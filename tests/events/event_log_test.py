@@ -111,7 +111,7 @@ def test_a_task_that_is_told_to_end_does_not_die(tmp_path, error, signal_name):
   last = _events(tmp_path)[-1]
   assert (last.name, last.details) == ('stopped', {
       'signal': signal_name, 'step': 2240, 'saved_step': 2239})
-  # The next process goes on, and does not come back from the dead.
+  # The next process continues, and does not come back from the dead.
   with event_log.recording(tmp_path, 'worker:0'):
     pass
   assert _sessions(tmp_path) == [1, 2]
@@ -182,7 +182,7 @@ def test_a_remote_model_dir_is_warned_of_once(tmp_path, monkeypatch, caplog,
       log.write('training', step=1)
   assert [r.getMessage() for r in caplog.records] == [
       f'The events of worker:0 cannot be written to {model_dir}: it is no '
-      'directory of this machine. Training goes on without.']
+      'directory of this machine. Training continues without them.']
   assert not list(tmp_path.iterdir())
   assert log.last_step == 1
 

@@ -12,7 +12,7 @@ from tfplugin.events import record
     (None, None, 'stopped on request'),
     (2240, None, 'stopped on request at step 2,240'),
     (2240, 2239, 'stopped on request at step 2,240, saved model.ckpt-2239, the '
-     'same command goes on')])
+     'same command continues')])
 def test_what_is_known_is_told(step, saved_step, text):
   assert last_words.stopped(step, saved_step) == text
 
@@ -20,7 +20,7 @@ def test_what_is_known_is_told(step, saved_step, text):
 @pytest.mark.parametrize('name, details, text', [
     ('ended', {}, 'finished'),
     ('stopped', {'step': 7, 'saved_step': 6}, 'stopped on request at step 7, '
-     'saved model.ckpt-6, the same command goes on'),
+     'saved model.ckpt-6, the same command continues'),
     ('dying', {'error': 'ValueError', 'message': 'why\nand more'},
      'failed: ValueError: why')])
 def test_each_last_event_is_an_end(name, details, text):

@@ -44,7 +44,7 @@ def test_a_full_disk_is_warned_of_once_and_writing_goes_on_later(
   _put(file, 4)
   # A new file; within the second in which the old one was made, in its place.
   assert _steps(tmp_path)[-1] == 4
-  assert caplog.text.count('Training goes on without.') == 1
+  assert caplog.text.count('Training continues without them.') == 1
 
 
 def test_a_directory_that_cannot_be_made_is_warned_of(tmp_path, caplog):
@@ -52,7 +52,7 @@ def test_a_directory_that_cannot_be_made_is_warned_of(tmp_path, caplog):
   file = tensorboard_files.CurveFile(str(tmp_path / 'a_file' / 'worker-0'))
   _put(file, 1)
   _put(file, 2)
-  assert caplog.text.count('Training goes on without.') == 1
+  assert caplog.text.count('Training continues without them.') == 1
 
 
 @pytest.mark.parametrize('tag', [

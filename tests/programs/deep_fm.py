@@ -85,4 +85,4 @@ PROGRAM = by_hand.Program(
     model_fn, dataset, state='Ftrl|Adagrad', rules={'vectors': 1}, max_norm=0.7,
     own_steps=True, splits={'mirrored': _half_of_the_sum},
     formulas={'mirrored': 'half of the sum, and the regularisation: TensorFlow '
-                          'goes by the last loss that is built'})
+                          'uses the reduction of the last loss that is built'})

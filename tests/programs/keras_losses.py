@@ -35,7 +35,8 @@ def dataset(rows):
 
 # Right in towers, to which Keras says the same.
 _REFUSED = {
-    name: by_hand.Refused('Reduction.SUM', 'Keras refuses the mean of a loss')
+    name: by_hand.Refused('Reduction.SUM', 'Keras refuses a loss that is a '
+                          'mean in this strategy')
     for name, form in forms.FORMS.items()
     if form.strategy and form.split != 'towers'}
 PROGRAM = by_hand.Program(

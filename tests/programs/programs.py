@@ -43,16 +43,16 @@ TEXT = """
 <!-- Written by tests/programs/programs_test.py, which trains every cell of the
 tables. -->
 
-Thirteen programs, written as people write them, were trained under every
-decorator, every strategy and `ShardedTPUEstimator`. The programs were not
-changed. Each cell was trained under v1 and under v2 behaviour.
+Thirteen typical programs were trained under every decorator, every strategy and
+`ShardedTPUEstimator`. The programs were not changed. Each cell was trained
+under v1 and under v2 behaviour.
 
-*Equal*: the checkpoint has the names and the values of the plain program on one
-device with the whole batch, to rounding. Numpy applies the rule of the wrapper
-to the plain program between the steps. The last table lists the programs in
-which a split of the batch changes the numbers. *Refused*: an error names the
-combination and the remedy; the reason is below the table. "Clip above drop"
-means the decorator `clip_variables` above `drop_stale_gradients`, and so on.
+*Equal*: the checkpoint has the names and the values of the reference, to
+rounding. The reference is the plain program on one device with the whole batch;
+numpy applies the rule of the wrapper between its steps. *Refused*: an error
+names the combination and the remedy; the reason is below the table. "Clip above
+drop" means the decorator `clip_variables` above `drop_stale_gradients`, and so
+on.
 
 """
 RULES = {
@@ -65,11 +65,12 @@ RULES = {
 MODEL_FNS = """
 ## More model_fns
 
-These were written after public code of each kind, and compared with one device
-by [assert_equals_one_device](api/testing.md). In two towers every number is
-equal: losses, gradients, variables, metrics and predictions. In the shards of
-`cross_shard` losses and variables are equal, unless rows meet, or a shard clips
-its gradients: it knows only its own rows.
+These model_fns follow public code of each kind. They were compared with one
+device by [assert_equals_one_device](api/testing.md). In two towers every number
+is equal: losses, gradients, variables, metrics and predictions. In the shards
+of `cross_shard` losses and variables are equal, with two exceptions: the loss
+compares rows of the batch with each other, or the model_fn clips its gradients.
+A shard then uses only its own rows: "of its own rows" in the table.
 
 """
 FIRST_RUNS = """
@@ -84,7 +85,7 @@ accuracy, not speed: [speed](speed.md) has figures of a network. The accuracy of
 """
 SPLITS = """
 Towers and shards split a batch in two. Most programs then give the numbers of
-the whole batch. The others give these numbers:
+the whole batch. In the other programs the reference is another computation:
 
 | program | split | what is computed on one device |
 | --- | --- | --- |

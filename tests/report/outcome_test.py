@@ -31,8 +31,8 @@ def _measured(tmp_path, *events):
      'failed at step 1,234'),
     ([event(10, 'chief:0', 'stopped', step=1234, saved_step=1234)],
      'stopped on request at step 1,234, saved model.ckpt-1234, the same '
-     'command goes on'),
-    ([], 'goes on, or was killed at step 1,234')])
+     'command continues'),
+    ([], 'still running, or was killed at step 1,234')])
 def test_how_a_session_ends(tmp_path, events, text):
   found = _measured(tmp_path, *events)
   assert found['text'] == f'{text}, goodput 98%'

@@ -121,7 +121,7 @@ def test_a_run_that_was_resumed_shows_all_its_sessions(tmp_path):
   assert [(s['number'], s['first_step'], s['last_step'], s['outcome'])
           for s in report['outcome']['sessions']] == [
               (1, 1, 100, 'stopped on request at step 100, saved '
-               'model.ckpt-100, the same command goes on'),
+               'model.ckpt-100, the same command continues'),
               (2, 101, 250, 'finished at step 250')]
   assert report['elastic']['workers']['chief:0']['distance']['y'] == [1.0, 2.0]
   # 11 s each, and of the pause of 989 s ten: the curves keep their width.
@@ -137,7 +137,7 @@ def test_a_run_that_was_resumed_shows_all_its_sessions(tmp_path):
 
 @pytest.mark.parametrize('last, outcome', [
     (('dying', {'error': 'E', 'message': ''}), 'failed at step 9'),
-    (('saving', {}), 'goes on, or was killed at step 9'),
+    (('saving', {}), 'still running, or was killed at step 9'),
     (('ended', {}), 'finished at step 9')])
 def test_how_a_run_ended(tmp_path, last, outcome):
   name, details = last

@@ -41,7 +41,7 @@ def test_a_stop_on_request_is_no_death(tmp_path):
       event(4, 'chief:0', 'stopping', signal='SIGTERM'),
       event(5, 'chief:0', 'stopped', signal='SIGTERM', step=9, saved_step=8))
   text = ('stopped on request at step 9, saved model.ckpt-8, the same command '
-          'goes on')
+          'continues')
   (tmp_path / 'summary.json').write_text(json.dumps(
       {'error': text, 'tasks': []}))
   run = run_data.read(tmp_path)

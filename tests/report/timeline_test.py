@@ -27,7 +27,7 @@ def test_a_worker_that_is_killed_and_comes_back(tmp_path):
       ('training', 25, 35), ('ending', 35, 36)]
   assert worker['spans'][1]['on'] == ('chief:0',)
   assert [(m['kind'], m['time'], m['step']) for m in worker['marks']] == [
-      ('fault', 13, 66), ('back', 20, 66), ('end', 36, None)]
+      ('fault', 13, 66), ('restart', 20, 66), ('end', 36, None)]
   assert worker['processes'] == 2
   chief = section['tasks']['chief:0']
   assert [(s['state'], s['start'], s['end']) for s in chief['spans']] == [

@@ -47,7 +47,7 @@ def evaluator_asks(goes_on: Callable[[], bool],
                    evaluate: Callable[[tf.estimator.Estimator,
                                        Callable[[], Any]], Any]
                   ) -> Iterator[None]:
-  """Lets an evaluator of `tf.estimator.train_and_evaluate` ask for its end.
+  """Makes evaluators of `tf.estimator.train_and_evaluate` call `goes_on`.
 
   `goes_on` is called before each round; False ends the evaluator. `evaluate` is
   called for each round. Its arguments are the Estimator and a function that
@@ -71,7 +71,7 @@ def evaluator_asks(goes_on: Callable[[], bool],
 @contextlib.contextmanager
 def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
                  ) -> Iterator[None]:
-  """Lets an Estimator that trains call `act` before the `end` of any hook.
+  """Makes an Estimator that trains call `act` before the `end` of any hook.
 
   `act` is called with the session, at least once, after the last step. Hooks of
   a Scaffold or an Estimator come before or after a caller's hooks, so no hook
@@ -99,7 +99,7 @@ def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
 
 @contextlib.contextmanager
 def servers_with(options: tf.compat.v1.ConfigProto) -> Iterator[None]:
-  """Lets `tf.estimator.train_and_evaluate` start a task's server with options.
+  """Sets the options of servers that `train_and_evaluate` starts.
 
   Without a strategy Estimator gives its server only the GPU options. It makes
   the server by a private module.
@@ -155,7 +155,7 @@ def datasets_inside(op: tf.Operation) -> list[tf.Operation]:
 
 @contextlib.contextmanager
 def untuned_inputs() -> Iterator[None]:
-  """Lets strategies make the dataset of each device without autotune.
+  """Makes strategies create the dataset of each device without autotune.
 
   The dataset holds one element, and no public API reaches its options. With
   autotune, closing it could wait a minute for the thread that tunes.
@@ -174,7 +174,7 @@ def untuned_inputs() -> Iterator[None]:
 @functools.cache
 def mend_early_stopping(takes: Callable[[Any], bool],
                         is_chief: Callable[[Any], bool]) -> None:
-  """Lets `make_early_stopping_hook` work with asynchronous strategies.
+  """Makes `make_early_stopping_hook` work with asynchronous strategies.
 
   `takes` returns whether a strategy is such a one; `is_chief`, whether a
   RunConfig is the chief's. Estimator treats every strategy as a

@@ -43,7 +43,7 @@ def loss_classes() -> set[type]:
 
 @contextlib.contextmanager
 def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
-  """Lets Keras losses be means inside a strategy.
+  """Makes Keras accept losses that are means inside a strategy.
 
   A `tf.keras.losses.Loss` refuses its default reduction there, since most
   strategies would add up the replicas' means. A private method decides, and no

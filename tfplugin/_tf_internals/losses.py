@@ -47,7 +47,7 @@ MEAN_OF_REPLICAS = 'mean_of_replicas'
 
 @contextlib.contextmanager
 def losses_scaled(scale: Callable) -> Iterator[None]:
-  """Lets v1 optimizers scale the loss of a replica by `scale`.
+  """Makes v1 optimizers scale the loss of a replica by `scale`.
 
   `scale` takes a loss; it returns the loss to minimise, or None to leave it to
   TensorFlow. `compute_gradients` scales in a private function, by the reduction
@@ -78,7 +78,7 @@ def losses_scaled(scale: Callable) -> Iterator[None]:
 
 @contextlib.contextmanager
 def losses_as_they_are() -> Iterator[None]:
-  """Lets losses be minimised unscaled, inside of `losses_scaled`."""
+  """Makes v1 optimizers minimise losses unscaled, inside `losses_scaled`."""
   outer = getattr(_local, 'as_they_are', False)
   _local.as_they_are = True
   try:
@@ -109,7 +109,7 @@ def strategy_divides_loss() -> bool:
 
 @contextlib.contextmanager
 def summaries_of_all(applies: Callable[[], bool]) -> Iterator[None]:
-  """Lets `tf.compat.v1.summary` make summaries in all replicas.
+  """Makes `tf.compat.v1.summary` write summaries in all replicas.
 
   By default only the first replica makes them, and the others' values are lost.
   A private function decides. It is replaced for a while, for all threads; hence

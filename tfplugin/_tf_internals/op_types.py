@@ -251,7 +251,7 @@ def is_tpu_sum(op: tf.Operation) -> bool:
 
 
 def identity_gradient(name: str):
-  """Gives the identities of a `with` block a gradient, registered as `name`.
+  """Sets the gradient of the identities in a `with` to the one named `name`.
 
   `gradient_override_map` needs the types of ops, and `tf.identity` and
   `tf.identity_n` promise none.

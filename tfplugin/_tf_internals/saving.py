@@ -190,7 +190,7 @@ def _subclass(*bases: type) -> type:
 
 
 def make_sliceable(variable: tf.Variable) -> None:
-  """Lets a variable of several devices be a part of a partitioned one.
+  """Makes a variable of several devices usable as a part of another one.
 
   TensorFlow's strategies with a copy per device have no partitioned variables,
   as a Saver could not save them. The methods that a Saver calls are private.

@@ -80,7 +80,7 @@ def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
 
 
 def with_empty_batches(iterator):
-  """Lets replicas without a batch get an empty one from an iterator.
+  """Makes an iterator return an empty batch to replicas without a batch.
 
   By default all replicas end when one has no batch, some of them after their
   work. An iterator of `make_input_fn_iterator` has no public argument for it.
@@ -207,7 +207,7 @@ def index_of_copy(variable: tf.Variable) -> int:
 
 
 def make_fetchable(value: object) -> None:
-  """Lets a session fetch the first device's part of a value of several devices.
+  """Makes a value of several devices fetchable: the part of the first device.
 
   The fetch waits for the values of all devices. A session reads the tensor from
   a private attribute. Values other than tensors and operations of a graph are
@@ -223,7 +223,7 @@ def make_fetchable(value: object) -> None:
 
 
 def take_numbered_tasks() -> None:
-  """Lets strategies accept tasks with numbers, as `worker: {3: address}`.
+  """Makes strategies accept tasks with numbers, as `worker: {3: address}`.
 
   A private function checks a task's number against the number of tasks.
   """

@@ -22,7 +22,7 @@ _REMEDY = ('Nothing was changed. Choose another `model_dir`, or move these '
 
 def check_model_dir(model_dir: Union[str, os.PathLike],
                     expected: Mapping[str, list[int]]) -> Optional[int]:
-  """Returns the global step at which training would go on; changes nothing.
+  """Returns the global step at which training would continue; changes nothing.
 
   It is None without a checkpoint. `model_dir` need not exist. `expected` has
   the shapes of the model's variables by name; the checkpoint may have others.
@@ -50,7 +50,7 @@ def global_step(model_dir: Union[str, os.PathLike]) -> int:
 def check_training_state(model_dir: Union[str, os.PathLike],
                          expected: Mapping[str, list[int]],
                          now: str, before: str) -> None:
-  """Raises `ValueError` unless training can go on from the newest checkpoint.
+  """Raises `ValueError` if training cannot continue from the checkpoint.
 
   `check_model_dir` has accepted `model_dir`. `expected` has the shapes of the
   variables that training restores, by name. `now` and `before` name the two

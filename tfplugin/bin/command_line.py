@@ -8,6 +8,7 @@ import contextlib
 import inspect
 import os
 import re
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable
@@ -26,12 +27,20 @@ from tfplugin.events import last_words
 from tfplugin.events import process
 from tfplugin.events import wrapper_names
 
+# The widest line of --help; a narrower terminal has narrower lines.
 _WIDTH = 80
+_LEAST_WIDTH = 40
 _INDENT = 6
 _VALUES = {'int': 'N', 'float': 'X', 'comma separated list of strings': 'A,B'}
 # The status that a shell reports for a program that Ctrl-C has ended.
 _INTERRUPTED = 130
 _WRONG_USAGE = 2
+# absl's messages about the value of a flag.
+_WRONG_VALUE = re.compile(r'flag --(\w+)=(.*?): (.*)', re.S)
+_RULES = {'invalid literal for int()': 'a whole number',
+          'could not convert string to float': 'a number',
+          "('Non-boolean argument": 'true or false'}
+_CHOICES = re.compile(r'value should be one of <(.*)>')
 
 
 class Group(NamedTuple):
@@ -109,7 +118,12 @@ class CommandLine:
 
   def help_lines(self, text: str, is_full: bool) -> Iterator[str]:
     """Yields the lines of --help, or of --helpfull, which begin with `text`."""
-    yield text
+    first, *others = text.split('\n\n')
+    yield first
+    for paragraph in others:
+      # Indented lines are commands.
+      yield '\n' + (paragraph if paragraph.startswith(' ') else _filled(
+          ' '.join(paragraph.split())))
     for group in self._groups:
       if is_full or group.is_common:
         yield f'\n{group.title}:'
@@ -117,7 +131,7 @@ class CommandLine:
           yield from _flag_lines(flags.FLAGS[flag.name])
     if not is_full and not all(group.is_common for group in self._groups):
       titles = '; '.join(g.title for g in self._groups if not g.is_common)
-      yield '\n' + textwrap.fill(f'More with --helpfull: {titles}.', _WIDTH)
+      yield '\n' + _filled(f'More with --helpfull: {titles}.')
 
   def _flags(self) -> Iterator[flags.FlagHolder]:
     for group in self._groups:
@@ -145,7 +159,28 @@ def _parse(argv: Sequence[str]) -> list[str]:
   try:
     return flags.FLAGS(argv)
   except flags.Error as e:
-    _end_of_usage(str(e))
+    _end_of_usage(_in_plain_words(str(e)))
+
+
+def _in_plain_words(message: str) -> str:
+  """Returns absl's message about a flag's value as a rule and the value.
+
+  Example:
+    >>> _in_plain_words('flag --color=red: value should be one of <auto|never>')
+    '--color must be one of auto, never. Received: red'
+  """
+  found = _WRONG_VALUE.fullmatch(message)
+  if not found:
+    return message
+  name, value, why = found.groups()
+  for start, rule in _RULES.items():
+    if why.startswith(start):
+      return f'--{name} must be {rule}. Received: {value}'
+  choices = _CHOICES.fullmatch(why)
+  if choices:
+    shown = ', '.join(filter(None, choices[1].split('|')))
+    return f'--{name} must be one of {shown}. Received: {value}'
+  return message
 
 
 def _flag_lines(flag: flags.Flag) -> Iterator[str]:
@@ -155,8 +190,15 @@ def _flag_lines(flag: flags.Flag) -> Iterator[str]:
   text = flag.help.rpartition('>: ')[2]
   if flag.default not in (None, '', []) and flag.default is not False:
     text += f' Default: {_shown(flag.default)}.'
-  yield textwrap.fill(text, _WIDTH, initial_indent=' ' * _INDENT,
-                      subsequent_indent=' ' * _INDENT)
+  yield _filled(text, ' ' * _INDENT)
+
+
+def _filled(text: str, indent: str = '') -> str:
+  """Returns a text in lines that fit the terminal."""
+  columns = shutil.get_terminal_size((_WIDTH, 24)).columns
+  return textwrap.fill(
+      text, max(_LEAST_WIDTH, min(_WIDTH, columns)), initial_indent=indent,
+      subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _synopsis(flag: flags.Flag) -> str:

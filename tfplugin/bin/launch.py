@@ -1,12 +1,13 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-launch: runs your own program as a cluster on this machine.
+"""tfplugin-launch: runs your own program as a cluster.
 
     tfplugin-launch --workers=2 --ps=1 --evaluator -- python program.py --own=1
 
 Starts the program once for each task, with TF_CONFIG in its environment, as
 `tf.estimator.RunConfig` reads it. The program needs no change. On TensorFlow
 2.16 and later it needs `import tfplugin`, as all programs with Estimator do.
+Without --hosts, --slurm and --manifest, all tasks run on this machine.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _COMMANDS = command_line.CommandLine((
                              'the chief and the workers are done.'),
         flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
         flags.DEFINE_string('model_dir', None, "The program's model_dir, where "
-                            'its events are. A second launch with it is '
-                            'refused.'),
+                            'its events are. The program does not get this '
+                            'flag. A second launch with it is refused.'),
         flags.DEFINE_integer('steps', None, 'The global step at which the '
                              'program ends, for the time left that a terminal '
                              'shows with --model_dir.'),
@@ -91,8 +92,9 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_float('restart_delay_secs', 1.0, 'Seconds before the '
                            'first restart of a task; doubled for each further '
                            'one.'),
-        flags.DEFINE_bool('keep_going', True, 'Whether the run goes on without '
-                          'a worker that fails, as asynchronous training can.'),
+        flags.DEFINE_bool('keep_going', True, 'Whether the run continues '
+                          'without a worker that is lost for good, as '
+                          'asynchronous training can.'),
         flags.DEFINE_float('stall_limit', 0.0, 'Seconds without a step of any '
                            'task after which the run counts as stalled; 0: '
                            'never.'),
@@ -165,10 +167,10 @@ def main(argv: list[str]) -> None:
   is_live = values.pop('live')
   with command_line.errors_of_usage():
     options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)
-  launch_lib.launch(
-      options, say=lambda line: print(line, file=sys.stdout, flush=True),
-      terminal=live_display.find_terminal(not launch_lib.is_colored(options))
-      if is_live else None)
+    launch_lib.launch(
+        options, say=lambda line: print(line, file=sys.stdout, flush=True),
+        terminal=live_display.find_terminal(not launch_lib.is_colored(options))
+        if is_live else None)
 
 
 def run() -> None:

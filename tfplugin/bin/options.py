@@ -115,7 +115,7 @@ class TrainOptions:
 
   @property
   def is_local(self) -> bool:
-    """Whether one process does everything."""
+    """True if one process does everything."""
     return not self.workers and not self.ps
 
   @property
@@ -129,7 +129,7 @@ class TrainOptions:
 
   @property
   def has_devices(self) -> bool:
-    """Whether the work is split over `devices` of one process."""
+    """True if the work is split over `devices` of one process."""
     return self._technique.has_devices
 
   @property

@@ -4,10 +4,10 @@
 
     tfplugin-plan --model_mb=7.45 --step_ms=4.1 --link_mbit=1000 --workers=2
 
-Predicts, by the equations of docs/speed.md, the steps per second of each worker
-and the share of the time that it computes. There is a line for each wrapper and
-period. Also names the smallest period whose exchange is hidden. --step_ms is
-the time of a step without any exchange, on the worker's machine.
+Predicts the steps per second of each worker, and the share of the time in which
+it computes, by the equations of docs/speed.md. There is a line for each wrapper
+and period. The last lines name the smallest period whose exchange is hidden
+behind the steps. Measure --step_ms with one process on a worker's machine.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from tfplugin.ops import network_times
 
 _COMMANDS = command_line.CommandLine((
     command_line.Group('The training', (
-        flags.DEFINE_float('model_mb', None, 'The trained variables, float32, '
-                           'in 10^6 bytes: 4 times the millions of '
-                           'parameters.'),
-        flags.DEFINE_float('step_ms', None, 'A step without any exchange, in '
-                           'milliseconds.'),
-        flags.DEFINE_integer('workers', None, 'Workers, the chief included.'),
+        flags.DEFINE_float('model_mb', None, 'The size of the trained '
+                           'variables in MB (10^6 bytes). In float32 it is 4 '
+                           'times the number of parameters in millions.'),
+        flags.DEFINE_float('step_ms', None, 'The time of a step without any '
+                           'exchange, in milliseconds.'),
+        flags.DEFINE_integer('workers', None, 'The number of workers, the '
+                             'chief included.'),
         flags.DEFINE_integer('ps', 1, 'Parameter servers, each on a link of '
                              'its own.'),
         flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods of '
                           'elastic averaging.'),
     ), is_common=True),
     command_line.Group('The network', (
-        flags.DEFINE_float('link_mbit', None, 'Each link, in each direction, '
-                           'in 10^6 bits a second.'),
-        flags.DEFINE_float('latency_ms', 0.0, 'One way, in milliseconds.'),
+        flags.DEFINE_float('link_mbit', None, 'The rate of each link in each '
+                           'direction, in Mbit/s (10^6 bits a second).'),
+        flags.DEFINE_float('latency_ms', 0.0, 'The latency of one way, in '
+                           'milliseconds.'),
     ), is_common=True),
     command_line.Group('Further measurements', (
         flags.DEFINE_float('largest_mb', None, 'The largest variable, in 10^6 '

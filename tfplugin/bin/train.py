@@ -1,12 +1,21 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-train: trains with a wrapper on a real cluster of processes."""
+"""tfplugin-train: trains a small model with a wrapper, to try the wrapper.
+
+    tfplugin-train --wrapper=drop_stale --workers=2
+
+Starts the processes of a cluster on this machine: a chief, workers, parameter
+servers and an evaluator. At the end it prints the result and the files.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
+from typing import Optional
 
 import tensorflow as tf
 from absl import app
@@ -20,6 +29,7 @@ from tfplugin.bin import techniques
 from tfplugin.bin import train_lib
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import run_result
+from tfplugin.events import last_words
 
 _int, _float, _bool = (flags.DEFINE_integer, flags.DEFINE_float,
                        flags.DEFINE_bool)
@@ -73,14 +83,19 @@ _COMMANDS = command_line.CommandLine((
             'with a plain optimizer, runs under.'),
         flags.DEFINE_enum('model', 'mlp', list(models.MODELS), 'mlp and cnn '
                           'classify digits; embedding learns word vectors.'),
-        flags.DEFINE_string('data_file', '', 'Your own digits (csv) or text.'),
+        flags.DEFINE_string(
+            'data_file', '', 'A file of your own: digits as csv, with 64 '
+            'pixels of 0 to 16 and the label in each line; for embedding a '
+            'text, with verses such as "Ge1:1 In the beginning ...".'),
         flags.DEFINE_enum('optimizer', None, list(models.OPTIMIZERS), 'The '
-                          "optimizer inside the wrapper. Default: by model."),
-        _float('learning_rate', None, 'The learning rate. Default: by model.'),
+                          'optimizer inside the wrapper. Default: the '
+                          "model's."),
+        _float('learning_rate', None, 'The learning rate. Default: the '
+               "model's."),
         _int('batch_size', None, 'Rows per step of each worker. Default: the '
              "model's."),
         _int('steps', None, 'The global step to train to. A run in the same '
-             "model_dir goes on from where it was. Default: the model's."),
+             "model_dir continues from where it was. Default: the model's."),
     ), is_common=True),
     command_line.Group('Where it runs', (
         flags.DEFINE_string(
@@ -137,7 +152,8 @@ def main(argv: list[str]) -> None:
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {" ".join(argv[1:])}')
   values = _COMMANDS.values()
-  if not values['model_dir']:
+  is_new = not values['model_dir']
+  if is_new:
     values['model_dir'] = _new_model_dir(**values)
   # The roles' logs have TensorFlow's messages, which would break the progress
   # line.
@@ -146,7 +162,23 @@ def main(argv: list[str]) -> None:
   terminal = live_display.find_terminal() if values.pop('live') else None
   with command_line.errors_of_usage():
     options = options_lib.TrainOptions(**values)
-  run_result.show(train_lib.train(options, terminal))
+  with _model_dir_named(options.model_dir if is_new else None):
+    run_result.show(train_lib.train(options, terminal))
+
+
+@contextlib.contextmanager
+def _model_dir_named(model_dir: Optional[str]) -> Iterator[None]:
+  """Names a directory that the program chose, once the run is interrupted.
+
+  Without --model_dir the same command would begin another run.
+  """
+  try:
+    yield
+  except KeyboardInterrupt as e:
+    if model_dir:
+      e.args = (str(e).replace(last_words.CONTINUES, 'the same command with '
+                               f'--model_dir={model_dir} continues'),)
+    raise
 
 
 def _new_model_dir(wrapper: str, strategy: str, model: str,

@@ -64,6 +64,10 @@ def train(options: options_lib.TrainOptions,
     start = time.time()
     with progress_lib.Progress(options.steps, terminal) as progress:
       _tell_differences(options, earlier, progress.say)
+      if is_done:
+        progress.say(f'The checkpoint is at step {first_step}, and --steps is '
+                     f'{options.steps}: it is only evaluated. To train further '
+                     'choose larger --steps.')
       run = _run_cluster(options, cluster, tasks, progress, session)
     wall_secs = time.time() - start
     roles = {task.name: run.states[task.name].status for task in tasks
@@ -187,6 +191,6 @@ def _tell_differences(options: options_lib.TrainOptions,
   """Reports settings that differ from the previous session's."""
   changed = options.differences(earlier) if earlier else []
   if changed:
-    say(f'Warning: the training in {options.model_dir} goes on with other '
+    say(f'Warning: the training in {options.model_dir} continues with other '
         f'settings: {", ".join(changed)}. To train separately choose another '
         '--model_dir.')

@@ -1,12 +1,15 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tfplugin-train-tpu: TPUEstimator on a TPU, or on shards of this host.
+"""tfplugin-train-tpu: trains a small TPU program on shards of this machine.
 
     tfplugin-train-tpu --num_shards=4 --train_batch_size=64
+
+With --use_tpu it trains on a TPU, which was never tried.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 
 import tensorflow as tf
@@ -20,7 +23,9 @@ from tfplugin.bin import train_tpu_lib
 # Each flag sets the field of `TpuOptions` of the same name.
 _COMMANDS = command_line.CommandLine((
     command_line.Group('What is trained', (
-        flags.DEFINE_string('data_file', '', 'Your own digits (csv).'),
+        flags.DEFINE_string('data_file', '', 'A file of your own: digits as '
+                            'csv, with 64 pixels of 0 to 16 and the label in '
+                            'each line.'),
         flags.DEFINE_integer('num_shards', 2, 'Shards of each batch.'),
         flags.DEFINE_integer('train_batch_size', 64, 'Rows of a step, over all '
                              'shards.'),
@@ -28,7 +33,7 @@ _COMMANDS = command_line.CommandLine((
                              'evaluation, over all shards.'),
         flags.DEFINE_integer('train_steps', 1500, 'The global step to train '
                              'to.'),
-        flags.DEFINE_float('learning_rate', 2e-3, 'Of Adam.'),
+        flags.DEFINE_float('learning_rate', 2e-3, 'The learning rate of Adam.'),
     ), is_common=True),
     command_line.Group('Where it runs', (
         flags.DEFINE_string('model_dir', None, 'The directory for checkpoints '
@@ -50,10 +55,14 @@ def main(argv: list[str]) -> None:
   if not values['model_dir']:
     values['model_dir'] = time.strftime('runs/tpu-%Y%m%d-%H%M%S')
   tf.get_logger().setLevel('ERROR')
-  metrics = train_tpu_lib.train(train_tpu_lib.TpuOptions(**values))
-  logging.info('accuracy on the held-out rows: %.4f after %d steps',
-               metrics['accuracy'], metrics['global_step'])
-  logging.info('checkpoint and events: %s', values['model_dir'])
+  with command_line.errors_of_usage():
+    options = train_tpu_lib.TpuOptions(**values)
+  metrics = train_tpu_lib.train(options)
+  accuracy, step = metrics['accuracy'], metrics['global_step']
+  for line in (f'accuracy on the held-out rows: {accuracy:.4f} after {step} '
+               'steps',
+               f'checkpoint and events: {values["model_dir"]}'):
+    print(line, file=sys.stdout)
 
 
 def run() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -53,6 +54,23 @@ class TpuOptions:
   learning_rate: float = 2e-3
   data_file: str = ''
 
+  def __post_init__(self):
+    """Raises `ValueError` for a setting out of its range."""
+    for name in ('num_shards', 'iterations_per_loop', 'train_batch_size',
+                 'eval_batch_size', 'train_steps'):
+      value = getattr(self, name)
+      if value < 1:
+        raise ValueError(f'`{name}` must be at least 1. Received: {value}')
+    if not 0 < self.learning_rate < math.inf:
+      raise ValueError('`learning_rate` must be positive and finite. Received: '
+                       f'{self.learning_rate}')
+    rest = self.train_batch_size % self.num_shards
+    if rest and not self.use_tpu:  # A TPU takes any number.
+      raise ValueError(
+          f'`train_batch_size` must be a multiple of `num_shards`, '
+          f'{self.num_shards}. Received: {self.train_batch_size}. Pass e.g. '
+          f'{self.train_batch_size - rest + self.num_shards}.')
+
 
 def model_fn(features, labels, mode, params):
   """Classifies images of digits, `[batch, 64]`, as TPU programs do it."""
@@ -78,12 +96,13 @@ def model_fn(features, labels, mode, params):
 def _metrics(labels, logits):
   return {'accuracy': tf1.metrics.accuracy(labels, tf.argmax(logits, 1))}
 
+
 def train(options: TpuOptions) -> dict[str, Any]:
   """Trains and evaluates; returns the metrics of the held-out rows.
 
-  They have `accuracy`, `loss` and `global_step`. A batch size that the shards
-  do not divide or that the held-out rows do not fill raises `ValueError`.
-  Damaged data and an unusable model_dir do, too.
+  They have `accuracy`, `loss` and `global_step`. A batch that the held-out rows
+  do not fill raises `ValueError`. Damaged data and an unusable model_dir do,
+  too.
   """
   split = datasets.load_digits(options.data_file)
   eval_steps = len(split.test.labels) // options.eval_batch_size
@@ -103,7 +122,7 @@ def train(options: TpuOptions) -> dict[str, Any]:
 
 
 def _check_model_dir(model_dir: str, split: datasets.Split) -> None:
-  """Raises `ValueError` unless a run can start, or go on, in `model_dir`."""
+  """Raises `ValueError` unless a run can start, or continue, in `model_dir`."""
   expected = checkpoints.variable_shapes(
       model_fn, split.test.inputs[:1], split.test.labels[:1],
       tf.estimator.ModeKeys.EVAL, {'num_classes': split.num_classes})
@@ -121,7 +140,7 @@ def _tell_differences(options: TpuOptions) -> None:
              if name in before and name not in _OF_A_SESSION
              and before[name] != now[name]]
   if changed:
-    logging.warning('The training in %s goes on with other settings: %s. To '
+    logging.warning('The training in %s continues with other settings: %s. To '
                     'train separately choose another --model_dir.',
                     options.model_dir, ', '.join(changed))
   if not known or before != now:

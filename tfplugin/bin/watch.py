@@ -32,7 +32,7 @@ from tfplugin.events import event_files
 from tfplugin.events import last_words
 from tfplugin.events import record
 
-HEADINGS = ('task', 'step', 'steps/s', 'told', 'does')
+HEADINGS = ('task', 'step', 'steps/s', 'figures', 'state')
 # A log file or a pipe gets lines at this interval.
 _PLAIN_EVERY_SECS = 10.0
 _LIVE_EVERY_SECS = 0.5
@@ -55,11 +55,7 @@ class Watch:
     self._followed: dict[str, task_states.TaskStates] = {}
     self.update()
     if not self._followed:
-      raise ValueError(
-          '`run_dir` must be the model_dir of a run, with its events. Received:'
-          f' {run_dir}, where {event_files.events_dir(run_dir)} has no file. '
-          'tfplugin-train and tfplugin.estimator.train_and_evaluate write '
-          'them from their first second on.')
+      raise event_files.no_events(run_dir)
 
   def update(self) -> None:
     """Reads new events, and finds new tasks."""
@@ -95,7 +91,7 @@ def rows(states: Mapping[str, task_states.State],
   `now` is in seconds since the epoch.
   """
   return [(task, '' if state.step is None else str(state.step),
-           _rate(state), _told(state), _does(state, now))
+           _rate(state), _figures(state), _does(state, now))
           for task, state in states.items()]
 
 
@@ -146,18 +142,18 @@ def _rate(state: task_states.State) -> str:
   return '' if rate is None else f'{rate:.1f}'
 
 
-def _told(state: task_states.State) -> str:
+def _figures(state: task_states.State) -> str:
   """Returns the counts of a wrapper, and its figures."""
-  details, told = state.details, []
+  details, texts = state.details, []
   dropped = details.get('num_dropped')
   made = (dropped or 0) + details.get('num_applied', 0)
   if made:
-    told.append(f'{dropped / made:.1%} dropped')
+    texts.append(f'{dropped / made:.1%} dropped')
   if 'num_exchanges' in details:
-    told.append(f'{details["num_exchanges"]} exchanges')
-  told += [f'{name} {details[name]:.3g}' for name in ('staleness', 'distance')
+    texts.append(f'{details["num_exchanges"]} exchanges')
+  texts += [f'{name} {details[name]:.3g}' for name in ('staleness', 'distance')
            if name in details]
-  return ', '.join(told)
+  return ', '.join(texts)
 
 
 def _does(state: task_states.State, now: float) -> str:

@@ -70,7 +70,7 @@ def fall_back(model_dir: str) -> Optional[str]:
   if checkpoint and not (state and state.model_checkpoint_path == checkpoint):
     _name_as_newest(model_dir, checkpoint, known)
     why = _listed(defects) or f'{model_dir} has no file `checkpoint`'
-    tf1.logging.warning('Training goes on from %s: %s.', checkpoint, why)
+    tf1.logging.warning('Training continues from %s: %s.', checkpoint, why)
   return checkpoint
 
 

@@ -107,7 +107,8 @@ def _paths(old: str, new: str) -> tuple[str, str]:
     target = posixpath.join(new, posixpath.basename(source or ''))
   if not source or not tf.io.gfile.exists(f'{source}.index'):
     raise FileNotFoundError(
-        f'`old` must be a checkpoint, or a directory with one. Received: {old}')
+        f'OLD: no checkpoint there: {old}. Give a checkpoint, such as '
+        'model_dir/model.ckpt-100, or a directory with one.')
   if tf.io.gfile.exists(f'{target}.index'):
     raise FileExistsError(
         f'{target} exists already; nothing was overwritten. Choose another '

@@ -147,7 +147,7 @@ class TrainingGuard:
       self._last_save.wait(session, self._step)
 
   def end(self, session: tf1.Session) -> None:
-    """Tells the listeners, once the last step is saved, that training ends.
+    """Informs the listeners, once the last step is saved, that training ends.
 
     Raises RuntimeError if that step was refused. If it is not yet saved, the
     later save raises the error.
@@ -203,7 +203,7 @@ class TrainingGuard:
           '%s restores the newest checkpoint: on the parameter servers, at step'
           ' %s, %s.', self._who, step, f'{_listed(names)} not finite')
       return False
-    tf1.logging.info('%s goes on from step %s, which the parameter servers '
+    tf1.logging.info('%s continues from step %s, which the parameter servers '
                      'hold; nothing is restored.', self._who, step)
     return True
 

@@ -42,7 +42,7 @@ TOO_LATE = (
 
 
 def let_version_be_asked() -> None:
-  """Lets libraries call `tf.keras.version()` without choosing Keras by it.
+  """Makes `tf.keras.version()` callable without a choice of Keras.
 
   tensorflow-probability and tensorflow-hub call it when they are imported. They
   import tf-keras themselves if the answer is a version of Keras 3.
@@ -116,7 +116,7 @@ def uses_keras_3() -> bool:
 
 
 def exempt_from_autograph() -> None:
-  """Lets AutoGraph skip tf-keras, as it skips Keras; may be repeated.
+  """Makes AutoGraph skip tf-keras, as it skips Keras; may be repeated.
 
   TensorFlow 2.16 has this rule for the name `keras` only. A converted
   assignment reads a distributed variable in another context, and so another

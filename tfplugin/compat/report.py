@@ -56,7 +56,8 @@ def lines(with_private_names: bool = False) -> list[str]:
       f'tf.summary of TensorFlow 2: {_summaries()}',
       *(f'{what}: {_extra(name, packages)}'
         for name, (what, packages) in _EXTRAS.items()),
-      *([f'private names: {_private_names()}'] if with_private_names else []),
+      *([f'private names of TensorFlow: {_private_names()}']
+        if with_private_names else []),
   ]
 
 

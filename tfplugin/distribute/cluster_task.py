@@ -43,7 +43,7 @@ class ClusterTask:
 
   @property
   def is_alone(self) -> bool:
-    """Whether no other task of a cluster trains or serves."""
+    """True if no other task of a cluster trains or serves."""
     return not self.cluster_spec.jobs or (
         not self.num_ps and self.training_tasks == [self.name])
 
@@ -71,7 +71,7 @@ class ClusterTask:
 
   @property
   def trains(self) -> bool:
-    """Whether the task trains."""
+    """True if the task trains."""
     return self.job in _TRAINING_JOBS
 
   @property
@@ -88,7 +88,7 @@ class ClusterTask:
 
   @property
   def is_chief(self) -> bool:
-    """Whether the task initialises and saves the cluster's variables."""
+    """True if the task initialises and saves the cluster's variables."""
     return self.trains and self.training_index == 0
 
   def _count(self, job: str) -> int:
@@ -151,7 +151,8 @@ def check_first_run(task: ClusterTask) -> None:
         'A process of a cluster with parameter servers must call '
         '`train_and_evaluate` once. Received: another call in the process of '
         f'{task.name}, at {address}. Start the program of every task again for '
-        'the next part of the training; it goes on from the newest checkpoint.')
+        'the next part of the training. It continues from the newest '
+        'checkpoint.')
   _addresses_run.add(address)
 
 

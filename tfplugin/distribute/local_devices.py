@@ -65,7 +65,7 @@ def _warn_of_gpus(devices: Sequence[str]) -> None:
   if missing:
     tf.compat.v1.logging.warning(
         '`devices` names %s, which this process does not have: the CPU takes '
-        'its place where allow_soft_placement is on, as Estimator has it. Name '
+        'its place with allow_soft_placement, the default of Estimator. Name '
         'devices of `tf.config.list_logical_devices()`, or leave `devices` '
         'out.', ', '.join(missing))
 

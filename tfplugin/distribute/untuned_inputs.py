@@ -10,6 +10,7 @@ One tuned iterator is enough.
 from __future__ import annotations
 
 import functools
+import warnings
 
 import tensorflow as tf
 
@@ -53,11 +54,18 @@ def untuned(data):
     False
   """
   if not isinstance(data, tf.data.Dataset) or (
-      data.options().autotune.enabled is not None) or _asks(data):
+      _options_of(data).autotune.enabled is not None) or _asks(data):
     return data
   options = tf.data.Options()
   options.autotune.enabled = False
   return data.with_options(options)
+
+
+def _options_of(data: tf.data.Dataset) -> tf.data.Options:
+  """Returns the options; in a graph without TensorFlow's warning about them."""
+  with warnings.catch_warnings():
+    warnings.filterwarnings('ignore', 'To make it possible to preserve tf.data')
+    return data.options()
 
 
 def _asks(data: tf.data.Dataset) -> bool:

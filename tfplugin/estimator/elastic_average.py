@@ -64,8 +64,8 @@ def elastic_average(
       the worker, which the model computes with, and the centre on a parameter
       server under the variable's name. A copy starts from the centre whenever a
       worker gets a session.
-    * Any other, and any that is not trained and made after an optimizer was
-      applied: one variable on a parameter server.
+    * Any other variable, and an untrained one that is made after an optimizer
+      was applied: one variable on a parameter server.
     * An optimizer slot: on the worker; the chief's slots are saved, under the
       names that the bare optimizer gives them.
 
@@ -105,7 +105,8 @@ def elastic_average(
     statistics: The handling of floating point variables that are not trained
       and that the step writes from data: `'average'` or `'shared'`. A variable
       that only a hook or another program sets is shared with the exchanges. One
-      that the step writes from no data, such as a counter, is each worker's.
+      that the step writes, but not from data, such as a counter, is each
+      worker's own.
     use_locking: As for the optimizer. The centre, a resource variable, is
       updated under a lock in any case.
     on_nonfinite: The policy for gradients and exchanged values with a NaN or an

@@ -46,6 +46,19 @@ def events_dir(model_dir: PathLike) -> pathlib.Path:
   return pathlib.Path(model_dir) / 'events'
 
 
+def no_events(model_dir: PathLike) -> ValueError:
+  """Returns the error about a directory that has no events of a run."""
+  if not os.path.isdir(model_dir):
+    return ValueError(f'RUN_DIR: no such directory: {model_dir}. Give the '
+                      'model_dir of a run.')
+  return ValueError(
+      f'RUN_DIR: no events in {os.path.join(model_dir, "events")}. Give the '
+      'model_dir of a run. tfplugin-train and '
+      'tfplugin.estimator.train_and_evaluate write events from their start on. '
+      'A program that calls another function must pass '
+      'tfplugin.hooks.EventsHook to each task that trains.')
+
+
 def path_of(model_dir: PathLike, task: str) -> pathlib.Path:
   """Returns the file of a task, e.g. `worker:0`."""
   return events_dir(model_dir) / f'{task.replace(":", "-")}.jsonl'

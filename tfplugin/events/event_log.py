@@ -165,7 +165,8 @@ class EventLog:
   def _warn(self, why: Optional[str]) -> None:
     if self._model_dir and not self._has_warned:
       logging.warning('The events of %s cannot be written to %s: %s. Training '
-                      'goes on without.', self.task, self._model_dir, why)
+                      'continues without them.', self.task, self._model_dir,
+                      why)
     self._has_warned = True
 
 

@@ -9,6 +9,7 @@ from typing import Optional
 from tfplugin.events import record
 
 STOPPED = 'stopped on request'
+CONTINUES = 'the same command continues'
 
 
 def stopped(step: Optional[int], saved_step: Optional[int]) -> str:
@@ -20,12 +21,12 @@ def stopped(step: Optional[int], saved_step: Optional[int]) -> str:
   Example:
     >>> stopped(2240, 2239)
     'stopped on request at step 2,240, saved model.ckpt-2239, the same command \
-goes on'
+continues'
   """
   text = STOPPED if step is None else f'{STOPPED} at step {step:,}'
   if saved_step is None:
     return text
-  return f'{text}, saved model.ckpt-{saved_step}, the same command goes on'
+  return f'{text}, saved model.ckpt-{saved_step}, {CONTINUES}'
 
 
 def describe(event: record.Event) -> str:

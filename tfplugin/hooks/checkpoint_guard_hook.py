@@ -90,7 +90,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     self._guard = None
 
   def choose_checkpoint(self) -> None:
-    """Does the first part of `begin`, which then leaves it out.
+    """Chooses the checkpoint to restore; `begin` then omits this part.
 
     Call it to read the newest checkpoint before the training.
     """
@@ -141,6 +141,6 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
             every_steps=steps))
 
   def end(self, session: tf1.Session) -> None:
-    """Tells the listeners that training ends, after the last save."""
+    """Informs the listeners, after the last save, that training ends."""
     if self._guard is not None:
       self._guard.end(session)

@@ -18,7 +18,7 @@ _DISTANCE_TAG = 'elastic_distance'
 
 
 class ElasticAverageHook(elastic_start.ElasticInitialization):
-  """Gives a worker's copies the centre's values whenever it gets a session.
+  """Copies the centre's values to a worker's copies in each new session.
 
   The same as `optimizer.make_session_run_hook`. Every worker needs it, and the
   chief. A worker that starts late, or restarts after a failure, begins at the

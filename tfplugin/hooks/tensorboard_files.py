@@ -107,7 +107,7 @@ class CurveFile:
       if not self._has_warned:
         tf1.logging.warning(
             'The curves of TensorBoard cannot be written to %s: %s. Training '
-            'goes on without.', self._directory, e)
+            'continues without them.', self._directory, e)
       self._has_warned = True
 
 

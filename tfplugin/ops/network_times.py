@@ -37,7 +37,7 @@ stay apart until something disturbs one of them: C(Z) = A where 1 / 2 < g < 1.
 Models in parts behave the same, within a few exchanges. Elsewhere C(Z) = T(W).
 All of this has been measured. Simulations of links with nearly equal shares
 agree, except that parts take up to three tenths longer. There, workers that
-collide go on colliding.
+collide continue to collide.
 
 Let t be the period, and s the time of a step without an exchange. Let c be the
 time in which such a step calls a server, and h the processor time of an

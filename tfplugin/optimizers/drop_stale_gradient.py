@@ -148,7 +148,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   @property
   def accepted(self) -> Optional[tf.Tensor]:
-    """Whether the last built update is applied: a bool scalar, else None.
+    """Decision about the last built update: a bool scalar; None before one.
 
     Fetch it together with the train op to learn whether this worker's gradient
     was used. Under a strategy it is the replica's own vote; the gradients are

@@ -17,7 +17,7 @@ from tfplugin.report.reading import scalars
 
 _FINISHED = 'finished'
 _FAILED = 'failed'
-_OPEN = 'goes on, or was killed'
+_OPEN = 'still running, or was killed'
 
 
 def measure(run: run_data.RunData,

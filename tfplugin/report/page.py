@@ -56,6 +56,7 @@ th,td{text-align:left;padding:3px 14px 3px 0;border-bottom:1px solid #eee;
 vertical-align:top;white-space:nowrap}th{color:#555;font-weight:600}
 td:last-child{white-space:normal;overflow-wrap:anywhere}
 .plot{min-width:0;min-height:340px}
+@media(max-width:600px){th,td{white-space:normal;padding-right:8px}}
 '''
 # A plot is drawn when it is near the window, or printed, and shown before the
 # next one: the page opens at once, with any amount of data.
@@ -69,7 +70,8 @@ _DRAW = '''
     var plot = JSON.parse(data.textContent);
     if (narrow) {
       // Below the curves, not over them; and a finger scrolls the page.
-      plot.layout.legend = {orientation: 'h', y: -0.25, font: {size: 11}};
+      plot.layout.legend = {orientation: 'h', font: {size: 11}, x: 0,
+                            yref: 'container', y: 0, yanchor: 'bottom'};
       plot.layout.margin = {l: 48, r: 8, t: 48, b: 48};
       plot.layout.dragmode = false;
     }
@@ -154,7 +156,7 @@ def _untold(texts: Sequence[str]) -> str:
 
 
 def _align(panels: Iterable[panel_lib.Panel], wall_secs: float) -> None:
-  """Gives all plots over time the same time axis."""
+  """Sets the same time axis for all plots over time."""
   for panel in panels:
     for plot in panel.figures:
       if plot.layout.xaxis.title.text == panel_lib.SECS:

@@ -59,7 +59,7 @@ class Panel(NamedTuple):
 
   @property
   def has_data(self) -> bool:
-    """Whether there is anything to show."""
+    """True if there is anything to show."""
     return bool(self.figures or self.tables or
                 any(number.value for number in self.numbers))
 

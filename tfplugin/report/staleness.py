@@ -161,7 +161,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
     figures += [_by_worker(section), _over_time(section)]
   if workers:
     dropped = panel.figure('Dropped fraction of each worker', panel.SECS,
-                           'of the gradients since the point before')
+                           'dropped since last point')
     dropped.update_yaxes(tickformat='.1%', rangemode='tozero')
     panel.lines(dropped, {t: w['fraction'] for t, w in workers.items()},
                 mode='lines+markers')

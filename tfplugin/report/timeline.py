@@ -31,7 +31,7 @@ SILENT_SECS = 15.0
 # A longer time without a living task is a pause between two runs.
 BETWEEN_RUNS_SECS = 120.0
 _MARKS = {'injecting': 'fault', 'saving': 'checkpoint', 'dying': 'error',
-          'coming_back': 'back', 'stopping': 'stop', 'stopped': 'stop',
+          'coming_back': 'restart', 'stopping': 'stop', 'stopped': 'stop',
           'ended': 'end'}
 
 
@@ -231,7 +231,7 @@ def _text(kind: str, event: record.Event) -> str:
       'fault': details.get('fault', ''),
       'checkpoint': f'checkpoint of step {event.step}',
       'error': f'{details.get("error")}: {details.get("message", "")[:200]}',
-      'back': f'{details.get("what")} is back',
+      'restart': f'new {details.get("what")}',
       'stop': f'asked to stop by {details.get("signal")}',
       'end': 'finished',
   }[kind]

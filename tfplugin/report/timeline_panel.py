@@ -21,7 +21,7 @@ _COLORS = {
     timeline.SILENT: '#79706e', timeline.UNKNOWN: '#d6a5c9'}
 # Symbol, colour.
 _MARKS = {'checkpoint': ('triangle-up', '#1f4e79'), 'fault': ('x', '#c0392b'),
-          'error': ('star', '#c0392b'), 'back': ('circle-open', '#000000'),
+          'error': ('star', '#c0392b'), 'restart': ('circle-open', '#000000'),
           'stop': ('square-open', '#000000'),
           'end': ('line-ns-open', '#000000')}
 _ROW = 30
@@ -50,7 +50,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
         (task, mark) for task, told in tasks.items()
         for mark in _apart(told['marks'], kind, pixel)])
   return panel.Panel(
-      'What each task did',
+      'Timeline of the tasks',
       'A killed task is shown as dead from its last event on, which is at most '
       '5 s before the kill. Parameter servers and evaluators write no events '
       'while they serve.',

@@ -23,6 +23,16 @@ def test_deprecation_takes_no_place_of_the_error():
   assert shown == 'Traceback\nno space left'
 
 
+def test_frames_of_packages_take_no_place_of_the_programs_own():
+  installed = ''.join(f'  File "/site-packages/e.py", line {line}\n    run()\n'
+                      for line in range(30))
+  own = ('Traceback (most recent call last):\n  File "a.py", line 3\n'
+         '    train()\n')
+  shown = log_tails.tail(f'step 1\n{own}{installed}NameError: no\nbye', 'ps:0',
+                         '')
+  assert shown == f'step 1\n{own}NameError: no\nbye'
+
+
 @pytest.mark.parametrize('error', [
     'tensorflow...UnknownError: Could not start gRPC server',
     'OSError: [Errno 98] Address already in use'])

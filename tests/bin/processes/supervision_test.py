@@ -53,7 +53,7 @@ def test_a_run_that_goes_on_without_its_worker(tmp_path):
       'chief': [_TELLS, str(tmp_path), _STEP, '1'],
       'worker': ['raise SystemExit(3)']})
   assert error is None
-  assert said == ['worker:0 ended with status 3; the run goes on without it. '
+  assert said == ['worker:0 ended with status 3; the run continues without it. '
                   f'Its log: {tmp_path}/logs/worker-0.log']
   assert [(t.task, t.status, t.last_step) for t in run.summary] == [
       ('chief:0', 'done', 7), ('worker:0', 'lost', None)]

@@ -48,13 +48,13 @@ def _line(task, *events, status=None, **kwargs):
     ('worker:1', [event(88, 'worker:1', 'waiting', 'begin', on=['chief:0'])],
      'waits for chief:0 (12 s)'),
     ('worker:1', [event(99, 'worker:1', 'coming_back', what='process')],
-     'coming back'),
+     'restarting'),
     ('worker:1', [event(9, 'worker:1', 'dying', error='OSError',
                         message='full\nof it')], 'failed: OSError: full'),
     ('worker:1', [event(9, 'worker:1', 'ended')], 'done'),
     ('chief:0', [event(9, 'chief:0', 'stopped', step=2240, saved_step=2239)],
      'stopped on request at step 2,240, saved model.ckpt-2239, the same command'
-     ' goes on'),
+     ' continues'),
     ('ps:0', [event(1, 'ps:0', 'waiting', 'begin', on=['chief:0']),
               event(9, 'ps:0', 'stopped')], 'stopped on request'),
     ('ps:0', [event(1, 'ps:0', 'starting', 'begin')], 'starting'),
@@ -129,13 +129,13 @@ _LINES = [task_table.Line('worker:0', {
 
 
 @pytest.mark.parametrize('width, drawn', [
-    (120, ['task      step steps/s staleness dropped   loss does',
+    (120, ['task      step steps/s staleness dropped   loss state',
            'worker:0 12345   102.3         3   25.0% 0.1234 '
            'waits for chief:0 (12 s)']),
-    (40, ['task      step steps/s staleness does',
+    (40, ['task      step steps/s staleness state',
           'worker:0 12345   102.3         3 waits …']),
-    (30, ['task      step steps/s does', 'worker:0 12345   102.3 waits …']),
-    (18, ['task     does', 'worker:0 waits fo…'])])
+    (30, ['task      step steps/s state', 'worker:0 12345   102.3 waits …']),
+    (18, ['task     state', 'worker:0 waits fo…'])])
 def test_a_narrow_table_leaves_out_what_is_least_needed(width, drawn):
   assert _drawn(_LINES, width) == drawn
 

@@ -12,10 +12,10 @@ from tests.conformance.versions import digests
 
 # In the order of the table: what it is called there.
 KINDS = {
-    'contract': 'the contract',
+    'contract': 'the optimizers',
     'programs': 'the programs',
     'examples': 'the examples',
-    'parity': 'the goldens of tf.contrib',
+    'parity': 'the recordings of tf.contrib',
 }
 _BESIDE = {'TensorFlow': ('tensorflow', 'tensorflow-cpu'),
            'Keras': ('tf-keras', 'keras'), 'numpy': ('numpy',)}
@@ -23,10 +23,11 @@ _BESIDE = {'TensorFlow': ('tensorflow', 'tensorflow-cpu'),
 _TEXT = """
 # Versions: the same numbers
 
-The same training ends with the same numbers on each TensorFlow. The
-trajectories were recorded on TensorFlow 2.15. On every other version
-`tests/conformance/versions_test.py` trains them again, compares, and writes
-this page.
+The same training ends with the same numbers on each TensorFlow. Trajectories
+were recorded on TensorFlow 2.15. A trajectory is the list of a training's
+variables after each step. On every other version the same trainings were
+repeated and compared. [Evidence](evidence.md#the-tests-of-the-tables) names the
+tests.
 
 | TensorFlow | Python | Keras | numpy | {kinds} |
 | --- | --- | --- | --- | {dashes} |
@@ -39,38 +40,35 @@ steps at most. The layers of mixed_float16 and mixed_bfloat16 compute in a
 shorter type: {mixed_bound} roundings of that type are allowed. Queries and keys
 of the transformer are compared without their moments, which nearly cancel.
 
-* The contract: each optimizer of `contract_test.py` with gradients of every
-  kind (dense, sparse, repeated indices, parts; float16 to float64), under v1
-  and v2 behaviour, and Adam in each wrapper whose rule acts on one device. On
-  one device the other wrappers equal the bare optimizer, bit for bit, as that
-  test shows on each version.
-* The programs: each of [programs.md](programs.md) on one device, and each
-  decorator, strategy and `ShardedTPUEstimator` around one of them, by an
-  Estimator. `programs_test.py` compares every other form with the one device,
-  on each version.
+* The optimizers: each optimizer with gradients of every kind (dense, sparse,
+  repeated indices, parts; float16 to float64), under v1 and v2 behaviour. Adam
+  also in each wrapper whose rule acts on one device. The other wrappers equal
+  the bare optimizer on one device, bit for bit, on each version.
+* The programs: each of [programs](programs.md) on one device. One of them also
+  with each decorator, strategy and `ShardedTPUEstimator`. The other forms are
+  compared with the one device, on each version.
 * The examples: each program of `examples/` for {example_steps} steps.
-* The goldens: the scenarios of `contrib_parity_test.py`, recorded on
-  TensorFlow 1.15.5, and compared with that recording.
+* The recordings: scenarios of tf.contrib, recorded on TensorFlow 1.15.5, and
+  compared with that recording.
 
 No initial value comes from a seed. Random numbers of TensorFlow depend on the
 seed and on the number of ops in the graph. If a version builds a graph of other
 ops, the same seed gives other initial values.
 
-## What TensorFlow differs in
+## Changes in TensorFlow
 
-| since | what | with tfplugin |
+| since | change | with tfplugin |
 | --- | --- | --- |
 {changes}
 ## A cluster of two versions
 
-Tasks of two versions train together, and no version is refused.
-`tests/distributed/versions_cluster_test.py` runs clusters of two versions, if
-`make venv TF=2.21` has made a second environment. Chief, first worker and first
-parameter server have one version; the second worker, the second server and the
-evaluator have the other one. The checks are the same as for a cluster of one
-version. These were run by hand in such clusters:
+Tasks of two versions train together, and no version is refused. In the clusters
+of this table the chief, the first worker and the first parameter server have
+one version. The second worker, the second server and the evaluator have the
+other one. "In both roles" means that the two versions also changed places. The
+checks are the same as for a cluster of one version:
 
-| what | versions |
+| trained | versions |
 | --- | --- |
 {clusters}
 More than two versions at once were not tried.
@@ -78,11 +76,12 @@ More than two versions at once were not tried.
 _CHANGES = (
     ('2.16', '`tf.estimator` is gone',
      '`import tfplugin` brings it back: [estimator.md](estimator.md)'),
-    ('2.16', '`tf.keras` is Keras 3', 'is tf-keras, once Estimator is used'),
-    ('2.16', 'products of float16 are rounded otherwise',
+    ('2.16', '`tf.keras` is Keras 3',
+     '`tf.keras` is tf-keras, once Estimator is used'),
+    ('2.16', 'products of float16 are rounded differently',
      'see mixed_float16, above'),
     ('2.16', 'TPU embeddings of `TPUEstimator` are gone',
-     'are refused by name'),
+     'an error names the remedy'),
     ('2.18', 'numpy 2 is allowed', 'works with both'),
     ('2.21', 'tensorboard is no longer required', 'tfplugin requires it'),
 )

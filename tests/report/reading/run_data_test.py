@@ -42,7 +42,7 @@ def test_settings_that_are_being_written_are_none(tmp_path):
 
 def test_a_directory_without_events_is_refused(tmp_path):
   with pytest.raises(ValueError, match=(
-      rf'`run_dir` must be .*Received: {tmp_path}.*EventsHook')):
+      rf'RUN_DIR: no events in {tmp_path}/events.*EventsHook')):
     run_data.read(tmp_path)
 
 

@@ -40,12 +40,12 @@ class Layout(NamedTuple):
 
   @property
   def has_chief(self) -> bool:
-    """Whether this launch has the chief, or there is none."""
+    """True if this launch has the chief, or there is none."""
     return all(task.type != 'chief' or task in self.own for task in self.tasks)
 
   @property
   def serves(self) -> bool:
-    """Whether this launch has tasks that work for the training tasks."""
+    """True if this launch has tasks that work for the training tasks."""
     return any(task.type not in _TRAINING for task in self.own)
 
   @property

@@ -35,7 +35,7 @@ class Fence:
     """Restricts the servers that began to listen since the last call.
 
     Each of `addresses` is `host:port`; `processes` returns the ids of the run's
-    processes. An error is reported once, and the run goes on unrestricted.
+    processes. An error is reported once, and the run continues unrestricted.
     """
     if self._has_failed:
       return

@@ -147,9 +147,10 @@ class LocalCluster:
            timeout: Optional[float] = None) -> None:
     """Waits until the roles have ended, except for the job types in `spare`.
 
-    The policy may restart a role that fails. Otherwise the run goes on without
-    a worker, because training is asynchronous, and without an evaluator. The
-    failure of any other role raises `RoleError` with the last lines of its log.
+    The policy may restart a role that fails. Otherwise the run continues
+    without a worker, because training is asynchronous, and without an
+    evaluator. The failure of any other role raises `RoleError` with the last
+    lines of its log.
 
     `while_waiting` is called ten times a second. `is_over` is asked as often
     once the roles have ended, and may extend the wait. After `timeout` seconds

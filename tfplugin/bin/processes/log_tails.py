@@ -25,6 +25,8 @@ _LOGGED = re.compile(
     r'(?:[A-Z]+:(?P<name>\w+):|[IWEF]\d{4} [\d:.]+ +\d+ [^\]]*\] )'
     r'(?P<message>.*)')
 _TRACEBACK = 'Traceback (most recent call last)'
+_FRAME = re.compile(r'  File "')
+_INSTALLED = re.compile(r'[/\\](?:site|dist)-packages[/\\]')
 
 # Warnings about code that works; the line after _INSTRUCTIONS has the remedy.
 _DEPRECATED = re.compile(r'is deprecated|DeprecationWarning|will be removed in')
@@ -99,6 +101,29 @@ class Tracebacks:
     return shown
 
 
+def own_frames(lines: Sequence[str]) -> tuple[str, ...]:
+  """Returns a traceback without the frames of installed packages.
+
+  A chief and a worker that fail alike come through other functions of Estimator
+  to the same line of the program.
+
+  Example:
+    >>> own_frames(['Traceback (most recent call last):', '  File "a.py", l. 1',
+    ...             '    train()', '  File "/site-packages/b.py", l. 7',
+    ...             '    run_chief()', 'NameError: no'])[1:]
+    ('  File "a.py", l. 1', '    train()', 'NameError: no')
+  """
+  kept, is_own = [], True
+  for line in lines:
+    if _FRAME.match(line):
+      is_own = not _INSTALLED.search(line)
+    elif not line.startswith(' '):
+      is_own = True
+    if is_own:
+      kept.append(line)
+  return tuple(kept)
+
+
 def without_noise(lines: Sequence[str]) -> list[str]:
   """Returns the lines that are not about deprecation.
 
@@ -123,6 +148,9 @@ def tail(text: str, task: str, address: str) -> str:
   `task` is e.g. `ps:0`; `address` is empty for a task without a server.
   """
   lines = without_noise(text.splitlines())
+  starts = [i for i, line in enumerate(lines) if _TRACEBACK in line]
+  if starts:  # The program's frames would not fit behind all others.
+    lines[starts[-1]:] = own_frames(lines[starts[-1]:])
   shown = '\n'.join(lines[-_TAIL_LINES:]) or '(The log is empty.)'
   if _NO_ESTIMATOR.search(shown):
     shown += f'\n{_ADD_IMPORT}'

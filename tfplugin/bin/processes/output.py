@@ -48,8 +48,8 @@ class TaskOutput:
     self._is_colored = is_colored
     self._hides = hide == DEPRECATIONS
     self._followed: dict[role_lib.Role, _Followed] = {}
-    # By the text of a traceback: the first task that wrote it.
-    self._tracebacks: dict[str, str] = {}
+    # By the program's frames of a traceback: the first task that wrote it.
+    self._tracebacks: dict[tuple[str, ...], str] = {}
     self.num_hidden = 0
     try:
       self._pattern = re.compile(pattern)
@@ -85,9 +85,9 @@ class TaskOutput:
   def _show_lines(self, role: role_lib.Role, prefix: str,
                   lines: Sequence[str]) -> None:
     """Shows a line or a whole traceback."""
-    text = '\n'.join(lines)
-    first = self._tracebacks.setdefault(text, role.task.name) if (
-        len(lines) > 1) else role.task.name
+    first = role.task.name
+    if len(lines) > 1:
+      first = self._tracebacks.setdefault(log_tails.own_frames(lines), first)
     if first != role.task.name:
       lines = [f'{lines[-1]} (the traceback of {first})']
     for line in lines:

@@ -84,7 +84,7 @@ class Role:
 
   @property
   def is_running(self) -> bool:
-    """Whether the process runs or waits for its restart."""
+    """True if the process runs or waits for its restart."""
     return self.status is None or self.restart_at is not None
 
   def restart(self) -> None:

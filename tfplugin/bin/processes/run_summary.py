@@ -27,8 +27,8 @@ class TaskSummary(NamedTuple):
   """The outcome of one task.
 
   Attributes:
-    status: 'done', 'failed', 'lost' if the run went on without it, 'stopped' on
-      request, or 'ended' by the launcher for another reason.
+    status: 'done', 'failed', 'lost' if the run continued without it, 'stopped'
+      on request, or 'ended' by the launcher for another reason.
     exit_status: The exit status of its last process; negative after a signal;
       None without one.
     last_step: The newest global step in its events; None if there is none.

@@ -33,7 +33,7 @@ class Settings:
   Attributes:
     model_dir: Where the tasks write their events; None if it is not known.
     session: The number of the run's session; None: each task counts its own.
-    keep_going: Whether the run goes on without a lost worker.
+    keep_going: Whether the run continues without a lost worker.
     stall_limit: The longest time without a step in seconds; 0: no limit.
     grace_secs: Seconds from SIGTERM to SIGKILL.
     is_fenced: Whether each server is reachable at its own address alone.
@@ -174,8 +174,8 @@ class SupervisedRun:
     if is_worker and not self._settings.keep_going:
       self.cluster.failed = role
       raise local_cluster.RoleError(role.describe_failure())
-    self._say(f'{role.task.name} {role.describe_end()}; the run goes on without'
-              f' it. Its log: {role.log_path}')
+    self._say(f'{role.task.name} {role.describe_end()}; the run continues '
+              f'without it. Its log: {role.log_path}')
     if is_worker:
       # Otherwise the chief would wait for the worker's last step.
       finish_board.report_finished(tf.train.ClusterSpec(dict(self._addresses)),

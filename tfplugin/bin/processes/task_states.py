@@ -70,8 +70,9 @@ class State:
 
   @property
   def doing(self) -> str:
-    """The newest unfinished activity; else the name of the last event."""
-    return next(reversed(list(self.open)), self.last.name if self.last else '')
+    """The newest unfinished activity, or the last event, in words."""
+    name = next(reversed(list(self.open)), self.last.name if self.last else '')
+    return 'restarting' if name == 'coming_back' else name
 
   def describe(self, now: float) -> str:
     """Returns the activity, e.g. 'waits for chief:0 (12 s)'.
@@ -84,7 +85,7 @@ class State:
       secs = now - self.open['waiting'].time
       return f'waits for {", ".join(self.waits_on)} ({secs:.0f} s)'
     step = '' if self.step is None else f', step {self.step}'
-    return (f'is {self.doing.replace("_", " ")}{step}; its last event came '
+    return (f'is {self.doing}{step}; its last event came '
             f'{now - self.last.time:.0f} s ago')
 
 

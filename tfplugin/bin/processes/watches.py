@@ -89,7 +89,7 @@ class StallWatch:
 
 
 def ask_for_stacks(role: role_lib.Role) -> None:
-  """Asks a process for its stacks, unless the signal would end it."""
+  """Requests the stacks of a process, unless the signal would end it."""
   if process.STACKS_SIGNAL in caught_signals(role.pid):
     # Not the group: its other processes may not expect the signal.
     os.kill(role.pid, process.STACKS_SIGNAL)

@@ -36,7 +36,7 @@ class Result:
     wall_secs: The duration, with the start of the processes.
     roles: The last status of each role, by name; None without a step.
     start_secs: From the start to the first step of each role, by name.
-    lost: The end of each task that the run went on without, by name.
+    lost: The end of each task that the run continued without, by name.
     files: The paths of the files, and the command of TensorBoard, by kind.
   """
 

@@ -16,7 +16,7 @@ from tfplugin.events import record
 
 # A training task writes an event every 5 s; after this time three are missing.
 SILENT_SECS = 15.0
-# The least widths of the columns `task` and `does`. On a wide terminal they
+# The least widths of the columns `task` and `state`. On a wide terminal they
 # have the n-th part of it.
 _MIN_TASK, _PART_TASK = 8, 5
 _MIN_DOES, _PART_DOES = 6, 6
@@ -78,7 +78,7 @@ def draw(lines: Sequence[Line], width: int, height: int):
   table.add_column('task', width=task_width)
   for heading in headings:
     table.add_column(heading, justify='right', no_wrap=True)
-  table.add_column('does')
+  table.add_column('state')
   room = max(1, height - 1)
   # The line that counts the others needs room, too.
   shown = lines if len(lines) <= room else lines[:room - 1]
@@ -156,7 +156,7 @@ def _does(task: str, state: task_states.State, now: float) -> str:
     return serves
   if state.waits_on:
     return state.describe(now)
-  doing = state.doing.replace('_', ' ')
   secs = now - last.time
   is_silent = secs >= SILENT_SECS and not serves
-  return f'{doing}, silent for {secs:.0f} s' if is_silent else doing
+  return (f'{state.doing}, silent for {secs:.0f} s' if is_silent
+          else state.doing)

@@ -47,7 +47,7 @@ class VariableClippingStrategy(refusals.OneStrategy):
       integer or integers; `[]` clips each value by itself. A key is a regular
       expression, searched in the variable's name, or a predicate of the name.
     max_norm: The bound, greater than 0.
-    rows: `'touched'` or `'all'`: the rows to look at after a sparse gradient.
+    rows: `'touched'` or `'all'`: the rows to check after a sparse gradient.
 
   Raises:
     TypeError: An argument has the wrong type.

@@ -42,12 +42,14 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
     norm's moving averages: likewise by default, so that the statistics fit the
     centre's weights. `statistics='shared'` keeps one variable on a parameter
     server, which every worker updates.
-  * Not trainable, floating point, written by the step from no data, e.g. a
-    counter: each worker's own. The centre takes that of the last exchange.
+  * Not trainable, floating point, written by the step, but not from data, e.g.
+    a counter: each worker's own. The centre takes the value of the worker that
+    exchanged last.
   * Not trainable, floating point, not written by the step, e.g. a rate that a
     hook lowers: shared. With an exchange, the value that was set last reaches
     the centre, and then every copy.
-  * Not trainable, another type; global_step: one, on a parameter server.
+  * Not trainable, of another type, and global_step: one variable, on a
+    parameter server.
   * Made by an optimizer: on the worker. The chief's is saved, under the name
     that the bare optimizer gives it. Another worker's is initialised again when
     that worker restarts.

@@ -115,7 +115,7 @@ class ElasticScope:
 
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:
-    """Gives every variable made inside it a role."""
+    """Assigns a role to every variable made inside it."""
     if self._devices is not None:
       yield
       return

@@ -149,7 +149,7 @@ class ElasticSettings:
 
   @property
   def has_parts(self) -> bool:
-    """Whether large variables cross the network in parts.
+    """True if large variables are sent in parts.
 
     A part is a message, also in a step that is not due. So this is true only
     where every run of a graph exchanges, except runs that apply no gradients.

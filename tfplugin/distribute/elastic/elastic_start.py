@@ -78,7 +78,7 @@ def create_local_step(
 
 
 def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:
-  """Gives the centres the values that a warm start gave the copies.
+  """Sets the centres to the values that a warm start gave the copies.
 
   For copies that do not know their centres. Must be called before the ops that
   initialise variables are made.

@@ -18,12 +18,12 @@ class PackedParameterServerStrategy(
 
   Trains as `tf.compat.v1.distribute.experimental.ParameterServerStrategy` does,
   with the same values, variables and checkpoints. The variables of up to 32 KiB
-  that a worker reads from a server are one message for each type, and so are
-  their gradients. The gradients of embedding tables are two. TensorFlow sends
-  each tensor by itself, and still does so with larger variables, with the rows
-  of embedding tables, and with reads inside branches, loops and functions. The
-  other strategies of tfplugin on parameter servers pack, too; this one does
-  nothing else.
+  that a worker reads from a server share one message for each type, and so do
+  their gradients. The gradients of embedding tables need two messages: indices
+  and values. TensorFlow sends each tensor as a message of its own. It still
+  does so with larger variables, with the rows of embedding tables, and with
+  reads inside branches, loops and functions. The other strategies of tfplugin
+  on parameter servers pack, too; this one does nothing else.
 
   In a cluster, also pass `RunConfig(experimental_max_worker_delay_secs=0)`. By
   default TensorFlow delays worker k by 5 s * (k + 1).

@@ -170,7 +170,7 @@ def _source_of(read: tf.Operation) -> str:
 
 
 def _pack_uses(uses: Sequence[tuple[tf.Operation, tf.Operation]]) -> None:
-  """Gives each consumer, in pairs of a read and a consumer, a pack's part."""
+  """Replaces the read of each (read, consumer) pair by a part of a pack."""
   reads = {}
   for read, _ in uses:
     reads.setdefault(read.inputs[0].op, read)

@@ -29,7 +29,7 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
 
   `RunConfig(train_distribute=TowerStrategy())` needs no change of the model_fn,
   and neither does `eval_distribute`. Each tower takes one batch of the
-  input_fn. These batches, joined in order, are the batch of all numbers. Loss,
+  input_fn. All numbers are computed from these batches, joined in order. Loss,
   gradients, metrics, summaries and writes are as on one device with the same
   rows. If the last batches are fewer than the towers, some towers get no rows.
   If the size of a batch is static (`drop_remainder=True`), these last batches

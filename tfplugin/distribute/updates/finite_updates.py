@@ -67,7 +67,7 @@ class FiniteUpdates:
 
   @property
   def is_asked(self) -> bool:
-    """Whether updates are checked."""
+    """True if updates are checked."""
     return self.on_nonfinite != nonfinite.APPLY
 
   def apply(self, optimizer: tf1.train.Optimizer,

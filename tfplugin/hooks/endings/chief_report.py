@@ -38,7 +38,7 @@ def delete(model_dir: str) -> None:
 
 
 class Watch:
-  """Tells an evaluator when no further checkpoint will be written."""
+  """Check of an evaluator whether further checkpoints will be written."""
 
   def __init__(self, task: cluster_task.ClusterTask, model_dir: str,
                time_limit_secs: Optional[float],

@@ -61,7 +61,7 @@ def close_in_time(close: Callable[[], None],
     raise failed[0]
   if closing.is_alive():
     tf1.logging.info(
-        'Closing the session takes more than %g s and goes on in the '
+        'Closing the session takes more than %g s and continues in the '
         'background: a parameter server is unreachable, or the thread that '
         'autotunes the input sleeps for up to 60 s. No new session is made '
         'before it ends. To avoid this set `options.autotune.enabled = False` '

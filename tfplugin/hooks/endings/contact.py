@@ -89,7 +89,7 @@ class Contact:
         self._who, self._limit_secs)
     self._patience.check(
         f'a sign of {away[0]}', 'It counts as lost. Start the run again; it '
-        'goes on from the newest checkpoint.')
+        'continues from the newest checkpoint.')
 
 
 def _is_open(address: str) -> bool:

@@ -72,7 +72,7 @@ class LastSteps:
       raise lost_peers.loss(
           f'{self._task.name} lost a parameter server while it waited for the '
           f'last steps of the workers. Received: {e.message} Restart this '
-          'task; it goes on from the newest checkpoint.') from e
+          'task; it continues from the newest checkpoint.') from e
     except _StoppedError:
       tf1.logging.info('%s does not wait for the workers: a signal stopped it.',
                        self._task.name)

@@ -29,7 +29,7 @@ tf1 = tf.compat.v1
 # EX_TEMPFAIL of sysexits.h, "try again later"; Python itself never uses it.
 EXIT_STATUS = 75
 WATCH = 'tfplugin watch of steps'
-_REMEDY = ('Restart all workers together; they go on from the newest '
+_REMEDY = ('Restart all workers together; they continue from the newest '
            'checkpoint.')
 
 

@@ -18,7 +18,7 @@ tf1 = tf.compat.v1
 
 
 class ReportFinishedHook(tf1.train.SessionRunHook):
-  """Tells every parameter server, at the end, that this task is done.
+  """Reports to every parameter server that this task has finished.
 
   For the chief and the workers. The parameter servers call
   `run_parameter_server`, which ends when all of them have reported. The chief

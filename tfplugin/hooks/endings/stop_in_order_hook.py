@@ -18,7 +18,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopInOrderHook(tf1.train.SessionRunHook):
-  """Lets SIGTERM and Ctrl-C end the training after the current step.
+  """Ends the training after the current step on SIGTERM or Ctrl-C.
 
   The session then ends as after its last step: the chief saves a checkpoint.
   `tfplugin.estimator.train_and_evaluate` adds it. In a program that calls

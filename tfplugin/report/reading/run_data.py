@@ -108,12 +108,7 @@ def read(run_dir: Union[str, os.PathLike]) -> RunData:
   path = pathlib.Path(run_dir)
   reading = event_files.read_run(path)
   if not reading.events:
-    raise ValueError(
-        '`run_dir` must be the model_dir of a run, with its events. Received: '
-        f'{path}, where no line of {event_files.events_dir(path)}/*.jsonl is '
-        'an event. tfplugin-train and '
-        'tfplugin.estimator.train_and_evaluate write them; a program that '
-        'calls another function gives tfplugin.hooks.EventsHook to each task.')
+    raise event_files.no_events(path)
   pauses = _pauses(reading.events)
   events = [e._replace(time=_without(pauses, e.time)) for e in reading.events]
   others = tuple(e for e in events if e.name != 'sampling')

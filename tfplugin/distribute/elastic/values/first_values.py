@@ -102,7 +102,7 @@ class FirstValues(tf1.train.SessionRunHook):
       self.settle(run_context.session)
 
   def settle(self, session: tf1.Session) -> None:
-    """Gives centres and copies the value that was written last."""
+    """Sets centres and copies to the value that was written last."""
     copies, centers = session.run(
         [self._prints_of_copies, self._prints_of_centers])
     todo = []

@@ -36,7 +36,7 @@ _UNIQUE_SUFFIX = re.compile(r'_\d+(?=/|$)')
 
 
 class ShardModels:
-  """Gives each shard the scopes, collections and device of its model."""
+  """Scopes, collections and device of the model of each shard."""
 
   def __init__(self, devices: list[str]):
     """Stores the outer scopes; `devices` has the device of each shard."""
@@ -78,7 +78,7 @@ class ShardModels:
     stack.enter_context(tf.name_scope(self._name_scope(shard)))
 
   def show(self, shard: int) -> None:
-    """Gives the graph the collections of `shard`."""
+    """Replaces the collections of the graph by those of `shard`."""
     self._collections.show(shard)
 
   def keep(self, shard: int) -> None:
@@ -87,7 +87,7 @@ class ShardModels:
 
   @contextlib.contextmanager
   def together(self) -> Iterator[None]:
-    """Gives the entries that all shards make once to the first one."""
+    """Assigns the entries that all shards make once to the first shard."""
     self._collections.show(0)
     yield
     self._collections.keep(0)
@@ -189,7 +189,7 @@ class ShardCollections:
       self._shards.append(lists)
 
   def show(self, shard: int) -> None:
-    """Gives the graph the lists of `shard`, with the first shard's step.
+    """Replaces the graph's lists by those of `shard`, with the first's step.
 
     TensorFlow also looks for a step by name, and would find the first shard's.
     """
@@ -203,7 +203,7 @@ class ShardCollections:
     self._shards[shard] = self._lists()
 
   def join(self) -> None:
-    """Gives the graph its earlier entries and the entries of all shards.
+    """Joins the earlier entries of the graph and the entries of all shards.
 
     The store of `get_variable` is the first shard's: its names lead to the
     variables that all shards share. The summaries are the first shard's, too.

@@ -120,7 +120,7 @@ class PlainWrites:
   first_alone: bool
 
   def settle(self, others: Collection[tf.Tensor] = ()) -> None:
-    """Gives each write the value that one device writes.
+    """Replaces the value of each write by the value that one device writes.
 
     `others` are handles of variables that are written otherwise. A RuntimeError
     is raised if the shards' values cannot be aggregated, and a ValueError if
