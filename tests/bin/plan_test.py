@@ -5,11 +5,15 @@
 from __future__ import annotations
 
 import pytest
+import tensorflow as tf
 from absl import app
 from absl.testing import flagsaver
 
 from tfplugin.bin import plan
+from tfplugin.events import event_log
 from tfplugin.ops import network_times
+
+tf1 = tf.compat.v1
 
 # A message takes a second.
 _FLAGS = dict(model_mb=1.0, step_ms=500.0, workers=1,
@@ -22,27 +26,57 @@ def _lines(capsys, **changes):
   return capsys.readouterr().out.splitlines()
 
 
+def _table(lines):
+  """The columns, by group and name."""
+  table, group = {}, None
+  for line in lines[1:-2]:
+    if not line.startswith('  '):
+      group = line
+      continue
+    table[group.partition(',')[0], group.rpartition(' ')[2],
+          line[:46].strip()] = line[46:].split()
+  return table
+
+
 def test_a_line_for_each_wrapper_and_period(capsys):
   lines = _lines(capsys, periods=['1', '10'])
-  assert len(lines) == 1 + 4 + 2 * 6 + 4
-  table = {line[:58].strip(): line[58:].split() for line in lines[1:17]}
+  table = _table(lines)
+  assert len(table) == 4 + 3 * 4
   for name in ('asynchronous SGD; drop_stale, clip', 'SyncReplicas'):
-    assert table[name] == ['0.4', '20.0%']
-  assert table['towers, in one process'] == ['2', '100.0%']
+    assert table['parameter servers', 'step', name] == ['0.4', '20.0%', '1']
+  assert table['one process', 'exchange', 'towers'] == ['2', '100.0%', '5']
   # 10 steps of 1/2 s and 2 s of network; float16 1 s.
-  assert table['elastic_average, period 10'] == ['1.429', '71.4%']
-  assert table['elastic_average, period 10, float16'] == ['1.667', '83.3%']
-  assert table['elastic_average, period 10, overlap'] == ['2', '100.0%']
+  elastic = {key[1:]: row for key, row in table.items()
+             if key[0] == 'elastic_average'}
+  assert elastic['float32', 'period 10'] == ['1.429', '71.4%', '3.57']
+  assert elastic['float16', 'period 10'] == ['1.667', '83.3%', '4.17']
+  assert elastic['float32', 'period 10, overlap'] == ['2', '100.0%', '5']
   # In parts: 1 s and an eighth.
-  assert table['elastic_average, period 1, overlap'] == ['0.8889', '44.4%']
+  assert elastic['float32', 'period 1, overlap'] == ['0.8889', '44.4%', '2.22']
+
+
+@pytest.mark.parametrize('changes, words', [
+    ({}, 'elastic_average(communication_period=3, overlap=True): 2 steps/s, 5 '
+         'times asynchronous SGD.'),
+    # Exchanges of 36 s are hidden by 72 steps; of half the bytes, 36; int8 19.
+    ({'model_mb': 32.0}, 'elastic_average(communication_period=19, overlap='
+     "True, exchange_dtype='int8'): 2 steps/s, 129 times asynchronous SGD."),
+    ({'step_ms': 20000.0}, 'asynchronous SGD or any wrapper: the network takes '
+     '9% of the time.'),
+    # A ring of 2 workers sends one model in the time of two.
+    ({'step_ms': 10000.0, 'workers': 2}, 'cross_shard: the network takes 9% of '
+     'the time.'),
+])
+def test_a_wrapper_is_recommended(capsys, changes, words):
+  assert _lines(capsys, **changes)[-1] == f'Recommended: {words}'
 
 
 def test_the_largest_variable_is_the_last_that_is_pushed(capsys):
   """A pull of 1 s, and 1 / 4 s for what is pushed after it."""
   lines = _lines(capsys, periods=['10'], largest_mb=0.25)
-  rate, = (line[58:].split()[0] for line in lines
-           if line[:58].strip() == 'elastic_average, period 10')
-  assert rate == '1.6'  # 10 / (5 + 1.25)
+  # 10 / (5 + 1.25).
+  assert _table(lines)[
+      'elastic_average', 'float32', 'period 10'][0] == '1.6'
   with pytest.raises(app.UsageError, match='--largest_mb .* 2.0 of 1'):
     _lines(capsys, largest_mb=2.0)
 
@@ -57,12 +91,38 @@ def test_what_cannot_be_is_refused_by_its_flag(capsys, flag, value, words):
 
 
 def test_the_period_that_hides_is_named(capsys):
-  lines = _lines(capsys)
-  assert lines[-4:] == [
-      *(f'{how}: the whole exchange is hidden from a period of {period} steps '
-        'on' for how, period in (('overlap', 3), ('overlap, float16', 2),
-                            ('overlap, int8', 1))),
-      'without overlap: nothing is hidden']
+  assert _lines(capsys)[-2].endswith(': 3 (float32), 2 (float16), 1 (int8).')
+
+
+def test_a_run_has_the_numbers_that_flags_lack(capsys, tmp_path):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('v', [1000, 100], use_resource=False)
+    tf1.get_variable('w', [150000])
+    tf1.get_variable('state', [7], trainable=False)
+    session.run(tf1.global_variables_initializer())
+    tf1.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 10)
+  with pytest.raises(app.UsageError, match='no events'):
+    _run_lines(capsys, tmp_path)
+  for task, rates in (('chief:0', [2.0, 4.0]), ('worker:0', [0.5]),
+                      ('ps:0', []), ('ps:1', [])):
+    with event_log.recording(str(tmp_path), task):
+      for rate in rates:
+        event_log.write('training', step=1, num_steps=1, steps_per_sec=rate)
+  first, *lines = _run_lines(capsys, tmp_path)
+  assert first == (f'From {tmp_path}: --model_mb=1 --largest_mb=0.6 '
+                   '--step_ms=500 --workers=2 --ps=2')
+  with flagsaver.flagsaver(**{**_FLAGS, 'largest_mb': 0.6, 'workers': 2,
+                              'ps': 2}):
+    plan.main(['program'])
+  assert lines == capsys.readouterr().out.splitlines()
+  first, *_ = _run_lines(capsys, tmp_path, model_mb=3.0, step_ms=1.0, ps=1)
+  assert first == f'From {tmp_path}: --workers=2'
+
+
+def _run_lines(capsys, run_dir, **flags):
+  with flagsaver.flagsaver(link_mbit=8 / network_times.PAYLOAD, **flags):
+    plan.main(['program', str(run_dir)])
+  return capsys.readouterr().out.splitlines()
 
 
 def test_what_is_missing_is_named():
@@ -71,9 +131,9 @@ def test_what_is_missing_is_named():
       plan.main(['program'])
 
 
-def test_flags_alone_are_taken():
-  with pytest.raises(app.UsageError, match='Received: 7.45'):
-    plan.main(['program', '7.45'])
+def test_one_directory_is_taken():
+  with pytest.raises(app.UsageError, match='RUN_DIR .* Received: 7.45 a'):
+    plan.main(['program', '7.45', 'a'])
 
 
 @pytest.mark.parametrize('period', ['0', 'ten', '1.5'])

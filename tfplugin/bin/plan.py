@@ -3,11 +3,16 @@
 """tfplugin-plan: predicts the speed of a training over a network.
 
     tfplugin-plan --model_mb=7.45 --step_ms=4.1 --link_mbit=1000 --workers=2
+    tfplugin-plan RUN_DIR --link_mbit=1000
+
+The second command takes the other numbers from the checkpoint and the events of
+a run; a flag replaces its number.
 
 Predicts the steps per second of each worker, and the share of the time in which
 it computes, by the equations of docs/speed.md. There is a line for each wrapper
-and period. The last lines name the smallest period whose exchange is hidden
-behind the steps. Measure --step_ms with one process on a worker's machine.
+and period, and the steps per second in relation to asynchronous SGD. The last
+line recommends a wrapper. Measure --step_ms with one process on a worker's
+machine: the time of a run in a cluster includes the exchanges.
 """
 
 from __future__ import annotations
@@ -15,12 +20,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from typing import Optional
 
 from absl import app
 from absl import flags
 
 from tfplugin.bin import command_line
 from tfplugin.ops import network_times
+from tfplugin.report.reading import training_size
 
 _COMMANDS = command_line.CommandLine((
     command_line.Group('The training', (
@@ -31,8 +38,8 @@ _COMMANDS = command_line.CommandLine((
                            'exchange, in milliseconds.'),
         flags.DEFINE_integer('workers', None, 'The number of workers, the '
                              'chief included.'),
-        flags.DEFINE_integer('ps', 1, 'Parameter servers, each on a link of '
-                             'its own.'),
+        flags.DEFINE_integer('ps', None, 'Parameter servers, each on a link of '
+                             'its own. Default: 1.'),
         flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods of '
                           'elastic averaging.'),
     ), is_common=True),
@@ -55,27 +62,31 @@ _COMMANDS = command_line.CommandLine((
 ))
 _NEEDED = ('model_mb', 'step_ms', 'link_mbit', 'workers')
 _DTYPES = (None, 'float16', 'int8')
+_NAME_WIDTH = 46
+_RING = 'cross_shard'
+# The part of a step that computes where the network is no matter.
+_ENOUGH = 0.9
+# Exchanges that are further apart are recommended only where no others hide.
+_LONGEST = 32
 
 
 def main(argv: list[str]) -> None:
-  """Prints the prediction for the training that the flags describe."""
-  if len(argv) > 1:
-    raise app.UsageError(f'Takes only flags. Received: {" ".join(argv[1:])}')
-  values = _COMMANDS.values()
-  missing = [name for name in _NEEDED if values[name] is None]
-  if missing:
+  """Prints the prediction for the training that flags or a run describe."""
+  if len(argv) > 2:
     raise app.UsageError(
-        ', '.join(f'--{m}' for m in missing) +
-        f' {"is" if len(missing) == 1 else "are"} required, e.g. '
-        '--model_mb=7.45 --step_ms=4.1 --link_mbit=1000 --workers=2.')
+        f'Takes one RUN_DIR at most. Received: {" ".join(argv[1:])}')
+  values = _COMMANDS.values()
   with command_line.errors_of_usage():
+    if len(argv) > 1:
+      values = _with_run(argv[1], values)
     _check(values)
     periods = [_period(text) for text in values['periods']]
   cluster = network_times.Cluster(
       model_bytes=values['model_mb'] * 1e6,
       step_secs=values['step_ms'] / 1e3,
       link_bytes=values['link_mbit'] * 1e6 / 8 * network_times.PAYLOAD,
-      num_worker=values['workers'], num_ps=values['ps'],
+      num_worker=values['workers'],
+      num_ps=1 if values['ps'] is None else values['ps'],
       largest_part=1.0 if values['largest_mb'] is None else (
           values['largest_mb'] / values['model_mb']),
       latency_secs=values['latency_ms'] / 1e3,
@@ -85,8 +96,30 @@ def main(argv: list[str]) -> None:
     print(line, file=sys.stdout)
 
 
+def _with_run(run_dir: str, values: dict) -> dict:
+  """Returns `values` with the numbers of a run in place of missing ones."""
+  size = training_size.read(run_dir)
+  of_run = {'model_mb': size.model_bytes / 1e6,
+            'largest_mb': size.largest_bytes / 1e6,
+            'step_ms': size.step_secs * 1e3,
+            'workers': size.num_workers, 'ps': size.num_ps}
+  if values['model_mb'] is not None:
+    del of_run['largest_mb']
+  missing = {name: value for name, value in of_run.items()
+             if values[name] is None}
+  shown = ' '.join(f'--{name}={value:.4g}' for name, value in missing.items())
+  print(f'From {run_dir}: {shown}', file=sys.stdout)
+  return {**values, **missing}
+
+
 def _check(values: dict) -> None:
-  """Raises `ValueError` for a number out of range; names its flag."""
+  """Raises `ValueError` for a number that is missing or out of range."""
+  missing = [f'--{name}' for name in _NEEDED if values[name] is None]
+  if missing:
+    raise ValueError(
+        f'{", ".join(missing)} {"is" if len(missing) == 1 else "are"} '
+        'required, e.g. --model_mb=7.45 --step_ms=4.1 --link_mbit=1000 '
+        '--workers=2.')
   for name, value in values.items():
     least_is_0 = flags.FLAGS[name].default == 0.0
     if isinstance(value, (int, float)) and not (
@@ -115,44 +148,73 @@ def _period(text: str) -> int:
 
 
 def lines(cluster: network_times.Cluster, periods: list[int]) -> Iterator[str]:
-  """Yields the table, a line for each wrapper and period.
+  """Yields the table, a line for each wrapper and period, by exchange.
 
   `periods` are values of elastic averaging's `communication_period`.
   """
-  yield f'{"":58} {"steps/s":>9} {"computes":>9}'
-  for name, period, secs in predictions(cluster, periods):
-    rate = period / secs
-    yield f'{name:58} {rate:9.4g} {rate * cluster.step_secs:9.1%}'
-  for dtype in _DTYPES:
-    period = network_times.hidden_period(cluster, dtype)
-    yield (f'overlap{_with(dtype)}: the whole exchange is hidden from a period '
-           f'of {period} steps on')
-  yield 'without overlap: nothing is hidden'
+  yield (f'{"":{_NAME_WIDTH}} {"steps/s":>9} {"computes":>9} '
+         f'{"x async. SGD":>13}')
+  slowest = network_times.server_secs(cluster)
+  for group, rows in predictions(cluster, periods).items():
+    yield group
+    for name, period, secs in rows:
+      rate = period / secs
+      yield (f'  {name:{_NAME_WIDTH - 2}} {rate:9.4g} '
+             f'{rate * cluster.step_secs:9.1%} {rate * slowest:13.3g}')
+  hidden = {dtype: network_times.hidden_period(cluster, dtype)
+            for dtype in _DTYPES}
+  yield ('With overlap=True the exchange is hidden behind the steps from this '
+         'period on: ' + ', '.join(
+             f'{period} ({dtype or "float32"})'
+             for dtype, period in hidden.items()) + '.')
+  yield f'Recommended: {recommendation(cluster, hidden)}'
+
+
+def recommendation(cluster: network_times.Cluster,
+                   hidden: dict[Optional[str], int]) -> str:
+  """Returns the wrapper to begin with, and why.
+
+  `hidden` has the smallest period that overlap hides, by `exchange_dtype`.
+  """
+  for name, secs in (
+      ('asynchronous SGD or any wrapper', network_times.server_secs(cluster)),
+      (_RING, network_times.ring_secs(cluster))):
+    if secs * _ENOUGH <= cluster.step_secs and (
+        cluster.num_worker > 1 or name != _RING):
+      return (f'{name}: the network takes {1 - cluster.step_secs / secs:.0%} '
+              'of the time.')
+  dtype, period = next(
+      ((dtype, period) for dtype, period in hidden.items()
+       if period <= _LONGEST), (_DTYPES[-1], hidden[_DTYPES[-1]]))
+  secs = network_times.elastic_secs(cluster, period, True, dtype) / period
+  with_dtype = f', exchange_dtype={dtype!r}' if dtype else ''
+  return (f'elastic_average(communication_period={period}, overlap=True'
+          f'{with_dtype}): {1 / secs:.4g} steps/s, '
+          f'{network_times.server_secs(cluster) / secs:.3g} times asynchronous '
+          'SGD.')
 
 
 def predictions(cluster: network_times.Cluster, periods: list[int],
-                ) -> Iterator[tuple[str, int, float]]:
-  """Yields names, numbers of steps, and the seconds that these take.
+                ) -> dict[str, list[tuple[str, int, float]]]:
+  """Returns names, numbers of steps and the seconds that they take, by group.
 
   `periods` are values of elastic averaging's `communication_period`.
   """
-  yield ('asynchronous SGD; drop_stale, clip', 1,
-         network_times.server_secs(cluster))
-  yield 'SyncReplicas', 1, network_times.server_secs(cluster, meets=True)
-  yield ('cross_shard, MultiWorkerMirrored, Horovod', 1,
-         network_times.ring_secs(cluster))
-  yield ('towers, in one process', 1, cluster.step_secs)
-  for period in periods:
-    for overlap in (False, True):
-      for dtype in _DTYPES:
-        name = 'elastic_average, period {}{}{}'.format(
-            period, ', overlap' if overlap else '', _with(dtype))
-        yield name, period, network_times.elastic_secs(
-            cluster, period, overlap, dtype)
-
-
-def _with(dtype):
-  return f', {dtype}' if dtype else ''
+  groups = {
+      'one process, no exchange': [('towers', 1, cluster.step_secs)],
+      'parameter servers, an exchange in each step': [
+          ('asynchronous SGD; drop_stale, clip', 1,
+           network_times.server_secs(cluster)),
+          ('SyncReplicas', 1, network_times.server_secs(cluster, meets=True))],
+      'all-reduce in each step': [
+          ('cross_shard, MultiWorkerMirrored, Horovod', 1,
+           network_times.ring_secs(cluster))]}
+  for dtype in _DTYPES:
+    groups[f'elastic_average, exchange in {dtype or "float32"}'] = [
+        (f'period {period}{", overlap" if overlap else ""}', period,
+         network_times.elastic_secs(cluster, period, overlap, dtype))
+        for period in periods for overlap in (False, True)]
+  return groups
 
 
 def run() -> None:
