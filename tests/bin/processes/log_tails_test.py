@@ -26,6 +26,7 @@ def test_deprecation_takes_no_place_of_the_error():
 def test_frames_of_packages_take_no_place_of_the_programs_own():
   installed = ''.join(f'  File "/site-packages/e.py", line {line}\n    run()\n'
                       for line in range(30))
+  installed += f'  File "{log_tails.__file__}", line 3\n    run()\n'
   own = ('Traceback (most recent call last):\n  File "a.py", line 3\n'
          '    train()\n')
   shown = log_tails.tail(f'step 1\n{own}{installed}NameError: no\nbye', 'ps:0',

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 from collections.abc import Sequence
 from typing import Optional
@@ -26,7 +27,9 @@ _LOGGED = re.compile(
     r'(?P<message>.*)')
 _TRACEBACK = 'Traceback (most recent call last)'
 _FRAME = re.compile(r'  File "')
-_INSTALLED = re.compile(r'[/\\](?:site|dist)-packages[/\\]')
+# Of packages that pip has installed, and of tfplugin in a checkout.
+_INSTALLED = re.compile(r'[/\\](?:site|dist)-packages[/\\]|' + re.escape(
+    str(pathlib.Path(__file__).parents[2])))
 
 # Warnings about code that works; the line after _INSTRUCTIONS has the remedy.
 _DEPRECATED = re.compile(r'is deprecated|DeprecationWarning|will be removed in')
