@@ -117,3 +117,30 @@ def test_a_wrapper_clips_by_the_norm_of_all_parts(
     session.run(spec.train_op)
     values = session.run(tf1.trainable_variables())
   np.testing.assert_allclose(values, _expected((0,)), rtol=1e-6)
+
+
+class _OfKeras:
+  """A Keras optimizer, which updates one variable after the other."""
+
+  def minimize(self, loss, global_step, var_list=None):
+    parts = var_list or [v for v in tf1.trainable_variables() if (
+        tf1.gradients(loss, v)[0] is not None)]
+    optimizer = tf.keras.optimizers.legacy.SGD(1.0)
+    gradients = tf1.gradients(loss, parts)
+    return tf.group(optimizer.apply_gradients(zip(gradients, parts)),
+                    global_step.assign_add(1))
+
+
+@pytest.mark.parametrize('base', ['mirrored', 'cross_shard'])
+def test_a_keras_optimizer_must_update_all_parts(behavior, base):
+  """It does not say which variables it updates; a gradient for each helps."""
+
+  def worker(trained):
+    return strategy_worker.StrategyWorker(
+        distribute.VariableClippingStrategy(BASES[base](), {'^table': 0}, 1.0),
+        _model_fn(_OfKeras, trained))
+
+  with pytest.raises(ValueError, match='Each part of a variable that is clipped'
+                     ' across its parts must be updated'):
+    worker((0,))
+  worker((0, 1)).step()
