@@ -65,7 +65,7 @@ def run(directory, configs, foreign=(), program=(str(PROGRAM),), **settings):
       except subprocess.TimeoutExpired:
         status = 'no end'
       assert status == 0, (
-          name, (directory / f'{name}.log').read_text()[-4000:])
+          name, status, (directory / f'{name}.log').read_text()[-4000:])
 
 
 def check(directory, num_steps):

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tests.distributed import clusters
+from tfplugin.hooks.endings import lost_peers
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),
               pytest.mark.timeout(200)]
@@ -122,14 +123,18 @@ def test_a_config_gets_its_strategy_later(form, tmp_path):
   clusters.check(tmp_path, 60)
 
 
-@pytest.mark.parametrize('fewer', ['chief-0', 'worker-0'])
-def test_synchronous_tasks_with_unequal_data(fewer, tmp_path):
-  """The steps of the shortest input are made."""
-  clusters.run(tmp_path, _configs('chief-0', 'worker-0'),
-               form='cross_shard_strategy', batches=30, **{
-                   fewer: {'batches': 20}})
-  newest = tf.train.load_checkpoint(str(tmp_path / 'model'))
-  assert newest.get_tensor('global_step') == 20
+@pytest.mark.parametrize('fewer, more', [
+    ('chief-0', 'worker-0'), ('worker-0', 'chief-0')])
+def test_a_synchronous_task_that_has_less_data(fewer, more, tmp_path):
+  """A step needs all: the one with more data says what is missing, and ends."""
+  with pytest.raises(AssertionError) as error:
+    clusters.run(tmp_path, _configs(fewer, more), form='cross_shard_strategy',
+                 batches=30, **{fewer: {'batches': 20}})
+  name, status, log = error.value.args[0]
+  assert (name, status) == (more, lost_peers.EXIT_STATUS)
+  assert fewer.replace('-', ':') in log
+  assert 'give all tasks the same number of batches' in log
+  assert (tmp_path / f'{fewer}.made').read_text() == '20'
 
 
 @pytest.mark.parametrize('form', ['drop_stale', 'clip', 'elastic'])
