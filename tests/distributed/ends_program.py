@@ -104,7 +104,7 @@ def _elastic_by_hand(features, labels, mode, params, config):
       training_hooks=[optimizer.make_session_run_hook(
           config.is_chief, own_index)],
       training_chief_hooks=[hooks_lib.ElasticCheckpointHook(
-          optimizer, config.model_dir, saver, save_steps=10**6)])
+          optimizer, config.model_dir, saver, save_steps=params['save_steps'])])
 
 
 def _serving_input_fn():
@@ -131,6 +131,7 @@ class _Task:
         self._wait_for(self.settings.get('after', ()), 'over')
       if batch == self.settings.get('hangs_after'):
         os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(5)  # Until it has reached every thread.
       time.sleep(self.settings.get('secs', 0))
       yield [1.0]
     self.over()
@@ -224,6 +225,7 @@ def main(settings):
           keep_checkpoint_max=settings.get('keep', 5),
           experimental_max_worker_delay_secs=0).replace(**later),
       params={'form': form, 'rate': settings.get('rate', 1.0),
+              'save_steps': settings.get('save_steps', 10**6),
               'own_saver': str(task.directory / 'model')
               if 'own_saver' in settings else None})
   count_hook = _CountHook(task)

@@ -5,8 +5,6 @@
 The program is that of `ends_test.py`; each of its steps is in the checkpoint.
 """
 
-import time
-
 import pytest
 import tensorflow as tf
 
@@ -86,8 +84,7 @@ def test_a_chief_that_does_more_afterwards_keeps_nobody(form, tmp_path):
   began_more = (tmp_path / 'chief-0.trained').stat().st_mtime
   assert max(ended[name] for name in ended if name != 'chief-0') < (
       began_more + 15)
-  assert ended['chief-0'] >= began_more + 20
-  assert time.time() >= ended['chief-0']
+  assert ended['chief-0'] > began_more + 19
 
 
 @pytest.mark.sampled(3)

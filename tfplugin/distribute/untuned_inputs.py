@@ -14,7 +14,7 @@ import functools
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import evaluation_roles
+from tfplugin.distribute.sessions import evaluation_roles
 
 tf1 = tf.compat.v1
 

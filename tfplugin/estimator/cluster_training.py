@@ -15,10 +15,10 @@ from tfplugin import _tf_internals
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import evaluation_roles
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import untuned_inputs
+from tfplugin.distribute.sessions import evaluation_roles
 from tfplugin.distribute.sessions import server_options
 from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import event_log
@@ -220,7 +220,7 @@ def _as_tensorflow(estimator: tf.estimator.Estimator,
 
 def _with_evaluation(estimator: tf.estimator.Estimator,
                      train_spec: tf.estimator.TrainSpec,
-                     eval_spec: tf.estimator.EvalSpec) -> tf.estimator.TrainSpec:
+                     eval_spec: tf.estimator.EvalSpec):
   """Returns `train_spec`; with a strategy, a `master` evaluates its saves.
 
   TensorFlow does so without a strategy. A strategy makes the master a chief.

@@ -120,27 +120,31 @@ def test_a_wrapper_clips_by_the_norm_of_all_parts(
 
 
 class _OfKeras:
-  """A Keras optimizer, which updates one variable after the other."""
+  """A Keras optimizer; `sums` as if the program summed the gradients itself."""
+
+  def __init__(self, sums):
+    self._sums = sums
 
   def minimize(self, loss, global_step, var_list=None):
     parts = var_list or [v for v in tf1.trainable_variables() if (
         tf1.gradients(loss, v)[0] is not None)]
-    optimizer = tf.keras.optimizers.legacy.SGD(1.0)
-    gradients = tf1.gradients(loss, parts)
-    return tf.group(optimizer.apply_gradients(zip(gradients, parts)),
-                    global_step.assign_add(1))
+    update = tf.keras.optimizers.legacy.SGD(1.0).apply_gradients(
+        zip(tf1.gradients(loss, parts), parts),
+        experimental_aggregate_gradients=not self._sums)
+    return tf.group(update, global_step.assign_add(1))
 
 
 @pytest.mark.parametrize('base', ['mirrored', 'cross_shard'])
-def test_a_keras_optimizer_must_update_all_parts(behavior, base):
-  """It does not say which variables it updates; a gradient for each helps."""
+def test_a_keras_optimizer_that_does_not_say_what_it_updates(behavior, base):
+  """It sums nothing, so the end of the group is not known; see the message."""
 
-  def worker(trained):
+  def worker(sums, trained):
     return strategy_worker.StrategyWorker(
         distribute.VariableClippingStrategy(BASES[base](), {'^table': 0}, 1.0),
-        _model_fn(_OfKeras, trained))
+        _model_fn(lambda: _OfKeras(sums), trained))
 
   with pytest.raises(ValueError, match='Each part of a variable that is clipped'
                      ' across its parts must be updated'):
-    worker((0,))
-  worker((0, 1)).step()
+    worker(True, (0,))
+  worker(True, (0, 1)).step()  # What the message says; or:
+  worker(False, (0,)).step()
