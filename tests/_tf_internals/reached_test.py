@@ -180,6 +180,8 @@ def test_the_imports_are_listed():
             ('tensorflow_estimator.python.estimator.training',
              '_ContinuousEvalListener'),
             ('tensorflow_estimator.python.estimator.training',
+             '_NewCheckpointListenerForEvaluate'),
+            ('tensorflow_estimator.python.estimator.training',
              '_TrainingExecutor'),
             ('tensorflow.python.tpu.tpu_function', 'tpu_shard_context')}
   assert _listed(_MODULES) == _imports() | others

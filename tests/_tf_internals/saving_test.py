@@ -90,3 +90,25 @@ def test_a_variable_of_several_devices_is_saved_as_a_slice(
   assert type(variable).__name__ == kind
   assert tf1.train.NewCheckpointReader(
       path).get_variable_to_shape_map() == {'whole': [2]}
+
+
+@pytest.mark.parametrize('devices', [['/cpu:0'], ['/cpu:0', '/cpu:1']],
+                         ids=['one', 'two'])
+def test_a_slice_starts_from_a_checkpoint(tmp_path, devices):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('whole', initializer=[5.0, 6.0])
+    session.run(tf1.global_variables_initializer())
+    path = tf1.train.Saver().save(session, str(tmp_path / 'old'))
+  strategy = tf.distribute.MirroredStrategy(devices)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with strategy.scope():
+      variable = tf1.get_variable('v', initializer=[1.0])
+      saving.make_sliceable(variable)
+      saving.set_save_slice_info(variable, tf.Variable.SaveSliceInfo(
+          'whole', [2], [1], [1]))
+      own = variable.initializer
+      tf1.train.init_from_checkpoint(path, {'whole': [variable]})
+    session.run(variable.initializer)
+    assert session.run(list(variable.values)) == [[6.0]] * len(devices)
+    session.run(own)
+    assert session.run(list(variable.values)) == [[1.0]] * len(devices)

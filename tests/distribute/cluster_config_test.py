@@ -130,6 +130,10 @@ FORMS = {
         {'cluster': {'chief': ['a:1'], 'ps': ['c:1'], 'evaluator': ['e:1']},
          'task': {'type': 'evaluator', 'index': 0}, 'environment': 'cloud'},
         {'chief': ['a:1'], 'ps': ['c:1']}, 'evaluator:0', '1 that train'),
+    'TonY: an evaluator whose cluster is itself alone': (
+        {'cluster': {'evaluator': ['e:1']},
+         'task': {'type': 'evaluator', 'index': 0}},
+        {'evaluator': ['e:1']}, 'evaluator:0', 'does not know the cluster'),
     'TonY: extra jobs': (
         {'cluster': {'chief': ['a:1'], 'ps': ['c:1'], 'tensorboard': ['t'],
                      'notebook': ['n:1']},

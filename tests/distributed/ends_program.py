@@ -12,6 +12,7 @@ steps it has.
 import json
 import os
 import pathlib
+import signal
 import sys
 import time
 
@@ -31,6 +32,9 @@ DECORATORS = {
     'elastic_together': tfplugin.estimator.elastic_average(
         synchronous=True, **_ELASTIC),
     'drop_stale': tfplugin.estimator.drop_stale_gradients(staleness=10**6),
+    'clip': tfplugin.estimator.clip_variables(rules={'w': []}, max_norm=1e6),
+    'towers': tfplugin.replicate_model_fn(devices=['/cpu:0']),
+    'cross_shard': tfplugin.estimator.cross_shard(devices=['/cpu:0']),
 }
 STRATEGIES = {
     'elastic_strategy': lambda: tfplugin.distribute.ElasticAverageStrategy(
@@ -54,17 +58,17 @@ def _clipping(base):
   return tfplugin.distribute.VariableClippingStrategy(base, {'w': []}, 1e6)
 
 
-
-
 def _model_fn(features, labels, mode, params):
   del labels
   w = tf1.get_variable('w', [], initializer=tf1.zeros_initializer())
   loss = w * tf.reduce_mean(features)
   if mode == tf.estimator.ModeKeys.PREDICT:
     return tf1.estimator.EstimatorSpec(mode, {'w': w + 0 * features})
-  optimizer = tf1.train.GradientDescentOptimizer(1.0)
+  optimizer = tf1.train.GradientDescentOptimizer(params['rate'])
   if params['form'] == 'optimizer':
     optimizer = tfplugin.DropStaleGradientOptimizer(optimizer, 10**6)
+  elif params['form'] == 'clip_optimizer':
+    optimizer = tfplugin.VariableClippingOptimizer(optimizer, {w: []}, 1e6)
   train_op = optimizer.minimize(loss, tf1.train.get_global_step())
   return tf1.estimator.EstimatorSpec(
       mode, loss=loss, train_op=train_op,
@@ -90,7 +94,7 @@ def _elastic_by_hand(features, labels, mode, params, config):
     w = tf1.get_variable('w', [], initializer=tf1.zeros_initializer())
   loss = w * tf.reduce_mean(features)
   optimizer = tfplugin.ElasticAverageOptimizer(
-      tf1.train.GradientDescentOptimizer(1.0),
+      tf1.train.GradientDescentOptimizer(params['rate']),
       max(len(workers), 1), getter, rho=0.0, **_ELASTIC)
   train_op = optimizer.minimize(loss, tf1.train.get_global_step())
   saver = optimizer.swapping_saver()
@@ -100,7 +104,7 @@ def _elastic_by_hand(features, labels, mode, params, config):
       training_hooks=[optimizer.make_session_run_hook(
           config.is_chief, own_index)],
       training_chief_hooks=[hooks_lib.ElasticCheckpointHook(
-          optimizer, config.model_dir, saver, save_steps=10**6)])
+          optimizer, config.model_dir, saver, save_steps=params['save_steps'])])
 
 
 def _serving_input_fn():
@@ -125,6 +129,9 @@ class _Task:
         self._wait_for(self.settings.get('others', ()), 'began')
       if batch == 5:
         self._wait_for(self.settings.get('after', ()), 'over')
+      if batch == self.settings.get('hangs_after'):
+        os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(5)  # Until it has reached every thread.
       time.sleep(self.settings.get('secs', 0))
       yield [1.0]
     self.over()
@@ -188,7 +195,13 @@ class _FirstValueHook(tf1.train.SessionRunHook):
 
 def _early_stopping(estimator, count_hook):
   """As programs write it, after a number of steps of the task's own."""
-  number = count_hook.task.settings.get('stop_early_after')
+  settings = count_hook.task.settings
+  if 'stop_without_decrease' in settings:
+    tf.io.gfile.makedirs(estimator.eval_dir())
+    return [tf.estimator.experimental.stop_if_no_decrease_hook(
+        estimator, 'loss', settings['stop_without_decrease'],
+        run_every_secs=None, run_every_steps=10)]
+  number = settings.get('stop_early_after')
   if number is None:
     return []
   return [tf.estimator.experimental.make_early_stopping_hook(
@@ -201,15 +214,18 @@ def main(settings):
   task = _Task(settings)
   form, is_evaluator = settings['form'], task.name.startswith('evaluator')
   strategy = STRATEGIES[form]() if form in STRATEGIES else None
+  config = {'train_distribute': strategy}
+  later = config if 'replaced' in settings else {}
   estimator = tf1.estimator.Estimator(
       _elastic_by_hand if form == 'elastic_optimizer' else
       DECORATORS.get(form, lambda model_fn: model_fn)(_model_fn),
       config=tf1.estimator.RunConfig(
-          str(task.directory / 'model'), train_distribute=strategy,
+          str(task.directory / 'model'), **({} if later else config),
           save_checkpoints_steps=settings.get('save_steps', 10**6),
           keep_checkpoint_max=settings.get('keep', 5),
-          experimental_max_worker_delay_secs=0),
-      params={'form': form,
+          experimental_max_worker_delay_secs=0).replace(**later),
+      params={'form': form, 'rate': settings.get('rate', 1.0),
+              'save_steps': settings.get('save_steps', 10**6),
               'own_saver': str(task.directory / 'model')
               if 'own_saver' in settings else None})
   count_hook = _CountHook(task)
@@ -224,6 +240,9 @@ def main(settings):
           start_delay_secs=0, throttle_secs=0,
           exporters=tf1.estimator.FinalExporter('last', _serving_input_fn)),
       **settings.get('limits', {}))
+  (task.directory / f'{task.name}.trained').touch()
+  time.sleep(task.settings.get('afterwards_secs', 0))
+  (task.directory / f'{task.name}.ended').touch()
 
 
 if __name__ == '__main__':

@@ -5,6 +5,7 @@
 Each task's program writes how many steps it made. The last checkpoint has all.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -15,24 +16,32 @@ import tensorflow as tf
 
 from tfplugin.bin import launch_lib
 from tfplugin.bin.launches import launch_options
+from tfplugin.bin.processes import supervision
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),
               pytest.mark.timeout(180)]
 
 PROGRAM = pathlib.Path(__file__).with_name('ends_program.py')
 FORMS = ['elastic', 'elastic_strategy', 'drop_stale', 'drop_stale_strategy',
-         'optimizer', 'elastic_optimizer']
+         'clip', 'clip_strategy', 'optimizer', 'clip_optimizer',
+         'elastic_optimizer']
 
 
-def _run(directory, monkeypatch, evaluator=False, **settings):
-  """Runs the cluster; returns the steps of each task that trains."""
+def _launch(directory, monkeypatch, evaluator=False, **settings):
+  """Runs the cluster."""
   root = str(PROGRAM.parents[2])
   monkeypatch.setenv(
       'PYTHONPATH', os.pathsep.join([root, os.environ.get('PYTHONPATH', '')]))
   launch_lib.launch(launch_options.LaunchOptions(
       command=(sys.executable, str(PROGRAM),
                json.dumps({'directory': str(directory), **settings})),
-      logs_dir=str(directory / 'logs'), workers=1, ps=1, evaluator=evaluator))
+      model_dir=str(directory / 'model'), logs_dir=str(directory / 'logs'),
+      workers=1, ps=1, evaluator=evaluator))
+
+
+def _run(directory, monkeypatch, evaluator=False, **settings):
+  """Runs the cluster; returns the steps of each task that trains."""
+  _launch(directory, monkeypatch, evaluator, **settings)
   return [int((directory / f'{name}.made').read_text())
           for name in ('chief-0', 'worker-0')]
 
@@ -70,7 +79,8 @@ def test_a_saver_hook_of_the_model_saves_the_last_steps(
   _check_last_checkpoint(tmp_path, 80)
 
 
-@pytest.mark.parametrize('form', ['drop_stale', 'elastic_strategy'])
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('form', FORMS)
 def test_a_worker_that_steps_is_not_given_up(form, tmp_path, monkeypatch):
   """The chief gives up after 3 s without a step; these take 12 s."""
   made = _run(tmp_path, monkeypatch, form=form,
@@ -82,7 +92,8 @@ def test_a_worker_that_steps_is_not_given_up(form, tmp_path, monkeypatch):
   _check_last_checkpoint(tmp_path, 105)
 
 
-@pytest.mark.parametrize('form', ['drop_stale', 'elastic_strategy'])
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('form', FORMS)
 def test_a_hook_stops_the_chief_alone(form, tmp_path, monkeypatch):
   made = _run(tmp_path, monkeypatch, form=form, evaluator=True, **{
       'chief-0': {'stop_after': 20},
@@ -106,7 +117,8 @@ def test_estimators_early_stopping_stops_all(form, tmp_path, monkeypatch):
   _check_last_checkpoint(tmp_path, chief + worker)
 
 
-@pytest.mark.parametrize('form', ['optimizer', 'elastic_strategy'])
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('form', FORMS)
 def test_the_last_checkpoint_has_the_step_of_its_name(
     form, tmp_path, monkeypatch):
   made = _run(tmp_path, monkeypatch, form=form, max_steps=120, evaluator=True,
@@ -131,3 +143,23 @@ def test_a_worker_begins_with_what_a_hook_of_the_chief_writes(
       'chief-0': {'batches': 20, 'others': ['worker-0'], 'writes_after': 3.0},
       'worker-0': {'batches': 20}})
   assert 2.0 < float((tmp_path / 'worker-0.first').read_text()) <= 5.0
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('form', FORMS)
+def test_a_worker_that_hangs_holds_up_no_run(form, tmp_path, monkeypatch):
+  """Its process is stopped in its step 10, and never continues.
+
+  The chief saves after 3 s without a step, and then reports for the worker.
+  """
+  monkeypatch.setattr(supervision, 'Settings', functools.partial(
+      supervision.Settings, left_behind_secs=3.0))
+  _launch(tmp_path, monkeypatch, form=form, limits={'finish_limit_secs': 6.0},
+          **{'chief-0': {'batches': 30, 'others': ['worker-0']},
+             'worker-0': {'hangs_after': 10}})
+  newest = tf.train.load_checkpoint(str(tmp_path / 'model'))
+  # An input is read ahead of the steps.
+  assert 36 <= newest.get_tensor('global_step') <= 40
+  tasks = json.loads((tmp_path / 'logs/summary.json').read_text())['tasks']
+  assert {task['task']: task['status'] for task in tasks} == {
+      'ps:0': 'done', 'chief:0': 'done', 'worker:0': 'lost'}

@@ -5,33 +5,21 @@
 The program is that of `ends_test.py`; each of its steps is in the checkpoint.
 """
 
-import contextlib
-import json
-import os
-import pathlib
-import subprocess
-import sys
-import time
-
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tests.distributed import clusters
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),
               pytest.mark.timeout(150)]
 
-PROGRAM = pathlib.Path(__file__).with_name('ends_program.py')
-LIMIT_SECONDS = 90
-DECORATORS = ['elastic', 'drop_stale', 'optimizer', 'elastic_optimizer']
+DECORATORS = ['elastic', 'drop_stale', 'clip', 'optimizer', 'clip_optimizer',
+              'elastic_optimizer']
 STRATEGIES = ['elastic_strategy', 'drop_stale_strategy', 'clip_strategy']
 # Those without parameter servers; the last one has several hosts, too.
 LOCAL_STRATEGIES = ['tower_strategy', 'clip_mirrored_strategy',
                     'cross_shard_strategy']
-SERVER = ('import json, os, sys; import tensorflow as tf; '
-          'tf.distribute.Server(json.loads(os.environ["TF_CONFIG"])["cluster"],'
-          ' job_name="ps", task_index=0).join()')
-
+LOCAL = ['towers', 'cross_shard', *LOCAL_STRATEGIES]
 # As a launcher that starts the server of each task itself, in its process.
 WITH_SERVER = f'''
 import json, os, runpy, sys
@@ -40,89 +28,38 @@ config = json.loads(os.environ['TF_CONFIG'])
 server = tf.distribute.Server(
     config['cluster'], job_name=config['task']['type'],
     task_index=config['task']['index'])
-sys.argv[0] = {str(PROGRAM)!r}
-sys.path.insert(0, {str(PROGRAM.parent)!r})
+sys.argv[0] = {str(clusters.PROGRAM)!r}
+sys.path.insert(0, {str(clusters.PROGRAM.parent)!r})
 runpy.run_path(sys.argv[0], run_name='__main__')
 '''
-
-
-def _addresses(*tasks):
-  return dict(zip(tasks, [f'127.0.0.1:{port}'
-                          for port in ports.pick_free(len(tasks))]))
-
-
-def _run(directory, configs, foreign=(), program=(str(PROGRAM),), **settings):
-  """Runs a process for each value of TF_CONFIG; all must end well.
-
-  Args:
-    directory: Where the run is.
-    configs: The values, by the names of the tasks.
-    foreign: Those that run a server of the platform's, which never ends.
-    program: Arguments of the interpreter.
-    **settings: Of the program.
-  """
-  command = [sys.executable, *program,
-             json.dumps({'directory': str(directory), **settings})]
-  path = os.pathsep.join(
-      [str(PROGRAM.parents[2]), os.environ.get('PYTHONPATH', '')])
-  with contextlib.ExitStack() as stack:
-    processes = {}
-    for name, config in configs.items():
-      log = stack.enter_context(open(directory / f'{name}.log', 'w'))
-      process = subprocess.Popen(
-          [sys.executable, '-c', SERVER] if name in foreign else command,
-          stdout=log, stderr=subprocess.STDOUT,
-          env={**os.environ, 'PYTHONPATH': path,
-               'TF_CONFIG': json.dumps(config)})
-      stack.callback(process.wait)
-      stack.callback(process.kill)
-      if name not in foreign:
-        processes[name] = process
-    deadline = time.monotonic() + LIMIT_SECONDS
-    for name, process in processes.items():
-      try:
-        status = process.wait(deadline - time.monotonic())
-      except subprocess.TimeoutExpired:
-        status = 'no end'
-      assert status == 0, (
-          name, (directory / f'{name}.log').read_text()[-4000:])
-
-
-def _check(directory, num_steps):
-  newest = tf.train.latest_checkpoint(str(directory / 'model'))
-  assert newest.endswith(f'-{num_steps}')
-  reader = tf.train.load_checkpoint(newest)
-  assert reader.get_tensor('global_step') == num_steps
-  assert sum(int(path.read_text()) for path in directory.glob('*.made')) == (
-      num_steps)
 
 
 @pytest.mark.parametrize('form', STRATEGIES)
 def test_without_a_chief_the_first_worker_is_it(form, tmp_path):
   """TonY, and programs by hand; the ps is one of the platform's."""
-  at = _addresses('w0', 'w1', 'ps')
+  at = clusters.addresses('w0', 'w1', 'ps')
   cluster = {'worker': [at['w0'], at['w1']], 'ps': [at['ps']]}
-  _run(tmp_path, {
+  clusters.run(tmp_path, {
       f'{job}-{index}': {'cluster': cluster,
                          'task': {'type': job, 'index': index}}
       for job, index in (('ps', 0), ('worker', 0), ('worker', 1))},
        foreign=['ps-0'], form=form, batches=20, **{
            'worker-1': {'batches': 40, 'after': ['worker-0']}})
-  _check(tmp_path, 60)
+  clusters.check(tmp_path, 60)
 
 
 @pytest.mark.parametrize('form', STRATEGIES)
 def test_without_a_chief_ps_and_evaluator_end(form, tmp_path):
   """Kubeflow without a `Chief` replica."""
-  at = _addresses('w0', 'w1', 'ps')
+  at = clusters.addresses('w0', 'w1', 'ps')
   cluster = {'worker': [at['w0'], at['w1']], 'ps': [at['ps']]}
-  _run(tmp_path, {
+  clusters.run(tmp_path, {
       f'{job}-{index}': {'cluster': cluster, 'environment': 'cloud',
                          'task': {'type': job, 'index': index}}
       for job, index in (('ps', 0), ('worker', 0), ('worker', 1),
                          ('evaluator', 0))}, form=form, batches=20, **{
            'worker-1': {'batches': 40, 'after': ['worker-0']}})
-  _check(tmp_path, 60)
+  clusters.check(tmp_path, 60)
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
@@ -130,19 +67,19 @@ def test_without_a_chief_ps_and_evaluator_end(form, tmp_path):
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_master_is_the_chief(form, tmp_path):
   """CloudML and SageMaker, which write more keys than TensorFlow reads."""
-  at = _addresses('master', 'worker', 'ps')
+  at = clusters.addresses('master', 'worker', 'ps')
   cluster = {job: [address] for job, address in at.items()}
-  _run(tmp_path, {
+  clusters.run(tmp_path, {
       f'{job}-0': {'cluster': cluster, 'environment': 'cloud',
                    'task': {'type': job, 'index': '0', 'trial': '1'},
                    'job': {'scale_tier': 'CUSTOM'}}
       for job in ('ps', 'master', 'worker')}, form=form, batches=20,
        **{'worker-0': {'batches': 40, 'after': ['master-0']}})
-  _check(tmp_path, 60)
+  clusters.check(tmp_path, 60)
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL_STRATEGIES)
+@pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL)
 @pytest.mark.parametrize('config', [
     {'cluster': {'chief': ['localhost']},
      'task': {'type': 'chief', 'index': '0'}, 'environment': 'cloud'},
@@ -151,23 +88,23 @@ def test_a_master_is_the_chief(form, tmp_path):
     {'cluster': {}, 'task': {'trial': '1'}},
 ], ids=['chief', 'master', 'none'])
 def test_one_replica_trains_as_without_a_cluster(form, config, tmp_path):
-  _run(tmp_path, {'alone': config}, form=form, batches=20)
-  _check(tmp_path, 20)
+  clusters.run(tmp_path, {'alone': config}, form=form, batches=20)
+  clusters.check(tmp_path, 20)
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize('max_steps', [20, 100], ids=['steps', 'input'])
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL_STRATEGIES)
+@pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL)
 def test_a_chief_alone_may_have_an_evaluator(form, max_steps, tmp_path):
   """Kubeflow and Vertex, one replica; `max_steps` or the input ends it."""
-  at = _addresses('chief', 'evaluator')
+  at = clusters.addresses('chief', 'evaluator')
   cluster = {job: [address] for job, address in at.items()}
-  _run(tmp_path, {
+  clusters.run(tmp_path, {
       f'{job}-0': {'cluster': cluster, 'environment': 'cloud',
                    'task': {'type': job, 'index': 0}}
       for job in ('chief', 'evaluator')}, form=form, batches=20,
        max_steps=max_steps)
-  _check(tmp_path, 20)
+  clusters.check(tmp_path, 20)
   # The evaluator's; TensorFlow's chief evaluates and exports nothing.
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
@@ -176,15 +113,15 @@ def test_a_chief_alone_may_have_an_evaluator(form, max_steps, tmp_path):
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_jobs_that_do_not_train_are_left_out(form, tmp_path):
   """Kubeflow's evaluator in the cluster, TonY's notebook and TensorBoard."""
-  at = _addresses('chief', 'worker', 'ps', 'evaluator')
+  at = clusters.addresses('chief', 'worker', 'ps', 'evaluator')
   cluster = {**{job: [address] for job, address in at.items()},
              'tensorboard': ['somewhere:1'], 'notebook': ['elsewhere:1']}
-  _run(tmp_path, {
+  clusters.run(tmp_path, {
       f'{job}-0': {'cluster': cluster, 'environment': 'cloud',
                    'task': {'type': job, 'index': '0'}}
       for job in ('ps', 'chief', 'worker', 'evaluator')}, form=form, batches=20,
        **{'worker-0': {'batches': 40, 'after': ['chief-0']}})
-  _check(tmp_path, 60)
+  clusters.check(tmp_path, 60)
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
@@ -192,30 +129,30 @@ def test_jobs_that_do_not_train_are_left_out(form, tmp_path):
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_workers_have_the_numbers_that_they_are_given(form, tmp_path):
   """Kubeflow's dynamic workers."""
-  at = _addresses('chief', 'worker', 'ps')
+  at = clusters.addresses('chief', 'worker', 'ps')
   cluster = {'chief': [at['chief']], 'worker': {'3': at['worker']},
              'ps': [at['ps']]}
-  _run(tmp_path, {
+  clusters.run(tmp_path, {
       f'{job}-{index}': {'cluster': cluster,
                          'task': {'type': job, 'index': index}}
       for job, index in (('ps', 0), ('chief', 0), ('worker', 3))}, form=form,
        batches=20, **{'worker-3': {'batches': 40, 'after': ['chief-0']}})
-  _check(tmp_path, 60)
+  clusters.check(tmp_path, 60)
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_servers_that_a_launcher_has_started_are_used(form, tmp_path):
   """tf-yarn's `"environment": "google"`."""
-  at = _addresses('chief', 'worker', 'ps')
+  at = clusters.addresses('chief', 'worker', 'ps')
   cluster = {job: [address] for job, address in at.items()}
-  _run(tmp_path, {
+  clusters.run(tmp_path, {
       f'{job}-0': {'cluster': cluster, 'environment': 'google',
                    'task': {'type': job, 'index': 0}}
       for job in ('ps', 'chief', 'worker')}, foreign=['ps-0'],
        program=('-c', WITH_SERVER), form=form, batches=20,
        **{'worker-0': {'batches': 40, 'after': ['chief-0']}})
-  _check(tmp_path, 60)
+  clusters.check(tmp_path, 60)
 
 
 # Clusters without parameter servers, each process by its task.
@@ -232,7 +169,7 @@ _SYNCHRONOUS = {
 @pytest.mark.parametrize('name', _SYNCHRONOUS)
 def test_shards_of_several_hosts_have_the_same_forms(name, tmp_path):
   tasks, others = _SYNCHRONOUS[name]
-  at, cluster = _addresses(*tasks), {}
+  at, cluster = clusters.addresses(*tasks), {}
   for task in tasks:
     job, _, index = task.partition('-')
     cluster.setdefault(job, {})[index] = at[task]
@@ -240,7 +177,7 @@ def test_shards_of_several_hosts_have_the_same_forms(name, tmp_path):
     cluster = {job: list(of_job.values()) for job, of_job in cluster.items()}
   if name == 'others':
     cluster = {**cluster, 'tensorboard': ['somewhere:1']}
-  _run(tmp_path, {
+  clusters.run(tmp_path, {
       task: {'cluster': cluster, **others, 'task': {
           'type': task.partition('-')[0], 'index': task.partition('-')[2]}}
       for task in tasks}, form='cross_shard_strategy', batches=20)
@@ -250,10 +187,10 @@ def test_shards_of_several_hosts_have_the_same_forms(name, tmp_path):
 
 
 def test_towers_of_one_process_of_several_are_refused_by_name(tmp_path):
-  at = _addresses('chief', 'worker', 'ps')
+  at = clusters.addresses('chief', 'worker', 'ps')
   cluster = {job: [address] for job, address in at.items()}
   with pytest.raises(AssertionError):
-    _run(tmp_path, {'chief-0': {
+    clusters.run(tmp_path, {'chief-0': {
         'cluster': cluster, 'task': {'type': 'chief', 'index': 0}}},
          form='tower_strategy', batches=20)
   assert 'TowerStrategy must train in a process alone' in (

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import distribute
+from tfplugin import estimator as estimator_lib
 from tfplugin.bin import ports
 from tfplugin.estimator import cluster_training
 from tfplugin.hooks.endings import chief_report
@@ -36,24 +37,41 @@ def _receive():
   return tf.estimator.export.TensorServingInputReceiver(x, x)
 
 
-STRATEGIES = {
-    'none': lambda: None,
-    'elastic': distribute.ElasticAverageStrategy,
-    'drop stale': lambda: distribute.DropStaleGradientStrategy(staleness=3),
+_RULES = {'w': []}
+DECORATORS = {
+    'none': lambda model_fn: model_fn,
+    'elastic': estimator_lib.elastic_average(),
+    'drop stale': estimator_lib.drop_stale_gradients(staleness=3),
+    'clip': estimator_lib.clip_variables(rules=_RULES, max_norm=1.0),
+    'towers': estimator_lib.replicate_model_fn(devices=['/cpu:0']),
+    'shards': estimator_lib.cross_shard(devices=['/cpu:0']),
 }
+STRATEGIES = {
+    'elastic strategy': distribute.ElasticAverageStrategy,
+    'drop stale strategy': lambda: distribute.DropStaleGradientStrategy(
+        staleness=3),
+    'clip strategy': lambda: distribute.VariableClippingStrategy(
+        distribute.DropStaleGradientStrategy(staleness=3), _RULES, 1.0),
+    'tower strategy': lambda: distribute.TowerStrategy(['/cpu:0']),
+    'shard strategy': lambda: distribute.CrossShardStrategy(['/cpu:0']),
+}
+FORMS = [*DECORATORS, *STRATEGIES]
+# The others have no parameter servers; the chief of towers is alone.
+_CLUSTERS = {'tower strategy': (0, 0), 'shard strategy': (1, 0)}
 
 
-def _estimator(model_dir, strategy=None):
+def _estimator(model_dir, form='none'):
   return tf.estimator.Estimator(
-      _model_fn, str(model_dir), tf.estimator.RunConfig(
+      DECORATORS.get(form, DECORATORS['none'])(_model_fn), str(model_dir),
+      tf.estimator.RunConfig(
           save_checkpoints_steps=1, keep_checkpoint_max=1,
-          train_distribute=strategy))
+          train_distribute=STRATEGIES[form]() if form in STRATEGIES else None))
 
 
 class _Chief:
   """What a chief does to the model_dir while the evaluator reads it."""
 
-  def __init__(self, tmp_path, monkeypatch):
+  def __init__(self, tmp_path, monkeypatch, form='none'):
     monkeypatch.delenv('TF_CONFIG', raising=False)
     self.model_dir, self._saved = tmp_path / 'model', {}
     for step in (3, 5):
@@ -61,7 +79,7 @@ class _Chief:
       estimator.train(lambda: _data().repeat(), max_steps=step)
       self._saved[step] = tmp_path / f'{step}'
     self.save(3)
-    self.cluster = ports.make_cluster(1, 1)
+    self.cluster = ports.make_cluster(*_CLUSTERS.get(form, (1, 1)))
     monkeypatch.setenv('TF_CONFIG', json.dumps({
         'cluster': self.cluster,
         'task': {'type': 'evaluator', 'index': 0}}))
@@ -87,7 +105,7 @@ def _evaluate(chief, acts, exporter, max_steps=None, form='none'):
     return _data()
 
   cluster_training.train_and_evaluate(
-      _estimator(chief.model_dir, STRATEGIES[form]()),
+      _estimator(chief.model_dir, form),
       tf.estimator.TrainSpec(_data, max_steps=max_steps),
       tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
                             throttle_secs=0, exporters=exporter),
@@ -106,10 +124,10 @@ def _steps_evaluated(chief):
           if any(value.tag == 'loss' for value in event.summary.value)]
 
 
-@pytest.mark.parametrize('form', STRATEGIES)
+@pytest.mark.parametrize('form', FORMS)
 def test_a_checkpoint_that_is_deleted_is_no_failure(
     form, tmp_path, monkeypatch, caplog):
-  chief = _Chief(tmp_path, monkeypatch)
+  chief = _Chief(tmp_path, monkeypatch, form)
 
   def go_on():
     chief.save(5)
@@ -140,10 +158,10 @@ class _SlowExporter(tf.estimator.FinalExporter):
                           is_the_final_export)
 
 
-@pytest.mark.parametrize('form', STRATEGIES)
+@pytest.mark.parametrize('form', FORMS)
 def test_a_half_written_export_is_removed(
     form, tmp_path, monkeypatch, caplog):
-  chief = _Chief(tmp_path, monkeypatch)
+  chief = _Chief(tmp_path, monkeypatch, form)
   _evaluate(chief, [], _SlowExporter(chief), form=form)
   assert 'model.ckpt-3 while it was evaluated' in caplog.text
   assert _steps_evaluated(chief) == [3, 5]

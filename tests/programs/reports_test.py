@@ -19,9 +19,13 @@ _RATE = 0.25
 _ELASTIC = {'communication_period': 1, 'moving_rate': _RATE,
             'count_steps': 'local'}
 _DEVICES = ['/cpu:0', '/cpu:1']
+_CLIP = {'rules': {'.*w$': []}, 'max_norm': 1e6}
 DECORATORS = {
     'elastic': estimator_lib.elastic_average(**_ELASTIC),
     'drop_stale': estimator_lib.drop_stale_gradients(staleness=10),
+    'clip': estimator_lib.clip_variables(**_CLIP),
+    'towers': estimator_lib.replicate_model_fn(devices=_DEVICES),
+    'cross_shard': estimator_lib.cross_shard(devices=_DEVICES),
 }
 STRATEGIES = {
     'elastic_strategy': lambda: distribute.ElasticAverageStrategy(**_ELASTIC),
@@ -30,6 +34,11 @@ STRATEGIES = {
     'drop_stale_strategy': lambda: distribute.DropStaleGradientStrategy(
         staleness=10),
     'tower_strategy': lambda: distribute.TowerStrategy(_DEVICES),
+    'cross_shard_strategy': lambda: distribute.CrossShardStrategy(_DEVICES),
+    'clip_strategy': lambda: distribute.VariableClippingStrategy(
+        distribute.DropStaleGradientStrategy(staleness=10), **_CLIP),
+    'clip_mirrored_strategy': lambda: distribute.VariableClippingStrategy(
+        tf1.distribute.MirroredStrategy(['/cpu:0']), **_CLIP),
 }
 FORMS = [*DECORATORS, *STRATEGIES]
 # Those with one copy on a worker.

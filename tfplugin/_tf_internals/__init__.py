@@ -20,6 +20,7 @@ from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
 from tfplugin._tf_internals.branches import sources_of
 from tfplugin._tf_internals.estimators import datasets_inside
+from tfplugin._tf_internals.estimators import evaluation_of_saves
 from tfplugin._tf_internals.estimators import evaluator_asks
 from tfplugin._tf_internals.estimators import first_of_ends
 from tfplugin._tf_internals.estimators import inputs_through
@@ -190,6 +191,7 @@ __all__ = (
     'datasets_inside',
     'device_functions',
     'distributed_apply',
+    'evaluation_of_saves',
     'evaluator_asks',
     'fills_table_or_queue',
     'first_of_ends',

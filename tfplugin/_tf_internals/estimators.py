@@ -68,6 +68,20 @@ def evaluator_asks(goes_on: Callable[[], bool],
     listener.before_eval, evaluator.evaluate_and_export = before, once
 
 
+def evaluation_of_saves(
+    estimator: tf.estimator.Estimator, eval_spec: tf.estimator.EvalSpec,
+    max_steps: Optional[int]) -> tf.compat.v1.train.CheckpointSaverListener:
+  """Returns the listener that evaluates and exports checkpoints in a master.
+
+  `tf.estimator.train_and_evaluate` makes it, for a `master` without a strategy
+  only. Its class is private.
+  """
+  training = sys.modules[tf.estimator.TrainSpec.__module__]
+  return training._NewCheckpointListenerForEvaluate(
+      training._TrainingExecutor._Evaluator(estimator, eval_spec, max_steps),
+      eval_spec.throttle_secs, training._ContinuousEvalListener())
+
+
 @contextlib.contextmanager
 def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
                  ) -> Iterator[None]:

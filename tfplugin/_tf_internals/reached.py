@@ -128,7 +128,9 @@ NAMES = {
     f'{_ESTIMATOR}.estimator.EstimatorV2': '_call_input_fn _config',
     f'{_ESTIMATOR}.run_config.RunConfig': '_is_chief _train_distribute',
     f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',
-    f'{_ESTIMATOR}.training': '_ContinuousEvalListener _TrainingExecutor',
+    f'{_ESTIMATOR}.training':
+        '_ContinuousEvalListener _NewCheckpointListenerForEvaluate '
+        '_TrainingExecutor',
     f'{_ESTIMATOR}.training._TrainingExecutor': '_Evaluator',
     f'{_ESTIMATOR}.training._TrainingExecutor._Evaluator': '_estimator',
 }

@@ -167,6 +167,16 @@ class _MirroredSlice:
     return values.DistributedVarOp(op.name, op.graph, op.traceback,
                                    op_types.REFERENCE)
 
+  @property
+  def initializer(self):
+    """The initialiser of all copies, or of a warm start.
+
+    TensorFlow asks whether there is one by its truth value. With one copy, the
+    assignment of a warm start is a tensor, which has none in a graph.
+    """
+    own = self._initializer_op
+    return super().initializer if own is None else own
+
 
 class _SliceableVariable:
   """A mixin in front of the class of a variable of several devices."""

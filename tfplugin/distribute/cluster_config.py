@@ -98,7 +98,13 @@ def interpret(value: str) -> Reading:
     return Reading({}, None, ('There is no TF_CONFIG: one process trains '
                               'alone.',))
   config = _parsed(value)
-  jobs, notes = _jobs_of(config.get('cluster') or {}, value)
+  cluster = config.get('cluster') or {}
+  jobs, notes = _jobs_of(cluster, value)
+  if not jobs and cluster.get('evaluator'):
+    jobs = {'evaluator': cluster['evaluator']}
+    return Reading(jobs, _checked_task(config.get('task'), {}, value), (
+        *notes, 'This is an evaluator that does not know the cluster: it ends '
+                'when the chief has reported its end in the model_dir.'))
   if not jobs:
     _check_alone(config.get('task') or {}, value)
     return Reading({}, None, (*notes, 'There is no cluster: one process trains '
@@ -147,6 +153,16 @@ def only_trains() -> bool:
   """
   task = _original().only_task
   return task is not None and task.type != 'master'
+
+
+def is_master() -> bool:
+  """Returns whether this process is the `master` of a cluster.
+
+  TensorFlow's master trains as the chief does, evaluates and exports. Raises
+  ValueError like `interpret`.
+  """
+  task = _original().task
+  return task is not None and task.type == 'master'
 
 
 def _original() -> Reading:

@@ -106,7 +106,7 @@ def from_environment() -> ClusterTask:
   if not cluster:
     return ClusterTask()
   master = ''
-  if task.type in cluster:
+  if task.type != 'evaluator':
     master = f'grpc://{cluster[task.type][task.index]}'
   return ClusterTask(tf.train.ClusterSpec(cluster), *task, master)
 

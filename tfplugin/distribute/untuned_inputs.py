@@ -15,6 +15,7 @@ import warnings
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.sessions import evaluation_roles
 
 tf1 = tf.compat.v1
 
@@ -38,6 +39,7 @@ class UntunedInputs:
     def make_input(*args, **kwargs):
       return untuned(input_fn(*args, **kwargs))
 
+    evaluation_roles.warn()
     with _tf_internals.untuned_inputs():
       return super()._make_input_fn_iterator(make_input, replication_mode)
 

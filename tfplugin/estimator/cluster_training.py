@@ -18,6 +18,7 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import untuned_inputs
+from tfplugin.distribute.sessions import evaluation_roles
 from tfplugin.distribute.sessions import server_options
 from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import event_log
@@ -150,8 +151,9 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   explained = cluster_config.explain()
   tf1.logging.info('tfplugin on TF_CONFIG: %s', explained)
   cluster_task.check_first_run(cluster_task.from_config(config))
-  with event_log.recording(config.model_dir, events_hook.task_name(config),
-                           cluster=explained), \
+  with evaluation_roles.kept(), \
+      event_log.recording(config.model_dir, events_hook.task_name(config),
+                          cluster=explained), \
       cluster_task.occupied_port_named(cluster_task.from_config(config)):
     return _train_and_evaluate(estimator, train_spec, eval_spec,
                                start_limit_secs, finish_limit_secs,
@@ -178,9 +180,10 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
     hooks = _first_hooks(
         task, config, start_limit_secs, contact_limit_secs, stack)
     if task.is_chief:
-      train_spec = _guarded(train_spec, config, task, last_steps.LastSteps(
-          task, train_spec.max_steps, finish_limit_secs / 2,
-          stop.has_stopped), stack)
+      train_spec = _guarded(
+          _with_evaluation(estimator, train_spec, eval_spec), config, task,
+          last_steps.LastSteps(task, train_spec.max_steps,
+                               finish_limit_secs / 2, stop.has_stopped), stack)
     train_spec = train_spec._replace(
         hooks=(*hooks, *train_spec.hooks, *last_hooks))
     _enter_limits(stack, estimator, start_limit_secs)
@@ -213,6 +216,21 @@ def _as_tensorflow(estimator: tf.estimator.Estimator,
                   max_steps=train_spec.max_steps,
                   saving_listeners=train_spec.saving_listeners)
   return None
+
+
+def _with_evaluation(estimator: tf.estimator.Estimator,
+                     train_spec: tf.estimator.TrainSpec,
+                     eval_spec: tf.estimator.EvalSpec):
+  """Returns `train_spec`; with a strategy, a `master` evaluates its saves.
+
+  TensorFlow does so without a strategy. A strategy makes the master a chief.
+  """
+  if estimator.config.train_distribute is None or (
+      not cluster_config.is_master()):
+    return train_spec
+  return train_spec._replace(saving_listeners=(
+      *train_spec.saving_listeners, _tf_internals.evaluation_of_saves(
+          estimator, eval_spec, train_spec.max_steps)))
 
 
 def _enter_limits(stack: contextlib.ExitStack,

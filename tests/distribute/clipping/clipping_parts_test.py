@@ -117,3 +117,34 @@ def test_a_wrapper_clips_by_the_norm_of_all_parts(
     session.run(spec.train_op)
     values = session.run(tf1.trainable_variables())
   np.testing.assert_allclose(values, _expected((0,)), rtol=1e-6)
+
+
+class _OfKeras:
+  """A Keras optimizer; `sums` as if the program summed the gradients itself."""
+
+  def __init__(self, sums):
+    self._sums = sums
+
+  def minimize(self, loss, global_step, var_list=None):
+    parts = var_list or [v for v in tf1.trainable_variables() if (
+        tf1.gradients(loss, v)[0] is not None)]
+    update = tf.keras.optimizers.legacy.SGD(1.0).apply_gradients(
+        zip(tf1.gradients(loss, parts), parts),
+        experimental_aggregate_gradients=not self._sums)
+    return tf.group(update, global_step.assign_add(1))
+
+
+@pytest.mark.parametrize('base', ['mirrored', 'cross_shard'])
+def test_a_keras_optimizer_that_does_not_say_what_it_updates(behavior, base):
+  """It sums nothing, so the end of the group is not known; see the message."""
+
+  def worker(sums, trained):
+    return strategy_worker.StrategyWorker(
+        distribute.VariableClippingStrategy(BASES[base](), {'^table': 0}, 1.0),
+        _model_fn(lambda: _OfKeras(sums), trained))
+
+  with pytest.raises(ValueError, match='Each part of a variable that is clipped'
+                     ' across its parts must be updated'):
+    worker(True, (0,))
+  worker(True, (0, 1)).step()  # What the message says; or:
+  worker(False, (0,)).step()

@@ -32,12 +32,21 @@ def test_filters_and_placement_are_left_out():
   assert server_options.of_session(None) == tf1.ConfigProto()
 
 
+STRATEGIES = {
+    # A decorator's model_fn, too, which is not called before the server starts.
+    'none': lambda: None,
+    'elastic': distribute.ElasticAverageStrategy,
+    'drop stale': lambda: distribute.DropStaleGradientStrategy(staleness=3),
+    'packed': distribute.PackedParameterServerStrategy,
+    'clip': lambda: distribute.VariableClippingStrategy(
+        distribute.DropStaleGradientStrategy(staleness=3), {'w': []}, 1.0),
+}
+
+
 @pytest.mark.parametrize('job', ['ps', 'chief', 'worker'])
-@pytest.mark.parametrize('make_strategy', [
-    lambda: None, lambda: distribute.DropStaleGradientStrategy(staleness=3)],
-                         ids=['none', 'strategy'])
+@pytest.mark.parametrize('form', STRATEGIES)
 def test_threads_and_rpc_options_reach_every_server(
-    job, make_strategy, monkeypatch, tmp_path):
+    form, job, monkeypatch, tmp_path):
   class StartedError(Exception):
     """In the place of a server."""
 
@@ -54,7 +63,7 @@ def test_threads_and_rpc_options_reach_every_server(
   estimator = tf.estimator.Estimator(
       lambda features, labels, mode: None, str(tmp_path),
       tf.estimator.RunConfig(session_config=_session_config(),
-                             train_distribute=make_strategy(),
+                             train_distribute=STRATEGIES[form](),
                              experimental_max_worker_delay_secs=0))
   with pytest.raises(StartedError) as started:
     cluster_training.train_and_evaluate(

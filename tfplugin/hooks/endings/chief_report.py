@@ -46,14 +46,17 @@ class Watch:
     """Begins to watch.
 
     The evaluator waits up to `time_limit_secs` seconds while the chief is
-    unreachable; None waits for its report alone. `max_steps` is the global step
+    unreachable; None waits for its report alone, as does an evaluator that
+    does not know the address of the chief. `max_steps` is the global step
     at which training ends, or None. Once the chief has ended after it, no
     report is needed.
     """
     self._model_dir = model_dir
     self._at_start = self._report()
     self._cluster_spec = task.cluster_spec
-    self._chief = task.training_tasks[0]
+    known = bool(task.training_tasks)
+    self._chief = task.training_tasks[0] if known else 'chief'
+    time_limit_secs = time_limit_secs if known else None
     self._can_look = time_limit_secs is not None
     self._is_at_max_steps = False
     self._max_steps = max_steps

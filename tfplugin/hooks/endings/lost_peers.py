@@ -29,8 +29,15 @@ tf1 = tf.compat.v1
 # EX_TEMPFAIL of sysexits.h, "try again later"; Python itself never uses it.
 EXIT_STATUS = 75
 WATCH = 'tfplugin watch of steps'
-_REMEDY = ('Restart all workers together; they continue from the newest '
-           'checkpoint.')
+_REMEDY = (
+    'Restart all workers together; they continue from the newest checkpoint. '
+    'If a task had no more data, give all tasks the same number of batches, or '
+    'let the input repeat and set `max_steps`.')
+_COLLECTIVE = 'Collective ops is aborted'
+# The intervals of looks at the others' ports while a step waits. One failed
+# look is no proof.
+_LOOK_SECS = 5.0
+_NUM_LOOKS = 2
 
 
 class LostPeerError(RuntimeError):
@@ -57,15 +64,16 @@ class LostPeersHook(tf1.train.SessionRunHook):
     """Prepares the limits, in seconds.
 
     The first step's limit includes the making of the session. `step_limit_secs`
-    applies to each later step; None: no limit. At a limit the process ends with
-    `EXIT_STATUS`: nothing else ends a step that waits for a worker.
+    applies to each later step; None: no limit. At a limit, or when a worker has
+    ended that a step waits for, the process ends with `EXIT_STATUS`: nothing
+    else ends the step.
     """
     self._task = task
     self._first_limit_secs = first_step_limit_secs
     self._limit_secs = step_limit_secs
     self._is_started = False
     self._deadline = None
-    self._what = 'the first step'
+    self._is_first = True
     self._over = threading.Event()
 
   def begin(self) -> None:
@@ -85,7 +93,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
   def after_run(self, run_context, run_values) -> None:
     """Ends the limit of a step."""
     del run_context, run_values
-    self._deadline, self._what = None, 'a step'
+    self._deadline, self._is_first = None, False
 
   def end(self, session: tf1.Session) -> None:
     """Ends the watch."""
@@ -98,13 +106,14 @@ class LostPeersHook(tf1.train.SessionRunHook):
 
   def explain(self, kind: Optional[type], error: Optional[BaseException],
               trace: Any) -> None:
-    """Replaces an error of Horovod by a LostPeerError; called as `__exit__`.
+    """Replaces an error of a sum by a LostPeerError; called as `__exit__`.
 
     TensorFlow makes no new session after such an error, which ends the
     training.
     """
     del kind, trace
-    if isinstance(error, tf.errors.UnknownError) and 'Horovod' in str(error):
+    if (isinstance(error, tf.errors.UnknownError) and 'Horovod' in str(error) or
+        isinstance(error, tf.errors.OpError) and _COLLECTIVE in str(error)):
       raise self._loss() from error
 
   def _start(self) -> None:
@@ -117,19 +126,36 @@ class LostPeersHook(tf1.train.SessionRunHook):
     return loss(f'{self._task.name} lost {self._lost()}. {_REMEDY}')
 
   def _watch(self) -> None:
+    looked, num_away = time.monotonic(), 0
     while not self._over.wait(0.2):
-      deadline = self._deadline
-      if deadline is not None and time.monotonic() > deadline:
+      deadline, now = self._deadline, time.monotonic()
+      if deadline is None or self._limit_secs is None:
+        num_away = 0
+      elif now > looked + _LOOK_SECS:
+        looked = now
+        away = [] if self._is_first else self._away()
+        num_away = num_away + 1 if away else 0
+        if num_away >= _NUM_LOOKS and deadline == self._deadline:
+          tf1.logging.error(
+              '%s waits in a step for %s, where no task listens any more. %s',
+              self._task.name, ', '.join(away), _REMEDY)
+          os._exit(EXIT_STATUS)
+      if deadline is not None and now > deadline:
         tf1.logging.error(
             '%s waited in %s up to its limit for %s. %s', self._task.name,
-            self._what, self._lost(), _REMEDY)
+            'the first step' if self._is_first else 'a step', self._lost(),
+            _REMEDY)
         os._exit(EXIT_STATUS)
 
+  def _away(self) -> list[str]:
+    return contact.unreachable(self._task.cluster_spec, self._others())
+
+  def _others(self) -> list[str]:
+    return [name for name in self._task.training_tasks
+            if name != self._task.name]
+
   def _lost(self) -> str:
-    others = [name for name in self._task.training_tasks
-              if name != self._task.name]
-    away = contact.unreachable(self._task.cluster_spec, others)
-    return ', '.join(away) or f'one of {", ".join(others)}'
+    return ', '.join(self._away()) or f'one of {", ".join(self._others())}'
 
 
 def loss(message: str) -> LostPeerError:

@@ -1,0 +1,276 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Small programs of the kinds that public reports tell of: starts and ends.
+
+Where the first values come from, and who ends the training, in every form.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfplugin import distribute
+from tfplugin import estimator as estimator_lib
+
+tf1 = tf.compat.v1
+
+_DEVICES = ['/cpu:0', '/cpu:1']
+_ELASTIC = {'communication_period': 1, 'moving_rate': 0.25,
+            'count_steps': 'local'}
+_RULES = {'rules': {'.*': []}, 'max_norm': 1e6}
+
+DECORATORS = {
+    'elastic': estimator_lib.elastic_average(**_ELASTIC),
+    'drop_stale': estimator_lib.drop_stale_gradients(staleness=10),
+    'clip': estimator_lib.clip_variables(**_RULES),
+    'towers': estimator_lib.replicate_model_fn(devices=_DEVICES),
+    'cross_shard': estimator_lib.cross_shard(devices=_DEVICES),
+}
+STRATEGIES = {
+    'elastic_strategy': lambda: distribute.ElasticAverageStrategy(**_ELASTIC),
+    'elastic_devices': lambda: distribute.ElasticAverageStrategy(
+        devices=_DEVICES, **_ELASTIC),
+    'drop_stale_strategy': lambda: distribute.DropStaleGradientStrategy(
+        staleness=10),
+    'packed_strategy': distribute.PackedParameterServerStrategy,
+    'clip_mirrored': lambda: _clipping(
+        tf1.distribute.MirroredStrategy(['/cpu:0'])),
+    'clip_drop_stale': lambda: _clipping(
+        distribute.DropStaleGradientStrategy(staleness=10)),
+    'tower_strategy': lambda: distribute.TowerStrategy(_DEVICES),
+    'one_shard': lambda: distribute.CrossShardStrategy(_DEVICES[:1]),
+    'cross_shard_strategy': lambda: distribute.CrossShardStrategy(_DEVICES),
+}
+FORMS = [*DECORATORS, *STRATEGIES]
+
+
+def _clipping(base):
+  return distribute.VariableClippingStrategy(base, {'.*': []}, 1e6)
+
+
+def _estimator(form, model_fn, model_dir, warm_start_from=None, **config):
+  """Returns an Estimator whose model_fn or configuration has the wrapper."""
+  return tf1.estimator.Estimator(
+      DECORATORS.get(form, lambda fn: fn)(model_fn),
+      warm_start_from=warm_start_from, config=tf1.estimator.RunConfig(
+          str(model_dir), train_distribute=STRATEGIES[form]()
+          if form in STRATEGIES else None, log_step_count_steps=None,
+          save_summary_steps=None, **config))
+
+
+def _input_fn(batches=None):
+  return lambda: tf.data.Dataset.from_tensors(
+      ([[1.0], [1.0]], [[0.0], [0.0]])).repeat(batches)
+
+
+def _minimize(loss, rate=0.0):
+  return tf1.train.GradientDescentOptimizer(rate).minimize(
+      loss, tf1.train.get_global_step())
+
+
+def _model_fn(rate=0.0, parts=None, start=lambda: None, hooks=lambda loss: ()):
+  """Returns a model_fn; each step takes `rate` off each row of `body/table`.
+
+  Args:
+    rate: The learning rate.
+    parts: The number of parts of the table.
+    start: Called when the variables are there.
+    hooks: Makes hooks of the model's own.
+  """
+
+  def model_fn(features, labels, mode):
+    del labels
+    table = tf1.get_variable(
+        'body/table', [4, 1], initializer=tf1.zeros_initializer(),
+        partitioner=tf1.fixed_size_partitioner(parts) if parts else None)
+    head = tf1.get_variable('head/w', initializer=[[2.0]])
+    start()
+    rows = tf.concat(list(table), 0) if parts else table
+    loss = tf.reduce_mean(features) * (
+        tf.reduce_sum(rows) + 0.0 * tf.reduce_sum(head))
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=_minimize(loss, rate),
+        training_hooks=list(hooks(loss)))
+
+  return model_fn
+
+
+_TABLE = [[5.0], [6.0], [7.0], [8.0]]
+
+
+@pytest.fixture(name='pretrained')
+def _pretrained(tmp_path):
+  """A checkpoint of another program, with the table and a head."""
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('body/table', initializer=_TABLE)
+    tf1.get_variable('head/w', initializer=[[9.0]])
+    session.run(tf1.global_variables_initializer())
+    return tf1.train.Saver().save(session, str(tmp_path / 'old/model.ckpt'))
+
+
+class _WarmStart(tf1.train.SessionRunHook):
+  """A warm start from a hook: the graph is built, but not finalized."""
+
+  def __init__(self, path):
+    self._path = path
+
+  def begin(self):
+    tf1.train.warm_start(self._path, 'body/.*')
+
+
+def _settings(path, names='body/.*'):
+  return tf.estimator.WarmStartSettings(path, vars_to_warm_start=names)
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('how', [
+    'settings', 'init_from_checkpoint', 'scope', 'hook'])
+@pytest.mark.parametrize('parts', [None, 2], ids=['whole', 'parts'])
+@pytest.mark.parametrize('form', FORMS)
+def test_a_table_starts_from_another_programs_checkpoint(
+    form, parts, how, pretrained, tmp_path, behavior):
+  del behavior
+  maps = {'init_from_checkpoint': {'body/table': 'body/table'},
+          'scope': {'body/': 'body/'}}
+  start = (lambda: tf1.train.init_from_checkpoint(pretrained, maps[how])) if (
+      how in maps) else lambda: None
+  estimator = _estimator(
+      form, _model_fn(parts=parts, start=start), tmp_path / 'model',
+      warm_start_from=_settings(pretrained) if how == 'settings' else None)
+  estimator.train(_input_fn(), max_steps=2,
+                  hooks=[_WarmStart(pretrained)] if how == 'hook' else [])
+  np.testing.assert_array_equal(
+      estimator.get_variable_value('body/table'), _TABLE)
+  assert estimator.get_variable_value('head/w') == 2.0
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize('form', FORMS)
+def test_a_warm_start_is_not_made_again_when_a_training_goes_on(
+    form, pretrained, tmp_path, behavior):
+  """The same program is started again, with its arguments."""
+  del behavior
+  values = []
+  for max_steps in (2, 4):
+    estimator = _estimator(
+        form, _model_fn(rate=1.0), tmp_path / 'model',
+        warm_start_from=_settings(pretrained))
+    estimator.train(_input_fn(), max_steps=max_steps)
+    values.append(estimator.get_variable_value('body/table'))
+  assert estimator.get_variable_value('global_step') == 4
+  assert np.all(values[0] < _TABLE) and np.all(values[1] < values[0])
+
+
+def _receive():
+  x = tf1.placeholder(tf.float32, [None, 1])
+  return tf.estimator.export.ServingInputReceiver({'x': x}, {'x': x})
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize('form', FORMS)
+def test_a_model_starts_from_an_export(form, pretrained, tmp_path, behavior):
+  """A SavedModel that the same form has written."""
+  del behavior
+
+  def model_fn(features, labels, mode):
+    if mode == tf.estimator.ModeKeys.PREDICT:
+      table = tf1.get_variable('body/table', [4, 1])
+      tf1.get_variable('head/w', [1, 1])
+      return tf1.estimator.EstimatorSpec(
+          mode, {'table': table + 0.0 * features['x'][0]})
+    return _model_fn()(features, labels, mode)
+
+  first = _estimator(
+      form, model_fn, tmp_path / 'first', warm_start_from=pretrained)
+  first.train(_input_fn(), max_steps=1)
+  export = first.export_saved_model(str(tmp_path / 'export'), _receive)
+  second = _estimator(
+      form, model_fn, tmp_path / 'second', warm_start_from=export.decode())
+  second.train(_input_fn(), max_steps=1)
+  np.testing.assert_array_equal(
+      second.get_variable_value('body/table'), _TABLE)
+  assert second.get_variable_value('head/w') == 9.0
+
+
+_NAN = float('nan')
+# Hooks of TensorFlow's that end a training, or look at its end.
+ENDING_HOOKS = {
+    'nan': lambda loss: [tf1.train.NanTensorHook(
+        tf.where(tf1.train.get_global_step() < 3, 0.0, _NAN),
+        fail_on_nan_loss=False)],
+    'steps': lambda loss: [tf1.train.StopAtStepHook(num_steps=3)],
+    'last': lambda loss: [tf1.train.StopAtStepHook(last_step=3)],
+}
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('name', ENDING_HOOKS)
+@pytest.mark.parametrize('form', FORMS)
+def test_a_hook_of_the_model_ends_the_training(form, name, tmp_path, behavior):
+  del behavior
+  estimator = _estimator(
+      form, _model_fn(hooks=ENDING_HOOKS[name]), tmp_path)
+  estimator.train(_input_fn(), max_steps=50)
+  assert 3 <= estimator.get_variable_value('global_step') <= 4
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize('form', FORMS)
+def test_a_hook_reads_the_last_values(form, tmp_path, behavior):
+  """FinalOpsHook evaluates at the end; a feed selects what it reads."""
+  del behavior
+  made = []
+
+  def hooks(loss):
+    scale = tf1.placeholder_with_default(1.0, [])
+    made.append(tf1.train.FinalOpsHook(
+        {'step': tf1.train.get_global_step().read_value() * 1,
+         'scaled': scale * 1.0}, {scale: 4.0}))
+    return [made[-1], tf1.train.FeedFnHook(lambda: {scale: 2.0}),
+            tf1.train.StepCounterHook(1, output_dir=str(tmp_path / 'rate'))]
+
+  estimator = _estimator(
+      form, _model_fn(hooks=hooks), tmp_path / 'model')
+  estimator.train(_input_fn(), max_steps=3)
+  values, = [hook.final_ops_values for hook in made
+             if hook.final_ops_values is not None]
+  assert values == {'step': 3, 'scaled': 4.0}
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('batches', [0, 1, 5])
+@pytest.mark.parametrize('form', FORMS)
+def test_one_epoch_of_an_odd_number_of_batches(
+    form, batches, tmp_path, behavior):
+  del behavior
+  estimator = _estimator(form, _model_fn(rate=1.0), tmp_path)
+  estimator.train(_input_fn(batches))
+  steps = estimator.get_variable_value('global_step')
+  # As under MirroredStrategy: each device takes a batch, or there is no step.
+  assert steps == batches // (2 if form in (
+      'elastic_devices', 'tower_strategy', 'cross_shard_strategy') else 1)
+
+
+@pytest.mark.parametrize('form', STRATEGIES)
+def test_a_config_gets_its_strategy_later(form, tmp_path, behavior):
+  """A program has one configuration, and a flag decides on the strategy."""
+  del behavior
+  config = tf1.estimator.RunConfig(str(tmp_path)).replace(
+      train_distribute=STRATEGIES[form]())
+  estimator = tf1.estimator.Estimator(_model_fn(rate=1.0), config=config)
+  estimator.train(_input_fn(), max_steps=2)
+  assert estimator.get_variable_value('global_step') == 2
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize('form', FORMS)
+def test_epochs_in_a_loop_of_the_program(form, tmp_path, behavior):
+  """One Estimator trains and evaluates in turn, with `steps`."""
+  del behavior
+  estimator = _estimator(form, _model_fn(rate=1.0), tmp_path)
+  seen = []
+  for _ in range(3):
+    estimator.train(_input_fn(4), steps=2)
+    seen.append(estimator.evaluate(_input_fn(1), steps=1)['loss'])
+  assert estimator.get_variable_value('global_step') == 6
+  assert seen == sorted(seen, reverse=True)
