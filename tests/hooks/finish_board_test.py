@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.hooks import finish_board
+from tfplugin.hooks import task_tables
 
 
 @pytest.fixture(scope='module')
@@ -57,7 +58,7 @@ def test_without_a_task_there_is_nothing_to_report():
 
 
 def test_a_ps_that_does_not_answer_has_reported_nothing(monkeypatch):
-  monkeypatch.setattr(finish_board, '_ATTEMPT_MSECS', 200)
+  monkeypatch.setattr(task_tables, '_ATTEMPT_MSECS', 200)
   cluster = tf.train.ClusterSpec(ports.make_cluster(1, 1))
   with pytest.raises(TimeoutError, match='last step of worker:0'):
     finish_board.wait_for_tasks(cluster, ['worker:0'], 'chief:0', 0.5)
@@ -72,8 +73,8 @@ def test_an_empty_list_is_no_report():
 
 
 def test_a_list_is_mended_from_another(servers):
-  board = finish_board._Board(servers, 0)
-  board.write(['worker:5'])
+  board = finish_board._board(servers, 0)
+  board.end(['worker:5'], task_tables.FINISHED)
   assert finish_board.Lists(servers, 1).keep() == (
       finish_board.Lists(servers, 0).keep() - {'worker:5'})
   finish_board.wait_for_tasks(servers, ['worker:5'], 'chief:0', 10.0)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.hooks import finish_board
+from tfplugin.hooks import task_tables
 from tfplugin.hooks import keep_contact_hook
 
 tf1 = tf.compat.v1
@@ -79,7 +80,7 @@ def test_the_chief_keeps_the_reports_for_a_ps_that_forgets(monkeypatch):
       session.run(tf.raw_ops.LookupTableRemoveV2(
           table_handle=tf.raw_ops.MutableHashTableV2(
               key_dtype=tf.string, value_dtype=tf.int64,
-              shared_name=finish_board._FINISHED), keys=['worker:0']))
+              shared_name=task_tables.MARKS), keys=['worker:0']))
     assert not finish_board.Lists(spec).keep()
     hook.before_run(None)
     assert finish_board.Lists(spec).keep() == {'worker:0'}

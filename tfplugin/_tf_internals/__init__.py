@@ -49,6 +49,7 @@ from tfplugin._tf_internals.graphs import private_variables
 from tfplugin._tf_internals.graphs import redirect_input
 from tfplugin._tf_internals.graphs import repeats_loop_of
 from tfplugin._tf_internals.graphs import watch_new_ops
+from tfplugin._tf_internals.joined_sessions import servers_and_sessions_through
 from tfplugin._tf_internals.keras import batch_norm_noted
 from tfplugin._tf_internals.keras import is_asked_by_keras_3
 from tfplugin._tf_internals.keras import is_keras_inference

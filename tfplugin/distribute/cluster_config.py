@@ -179,11 +179,24 @@ def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
   return tf.distribute.cluster_resolver.TFConfigClusterResolver()
 
 
+def other_keys() -> dict[str, Any]:
+  """Returns what `TF_CONFIG` has beside cluster and task, {} without any.
+
+  Raises ValueError if it is not a JSON object.
+  """
+  value = os.environ.get(VARIABLE, '')
+  return _other_keys(value) if value.strip() else {}
+
+
+def _other_keys(value: str) -> dict[str, Any]:
+  return {key: other for key, other in _parsed(value).items()
+          if key not in ('cluster', 'task')}
+
+
 def _as_strategies_read(value: str, cluster: Cluster,
                         task: Optional[Task]) -> str:
   """Returns the value in the form that TensorFlow's strategies support."""
-  config = {key: other for key, other in _parsed(value).items()
-            if key not in ('cluster', 'task')}
+  config = _other_keys(value)
   if task is not None:
     rename = {'master': 'chief'}
     config['cluster'] = {
