@@ -122,6 +122,9 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
     shown.follow(role)
   names = ', '.join(start.task.name for start in starts)
   display.say(f'Started {names}; their logs are in {options.logs_dir}')
+  if options.max_workers:
+    display.say(f'Up to {options.max_workers} workers may train: tfplugin-launch'
+                f' --join={layout.cluster["ps"][0]} -- PROGRAM')
   others = _elsewhere(options, layout)
 
   def show(is_all: bool = False):
@@ -184,10 +187,12 @@ def _settings(options: launch_options.LaunchOptions, layout: layouts.Layout,
       # Other launches of the same run cannot know the number.
       session=None if layout.who else session,
       policy=options.policy(),
-      keep_going=options.keep_going,
+      # The other launch goes on without the worker; this one has nothing else.
+      keep_going=options.keep_going and not options.join,
       stall_limit=options.stall_limit,
       grace_secs=options.grace_secs,
-      is_fenced=not layout.who)
+      is_fenced=not layout.who,
+      tf_config=layout.tf_config)
 
 
 def _show_summary(run: supervision.SupervisedRun,

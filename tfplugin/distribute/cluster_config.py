@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 from typing import NamedTuple
 from typing import Optional
@@ -61,11 +62,13 @@ def tasks_of(cluster: Cluster, evaluator: bool) -> list[Task]:
   return tasks + [Task('evaluator', 0)] * evaluator
 
 
-def encode(cluster: Mapping[str, list[str]], task: Task) -> str:
+def encode(cluster: Mapping[str, list[str]], task: Task,
+           other_keys: Mapping[str, Any] = MappingProxyType({})) -> str:
   """Returns the value of the environment variable TF_CONFIG for `task`."""
   return json.dumps({
       'cluster': dict(cluster),
-      'task': {'type': task.type, 'index': task.index}
+      'task': {'type': task.type, 'index': task.index},
+      **other_keys
   })
 
 

@@ -5,7 +5,7 @@
 Two keys of `TF_CONFIG`, beside `cluster` and `task`, say so:
 
   max_workers: In every task of a run that workers may join: how many may train
-    at the same time, the chief included.
+    at the same time, besides the chief.
   joins: True in a worker that joins. Its cluster has the parameter servers, the
     chief and itself. The other tasks' clusters do not name it.
 """
