@@ -3,12 +3,11 @@
 """A user's program: one task of a run that workers join and leave.
 
 Each step adds 1 to the variable, so that the variable counts the steps of all
-workers.
+workers. All of them end when the file `end` is in the directory.
 
-  python joins_program.py <form> <directory> <max_steps> <seconds of a step>
+  python joins_program.py <form> <directory> <seconds of a step>
 """
 
-import functools
 import json
 import os
 import pathlib
@@ -24,9 +23,12 @@ tf1 = tf.compat.v1
 
 DECORATORS = {
     'plain': lambda model_fn: model_fn,
-    'drop': tfplugin.estimator.drop_stale_gradients(staleness=1000),
-    'clip': tfplugin.estimator.clip_variables(rules={'w': 0}, max_norm=1e9),
-    'elastic': tfplugin.estimator.elastic_average(communication_period=2),
+    'drop': lambda model_fn: tfplugin.estimator.drop_stale_gradients(
+        model_fn, staleness=1000),
+    'clip': lambda model_fn: tfplugin.estimator.clip_variables(
+        model_fn, rules={'w': 0}, max_norm=1e9),
+    'elastic': lambda model_fn: tfplugin.estimator.elastic_average(
+        model_fn, communication_period=2),
 }
 STRATEGIES = {
     'drop_strategy': lambda: distribute.DropStaleGradientStrategy(
@@ -66,17 +68,19 @@ class RecordHook(tf1.train.SessionRunHook):
                     'first_step': None}
 
   def after_run(self, run_context, run_values):
-    del run_context, run_values
+    del run_values
     self._record['steps'] += 1
     if self._record['first_step'] is None:
       self._record['first_step'] = time.time()
     part = self._path.with_suffix('.part')
     part.write_text(json.dumps(self._record))
     part.rename(self._path)
+    if (self._path.parent / 'end').exists():
+      run_context.request_stop()
     time.sleep(self._step_secs)
 
 
-def main(form, directory, max_steps, step_secs):
+def main(form, directory, step_secs):
   config = tf1.estimator.RunConfig(
       model_dir=str(directory / 'model'), save_checkpoints_secs=600,
       train_distribute=STRATEGIES[form]() if form in STRATEGIES else None,
@@ -84,11 +88,9 @@ def main(form, directory, max_steps, step_secs):
   decorate = DECORATORS.get(form, lambda model_fn: model_fn)
   tfplugin.estimator.train_and_evaluate(
       tf1.estimator.Estimator(decorate(model_fn), config=config),
-      tf1.estimator.TrainSpec(input_fn, max_steps=max_steps,
-                              hooks=[RecordHook(directory, step_secs)]),
+      tf1.estimator.TrainSpec(input_fn, hooks=[RecordHook(directory, step_secs)]),
       tf1.estimator.EvalSpec(input_fn, steps=1), finish_limit_secs=20)
 
 
 if __name__ == '__main__':
-  main(sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3]),
-       float(sys.argv[4]))
+  main(sys.argv[1], pathlib.Path(sys.argv[2]), float(sys.argv[3]))

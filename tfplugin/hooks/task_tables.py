@@ -92,7 +92,8 @@ class Board:
         {name.decode(): int(value) for name, value in zip(*table)}
         for table in seen)
     self.steps = steps
-    return marks
+    # A claim that fails leaves a 0.
+    return {name: mark for name, mark in marks.items() if mark}
 
   def merge(self, marks: Mapping[str, int]) -> Optional[bool]:
     """Adds marks; of two marks of a task the larger one remains."""
