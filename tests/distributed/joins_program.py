@@ -88,7 +88,8 @@ def main(form, directory, step_secs):
   decorate = DECORATORS.get(form, lambda model_fn: model_fn)
   tfplugin.estimator.train_and_evaluate(
       tf1.estimator.Estimator(decorate(model_fn), config=config),
-      tf1.estimator.TrainSpec(input_fn, hooks=[RecordHook(directory, step_secs)]),
+      tf1.estimator.TrainSpec(
+          input_fn, hooks=[RecordHook(directory, step_secs)]),
       tf1.estimator.EvalSpec(input_fn, steps=1), finish_limit_secs=20)
 
 

@@ -26,8 +26,9 @@ LIMIT_SECONDS = 120
 class Run:
   """The launches of one run."""
 
-  def __init__(self, form, directory):
+  def __init__(self, form, directory, restart='never'):
     self.directory = directory
+    self._restart = restart
     self._command = ['--', sys.executable, str(PROGRAM), form, str(directory),
                      '0.02']
     self._launches = {}
@@ -67,9 +68,14 @@ class Run:
     self.wait(lambda: (name, worker) in self.events())
 
   def events(self):
-    return [(event.name, event.details['worker'])
-            for event in events.read_run(str(self.directory / 'model')).events
+    return [(event.name, event.details['worker']) for event in self._events()
             if event.name in ('joined', 'left')]
+
+  def _events(self):
+    return events.read_run(str(self.directory / 'model')).events
+
+  def pid(self, task):
+    return [event.pid for event in self._events() if event.task == task][-1]
 
   def status(self, name):
     return self._launches[name].wait(LIMIT_SECONDS)
@@ -97,8 +103,8 @@ class Run:
     with open(self.directory / f'{name}.out', 'w', encoding='utf-8') as out:
       self._launches[name] = subprocess.Popen(
           [sys.executable, '-m', 'tfplugin.bin.launch', *flags,
-           '--restart=never', f'--logs_dir={self.directory}/logs-{name}',
-           *self._command],
+           f'--restart={self._restart}',
+           f'--logs_dir={self.directory}/logs-{name}', *self._command],
           stdout=out, stderr=subprocess.STDOUT,
           env={**os.environ, 'PYTHONPATH': path})
 
@@ -111,8 +117,8 @@ class Run:
 def _start(tmp_path):
   runs = []
 
-  def start(form):
-    runs.append(Run(form, tmp_path))
+  def start(form, **kwargs):
+    runs.append(Run(form, tmp_path, **kwargs))
     return runs[-1]
 
   yield start
@@ -158,3 +164,24 @@ def test_workers_join_leave_and_die_and_no_step_is_lost(start):
   # The killed worker may have made one step that it did not note.
   assert global_step - sum(steps.values()) in (0, 1)
   np.testing.assert_array_equal(w, [global_step] * 2)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize('form', ['drop_strategy', 'elastic_strategy'])
+def test_a_worker_that_joined_goes_on_after_a_parameter_server_restarts(
+    start, form):
+  run = start(form, restart='ps=on_failure')
+  run.wait_for_steps('chief-0', 1)
+  joiner = run.join()
+  run.wait_for_event('joined', 'worker:0')
+  run.wait_for_steps('worker-0', 5)
+  # The second one: it has no global step, but the other half of the variables.
+  os.kill(run.pid('ps:1'), signal.SIGKILL)
+  run.wait(lambda: 'ps:1 restarts' in run.output('main') or
+           'it restarts in' in run.output('main'))
+  before = {name: run.records()[name]['steps']
+            for name in ('chief-0', 'worker-0')}
+  for name, steps in before.items():
+    run.wait_for_steps(name, steps + 50)
+  assert run.end() == 0
+  assert run.status(joiner) == 0

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.hooks import finish_board
-from tfplugin.hooks import task_tables
+from tfplugin.hooks.endings import task_tables
 
 
 @pytest.fixture(scope='module')

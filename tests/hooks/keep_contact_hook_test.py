@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.hooks import finish_board
-from tfplugin.hooks import task_tables
 from tfplugin.hooks import keep_contact_hook
+from tfplugin.hooks.endings import task_tables
 
 tf1 = tf.compat.v1
 

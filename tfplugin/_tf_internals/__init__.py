@@ -25,6 +25,7 @@ from tfplugin._tf_internals.estimators import first_of_ends
 from tfplugin._tf_internals.estimators import inputs_through
 from tfplugin._tf_internals.estimators import mend_early_stopping
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
+from tfplugin._tf_internals.estimators import servers_and_sessions_through
 from tfplugin._tf_internals.estimators import servers_with
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
@@ -49,7 +50,6 @@ from tfplugin._tf_internals.graphs import private_variables
 from tfplugin._tf_internals.graphs import redirect_input
 from tfplugin._tf_internals.graphs import repeats_loop_of
 from tfplugin._tf_internals.graphs import watch_new_ops
-from tfplugin._tf_internals.joined_sessions import servers_and_sessions_through
 from tfplugin._tf_internals.keras import batch_norm_noted
 from tfplugin._tf_internals.keras import is_asked_by_keras_3
 from tfplugin._tf_internals.keras import is_keras_inference
@@ -266,6 +266,7 @@ __all__ = (
     'select_replica',
     'set_save_slice_info',
     'split_of',
+    'servers_and_sessions_through',
     'servers_with',
     'static_size',
     'strategy_divides_loss',

@@ -36,8 +36,9 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
-from tfplugin.hooks import task_tables
+from tfplugin.hooks.endings import task_tables
 
 tf1 = tf.compat.v1
 
@@ -79,9 +80,14 @@ def _report(cluster_spec: tf.train.ClusterSpec, tasks: Sequence[str],
 
 def publish(cluster_spec: tf.train.ClusterSpec, ps_index: int,
             description: str) -> None:
-  """Publishes the cluster at a parameter server, for tasks that join."""
+  """Publishes the cluster at a parameter server, for tasks that join.
+
+  Until the chief counts them, all workers of the cluster are taken for present.
+  """
   board = _board(cluster_spec, ps_index)
   board.publish(description)
+  board.count_present(
+      cluster_task.ClusterTask(cluster_spec).num_workers)
   board.close()
 
 
@@ -189,6 +195,10 @@ class Lists:
           board.merge(late)
     return self.known
 
+  def count_present(self) -> None:
+    """Writes, for the chief, how many workers train now."""
+    self._boards[0].count_present(1 + len(self.present))
+
   def drop_still(self, names: Iterable[str], limit_secs: float) -> list[str]:
     """Writes LEFT for those whose steps have not changed up to the limit.
 
@@ -204,6 +214,8 @@ class Lists:
         still.append(name)
         # If it arrives again, it gets the whole time.
         del self._moved[name]
+        self.marks[name] = task_tables.in_state(self.marks.get(name, 0),
+                                                task_tables.LEFT)
     if still:
       tf1.logging.warning(
           '%s made no step in %g s: the run goes on as if %s had left.',

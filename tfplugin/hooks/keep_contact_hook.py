@@ -109,6 +109,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
     """Writes an event for each worker that has joined or left."""
     lists = self._lists
     lists.drop_still(lists.present, self._still_limit_secs)
+    lists.count_present()
     for name in sorted(lists.present - self._present):
       event_log.write('joined', worker=name)
     for name in sorted(self._present - lists.present):

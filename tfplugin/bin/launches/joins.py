@@ -12,6 +12,7 @@ import json
 import socket
 import time
 from collections.abc import Mapping
+from typing import Optional
 
 from absl import flags
 
@@ -19,7 +20,7 @@ from tfplugin.bin import ports
 from tfplugin.bin.launches import layouts
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute.sessions import membership
-from tfplugin.hooks import task_tables
+from tfplugin.hooks.endings import task_tables
 
 _POLL_SECS = 0.2
 _REACH_SECS = 5.0
@@ -35,7 +36,8 @@ class RangeParser(flags.ArgumentParser):
 
   syntactic_help = 'N or MIN:MAX'
 
-  def parse(self, argument):
+  def parse(self, argument: str) -> tuple[int, Optional[int]]:
+    """Returns the pair; raises ValueError for another form."""
     words = str(argument).split(':')
     if len(words) > 2 or not all(word.isdecimal() for word in words):
       raise ValueError('must be a number, or two: MIN:MAX, e.g. 1:8')
@@ -44,7 +46,8 @@ class RangeParser(flags.ArgumentParser):
       raise ValueError('MAX must be at least MIN, and at least 1')
     return least, most if len(words) > 1 else None
 
-  def flag_type(self):
+  def flag_type(self) -> str:
+    """Returns the key of the form in the help."""
     return 'range'
 
 

@@ -5,8 +5,9 @@
 No other task's cluster names this worker, and a TensorFlow server's cluster
 never changes. Two things let it train nevertheless:
 
-  * Its server starts in a cluster of its own, with the only job `boot`. A server
-    with the worker's own name could not take a session of another cluster.
+  * Its server starts in a cluster of its own, with the only job `boot`. A
+    server with the worker's own name could not take a session of another
+    cluster.
   * Its sessions bring their cluster along: the parameter servers and itself.
     Each parameter server then opens connections for that session alone. The
     sessions share the variables of the other sessions.

@@ -91,11 +91,14 @@ def check(task: cluster_task.ClusterTask) -> None:
 
 
 def refuse(what: str) -> None:
-  """Raises ValueError if workers may join, which synchronous forms cannot."""
+  """Raises ValueError if workers may join: synchronous forms are fixed.
+
+  `what` is the form, for the message.
+  """
   seen = read()
   if seen.is_open or seen.joins:
     raise ValueError(
-        f'{what} trains synchronously: its number of workers is fixed, and '
+        f'{what} is synchronous: its number of workers is fixed, and '
         'another number restarts the whole group. Received: a `TF_CONFIG` with '
         f'`{MAX_WORKERS if seen.is_open else JOINS}`. Start the run without '
         '--workers=MIN:MAX or --join, e.g. with --workers=3.')

@@ -21,6 +21,8 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute.sessions import present_workers
+
 tf1 = tf.compat.v1
 
 PRESENT, LEFT, FINISHED = 1, 2, 3
@@ -35,6 +37,11 @@ _ATTEMPT_MSECS = 5000
 def state_of(mark: int) -> int:
   """Returns the state of a mark; 0 for the mark 0 of an unknown task."""
   return mark % _NUM_STATES
+
+
+def in_state(mark, state):
+  """Returns the mark of the same arrival with another state."""
+  return mark - mark % _NUM_STATES + state
 
 
 class Board:
@@ -76,7 +83,8 @@ class Board:
     self._merge = self._changed(
         lambda held: tf.maximum(held, self._numbers))
     self._end = self._changed(
-        lambda held: held - held % _NUM_STATES + self._numbers)
+        lambda held: in_state(held, self._numbers))
+    self._count = present_workers.write(self._most)
     self._arrive = self._changed(_next_arrival)
     self._claim = self._changed(self._claimed)
     # TensorFlow has no table from text to text: the text is the only key.
@@ -120,6 +128,11 @@ class Board:
     seen = self._run(self._mark_now, {
         self._tasks: [task], self._numbers: [num_steps]})
     return None if seen is None else int(seen[0])
+
+  def count_present(self, number: int) -> Optional[bool]:
+    """Writes how many workers train now, the chief included."""
+    done = self._run([self._count], {self._most: number})
+    return None if done is None else True
 
   def publish(self, description: str) -> Optional[bool]:
     """Writes the description of the cluster, for tasks that join."""
@@ -177,7 +190,7 @@ class Board:
 
 
 def _next_arrival(held: tf.Tensor) -> tf.Tensor:
-  return held - held % _NUM_STATES + _NUM_STATES + PRESENT
+  return in_state(held, _NUM_STATES + PRESENT)
 
 
 class _Table:
