@@ -152,7 +152,7 @@ def test_workers_join_leave_and_die_and_no_step_is_lost(start):
   run.wait_for_steps('worker-2', 5)
   os.kill(victim['pid'], signal.SIGKILL)
   assert run.status(killed) == 1
-  # After 10 s, half of the program's limit, it counts as left.
+  # After 25 s, half of the program's limit, it counts as left.
   run.wait_for_event('left', 'worker:1')
   assert run.end() == 0
   assert sorted(run.events()) == [

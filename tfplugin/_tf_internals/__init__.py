@@ -27,6 +27,7 @@ from tfplugin._tf_internals.estimators import mend_early_stopping
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
 from tfplugin._tf_internals.estimators import servers_and_sessions_through
 from tfplugin._tf_internals.estimators import servers_with
+from tfplugin._tf_internals.estimators import start_at_once
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
 from tfplugin._tf_internals.estimators import user_init_fn
@@ -268,6 +269,7 @@ __all__ = (
     'split_of',
     'servers_and_sessions_through',
     'servers_with',
+    'start_at_once',
     'static_size',
     'strategy_divides_loss',
     'summaries_of_all',

@@ -32,8 +32,8 @@ from tfplugin.distribute import cluster_config
 # same name; `command` sets `commands`.
 _COMMANDS = command_line.CommandLine((
     command_line.Group('The cluster', (
-        flags.DEFINE(
-            joins.RangeParser(), 'workers', None, 'Worker processes besides '
+        joins.define_range(
+            'workers', 'Worker processes besides '
             'the chief, which trains too. Default: 1; with --hosts as many as '
             'make one task that trains on each machine; with --slurm the tasks '
             'that are left. MIN:MAX starts MIN; others may join, up to MAX.'),

@@ -228,7 +228,7 @@ def _enter_limits(stack: contextlib.ExitStack,
   stack.enter_context(_tf_internals.servers_with(
       server_options.of_session(estimator.config.session_config)))
   stack.enter_context(joining.entered(
-      cluster_task.from_config(estimator.config)))
+      cluster_task.from_config(estimator.config), estimator))
   stack.enter_context(placement.conditions_explained())
   stack.enter_context(time_limit.start_limited_to(start_limit_secs))
 

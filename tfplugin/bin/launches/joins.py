@@ -51,6 +51,11 @@ class RangeParser(flags.ArgumentParser):
     return 'range'
 
 
+def define_range(name: str, text: str) -> flags.FlagHolder:
+  """Defines a flag of the form `N` or `MIN:MAX`, with `text` for its help."""
+  return flags.DEFINE(RangeParser(), name, None, text)
+
+
 def check_address(address: str) -> None:
   """Raises `ValueError` unless `address` has the form host:port."""
   host, _, port = address.rpartition(':')
@@ -134,7 +139,7 @@ def _allot(cluster: Mapping[str, list[str]], limit: int) -> int:
       if task_tables.state_of(marks.get(first, 0)) == task_tables.FINISHED:
         raise RuntimeError('The run has ended: its chief has finished. There '
                            'is nothing to join.')
-      index = 1 + max((_index(name) for name in (*others, *marks)), default=-1)
+      index = 1 + max(map(_index, (first, *others, *marks)))
       # Workers of the cluster that have not started yet have a place, too.
       expected = sum(not marks.get(name) for name in others)
       if board.claim(f'worker:{index}', limit - expected):

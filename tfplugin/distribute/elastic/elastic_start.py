@@ -55,7 +55,7 @@ def barrier_of(settings: elastic_settings.ElasticSettings, num_workers: int,
   """
   if not settings.synchronous:
     return None
-  membership.refuse('Elastic averaging with synchronous=True')
+  membership.refuse('elastic averaging with synchronous=True')
   return start_barrier.StartBarrier(settings.num_worker or num_workers, server)
 
 

@@ -56,11 +56,13 @@ def session_config(task: cluster_task.ClusterTask,
 
 
 @contextlib.contextmanager
-def entered(task: cluster_task.ClusterTask) -> Iterator[None]:
-  """Lets Estimators train in a worker that joins; else it changes nothing."""
+def entered(task: cluster_task.ClusterTask,
+            estimator: tf.estimator.Estimator) -> Iterator[None]:
+  """Lets an Estimator train in a worker that joins; else it changes nothing."""
   if not membership.read().joins:
     yield
     return
+  _tf_internals.start_at_once(estimator)
   address = task.cluster_spec.task_address(task.job, task.index)
 
   def boot(arguments: dict[str, Any]) -> dict[str, Any]:

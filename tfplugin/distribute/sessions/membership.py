@@ -98,7 +98,7 @@ def refuse(what: str) -> None:
   seen = read()
   if seen.is_open or seen.joins:
     raise ValueError(
-        f'{what} is synchronous: its number of workers is fixed, and '
-        'another number restarts the whole group. Received: a `TF_CONFIG` with '
-        f'`{MAX_WORKERS if seen.is_open else JOINS}`. Start the run without '
-        '--workers=MIN:MAX or --join, e.g. with --workers=3.')
+        f'No worker can join or leave {what}, a synchronous form: another '
+        'number of workers restarts the whole group. Received: a `TF_CONFIG` '
+        f'with `{MAX_WORKERS if seen.is_open else JOINS}`. Start the run with '
+        'a fixed number, e.g. --workers=3.')
