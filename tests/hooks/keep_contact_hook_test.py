@@ -100,7 +100,7 @@ def test_the_chief_writes_who_joins_and_leaves_and_counts(
       'cluster': cluster, 'task': {'type': 'chief', 'index': 0},
       'max_workers': 3}))
   hook = keep_contact_hook.KeepContactHook(tf.estimator.RunConfig())
-  numbers = []
+  numbers, board = [], finish_board._board(spec, 0)
   with event_log.recording(str(tmp_path), 'chief:0'), tf.Graph().as_default(
       ) as graph, tf1.device('/job:ps/task:0'):
     number = present_workers.read(0)
@@ -109,12 +109,14 @@ def test_the_chief_writes_who_joins_and_leaves_and_counts(
         device_filters=['/job:ps'])) as session:
       for act in (lambda: None,
                   lambda: finish_board.StepReport(spec, 'worker:7', True),
-                  lambda: finish_board.report_left(spec, 'worker:7')):
+                  lambda: finish_board.report_left(spec, 'worker:7'),
+                  # A launcher has a place; its process has not begun.
+                  lambda: board.claim('worker:8', 3)):
         act()
         hook.before_run(None)
         numbers.append(session.run(number))
     hook.end(None)
-  assert numbers == [1, 2, 1]
+  assert numbers == [1, 2, 1, 1]
   assert [(event.name, event.details['worker'])
           for event in event_files.read_run(tmp_path).events
           if event.name in ('joined', 'left')] == [

@@ -176,6 +176,11 @@ class Lists:
     return self._in_state(task_tables.FINISHED, task_tables.LEFT)
 
   @property
+  def claimed(self) -> set[str]:
+    """The tasks whose launchers have a place for them, and no more yet."""
+    return self._in_state(task_tables.CLAIMED)
+
+  @property
   def present(self) -> set[str]:
     """The tasks that have written that they are present."""
     return self._in_state(task_tables.PRESENT)

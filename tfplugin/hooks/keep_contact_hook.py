@@ -20,6 +20,8 @@ from tfplugin.hooks.endings import contact
 tf1 = tf.compat.v1
 
 _LOOK_SECS = 5.0
+# A process may take this many times as long to start as a step takes.
+_CLAIM_TIMES = 5
 
 
 class KeepContactHook(tf1.train.SessionRunHook):
@@ -109,6 +111,8 @@ class KeepContactHook(tf1.train.SessionRunHook):
     """Writes an event for each worker that has joined or left."""
     lists = self._lists
     lists.drop_still(lists.present, self._still_limit_secs)
+    # A process that never began frees its place.
+    lists.drop_still(lists.claimed, _CLAIM_TIMES * self._still_limit_secs)
     lists.count_present()
     for name in sorted(lists.present - self._present):
       event_log.write('joined', worker=name)

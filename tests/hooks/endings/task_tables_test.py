@@ -10,8 +10,9 @@ import tensorflow as tf
 from tfplugin.bin import ports
 from tfplugin.hooks.endings import task_tables
 
-PRESENT, LEFT, FINISHED = (
-    task_tables.PRESENT, task_tables.LEFT, task_tables.FINISHED)
+CLAIMED, PRESENT, LEFT, FINISHED = (
+    task_tables.CLAIMED, task_tables.PRESENT, task_tables.LEFT,
+    task_tables.FINISHED)
 
 
 @pytest.fixture(name='address')
@@ -60,7 +61,10 @@ def test_a_claim_is_for_a_new_name_within_the_limit(address):
   assert board.claim('worker:1', 2) is True
   assert board.claim('worker:2', 2) is False
   # A claim that fails leaves no name behind.
-  assert _states(board) == {'worker:0': PRESENT, 'worker:1': PRESENT}
+  assert _states(board) == {'worker:0': CLAIMED, 'worker:1': CLAIMED}
+  board.arrive('worker:1')
+  assert _states(board) == {'worker:0': CLAIMED, 'worker:1': PRESENT}
+  assert board.claim('worker:2', 2) is False
   board.end(['worker:0'], LEFT)
   assert board.claim('worker:2', 2) is True
   board.close()

@@ -145,7 +145,7 @@ def _allot(cluster: Mapping[str, list[str]], limit: int) -> int:
       if board.claim(f'worker:{index}', limit - expected):
         return index
       present = [name for name, mark in (board.read() or {}).items()
-                 if task_tables.state_of(mark) == task_tables.PRESENT]
+                 if task_tables.state_of(mark) <= task_tables.PRESENT]
       if len(present) + expected >= limit:
         raise RuntimeError(
             f'The run takes at most {limit} workers at the same time, besides '

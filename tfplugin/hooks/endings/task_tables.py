@@ -8,7 +8,9 @@ queue: reading consumes nothing. Separate sessions, straight to the server, read
 and write the tables. They work in any state of the training session.
 
 A task's mark is a number, 4 * arrivals + state. It only grows. So the larger of
-two marks is the later one, and a late copy of an old mark does no harm.
+two marks is the later one, and a late copy of an old mark does no harm. The
+name of a task that joins is CLAIMED by its launcher, until the task itself
+writes that it is PRESENT.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from tfplugin.distribute.sessions import present_workers
 
 tf1 = tf.compat.v1
 
-PRESENT, LEFT, FINISHED = 1, 2, 3
+CLAIMED, PRESENT, LEFT, FINISHED = 0, 1, 2, 3
 _NUM_STATES = 4
 
 MARKS = 'tfplugin_finished_tasks'
@@ -35,7 +37,7 @@ _ATTEMPT_MSECS = 5000
 
 
 def state_of(mark: int) -> int:
-  """Returns the state of a mark; 0 for the mark 0 of an unknown task."""
+  """Returns the state of the mark of a known task."""
   return mark % _NUM_STATES
 
 
@@ -116,9 +118,10 @@ class Board:
     return self._change(self._arrive, [task], [])
 
   def claim(self, task: str, most: int) -> Optional[bool]:
-    """Gives a new task the state PRESENT, and returns whether it did.
+    """Gives a new task the state CLAIMED, and returns whether it did.
 
-    It does not if the task has a mark, or if `most` tasks are present.
+    It does not if the task has a mark, or if `most` tasks are claimed or
+    present.
     """
     seen = self._run(self._claim, {self._tasks: [task], self._most: most})
     return None if seen is None else bool(seen[0] != seen[1])
@@ -166,9 +169,11 @@ class Board:
     return self._lock.execute(change)
 
   def _claimed(self, held: tf.Tensor) -> tf.Tensor:
-    present = tf.equal(self._marks.contents_now()[1] % _NUM_STATES, PRESENT)
-    may = tf.reduce_sum(tf.cast(present, tf.int64)) < self._most
-    return tf.where(tf.equal(held, 0) & may, _next_arrival(held), held)
+    marks = self._marks.contents_now()[1]
+    is_here = (marks > 0) & (marks % _NUM_STATES <= PRESENT)
+    may = tf.reduce_sum(tf.cast(is_here, tf.int64)) < self._most
+    return tf.where(tf.equal(held, 0) & may,
+                    in_state(held, _NUM_STATES + CLAIMED), held)
 
   def _change(self, change: list[tf.Tensor], tasks: Sequence[str],
               numbers: Sequence[int]) -> Optional[bool]:
