@@ -14,10 +14,13 @@ import pathlib
 import sys
 import time
 
-import tensorflow as tf
+# Before TensorFlow is loaded.
+_CREATED = time.time()
 
-import tfplugin.estimator
-from tfplugin import distribute
+import tensorflow as tf  # noqa: E402
+
+import tfplugin.estimator  # noqa: E402
+from tfplugin import distribute  # noqa: E402
 
 tf1 = tf.compat.v1
 
@@ -57,21 +60,21 @@ def input_fn():
 
 
 class RecordHook(tf1.train.SessionRunHook):
-  """Writes the time of this process's first step, and counts its steps."""
+  """Writes the times of this process's steps, and counts them."""
 
   def __init__(self, directory, step_secs):
     task = json.loads(os.environ['TF_CONFIG'])['task']
     name = f'{task["type"]}-{task["index"]}'
     self._path = directory / f'{name}.{os.getpid()}.json'
     self._step_secs = step_secs
-    self._record = {'task': name, 'began': time.time(), 'steps': 0,
-                    'first_step': None}
+    self._record = {'task': name, 'created': _CREATED, 'steps': 0,
+                    'first_step': None, 'times': []}
 
   def after_run(self, run_context, run_values):
     del run_values
     self._record['steps'] += 1
-    if self._record['first_step'] is None:
-      self._record['first_step'] = time.time()
+    self._record['times'].append(time.time())
+    self._record['first_step'] = self._record['times'][0]
     part = self._path.with_suffix('.part')
     part.write_text(json.dumps(self._record))
     part.rename(self._path)
