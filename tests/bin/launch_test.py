@@ -61,7 +61,7 @@ def test_the_page_has_the_flags_and_no_others():
   told = {name: is_trains for row, is_trains in rows
           for name in re.findall(r'--(\w+)', row.replace('=worker', ''))}
   flags = {program: set(re.findall(
-      r"(?:flags\.DEFINE_\w+|_int|_float|_bool)\(\s*'(\w+)'",
+      r"(?:flags\.DEFINE_\w+|define_range|_int|_float|_bool)\(\s*'(\w+)'",
       (_ROOT / f'tfplugin/bin/{program}.py').read_text(encoding='utf-8')))
       for program in ('launch', 'train')}
   assert set(told) == flags['launch']

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import task_tables
 
 
 @pytest.fixture(scope='module')
@@ -57,7 +58,7 @@ def test_without_a_task_there_is_nothing_to_report():
 
 
 def test_a_ps_that_does_not_answer_has_reported_nothing(monkeypatch):
-  monkeypatch.setattr(finish_board, '_ATTEMPT_MSECS', 200)
+  monkeypatch.setattr(task_tables, '_ATTEMPT_MSECS', 200)
   cluster = tf.train.ClusterSpec(ports.make_cluster(1, 1))
   with pytest.raises(TimeoutError, match='last step of worker:0'):
     finish_board.wait_for_tasks(cluster, ['worker:0'], 'chief:0', 0.5)
@@ -72,10 +73,88 @@ def test_an_empty_list_is_no_report():
 
 
 def test_a_list_is_mended_from_another(servers):
-  board = finish_board._Board(servers, 0)
-  board.write(['worker:5'])
+  board = finish_board._board(servers, 0)
+  board.end(['worker:5'], task_tables.FINISHED)
   assert finish_board.Lists(servers, 1).keep() == (
       finish_board.Lists(servers, 0).keep() - {'worker:5'})
   finish_board.wait_for_tasks(servers, ['worker:5'], 'chief:0', 10.0)
   assert 'worker:5' in finish_board.Lists(servers, 1).keep()
   board.close()
+
+
+@pytest.fixture(name='own')
+def _own():
+  """A cluster of its own for a test, with a parameter server that runs."""
+  cluster = tf.train.ClusterSpec(ports.make_cluster(1, 1))
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  yield cluster
+  del server
+
+
+def test_the_present_and_the_expected_are_awaited_until_they_end(own):
+  joined = finish_board.StepReport(own, 'worker:7', is_present=True)
+  ended = []
+
+  def end_one():
+    # First it leaves; then the worker of the cluster finishes.
+    if not ended:
+      finish_board.report_left(own, 'worker:7')
+    elif len(ended) == 1:
+      finish_board.report_finished(own, 'worker:0')
+    ended.append(finish_board.Lists(own).keep())
+
+  finish_board.wait_for_present(own, ['worker:0'], 'chief:0', 60.0, end_one)
+  assert [{'worker:7'}, {'worker:0', 'worker:7'}] == ended
+  joined.close()
+
+
+def test_a_worker_that_stands_still_counts_as_left_and_a_slow_one_returns(
+    own, monkeypatch, caplog):
+  monkeypatch.setattr(finish_board, '_REPORT_SECS', 0.0)
+  killed = finish_board.StepReport(own, 'worker:7', is_present=True)
+  steps = finish_board.StepReport(own, 'worker:8', is_present=True)
+  lists = finish_board.Lists(own)
+
+  def look():
+    lists.keep()
+    steps.count()
+    return 'worker:7' in lists.known and finish_board.report_finished(
+        own, 'worker:8')
+
+  finish_board.wait_for_present(own, [], 'chief:0', 1.0, look)
+  assert lists.present <= {'worker:8'}
+  assert 'worker:7 made no step in 1 s: the run goes on as if it' in caplog.text
+  assert 'worker:8 made' not in caplog.text
+  # It was not killed, only slow.
+  killed.count()
+  lists.keep()
+  assert lists.present == {'worker:7'}
+  lists.close()
+
+
+def test_a_ps_that_forgets_learns_again_who_is_present(own, monkeypatch):
+  monkeypatch.setattr(finish_board, '_REPORT_SECS', 0.0)
+  report = finish_board.StepReport(own, 'worker:7', is_present=True)
+  board = finish_board._board(own, 0)
+  with tf.Graph().as_default(), tf.compat.v1.Session(
+      f'grpc://{own.task_address("ps", 0)}',
+      config=tf.compat.v1.ConfigProto(device_filters=['/job:ps'])) as session:
+    session.run(tf.raw_ops.LookupTableRemoveV2(
+        table_handle=tf.raw_ops.MutableHashTableV2(
+            key_dtype=tf.string, value_dtype=tf.int64,
+            shared_name=task_tables.MARKS), keys=['worker:7']))
+  assert not board.read()
+  report.count()
+  assert list(board.read()) == ['worker:7']
+  report.close()
+  board.close()
+
+
+def test_a_report_of_a_fixed_cluster_says_nothing_of_presence(own):
+  report = finish_board.StepReport(own, 'worker:0')
+  report.count()
+  lists = finish_board.Lists(own)
+  lists.keep()
+  assert not lists.marks and lists.steps == {'worker:0': 1}
+  report.close()
+  lists.close()

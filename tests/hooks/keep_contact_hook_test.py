@@ -8,8 +8,12 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
+from tfplugin.distribute.sessions import present_workers
+from tfplugin.events import event_files
+from tfplugin.events import event_log
 from tfplugin.hooks import finish_board
 from tfplugin.hooks import keep_contact_hook
+from tfplugin.hooks.endings import task_tables
 
 tf1 = tf.compat.v1
 
@@ -79,11 +83,44 @@ def test_the_chief_keeps_the_reports_for_a_ps_that_forgets(monkeypatch):
       session.run(tf.raw_ops.LookupTableRemoveV2(
           table_handle=tf.raw_ops.MutableHashTableV2(
               key_dtype=tf.string, value_dtype=tf.int64,
-              shared_name=finish_board._FINISHED), keys=['worker:0']))
+              shared_name=task_tables.MARKS), keys=['worker:0']))
     assert not finish_board.Lists(spec).keep()
     hook.before_run(None)
     assert finish_board.Lists(spec).keep() == {'worker:0'}
     hook.end(None)
+
+
+def test_the_chief_writes_who_joins_and_leaves_and_counts(
+    monkeypatch, tmp_path):
+  cluster = ports.make_cluster(1, 1)
+  spec = tf.train.ClusterSpec(cluster)
+  server = tf.distribute.Server(cluster, 'ps', 0)
+  monkeypatch.setattr(keep_contact_hook, '_LOOK_SECS', 0.0)
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': cluster, 'task': {'type': 'chief', 'index': 0},
+      'max_workers': 3}))
+  hook = keep_contact_hook.KeepContactHook(tf.estimator.RunConfig())
+  numbers, board = [], finish_board._board(spec, 0)
+  with event_log.recording(str(tmp_path), 'chief:0'), tf.Graph().as_default(
+      ) as graph, tf1.device('/job:ps/task:0'):
+    number = present_workers.read(0)
+    hook.begin()
+    with tf1.Session(server.target, graph, tf1.ConfigProto(
+        device_filters=['/job:ps'])) as session:
+      for act in (lambda: None,
+                  lambda: finish_board.StepReport(spec, 'worker:7', True),
+                  lambda: finish_board.report_left(spec, 'worker:7'),
+                  # A launcher has a place; its process has not begun.
+                  lambda: board.claim('worker:8', 3)):
+        act()
+        hook.before_run(None)
+        numbers.append(session.run(number))
+    hook.end(None)
+  assert numbers == [1, 2, 1, 1]
+  assert [(event.name, event.details['worker'])
+          for event in event_files.read_run(tmp_path).events
+          if event.name in ('joined', 'left')] == [
+              ('joined', 'worker:7'), ('left', 'worker:7')]
 
 
 @pytest.mark.parametrize('task_type, num_ps', [('ps', 1), ('worker', 0)])

@@ -54,6 +54,22 @@ def test_a_stop_on_request_is_no_death(tmp_path):
       ('stop', 'asked to stop by SIGTERM'), ('stop', text)]
 
 
+def test_a_join_and_a_leave_are_marks_of_the_worker(tmp_path):
+  hand_written.write_events(
+      tmp_path, event(0, 'chief:0', 'training', 'begin', step=1),
+      event(1, 'worker:7', 'training', 'begin', step=1),
+      event(2, 'chief:0', 'joined', worker='worker:7'),
+      event(3, 'chief:0', 'left', worker='worker:7'),
+      # A worker without events of its own.
+      event(4, 'chief:0', 'joined', worker='worker:8'))
+  told = timeline.measure(run_data.read(tmp_path))['tasks']
+  assert {task: [(mark['kind'], mark['text']) for mark in one['marks']]
+          for task, one in told.items()} == {
+              'chief:0': [('join', 'worker:8 is present')],
+              'worker:7': [('join', 'worker:7 is present'),
+                           ('leave', 'worker:7 is no longer present')]}
+
+
 def test_what_is_missing_is_said(tmp_path):
   hand_written.write_events(tmp_path, event(0, 'chief:0', 'ended'))
   section = settings.measure(run_data.read(tmp_path))

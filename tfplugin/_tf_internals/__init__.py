@@ -26,7 +26,9 @@ from tfplugin._tf_internals.estimators import first_of_ends
 from tfplugin._tf_internals.estimators import inputs_through
 from tfplugin._tf_internals.estimators import mend_early_stopping
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
+from tfplugin._tf_internals.estimators import servers_and_sessions_through
 from tfplugin._tf_internals.estimators import servers_with
+from tfplugin._tf_internals.estimators import start_at_once
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
 from tfplugin._tf_internals.estimators import user_init_fn
@@ -267,7 +269,9 @@ __all__ = (
     'select_replica',
     'set_save_slice_info',
     'split_of',
+    'servers_and_sessions_through',
     'servers_with',
+    'start_at_once',
     'static_size',
     'strategy_divides_loss',
     'summaries_of_all',

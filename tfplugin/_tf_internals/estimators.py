@@ -20,8 +20,18 @@ import tensorflow as tf
 # Makes the dataset of one device, which a strategy reads; see `untuned_inputs`.
 from tensorflow.python.data.ops import multi_device_iterator_ops
 
+# Starts the server of a task with a strategy; see
+# `servers_and_sessions_through`.
+from tensorflow.python.distribute import distribute_coordinator
+
 # How many TPU shards are being built; see `number_of_tpu_shards`.
 from tensorflow.python.tpu import tpu_function as tpu_function
+
+# Makes the sessions of every MonitoredSession; see
+# `servers_and_sessions_through`.
+from tensorflow.python.training import session_manager
+
+tf1 = tf.compat.v1
 
 
 def number_of_tpu_shards() -> Optional[int]:
@@ -130,6 +140,55 @@ def servers_with(options: tf.compat.v1.ConfigProto) -> Iterator[None]:
     yield
   finally:
     training.server_lib = original
+
+
+@contextlib.contextmanager
+def servers_and_sessions_through(
+    server_config: Callable[[dict], dict],
+    session_config: Callable[[Optional[tf1.ConfigProto]], tf1.ConfigProto],
+) -> Iterator[None]:
+  """Changes the arguments with which TensorFlow makes servers and sessions.
+
+  `server_config` maps the keyword arguments of a `tf.distribute.Server`,
+  `session_config` the settings of a session. Estimator's training, the
+  coordinator of strategies and the manager of sessions take the classes from
+  modules of private names, and give a caller no say in the cluster.
+  """
+  owners = (sys.modules[tf.estimator.TrainSpec.__module__],
+            distribute_coordinator)
+  servers = [owner.server_lib for owner in owners]
+  sessions = session_manager.session
+
+  def make_session(target='', graph=None, config=None):
+    return sessions.Session(target, graph, session_config(config))
+
+  for owner, module in zip(owners, servers):
+    owner.server_lib = types.SimpleNamespace(
+        Server=_with_keywords(module.Server, server_config),
+        ClusterSpec=module.ClusterSpec)
+  session_manager.session = types.SimpleNamespace(Session=make_session)
+  try:
+    yield
+  finally:
+    session_manager.session = sessions
+    for owner, module in zip(owners, servers):
+      owner.server_lib = module
+
+
+def _with_keywords(make: Callable, change: Callable[[dict], dict]) -> Callable:
+  """Returns `make` behind `change`; a first argument is the cluster."""
+  return lambda cluster_spec, **kwargs: make(
+      **change({'server_or_cluster_def': cluster_spec, **kwargs}))
+
+
+def start_at_once(estimator: tf.estimator.Estimator) -> None:
+  """Lets a worker start without TensorFlow's delay, unless the user set one.
+
+  By default worker k sleeps for 5 s * (k + 1), at most a minute. The public
+  `config` is a copy.
+  """
+  if estimator.config.experimental_max_worker_delay_secs is None:
+    estimator._config._experimental_max_worker_delay_secs = 0
 
 
 @contextlib.contextmanager

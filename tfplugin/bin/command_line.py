@@ -31,7 +31,8 @@ from tfplugin.events import wrapper_names
 _WIDTH = 80
 _LEAST_WIDTH = 40
 _INDENT = 6
-_VALUES = {'int': 'N', 'float': 'X', 'comma separated list of strings': 'A,B'}
+_VALUES = {'int': 'N', 'range': 'N or MIN:MAX', 'float': 'X',
+           'comma separated list of strings': 'A,B'}
 # The status that a shell reports for a program that Ctrl-C has ended.
 _INTERRUPTED = 130
 _WRONG_USAGE = 2

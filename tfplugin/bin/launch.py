@@ -21,6 +21,7 @@ from absl import flags
 from tfplugin.bin import command_line
 from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
+from tfplugin.bin.launches import joins
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
@@ -32,10 +33,14 @@ from tfplugin.distribute import cluster_config
 # same name; `command` sets `commands`.
 _COMMANDS = command_line.CommandLine((
     command_line.Group('The cluster', (
-        flags.DEFINE_integer(
-            'workers', None, 'Worker processes besides the chief, which trains '
-            'too. Default: 1; with --hosts as many as make one task that '
-            'trains on each machine; with --slurm the tasks that are left.'),
+        joins.define_range(
+            'workers', 'Worker processes besides '
+            'the chief, which trains too. Default: 1; with --hosts as many as '
+            'make one task that trains on each machine; with --slurm the tasks '
+            'that are left. MIN:MAX starts MIN; others may join, up to MAX.'),
+        flags.DEFINE_string('join', '', 'Joins a run of --workers=MIN:MAX with '
+                            'one worker; the address of a parameter server of '
+                            'the run.'),
         flags.DEFINE_integer('ps', 1, 'Parameter servers. They are ended when '
                              'the chief and the workers are done.'),
         flags.DEFINE_bool('evaluator', False, 'Whether an evaluator runs too.'),
@@ -146,7 +151,7 @@ _COMMANDS = command_line.CommandLine((
                       lambda v: v['evaluator']),
     command_line.Need(('ps_limit_secs',), '--ps=1 or more', lambda v: v['ps']),
     command_line.Need(('keep_going',), '--workers=1 or more',
-                      lambda v: v['workers'] != 0),
+                      lambda v: v['workers'] is None or any(v['workers'])),
 ))
 
 
@@ -156,6 +161,7 @@ def main(argv: list[str]) -> None:
   if values.pop('explain'):
     print(cluster_config.explain())
     return
+  values['workers'], values['max_workers'] = values['workers'] or (None, None)
   values['commands'] = values.pop('command')
   for name in ('show', 'hosts', 'commands', 'env', 'cpus', 'resources'):
     values[name] = tuple(values[name])

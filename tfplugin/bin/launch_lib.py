@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Optional
@@ -120,8 +121,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
         {'PYTHONUNBUFFERED': '1', **start.variables}, start.cpus)
     # Lines of an earlier run in the same log are not shown again.
     shown.follow(role)
-  names = ', '.join(start.task.name for start in starts)
-  display.say(f'Started {names}; their logs are in {options.logs_dir}')
+  display.say(*_describe_start(options, layout, starts))
   others = _elsewhere(options, layout)
 
   def show(is_all: bool = False):
@@ -162,6 +162,17 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
     show(is_all=True)
 
 
+def _describe_start(options: launch_options.LaunchOptions,
+                    layout: layouts.Layout,
+                    starts: Sequence[starts_lib.Start]) -> Iterator[str]:
+  names = ', '.join(start.task.name for start in starts)
+  yield f'Started {names}; their logs are in {options.logs_dir}'
+  if options.max_workers:
+    yield (f'Up to {options.max_workers} workers may train. Another one joins '
+           f'with: tfplugin-launch --join={layout.cluster["ps"][0]} -- '
+           'python program.py')
+
+
 def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout
               ) -> Optional[Elsewhere]:
   """Returns the observer of other launches; None if no task needs it."""
@@ -184,10 +195,12 @@ def _settings(options: launch_options.LaunchOptions, layout: layouts.Layout,
       # Other launches of the same run cannot know the number.
       session=None if layout.who else session,
       policy=options.policy(),
-      keep_going=options.keep_going,
+      # The other launch goes on without the worker; this one has nothing else.
+      keep_going=options.keep_going and not options.join,
       stall_limit=options.stall_limit,
       grace_secs=options.grace_secs,
-      is_fenced=not layout.who)
+      is_fenced=not layout.who,
+      tf_config=layout.tf_config)
 
 
 def _show_summary(run: supervision.SupervisedRun,

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 from typing import NamedTuple
 from typing import Optional
@@ -61,11 +62,13 @@ def tasks_of(cluster: Cluster, evaluator: bool) -> list[Task]:
   return tasks + [Task('evaluator', 0)] * evaluator
 
 
-def encode(cluster: Mapping[str, list[str]], task: Task) -> str:
+def encode(cluster: Mapping[str, list[str]], task: Task,
+           other_keys: Mapping[str, Any] = MappingProxyType({})) -> str:
   """Returns the value of the environment variable TF_CONFIG for `task`."""
   return json.dumps({
       'cluster': dict(cluster),
-      'task': {'type': task.type, 'index': task.index}
+      'task': {'type': task.type, 'index': task.index},
+      **other_keys
   })
 
 
@@ -195,11 +198,24 @@ def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
   return tf.distribute.cluster_resolver.TFConfigClusterResolver()
 
 
+def other_keys() -> dict[str, Any]:
+  """Returns what `TF_CONFIG` has beside cluster and task, {} without any.
+
+  Raises ValueError if it is not a JSON object.
+  """
+  value = os.environ.get(VARIABLE, '')
+  return _other_keys(value) if value.strip() else {}
+
+
+def _other_keys(value: str) -> dict[str, Any]:
+  return {key: other for key, other in _parsed(value).items()
+          if key not in ('cluster', 'task')}
+
+
 def _as_strategies_read(value: str, cluster: Cluster,
                         task: Optional[Task]) -> str:
   """Returns the value in the form that TensorFlow's strategies support."""
-  config = {key: other for key, other in _parsed(value).items()
-            if key not in ('cluster', 'task')}
+  config = _other_keys(value)
   if task is not None:
     rename = {'master': 'chief'}
     config['cluster'] = {

@@ -19,6 +19,8 @@ from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.sessions import evaluation_roles
+from tfplugin.distribute.sessions import joining
+from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import server_options
 from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import event_log
@@ -150,6 +152,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   process.write_stacks_on_signal()
   explained = cluster_config.explain()
   tf1.logging.info('tfplugin on TF_CONFIG: %s', explained)
+  membership.check(cluster_task.from_config(config))
   cluster_task.check_first_run(cluster_task.from_config(config))
   with evaluation_roles.kept(), \
       event_log.recording(config.model_dir, events_hook.task_name(config),
@@ -178,7 +181,8 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
   last_hooks = _last_hooks(task, estimator, train_spec.max_steps, stop, report)
   with contextlib.ExitStack() as stack:
     hooks = _first_hooks(
-        task, config, start_limit_secs, contact_limit_secs, stack)
+        task, config, start_limit_secs, contact_limit_secs,
+        finish_limit_secs / 2, stack)
     if task.is_chief:
       train_spec = _guarded(
           _with_evaluation(estimator, train_spec, eval_spec), config, task,
@@ -241,6 +245,8 @@ def _enter_limits(stack: contextlib.ExitStack,
       estimator, untuned_inputs.untuned))
   stack.enter_context(_tf_internals.servers_with(
       server_options.of_session(estimator.config.session_config)))
+  stack.enter_context(joining.entered(
+      cluster_task.from_config(estimator.config), estimator))
   stack.enter_context(placement.conditions_explained())
   stack.enter_context(time_limit.start_limited_to(start_limit_secs))
 
@@ -265,7 +271,7 @@ def _evaluated(
 def _first_hooks(
     task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
     start_limit_secs: float,
-    contact_limit_secs: Optional[float],
+    contact_limit_secs: Optional[float], still_limit_secs: float,
     stack: contextlib.ExitStack) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that wait for tasks, to begin before the user's."""
   if not task.trains or task.is_alone:
@@ -275,7 +281,8 @@ def _first_hooks(
     stack.callback(hook.release)
     stack.push(hook.explain)
     return [hook]
-  hooks = [keep_contact_hook.KeepContactHook(config, contact_limit_secs),
+  hooks = [keep_contact_hook.KeepContactHook(
+      config, contact_limit_secs, still_limit_secs),
            absent_workers.AbsentWorkersHook(task)]
   if not task.is_chief:
     hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))

@@ -20,8 +20,8 @@ KINDS = (BEGIN, END, INSTANT)
 
 # The names of the events; docs/events.md says what each means.
 NAMES = ('starting', 'coming_back', 'waiting', 'training', 'sampling',
-         'exchanging', 'dropping', 'saving', 'stopping', 'injecting', 'stopped',
-         'dying', 'ended')
+         'exchanging', 'dropping', 'saving', 'joined', 'left', 'stopping',
+         'injecting', 'stopped', 'dying', 'ended')
 # A process writes no event after one of these.
 LAST_WORDS = ('stopped', 'dying', 'ended')
 # The keys that every line has.

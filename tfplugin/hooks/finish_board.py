@@ -1,29 +1,33 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Lists, on each parameter server, of the tasks that have ended their work.
+"""Record, on each parameter server, of the tasks that train or have ended.
 
-A list is a hash table that the parameter server holds as a resource. It is not
-a variable: it needs no initialisation and is in no checkpoint. It is not a
-queue: reading consumes nothing, and a task that restarts may report again.
-Separate sessions, straight to the server, read and write it. They work in any
-state of the training session. A second table holds the number of steps of each
-worker.
+The record is in the tables of `task_tables`. A worker that restarts may report
+again. A second table holds the number of steps of each worker.
 
 Protocol:
   1. A worker writes its steps at intervals. When it has ended, it writes its
-     name to the list of every ps.
-  2. The chief reads the lists until every worker is on one, or until no worker
-     has made a step for the time limit: a worker may be lost. Only then does it
-     write all names, and its own, to every list: a ps that has ended cannot be
-     read.
-  3. A ps reads its own list until the chief and every worker are on it.
-  4. A ps that restarts has an empty list. The chief reads all lists while it
-     trains, and writes the names that it has read before to the empty list.
+     name to the record of every ps.
+  2. The chief reads the records until every worker is on one, or until no
+     worker has made a step for the time limit: a worker may be lost. Only then
+     does it write all names, and its own, to every record: a ps that has ended
+     cannot be read.
+  3. A ps reads its own record until the chief and every worker are on it.
+  4. A ps that restarts has an empty record. The chief reads all records while
+     it trains, and writes the names that it has read before to the empty one.
+
+In a run that workers may join there is more:
+  5. Each worker writes that it is present, to the first ps, and again with its
+     steps where the record does not say so. A worker that a signal stops writes
+     that it has left.
+  6. The chief awaits those that are present, too, and not those that have left.
+     For a worker whose steps stand still up to the limit it writes that it has
+     left. A worker that was only slow writes again that it is present.
+  7. Each ps publishes the cluster, for those that join.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -32,13 +36,12 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.hooks.endings import task_tables
 
 tf1 = tf.compat.v1
 
-_FINISHED = 'tfplugin_finished_tasks'
-_STEPS = 'tfplugin_steps_of_tasks'
-_ATTEMPT_MSECS = 5000
 POLL_SECS = 0.2
 _REPORT_SECS = 2.0
 
@@ -51,10 +54,21 @@ def report_finished(cluster_spec: tf.train.ClusterSpec, *tasks: str,
   to write. Each ps gets `time_limit_secs` seconds. One
   that cannot be reached has ended already, and is skipped with a warning.
   """
+  _report(cluster_spec, tasks, task_tables.FINISHED, time_limit_secs)
+
+
+def report_left(cluster_spec: tf.train.ClusterSpec, *tasks: str,
+                time_limit_secs: float = 30.0) -> None:
+  """Writes, as `report_finished` does, that tasks have left the run."""
+  _report(cluster_spec, tasks, task_tables.LEFT, time_limit_secs)
+
+
+def _report(cluster_spec: tf.train.ClusterSpec, tasks: Sequence[str],
+            state: int, time_limit_secs: float) -> None:
   for ps_index in _ps_indices(cluster_spec) if tasks else ():
-    board = _Board(cluster_spec, ps_index)
+    board = _board(cluster_spec, ps_index)
     deadline = time.monotonic() + time_limit_secs
-    while board.write(tasks) is None:
+    while board.end(tasks, state) is None:
       if time.monotonic() > deadline:
         tf1.logging.warning('%s could not report to ps:%d that it has '
                             'finished.',
@@ -62,6 +76,19 @@ def report_finished(cluster_spec: tf.train.ClusterSpec, *tasks: str,
         break
       time.sleep(POLL_SECS)
     board.close()
+
+
+def publish(cluster_spec: tf.train.ClusterSpec, ps_index: int,
+            description: str) -> None:
+  """Publishes the cluster at a parameter server, for tasks that join.
+
+  Until the chief counts them, all workers of the cluster are taken for present.
+  """
+  board = _board(cluster_spec, ps_index)
+  board.publish(description)
+  board.count_present(
+      cluster_task.ClusterTask(cluster_spec).num_workers)
+  board.close()
 
 
 def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
@@ -98,59 +125,151 @@ def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
     lists.close()
 
 
-class Lists:
-  """The lists of one ps or of all, and the names read from any of them.
+def wait_for_present(cluster_spec: tf.train.ClusterSpec,
+                     expected: Iterable[str], who: str, time_limit_secs: float,
+                     while_waiting: Callable[[], None] = lambda: None) -> None:
+  """Waits until no task is present, in a run that workers may join.
 
-  A ps that restarts has an empty list, and `keep` fills it again.
+  The tasks `expected` are awaited before they were ever present, too. Nobody
+  waits for a task whose steps stand still up to the limit: it counts as left,
+  with a warning. `while_waiting` is called between two reads.
+  """
+  expected = set(expected)
+  lists = Lists(cluster_spec)
+  patience = time_limit.Patience(who, None)
+  try:
+    while True:
+      lists.keep()
+      missing = (expected | lists.present) - lists.known
+      if not missing:
+        return
+      lists.drop_still(missing, time_limit_secs)
+      patience.check(f'the last step of {", ".join(sorted(missing))}', '')
+      while_waiting()
+      time.sleep(POLL_SECS)
+  finally:
+    lists.close()
+
+
+class Lists:
+  """The records of one ps or of all, and the names read from any of them.
+
+  A ps that restarts has an empty record, and `keep` fills it again.
 
   Attributes:
-    known: All names read so far.
+    marks: The latest mark of each task; see `task_tables`.
     steps: The last known number of steps of each other task.
   """
 
   def __init__(self, cluster_spec: tf.train.ClusterSpec,
                ps_index: Optional[int] = None):
-    """Prepares the lists of one ps, or of every ps if `ps_index` is None."""
+    """Prepares the records of one ps, or of every ps if `ps_index` is None."""
     indices = _ps_indices(cluster_spec) if ps_index is None else [ps_index]
-    self._boards = [_Board(cluster_spec, index) for index in indices]
-    self.known: set[str] = set()
+    self._boards = [_board(cluster_spec, index) for index in indices]
+    self._moved: dict[str, tuple[Optional[int], float]] = {}
+    self.marks: dict[str, int] = {}
     self.steps: dict[str, int] = {}
 
+  @property
+  def known(self) -> set[str]:
+    """The tasks that have finished or left."""
+    return self._in_state(task_tables.FINISHED, task_tables.LEFT)
+
+  @property
+  def claimed(self) -> set[str]:
+    """The tasks whose launchers have a place for them, and no more yet."""
+    return self._in_state(task_tables.CLAIMED)
+
+  @property
+  def present(self) -> set[str]:
+    """The tasks that have written that they are present."""
+    return self._in_state(task_tables.PRESENT)
+
   def keep(self) -> set[str]:
-    """Reads the lists, writes all known names to each, and returns them."""
+    """Reads the records, completes each from the others, returns `known`."""
     seen = [(board, board.read()) for board in self._boards]
-    self.known.update(*(names for _, names in seen if names))
-    for board in self._boards:
+    for board, marks in seen:
       self.steps.update(board.steps)
-    for board, names in seen:
-      if names is not None and self.known - names:
-        board.write(sorted(self.known - names))
+      for name, mark in (marks or {}).items():
+        self.marks[name] = max(mark, self.marks.get(name, 0))
+    for board, marks in seen:
+      if marks is not None:
+        late = {name: mark for name, mark in self.marks.items()
+                if mark > marks.get(name, 0)}
+        if late:
+          board.merge(late)
     return self.known
+
+  def count_present(self) -> None:
+    """Writes, for the chief, how many workers train now."""
+    self._boards[0].count_present(1 + len(self.present))
+
+  def drop_still(self, names: Iterable[str], limit_secs: float) -> list[str]:
+    """Writes LEFT for those whose steps have not changed up to the limit.
+
+    Call it at intervals. Returns the names.
+    """
+    now = time.monotonic()
+    still = []
+    for name in names:
+      steps, since = self._moved.get(name, (None, None))
+      if since is None or steps != self.steps.get(name):
+        self._moved[name] = (self.steps.get(name), now)
+      elif now - since >= limit_secs:
+        still.append(name)
+        # If it arrives again, it gets the whole time.
+        del self._moved[name]
+        self.marks[name] = task_tables.in_state(self.marks.get(name, 0),
+                                                task_tables.LEFT)
+    if still:
+      tf1.logging.warning(
+          '%s made no step in %g s: the run goes on as if %s had left.',
+          ', '.join(still), limit_secs, 'it' if len(still) == 1 else 'they')
+    for board in self._boards if still else ():
+      board.end(still, task_tables.LEFT)
+    return still
 
   def close(self) -> None:
     """Closes the sessions."""
     for board in self._boards:
       board.close()
 
+  def _in_state(self, *states: int) -> set[str]:
+    return {name for name, mark in self.marks.items()
+            if task_tables.state_of(mark) in states}
+
 
 class StepReport:
   """Writes a task's steps to a parameter server, every few seconds."""
 
-  def __init__(self, cluster_spec: tf.train.ClusterSpec, task: str):
-    """Prepares the report; the first step opens the session."""
+  def __init__(self, cluster_spec: tf.train.ClusterSpec, task: str,
+               is_present: bool = False):
+    """Prepares the report; the first step opens the session.
+
+    `is_present` says whether to write, now and with the steps, that the task is
+    present.
+    """
     index = next(iter(_ps_indices(cluster_spec)), None)
-    self._board = None if index is None else _Board(cluster_spec, index)
+    self._board = None if index is None else _board(cluster_spec, index)
     self._task = task
+    self._is_present = is_present
     self._num_steps = 0
     self._next = float('-inf')
+    if self._board is not None and is_present:
+      self._board.arrive(task)
 
   def count(self) -> None:
     """Counts a step of the task."""
     self._num_steps += 1
     now = time.monotonic()
-    if self._board is not None and now >= self._next:
-      self._next = now + _REPORT_SECS
-      self._board.write_steps(self._task, self._num_steps)
+    if self._board is None or now < self._next:
+      return
+    self._next = now + _REPORT_SECS
+    mark = self._board.write_steps(self._task, self._num_steps)
+    if self._is_present and mark is not None and (
+        task_tables.state_of(mark) != task_tables.PRESENT):
+      # The ps has restarted, or the chief took this task for lost.
+      self._board.arrive(self._task)
 
   def close(self) -> None:
     """Closes the session."""
@@ -164,76 +283,7 @@ def _ps_indices(cluster_spec: tf.train.ClusterSpec) -> list[int]:
   return cluster_spec.task_indices('ps')
 
 
-class _Board:
-  """The two tables of one parameter server.
-
-  Attributes:
-    steps: The steps of the tasks at the last read.
-  """
-
-  def __init__(self, cluster_spec: tf.train.ClusterSpec, ps_index: int):
-    self.steps: dict[str, int] = {}
-    self._target = f'grpc://{cluster_spec.task_address("ps", ps_index)}'
-    self._device = f'/job:ps/task:{ps_index}'
-    self._session = None
-    with tf.Graph().as_default() as self._graph, tf1.device(self._device):
-      self._tasks = tf1.placeholder(tf.string, [None])
-      self._values = tf1.placeholder(tf.int64, [None])
-      self._finished, self._steps = _Table(_FINISHED), _Table(_STEPS)
-      self._insert = self._finished.insert(
-          self._tasks, tf.ones_like(self._tasks, tf.int64))
-      self._insert_steps = self._steps.insert(self._tasks, self._values)
-
-  def read(self) -> Optional[set[str]]:
-    """Returns the names on the list; None if the server does not answer."""
-    seen = self._run([self._finished.contents, self._steps.contents], {})
-    if seen is None:
-      return None
-    (names, _), steps = seen
-    self.steps = {name.decode(): int(value) for name, value in zip(*steps)}
-    return {name.decode() for name in names}
-
-  def write(self, tasks: Sequence[str]) -> Optional[bool]:
-    """Adds names; returns True, or None if the server does not answer."""
-    done = self._run([self._insert], {self._tasks: tasks})
-    return None if done is None else True
-
-  def write_steps(self, task: str, num_steps: int) -> None:
-    """Writes the number of steps of `task`, if the server answers."""
-    self._run([self._insert_steps],
-              {self._tasks: [task], self._values: [num_steps]})
-
-  def close(self) -> None:
-    """Closes the session."""
-    if self._session is not None:
-      # The server may have ended meanwhile, and the session with it.
-      with contextlib.suppress(tf.errors.OpError):
-        self._session.close()
-    self._session = None
-
-  def _run(self, fetches, feeds):
-    # Without the filter, a session waits for every task of the cluster.
-    config = tf1.ConfigProto(device_filters=[self._device],
-                             operation_timeout_in_ms=_ATTEMPT_MSECS)
-    try:
-      if self._session is None:
-        self._session = tf1.Session(self._target, self._graph, config)
-      return self._session.run(fetches, feeds)
-    except tf.errors.OpError as e:
-      tf1.logging.info('No answer from %s: %s', self._device, e.message)
-      self.close()
-      return None
-
-
-class _Table:
-  """A table from names of tasks to numbers, in the current graph."""
-
-  def __init__(self, shared_name: str):
-    self._table = tf.raw_ops.MutableHashTableV2(
-        key_dtype=tf.string, value_dtype=tf.int64, shared_name=shared_name)
-    self.contents = tuple(tf.raw_ops.LookupTableExportV2(
-        table_handle=self._table, Tkeys=tf.string, Tvalues=tf.int64))
-
-  def insert(self, tasks: tf.Tensor, values: tf.Tensor) -> tf.Operation:
-    return tf.raw_ops.LookupTableInsertV2(
-        table_handle=self._table, keys=tasks, values=values)
+def _board(cluster_spec: tf.train.ClusterSpec,
+           ps_index: int) -> task_tables.Board:
+  return task_tables.Board(cluster_spec.task_address('ps', ps_index),
+                           f'/job:ps/task:{ps_index}')

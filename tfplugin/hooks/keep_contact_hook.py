@@ -12,12 +12,16 @@ import tensorflow as tf
 from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.distribute.sessions import membership
+from tfplugin.events import event_log
 from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import contact
 
 tf1 = tf.compat.v1
 
 _LOOK_SECS = 5.0
+# A process may take this many times as long to start as a step takes.
+_CLAIM_TIMES = 5
 
 
 class KeepContactHook(tf1.train.SessionRunHook):
@@ -33,6 +37,8 @@ class KeepContactHook(tf1.train.SessionRunHook):
     Otherwise it would train on, and no task would save.
   * The chief keeps the reports of workers that have ended, for a parameter
     server that restarts.
+  * In a run that workers may join, the chief writes an event when one joins or
+    leaves. One that makes no step up to a limit counts as left.
 
   Raises:
     TimeoutError: from the making of a session or from a step; the message names
@@ -48,7 +54,8 @@ class KeepContactHook(tf1.train.SessionRunHook):
   """
 
   def __init__(self, config: tf.estimator.RunConfig,
-               time_limit_secs: Optional[float] = 600.0):
+               time_limit_secs: Optional[float] = 600.0,
+               still_limit_secs: float = 60.0):
     """Prepares the task that `config` describes.
 
     Args:
@@ -56,6 +63,8 @@ class KeepContactHook(tf1.train.SessionRunHook):
       time_limit_secs: How long to wait for an unreachable task, in seconds. It
         must be longer than a restart takes. None waits without limit; use it
         where the ports of tasks cannot be checked.
+      still_limit_secs: After how many seconds without a step a worker counts as
+        left, where workers may join: longer than a step of the slowest one.
 
     Raises:
       TypeError: the limit is not a number.
@@ -63,6 +72,10 @@ class KeepContactHook(tf1.train.SessionRunHook):
     """
     if time_limit_secs is not None:
       time_limit.check(time_limit_secs)
+    time_limit.check(still_limit_secs)
+    self._still_limit_secs = still_limit_secs
+    self._is_open = membership.read().is_open
+    self._present: set[str] = set()
     self._task = cluster_task.from_config(config)
     self._time_limit_secs = time_limit_secs
     self._lists = self._chief = None
@@ -90,7 +103,22 @@ class KeepContactHook(tf1.train.SessionRunHook):
       self._chief.check()
     if self._lists is not None and time.monotonic() >= self._next_look:
       self._lists.keep()
+      if self._is_open:
+        self._note_present()
       self._next_look = time.monotonic() + _LOOK_SECS
+
+  def _note_present(self) -> None:
+    """Writes an event for each worker that has joined or left."""
+    lists = self._lists
+    lists.drop_still(lists.present, self._still_limit_secs)
+    # A process that never began frees its place.
+    lists.drop_still(lists.claimed, _CLAIM_TIMES * self._still_limit_secs)
+    lists.count_present()
+    for name in sorted(lists.present - self._present):
+      event_log.write('joined', worker=name)
+    for name in sorted(self._present - lists.present):
+      event_log.write('left', worker=name)
+    self._present = lists.present
 
   def _wait(self) -> None:
     contact.wait_for_servers(self._task.cluster_spec, self._task.name,

@@ -9,6 +9,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import server_options
 from tfplugin.events import event_log
 from tfplugin.events import record
@@ -54,6 +55,9 @@ def run_parameter_server(config: tf.estimator.RunConfig,
       config=server_options.of_session(config.session_config),
       protocol=config.protocol)
   tf1.logging.info('Serving at %s until the work is done.', server.target)
+  if membership.read().is_open:
+    finish_board.publish(task.cluster_spec, task.index,
+                         membership.description(task.cluster_spec))
   chief = contact.Contact(task.cluster_spec, task.training_tasks[0], task.name,
                           contact_limit_secs)
   event_log.write('starting', record.END)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.distribute.sessions import joining
 from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
@@ -88,11 +89,11 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
 
   def _look(self):
     """Returns the names of uninitialised variables; None without contact."""
-    config = tf1.ConfigProto(
+    config = joining.session_config(self._task, tf1.ConfigProto(
         allow_soft_placement=True,
         device_filters=['/job:ps', self._task.device],
         operation_timeout_in_ms=int(
-            min(self._time_limit_secs, _LOOK_SECS) * 1000))
+            min(self._time_limit_secs, _LOOK_SECS) * 1000)))
     try:
       with tf1.Session(self._task.master, config=config) as session:
         return session.run(self._missing)

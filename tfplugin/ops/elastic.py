@@ -21,7 +21,8 @@ BETA = 0.9
 Rate = Union[float, tf.Tensor]
 
 
-def default_moving_rate(communication_period: int, num_worker: int) -> float:
+def default_moving_rate(communication_period: int,
+                        num_worker: Union[int, tf.Tensor]) -> Rate:
   """Returns the moving rate that is used when none is given.
 
     moving_rate = BETA / communication_period / num_worker

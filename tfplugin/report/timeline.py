@@ -32,7 +32,7 @@ SILENT_SECS = 15.0
 BETWEEN_RUNS_SECS = 120.0
 _MARKS = {'injecting': 'fault', 'saving': 'checkpoint', 'dying': 'error',
           'coming_back': 'restart', 'stopping': 'stop', 'stopped': 'stop',
-          'ended': 'end'}
+          'ended': 'end', 'joined': 'join', 'left': 'leave'}
 
 
 class Span(NamedTuple):
@@ -209,15 +209,20 @@ def _parts(span: Span, pauses: list[tuple[float, float]]) -> list[Span]:
 
 
 def _marks(run: run_data.RunData) -> dict[str, list[dict[str, Any]]]:
-  """Returns the marks of each task; a fault belongs to its victim."""
+  """Returns the marks of each task.
+
+  A fault belongs to its victim, and a join or a leave to the worker.
+  """
   marks = {task: [] for task in run.events_of}
   for event in run.reading.events:
     kind = _MARKS.get(event.name)
     if kind is None or event.name == 'saving' and event.kind != record.BEGIN:
       continue
     text = _text(kind, event)
-    victim = text.split()[1:2] if kind == 'fault' else []
-    task = victim[0] if victim and victim[0] in marks else event.task
+    about = event.details.get('worker')
+    if kind == 'fault':
+      about = ''.join(text.split()[1:2])
+    task = about if about in marks else event.task
     marks[task].append({'kind': kind, 'time': event.time - run.start,
                         'step': event.step, 'text': text})
   return marks
@@ -234,4 +239,6 @@ def _text(kind: str, event: record.Event) -> str:
       'restart': f'new {details.get("what")}',
       'stop': f'asked to stop by {details.get("signal")}',
       'end': 'finished',
+      'join': f'{details.get("worker")} is present',
+      'leave': f'{details.get("worker")} is no longer present',
   }[kind]

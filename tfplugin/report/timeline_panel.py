@@ -23,6 +23,8 @@ _COLORS = {
 _MARKS = {'checkpoint': ('triangle-up', '#1f4e79'), 'fault': ('x', '#c0392b'),
           'error': ('star', '#c0392b'), 'restart': ('circle-open', '#000000'),
           'stop': ('square-open', '#000000'),
+          'join': ('triangle-right', '#54a24b'),
+          'leave': ('triangle-left', '#79706e'),
           'end': ('line-ns-open', '#000000')}
 _ROW = 30
 # The width of the plot; a narrower span cannot be seen.

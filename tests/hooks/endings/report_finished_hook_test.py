@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfplugin.bin import ports
 from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import report_finished_hook
+from tfplugin.hooks.endings import task_tables
 
 tf1 = tf.compat.v1
 
@@ -58,4 +59,30 @@ def test_it_reports_after_all_hooks_and_not_of_a_failure(monkeypatch):
   assert hook.has_reported
   assert seen == [set()]
   assert finish_board.Lists(spec).keep() == {'worker:0'}
+  del server
+
+
+@pytest.mark.parametrize('keys, states', [
+    ({}, {}), ({'max_workers': 3}, {'worker:0': task_tables.LEFT})])
+def test_after_a_signal_it_has_left_where_workers_may_join(
+    monkeypatch, keys, states):
+  cluster = ports.make_cluster(1, 1)
+  spec = tf.train.ClusterSpec(cluster)
+  server = tf.distribute.Server(spec, job_name='ps', task_index=0)
+  monkeypatch.setenv('TF_CONFIG', json.dumps(
+      {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}, **keys}))
+  hook = report_finished_hook.ReportFinishedHook(
+      tf.estimator.RunConfig(), unless=lambda: True)
+  lists = finish_board.Lists(spec)
+  with tf.Graph().as_default():
+    op = tf.no_op()
+    with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
+      session.run(op)
+      lists.keep()
+      assert lists.present == set(states)
+  lists.keep()
+  assert states == {name: task_tables.state_of(mark)
+                    for name, mark in lists.marks.items()}
+  assert not hook.has_reported
+  lists.close()
   del server

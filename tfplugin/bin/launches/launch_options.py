@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from typing import Optional
 
 from tfplugin.bin import ports
+from tfplugin.bin.launches import joins
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.launches import slurm_step
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import restarts
+from tfplugin.distribute.sessions import membership
 from tfplugin.faults import environment
 
 _LAST_PORT = 65535
@@ -30,6 +32,10 @@ _OF_MANIFESTS = ('run_name', 'image', 'claim', 'claim_size', 'resources')
 _IN_MANIFESTS = ('command', 'logs_dir', 'workers', 'ps', 'evaluator', 'restart',
                  'max_restarts', 'grace_secs', 'commands', 'env', 'inject',
                  'manifest')
+# Fields of a run, which a worker that joins does not have.
+_NOT_IN_JOINS = ('workers', 'max_workers', 'ps', 'evaluator', 'bind', 'hosts',
+                 'slurm', 'host', 'port', 'keep_going', 'evaluator_limit_secs',
+                 'ps_limit_secs', 'inject', 'manifest', 'dry_run')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +46,10 @@ class LaunchOptions:
     command: For every task without a command in `commands`.
     workers: Workers besides the chief. None: 1; with `hosts` as many as make
       one training task on each; with `slurm` the tasks that are left.
+    max_workers: How many workers, besides the chief, may train at the same time
+      if others join; None: none may join.
+    join: The address of a parameter server of the run that this launch joins
+      with one worker; empty: it starts a run.
     bind: The address of this machine at which the tasks listen; None: loopback.
     hosts: The machines of the run; empty: this one.
     slurm: Whether Slurm has started this process for one task of the run.
@@ -71,6 +81,8 @@ class LaunchOptions:
   command: tuple[str, ...]
   logs_dir: str
   workers: Optional[int] = None
+  max_workers: Optional[int] = None
+  join: str = ''
   ps: int = 1
   evaluator: bool = False
   bind: Optional[str] = None
@@ -120,6 +132,7 @@ class LaunchOptions:
       raise ValueError('`stall_limit` needs the events of the tasks, which are '
                        'in their model_dir. Received: no `model_dir`. Give '
                        'the one that the program uses.')
+    self._check_membership()
     self._check_manifest()
     self._check_steps()
     self._check_places()
@@ -139,6 +152,23 @@ class LaunchOptions:
       raise ValueError('`steps` needs the events of the tasks, which are in '
                        'their model_dir. Received: no `model_dir`. Give the '
                        'one that the program uses.')
+
+  def _check_membership(self) -> None:
+    if self.max_workers is not None and not self.ps:
+      raise ValueError(
+          'Workers can join only a run with parameter servers. Received: '
+          f'--workers=MIN:{self.max_workers} and --ps=0. Without them every '
+          'step needs every worker, and another number of workers restarts the '
+          'whole group: start it again with the new number.')
+    if not self.join:
+      return
+    joins.check_address(self.join)
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      if field.name in _NOT_IN_JOINS and value != field.default:
+        raise ValueError(f'`{field.name}` has no effect with `join`, which '
+                         f'starts one worker. Received: {value!r}. Leave it '
+                         'out.')
 
   def _check_manifest(self) -> None:
     if self.manifest and self.manifest not in manifests.FORMS:
@@ -214,6 +244,15 @@ class LaunchOptions:
     If this machine is none or several of `hosts`, or a machine would have no
     task, a `ValueError` is raised.
     """
+    if self.join:
+      return joins.layout(self.join)
+    layout = self._layout_of_run()
+    if self.max_workers is None:
+      return layout
+    return layout._replace(
+        tf_config={membership.MAX_WORKERS: self.max_workers})
+
+  def _layout_of_run(self) -> layouts.Layout:
     if self.slurm:
       return slurm_step.layout(slurm_step.read(os.environ), self.num_workers,
                                self.ps, self.evaluator, self.port)

@@ -11,6 +11,8 @@ import socket
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any
 from typing import NamedTuple
 
 from tfplugin.bin import ports
@@ -30,6 +32,7 @@ class Layout(NamedTuple):
     own: The tasks that this launch starts.
     hosts: The machine of each task, by the task's name; empty: this machine.
     who: The name of this launch among several of the run; empty: the only one.
+    tf_config: Further keys of the TF_CONFIG of each task.
   """
 
   cluster: Mapping[str, list[str]]
@@ -37,6 +40,7 @@ class Layout(NamedTuple):
   own: Sequence[cluster_config.Task]
   hosts: Mapping[str, str] = {}
   who: str = ''
+  tf_config: Mapping[str, Any] = MappingProxyType({})
 
   @property
   def has_chief(self) -> bool:

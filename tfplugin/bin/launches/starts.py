@@ -56,7 +56,8 @@ def describe(layout: layouts.Layout, starts: Sequence[Start]) -> Iterator[str]:
   """Yields the lines with which a shell would start the tasks."""
   for start in starts:
     variables = {
-        'TF_CONFIG': cluster_config.encode(layout.cluster, start.task),
+        'TF_CONFIG': cluster_config.encode(layout.cluster, start.task,
+                                           layout.tf_config),
         **start.variables}
     words = [f'{k}={shlex.quote(v)}' for k, v in variables.items()]
     if start.cpus is not None:

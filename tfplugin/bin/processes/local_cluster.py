@@ -20,6 +20,7 @@ import uuid
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 from typing import Optional
 from typing import Union
 
@@ -79,19 +80,21 @@ class LocalCluster:
                policy: Optional[restarts.RestartPolicy] = None,
                on_restart: Optional[Callable[[role_lib.Role, float],
                                              None]] = None,
-               grace_secs: float = 5.0):
+               grace_secs: float = 5.0,
+               tf_config: Optional[Mapping[str, Any]] = None):
     """Prepares an empty cluster; makes `log_dir` if it does not exist.
 
     `on_lost` is called once with each worker, or evaluator, that the run goes
     on without. `on_restart` is called with each role to restart and the delay
     in seconds. Without a `policy` no role restarts. `grace_secs` is the time
-    from SIGTERM to SIGKILL.
+    from SIGTERM to SIGKILL. `tf_config` has further keys of TF_CONFIG.
     """
     self._log_dir = pathlib.Path(log_dir)
     self._on_lost = on_lost or (lambda role: None)
     self._policy = policy or restarts.RestartPolicy()
     self._on_restart = on_restart or (lambda role, delay: None)
     self._grace_secs = grace_secs
+    self._tf_config = tf_config or {}
     self._first_failure: Optional[tuple[role_lib.Role, str]] = None
     self._meeting_port = str(ports.pick_free(1)[0])
     self._mark = uuid.uuid4().hex
@@ -128,7 +131,8 @@ class LocalCluster:
            **os.environ, **(environment or {})}
     env.pop('TF_CONFIG', None)
     if cluster:
-      env['TF_CONFIG'] = cluster_config.encode(cluster, task)
+      env['TF_CONFIG'] = cluster_config.encode(cluster, task,
+                                               self._tf_config)
     marks = [os.environ.get(guard.MARK_VARIABLE), self._mark]
     env[guard.MARK_VARIABLE] = ','.join(filter(None, marks))
     # An evaluator has no address.

@@ -9,6 +9,7 @@ import pathlib
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 from typing import Optional
 
 import tensorflow as tf
@@ -39,6 +40,7 @@ class Settings:
     is_fenced: Whether each server is reachable at its own address alone.
     left_behind_secs: How long a worker may run after the chief and the
       parameter servers have ended.
+    tf_config: Further keys of the TF_CONFIG of each task.
   """
 
   log_dir: str
@@ -52,6 +54,7 @@ class Settings:
   grace_secs: float = 30.0
   is_fenced: bool = True
   left_behind_secs: float = 60.0
+  tf_config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class SupervisedRun:
@@ -84,7 +87,8 @@ class SupervisedRun:
         on_lost=self._handle_lost,
         policy=settings.policy,
         on_restart=self._handle_restart,
-        grace_secs=settings.grace_secs)
+        grace_secs=settings.grace_secs,
+        tf_config=settings.tf_config)
 
   def __enter__(self) -> SupervisedRun:
     self.cluster.__enter__()

@@ -72,8 +72,8 @@ class Exchange:
     """
     self.local_step = local_step
     self._settings = settings
-    self._rate = settings.rate(num_worker)
-    if settings.moving_rate is None:
+    self._num_worker = num_worker
+    if settings.moving_rate is None and not settings.follows_workers:
       notes = per_graph.current()
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
@@ -296,7 +296,8 @@ class Exchange:
         return tf.constant(True)
 
     differences = packed_moves.differences_of(
-        pairs, self._rate, self._wire(start), self._settings.has_parts)
+        pairs, self._settings.rate(self._num_worker), self._wire(start),
+        self._settings.has_parts)
     if not (self.finite.is_asked and pairs):
       return move(differences)
     is_finite = self.finite.accepted(

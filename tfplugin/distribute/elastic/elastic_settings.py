@@ -14,6 +14,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.sessions import membership
+from tfplugin.distribute.sessions import present_workers
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
 
@@ -156,10 +158,27 @@ class ElasticSettings:
     """
     return self.overlap or self.communication_period == 1
 
+  @property
+  def follows_workers(self) -> bool:
+    """Whether the moving rate follows the number of workers that are present.
+
+    It does by default in a run that workers may join.
+    """
+    return (self.moving_rate is None and self.num_worker is None and
+            membership.read().is_open)
+
   def rate(self, num_worker: int) -> elastic.Rate:
-    """Returns the moving rate among `num_worker` workers."""
+    """Returns the moving rate among `num_worker` workers.
+
+    It is a number, or a tensor of the current graph where it follows the number
+    of workers.
+    """
     if self.moving_rate is not None:
       return self.moving_rate
+    if self.follows_workers:
+      return elastic.default_moving_rate(
+          self.communication_period,
+          tf.cast(present_workers.read(num_worker), tf.float64))
     return elastic.default_moving_rate(self.communication_period,
                                        self.num_worker or num_worker)
 

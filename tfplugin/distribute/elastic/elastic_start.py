@@ -20,6 +20,7 @@ from tfplugin.distribute.elastic import start_barrier
 from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.distribute.elastic.values import hand_values
 from tfplugin.distribute.elastic.values import set_values
+from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.variables import worker_variables
 
@@ -54,6 +55,7 @@ def barrier_of(settings: elastic_settings.ElasticSettings, num_workers: int,
   """
   if not settings.synchronous:
     return None
+  membership.refuse('elastic averaging with synchronous=True')
   return start_barrier.StartBarrier(settings.num_worker or num_workers, server)
 
 

@@ -13,6 +13,7 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
+from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
@@ -133,6 +134,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
       raise ValueError(
           f'`engine` must be {TENSORFLOW!r} or {HOROVOD!r}. Received: '
           f'{engine!r}. The first one needs nothing else.')
+    membership.refuse('CrossShardStrategy')
     cluster_config.rewrite()
     _check_cluster(cluster_task.from_environment())
     self._engine = engine

@@ -50,7 +50,7 @@ class LastSteps:
 
   def awaits_others(self) -> bool:
     """Returns whether this is a chief that trains with others."""
-    return bool(wait_for_workers_hook.others_of_chief(self._task))
+    return wait_for_workers_hook.awaits_others(self._task)
 
   def wait(self, while_waiting: Callable[[], None]) -> None:
     """Waits; calls `while_waiting` between two checks.

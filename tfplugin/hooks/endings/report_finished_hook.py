@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.distribute.sessions import membership
 from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import closing
 
@@ -27,7 +28,9 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
   Every few seconds it reports the task's number of steps: the chief waits as
   long as a worker makes steps. It reports the end after every hook has ended,
   and before the session is closed. Closing takes 5 seconds at most. A task that
-  finds the work done makes no session and calls no hook. Where you can, call
+  finds the work done makes no session and calls no hook. In a run that workers
+  may join it also reports that the task is present and, after a signal, that it
+  has left. Where you can, call
   `tfplugin.estimator.train_and_evaluate`, which reports in that case too.
 
   Attributes:
@@ -61,14 +64,15 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     self._task = cluster_task.from_config(config)
     self._time_limit_secs = time_limit_secs
     self._was_stopped = unless
-    self._has_ended = self.has_reported = False
+    self._is_open = membership.read().is_open
+    self._has_ended = self._has_left = self.has_reported = False
     self._steps = None
 
   def begin(self) -> None:
     """Prepares the report at the end of the session; see the class."""
-    self._has_ended = self.has_reported = False
+    self._has_ended = self._has_left = self.has_reported = False
     self._steps = finish_board.StepReport(
-        self._task.cluster_spec, self._task.name)
+        self._task.cluster_spec, self._task.name, is_present=self._is_open)
     guarded_graphs.in_place_of_close(self._close)
 
   def after_run(self, run_context, run_values) -> None:
@@ -80,12 +84,17 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     """Notes that the session does not close because of a failure."""
     del session
     self._has_ended = not self._was_stopped()
+    self._has_left = self._is_open and not self._has_ended
 
   def _close(self, close: Callable[[], None]) -> None:
     self._steps.close()
     if self._has_ended and not self.has_reported:
       self.has_reported = True
       finish_board.report_finished(
+          self._task.cluster_spec, self._task.name,
+          time_limit_secs=self._time_limit_secs)
+    if self._has_left:
+      finish_board.report_left(
           self._task.cluster_spec, self._task.name,
           time_limit_secs=self._time_limit_secs)
     closing.close_in_time(close)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_log
 from tfplugin.hooks import finish_board
 
@@ -25,7 +26,8 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
   `ReportFinishedHook`.
 
   A worker that has not reported at the limit counts as lost. The chief warns
-  with its name, and reports for it, so that the parameter servers end.
+  with its name, and reports for it, so that the parameter servers end. In a run
+  that workers may join, the chief waits for those that are present.
 
   Differences from tf.contrib: there the chief left while workers still ran.
 
@@ -61,10 +63,16 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
 
 
 def others_of_chief(task: cluster_task.ClusterTask) -> list[str]:
-  """Returns the tasks that the chief waits for; [] in any other task."""
+  """Returns the other training tasks for the chief; [] in any other task."""
   if not (task.is_chief and task.num_ps):
     return []
   return [name for name in task.training_tasks if name != task.name]
+
+
+def awaits_others(task: cluster_task.ClusterTask) -> bool:
+  """Returns whether the task is a chief that trains with others."""
+  return bool(others_of_chief(task)) or bool(
+      task.is_chief and task.num_ps and membership.read().is_open)
 
 
 def wait_for_workers(task: cluster_task.ClusterTask, time_limit_secs: float,
@@ -76,6 +84,11 @@ def wait_for_workers(task: cluster_task.ClusterTask, time_limit_secs: float,
   message names the workers.
   """
   workers = others_of_chief(task)
+  if membership.read().is_open and awaits_others(task):
+    with event_log.span('waiting', on=workers):
+      finish_board.wait_for_present(task.cluster_spec, workers, task.name,
+                                    time_limit_secs, while_waiting)
+    return
   if not workers:
     return
   with event_log.span('waiting', on=workers):

@@ -1,0 +1,104 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Whether workers join a run, and whether this process is such a worker.
+
+Two keys of `TF_CONFIG`, beside `cluster` and `task`, say so:
+
+  max_workers: In every task of a run that workers may join: how many may train
+    at the same time, besides the chief.
+  joins: True in a worker that joins. Its cluster has the parameter servers, the
+    chief and itself. The other tasks' clusters do not name it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin.distribute import cluster_config
+from tfplugin.distribute import cluster_task
+
+MAX_WORKERS = 'max_workers'
+JOINS = 'joins'
+
+
+class Membership(NamedTuple):
+  """What `TF_CONFIG` says of workers that join.
+
+  Attributes:
+    max_workers: None: the workers are those of the cluster.
+    joins: Whether this process is a worker that joins.
+  """
+
+  max_workers: Optional[int] = None
+  joins: bool = False
+
+  @property
+  def is_open(self) -> bool:
+    """Whether workers may join the run."""
+    return self.max_workers is not None
+
+
+def read() -> Membership:
+  """Returns what the `TF_CONFIG` of this process says.
+
+  Raises ValueError if a value has the wrong type, or is too small.
+  """
+  keys = cluster_config.other_keys()
+  max_workers, joins = keys.get(MAX_WORKERS), keys.get(JOINS, False)
+  if max_workers is not None and (
+      isinstance(max_workers, bool) or not isinstance(max_workers, int) or
+      max_workers < 1):
+    raise ValueError(
+        f'`{MAX_WORKERS}` in `TF_CONFIG` must be an integer of at least 1. '
+        f'Received: {max_workers!r}. Leave it out for a fixed cluster.')
+  if not isinstance(joins, bool):
+    raise ValueError(f'`{JOINS}` in `TF_CONFIG` must be true or false. '
+                     f'Received: {joins!r}. Leave it out for a fixed cluster.')
+  return Membership(max_workers, joins)
+
+
+def description(cluster_spec: tf.train.ClusterSpec) -> str:
+  """Returns the text from which a worker that joins learns of the cluster."""
+  return json.dumps({'cluster': cluster_spec.as_dict(),
+                     MAX_WORKERS: read().max_workers})
+
+
+def check(task: cluster_task.ClusterTask) -> None:
+  """Raises ValueError if the cluster of `task` cannot have workers that join.
+
+  A worker that joins must never be the chief, which initialises the variables.
+  """
+  seen = read()
+  if not (seen.is_open or seen.joins):
+    return
+  if not task.num_ps:
+    raise ValueError(
+        'Workers can join only a cluster with parameter servers. Received: a '
+        f'cluster without a `ps`, and `{MAX_WORKERS}` or `{JOINS}` in '
+        '`TF_CONFIG`. Without them every step needs every worker, and another '
+        'number of workers restarts the whole group: start it again with the '
+        'new number.')
+  if seen.joins and (task.job != 'worker' or task.is_chief):
+    raise ValueError(
+        'A task that joins must be a worker, and `cluster` in its `TF_CONFIG` '
+        f'must name the chief. Received: {task.name} in '
+        f'{task.cluster_spec.as_dict()}. Start it with '
+        '`tfplugin-launch --join=ADDRESS`, which sets both.')
+
+
+def refuse(what: str) -> None:
+  """Raises ValueError if workers may join: synchronous forms are fixed.
+
+  `what` is the form, for the message.
+  """
+  seen = read()
+  if seen.is_open or seen.joins:
+    raise ValueError(
+        f'No worker can join or leave {what}, a synchronous form: another '
+        'number of workers restarts the whole group. Received: a `TF_CONFIG` '
+        f'with `{MAX_WORKERS if seen.is_open else JOINS}`. Start the run with '
+        'a fixed number, e.g. --workers=3.')
