@@ -156,6 +156,12 @@ class ElasticSettings:
     """
     return self.overlap or self.communication_period == 1
 
+  @property
+  def may_be_separate(self) -> bool:
+    """Whether an exchange can be a session run without values of the step."""
+    return self.update_order == 'gradient_first' and not tf.is_tensor(
+        self.moving_rate)
+
   def rate(self, num_worker: int) -> elastic.Rate:
     """Returns the moving rate among `num_worker` workers."""
     if self.moving_rate is not None:
