@@ -247,9 +247,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
             grads_and_vars, global_step, None, skip_gradients_aggregation)
     statistics = self._getter.statistics_of(self)
     values = set_values.SetValues(set_values.of_gradients(
-        self._getter.pairs if statistics else (), [
-            g for g, _ in grads_and_vars]), self._getter.worker_device,
-                                  self.runs)
+        self._getter.pairs if statistics else (),
+        [g for g, _ in grads_and_vars]), self._getter.worker_device, self.runs)
     exchange.add(*(pair for pair in statistics if pair not in values.pairs))
     self.unaveraged.append(values)
     ended = exchange.finish([update])
@@ -302,7 +301,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       self, is_chief: bool, task_index: int, *,
       time_limit_secs: float = elastic_start.DEFAULT_TIME_LIMIT_SECS,
   ) -> tf1.train.SessionRunHook:
-    """Returns the hook that starts this worker; every worker needs it.
+    """Returns the hook that starts this worker and runs its exchanges.
 
     Args:
       is_chief: Whether all workers start from the values that it writes first.

@@ -31,8 +31,8 @@ class ExchangeThreads(tf1.train.SessionRunHook):
   exchange in flight; a closed session cancels the exchange. The hook raises an
   exchange's error in the current or the next step. So a session that survives
   the loss of a parameter server survives it in an exchange, too. At the end of
-  the session, a step has not to wait for an exchange any more. Then a lost
-  parameter server is no error.
+  a session whose steps wait for their exchanges, none is in flight. Then the
+  loss of a parameter server is no error.
   """
 
   def __init__(

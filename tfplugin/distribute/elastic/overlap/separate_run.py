@@ -24,26 +24,26 @@ tf1 = tf.compat.v1
 
 _STOP = _NOT_DUE = -1
 _UNSERVED = (
-    'A session must have the hook that runs the exchanges if an earlier session '
-    'of its graph had it, from the start of the session to its end. Received: a '
-    'session without it. Pass the `training_hooks` of the EstimatorSpec, or the '
-    'hook of `optimizer.make_session_run_hook`, to a '
+    'A session must have the hook that runs the exchanges where an earlier '
+    'session of its graph had it, from the start of the session to its end. '
+    'Received: a session without it. Pass the `training_hooks` of the '
+    'EstimatorSpec, or the hook of `optimizer.make_session_run_hook`, to a '
     '`tf.compat.v1.train.MonitoredSession`.')
 
 
 class SeparateRun:
-  """The messages of a step that is due, in a session run of their own.
+  """Work of a step that is due, in a session run of its own.
 
-    `run`, in a thread:   number <- `begun`;   the work;   `done`
     a step that is due:   its number -> `begun`;   waits for `done`
+    `run`, in a thread:   number <- `begun`;   the work;   `done`
 
-  TensorFlow sends the messages of a branch also in a step that does not take
-  the branch. A step whose branch is a separate run sends none of them. The
-  values and their order are the same.
+  TensorFlow sends the messages of a branch in each step, also if the step does
+  not take the branch. A separate run takes these messages out of the step. The
+  values and their order stay the same.
 
-  A session without the hook of `exchange_threads` has nobody who makes runs. So
-  the work is first a part of the step, in a branch. The hook calls `separate`
-  before there is a session.
+  In a session without the hook of `exchange_threads` no thread makes the runs.
+  So at first the work is a branch of the step. The hook calls `separate` before
+  the session exists.
 
   Attributes:
     serve: An op that begins; to run before the first `run`.
