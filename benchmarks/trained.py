@@ -130,12 +130,15 @@ def start(built: Any, server: Any, task: int, period: int,
     period: See `Trained`.
     initializes: Whether it gives the variables their values.
   """
+  import tensorflow as tf
+  tf1 = tf.compat.v1
   session = start_session(built, server, task, initializes)
   call = session.make_callable(built.step)
+  context = tf1.train.SessionRunContext(tf1.train.SessionRunArgs(None), session)
 
   def step():
     for hook in built.hooks:
-      hook.before_run(None)
+      hook.before_run(context)
     call()
 
   return Trained(step, period)

@@ -78,6 +78,7 @@ SOURCES = [
     "//tests/distribute/updates:sources",
     "//tests/distribute/variables:sources",
     "//tests/distributed:sources",
+    "//tests/distributed/joins:sources",
     "//tests/docs:sources",
     "//tests/estimator:sources",
     "//tests/events:sources",

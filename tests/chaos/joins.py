@@ -36,7 +36,7 @@ from tfplugin.bin.launches import joins
 from tfplugin.distribute import cluster_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_PROGRAM = _ROOT / 'tests/distributed/joins_program.py'
+_PROGRAM = _ROOT / 'tests/distributed/joins/joins_program.py'
 _STEP_SECS = 0.1
 _MAX_WORKERS = 6
 _LIMIT_SECS = 180.0

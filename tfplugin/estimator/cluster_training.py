@@ -152,25 +152,25 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   process.write_stacks_on_signal()
   explained = cluster_config.explain()
   tf1.logging.info('tfplugin on TF_CONFIG: %s', explained)
-  membership.check(cluster_task.from_config(config))
-  cluster_task.check_first_run(cluster_task.from_config(config))
+  task = cluster_task.from_config(config)
+  membership.check(task)
+  cluster_task.check_first_run(task)
   with evaluation_roles.kept(), \
       event_log.recording(config.model_dir, events_hook.task_name(config),
                           cluster=explained), \
-      cluster_task.occupied_port_named(cluster_task.from_config(config)):
-    return _train_and_evaluate(estimator, train_spec, eval_spec,
-                               start_limit_secs, finish_limit_secs,
-                               contact_limit_secs)
+      cluster_task.occupied_port_named(task):
+    return _train_and_evaluate(
+        task, estimator, train_spec, eval_spec, start_limit_secs,
+        finish_limit_secs, contact_limit_secs)
 
 
-def _train_and_evaluate(estimator: tf.estimator.Estimator,
-                        train_spec: tf.estimator.TrainSpec,
-                        eval_spec: tf.estimator.EvalSpec,
-                        start_limit_secs: float, finish_limit_secs: float,
-                        contact_limit_secs: Optional[float]):
+def _train_and_evaluate(
+    task: cluster_task.ClusterTask, estimator: tf.estimator.Estimator,
+    train_spec: tf.estimator.TrainSpec, eval_spec: tf.estimator.EvalSpec,
+    start_limit_secs: float, finish_limit_secs: float,
+    contact_limit_secs: Optional[float]):
   """Runs this process's task; see `train_and_evaluate`."""
   config = estimator.config
-  task = cluster_task.from_config(config)
   if task.job == 'ps':
     parameter_server.run_parameter_server(
         config, contact_limit_secs=contact_limit_secs)
@@ -190,7 +190,7 @@ def _train_and_evaluate(estimator: tf.estimator.Estimator,
                                finish_limit_secs / 2, stop.has_stopped), stack)
     train_spec = train_spec._replace(
         hooks=(*hooks, *train_spec.hooks, *last_hooks))
-    _enter_limits(stack, estimator, start_limit_secs)
+    _enter_limits(stack, task, estimator, start_limit_secs)
     stack.callback(stop.release)
     if task.job == 'evaluator':
       train_spec, eval_spec = _evaluated(
@@ -237,16 +237,15 @@ def _with_evaluation(estimator: tf.estimator.Estimator,
           estimator, eval_spec, train_spec.max_steps)))
 
 
-def _enter_limits(stack: contextlib.ExitStack,
-                  estimator: tf.estimator.Estimator,
-                  start_limit_secs: float) -> None:
+def _enter_limits(
+    stack: contextlib.ExitStack, task: cluster_task.ClusterTask,
+    estimator: tf.estimator.Estimator, start_limit_secs: float) -> None:
   """Enters contexts: inputs, the task's server, messages, limit of starts."""
   stack.enter_context(_tf_internals.inputs_through(
       estimator, untuned_inputs.untuned))
   stack.enter_context(_tf_internals.servers_with(
       server_options.of_session(estimator.config.session_config)))
-  stack.enter_context(joining.entered(
-      cluster_task.from_config(estimator.config), estimator))
+  stack.enter_context(joining.entered(task, estimator))
   stack.enter_context(placement.conditions_explained())
   stack.enter_context(time_limit.start_limited_to(start_limit_secs))
 

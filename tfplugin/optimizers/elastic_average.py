@@ -172,7 +172,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     self._local_steps = [
         elastic_start.create_local_step(ea_custom_getter.worker_device)]
     self._is_applied = False
-    self.overlapped, self.unaveraged = [], []
+    self.runs, self.unaveraged = [], []
 
   @property
   def num_worker(self) -> int:
@@ -189,7 +189,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return [*super().variables(), *self._local_steps,
             *elastic_pairs.worker_state(
                 self._getter.pairs, self._rho, self._settings.exchange_dtype),
-            *(v for each in (*self.overlapped, *self.unaveraged)
+            *(v for each in (*self.runs, *self.unaveraged)
               for v in each.variables())]
 
   def compute_gradients(self, loss: types.LossLike,
@@ -241,19 +241,19 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     exchange = elastic_exchange.Exchange(
         self._settings, self.num_worker, self._local_steps[-1],
         self._use_locking)
-    self.overlapped += [exchange.overlapped] if exchange.overlapped else []
     # The gradients include the penalty already.
     update = elastic_updates.ElasticUpdates(
         self._optimizer, self._getter, exchange, 0.0).apply_gradients(
             grads_and_vars, global_step, None, skip_gradients_aggregation)
     statistics = self._getter.statistics_of(self)
     values = set_values.SetValues(set_values.of_gradients(
-        self._getter.pairs if statistics else (), [
-            g for g, _ in grads_and_vars]), self._getter.worker_device)
+        self._getter.pairs if statistics else (),
+        [g for g, _ in grads_and_vars]), self._getter.worker_device, self.runs)
     exchange.add(*(pair for pair in statistics if pair not in values.pairs))
     self.unaveraged.append(values)
-    return values.after(exchange.finish([update]), exchange.due,
-                        name or self.get_name())
+    ended = exchange.finish([update])
+    self.runs += exchange.runs
+    return values.after(ended, exchange.due, name or self.get_name())
 
   def elastic_distance(self) -> tf.Tensor:
     """Returns the L2 distance of this worker from the whole centre."""
@@ -301,7 +301,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       self, is_chief: bool, task_index: int, *,
       time_limit_secs: float = elastic_start.DEFAULT_TIME_LIMIT_SECS,
   ) -> tf1.train.SessionRunHook:
-    """Returns the hook that starts this worker; every worker needs it.
+    """Returns the hook that starts this worker and runs its exchanges.
 
     Args:
       is_chief: Whether all workers start from the values that it writes first.

@@ -22,6 +22,7 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import packed_moves
 from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
+from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
@@ -58,8 +59,7 @@ class Exchange:
     has_gradients: Whether gradients have been applied in this step.
     inputs: The operations of the step's features and labels.
     finite: Checks gradients and differences, if that is asked for.
-    overlapped: Runs the exchanges concurrently with the next steps; None: each
-      step that is due runs its own exchange.
+    runs: The exchanges that a hook may run, in session runs of their own.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
@@ -82,10 +82,9 @@ class Exchange:
     self.finite = finite_updates.FiniteUpdates(
         settings.on_nonfinite, 'elastic_average/num_nonfinite',
         local_step.device)
-    self.overlapped = None
-    if settings.overlap:
-      self.overlapped = overlapped_exchange.OverlappedExchange(
-          local_step.device)
+    self._overlapped = (overlapped_exchange.OverlappedExchange(
+        local_step.device) if settings.overlap else None)
+    self.runs = [self._overlapped] if settings.overlap else []
     self._is_in_graph = not tf.executing_eagerly()
     if self._is_in_graph:
       per_graph.of(local_step.graph).add_count(
@@ -121,7 +120,7 @@ class Exchange:
     """Returns the step's counter and the variables that its exchanges write."""
     return [self.local_step, *(
         v for pair in self.pairs for v in pair.variables()), *(
-            self.overlapped.variables() if self.overlapped else ())]
+            v for run in self.runs for v in run.variables())]
 
   def add(self, *pairs: elastic_pairs.Pair) -> None:
     """Adds averaged variables to the exchanges."""
@@ -142,7 +141,8 @@ class Exchange:
     `state` has the names of optimizers' variables, for the log.
     """
     unaveraged = set_values.of_step(self.pairs, train_ops, self.inputs)
-    values = set_values.SetValues(unaveraged, self.local_step.device)
+    values = set_values.SetValues(
+        unaveraged, self.local_step.device, self.runs)
     self._pairs = {copy: pair for copy, pair in self._pairs.items()
                    if pair not in values.pairs}
     tf1.logging.info('Elastic averaging: %s.',
@@ -272,19 +272,26 @@ class Exchange:
     self._moved.update(pairs)
     if not (pairs or counters):
       return tf.no_op()
-    if self.overlapped is not None:
-      snapshots = [self.overlapped.snapshot_of(pair) for pair in pairs]
-      return self.overlapped.end_step(
+    if self._overlapped is not None:
+      snapshots = [self._overlapped.snapshot_of(pair) for pair in pairs]
+      return self._overlapped.end_step(
           pairs, tf.logical_and(self.due, is_counted), self._start,
           lambda start: self._made(snapshots, counters, start))
     if is_counted is True and self._settings.communication_period == 1:
       return self._made(pairs, counters, self._start)
     due = tf.logical_and(self.due, is_counted)
-    return branching.cond(
-        due, lambda: self._made(pairs, counters, self._start),
-        lambda: tf.constant(False), _written(pairs, counters))
+    is_separate = (self._settings.may_be_separate and
+                   separate_run.is_useful(pairs))
+    written = _written(pairs, counters)
+    if not is_separate:
+      return branching.cond(
+          due, lambda: self._made(pairs, counters, self._start),
+          separate_run.false, written)
+    return separate_run.SeparateRun(self.local_step.device).end_step(
+        due, self._start, lambda start: self._made(
+            pairs, counters, start, has_parts=True), written, self.runs)
 
-  def _made(self, pairs, counters, start):
+  def _made(self, pairs, counters, start, has_parts=None):
     """Returns the exchange of the step after `start` steps."""
 
     def move(differences):
@@ -297,7 +304,7 @@ class Exchange:
 
     differences = packed_moves.differences_of(
         pairs, self._settings.rate(self._num_worker), self._wire(start),
-        self._settings.has_parts)
+        self._settings.has_parts if has_parts is None else has_parts)
     if not (self.finite.is_asked and pairs):
       return move(differences)
     is_finite = self.finite.accepted(

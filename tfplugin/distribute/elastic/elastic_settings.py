@@ -167,6 +167,12 @@ class ElasticSettings:
     return (self.moving_rate is None and self.num_worker is None and
             membership.read().is_open)
 
+  @property
+  def may_be_separate(self) -> bool:
+    """Whether an exchange can be a session run without values of the step."""
+    return self.update_order == 'gradient_first' and not tf.is_tensor(
+        self.moving_rate)
+
   def rate(self, num_worker: int) -> elastic.Rate:
     """Returns the moving rate among `num_worker` workers.
 

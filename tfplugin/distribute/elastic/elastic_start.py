@@ -140,7 +140,7 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
 
   So a worker that starts late, or restarts, begins where the others are. With a
   barrier it then announces itself and waits for the others, once in the life of
-  the parameter servers. With `overlap` it runs the exchanges.
+  the parameter servers. It runs the exchanges.
   """
 
   def __init__(self, optimizer: Any, task_index: int,
@@ -160,7 +160,7 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
       ValueError: An argument is out of range.
     """
     check_start(task_index, optimizer.num_worker, time_limit_secs)
-    super().__init__(optimizer.overlapped)
+    super().__init__(optimizer.runs)
     self._optimizer = optimizer
     self._task_index = task_index
     self._time_limit_secs = time_limit_secs
@@ -169,6 +169,7 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
 
   def begin(self) -> None:
     """Adds the ops, before the graph is finalized."""
+    super().begin()
     self._init_op, barrier, pairs = self._optimizer.start_from_center()
     self._first.begin(pairs, pairs[0].local.device)
     unaveraged = set_values.merged([

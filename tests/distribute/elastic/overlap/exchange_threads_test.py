@@ -17,6 +17,7 @@ from tests.optimizers import elastic_graphs
 from tfplugin import estimator
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.sessions import refused_runs
 from tfplugin.testing import clusters
@@ -103,17 +104,17 @@ class Optimizer:
       with getter.scope():
         self.local = tf1.get_variable('w', initializer=1.0, use_resource=True)
       self.step = tf1.train.create_global_step()
-      optimizer = elastic_graphs.make_optimizer(
+      self.optimizer = optimizer = elastic_graphs.make_optimizer(
           getter, elastic_graphs.sgd(0.25), **{**SETTINGS, **kwargs})
       self.train = optimizer.minimize(self.local ** 2 / 2, self.step)
       self.center = getter.pairs[0].center
       self.hook = optimizer.make_session_run_hook(True, 0)
       self.break_center = self.center.assign(np.inf)
 
-  def session(self):
+  def session(self, *more_hooks):
     with self.graph.as_default():
       return tf1.train.MonitoredTrainingSession(
-          self.cluster.target('worker', 0), hooks=[self.hook],
+          self.cluster.target('worker', 0), hooks=[self.hook, *more_hooks],
           save_checkpoint_secs=None, save_summaries_steps=None,
           log_step_count_steps=None)
 
@@ -155,14 +156,12 @@ def test_it_ends_with_a_session_that_fails(cluster):
       raise KeyError('of the program')
 
 
-class LostOnce:
+class LostOnce(separate_run.SeparateRun):
   """An exchange whose first run finds that a parameter server is gone."""
 
   def __init__(self):
-    self.runs, self.ends = 0, tf.queue.FIFOQueue(1, tf.int64, [[]])
-    self.serve = self.fail = tf.no_op()
-    self.refused = refused_runs.RefusedRuns()
-    self.stop, self._run = self.ends.enqueue(-1), self.ends.dequeue()
+    super().__init__('')
+    self.runs, self._run = 0, self._begun.dequeue()
 
   @property
   def run(self):
@@ -215,6 +214,34 @@ def test_a_run_that_is_refused_does_not_wait_for_ever(cluster, monkeypatch):
       session.run(worker.train)
     assert len(_threads()) == 1
   assert len(sessions) == 2
+
+
+def test_a_server_that_is_lost_at_the_end_is_missed_only_by_overlap():
+  """It has ended before the worker, whose step does not wait for it."""
+  with tf.Graph().as_default(), tf1.Session() as session:
+    for is_awaited in (True, False):
+      exchange = LostOnce()
+      exchange.is_awaited = is_awaited
+      hook = exchange_threads.ExchangeThreads([exchange])
+      hook.after_create_session(session, tf.train.Coordinator())
+      for thread in _threads():
+        thread.join(60)
+      if is_awaited:
+        hook.end(session)
+      else:
+        with pytest.raises(tf.errors.UnavailableError, match='lost'):
+          hook.end(session)
+
+
+def test_two_hooks_of_a_session_make_the_runs_once(cluster):
+  worker = Optimizer(cluster, overlap=False)
+  with worker.graph.as_default():
+    more = worker.optimizer.make_session_run_hook(True, 0)
+    with worker.session(more) as session:
+      for _ in range(5):
+        session.run(worker.train)
+      assert len(_threads()) == 1
+  assert not _threads()
 
 
 class Result(NamedTuple):

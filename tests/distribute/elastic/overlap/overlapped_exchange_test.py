@@ -34,7 +34,7 @@ class Worker:
       self.center = getter.pairs[0].center
       self._train = self.optimizer.minimize(
           tf.reduce_sum(self.local ** 2) / 2, self.step_count)
-      self.exchange, = self.optimizer.overlapped
+      self.exchange, = self.optimizer.runs
       self.session = elastic_graphs.session(self.optimizer)
       self.session.run([v.initializer for v in self.optimizer.variables()])
       self._new_center = tf1.placeholder(tf.float64)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that run overlapped exchanges for the life of a session."""
+"""Threads that run exchanges for the life of a session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
-from tfplugin.distribute.elastic.overlap import overlapped_exchange
+from tfplugin.distribute.elastic.overlap import separate_run
 
 tf1 = tf.compat.v1
 
@@ -21,38 +21,45 @@ _LIMIT_SECS = 300.0
 
 def hooks_of(exchange: elastic_exchange.Exchange) -> list:
   """Returns the hooks that a session of `exchange` needs: none, or one."""
-  return [] if exchange.overlapped is None else [
-      ExchangeThreads([exchange.overlapped])]
+  return [ExchangeThreads(exchange.runs)] if exchange.runs else []
 
 
 class ExchangeThreads(tf1.train.SessionRunHook):
-  """Hook that runs a worker's overlapped exchanges, each in a thread.
+  """Hook that runs a worker's exchanges, each in a thread.
 
   A thread lives as long as its session. At a normal end it first finishes the
   exchange in flight; a closed session cancels the exchange. The hook raises an
   exchange's error in the current or the next step. So a session that survives
-  the loss of a parameter server survives it in an exchange, too.
+  the loss of a parameter server survives it in an exchange, too. At the end of
+  a session whose steps wait for their exchanges, none is in flight. Then the
+  loss of a parameter server is no error.
   """
 
   def __init__(
-      self, exchanges: Sequence[overlapped_exchange.OverlappedExchange]):
+      self, exchanges: Sequence[separate_run.SeparateRun]):
     """Stores the exchanges; the list may grow until there is a session."""
     self._exchanges = exchanges
-    self._threads = []
+    self._served, self._threads = [], []
     self._error = None
+
+  def begin(self) -> None:
+    """Takes the exchanges out of the steps of the graph."""
+    for exchange in self._exchanges:
+      exchange.separate()
 
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:
     """Starts the threads; `coord` reports when the session is about to end."""
     self._join()  # The threads of a lost session.
     self._error = None
-    if not self._exchanges:
+    self._served = [each for each in self._exchanges if each.claim(session)]
+    if not self._served:
       return
-    session.run([exchange.serve for exchange in self._exchanges])
+    session.run([exchange.serve for exchange in self._served])
     self._threads = [
         threading.Thread(target=self._serve, args=(session, coord, exchange),
                          name='elastic exchange', daemon=True)
-        for exchange in self._exchanges]
+        for exchange in self._served]
     for thread in self._threads:
       thread.start()
 
@@ -70,8 +77,12 @@ class ExchangeThreads(tf1.train.SessionRunHook):
   def end(self, session: tf1.Session) -> None:
     """Waits for the exchange in flight; after 5 minutes, TimeoutError."""
     if any(thread.is_alive() for thread in self._threads):
-      session.run([exchange.stop for exchange in self._exchanges])
+      session.run([exchange.stop for exchange in self._served])
     self._join()
+    if all(exchange.is_awaited for exchange in self._served) and isinstance(
+        self._error, (tf.errors.AbortedError, tf.errors.UnavailableError)):
+      tf1.logging.info('A parameter server had ended before: %s', self._error)
+      self._error = None
     self._raise_error()
 
   def _serve(self, session, coord, exchange):

@@ -7,25 +7,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin.distribute import branching
-from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.sessions import refused_runs
+from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
 _SCOPE = 'elastic_overlap'
-_STOP = -1
+_UNSERVED = (
+    '`overlap` must be False in a session without the hook that runs the '
+    'exchanges. Received: True. Pass the hook of '
+    '`optimizer.make_session_run_hook`, or the `training_hooks` of the '
+    'EstimatorSpec, to a `tf.compat.v1.train.MonitoredSession`.')
 
 
-class OverlappedExchange:
+class OverlappedExchange(separate_run.SeparateRun):
   """The exchanges of one worker, at most one in flight.
 
     a step that is due ends:   snapshot = copy;   number of the step -> `begun`
@@ -37,47 +39,24 @@ class OverlappedExchange:
 
   Only steps write a copy, one after the other. Between the two halves an
   exchange uses the snapshot and the centre.
-
-  Attributes:
-    serve: An op that begins; to run before the first `run`.
-    run: The exchange: waits for a step that is due; negative at the end. None
-      until a step is ended.
-    fail: An op that releases the waiting step after a failed exchange.
-    stop: An op that makes the next `run` the last one.
-    refused: Closes the session if this worker's server has refused a `run`.
   """
 
-  run: Optional[tf.Tensor] = None
+  is_awaited = False
 
   def __init__(self, device: str):
-    """Makes the two queues and the flags on `device`, the worker's.
+    """Makes the queues and a flag on `device`, the worker's.
 
     If `device` is empty, the session chooses the device.
     """
-    self._device = device
+    super().__init__(device, _SCOPE)
     self._snapshots = {}
-    self.refused = refused_runs.RefusedRuns(device)
-    self._in_flight = self._flag('in_flight')
-    self._is_served = self._flag('is_served')
-    with tf.init_scope(), tf1.name_scope(_SCOPE), placement.only_on(device):
-      # Capacity for a step's number and the end.
-      self._begun = tf.queue.FIFOQueue(2, tf.int64, [[]], name='begun')
-      self._done = tf.queue.FIFOQueue(1, tf.bool, [[]], name='done')
-      self.fail = self._done.enqueue(False)
-      self.stop = self._begun.enqueue(tf.constant(_STOP, tf.int64))
-      # Discard the entries of an earlier session.
-      with tf1.control_dependencies([
-          queue.dequeue_many(queue.size())
-          for queue in (self._begun, self._done)]):
-        self.serve = tf.group(self._set(self._in_flight, False),
-                              self._set(self._is_served, True))
+    self._in_flight = worker_variables.create(
+        lambda: False, f'{_SCOPE}/in_flight', device)
+    with tf.init_scope():
+      self.serve = tf.group(self.serve, self._set_in_flight(False))
 
-  def _flag(self, name):
-    return worker_variables.create(
-        lambda: False, f'{_SCOPE}/{name}', self._device)
-
-  def _set(self, flag, value):
-    return elastic_pairs.write(flag, 'update', tf.constant(value))
+  def _set_in_flight(self, value):
+    return elastic_pairs.write(self._in_flight, 'update', tf.constant(value))
 
   def snapshot_of(self, pair: elastic_pairs.Pair) -> elastic_pairs.Pair:
     """Returns `pair` with a snapshot in the place of its copy."""
@@ -98,7 +77,7 @@ class OverlappedExchange:
 
   def variables(self) -> list[tf.Variable]:
     """Returns the worker's variables that this object has made."""
-    return [self._in_flight, self._is_served, *(
+    return [self._in_flight, *(
         v for pair in self._snapshots.values()
         for v in (pair.local, pair.local_center) if v is not None)]
 
@@ -119,20 +98,27 @@ class OverlappedExchange:
           'Received: True. Make one call, or a graph for each.')
     snapshots = [self.snapshot_of(pair) for pair in pairs]
     written = [v for pair in (*pairs, *snapshots) for v in pair.variables()]
-    self._build_run(pairs, communicate, written)
+    self.build(communicate, written)
+    if self.run is None:
+      raise ValueError(
+          '`overlap` must be False where `global_step` is advanced by a value '
+          'that the step computes: an exchange in a separate session run would '
+          "compute the step again. Received: True. Pass count_steps='local', "
+          'or advance it by a constant.')
     with placement.only_on(self._device):
       in_flight = self._in_flight.read_value()
       has_ended = tf.logical_and(
           in_flight, tf.logical_or(due, self._done.size() > 0))
-    has_come = branching.cond(has_ended, self._done.dequeue, _false, [])
+    false = separate_run.false
+    has_come = branching.cond(has_ended, self._done.dequeue, false, [])
     taken = branching.cond(
-        has_come, lambda: self._take(pairs, snapshots), _false, written)
+        has_come, lambda: self._take(pairs, snapshots), false, written)
     with tf1.control_dependencies([taken]):
       # A failed exchange ends the exchanges; its thread reports the error.
       begins = tf.logical_and(
           due, tf.logical_or(has_come, tf.logical_not(in_flight)))
       return branching.cond(
-          begins, lambda: self._begin(pairs, snapshots, step), _false, written)
+          begins, lambda: self._begin(pairs, snapshots, step), false, written)
 
   def _take(self, pairs, snapshots):
     with update_audit.OF_RULES.passing([pair.local for pair in pairs]):
@@ -144,55 +130,22 @@ class OverlappedExchange:
               if pair.local_center is not None]
     with tf1.control_dependencies([
         *(m for m in moves if m is not None),
-        self._set(self._in_flight, False)]):
+        self._set_in_flight(False)]):
       return tf.constant(True)
 
   def _begin(self, pairs, snapshots, step):
-    served = tf.debugging.Assert(self._is_served.read_value(), [
-        '`overlap` must be False in a session without the hook that runs the '
-        'exchanges. Received: True. Pass the hook of '
-        '`optimizer.make_session_run_hook`, or the `training_hooks` of the '
-        'EstimatorSpec, to a `tf.compat.v1.train.MonitoredSession`.'])
+    served = self.check_served(_UNSERVED)
     with tf1.control_dependencies([served]):
       taken = [elastic_pairs.write(of, 'update', _value(variable))
                for pair, snapshot in zip(pairs, snapshots)
                for variable, of in ((pair.local, snapshot.local),
                                     (pair.local_center, snapshot.local_center))
                if variable is not None]
-      taken.append(self._set(self._in_flight, True))
+      taken.append(self._set_in_flight(True))
     with tf1.control_dependencies([t for t in taken if t is not None]):
-      with placement.only_on(self._device):
-        begun = self._begun.enqueue(step)
+      begun = self.begin(step)
     with tf1.control_dependencies([begun]):
       return tf.constant(True)
-
-  def _build_run(self, pairs, communicate, written):
-    """Makes `run`, which depends on no op of the step."""
-    with tf1.control_dependencies(None), tf1.name_scope(None):
-      with placement.only_on(self._device):
-        step = self._begun.dequeue()
-
-      def make():
-        with tf1.control_dependencies([communicate(step)]):
-          with placement.only_on(self._device):
-            done = self._done.enqueue(True)
-        with tf1.control_dependencies([done]):
-          return tf.constant(True)
-
-      made = branching.cond(tf.not_equal(step, _STOP), make,
-                            _false, written)
-      with tf1.control_dependencies([made]):
-        self.run = tf.identity(step)
-    if graph_order.updates([self.run.op], *(pair.local for pair in pairs)):
-      raise ValueError(
-          '`overlap` must be False where `global_step` is advanced by a value '
-          'that the step computes: an exchange in a separate session run would '
-          "compute the step again. Received: True. Pass count_steps='local', "
-          'or advance it by a constant.')
-
-
-def _false() -> tf.Tensor:
-  return tf.constant(False)
 
 
 def _value(variable: tf.Variable) -> tf.Tensor:

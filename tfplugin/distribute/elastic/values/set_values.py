@@ -30,6 +30,7 @@ from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
@@ -153,11 +154,14 @@ def _writes_of(pair: elastic_pairs.Pair) -> list[Any]:
 class SetValues:
   """Exchange of variables without an average."""
 
-  def __init__(self, unaveraged: Unaveraged, device: str):
-    """Adds, on `device`, a fingerprint of each value that was seen last."""
+  def __init__(self, unaveraged: Unaveraged, device: str, runs: list):
+    """Adds, on `device`, a fingerprint of each value that was seen last.
+
+    `runs` gets the exchange, if it can be a session run of its own.
+    """
     self.unaveraged = unaveraged
     self.pairs = unaveraged.pairs
-    self._device = device
+    self._device, self._runs = device, runs
     self._seen = [worker_variables.create(
         lambda pair=pair: print_of(pair.local.initializer.inputs[1]),
         f'elastic_average/seen/{pair.center.op.name}', device, is_listed=False)
@@ -178,11 +182,17 @@ class SetValues:
     """Returns an op that runs `train_op` and, if `due`, the exchange."""
     if not self.pairs:
       return train_op if name is None else tf.group(train_op, name=name)
+    written = [
+        *(v for pair in self.pairs for v in pair.variables()), *self._seen]
     with tf1.control_dependencies([train_op]):
-      return tf.group(branching.cond(
-          due, self._exchange, lambda: tf.constant(False),
-          [v for pair in self.pairs for v in pair.variables()] + self._seen),
-                      name=name)
+      if separate_run.is_useful(self.pairs):
+        ended = separate_run.SeparateRun(self._device).end_step(
+            due, tf.zeros([], tf.int64), lambda step: self._exchange(), written,
+            self._runs)
+      else:
+        ended = branching.cond(
+            due, self._exchange, separate_run.false, written)
+      return tf.group(ended, name=name)
 
   def _exchange(self) -> tf.Tensor:
     done = [self._exchanged(*each) for each in zip(self.pairs, self._seen)]

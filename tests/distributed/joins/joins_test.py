@@ -98,7 +98,7 @@ class Run:
         launch.kill()
 
   def _start(self, name, *flags):
-    root = str(PROGRAM.parents[2])
+    root = str(PROGRAM.parents[3])
     path = os.pathsep.join([root, os.environ.get('PYTHONPATH', '')])
     with open(self.directory / f'{name}.out', 'w', encoding='utf-8') as out:
       self._launches[name] = subprocess.Popen(

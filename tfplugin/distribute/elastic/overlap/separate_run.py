@@ -1,0 +1,191 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Part of a step that is a session run of its own, made by a thread."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Callable
+from typing import Optional
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import branching
+from tfplugin.distribute import graph_order
+from tfplugin.distribute import placement
+from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.packed import packing
+from tfplugin.distribute.sessions import refused_runs
+
+tf1 = tf.compat.v1
+
+_STOP = _NOT_DUE = -1
+_UNSERVED = (
+    'A session must have the hook that runs the exchanges where an earlier '
+    'session of its graph had it, from the start of the session to its end. '
+    'Received: a session without it. Pass the `training_hooks` of the '
+    'EstimatorSpec, or the hook of `optimizer.make_session_run_hook`, to a '
+    '`tf.compat.v1.train.MonitoredSession`.')
+
+
+class SeparateRun:
+  """Work of a step that is due, in a session run of its own.
+
+    a step that is due:   its number -> `begun`;   waits for `done`
+    `run`, in a thread:   number <- `begun`;   the work;   `done`
+
+  TensorFlow sends the messages of a branch in each step, also if the step does
+  not take the branch. A separate run takes these messages out of the step. The
+  values and their order stay the same.
+
+  In a session without the hook of `exchange_threads` no thread makes the runs.
+  So at first the work is a branch of the step. The hook calls `separate` before
+  the session exists.
+
+  Attributes:
+    serve: An op that begins; to run before the first `run`.
+    run: The run: waits for a step that is due; negative at the end. None until
+      the work is known.
+    fail: An op that releases the waiting step after a failed run.
+    stop: An op that makes the next `run` the last one.
+    refused: Closes the session if this worker's server has refused a `run`.
+    is_awaited: Whether the step that is due waits for the run.
+  """
+
+  run: Optional[tf.Tensor] = None
+  is_awaited = True
+
+  def __init__(self, device: str, scope: str = 'elastic_exchange'):
+    """Makes the queues on `device`, the worker's, with names in `scope`.
+
+    If `device` is empty, the session chooses the device.
+    """
+    self._device = device
+    self._redirections, self._session = [], lambda: None
+    self.refused = refused_runs.RefusedRuns(device)
+    with tf.init_scope(), tf1.name_scope(scope), placement.only_on(device):
+      # Capacity for a step's number and the end.
+      self._begun = tf.queue.FIFOQueue(2, tf.int64, [[]], name='begun')
+      self._done = tf.queue.FIFOQueue(1, tf.bool, [[]], name='done')
+      # Queues as flags, set by an entry: a session need not initialise them.
+      self._served = tf.queue.FIFOQueue(1, tf.bool, [[]], name='served')
+      self._failed = tf.queue.FIFOQueue(1, tf.bool, [[]], name='failed')
+      with tf1.control_dependencies([self._failed.enqueue(True)]):
+        self.fail = self._done.enqueue(False)
+      self.stop = tf.group(_emptied(self._served), self._begun.enqueue(
+          tf.constant(_STOP, tf.int64)))
+      # Discard the entries of an earlier session.
+      with tf1.control_dependencies([_emptied(queue) for queue in (
+          self._begun, self._done, self._served, self._failed)]):
+        self.serve = tf.group(self._served.enqueue(True))
+
+  def separate(self) -> None:
+    """Takes the work out of the step, before the graph has a session."""
+    for op, tensor in self._redirections:
+      _tf_internals.redirect_input(op, 0, tensor)
+    self._redirections = []
+
+  def claim(self, session: tf1.Session) -> bool:
+    """Returns whether this is the first call for `session`.
+
+    A session may have two hooks that would make the runs.
+    """
+    known, self._session = self._session(), weakref.ref(session)
+    return known is not session
+
+  def end_step(self, due: tf.Tensor, step: tf.Tensor,
+               make: Callable[[tf.Tensor], tf.Tensor],
+               written: Sequence[tf.Variable], runs: list) -> tf.Tensor:
+    """Ends a step with the work of `make`, if the step is `due`.
+
+    `make` gets `step`, the step's number, and returns a tensor to depend on.
+    The work writes the variables `written`. This object joins `runs`, unless
+    the work needs other values of the step and has to stay a part of it.
+    """
+    with placement.only_on(self._device):
+      # In the control dependencies of the caller.
+      in_step = tf.where(due, step, tf.constant(_NOT_DUE, tf.int64))
+      starts = tf.logical_and(due, tf.equal(self._failed.size(), 0))
+      waited = branching.cond(starts, lambda: self._wait(step), false, [])
+    made, number, taken = self.build(make, written, in_step)
+    with placement.only_on(self._device):
+      ended = tf.identity(made)
+    if self.run is not None:
+      self._redirections = [(number.op, taken), (ended.op, waited)]
+      runs.append(self)
+    return ended
+
+  def build(self, make: Callable, written: Sequence[tf.Variable],
+            in_step: Optional[tf.Tensor] = None) -> tuple[tf.Tensor, ...]:
+    """Builds the work and `run`.
+
+    `in_step` is the number of the step that makes the work itself, if there is
+    one. Returns a tensor of the work, the number that the work uses, and the
+    number that comes from `begun`.
+    """
+    known = set(tf1.get_default_graph().get_operations())
+    with tf1.control_dependencies(None), tf1.name_scope(None):
+      with placement.only_on(self._device):
+        taken = self._begun.dequeue()
+        number = tf.identity(taken if in_step is None else in_step)
+        is_step = tf.greater_equal(number, 0)
+      made = branching.cond(is_step, lambda: make(number), false, written)
+      with tf1.control_dependencies([made]):
+        told = branching.cond(is_step, self._tell, false, [])
+      with tf1.control_dependencies([told]), placement.only_on(self._device):
+        run = tf.identity(number)
+    needed = graph_order.upstream([made.op], stop=lambda op: op is number.op)
+    if all(map(_tf_internals.is_constant_or_read, needed & known)):
+      self.run = run
+    return made, number, taken
+
+  def begin(self, step: tf.Tensor) -> tf.Operation:
+    """Returns the op that begins the work of the step with number `step`."""
+    with placement.only_on(self._device):
+      return self._begun.enqueue(step)
+
+  def check_served(self, refusal: str) -> tf.Operation:
+    """Returns an op that raises `refusal` in a session without the hook."""
+    with placement.only_on(self._device):
+      return tf.debugging.Assert(tf.greater(self._served.size(), 0), [refusal])
+
+  def variables(self) -> list[tf.Variable]:
+    """Returns the worker's variables that this object has made."""
+    return []
+
+  def _wait(self, step):
+    with tf1.control_dependencies([self.check_served(_UNSERVED)]):
+      begun = self.begin(step)
+    with tf1.control_dependencies([begun]), placement.only_on(self._device):
+      return self._done.dequeue()
+
+  def _tell(self):
+    with placement.only_on(self._device):
+      done = self._done.enqueue(True)
+    with tf1.control_dependencies([done]):
+      return tf.constant(True)
+
+
+def is_useful(pairs: Iterable[elastic_pairs.Pair]) -> bool:
+  """Returns whether an exchange of `pairs` can be, and should be, separate.
+
+  An exchange within one task sends no messages. A step in a branch, a loop or a
+  function cannot have parts outside of it.
+  """
+  if tf.executing_eagerly() or tf.inside_function() or (
+      branching.here()[1] is not None):
+    return False
+  return any(packing.is_remote(pair.center.device, pair.local.device)
+             for pair in pairs)
+
+
+def false() -> tf.Tensor:
+  """Returns the result of a branch that does nothing."""
+  return tf.constant(False)
+
+
+def _emptied(queue: tf.queue.QueueBase) -> tf.Tensor:
+  return queue.dequeue_many(queue.size())
