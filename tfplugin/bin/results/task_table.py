@@ -22,6 +22,7 @@ _MIN_TASK, _PART_TASK = 8, 5
 _MIN_DOES, _PART_DOES = 6, 6
 # Shorter headings for some figures.
 _HEADINGS = {'elastic distance': 'distance',
+             'fraction of rows clipped': 'clipped',
              'fraction of rows at the bound': 'at bound'}
 # Figures that have the same names in events.
 _FIGURES = ('staleness', 'distance')
