@@ -92,6 +92,7 @@ SOURCES = [
     "//tests/ops:sources",
     "//tests/optimizers:sources",
     "//tests/programs:sources",
+    "//tests/programs/kinds:sources",
     "//tests/report:sources",
     "//tests/report/reading:sources",
     "//tests/testing:sources",

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tfplugin.estimator import replicate
 from tfplugin.estimator import tpu_shards
-from tfplugin.testing import behaviors
 
 tf1 = tf.compat.v1
 
@@ -271,19 +270,6 @@ _KERAS_METRICS = {
 }
 
 
-# Shards cannot make a branch of control flow v1 again.
-_OF_A_BRANCH = ('Hinge', 'SquaredHinge', 'average_precision_at_k',
-                'sparse_average_precision_at_k')
-
-
-@pytest.mark.parametrize('name', _OF_A_BRANCH)
-def test_a_metric_of_a_branch_is_refused_in_shards(name):
-  make = {**_V1_METRICS, **_KERAS_METRICS}[name]
-  with behaviors.behavior('v1'):
-    with pytest.raises(ValueError, match='Merge .*for `'):
-      _evaluate(lambda a, b: {'own': make(_rows(a, b))}, 2, split=_shards)
-
-
 def test_the_tables_hold_every_metric():
   v1 = {name for name in dir(tf1.metrics) if not name.startswith('_')}
   assert v1 == {*_V1_METRICS, _REFUSED[0]}
@@ -299,9 +285,6 @@ def test_the_tables_hold_every_metric():
 @pytest.mark.parametrize('table', (_V1_METRICS, _KERAS_METRICS),
                          ids=('v1', 'keras'))
 def test_every_metric_equals_one_device(behavior, table, split):
-  table = {name: make for name, make in table.items() if not (
-      split is _shards and behavior == 'v1' and name in _OF_A_BRANCH)}
-
   def make_metrics(a, b):
     rows = _rows(a, b)
     return {name: make(rows) for name, make in table.items()}

@@ -17,9 +17,11 @@ from tests.programs import keras_losses
 from tests.programs import loss_scale
 from tests.programs import mixed_precision
 from tests.programs import mnist
-from tests.programs import model_fns as model_fns_lib
 from tests.programs import resnet
 from tests.programs import wide_deep
+from tests.programs.kinds import model_fns as model_fns_lib
+from tests.programs.kinds import model_fns_of_batches
+from tests.programs.kinds import model_fns_of_rows
 
 PROGRAMS = {
     'BERT': bert.PROGRAM,
@@ -36,6 +38,10 @@ PROGRAMS = {
     'mixed_bfloat16': mixed_precision.BFLOAT16,
     'early stopping': early_stopping.PROGRAM,
 }
+# Each with a batch. Those of rows are equal in shards, too.
+MODEL_FNS = {**model_fns_lib.ALL, **model_fns_of_rows.ALL,
+             **model_fns_of_batches.ALL}
+MODEL_FNS_OF_ROWS = [*model_fns_lib.OF_ROWS, *model_fns_of_rows.ALL]
 
 TEXT = """
 # Programs: the comparison
@@ -62,7 +68,7 @@ RULES = {
     'elastic, two copies': 'two copies on the same rows, and their centre',
     'clipped, elastic': 'clipped after each step, then as elastic averaging',
 }
-MODEL_FNS = """
+MORE_MODEL_FNS = """
 ## More model_fns
 
 These model_fns follow public code of each kind. They were compared with one
@@ -138,11 +144,11 @@ def render() -> str:
       in PROGRAMS.items() for split, formula in program.formulas.items())
   model_fns = _table([['model_fn', 'towers', 'shards']] + [
       [_first_line(model_fn), 'equal',
-       'equal' if model_fn in model_fns_lib.OF_ROWS else 'of its own rows']
-      for model_fn in model_fns_lib.ALL])
+       'equal' if model_fn in MODEL_FNS_OF_ROWS else 'of its own rows']
+      for model_fn in MODEL_FNS])
   parts = [
       TEXT, cells, '\nThe reasons:\n\n', notes, '\nThe reference of '
-      'each form:\n\n', rules, SPLITS, splits, MODEL_FNS,
+      'each form:\n\n', rules, SPLITS, splits, MORE_MODEL_FNS,
       model_fns, FIRST_RUNS,
       first_runs.PART.section(first_runs.PART.read()), '\n']
   return ''.join(parts).lstrip()

@@ -90,3 +90,38 @@ def test_a_loss_is_read_before_the_update():
 
   one_device.assert_equals_one_device(
       model_fn, _input_fn, steps=20, modes=['train'])
+
+
+def test_gradients_that_wait_for_an_update_do_not_train():
+  """Reading the second gradient must not be one more step of the first."""
+  def make(waits):
+    def model_fn(features, mode):
+      del features
+      v, w = (tf1.get_variable(name, initializer=1., use_resource=True)
+              for name in 'vw')
+      sgd = tf1.train.GradientDescentOptimizer(.25)
+      loss = tf.square(v) + tf.square(w)
+      first = sgd.minimize(loss, var_list=[v])
+      with tf.control_dependencies([first] if waits else []):
+        second = sgd.minimize(loss, tf1.train.get_global_step(), [w])
+      return tf.estimator.EstimatorSpec(
+          mode, loss=loss, train_op=tf.group(first, second))
+    return model_fn
+
+  one_device.assert_equals_one_device(
+      make(True), _input_fn, decorator=lambda _: make(False), modes=['train'])
+
+
+def test_sparse_batches_are_fed_where_they_can_be():
+  def input_fn():
+    return tf.data.Dataset.from_tensors(tf1.SparseTensorValue(
+        [[0, 0], [1, 1]], [1., 2.], [2, 2])).repeat()
+
+  def model_fn(features, mode):
+    w = tf1.get_variable('w', initializer=[[1.], [2.]], use_resource=True)
+    loss = tf.reduce_mean(tf.sparse.sparse_dense_matmul(features, w))
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf1.train.GradientDescentOptimizer(
+            .5).minimize(loss, tf1.train.get_global_step()))
+
+  one_device.assert_equals_one_device(model_fn, input_fn, modes=['train'])

@@ -74,6 +74,7 @@ from tfplugin._tf_internals.op_types import fills_table_or_queue
 from tfplugin._tf_internals.op_types import identity_gradient
 from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
+from tfplugin._tf_internals.op_types import is_value_of_variable
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import makes_variable
 from tfplugin._tf_internals.op_types import may_vary
@@ -98,7 +99,9 @@ from tfplugin._tf_internals.rows.op_copies import can_be_called_again
 from tfplugin._tf_internals.rows.op_copies import can_be_copied
 from tfplugin._tf_internals.rows.op_copies import copy_op
 from tfplugin._tf_internals.rows.op_copies import is_beside_variable
+from tfplugin._tf_internals.rows.op_copies import is_part_of_branch
 from tfplugin._tf_internals.rows.op_copies import replace_control_inputs
+from tfplugin._tf_internals.rows.op_copies import start_of_branch
 from tfplugin._tf_internals.rows.row_ops import aligns_rows
 from tfplugin._tf_internals.rows.row_ops import gives_rows
 from tfplugin._tf_internals.rows.row_ops import has_moments
@@ -292,7 +295,10 @@ __all__ = (
     'can_be_copied',
     'copy_op',
     'is_beside_variable',
+    'is_value_of_variable',
+    'is_part_of_branch',
     'replace_control_inputs',
+    'start_of_branch',
     'aligns_rows',
     'has_moments',
     'has_own_gradient',

@@ -91,13 +91,17 @@ def sources_of(tensor: tf.Tensor) -> list[tf.Tensor]:
   """Returns the tensors that `tensor` is made from.
 
   An input of a function, branch or loop comes from the inputs of the calling
-  op, and from the values that a loop's body returns. No public API finds them.
+  op, and from the values that a loop's body returns. A constant in a branch or
+  loop of control flow v1 is there on a condition. No public API finds them.
   """
   graph = tensor.graph
   inputs = graph.inputs if isinstance(graph, FuncGraph) else []
   index = next((i for i, t in enumerate(inputs) if t is tensor), None)
   if index is None:
-    return list(tensor.op.inputs)
+    return list(tensor.op.inputs) or [
+        context.pivot for context in outer_contexts(
+            tensor.op._get_control_flow_context())
+        if context.pivot is not None and context.pivot.op is not tensor.op]
   call = call_of(graph)
   if call is None:  # The calling op does not exist yet.
     return [outside for outside, inside in graph.captures

@@ -48,6 +48,8 @@ PASSES_ON = _HANDS_ON | {
     'RefNextIteration'}
 # The name of the division in every mean of `tf.compat.v1.losses`.
 _DIVISION = re.compile(r'(^|/)value(_\d+)?$')
+# From a variable to the op that uses its value.
+_HOPS = 4
 # Attribute of a mean loss whose name does not show it.
 _IS_MEAN = 'tfplugin_is_mean'
 
@@ -108,6 +110,18 @@ def reads_whole_variable(op: tf.Operation) -> bool:
   """Returns whether `op` yields the value of a variable of its own graph."""
   return (op.type in ('ReadVariableOp', 'Identity') and
           makes_variable(op.inputs[0].op) and not _is_handle(op.outputs[0]))
+
+
+def is_value_of_variable(tensor: tf.Tensor) -> bool:
+  """Returns whether `tensor` is the value of a variable, perhaps reshaped."""
+  op = tensor.op
+  for _ in range(_HOPS):
+    if makes_variable(op):
+      return True
+    if not op.inputs:
+      return False
+    op = op.inputs[0].op
+  return False
 
 
 def begins_work(op: tf.Operation) -> bool:

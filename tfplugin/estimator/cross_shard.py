@@ -61,8 +61,9 @@ def cross_shard(
 
   The scale is applied where an optimizer computes gradients. Gradients of
   `tf.gradients` belong to one shard and are summed. A change in between
-  (clipping, say) acts on one shard, as on TPU. Gradients that the model_fn has
-  summed by `tfplugin.cross_replica_sum` are applied as they are.
+  (clipping, say) acts on one shard, as on TPU, and a warning names its op.
+  Gradients that the model_fn has summed by `tfplugin.cross_replica_sum` are
+  applied as they are: sum them first to clip those of the whole batch.
 
   A loss that was built with `Reduction.SUM` is a sum over the batch. It is
   summed, alone and as a term of the minimised loss; only the ops of that loss
@@ -81,8 +82,8 @@ def cross_shard(
   the mean over the group of shard 0, and may be applied in a branch of
   `tf.cond`. Any other write to such a variable has the value of one device with
   the rows of the group, computed again from them. A value that cannot be
-  computed again (at random, in a loop or a branch) must be the same in all
-  shards, or is refused. Summaries, and named values that no other op uses, are
+  computed again (at random, in a loop) must be the same in all shards, or is
+  refused. Summaries, and named values that no other op uses, are
   of all rows, too.
 
   Variables are made once; checkpoints have the names of one device. The loss is

@@ -165,8 +165,12 @@ def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
           for step in range(steps):
             # In the run of an update a loss may be read before it or after.
             batch = dict(zip(model.inputs, session.run(model.inputs)))
+            before = _values(session, tf1.local_variables()) if (
+                model.updates) else {}
             for name, value in session.run(model.fetches, batch).items():
               numbers[f'{mode}, step {step + 1}: {name}'] = np.asarray(value)
+            # The gradients of an optimizer may wait for another one's update.
+            _load(session, before, tf1.local_variables())
             session.run(model.updates, batch)
           variables = {**variables, **_values(session)}
           numbers.update((f'{mode}: variable {name}', value)
@@ -193,7 +197,8 @@ def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
              *spec.evaluation_hooks, *spec.prediction_hooks]
     inputs = [tensor for tensor in tf.nest.flatten(
         (features, labels), expand_composites=True)
-              if tf.is_tensor(tensor) and tensor.dtype not in _NOT_FED]
+              if tf.is_tensor(tensor) and tensor.dtype not in _NOT_FED and
+              tensor.graph.is_feedable(tensor)]
     updates = [spec.train_op] if mode == tf.estimator.ModeKeys.TRAIN else []
     yield (_Model(inputs, _fetches(spec, gradients), updates),
            lambda: _session(hooks, spec.scaffold))
@@ -248,9 +253,10 @@ def _fetches(spec: Any, gradients: Mapping[str, tf.Tensor]) -> dict[str, Any]:
   return fetches
 
 
-def _values(session: tf1.Session) -> Numbers:
-  """Returns the values of the global variables by name."""
-  names = sorted({v.op.name: v for v in tf1.global_variables()}.items())
+def _values(session: tf1.Session, others: Sequence[Any] = ()) -> Numbers:
+  """Returns the values of the global variables, and of others, by name."""
+  names = sorted({
+      v.op.name: v for v in [*tf1.global_variables(), *others]}.items())
   return {name: session.run(_read(variable)) for name, variable in names}
 
 
@@ -259,8 +265,9 @@ def _read(variable: tf.Variable) -> Any:
   return get() if get is not None else variable
 
 
-def _load(session: tf1.Session, values: Numbers) -> None:
-  """Loads the values into the variables of the default graph, by name."""
-  for variable in tf1.global_variables():
+def _load(session: tf1.Session, values: Numbers,
+          others: Sequence[Any] = ()) -> None:
+  """Loads values into the global variables, and into others, by name."""
+  for variable in [*tf1.global_variables(), *others]:
     if variable.op.name in values:
       _read(variable).load(values[variable.op.name], session)

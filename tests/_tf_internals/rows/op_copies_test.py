@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin._tf_internals.rows import op_copies
+from tfplugin.testing import behaviors
 
 tf1 = tf.compat.v1
 
@@ -75,3 +76,20 @@ def test_what_calls_functions_may_be_called_again():
                 if 'PartitionedCall' in op.type]
     assert found == [True, False]
     assert not op_copies.can_be_called_again(x.op)
+
+
+def test_ops_of_a_branch_start_with_it():
+  with behaviors.behavior('v1'), tf.Graph().as_default() as graph:
+    x = tf1.placeholder(tf.float32, [])
+    y = tf.cond(x > 0, lambda: tf.constant(2.0, name='two'), lambda: -x)
+    two = graph.get_operation_by_name('cond/two')
+    start = op_copies.start_of_branch(two)
+    assert op_copies.is_part_of_branch(two)
+    assert op_copies.is_part_of_branch(y.op)
+    assert op_copies.is_part_of_branch(start.op)
+    assert op_copies.start_of_branch(start.op) is None
+    assert op_copies.start_of_branch(y.op) is None
+    assert not op_copies.is_part_of_branch(x.op)
+    loop, = tf.while_loop(lambda i: i < 3, lambda i: [i + 1], [0])
+    assert not op_copies.is_part_of_branch(loop.op)
+    assert not op_copies.is_part_of_branch(loop.op.inputs[0].op)

@@ -67,6 +67,17 @@ def test_rows_of_one_operand_do_not_meet_those_of_another():
   assert not _is_apart(einsum('bi,ci->bi'), inputs=(0, 1))
 
 
+def test_rows_of_a_table_are_those_of_its_indices():
+  def gather(batch_dims):
+    return lambda x: tf.raw_ops.GatherV2(
+        params=x, indices=tf.zeros([7, 2], tf.int32), axis=1,
+        batch_dims=batch_dims)
+  assert _is_apart(gather(1), inputs=(0, 1))
+  assert not _is_apart(gather(1), inputs=(0,))
+  assert not _is_apart(gather(1), inputs=(1,))
+  assert _is_apart(gather(0), inputs=(0,))
+
+
 def test_a_gradient_of_the_program_is_known_by_its_op():
   @tf.custom_gradient
   def own(x):

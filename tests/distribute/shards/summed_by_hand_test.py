@@ -7,9 +7,12 @@ import pytest
 import tensorflow as tf
 
 from tests.distribute.shards import four_shards
+from tfplugin import estimator
 from tfplugin.distribute.shards import cross_replica
 from tfplugin.distribute.shards import cross_shard_strategy
+from tfplugin.estimator import tpu_shards
 from tfplugin.optimizers import cross_shard
+from tfplugin.testing import one_device
 
 tf1 = tf.compat.v1
 CrossShardStrategy = cross_shard_strategy.CrossShardStrategy
@@ -88,3 +91,94 @@ def test_the_wrapper_sums_again_what_was_summed_by_hand(behavior):
   weights = four_shards.train(
       CrossShardStrategy(four_shards.CPUS), make_train_op)
   np.testing.assert_array_equal(weights, [40] * 4)
+
+
+def _by_tpu(model_fn):
+  def with_params(features, labels, mode, params):
+    del params
+    return model_fn(features, labels, mode)
+
+  sharded = tpu_shards.shard_model_fn(with_params, 2, CPUS)
+  return lambda features, labels, mode: sharded(
+      features, labels, mode, params={})
+
+
+def _model_fn(change, sums_first):
+  """A regression whose gradients are changed before they are applied."""
+  def model_fn(features, labels, mode):
+    w = tf1.get_variable('w', initializer=[[1.0], [2.0]], use_resource=True)
+    loss = tf.reduce_mean(tf.square(features @ w - labels))
+    plain = tf1.train.GradientDescentOptimizer(0.5)
+    gradient, = (g for g, _ in cross_shard.CrossShardOptimizer(
+        plain).compute_gradients(loss, [w]))
+    if sums_first:
+      gradient = cross_replica.cross_replica_sum(gradient)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=plain.apply_gradients(
+            [(change(gradient, w), w)], tf1.train.get_global_step()))
+  return model_fn
+
+
+def _input_fn():
+  return tf.data.Dataset.from_tensors((
+      np.float32([[1, 2], [3, -4], [-5, 6], [7, 8]]),
+      np.float32([[1], [0], [2], [3]]))).repeat()
+
+
+CPUS = ['/cpu:0', '/cpu:1']
+FORMS = {
+    'cross_shard': lambda fn: estimator.cross_shard(fn, devices=CPUS),
+    'ShardedTPUEstimator': _by_tpu,
+}
+CHANGES = {
+    'by_norm': lambda g, w: tf.clip_by_norm(g, 1.0),
+    'by_global_norm': lambda g, w: tf.clip_by_global_norm([g], 1.0)[0][0],
+    'by_value': lambda g, w: tf.clip_by_value(g, -0.5, 0.5),
+    'finite': lambda g, w: tf.where(tf.math.is_finite(g), g, 0.0),
+    'squared': lambda g, w: g * tf.reduce_sum(tf.abs(g)),
+}
+
+
+@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.parametrize('change', CHANGES)
+def test_a_change_of_one_shards_gradients_is_told_once(
+    behavior, caplog, form, change):
+  _build(FORMS[form](_model_fn(CHANGES[change], False)))
+  told, = _told(caplog)
+  assert 'cross_replica_sum(gradient)` first' in told
+  caplog.clear()
+  # What it recommends has the numbers of one device.
+  one_device.assert_equals_one_device(
+      _model_fn(CHANGES[change], True), _input_fn, decorator=FORMS[form],
+      modes=['train'])
+  assert not _told(caplog)
+
+
+@pytest.mark.parametrize('change', (
+    lambda g, w: g, lambda g, w: -0.5 * g + 0.1 * w,
+    lambda g, w: tf.add_n([g, g / 3.0]) * tf.norm(w),
+    lambda g, w: tf.reshape(tf.identity(g), [2, 1]) - tf.sign(w)))
+def test_multiples_and_sums_of_gradients_are_not_told(caplog, change):
+  _build(FORMS['cross_shard'](_model_fn(change, False)))
+  assert not _told(caplog)
+
+
+def test_the_strategy_tells_a_change_of_one_shards_gradients(behavior, caplog):
+  def make_train_op(weight, x):
+    gradient, = tf.gradients(weight * x, [weight])
+    return tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
+        [(tf.clip_by_norm(gradient, 1.0), weight)])
+
+  four_shards.train(CrossShardStrategy(four_shards.CPUS), make_train_op)
+  assert len(_told(caplog)) == 1
+
+
+def _build(model_fn):
+  with tf.Graph().as_default():
+    tf1.train.get_or_create_global_step()
+    model_fn(*tf1.data.make_one_shot_iterator(_input_fn()).get_next(), 'train')
+
+
+def _told(caplog):
+  return [r.getMessage() for r in caplog.records
+          if 'changes its own gradients' in r.getMessage()]

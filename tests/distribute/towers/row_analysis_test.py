@@ -67,8 +67,32 @@ def test_a_static_batch_is_told_from_its_constants():
         lambda x: tf.concat([x, tf.zeros([4, 2])], 1), (4, 3), 4)
     assert analysis.plans[y.op].modes[:2] == [
         row_analysis.PART, row_analysis.SLICE]
-    analysis, y = _analysed(lambda x: tf.reshape(x, [4, 3]), (4, 3), 4)
-    assert not analysis.has_parts(y)  # Of another number of rows it fails.
+
+
+def _up(x):
+  return tf.nn.conv2d_transpose(
+      x[:, None, :, None], tf.ones([1, 2, 2, 1]), tf.stack(
+          [tf.shape(tf.zeros([4]))[0], 1, 6, 2]), [1, 1, 2, 1])
+
+
+@pytest.mark.parametrize('make, place', (
+    (lambda x: tf.reshape(x, [4, 3]), (0, 1)),
+    (lambda x: tf.reshape(x, [12]), (0, 3)),
+    (lambda x: tf.reshape(tf.transpose(x), [1, 3, 4, 1]), (2, 1)),
+    (lambda x: tf.broadcast_to(x[:, None], [4, 5, 3]), (0, 1)),
+    (lambda x: tf.slice(x, [0, 1], [4, 2]), (0, 1)), (_up, (0, 1))))
+def test_a_static_shape_has_the_rows_of_a_tower(behavior, make, place):
+  with tf.Graph().as_default():
+    analysis, y = _analysed(make, (4, 3), 4)
+    assert row_analysis.FREE in analysis.plans[y.op].modes
+    assert analysis.place_of_rows(y.op) == place
+
+
+def test_a_static_shape_that_mixes_rows_is_made_once():
+  with tf.Graph().as_default():
+    analysis, y = _analysed(
+        lambda x: tf.reshape(tf.transpose(x), [12]), (4, 3), 4)
+    assert not analysis.has_parts(y)
 
 
 @pytest.mark.parametrize('batch_norm', (True, False))

@@ -42,3 +42,13 @@ def test_a_shape_is_known_but_for_what_is_written_as_unknown(make, known):
   with x.graph.as_default():
     sizes = make(x)
   assert scratch.is_known_shape(sizes) == known
+
+
+def test_a_size_is_computed_again():
+  scratch = scratch_graph.ScratchGraph()
+  with tf.Graph().as_default():
+    sizes = tf.stack([tf.shape(tf.zeros([4, 3]))[0], 5])
+    unknown = tf.stack([tf1.placeholder(tf.int32, []), 5])
+  assert scratch.value_of_shape(scratch.stand_in(sizes, True)) == [4, 5]
+  assert scratch.value_of_shape(scratch.stand_in(sizes, False)) is None
+  assert scratch.value_of_shape(scratch.stand_in(unknown, True)) is None

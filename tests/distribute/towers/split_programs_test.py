@@ -222,6 +222,16 @@ def test_values_fed_through_an_init_fn(behavior):  # Line 11.
   np.testing.assert_array_equal(found, np.full([4, 3], 2))
 
 
+def test_a_number_fed_through_an_init_fn(behavior):  # Line 11.
+  fed = {}
+  def use(x, logits, row):
+    fed['to'] = tf1.placeholder(tf.float32, [])
+    fed['op'] = _variable(use_resource=True).assign(fed['to'])
+    return tf.reduce_mean(row), (), {}
+  assert _train(use, 'state/Read/ReadVariableOp:0', init_fn=(
+      lambda _, session: session.run(fed['op'], {fed['to']: 5.}))) == 5.
+
+
 def test_an_update_in_a_condition(behavior):  # Line 12.
   def model_fn(features, labels, mode):
     w = tf1.get_variable('w', initializer=[[1.]] * 4)
@@ -274,6 +284,24 @@ def test_state_of_the_size_of_a_batch(behavior):  # Line 18.
       return loss, state.assign(logits), {}
   _assert_equal(use, static=True, modes=[_TRAIN])
   _assert_equal(use, modes=[_TRAIN])
+
+
+def test_a_variable_that_starts_with_an_output(behavior):  # Line 18.
+  def use(x, logits, row):
+    first = tf1.get_variable('first', trainable=False, use_resource=True,
+                             initializer=tf.reduce_sum(tf.square(x)))
+    return tf.reduce_mean(row) + first, (), {}
+  assert _train(use, 'first/Read/ReadVariableOp:0') == pytest.approx(
+      np.square(_X[:7]).sum(), rel=1e-5)
+
+
+def test_static_shapes_are_split(behavior, caplog):
+  def use(x, logits, row):
+    wide = tf1.layers.dense(x[:, :, None], 2)
+    up = tf1.layers.conv2d_transpose(wide[:, None], 1, [1, 2], [1, 2])
+    return tf.reduce_mean(row) + tf.reduce_mean(tf.square(up)), (), {'up': up}
+  _assert_equal(use, static=True)
+  assert 'run once' not in caplog.text
 
 
 def test_queues_and_tables_are_filled_once(behavior):

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin._tf_internals import branches
 from tfplugin._tf_internals import op_types
 
 # Attributes of one op only: its colocation, and the shapes of its outputs.
@@ -43,12 +45,38 @@ def is_beside_variable(op: tf.Operation) -> bool:
 
 def can_be_copied(op: tf.Operation) -> bool:
   """Returns whether `op` can be copied alone: no branch, loop or function."""
-  return (hasattr(tf.raw_ops, op.type) and op.type not in _CONTROL_FLOW and
-          op._get_control_flow_context() is None and
-          not any(value.HasField('func') or value.list.func
-                  for value in op.node_def.attr.values()) and
-          not any(tensor.dtype._is_ref_dtype
-                  for tensor in (*op.inputs, *op.outputs)))
+  return (op.type not in _CONTROL_FLOW and
+          op._get_control_flow_context() is None and _is_plain(op))
+
+
+def _is_plain(op: tf.Operation) -> bool:
+  """Returns whether `op` is public, calls no function and takes no ref."""
+  return hasattr(tf.raw_ops, op.type) and not any(
+      value.HasField('func') or value.list.func
+      for value in op.node_def.attr.values()) and not any(
+          tensor.dtype._is_ref_dtype for tensor in (*op.inputs, *op.outputs))
+
+
+def is_part_of_branch(op: tf.Operation) -> bool:
+  """Returns whether `op` is in a `tf.cond` of control flow v1, or joins one.
+
+  No public API tells. A copy of such an op must read copies of the other ops in
+  the branch, constants included: these run only if the branch is taken.
+  """
+  contexts = list(branches.outer_contexts(op._get_control_flow_context()))
+  return (bool(contexts) or op.type in ('Merge', 'Switch')) and all(
+      context.IsCondContext() for context in contexts) and _is_plain(op)
+
+
+def start_of_branch(op: tf.Operation) -> Optional[tf.Tensor]:
+  """Returns the tensor that is there if the branch around `op` is taken.
+
+  None outside of branches of control flow v1, and for the tensor's own op.
+  """
+  context = op._get_control_flow_context()
+  if context is None or context.pivot.op is op:
+    return None
+  return context.pivot
 
 
 def can_be_called_again(op: tf.Operation) -> bool:
@@ -57,8 +85,10 @@ def can_be_called_again(op: tf.Operation) -> bool:
   An op in a function may depend on a static number of rows.
   """
   return op_types.calls_functions(op) and 'While' not in op.type and not any(
-      inner.op_def.is_stateful and not inner.type.startswith('ReadVariable') or
-      'While' in inner.type for inner in op_types.ops_of_bodies(op))
+      'While' in inner.type or inner.op_def.is_stateful and not (
+          inner.type.startswith('ReadVariable') or
+          op_types.calls_functions(inner))
+      for inner in op_types.ops_of_bodies(op))
 
 
 def replace_control_inputs(op: tf.Operation,

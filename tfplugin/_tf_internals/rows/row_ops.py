@@ -211,15 +211,15 @@ def _is_plain_slice(op: tf.Operation, inputs: Mapping[int, Rows]) -> bool:
 
 def _is_gather_by_row(op: tf.Operation, inputs: Mapping[int, Rows]) -> bool:
   """Returns whether a `GatherV2` reads each row from the same row or table."""
-  axis = tf.get_static_value(op.inputs[2])
-  if list(inputs) == [1]:
-    return True
-  if axis is None:
-    return False
-  if list(inputs) == [0]:
-    return int(axis) % inputs[0].rank != inputs[0].axis
-  return list(inputs) == [0, 1] and (
-      inputs[0].axis == inputs[1].axis < op.get_attr('batch_dims'))
+  axis, batch_dims = (
+      tf.get_static_value(op.inputs[2]), op.get_attr('batch_dims'))
+  if axis is None or batch_dims < 0:
+    return list(inputs) == [1] and not batch_dims
+  if list(inputs) == [0, 1]:
+    return inputs[0].axis == inputs[1].axis < batch_dims
+  # In the first dimensions, rows of one input would be those of the other one.
+  return all(rows.axis >= batch_dims for rows in inputs.values()) and (
+      1 in inputs or int(axis) % inputs[0].rank != inputs[0].axis)
 
 
 def _is_einsum_by_row(op: tf.Operation, inputs: Mapping[int, Rows]) -> bool:

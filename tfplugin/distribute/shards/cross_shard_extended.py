@@ -69,6 +69,9 @@ class GroupReduction(met_updates.MetUpdates):
     totals = [self._are_totals(value) for value, _ in value_destination_pairs]
     parts = [pair for pair, is_total in zip(value_destination_pairs, totals)
              if not is_total]
+    if self._run is not None:
+      for value, _ in parts:
+        self._run.warn_of_own_change(self._local_results(value)[0])
     reduced = iter(self._reduce_gradients(parts, options) if parts else ())
     return [value if is_total else next(reduced)
             for (value, _), is_total in zip(value_destination_pairs, totals)]

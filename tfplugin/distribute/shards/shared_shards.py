@@ -128,6 +128,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     """
     if not sums_totals and self._run.gradients.are_in_total(gradient):
       group = group[:1]
+    self._run.warn_of_own_change(gradient)
     if self._run.branches.is_here():
       # The update that follows refuses it, unless all shards have the same.
       return weighted_sum.weighted_sum([gradient], [float(len(group))])
@@ -241,6 +242,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     if self._are_sums or all(value is values[0] for value in values):
       return values[0] if self._are_sums else weighted_sum.weighted_sum(
           values[:1], [sum(self._container_strategy().loss_weights)])
+    self._run.warn_of_own_change(values[0])
     return weighted_sum.weighted_sum(
         values, self._container_strategy().loss_weights)
 

@@ -27,12 +27,11 @@ from tfplugin import _tf_internals
 from tfplugin.distribute.towers import scratch_graph
 
 # The value of an input that a tower uses: all rows, the tower's slice of all
-# rows, or the value computed in the tower.
-WHOLE, SLICE, PART = 'whole', 'slice', 'part'
+# rows, the value computed in the tower, or a shape with the tower's rows.
+WHOLE, SLICE, PART, FREE = 'whole', 'slice', 'part', 'free'
 
 # Primes, so that no other size of a model is a multiple of them.
 _WHOLE_ROWS, _PART_ROWS, _UNKNOWN_SIZE = 20011, 10007, 23
-_HOPS = 4  # From a variable to the op that uses its value.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Plan:
 
   Attributes:
     inputs: The inputs of the op, as the model made it.
-    modes: For each of them WHOLE, SLICE or PART.
+    modes: For each of them WHOLE, SLICE, PART or FREE.
   """
 
   inputs: Sequence[tf.Tensor]
@@ -156,7 +155,7 @@ class RowAnalysis:
       self._find_moments(op, inputs)
     elif (any(map(self.has_parts, inputs)) or self._uses_variable(op)) and (
         self._splits_batch_norm or not _tf_internals.is_batch_norm(op)):
-      for modes in self._choices(inputs):
+      for modes in [*self._choices(inputs), *self._static_choices(op, inputs)]:
         if self._is_row_wise(op, inputs, modes):
           break
 
@@ -208,13 +207,49 @@ class RowAnalysis:
         choices.append(modes)
     return choices
 
+  def _static_choices(self, op: tf.Operation,
+                      inputs: Sequence[tf.Tensor]) -> list[list[str]]:
+    """Returns the modes to try for an op with a static shape as an input.
+
+    The shape of a model that is static counts the rows of the whole batch.
+    """
+    shape = self._whole_of(op.outputs[0]).shape if op.outputs else None
+    if not self._is_static or shape is None or not shape.is_fully_defined():
+      return []
+    return [[PART if self.has_parts(other) else FREE if other is t else WHOLE
+             for other in inputs] for t in inputs
+            if t.dtype in (tf.int32, tf.int64) and t.shape == [shape.rank] and
+            t.ref() not in self._depends and (
+                self._scratch.value_of_shape(self._whole_of(t)) == shape)]
+
+  def place_of_rows(self, op: tf.Operation) -> Optional[tuple[int, int]]:
+    """Returns where the static shape that `op` makes has its rows.
+
+    The result has the dimension, and the number of entries of a row in it.
+    """
+    before, places = 1, {self.rows[t.ref()].before for t in op.inputs
+                         if t.ref() in self.rows}
+    for axis, size in enumerate(self._whole_of(op.outputs[0]).shape.as_list()):
+      if before in places and size and size % self._num_rows == 0:
+        return axis, size // self._num_rows
+      before *= size
+    return None
+
+  def _free_shape(self, op: tf.Operation, dtype: tf.DType) -> tf.Tensor:
+    """Returns the static shape that `op` makes in a tower."""
+    shape = self._whole_of(op.outputs[0]).shape.as_list()
+    place = self.place_of_rows(op)
+    if place is not None:
+      shape[place[0]] = _PART_ROWS * place[1]
+    return self._scratch.constant(shape, dtype)
+
   def _is_row_wise(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
                    modes: Sequence[str]) -> bool:
-    made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
-    if made is None:
-      return False
-    if _tf_internals.is_reshape(op) and not self._scratch.is_known_shape(
-        self._of_mode(inputs[1], modes[1])):
+    values = [self._free_shape(op, t.dtype) if mode == FREE else
+              self._of_mode(t, mode) for t, mode in zip(inputs, modes)]
+    made = self._scratch.copy(op, values)
+    if made is None or _tf_internals.is_reshape(op) and (
+        not self._scratch.is_known_shape(values[1])):
       return False
     pairs = [(self._whole_of(output), part)
              for output, part in zip(op.outputs, made.outputs)]
@@ -311,17 +346,5 @@ class RowAnalysis:
   def _uses_variable(self, op: tf.Operation) -> bool:
     """Returns whether the value of a variable is an input of `op`."""
     reads = not op.op_def.is_stateful or _tf_internals.reads_only(op)
-    return reads and any(
-        _is_of_variable(t) for t in op.inputs if t.ref() not in self._depends)
-
-
-def _is_of_variable(tensor: tf.Tensor) -> bool:
-  """Returns whether `tensor` is the value of a variable, perhaps reshaped."""
-  op = tensor.op
-  for _ in range(_HOPS):
-    if _tf_internals.makes_variable(op):
-      return True
-    if not op.inputs:
-      return False
-    op = op.inputs[0].op
-  return False
+    return reads and any(_tf_internals.is_value_of_variable(t)
+                         for t in op.inputs if t.ref() not in self._depends)

@@ -14,6 +14,7 @@ from tfplugin import _tf_internals
 tf1 = tf.compat.v1
 
 _MOST_ELEMENTS = 1000  # Of a constant whose value may matter for a shape.
+_MOST_OPS = 20  # From a constant to a shape.
 
 
 class ScratchGraph:
@@ -33,8 +34,9 @@ class ScratchGraph:
     with self._graph.as_default(), tf.control_dependencies(None):
       return tf.constant(value, dtype)
 
-  def stand_in(self, tensor: tf.Tensor, has_value: bool) -> tf.Tensor:
-    """Returns a tensor like `tensor`: a constant only if `has_value`."""
+  def stand_in(self, tensor: tf.Tensor, has_value: bool,
+               depth: int = 0) -> tf.Tensor:
+    """Returns a tensor like `tensor`: with its value only if `has_value`."""
     if tensor.dtype == tf.resource:
       made = None if tensor.op.inputs else self.copy(tensor.op, ())
       if made is not None:
@@ -45,7 +47,31 @@ class ScratchGraph:
       value = tf.get_static_value(tensor)
       if value is not None:
         return self.constant(value, tensor.dtype)
+      made = self._computed(tensor, depth + 1)
+      if made is not None:
+        return made
     return self.placeholder(tensor.dtype, tensor.shape)
+
+  def _computed(self, tensor: tf.Tensor, depth: int) -> Optional[tf.Tensor]:
+    """Returns `tensor` computed again, if it is a size and no variable.
+
+    Shape inference knows values that `tf.get_static_value` does not know.
+    """
+    op = tensor.op
+    if not tensor.dtype.is_integer or not op.inputs or depth > _MOST_OPS or (
+        op.op_def.is_stateful or not _tf_internals.can_be_copied(op)):
+      return None
+    made = self.copy(op, [self.stand_in(t, True, depth) for t in op.inputs])
+    return None if made is None else made.outputs[tensor.value_index]
+
+  def value_of_shape(self, sizes: tf.Tensor) -> Optional[list[int]]:
+    """Returns the value of `sizes`, a shape, or None if it is not known."""
+    try:
+      with self._graph.as_default():
+        shape = tf.fill(sizes, 0).shape
+    except ValueError:
+      return None
+    return shape.as_list() if shape.is_fully_defined() else None
 
   def copy(self, op: tf.Operation, inputs) -> Optional[tf.Operation]:
     """Returns `op` with other inputs; None if they do not fit."""

@@ -228,6 +228,8 @@ class SplitGraph:
         tensor = self._parts_of(tensor)[tower]
       elif mode == row_analysis.SLICE:
         tensor = self._slice(tensor, tower)
+      elif mode == row_analysis.FREE:
+        tensor = self._shape(op, tower, tensor.dtype)
       inputs.append(tensor)
     waited = [self._copies[control][tower] if control in self._copies else
               control for control in op.control_inputs]
@@ -237,6 +239,14 @@ class SplitGraph:
     with self._building(None, device), tf.control_dependencies(waited):
       return _tf_internals.copy_op(
           self._graph, op, inputs, f'{self._prefixes[tower]}/{op.name}/', stays)
+
+  def _shape(self, op: tf.Operation, tower: int, dtype: tf.DType) -> tf.Tensor:
+    """Returns the static shape that `op` makes, with the rows of a tower."""
+    axis, factor = self._analysis.place_of_rows(op)
+    sizes = op.outputs[0].shape.as_list()
+    with self._building('rows'):
+      sizes[axis] = tf.cast(self._rows[tower], dtype) * factor
+      return tf.stack([tf.cast(size, dtype) for size in sizes])
 
   def _slice(self, tensor: tf.Tensor, tower: int) -> tf.Tensor:
     """Returns the rows of a tower, a slice of the first dimension."""

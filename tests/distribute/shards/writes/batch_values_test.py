@@ -109,6 +109,20 @@ OTHERS = {
         tf.reduce_sum(x) > 9.0, tf.reduce_min(x), 7.0)),
     'centred': lambda v, x: v.assign(tf.reduce_sum(
         tf.square(x - tf.reduce_mean(x)))),
+    # The first shard's rows alone would take the other branch.
+    'branch': lambda v, x: v.assign(tf.cond(
+        tf.reduce_sum(x) > 9.0, lambda: tf.reduce_mean(x), lambda: v + 7.0)),
+    'constants': lambda v, x: v.assign_add(tf.cond(
+        tf.reduce_max(x) > 9.0, lambda: 3.0, lambda: 7.0)),
+    'branch_of_rows': lambda v, x: v.assign(tf.reduce_sum(tf.cond(
+        tf.reduce_max(x) > 9.0, lambda: 2 * x, lambda: -x))),
+    'branch_in_a_branch': lambda v, x: v.assign(tf.cond(
+        tf.reduce_sum(x) > 9.0, lambda: tf.cond(
+            v < 1.0, lambda: tf.reduce_max(x), lambda: v - _rows(x)),
+        lambda: 7.0)),
+    'case': lambda v, x: v.assign(tf.case([
+        (tf.reduce_sum(x) < 0.0, lambda: 1.0),
+        (tf.reduce_sum(x) > 40.0, lambda: _rows(x))], default=lambda: 7.0)),
 }
 
 

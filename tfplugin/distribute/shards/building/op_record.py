@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
+from typing import Optional
 
 import tensorflow as tf
 
@@ -152,6 +153,42 @@ class NotedGradients:
         visited.add(op)
         pending.extend(tensor.op for tensor in op.inputs)
     self._without |= visited
+    return False
+
+  def changed_by(self, value) -> Optional[tf.Operation]:
+    """Returns an op that computes more than sums and multiples of gradients.
+
+    Such a value of one shard, summed over shards, is not the value of the
+    batch. None: there is no such op. What is a sum over shards is left out.
+    """
+    pending, seen = [_values(value)], set()
+    while pending:
+      tensor = pending.pop()
+      if tensor.ref() in seen or not self._is_of_one_shard(tensor) or (
+          tensor.op in self._noted):
+        continue
+      seen.add(tensor.ref())
+      terms = [term for term, _ in _tf_internals.addends(tensor)]
+      number, by, divides = _tf_internals.factors(tensor) or (None,) * 3
+      if number is not None and sum(map(self._is_of_one_shard, (
+          number, by))) == 1 and not (divides and self._is_of_one_shard(by)):
+        terms = [number, by]
+      if not terms:
+        return tensor.op
+      pending += terms
+    return None
+
+  def _is_of_one_shard(self, tensor: tf.Tensor) -> bool:
+    """Returns whether `tensor` has noted gradients not summed over shards."""
+    pending, seen = [tensor], set()
+    while pending:
+      last = pending.pop()
+      if last.ref() in seen or same_values.is_declared(last):
+        continue
+      if last.op in self._noted:
+        return True
+      seen.add(last.ref())
+      pending += last.op.inputs
     return False
 
   def are_in_total(self, value) -> bool:

@@ -18,6 +18,7 @@ from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
+from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import all_reduce
@@ -28,6 +29,13 @@ from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
+
+_OWN_CHANGE = (
+    'Each shard changes its own gradients by %s (%s), before they are summed. '
+    'If this clips them, it clips the gradients of one shard, as on a TPU, and '
+    'not their sum. To clip the sum, call `gradient = '
+    'tfplugin.cross_replica_sum(gradient)` first, for each gradient, and apply '
+    'the clipped sums with the plain optimizer, which does not sum them again.')
 
 
 class ShardRun:
@@ -59,6 +67,7 @@ class ShardRun:
     self.losses = []
     self._count = itertools.count()
     self._waits = ['its start'] * len(batch)
+    self._has_warned = False
 
   def around(self, fn: Callable) -> Callable:
     """Returns `fn` for a strategy, which calls it in each shard in turn."""
@@ -83,6 +92,19 @@ class ShardRun:
         return fn(*args, **kwargs)
 
     return build
+
+  def warn_of_own_change(self, gradient: Any) -> None:
+    """Warns once if a shard changes a gradient before it is summed.
+
+    `gradient` is a shard's summand of an applied sum.
+    """
+    if self._has_warned or len(self.batch) == 1 or not tf.is_symbolic_tensor(
+        getattr(gradient, 'values', gradient)):
+      return
+    op = self.gradients.changed_by(gradient)
+    if op is not None:
+      self._has_warned = True
+      logging.warning(_OWN_CHANGE, op.name, op.type)
 
   def disagreement(self) -> RuntimeError:
     """Returns the error for shards that wait in different calls."""

@@ -87,15 +87,34 @@ class BatchValues:
       raise _unknown(value.op)
     self._analyse(value, order)
     whole, ops = self._gathered(value, gather, num_shards)
-    for op in sorted(ops, key=order.get):
+    for op in _behind_inputs(sorted(ops, key=order.get)):
       self._warn_of_rows_as_float(op)
-      try:
-        copied = _tf_internals.copy_op(
-            self._graph, op, [whole[t.ref()] for t in op.inputs], 'of_batch')
-      except ValueError as error:
-        raise _unknown(op) from error
-      whole.update(zip((t.ref() for t in op.outputs), copied.outputs))
+      with tf.control_dependencies(self._order_of_copy(op, whole)):
+        whole.update(zip((t.ref() for t in op.outputs),
+                         self._copies(op, whole, num_shards)))
     return whole[value.ref()]
+
+  def _copies(self, op: tf.Operation, whole: dict,
+              num_shards: int) -> Sequence[tf.Tensor]:
+    """Returns the outputs of `op` for all rows, from its inputs for them."""
+    if self._counts(op):
+      return [_times(op.outputs[0], num_shards)]
+    try:
+      return _tf_internals.copy_op(
+          self._graph, op, [whole[t.ref()] for t in op.inputs],
+          'of_batch').outputs
+    except ValueError as error:
+      raise _unknown(op) from error
+
+  def _order_of_copy(self, op: tf.Operation, whole: dict) -> list:
+    """Returns the ops that a copy of `op` in a branch of v1 waits for."""
+    start = _tf_internals.start_of_branch(op)
+    if start is None or op.inputs and not _tf_internals.reads_only(op):
+      return []
+    # A read of a variable stays behind the writes that it follows.
+    return [whole[start.ref()], *(
+        other for other in op.control_inputs
+        if not _tf_internals.is_part_of_branch(other))]
 
   def _warn_of_rows_as_float(self, op: tf.Operation) -> None:
     """Warns of a constant factor that may be the shard's number of rows."""
@@ -170,23 +189,26 @@ class BatchValues:
       tensor = pending.pop()
       if tensor.ref() in whole or tensor.op in ops:
         continue
+      start = _tf_internals.start_of_branch(tensor.op)
       if not self._reaches(tensor):
         whole[tensor.ref()] = tensor
       elif self._is_pure(tensor):
         whole[tensor.ref()] = gather(
             tensor, self._analysis.rows[tensor.ref()].axis)
-      elif self._counts(tensor.op):
+      elif start is None and self._counts(tensor.op):
         whole[tensor.ref()] = _times(tensor, num_shards)
       elif tensor.ref() in self._leaves or not self._can_be_copied(tensor.op):
         raise _unknown(tensor.op)
       else:
         ops.add(tensor.op)
-        pending += tensor.op.inputs
+        pending += [*tensor.op.inputs, *([] if start is None else [start])]
     return whole, ops
 
   def _can_be_copied(self, op: tf.Operation) -> bool:
     if self.num_rows is None and _tf_internals.can_be_called_again(op):
       return True
+    if _tf_internals.is_part_of_branch(op):
+      return not op.op_def.is_stateful or _tf_internals.reads_only(op)
     return _tf_internals.can_be_copied(op) and not op.op_def.is_stateful
 
   def _is_pure(self, tensor: tf.Tensor) -> bool:
@@ -214,6 +236,24 @@ class BatchValues:
       else:
         pending += [other for other in behind if other not in self._pure]
     return self._pure[op]
+
+
+def _behind_inputs(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
+  """Returns `ops`, each behind its inputs and the start of its branch.
+
+  An op in a branch of control flow v1 is older than its `Switch`.
+  """
+  found, pending, known = {}, list(reversed(ops)), set(ops)
+  while pending:
+    op = pending[-1]
+    start = _tf_internals.start_of_branch(op)
+    missing = [t.op for t in (*op.inputs, *([] if start is None else [start]))
+               if t.op in known and t.op not in found]
+    if missing and op not in found:
+      pending += missing
+    else:
+      found.setdefault(pending.pop())
+  return list(found)
 
 
 def _times(size: tf.Tensor, num_shards: int) -> tf.Tensor:

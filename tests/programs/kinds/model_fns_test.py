@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tests.programs import model_fns
+from tests.programs import programs
 from tfplugin import estimator as estimator_lib
 from tfplugin.testing import devices
 from tfplugin.testing import one_device
@@ -20,18 +20,18 @@ def _name(model_fn):
 def _check(model_fn, decorator, **kwargs):
   one_device.assert_equals_one_device(
       model_fn, lambda: tf.data.Dataset.from_tensors(
-          model_fns.ALL[model_fn]).repeat(), decorator=decorator, **kwargs)
+          programs.MODEL_FNS[model_fn]).repeat(), decorator=decorator, **kwargs)
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize('model_fn', model_fns.ALL, ids=_name)
+@pytest.mark.parametrize('model_fn', programs.MODEL_FNS, ids=_name)
 def test_towers_are_one_device(behavior, model_fn):
   _check(model_fn, estimator_lib.replicate_model_fn(
       devices=devices.make_logical_cpus(2), batch_norm='sync'), steps=3)
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize('model_fn', model_fns.OF_ROWS, ids=_name)
+@pytest.mark.parametrize('model_fn', programs.MODEL_FNS_OF_ROWS, ids=_name)
 def test_shards_are_one_device(behavior, model_fn):
   _check(model_fn, estimator_lib.cross_shard(
       devices=devices.make_logical_cpus(2)), steps=3, modes=['train'])

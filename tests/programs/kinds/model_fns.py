@@ -17,20 +17,20 @@ _ROWS = 6
 _random = np.random.RandomState(0)
 
 
-def _normal(*shape):
+def normal(*shape):
   return _random.randn(_ROWS, *shape).astype(np.float32)
 
 
-def _ints(low, high, *shape, dtype=np.int64):
+def ints(low, high, *shape, dtype=np.int64):
   return _random.randint(low, high, [_ROWS, *shape]).astype(dtype)
 
 
-def _weights(name, *shape):
+def weights(name, *shape):
   return tf1.get_variable(name, shape,
                           initializer=tf1.glorot_uniform_initializer())
 
 
-def _spec(mode, loss, predictions, metrics, train_op=None):
+def spec(mode, loss, predictions, metrics, train_op=None):
   """Returns a spec; `metrics` makes the metrics, which only EVAL has."""
   if mode == tf.estimator.ModeKeys.TRAIN and train_op is None:
     train_op = tf1.train.AdagradOptimizer(0.1).minimize(
@@ -43,7 +43,7 @@ def _spec(mode, loss, predictions, metrics, train_op=None):
 
 def interest(features, labels, mode):
   """Attention of a candidate to a padded history, and a batch norm."""
-  items = _weights('items', 20, 4)
+  items = weights('items', 20, 4)
   query = tf.nn.embedding_lookup(items, features['candidate'])
   keys = tf.nn.embedding_lookup(items, features['history'])
   queries = tf.tile(query[:, None], [1, 5, 1])
@@ -64,7 +64,7 @@ def interest(features, labels, mode):
   with tf.control_dependencies(updates if is_training else []):
     loss = tf.identity(loss)
   click = tf.sigmoid(logits)
-  return _spec(mode, loss, {'click': click},
+  return spec(mode, loss, {'click': click},
                lambda: {'auc': tf1.metrics.auc(labels, click)})
 
 
@@ -82,7 +82,7 @@ def experts(features, labels, mode):
   both *= click
   tf1.losses.log_loss(labels[:, 0], click)
   tf1.losses.log_loss(labels[:, 1], both)
-  return _spec(mode, tf1.losses.get_total_loss(), {'both': both},
+  return spec(mode, tf1.losses.get_total_loss(), {'both': both},
                lambda: {'auc': tf1.metrics.auc(labels[:, 1], both),
                         'mean': tf1.metrics.mean(click)})
 
@@ -94,7 +94,7 @@ def speech(features, labels, mode):
   loss = tf.reduce_mean(tf1.nn.ctc_loss(sparse, frames, features['length']))
   decoded, _ = tf.nn.ctc_greedy_decoder(frames, features['length'])
   distance = tf.edit_distance(tf.cast(decoded[0], tf.int32), sparse)
-  return _spec(mode, loss, {'distance': distance}, lambda: {
+  return spec(mode, loss, {'distance': distance}, lambda: {
       'label_error_rate': tf1.metrics.mean(tf.reduce_mean(distance))})
 
 
@@ -112,7 +112,7 @@ def detection(features, labels, mode):
                     tf.zeros_like(losses))
   loss = tf.reduce_sum(chosen) / tf.cast(positives, tf.float32)
   kind = tf.argmax(logits, -1)
-  return _spec(mode, loss, {'kind': kind}, lambda: {
+  return spec(mode, loss, {'kind': kind}, lambda: {
       'accuracy': tf1.metrics.accuracy(labels, kind)})
 
 
@@ -121,7 +121,7 @@ def translation(features, labels, mode):
   cell = tf1.nn.rnn_cell.GRUCell(5)
   _, state = tf1.nn.dynamic_rnn(
       cell, features['source'], features['length'], dtype=tf.float32)
-  words, project = _weights('words', 7, 5), _weights('project', 5, 7)
+  words, project = weights('words', 7, 5), weights('project', 5, 7)
 
   def advance(state, word):
     state = tf.tanh(state + tf.nn.embedding_lookup(words, word))
@@ -135,7 +135,7 @@ def translation(features, labels, mode):
     first = tf.zeros([tf.shape(features['source'])[0]], tf.int64)
     *_, found = tf.while_loop(lambda i, *_: i < 4, body, [
         0, first, state, tf.TensorArray(tf.int64, 4)])
-    return _spec(mode, None, {'words': tf.transpose(found.stack())}, None)
+    return spec(mode, None, {'words': tf.transpose(found.stack())}, None)
   losses = []
   for i in range(3):
     state, logits = advance(state, labels[:, i])
@@ -146,7 +146,7 @@ def translation(features, labels, mode):
   optimizer = tf1.train.AdamOptimizer(0.01)
   gradients, variables = zip(*optimizer.compute_gradients(loss))
   gradients, _ = tf.clip_by_global_norm(gradients, 0.5)
-  return _spec(
+  return spec(
       mode, loss, None, lambda: {'perplexity': tf1.metrics.mean(tf.exp(loss))},
       optimizer.apply_gradients(zip(gradients, variables),
                                 tf1.train.get_global_step()))
@@ -165,13 +165,13 @@ def triplets(features, labels, mode):
       tf.where(same, tf.fill(tf.shape(distances), 9.0), distances), 1)
   loss = tf.reduce_mean(tf.nn.softplus(positive - negative))
   right = tf.reduce_mean(tf.cast(positive < negative, tf.float32))
-  return _spec(mode, loss, {'vector': vectors}, lambda: {
+  return spec(mode, loss, {'vector': vectors}, lambda: {
       'right': tf1.metrics.mean(right)})
 
 
 def tagging(features, labels, mode):
   """A conditional random field: `tf.scan` over time."""
-  unary, pairs = layers.dense(features, 3), _weights('pairs', 3, 3)
+  unary, pairs = layers.dense(features, 3), weights('pairs', 3, 3)
   paths = tf.scan(
       lambda before, now: tf.reduce_logsumexp(
           before[:, :, None] + pairs[None], 1) + now,
@@ -180,7 +180,7 @@ def tagging(features, labels, mode):
       tf.gather_nd(pairs, tf.stack([labels[:, :-1], labels[:, 1:]], -1)), 1)
   loss = tf.reduce_mean(tf.reduce_logsumexp(paths, 1) - score)
   tags = tf.argmax(unary, -1)
-  return _spec(mode, loss, {'tags': tags}, lambda: {
+  return spec(mode, loss, {'tags': tags}, lambda: {
       'accuracy': tf1.metrics.accuracy(labels, tags)})
 
 
@@ -189,7 +189,7 @@ def retrieval(features, labels, mode):
   del labels
   queries = layers.dense(features['query'], 4)
   item = features['item']
-  items = tf.nn.embedding_lookup(_weights('items', 9, 4), item)
+  items = tf.nn.embedding_lookup(weights('items', 9, 4), item)
   _, index, count = tf.unique_with_counts(item)
   popularity = tf.gather(tf.math.log(tf.cast(count, tf.float32)), index)
   logits = 2 * tf.matmul(queries, items, transpose_b=True) - popularity[None]
@@ -197,7 +197,7 @@ def retrieval(features, labels, mode):
   loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(
       labels=same / tf.reduce_sum(same, 1, keepdims=True), logits=logits))
   rows = tf.range(tf.shape(queries)[0])
-  return _spec(mode, loss, {'score': tf.reduce_sum(queries * items, 1)},
+  return spec(mode, loss, {'score': tf.reduce_sum(queries * items, 1)},
                lambda: {'recall': tf1.metrics.mean(tf.cast(
                    tf.nn.in_top_k(rows, logits, 1), tf.float32))})
 
@@ -212,7 +212,7 @@ def mixture(features, labels, mode):
   loss += 0.01 * tf.add_n([tf.nn.l2_loss(v) for v in tf1.trainable_variables()
                            if 'kernel' in v.name])
   expected = tf.reduce_sum(tf.nn.softmax(share) * mean, 1, keepdims=True)
-  return _spec(mode, loss, {'mean': expected}, lambda: {
+  return spec(mode, loss, {'mean': expected}, lambda: {
       'error': tf1.metrics.mean_absolute_error(labels, expected)})
 
 
@@ -229,7 +229,7 @@ def ranking(features, labels, mode):
       tf.abs(discount[:, :, None] - discount[:, None])) * is_better
   pairs = tf.reduce_sum(is_better)
   loss = tf.reduce_sum(weight * tf.nn.softplus(-gap)) / tf.maximum(pairs, 1)
-  return _spec(mode, loss, {'score': score}, lambda: {
+  return spec(mode, loss, {'score': score}, lambda: {
       'pairs': tf1.metrics.mean(pairs)})
 
 
@@ -239,7 +239,7 @@ def two_optimizers(features, labels, mode):
     hidden = layers.dense(features, 4, tf.nn.relu)
     logits = layers.dense(hidden, 1)[:, 0]
   with tf1.variable_scope('wide'):
-    logits += tf.reduce_sum(features * _weights('weight', 5), 1)
+    logits += tf.reduce_sum(features * weights('weight', 5), 1)
   loss = tf1.losses.sigmoid_cross_entropy(labels, logits, weights=1 + labels)
   step = tf1.train.get_global_step()
   average = tf1.train.ExponentialMovingAverage(0.9, step)
@@ -250,7 +250,7 @@ def two_optimizers(features, labels, mode):
           loss, var_list=tf1.trainable_variables('deep'))]):
     train_op = average.apply(tf1.trainable_variables())
   click = tf.sigmoid(logits)
-  return _spec(mode, loss, {'click': click}, lambda: {
+  return spec(mode, loss, {'click': click}, lambda: {
       'precision': tf1.metrics.precision_at_thresholds(labels, click, [0.5])},
                train_op)
 
@@ -267,27 +267,27 @@ def plateau(features, labels, mode):
       [(tf.clip_by_norm(gradient, 1.0) + 1e-4 * variable, variable)
        for gradient, variable in optimizer.compute_gradients(loss)],
       tf1.train.get_global_step())
-  return _spec(mode, loss, {'predicted': predicted}, lambda: {
+  return spec(mode, loss, {'predicted': predicted}, lambda: {
       'rmse': tf1.metrics.root_mean_squared_error(labels, predicted)}, train_op)
 
 
 # The model_fns, each with a batch.
 ALL = {
-    interest: ({'candidate': _ints(0, 20), 'history': _ints(0, 20, 5),
-                'length': _ints(1, 6)}, _ints(0, 2, dtype=np.float32)),
-    experts: (_normal(7), _ints(0, 2, 2, dtype=np.float32)),
-    speech: ({'frames': _normal(8, 3), 'length': _ints(6, 9, dtype=np.int32)},
-             _ints(1, 5, 3, dtype=np.int32)),
-    detection: (_normal(9, 4), np.where(_normal(9) > 0.5, _ints(1, 3, 9), 0)),
-    translation: ({'source': _normal(4, 3), 'length': _ints(1, 5),
-                   'target_length': _ints(1, 4)}, _ints(0, 7, 4)),
-    triplets: (_normal(5), np.int32([0, 1, 2, 0, 1, 2])),
-    tagging: (_normal(5, 4), _ints(0, 3, 5)),
-    retrieval: ({'query': _normal(6), 'item': _ints(0, 9)}, _normal()),
-    mixture: (_normal(3), _normal(1)),
-    ranking: (_normal(4, 3), _ints(0, 3, 4, dtype=np.float32)),
-    two_optimizers: (_normal(5), _ints(0, 2, dtype=np.float32)),
-    plateau: (_normal(3), _normal(1)),
+    interest: ({'candidate': ints(0, 20), 'history': ints(0, 20, 5),
+                'length': ints(1, 6)}, ints(0, 2, dtype=np.float32)),
+    experts: (normal(7), ints(0, 2, 2, dtype=np.float32)),
+    speech: ({'frames': normal(8, 3), 'length': ints(6, 9, dtype=np.int32)},
+             ints(1, 5, 3, dtype=np.int32)),
+    detection: (normal(9, 4), np.where(normal(9) > 0.5, ints(1, 3, 9), 0)),
+    translation: ({'source': normal(4, 3), 'length': ints(1, 5),
+                   'target_length': ints(1, 4)}, ints(0, 7, 4)),
+    triplets: (normal(5), np.int32([0, 1, 2, 0, 1, 2])),
+    tagging: (normal(5, 4), ints(0, 3, 5)),
+    retrieval: ({'query': normal(6), 'item': ints(0, 9)}, normal()),
+    mixture: (normal(3), normal(1)),
+    ranking: (normal(4, 3), ints(0, 3, 4, dtype=np.float32)),
+    two_optimizers: (normal(5), ints(0, 2, dtype=np.float32)),
+    plateau: (normal(3), normal(1)),
 }
 # Their rows do not meet: the mean over the shards is that of the batch.
 OF_ROWS = [experts, speech, tagging, mixture, two_optimizers]
