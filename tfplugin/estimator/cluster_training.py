@@ -151,7 +151,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   process.write_stacks_on_signal()
   explained = cluster_config.explain()
   tf1.logging.info('tfplugin on TF_CONFIG: %s', explained)
-  membership.check(cluster_task.from_config(config))
+  # The RunConfig of an evaluator has no cluster.
+  membership.check(cluster_task.from_environment())
   cluster_task.check_first_run(cluster_task.from_config(config))
   with event_log.recording(config.model_dir, events_hook.task_name(config),
                            cluster=explained), \
