@@ -152,7 +152,7 @@ def test_workers_join_leave_and_die_and_no_step_is_lost(start):
   run.wait_for_steps('worker-2', 5)
   os.kill(victim['pid'], signal.SIGKILL)
   assert run.status(killed) == 1
-  # After 25 s, half of the program's limit, it counts as left.
+  # Its launcher reports it.
   run.wait_for_event('left', 'worker:1')
   assert run.end() == 0
   # On a busy machine a slow worker may leave and join once more.
