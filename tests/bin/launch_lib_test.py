@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what the launcher shows; tests/distributed has it launch."""
 
+import contextlib
+import json
 import os
 import re
 import shlex
@@ -9,10 +11,30 @@ import socket
 import sys
 
 import pytest
+import tensorflow as tf
 
 from tfplugin.bin import launch_lib
+from tfplugin.bin import ports
 from tfplugin.bin.launches import launch_options
 from tfplugin.distribute import cluster_config
+from tfplugin.hooks.endings import task_tables
+
+
+@pytest.mark.parametrize('program, state', [
+    ('true', task_tables.CLAIMED), ('false', task_tables.LEFT)])
+def test_a_worker_that_joins_and_fails_frees_its_place(
+    tmp_path, program, state):
+  cluster = ports.make_cluster(0, 1)
+  server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
+  board = task_tables.Board(cluster['ps'][0])
+  board.publish(json.dumps({'cluster': cluster, 'max_workers': 3}))
+  with contextlib.suppress(RuntimeError):
+    launch_lib.launch(launch_options.LaunchOptions(
+        (program,), str(tmp_path / 'logs'), join=cluster['ps'][0]))
+  assert {name: task_tables.state_of(mark)
+          for name, mark in board.read().items()} == {'worker:0': state}
+  board.close()
+  del server
 
 
 def test_logs_that_cannot_be_written_are_refused(tmp_path):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import time
@@ -31,11 +32,14 @@ from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
 from tfplugin.distribute import time_limit
+from tfplugin.distribute.sessions import membership
+from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import contact
 
 _WARNING = ("TensorFlow's servers have no authentication: run them only on a "
             'private network.')
 _LOOK_SECS = 2.0
+_LEAVE_SECS = 5.0
 _START_LIMIT_SECS = 600.0
 # A restarting task is unreachable for this time, besides its restart delay.
 AWAY_SECS = 30.0
@@ -86,10 +90,20 @@ def launch(options: launch_options.LaunchOptions,
         display.say)
     # Called after the processes have ended, even by an error.
     stack.callback(lambda: _show_summary(run, say))
+    stack.push(functools.partial(_report_left, layout))
     stack.enter_context(display)
     stack.enter_context(run)
     _run(options, layout, run,
          [start for start in starts if start.task in layout.own], display)
+
+
+def _report_left(layout: layouts.Layout, error: Optional[type],
+                 *unused) -> None:
+  """Frees the place of a worker that joined, and ended otherwise than well."""
+  if error is not None and membership.JOINS in layout.tf_config:
+    finish_board.report_left(
+        tf.train.ClusterSpec(dict(layout.cluster)),
+        *(task.name for task in layout.own), time_limit_secs=_LEAVE_SECS)
 
 
 def is_colored(options: launch_options.LaunchOptions) -> bool:

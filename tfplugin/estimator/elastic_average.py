@@ -91,7 +91,7 @@ def elastic_average(
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
       returned: `@elastic_average`, `@elastic_average(rho=0.1)`.
     num_worker: How many workers share the centre, the chief included. None: as
-      many as the RunConfig has.
+      many as the RunConfig has; where workers may join, those present.
     communication_period: Local steps from one exchange to the next.
     moving_rate: The share of the difference that moves, in [0, 1]. None:
       0.9 / communication_period / num_worker.

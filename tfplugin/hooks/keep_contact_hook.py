@@ -20,6 +20,7 @@ from tfplugin.hooks.endings import contact
 tf1 = tf.compat.v1
 
 _LOOK_SECS = 5.0
+_JOIN_SECS = 60.0
 # A process may take this many times as long to start as a step takes.
 _CLAIM_TIMES = 5
 
@@ -87,7 +88,11 @@ class KeepContactHook(tf1.train.SessionRunHook):
     if not (task.trains and task.num_ps):
       return
     if self._time_limit_secs is not None:
-      self._wait()
+      # A worker that joins saw the servers a moment ago: they restart soon, or
+      # the run has ended.
+      contact.wait_for_servers(
+          task.cluster_spec, task.name, min(self._time_limit_secs, _JOIN_SECS)
+          if membership.read().joins else self._time_limit_secs)
       guarded_graphs.before_start(self._wait)
     if task.is_chief:
       self._lists = finish_board.Lists(task.cluster_spec)

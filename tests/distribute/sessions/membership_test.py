@@ -26,6 +26,8 @@ def test_without_the_keys_the_cluster_is_fixed(monkeypatch):
   assert membership.read() == (None, False)
   membership.check(task)
   membership.refuse('SomeForm')
+  _set(monkeypatch, task=('evaluator', 0), max_workers=3)
+  membership.check(cluster_task.from_environment())
   monkeypatch.delenv('TF_CONFIG')
   assert not membership.read().is_open
 

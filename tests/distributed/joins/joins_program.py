@@ -93,7 +93,8 @@ def main(form, directory, step_secs):
       tf1.estimator.Estimator(decorate(model_fn), config=config),
       tf1.estimator.TrainSpec(
           input_fn, hooks=[RecordHook(directory, step_secs)]),
-      tf1.estimator.EvalSpec(input_fn, steps=1), finish_limit_secs=50)
+      tf1.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
+                             throttle_secs=5), finish_limit_secs=50)
 
 
 if __name__ == '__main__':

@@ -26,13 +26,13 @@ LIMIT_SECONDS = 120
 class Run:
   """The launches of one run."""
 
-  def __init__(self, form, directory, restart='never'):
+  def __init__(self, form, directory, *flags, restart='never'):
     self.directory = directory
     self._restart = restart
     self._command = ['--', sys.executable, str(PROGRAM), form, str(directory),
                      '0.02']
     self._launches = {}
-    self._start('main', '--workers=0:2', '--ps=2')
+    self._start('main', '--workers=0:2', '--ps=2', *flags)
     self._address = self.wait(self._find_address)
 
   def join(self):
@@ -117,8 +117,8 @@ class Run:
 def _start(tmp_path):
   runs = []
 
-  def start(form, **kwargs):
-    runs.append(Run(form, tmp_path, **kwargs))
+  def start(form, *flags, **kwargs):
+    runs.append(Run(form, tmp_path, *flags, **kwargs))
     return runs[-1]
 
   yield start
@@ -134,7 +134,7 @@ def _values(run):
 
 @pytest.mark.timeout(400)
 def test_workers_join_leave_and_die_and_no_step_is_lost(start):
-  run = start('plain')
+  run = start('plain', '--evaluator')
   run.wait_for_steps('chief-0', 1)
   leaver = run.join()
   run.wait_for_steps('worker-0', 5)
@@ -152,7 +152,7 @@ def test_workers_join_leave_and_die_and_no_step_is_lost(start):
   run.wait_for_steps('worker-2', 5)
   os.kill(victim['pid'], signal.SIGKILL)
   assert run.status(killed) == 1
-  # After 25 s, half of the program's limit, it counts as left.
+  # Its launcher reports it.
   run.wait_for_event('left', 'worker:1')
   assert run.end() == 0
   # On a busy machine a slow worker may leave and join once more.
@@ -167,7 +167,8 @@ def test_workers_join_leave_and_die_and_no_step_is_lost(start):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize('form', ['drop_strategy', 'elastic_strategy'])
+@pytest.mark.parametrize('form', ['clip', 'elastic', 'drop_strategy',
+                                  'elastic_strategy'])
 def test_a_worker_that_joined_goes_on_after_a_parameter_server_restarts(
     start, form):
   run = start(form, restart='ps=on_failure')

@@ -3,6 +3,7 @@
 """Tests of the tables of a run's tasks, on servers in this process."""
 
 import threading
+from concurrent import futures
 
 import pytest
 import tensorflow as tf
@@ -71,16 +72,18 @@ def test_a_claim_is_for_a_new_name_within_the_limit(address):
 
 
 def test_of_claims_at_the_same_time_one_gets_the_name(address):
-  boards = [task_tables.Board(address) for _ in range(8)]
-  got = []
-  threads = [threading.Thread(
-      target=lambda board=board: got.append(board.claim('worker:0', 8)))
-             for board in boards]
-  for thread in threads:
-    thread.start()
-  for thread in threads:
-    thread.join()
-  assert sorted(got) == [False] * 7 + [True]
+  names = [f'worker:{index}' for index in range(200)]
+  together = threading.Barrier(4)
+
+  def claim_all(_):
+    board = task_tables.Board(address)
+    board.read()
+    together.wait()
+    return [board.claim(name, len(names)) for name in names]
+
+  with futures.ThreadPoolExecutor(4) as pool:
+    claims = list(pool.map(claim_all, range(4)))
+  assert [sum(one) for one in zip(*claims)] == [1] * len(names)
 
 
 def test_steps_and_the_description_are_read_back(address):

@@ -70,7 +70,7 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
     cluster_resolver: A `tf.distribute.cluster_resolver.ClusterResolver`; None
       reads `TF_CONFIG`.
     num_worker: The number of workers, for the default moving rate. None counts
-      chief and workers of the cluster.
+      chief and workers of the cluster; where workers may join, those present.
     communication_period: Local steps from one exchange to the next.
     moving_rate: The share of the difference that moves, in [0, 1]. None means
       0.9 / communication_period / num_worker.
