@@ -153,7 +153,6 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   explained = cluster_config.explain()
   tf1.logging.info('tfplugin on TF_CONFIG: %s', explained)
   task = cluster_task.from_config(config)
-  # The RunConfig of an evaluator has no cluster.
   membership.check(cluster_task.from_environment())
   cluster_task.check_first_run(task)
   with evaluation_roles.kept(), \

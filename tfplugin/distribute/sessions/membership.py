@@ -70,7 +70,8 @@ def description(cluster_spec: tf.train.ClusterSpec) -> str:
 def check(task: cluster_task.ClusterTask) -> None:
   """Raises ValueError if the cluster of `task` cannot have workers that join.
 
-  A worker that joins must never be the chief, which initialises the variables.
+  `task` is of the environment: the RunConfig of an evaluator has no cluster. A
+  worker that joins must never be the chief, which initialises the variables.
   """
   seen = read()
   if not (seen.is_open or seen.joins):
