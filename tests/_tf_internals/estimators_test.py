@@ -41,6 +41,25 @@ def test_an_evaluator_asks_and_ends(monkeypatch, tmp_path):
   assert rounds == [estimator, estimator]
 
 
+def test_saves_are_evaluated_but_for_the_first(tmp_path):
+  def model_fn(features, mode):
+    step = tf.compat.v1.train.get_global_step().assign_add(1)
+    return tf.compat.v1.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_sum(features), train_op=step)
+
+  def input_fn():
+    return tf.data.Dataset.from_tensors(1.0).repeat()
+
+  estimator = tf.compat.v1.estimator.Estimator(
+      model_fn, str(tmp_path), tf.estimator.RunConfig(save_checkpoints_steps=2))
+  listener = _tf_internals.evaluation_of_saves(
+      estimator, tf.estimator.EvalSpec(input_fn, steps=1, throttle_secs=0), 3)
+  estimator.train(input_fn, max_steps=3, saving_listeners=[listener])
+  (path,) = tmp_path.glob('eval/events*')
+  assert {event.step for event in tf.compat.v1.train.summary_iterator(str(path))
+          if event.HasField('summary')} == {2, 3}
+
+
 def test_the_first_end_comes_before_that_of_any_hook(tmp_path):
   ends = []
 

@@ -192,6 +192,11 @@ def rewrite() -> None:
     _readings[os.environ[VARIABLE]] = original
 
 
+def is_rewritten() -> bool:
+  """Returns whether a strategy has rewritten this process's `TF_CONFIG`."""
+  return os.environ.get(VARIABLE, '') in _readings
+
+
 def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
   """Returns TensorFlow's resolver of `TF_CONFIG`; see `rewrite`."""
   rewrite()

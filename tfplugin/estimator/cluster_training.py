@@ -82,7 +82,9 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     ps: ends when the chief and every worker have reported, and with an error
       when the chief does not restart in time.
     chief and worker without a ps, whose steps need every worker: end with
-      `LostPeerError`, or with status 75 out of a step, when one is lost.
+      `LostPeerError`, or with status 75 out of a step, when one is lost or has
+      no more data.
+    master: is the chief, evaluates and exports, with a strategy, too.
     evaluator: ends when the chief has reported, or does not restart in time,
       and the newest checkpoint is evaluated.
 

@@ -64,6 +64,49 @@ def test_a_step_that_waits_ends_the_process(monkeypatch, task, caplog, limits,
   assert f'worker:1 waited in {what} up to its limit for wor' in caplog.text
 
 
+@pytest.mark.parametrize('is_seen', [True, False], ids=['seen', 'never seen'])
+def test_a_step_that_waits_for_a_worker_that_has_ended(
+    monkeypatch, task, caplog, is_seen):
+  """Others are left alone: Horovod's processes open no port of the cluster."""
+  ends, is_over = [], threading.Event()
+
+  def end(status):
+    ends.append(status)
+    is_over.set()
+    hook.end(None)
+
+  monkeypatch.setattr(lost_peers.os, '_exit', end)
+  monkeypatch.setattr(lost_peers, '_LOOK_SECS', 0.0)
+  looks = []
+
+  def unreachable(cluster_spec, names):
+    del cluster_spec
+    looks.extend(names)
+    is_open = names == ['worker:0'] and is_seen and len(looks) < 4
+    return [] if is_open else [f'{name} at h:1' for name in names]
+
+  monkeypatch.setattr(lost_peers.contact, 'unreachable', unreachable)
+  hook = lost_peers.LostPeersHook(task, 60.0, 60.0)
+  with tf.Graph().as_default():
+    hook.begin()
+    hook.before_run(None)
+    hook.after_run(None, None)
+    hook.before_run(None)
+    assert is_over.wait(30.0 if is_seen else 2.0) == is_seen
+  hook.end(None)
+  assert looks and set(ends) == ({75} if is_seen else set())
+  assert ('worker:1 waits in a step for worker:0 at h:1, where no task listens '
+          'any more' in caplog.text) == is_seen
+
+
+def test_an_error_of_a_sum_is_explained(task):
+  hook = lost_peers.LostPeersHook(task, 60.0, 60.0)
+  hook.explain(None, tf.errors.InternalError(None, None, 'another'), None)
+  with pytest.raises(lost_peers.LostPeerError, match='same number of batches'):
+    hook.explain(None, tf.errors.InternalError(
+        None, None, 'Collective ops is aborted by: ...'), None)
+
+
 def test_steps_and_an_end_in_time_are_left_alone(monkeypatch, task):
   monkeypatch.setattr(lost_peers.os, '_exit', lambda status: 1 / 0)
   with tf.Graph().as_default():

@@ -45,7 +45,7 @@ def kept() -> Iterator[None]:
 
 def warn() -> None:
   """Warns, if another task evaluates than without a strategy."""
-  if _num_running:
+  if _num_running or not cluster_config.is_rewritten():
     return
   if cluster_config.only_trains():
     tf1.logging.warning('%s', ONLY_TASK)

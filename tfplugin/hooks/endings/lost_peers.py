@@ -34,8 +34,7 @@ _REMEDY = (
     'If a task had no more data, give all tasks the same number of batches, or '
     'let the input repeat and set `max_steps`.')
 _COLLECTIVE = 'Collective ops is aborted'
-# The intervals of looks at the others' ports while a step waits. One failed
-# look is no proof.
+# The interval of looks at the others' ports. One failed look is no proof.
 _LOOK_SECS = 5.0
 _NUM_LOOKS = 2
 
@@ -126,20 +125,16 @@ class LostPeersHook(tf1.train.SessionRunHook):
     return loss(f'{self._task.name} lost {self._lost()}. {_REMEDY}')
 
   def _watch(self) -> None:
-    looked, num_away = time.monotonic(), 0
+    peers = _Peers(self._task, self._others())
     while not self._over.wait(0.2):
       deadline, now = self._deadline, time.monotonic()
-      if deadline is None or self._limit_secs is None:
-        num_away = 0
-      elif now > looked + _LOOK_SECS:
-        looked = now
-        away = [] if self._is_first else self._away()
-        num_away = num_away + 1 if away else 0
-        if num_away >= _NUM_LOOKS and deadline == self._deadline:
-          tf1.logging.error(
-              '%s waits in a step for %s, where no task listens any more. %s',
-              self._task.name, ', '.join(away), _REMEDY)
-          os._exit(EXIT_STATUS)
+      if self._limit_secs is not None and not self._is_first:
+        peers.look(now)
+      if deadline is not None and peers.lost():
+        tf1.logging.error(
+            '%s waits in a step for %s, where no task listens any more. %s',
+            self._task.name, ', '.join(peers.lost()), _REMEDY)
+        os._exit(EXIT_STATUS)
       if deadline is not None and now > deadline:
         tf1.logging.error(
             '%s waited in %s up to its limit for %s. %s', self._task.name,
@@ -147,15 +142,41 @@ class LostPeersHook(tf1.train.SessionRunHook):
             _REMEDY)
         os._exit(EXIT_STATUS)
 
-  def _away(self) -> list[str]:
-    return contact.unreachable(self._task.cluster_spec, self._others())
-
   def _others(self) -> list[str]:
     return [name for name in self._task.training_tasks
             if name != self._task.name]
 
   def _lost(self) -> str:
-    return ', '.join(self._away()) or f'one of {", ".join(self._others())}'
+    others = self._others()
+    away = contact.unreachable(self._task.cluster_spec, others)
+    return ', '.join(away) or f'one of {", ".join(others)}'
+
+
+class _Peers:
+  """The other workers whose ports were open, and are closed."""
+
+  def __init__(self, task: cluster_task.ClusterTask, names: list[str]):
+    self._cluster_spec, self._names = task.cluster_spec, names
+    self._next_look = 0.0
+    # By name; a worker that was never seen may use no port, as with Horovod.
+    self._misses: dict[str, list[str]] = {}
+
+  def look(self, now: float) -> None:
+    """Looks at each port, unless the last look is not long ago."""
+    if now < self._next_look:
+      return
+    self._next_look = now + _LOOK_SECS
+    for name in self._names:
+      away = contact.unreachable(self._cluster_spec, [name])
+      if not away:
+        self._misses[name] = []
+      elif name in self._misses:
+        self._misses[name] += away
+
+  def lost(self) -> list[str]:
+    """Returns the workers that were missed often enough, with addresses."""
+    return [misses[0] for misses in self._misses.values()
+            if len(misses) >= _NUM_LOOKS]
 
 
 def loss(message: str) -> LostPeerError:
