@@ -14,6 +14,7 @@ from __future__ import annotations
 import collections
 import pathlib
 import posixpath
+import re
 import sys
 from collections.abc import Mapping
 
@@ -38,6 +39,7 @@ MORE_FILES = {
 MAX_LINES = 350
 # Files with more lines than that, and how many. Must not grow.
 MORE_LINES: dict[str, int] = {}
+_MERGE = re.compile(r'^(?:<{7}|>{7}) ', re.M)
 
 
 def file_counts(root: pathlib.Path) -> list[str]:
@@ -55,6 +57,13 @@ def file_lengths(root: pathlib.Path) -> list[str]:
              for file in import_graph.python_files(root)}
   limits = dict.fromkeys(lengths, MAX_LINES)
   return _above(lengths, limits, MORE_LINES, 'lines')
+
+
+def unmerged_pages(root: pathlib.Path) -> list[str]:
+  """Returns the pages below `root` with the marks of an unfinished merge."""
+  pages = sorted([*root.glob('*.md'), *root.glob('docs/**/*.md')])
+  return [f'{page.relative_to(root)}: finish the merge'
+          for page in pages if _MERGE.search(page.read_text(encoding='utf-8'))]
 
 
 def environments_in_bazels_way(root: pathlib.Path) -> list[str]:
@@ -88,7 +97,7 @@ def _above(sizes: Mapping[str, int], limits: Mapping[str, int],
 
 def broken_rules(root: pathlib.Path) -> list[str]:
   """Returns what breaks a rule below `root`, a line for each."""
-  return [*file_counts(root), *file_lengths(root),
+  return [*file_counts(root), *file_lengths(root), *unmerged_pages(root),
           *environments_in_bazels_way(root),
           *private_names.private_strings(root), *english.broken(root)]
 

@@ -54,6 +54,15 @@ def test_file_with_too_many_lines(tmp_path, no_exceptions):
       'tfplugin/bell.py: 351 lines, at most 350']
 
 
+@pytest.mark.parametrize('mark', ['<<<<<<< HEAD', '>>>>>>> other'])
+def test_page_with_an_unfinished_merge(tmp_path, mark):
+  _write(tmp_path, 'docs/bells/bell.md', 'It rings.\n\n    <<<<<<< quoted\n')
+  assert not house_rules.unmerged_pages(tmp_path)
+  _write(tmp_path, 'docs/bells/bell.md', f'It rings.\n{mark}\n')
+  assert house_rules.unmerged_pages(tmp_path) == [
+      'docs/bells/bell.md: finish the merge']
+
+
 def test_exception_must_not_grow_or_be_needless(tmp_path, monkeypatch):
   monkeypatch.setattr(house_rules, 'MORE_LINES', {'tfplugin/bell.py': 400})
   for lines, broken in ((400, []),

@@ -82,8 +82,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     ps: ends when the chief and every worker have reported, and with an error
       when the chief does not restart in time.
     chief and worker without a ps, whose steps need every worker: end with
-      `LostPeerError`, or with status 75 out of a step, when one is lost or has
-      no more data.
+      `LostPeerError`, or with status 75, when one is lost or without data.
     master: is the chief, evaluates and exports, with a strategy, too.
     evaluator: ends when the chief has reported, or does not restart in time,
       and the newest checkpoint is evaluated.
@@ -157,9 +156,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   task = cluster_task.from_config(config)
   membership.check(cluster_task.from_environment())
   cluster_task.check_first_run(task)
-  with evaluation_roles.kept(), \
-      event_log.recording(config.model_dir, events_hook.task_name(config),
-                          cluster=explained), \
+  with evaluation_roles.kept(), event_log.recording(
+      config.model_dir, events_hook.task_name(config), cluster=explained), \
       cluster_task.occupied_port_named(task):
     return _train_and_evaluate(
         task, estimator, train_spec, eval_spec, start_limit_secs,
