@@ -181,6 +181,27 @@ def test_two_hooks_that_stop_early(form, tmp_path):
 
 
 @pytest.mark.parametrize('form', FORMS)
+def test_a_hook_that_stops_early_takes_its_defaults(form, tmp_path):
+  """It asks each minute; the file of metrics has the loss that is too high."""
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=1.0)
+    loss = w * tf.reduce_mean(features)
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=_minimize(loss, 0.0))
+
+  estimator = _estimator(form, model_fn, tmp_path, save_checkpoints_steps=5)
+  tf.io.gfile.makedirs(estimator.eval_dir())
+  for steps in (5, 10, 60):
+    estimator.train(_input_fn, max_steps=steps, hooks=[
+        tf.estimator.experimental.stop_if_no_decrease_hook(
+            estimator, 'loss', max_steps_without_decrease=4)])
+    estimator.evaluate(_input_fn, steps=1)
+  assert 10 < estimator.get_variable_value('global_step') < 20
+
+
+@pytest.mark.parametrize('form', FORMS)
 def test_a_part_of_the_model_is_pretrained(form, tmp_path, behavior):
   """A hook finds the variables by their names, as programs do."""
   del behavior
