@@ -167,6 +167,7 @@ def test_workers_join_leave_and_die_and_no_step_is_lost(start):
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('form', ['clip', 'elastic', 'drop_strategy',
                                   'elastic_strategy'])
 def test_a_worker_that_joined_goes_on_after_a_parameter_server_restarts(
