@@ -63,8 +63,11 @@ def main(settings):
       worker_device=f'/job:{task["type"]}/task:{task["index"]}')):
     train_op, hooks = build(form, task, 1 + cluster.num_tasks('worker'))
     step = tf1.train.get_global_step()
+    # Without filters a late worker waits for a chief that has left.
+    filters = ['/job:ps', f'/job:{task["type"]}/task:{task["index"]}']
     with tf1.train.MonitoredTrainingSession(
-        server.target, is_chief=task['type'] == 'chief', hooks=hooks,
+        server.target, config=tf1.ConfigProto(device_filters=filters),
+        is_chief=task['type'] == 'chief', hooks=hooks,
         checkpoint_dir=str(directory / 'model'), save_checkpoint_secs=600,
         save_summaries_secs=None, save_summaries_steps=None,
         log_step_count_steps=None) as session:
