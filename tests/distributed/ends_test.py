@@ -79,7 +79,7 @@ def test_a_saver_hook_of_the_model_saves_the_last_steps(
   _check_last_checkpoint(tmp_path, 80)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_worker_that_steps_is_not_given_up(form, tmp_path, monkeypatch):
   """The chief gives up after 3 s without a step; these take 12 s."""
@@ -92,7 +92,7 @@ def test_a_worker_that_steps_is_not_given_up(form, tmp_path, monkeypatch):
   _check_last_checkpoint(tmp_path, 105)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_hook_stops_the_chief_alone(form, tmp_path, monkeypatch):
   made = _run(tmp_path, monkeypatch, form=form, evaluator=True, **{
@@ -117,7 +117,7 @@ def test_estimators_early_stopping_stops_all(form, tmp_path, monkeypatch):
   _check_last_checkpoint(tmp_path, chief + worker)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', FORMS)
 def test_the_last_checkpoint_has_the_step_of_its_name(
     form, tmp_path, monkeypatch):
@@ -145,7 +145,7 @@ def test_a_worker_begins_with_what_a_hook_of_the_chief_writes(
   assert 2.0 < float((tmp_path / 'worker-0.first').read_text()) <= 5.0
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_worker_that_hangs_holds_up_no_run(form, tmp_path, monkeypatch):
   """Its process is stopped in its step 10, and never continues.

@@ -65,7 +65,7 @@ def test_without_a_chief_ps_and_evaluator_end(form, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_master_is_the_chief(form, tmp_path):
   """CloudML and SageMaker, which write more keys than TensorFlow reads."""
@@ -80,7 +80,7 @@ def test_a_master_is_the_chief(form, tmp_path):
   clusters.check(tmp_path, 60)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL)
 @pytest.mark.parametrize('config', [
     {'cluster': {'chief': ['localhost']},
@@ -94,7 +94,7 @@ def test_one_replica_trains_as_without_a_cluster(form, config, tmp_path):
   clusters.check(tmp_path, 20)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize('max_steps', [20, 100], ids=['steps', 'input'])
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL)
 def test_a_chief_alone_may_have_an_evaluator(form, max_steps, tmp_path):
@@ -111,7 +111,7 @@ def test_a_chief_alone_may_have_an_evaluator(form, max_steps, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_jobs_that_do_not_train_are_left_out(form, tmp_path):
   """Kubeflow's evaluator in the cluster, TonY's notebook and TensorBoard."""
@@ -127,7 +127,7 @@ def test_jobs_that_do_not_train_are_left_out(form, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_workers_have_the_numbers_that_they_are_given(form, tmp_path):
   """Kubeflow's dynamic workers."""
@@ -142,7 +142,7 @@ def test_workers_have_the_numbers_that_they_are_given(form, tmp_path):
   clusters.check(tmp_path, 60)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_servers_that_a_launcher_has_started_are_used(form, tmp_path):
   """tf-yarn's `"environment": "google"`."""

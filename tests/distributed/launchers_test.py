@@ -36,7 +36,7 @@ def _exports(directory):
   return list((directory / 'model/export/last').glob('*/saved_model.pb'))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', STRATEGIES)
 def test_an_evaluator_whose_cluster_is_itself_alone(form, tmp_path):
   """TonY gives it a cluster of its own, as no other task is to know it."""
@@ -47,7 +47,7 @@ def test_an_evaluator_whose_cluster_is_itself_alone(form, tmp_path):
   assert len(_exports(tmp_path)) == 1
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_master_evaluates_and_exports(form, tmp_path):
   """CloudML starts no evaluator beside a master."""
@@ -59,7 +59,7 @@ def test_a_master_evaluates_and_exports(form, tmp_path):
   assert list((tmp_path / 'model/eval').glob('events*'))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_finished_run_is_started_again(form, tmp_path):
   """A platform restarts a whole job, whose last task it had lost."""
@@ -71,7 +71,7 @@ def test_a_finished_run_is_started_again(form, tmp_path):
     clusters.check(tmp_path, 30)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_chief_that_does_more_afterwards_keeps_nobody(form, tmp_path):
   """It compares models, or sends them away; the others' machines are free."""
@@ -87,18 +87,20 @@ def test_a_chief_that_does_more_afterwards_keeps_nobody(form, tmp_path):
   assert ended['chief-0'] > began_more + 19
 
 
-@pytest.mark.sampled(8)
-@pytest.mark.parametrize('empty, other', [
-    ('chief-0', 'worker-0'), ('worker-0', 'chief-0')])
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
-def test_a_task_without_data(form, empty, other, tmp_path):
+@pytest.mark.sampled(9)
+@pytest.mark.parametrize('form_and_tasks', [
+    (form, *tasks) for form in DECORATORS + STRATEGIES
+    for tasks in (('chief-0', 'worker-0'), ('worker-0', 'chief-0'))],
+                         ids='-'.join)
+def test_a_task_without_data(form_and_tasks, tmp_path):
   """One file for two tasks, each of which takes its share of the files."""
+  form, empty, other = form_and_tasks
   clusters.run(tmp_path, _configs('ps-0', 'chief-0', 'worker-0'), form=form,
                **{empty: {'batches': 0}, other: {'batches': 30}})
   clusters.check(tmp_path, 30)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_metric_of_the_evaluator_stops_all(form, tmp_path):
   """`stop_if_no_decrease_hook` in chief and worker, as each has the hook."""
@@ -111,7 +113,7 @@ def test_a_metric_of_the_evaluator_stops_all(form, tmp_path):
       int(path.read_text()) for path in tmp_path.glob('*.made'))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', STRATEGIES)
 def test_a_config_gets_its_strategy_later(form, tmp_path):
   """`config.replace(train_distribute=...)`, of a flag."""
@@ -149,7 +151,7 @@ def test_a_loop_that_each_task_leaves_by_itself(form, tmp_path):
     assert abs(reader.get_tensor('w') + reader.get_tensor('global_step')) <= 1
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_master_that_is_among_the_workers_too(form, tmp_path):
   """Its address stands twice: nobody starts `worker:0`, and its port is open.

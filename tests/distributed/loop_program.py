@@ -63,7 +63,7 @@ def main(settings):
       worker_device=f'/job:{task["type"]}/task:{task["index"]}')):
     train_op, hooks = build(form, task, 1 + cluster.num_tasks('worker'))
     step = tf1.train.get_global_step()
-    # A worker that starts late does not wait for a chief that has ended.
+    # Without filters a late worker waits for a chief that has left.
     filters = ['/job:ps', f'/job:{task["type"]}/task:{task["index"]}']
     with tf1.train.MonitoredTrainingSession(
         server.target, config=tf1.ConfigProto(device_filters=filters),

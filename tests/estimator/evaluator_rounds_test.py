@@ -124,6 +124,7 @@ def _steps_evaluated(chief):
           if any(value.tag == 'loss' for value in event.summary.value)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_checkpoint_that_is_deleted_is_no_failure(
     form, tmp_path, monkeypatch, caplog):
@@ -158,6 +159,7 @@ class _SlowExporter(tf.estimator.FinalExporter):
                           is_the_final_export)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_half_written_export_is_removed(
     form, tmp_path, monkeypatch, caplog):

@@ -158,7 +158,7 @@ def test_weights_that_the_step_clips_stay_in_range(form, tmp_path, behavior):
   assert -0.5 <= estimator.get_variable_value('w') < -0.375
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('form', FORMS)
 def test_two_hooks_that_stop_early(form, tmp_path):
   """One for each of two metrics, as of a model with two heads."""
@@ -182,7 +182,7 @@ def test_two_hooks_that_stop_early(form, tmp_path):
   assert 5 < estimator.get_variable_value('global_step') < 20
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_hook_that_stops_early_takes_its_defaults(form, tmp_path):
   """It asks each minute; the file of metrics has the loss that is too high."""

@@ -122,7 +122,7 @@ def _settings(path, names='body/.*'):
   return tf.estimator.WarmStartSettings(path, vars_to_warm_start=names)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize('how', [
     'settings', 'init_from_checkpoint', 'scope', 'hook'])
 @pytest.mark.parametrize('parts', [None, 2], ids=['whole', 'parts'])
@@ -144,7 +144,7 @@ def test_a_table_starts_from_another_programs_checkpoint(
   assert estimator.get_variable_value('head/w') == 2.0
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_warm_start_is_not_made_again_when_a_training_goes_on(
     form, pretrained, tmp_path, behavior):
@@ -166,7 +166,7 @@ def _receive():
   return tf.estimator.export.ServingInputReceiver({'x': x}, {'x': x})
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_model_starts_from_an_export(form, pretrained, tmp_path, behavior):
   """A SavedModel that the same form has written."""
@@ -203,7 +203,7 @@ ENDING_HOOKS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize('name', ENDING_HOOKS)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_hook_of_the_model_ends_the_training(form, name, tmp_path, behavior):
@@ -214,7 +214,7 @@ def test_a_hook_of_the_model_ends_the_training(form, name, tmp_path, behavior):
   assert 3 <= estimator.get_variable_value('global_step') <= 4
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_hook_reads_the_last_values(form, tmp_path, behavior):
   """FinalOpsHook evaluates at the end; a feed selects what it reads."""
@@ -237,7 +237,7 @@ def test_a_hook_reads_the_last_values(form, tmp_path, behavior):
   assert values == {'step': 3, 'scaled': 4.0}
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize('batches', [0, 1, 5])
 @pytest.mark.parametrize('form', FORMS)
 def test_one_epoch_of_an_odd_number_of_batches(
@@ -263,7 +263,7 @@ def test_a_config_gets_its_strategy_later(form, tmp_path, behavior):
   assert estimator.get_variable_value('global_step') == 2
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize('form', FORMS)
 def test_epochs_in_a_loop_of_the_program(form, tmp_path, behavior):
   """One Estimator trains and evaluates in turn, with `steps`."""
