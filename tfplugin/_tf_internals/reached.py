@@ -125,8 +125,10 @@ NAMES = {
         '_save_relative_paths',
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
+    'tensorflow.python.training.session_manager': 'session',
     f'{_ESTIMATOR}.estimator.EstimatorV2': '_call_input_fn _config',
-    f'{_ESTIMATOR}.run_config.RunConfig': '_is_chief _train_distribute',
+    f'{_ESTIMATOR}.run_config.RunConfig':
+        '_experimental_max_worker_delay_secs _is_chief _train_distribute',
     f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',
     f'{_ESTIMATOR}.training':
         '_ContinuousEvalListener _NewCheckpointListenerForEvaluate '
