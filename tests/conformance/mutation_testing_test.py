@@ -91,6 +91,7 @@ def _run_twice(root):
   return dict(first), dict(second)
 
 
+@pytest.mark.sampled(3)
 def test_what_the_tests_ask_for_is_killed_and_the_rest_survives(toy):
   first, second = _run_twice(toy)
   survived = {line for line, outcome in first.items() if outcome == 'survived'}

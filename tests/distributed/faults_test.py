@@ -34,6 +34,7 @@ def _summary(model_dir):
   return {task['task']: task for task in tasks}
 
 
+@pytest.mark.sampled(3)
 def test_tasks_that_fail_come_back_and_the_run_ends_well(tmp_path):
   # The slow chief leaves steps for the worker that comes back.
   faults = ('kill worker:0 at step 100', 'slow chief:0 by 0.05 s at step 50',
@@ -55,6 +56,7 @@ def test_tasks_that_fail_come_back_and_the_run_ends_well(tmp_path):
   assert not forked_programs.left()
 
 
+@pytest.mark.sampled(3)
 def test_a_worker_that_is_stopped_for_20_s_is_waited_for_by_nobody(tmp_path):
   # The chief takes 0.05 s a step: it has steps left when the worker wakes up.
   result = train_lib.train(_options(
@@ -71,6 +73,7 @@ def test_a_worker_that_is_stopped_for_20_s_is_waited_for_by_nobody(tmp_path):
   assert not forked_programs.left()
 
 
+@pytest.mark.sampled(3)
 def test_a_chief_that_is_killed_while_it_saves(tmp_path):
   fault = 'kill chief:0 while saving after step 100'
   result = train_lib.train(_options(tmp_path, fault))

@@ -80,6 +80,7 @@ def test_no_worker_waits_half_a_minute(elastic):
   assert 'Waiting for model to be ready' not in log.read_text()
 
 
+@pytest.mark.sampled(3)
 def test_a_second_run_resumes_and_a_third_only_evaluates(elastic):
   options, first = elastic
   # Under a strategy, which continues from what the wrapper has trained.
@@ -110,6 +111,7 @@ def test_the_run_goes_on_without_a_killed_worker(tmp_path):
   assert not forked_programs.left()
 
 
+@pytest.mark.sampled(3)
 def test_a_dead_ps_ends_the_run_with_an_error(tmp_path):
   options = _options(tmp_path, wrapper='none', workers=0, ps=1,
                      evaluator=False, steps=100000, restart='never')
@@ -167,6 +169,7 @@ def test_ctrl_c_saves_a_last_checkpoint_and_leaves_no_process(tmp_path):
   assert not alive
 
 
+@pytest.mark.sampled(3)
 def test_clipped_embeddings_are_within_the_bound(tmp_path):
   options = _options(tmp_path, strategy='clip', model='embedding',
                      workers=1, max_norm=0.5, steps=200, evaluator=False)

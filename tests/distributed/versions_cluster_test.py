@@ -67,6 +67,7 @@ def _mix(monkeypatch, tmp_path):
   return mix
 
 
+@pytest.mark.sampled(3)
 def test_strategies_drop_and_clip(mix, tmp_path, monkeypatch):
   mix(_SECOND_HALF)
   checks = strategy_cluster_test
@@ -74,6 +75,7 @@ def test_strategies_drop_and_clip(mix, tmp_path, monkeypatch):
       tmp_path, monkeypatch)
 
 
+@pytest.mark.sampled(3)
 def test_decorated_copies_meet_their_centre(mix, tmp_path):
   mix(_SECOND_HALF)
   checks = decorator_cluster_test
@@ -83,6 +85,7 @@ def test_decorated_copies_meet_their_centre(mix, tmp_path):
       trained)
 
 
+@pytest.mark.sampled(3)
 def test_shards_reduce(mix):
   mix([('worker', 0)])
   checks = cross_shard_extended_test

@@ -41,6 +41,7 @@ def _reference(example, model_dir, features, num_words):
     return {v.op.name: session.run(v) for v in tf1.global_variables()}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures('behavior')
 def test_two_shards_clip_alone_and_sum(tmp_path, load_example):
   example = load_example('examples/transformer_pretraining.py')
@@ -65,6 +66,7 @@ def test_two_shards_clip_alone_and_sum(tmp_path, load_example):
 
 
 
+@pytest.mark.sampled(3)
 def test_learns_to_guess_words(tmp_path, load_example):
   example = load_example('examples/transformer_pretraining.py')
   features, num_words = example.load_features()

@@ -45,6 +45,7 @@ def _gain(example, model_dir, num_parts):
   return np.log(2.0) - metrics['loss']
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings('ignore:The initializer GlorotUniform')
 @pytest.mark.distributed
 @pytest.mark.usefixtures('forking')

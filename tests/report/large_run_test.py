@@ -53,6 +53,7 @@ def _curves(value):
         yield from _curves(inner)
 
 
+@pytest.mark.sampled(3)
 def test_each_curve_has_few_points_and_says_how_many_there_were(report):
   for name, num_lines in (('losses', 2 * _TASKS), ('speed', 2 * _TASKS + 1)):
     curves = list(_curves(report[name]))

@@ -75,6 +75,7 @@ def test_one_panel_alone_has_a_picture(tmp_path):
   assert [p.name for p in path.parent.glob('*.png')] == ['losses.png']
 
 
+@pytest.mark.sampled(3)
 @_needs_chromium
 @pytest.mark.timeout(280)
 def test_a_picture_needs_no_frame(tmp_path):
