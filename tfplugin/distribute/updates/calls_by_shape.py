@@ -34,7 +34,7 @@ def call(key: Hashable, fn: Callable[..., tuple[tf.Tensor, ...]],
 
   Example:
     >>> v = tf.Variable([1.0, 2.0])
-    >>> call('sum', lambda v: (tf.reduce_sum(v),), v)[0].numpy()
+    >>> float(call('sum', lambda v: (tf.reduce_sum(v),), v)[0])
     3.0
   """
   with tf.init_scope():
