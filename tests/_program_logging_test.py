@@ -30,7 +30,7 @@ def test_programs_are_told_by_their_command(command, is_own):
 
 
 @pytest.mark.skipif(sys.version_info < (3, 10), reason='needs sys.orig_argv')
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('level', [None, '0'])
 def test_a_program_says_nothing_before_its_own_lines(level):
   environment = {name: value for name, value in os.environ.items()

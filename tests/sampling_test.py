@@ -37,6 +37,7 @@ def _product(name, count=None, **params):
 _BOTH = _product('test_both', behavior=behaviors.BEHAVIORS, form=_FORMS)
 _MATRIX = _product('test_matrix', 5, behavior=behaviors.BEHAVIORS,
                    model=_MODELS, form=_FORMS)
+_TABLE = _product('test_table', 20, form=range(5), program=range(40))
 _LIST = _product('test_list', 4, form=_FORMS)
 _ALONE = [_Item('test_alone'), *_product('test_cells', form=_FORMS)]
 
@@ -63,13 +64,20 @@ def test_tests_of_one_cell_are_of_either_behavior():
 def test_a_sample_of_a_matrix_has_every_value(number):
   sample = sampling.sample(_MATRIX, str(number))
   assert len(_MATRIX) // 2 // 5 <= len(sample) < len(_MATRIX) // 2 // 3
-  assert set(_values(sample, 'form')) == set(_FORMS)
   assert set(_values(sample, 'model')) == set(_MODELS)
   assert min(_values(sample, 'behavior').values()) > len(sample) // 3
 
 
-@pytest.mark.parametrize('items, count', [(_MATRIX, 10), (_LIST, 4)],
-                         ids=['matrix', 'list'])
+@pytest.mark.parametrize('number', range(20))
+def test_a_table_of_many_programs_runs_over_several_samples(number):
+  sample = sampling.sample(_TABLE, str(number))
+  assert set(_values(sample, 'form')) == set(range(5))
+  assert len(_values(sample, 'program')) < 16
+
+
+@pytest.mark.parametrize(
+    'items, count', [(_MATRIX, 10), (_LIST, 4), (_TABLE, 20)],
+    ids=['matrix', 'list', 'table'])
 def test_samples_have_all_cells_together(items, count):
   found = {id(item) for number in range(count)
            for item in sampling.sample(items, str(number))}

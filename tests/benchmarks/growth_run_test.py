@@ -103,6 +103,7 @@ def _of(name):
   return next(part for part in cells.PARTS if part.name == name)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('name, size', [
     ('variables', 10), ('rows', 100_000), ('parameters', 100_000)])
 def test_every_curve_of_a_part_is_measured(monkeypatch, name, size):

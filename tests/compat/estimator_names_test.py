@@ -151,7 +151,7 @@ def written(text):
           + _END + text.partition(_END)[2])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize('first', _FIRST)
 def test_every_spelling_finds_the_one_object(first):
   uses = fresh_processes.run(_FIRST[first], [

@@ -186,6 +186,7 @@ print(estimator.get_variable_value('v'))
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize('module', _MODULES)
 def test_a_chief_trains_on_the_coordinator(module, tmp_path):
   (result,) = fresh_processes.run('import tensorflow', [_PROGRAM.format(

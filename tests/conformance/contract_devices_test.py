@@ -76,6 +76,7 @@ def _train_bare(behavior):
   return _train(_bare)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('name', [*WRAPPERS, *NESTS])
 def test_two_devices_equal_the_bare_optimizer(behavior, name):
   values, step = _train({**WRAPPERS, **NESTS}[name])

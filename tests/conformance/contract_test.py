@@ -132,7 +132,7 @@ for _index, _nest_name in enumerate(NESTS):
 ALL = {**WRAPPINGS, **NESTS}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize('wrapping, optimizer, behavior', CELLS,
                          indirect=['behavior'])
 def test_equals_bare(behavior, wrapping, optimizer):

@@ -153,6 +153,7 @@ def run(name, api):
   return result, [(rest, reason), (right, reason)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize('name', sorted(SCENARIOS))
 def test_scenario(name, behavior, api):
   del behavior

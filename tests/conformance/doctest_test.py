@@ -46,6 +46,7 @@ def _globals(test: doctest.DocTest) -> dict:
           'tfplugin': tfplugin}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('test', _examples(), ids=lambda test: test.name)
 def test_example_of(test, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)  # An example may write files.

@@ -80,6 +80,7 @@ def test_import_loads_few_modules():
   assert 1 < len(added) <= _MOST_MODULES
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('program', ('', _EVERY_CORE_PACKAGE, _TRAINING),
                          ids=('import', 'packages', 'training'))
 def test_the_core_loads_no_tool(program):

@@ -59,7 +59,7 @@ def _recorded():
 
 
 @pytest.mark.filterwarnings('ignore:The initializer GlorotUniform')
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('kind, name', _NAMES)
 def test_trajectory(recorded, kind, name):
   digest = digests.digest(_TRAINS[kind][name]())

@@ -106,7 +106,7 @@ def test_installed_package_is_used_from_another_directory(installed, tmp_path):
   assert pathlib.Path(where.strip()).parent == installed / 'tfplugin'
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('script', [
     'tfplugin-launch', 'tfplugin-plan', 'tfplugin-report', 'tfplugin-train',
     'tfplugin-train-tpu', 'tfplugin-watch'])

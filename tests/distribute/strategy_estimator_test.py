@@ -111,7 +111,7 @@ def served_logits(export_dir):
         signature.inputs['words'].name: WORDS})[:, 0]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('behavior, canned', [
     *(('v2', canned) for canned in CANNED),
     ('v1', MOST)], indirect=['behavior'])

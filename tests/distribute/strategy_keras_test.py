@@ -96,6 +96,7 @@ def fitted(strategy, epochs):
   return reference.value
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('optimizer', OPTIMIZERS)
 @pytest.mark.parametrize('strategy', STRATEGIES)
 def test_fit_evaluate_and_predict_equal_numpy(strategy, optimizer):
@@ -145,6 +146,7 @@ def test_weights_and_models_are_saved_as_without_strategy(strategy, tmp_path):
 TARGETS = np.array([[3.0, -2.0], [1.0, 4.0]])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('wrap', [tf.function, lambda f: f],
                          ids=['tf_function', 'eager'])
 @pytest.mark.parametrize('optimizer', OPTIMIZERS)

@@ -274,7 +274,7 @@ def fixture_keras_reference(tmp_path_factory):
       model, None, str(tmp_path_factory.mktemp('plain')), 1))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings('ignore:.*is deprecated')
 @pytest.mark.parametrize('model', KERAS_MODELS)
 @pytest.mark.parametrize('strategy', KERAS_STRATEGIES)
@@ -293,6 +293,7 @@ def test_keras_optimizer(keras_reference, strategy, model, tmp_path):
         found[KERAS_STEPS][name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings('ignore:.*is deprecated')
 @pytest.mark.filterwarnings('ignore:.*is a deprecated')
 @pytest.mark.parametrize('strategy, optimizer', CELLS)

@@ -80,7 +80,7 @@ def test_a_master_is_the_chief(form, tmp_path):
   clusters.check(tmp_path, 60)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL)
 @pytest.mark.parametrize('config', [
     {'cluster': {'chief': ['localhost']},
@@ -94,7 +94,7 @@ def test_one_replica_trains_as_without_a_cluster(form, config, tmp_path):
   clusters.check(tmp_path, 20)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize('max_steps', [20, 100], ids=['steps', 'input'])
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL)
 def test_a_chief_alone_may_have_an_evaluator(form, max_steps, tmp_path):

@@ -125,6 +125,7 @@ def test_an_evaluator_that_does_not_end_is_ended(tmp_path):
   assert not forked_programs.left()
 
 
+@pytest.mark.sampled(3)
 def test_a_task_is_reached_at_its_own_address_alone(tmp_path, filters_allowed):
   program = textwrap.dedent('''
       import socket, sys, time
@@ -154,6 +155,7 @@ def test_a_task_is_reached_at_its_own_address_alone(tmp_path, filters_allowed):
              line.endswith('[False, True, False]') for line in lines)
 
 
+@pytest.mark.sampled(4)
 def test_a_run_on_two_machines(tmp_path, monkeypatch):
   # Two addresses of this machine play them, and nobody's restart is waited for.
   monkeypatch.setattr(launch_lib, 'AWAY_SECS', 1.0)

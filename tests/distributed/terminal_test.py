@@ -69,6 +69,7 @@ def _of_display(screen):
           if _is_of_tasks(line)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize('columns, word', [(40, ''), (120, ' left')])
 def test_a_launch_shows_its_tasks_and_leaves_its_lines(
     tmp_path, columns, word):
@@ -149,6 +150,7 @@ def _is_plain(tmp_path, text):
   assert others[3:] == _SUMMARY
 
 
+@pytest.mark.sampled(3)
 def test_a_run_that_drops_shows_staleness_on_a_narrow_terminal(tmp_path):
   with terminals.Program(
       40, 'tfplugin.bin.train', '--wrapper=drop_stale', '--workers=0',

@@ -41,6 +41,7 @@ def elastic(tmp_path_factory, forking):
   return options, train_lib.train(options)
 
 
+@pytest.mark.sampled(3)
 def test_the_default_job_learns(elastic):
   _, result = elastic
   assert not forked_programs.left()
@@ -94,6 +95,7 @@ def test_a_second_run_resumes_and_a_third_only_evaluates(elastic):
                                                resumed.accuracy)
 
 
+@pytest.mark.sampled(3)
 def test_the_run_goes_on_without_a_killed_worker(tmp_path):
   options = _options(tmp_path, strategy='drop_stale', evaluator=False,
                      steps=3000, restart='never')

@@ -98,6 +98,7 @@ def test_every_page_is_in_one_table_of_contents():
   assert set(listed) == there
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures('forking')
 @pytest.mark.parametrize('page', _WITH_CODE)
 def test_python_blocks_run_one_after_the_other(page, tmp_path, monkeypatch):

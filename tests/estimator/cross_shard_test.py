@@ -94,7 +94,7 @@ def test_clipping_by_hand_is_the_shards_own(behavior):
 GROUPS = ([[0, 1], [2, 3]], [[3, 0], [1, 2]], [[2], [0], [1], [3]])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('reduction', (MEAN, SUM))
 @pytest.mark.parametrize('style', decorated_models.STYLES)
 @pytest.mark.parametrize('groups', GROUPS, ids=str)

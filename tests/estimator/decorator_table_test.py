@@ -153,6 +153,7 @@ FORMS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('form', FORMS)
 def test_every_form_of_use(name, form):
   _check(FORMS[form](DECORATE[name]), _one_step(name))
@@ -197,6 +198,7 @@ SIGNATURES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('signature', SIGNATURES)
 def test_every_subset_of_the_arguments(name, signature):
   model_fn, input_fn = SIGNATURES[signature]

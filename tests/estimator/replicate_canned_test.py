@@ -54,7 +54,7 @@ def _assert_same(found, expected):
         found[name], value, rtol=1e-3, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('canned', _CANNED)
 def test_canned_model_fn_equals_one_device(canned, tmp_path):
   config = tf.estimator.RunConfig(tf_random_seed=1, save_summary_steps=None)

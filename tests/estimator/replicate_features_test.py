@@ -88,6 +88,7 @@ def _assert_same(found, expected):
     np.testing.assert_allclose(found[key], value, rtol=1e-5, err_msg=key)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('mode', (_TRAIN, _EVAL, _PREDICT))
 @pytest.mark.parametrize('known', (True, False))
 @pytest.mark.parametrize('rows', (8, 5, 2))

@@ -3,6 +3,7 @@
 """Metrics of towers and of shards: numpy of all rows, whatever the split."""
 
 import inspect
+import itertools
 
 import numpy as np
 import pytest
@@ -280,11 +281,12 @@ def test_the_tables_hold_every_metric():
   assert keras == {*_KERAS_METRICS, _REFUSED[1]}
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize('split', (_towers, _shards))
-@pytest.mark.parametrize('table', (_V1_METRICS, _KERAS_METRICS),
-                         ids=('v1', 'keras'))
-def test_every_metric_equals_one_device(behavior, table, split):
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('case', itertools.product(
+    (_V1_METRICS, _KERAS_METRICS), (_towers, _shards)))
+def test_every_metric_equals_one_device(behavior, case):
+  table, split = case
+
   def make_metrics(a, b):
     rows = _rows(a, b)
     return {name: make(rows) for name, make in table.items()}

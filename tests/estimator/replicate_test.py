@@ -131,6 +131,7 @@ def _assert_same(found, expected):
 _BATCHES = (slice(0, 7), slice(2, 4), slice(5, 6), slice(1, 5))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('num_towers', (1, 2, 3))
 @pytest.mark.parametrize('model', _MODELS, ids=lambda model: model.__name__)
 def test_equals_one_device_for_every_batch_size(behavior, model, num_towers):

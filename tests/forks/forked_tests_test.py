@@ -152,7 +152,7 @@ def test_an_interrupt_tears_fixtures_down(tmp_path):
   assert len(_pids(tmp_path)) == 1
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('arguments', [(), ('-n', '1')], ids=['one', 'xdist'])
 @pytest.mark.parametrize('end', [
     lambda process: os.killpg(process.pid, signal.SIGINT),

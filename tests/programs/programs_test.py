@@ -33,7 +33,7 @@ def fixture_reference():
       PROGRAMS[program], *args))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize('program', PROGRAMS)
 def test_rules_change_the_numbers(reference, program):
   """Otherwise a form that does nothing would pass."""
@@ -50,7 +50,7 @@ def test_rules_change_the_numbers(reference, program):
           1e-3, 10 * PROGRAMS[program].tolerance)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize('form', forms.FORMS)
 @pytest.mark.parametrize('program', PROGRAMS)
 def test_program(behavior, tmp_path, reference, program, form):

@@ -73,7 +73,7 @@ def _pair(steps, step, start=0.0, written=lambda w, number: w):
   return copy, center
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize('is_before', [True, False], ids=['before', 'after'])
 @pytest.mark.parametrize('form', FORMS)
 def test_an_initialization_of_a_programs_own(

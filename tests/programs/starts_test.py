@@ -122,7 +122,7 @@ def _settings(path, names='body/.*'):
   return tf.estimator.WarmStartSettings(path, vars_to_warm_start=names)
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(28)
 @pytest.mark.parametrize('how', [
     'settings', 'init_from_checkpoint', 'scope', 'hook'])
 @pytest.mark.parametrize('parts', [None, 2], ids=['whole', 'parts'])
@@ -203,7 +203,7 @@ ENDING_HOOKS = {
 }
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(28)
 @pytest.mark.parametrize('name', ENDING_HOOKS)
 @pytest.mark.parametrize('form', FORMS)
 def test_a_hook_of_the_model_ends_the_training(form, name, tmp_path, behavior):
@@ -237,7 +237,7 @@ def test_a_hook_reads_the_last_values(form, tmp_path, behavior):
   assert values == {'step': 3, 'scaled': 4.0}
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(28)
 @pytest.mark.parametrize('batches', [0, 1, 5])
 @pytest.mark.parametrize('form', FORMS)
 def test_one_epoch_of_an_odd_number_of_batches(

@@ -93,6 +93,7 @@ def _steps(form, model_dir):
   return steps
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize('config', [{}, _CHIEF, _MASTER],
                          ids=['none', 'chief', 'master'])
 @pytest.mark.parametrize('form', FORMS)
@@ -105,6 +106,7 @@ def test_the_platform_names_the_model_dir(form, config, tmp_path, monkeypatch):
   assert _steps(form, tmp_path / 'trial') == 3
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize('config', [_CHIEF, _MASTER], ids=['chief', 'master'])
 @pytest.mark.parametrize('form', FORMS)
 def test_a_finished_run_is_started_again(form, config, tmp_path, monkeypatch):
@@ -118,6 +120,7 @@ def test_a_finished_run_is_started_again(form, config, tmp_path, monkeypatch):
   assert _steps(form, tmp_path) == 5
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize('config', [_CHIEF, _MASTER], ids=['chief', 'master'])
 @pytest.mark.parametrize('form', FORMS)
 def test_one_epoch_without_max_steps(form, config, tmp_path, monkeypatch):

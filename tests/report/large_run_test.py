@@ -64,6 +64,7 @@ def test_each_curve_has_few_points_and_says_how_many_there_were(report):
   assert report['losses']['workers'][_LAST]['over_secs']['num_points'] == 2000
 
 
+@pytest.mark.sampled(3)
 def test_the_page_is_small(files):
   script = len(offline.get_plotlyjs().encode())
   assert 0 < files['report.html'].stat().st_size - script < 1_200_000

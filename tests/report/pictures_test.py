@@ -30,7 +30,7 @@ def _columns(picture, color):
 
 
 @pytest.mark.parametrize('panel', page.PANELS)
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(8)
 @_needs_chromium
 @pytest.mark.timeout(280)
 def test_a_picture_is_not_cut_off(tmp_path, panel):
@@ -43,6 +43,7 @@ def test_a_picture_is_not_cut_off(tmp_path, panel):
   assert 2 <= np.argmin(is_empty[::-1]) < 180
 
 
+@pytest.mark.sampled(3)
 @_needs_chromium
 @pytest.mark.timeout(280)
 def test_each_panel_has_a_picture_and_faults_are_where_they_were(
@@ -65,6 +66,7 @@ def test_each_panel_has_a_picture_and_faults_are_where_they_were(
   assert (dead[-1] - start) / second == pytest.approx(20 - 5, abs=1)
 
 
+@pytest.mark.sampled(3)
 @_needs_chromium
 @pytest.mark.timeout(280)
 def test_one_panel_alone_has_a_picture(tmp_path):

@@ -52,6 +52,7 @@ def _changed(change):
   return decorate
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('change, message', (
     (lambda spec: spec._replace(loss=spec.loss + 1.),
      '`train, step 1: loss` differs in 1 of 1 elements'),

@@ -73,6 +73,7 @@ def _expected(trained, replicas=1):
   return table / np.linalg.norm(table[:, :, 0])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('make_optimizer', [_sgd, _AssignsItself],
                          ids=['sgd', 'assigns_itself'])
 @pytest.mark.parametrize('trained', [(0,), (1,), (0, 1)])

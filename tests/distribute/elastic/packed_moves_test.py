@@ -119,6 +119,7 @@ def test_a_communication_is_two_messages_to_a_server_and_two_back(
       cluster, [[3, 2]] * 20, communication_period=1) == COMMUNICATION
 
 
+@pytest.mark.sampled(3)
 def test_220_variables_are_as_many_messages_as_20(cluster):
   assert _strategy_transfers(
       cluster, [[3, 2]] * 220, communication_period=1) == COMMUNICATION
@@ -301,7 +302,7 @@ def test_rows_wait_for_no_other_variable(behavior):
         pair.center.op.name}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize('period', [1, 2])
 @pytest.mark.parametrize('settings', [
     {}, {'exchange_dtype': 'float16'}, {'exchange_dtype': 'int8'},

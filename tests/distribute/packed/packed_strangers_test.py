@@ -27,7 +27,7 @@ def fixture_cluster():
   return clusters.in_process_cluster(num_workers=1, num_ps=2)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize('program', packed_strangers.PROGRAMS)
 @pytest.mark.parametrize('form', _FORMS)
 def test_values_without_packing(

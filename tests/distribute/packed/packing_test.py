@@ -20,7 +20,7 @@ def fixture_cluster():
   return clusters.in_process_cluster(num_workers=1, num_ps=2)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize('form', packed_programs.FORMS)
 def test_as_many_messages_for_40_variables_as_for_8(behavior, cluster, form):
   few, _ = packed_programs.trained(form, cluster, packed_programs.many(8))
@@ -72,7 +72,7 @@ def test_slices_arrive_as_they_were(behavior, cluster, rows, dtype):
         np.testing.assert_array_equal(before.values, after.values)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize('optimizer', packed_programs.OPTIMIZERS)
 @pytest.mark.parametrize('program', packed_programs.PROGRAMS)
 @pytest.mark.parametrize('form', packed_programs.FORMS)

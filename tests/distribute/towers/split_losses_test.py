@@ -90,7 +90,7 @@ _CASES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize('case', _CASES)
 @pytest.mark.parametrize('name', _NAMES)
 def test_a_loss_equals_one_device(behavior, name, case):
@@ -98,7 +98,7 @@ def test_a_loss_equals_one_device(behavior, name, case):
   _assert_same(loss_forms.LOSSES[name], num_towers, known, make)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize('number', range(len(_NAMES)))
 def test_a_sum_of_two_equals_one_device(number):
   # Each loss once in front, with one of another kind.

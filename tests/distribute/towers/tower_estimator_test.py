@@ -67,6 +67,7 @@ _LOSSES = {
     'worst': tf.reduce_max}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('name', _LOSSES)
 def test_training_and_evaluation_equal_one_device(behavior, tmp_path, name):
   """The last step, of training and of evaluation, has one batch."""

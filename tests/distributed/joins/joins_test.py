@@ -132,6 +132,7 @@ def _values(run):
           checkpoint.get_tensor('w'))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.timeout(400)
 def test_workers_join_leave_and_die_and_no_step_is_lost(start):
   run = start('plain', '--evaluator')
@@ -167,7 +168,7 @@ def test_workers_join_leave_and_die_and_no_step_is_lost(start):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize('form', ['clip', 'elastic', 'drop_strategy',
                                   'elastic_strategy'])
 def test_a_worker_that_joined_goes_on_after_a_parameter_server_restarts(

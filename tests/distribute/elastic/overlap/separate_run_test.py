@@ -129,6 +129,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('settings', list(SETTINGS))
 def test_no_bit_changes(behavior, cluster, settings):
   del behavior

@@ -84,6 +84,7 @@ def _variable(name, collections, **kwargs):
                           collections=collections, **kwargs)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('static', (False, True), ids=('dynamic', 'static'))
 @pytest.mark.parametrize('form', FORMS)
 def test_written_is_what_one_device_writes(behavior, form, static):
