@@ -9,58 +9,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin import distribute
-from tfplugin import estimator as estimator_lib
+from tests.helpers import wrapper_forms
 from tfplugin.estimator import cluster_training
 
 tf1 = tf.compat.v1
 
-_RATE = 0.25
-_ELASTIC = {'communication_period': 1, 'moving_rate': _RATE,
-            'count_steps': 'local'}
-_DEVICES = ['/cpu:0', '/cpu:1']
-_CLIP = {'rules': {'.*w$': []}, 'max_norm': 1e6}
-DECORATORS = {
-    'elastic': estimator_lib.elastic_average(**_ELASTIC),
-    'drop_stale': estimator_lib.drop_stale_gradients(staleness=10),
-    'clip': estimator_lib.clip_variables(**_CLIP),
-    'towers': estimator_lib.replicate_model_fn(devices=_DEVICES),
-    'cross_shard': estimator_lib.cross_shard(devices=_DEVICES),
-}
-STRATEGIES = {
-    'elastic_strategy': lambda: distribute.ElasticAverageStrategy(**_ELASTIC),
-    'elastic_devices': lambda: distribute.ElasticAverageStrategy(
-        devices=_DEVICES, **_ELASTIC),
-    'drop_stale_strategy': lambda: distribute.DropStaleGradientStrategy(
-        staleness=10),
-    'tower_strategy': lambda: distribute.TowerStrategy(_DEVICES),
-    'cross_shard_strategy': lambda: distribute.CrossShardStrategy(_DEVICES),
-    'clip_strategy': lambda: distribute.VariableClippingStrategy(
-        distribute.DropStaleGradientStrategy(staleness=10), **_CLIP),
-    'clip_mirrored_strategy': lambda: distribute.VariableClippingStrategy(
-        tf1.distribute.MirroredStrategy(['/cpu:0']), **_CLIP),
-}
-FORMS = [*DECORATORS, *STRATEGIES]
+FORMS = wrapper_forms.FORMS
 # Those with one copy on a worker.
 ELASTIC = ['elastic', 'elastic_strategy']
-
-
-def _input_fn():
-  return tf.data.Dataset.from_tensors(([[1.0], [1.0]], [[0.0], [0.0]])).repeat()
-
-
-def _estimator(form, model_fn, model_dir, **kwargs):
-  strategy = STRATEGIES[form]() if form in STRATEGIES else None
-  return tf1.estimator.Estimator(
-      DECORATORS.get(form, lambda fn: fn)(model_fn), str(model_dir),
-      tf1.estimator.RunConfig(
-          train_distribute=strategy, log_step_count_steps=None,
-          save_summary_steps=None, **kwargs))
-
-
-def _minimize(loss, rate=0.125):
-  return tf1.train.GradientDescentOptimizer(rate).minimize(
-      loss, tf1.train.get_global_step())
+_estimator = wrapper_forms.estimator
+_input_fn = wrapper_forms.input_fn()
+_minimize = wrapper_forms.minimize
 
 
 def _pair(steps, step, start=0.0, written=lambda w, number: w):
@@ -68,7 +27,7 @@ def _pair(steps, step, start=0.0, written=lambda w, number: w):
   copy = center = start
   for number in range(1, steps + 1):
     copy = written(step(copy), number)
-    difference = _RATE * (copy - center)
+    difference = wrapper_forms.MOVING_RATE * (copy - center)
     copy, center = copy - difference, center + difference
   return copy, center
 
@@ -90,7 +49,7 @@ def test_an_initialization_of_a_programs_own(
           'count', initializer=0.0, trainable=False,
           collections=[tf1.GraphKeys.LOCAL_VARIABLES])
       own = tf1.local_variables_initializer()
-      update = _minimize(scale * tf.reduce_mean((features @ w) ** 2))
+      update = _minimize(scale * tf.reduce_mean((features @ w) ** 2), 0.125)
       if not is_before:
         own = tf1.local_variables_initializer()
       return tf1.estimator.EstimatorSpec(
@@ -149,7 +108,8 @@ def test_weights_that_the_step_clips_stay_in_range(form, tmp_path, behavior):
   def model_fn(features, labels, mode):
     del labels
     w = tf1.get_variable('w', initializer=0.0)
-    with tf1.control_dependencies([_minimize(w * tf.reduce_mean(features))]):
+    with tf1.control_dependencies([
+        _minimize(w * tf.reduce_mean(features), 0.125)]):
       clip = tf.group(w.assign(tf.clip_by_value(w.read_value(), -0.5, 0.5)))
     return tf1.estimator.EstimatorSpec(mode, loss=w * 1.0, train_op=clip)
 
@@ -158,19 +118,19 @@ def test_weights_that_the_step_clips_stay_in_range(form, tmp_path, behavior):
   assert -0.5 <= estimator.get_variable_value('w') < -0.375
 
 
+def _constant_loss(features, labels, mode):
+  del labels
+  loss = tf1.get_variable('w', initializer=1.0) * tf.reduce_mean(features)
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=_minimize(loss))
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize('form', FORMS)
 def test_two_hooks_that_stop_early(form, tmp_path):
   """One for each of two metrics, as of a model with two heads."""
-
-  def model_fn(features, labels, mode):
-    del labels
-    w = tf1.get_variable('w', initializer=1.0)
-    loss = w * tf.reduce_mean(features)
-    return tf1.estimator.EstimatorSpec(
-        mode, loss=loss, train_op=_minimize(loss, 0.0))
-
-  estimator = _estimator(form, model_fn, tmp_path, save_checkpoints_steps=5)
+  estimator = _estimator(
+      form, _constant_loss, tmp_path, save_checkpoints_steps=5)
   tf.io.gfile.makedirs(estimator.eval_dir())
   hooks = [tf.estimator.experimental.stop_if_no_decrease_hook(
       estimator, 'loss', max_steps_without_decrease=patience,
@@ -186,15 +146,8 @@ def test_two_hooks_that_stop_early(form, tmp_path):
 @pytest.mark.parametrize('form', FORMS)
 def test_a_hook_that_stops_early_takes_its_defaults(form, tmp_path):
   """It asks each minute; the file of metrics has the loss that is too high."""
-
-  def model_fn(features, labels, mode):
-    del labels
-    w = tf1.get_variable('w', initializer=1.0)
-    loss = w * tf.reduce_mean(features)
-    return tf1.estimator.EstimatorSpec(
-        mode, loss=loss, train_op=_minimize(loss, 0.0))
-
-  estimator = _estimator(form, model_fn, tmp_path, save_checkpoints_steps=5)
+  estimator = _estimator(
+      form, _constant_loss, tmp_path, save_checkpoints_steps=5)
   tf.io.gfile.makedirs(estimator.eval_dir())
   for steps in (5, 10, 60):
     estimator.train(_input_fn, max_steps=steps, hooks=[
@@ -230,7 +183,7 @@ def test_a_part_of_the_model_is_pretrained(form, tmp_path, behavior):
     head = tf1.get_variable('head/w', initializer=[[2.0]])
     loss = tf.reduce_mean(features @ w @ head)
     return tf1.estimator.EstimatorSpec(
-        mode, loss=loss, train_op=_minimize(loss, 0.0))
+        mode, loss=loss, train_op=_minimize(loss))
 
   estimator = _estimator(form, model_fn, tmp_path / 'model')
   estimator.train(_input_fn, max_steps=3, hooks=[Restore()])

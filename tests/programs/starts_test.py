@@ -9,63 +9,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin import distribute
-from tfplugin import estimator as estimator_lib
+from tests.helpers import wrapper_forms
 
 tf1 = tf.compat.v1
 
-_DEVICES = ['/cpu:0', '/cpu:1']
-_ELASTIC = {'communication_period': 1, 'moving_rate': 0.25,
-            'count_steps': 'local'}
-_RULES = {'rules': {'.*': []}, 'max_norm': 1e6}
-
-DECORATORS = {
-    'elastic': estimator_lib.elastic_average(**_ELASTIC),
-    'drop_stale': estimator_lib.drop_stale_gradients(staleness=10),
-    'clip': estimator_lib.clip_variables(**_RULES),
-    'towers': estimator_lib.replicate_model_fn(devices=_DEVICES),
-    'cross_shard': estimator_lib.cross_shard(devices=_DEVICES),
-}
-STRATEGIES = {
-    'elastic_strategy': lambda: distribute.ElasticAverageStrategy(**_ELASTIC),
-    'elastic_devices': lambda: distribute.ElasticAverageStrategy(
-        devices=_DEVICES, **_ELASTIC),
-    'drop_stale_strategy': lambda: distribute.DropStaleGradientStrategy(
-        staleness=10),
-    'packed_strategy': distribute.PackedParameterServerStrategy,
-    'clip_mirrored': lambda: _clipping(
-        tf1.distribute.MirroredStrategy(['/cpu:0'])),
-    'clip_drop_stale': lambda: _clipping(
-        distribute.DropStaleGradientStrategy(staleness=10)),
-    'tower_strategy': lambda: distribute.TowerStrategy(_DEVICES),
-    'one_shard': lambda: distribute.CrossShardStrategy(_DEVICES[:1]),
-    'cross_shard_strategy': lambda: distribute.CrossShardStrategy(_DEVICES),
-}
-FORMS = [*DECORATORS, *STRATEGIES]
-
-
-def _clipping(base):
-  return distribute.VariableClippingStrategy(base, {'.*': []}, 1e6)
-
-
-def _estimator(form, model_fn, model_dir, warm_start_from=None, **config):
-  """Returns an Estimator whose model_fn or configuration has the wrapper."""
-  return tf1.estimator.Estimator(
-      DECORATORS.get(form, lambda fn: fn)(model_fn),
-      warm_start_from=warm_start_from, config=tf1.estimator.RunConfig(
-          str(model_dir), train_distribute=STRATEGIES[form]()
-          if form in STRATEGIES else None, log_step_count_steps=None,
-          save_summary_steps=None, **config))
-
-
-def _input_fn(batches=None):
-  return lambda: tf.data.Dataset.from_tensors(
-      ([[1.0], [1.0]], [[0.0], [0.0]])).repeat(batches)
-
-
-def _minimize(loss, rate=0.0):
-  return tf1.train.GradientDescentOptimizer(rate).minimize(
-      loss, tf1.train.get_global_step())
+FORMS = wrapper_forms.FORMS
+_estimator = wrapper_forms.estimator
+_input_fn = wrapper_forms.input_fn
 
 
 def _model_fn(rate=0.0, parts=None, start=lambda: None, hooks=lambda loss: ()):
@@ -89,7 +39,7 @@ def _model_fn(rate=0.0, parts=None, start=lambda: None, hooks=lambda loss: ()):
     loss = tf.reduce_mean(features) * (
         tf.reduce_sum(rows) + 0.0 * tf.reduce_sum(head))
     return tf1.estimator.EstimatorSpec(
-        mode, loss=loss, train_op=_minimize(loss, rate),
+        mode, loss=loss, train_op=wrapper_forms.minimize(loss, rate),
         training_hooks=list(hooks(loss)))
 
   return model_fn
@@ -247,17 +197,17 @@ def test_one_epoch_of_an_odd_number_of_batches(
   estimator.train(_input_fn(batches))
   steps = estimator.get_variable_value('global_step')
   # As under MirroredStrategy: each device takes a batch, or there is no step.
-  assert steps == batches // (2 if form in (
-      'elastic_devices', 'tower_strategy', 'cross_shard_strategy') else 1)
+  assert steps == batches // (
+      2 if form in wrapper_forms.OF_TWO_BATCHES else 1)
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize('form', STRATEGIES)
+@pytest.mark.parametrize('form', wrapper_forms.STRATEGIES)
 def test_a_config_gets_its_strategy_later(form, tmp_path, behavior):
   """A program has one configuration, and a flag decides on the strategy."""
   del behavior
   config = tf1.estimator.RunConfig(str(tmp_path)).replace(
-      train_distribute=STRATEGIES[form]())
+      train_distribute=wrapper_forms.STRATEGIES[form]())
   estimator = tf1.estimator.Estimator(_model_fn(rate=1.0), config=config)
   estimator.train(_input_fn(), max_steps=2)
   assert estimator.get_variable_value('global_step') == 2
