@@ -79,6 +79,7 @@ SOURCES = [
     "//tests/distribute/variables:sources",
     "//tests/distributed:sources",
     "//tests/distributed/joins:sources",
+    "//tests/distributed/starts:sources",
     "//tests/docs:sources",
     "//tests/estimator:sources",
     "//tests/events:sources",

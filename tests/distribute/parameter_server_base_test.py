@@ -32,8 +32,7 @@ def beside_optimizers(features, labels, mode):
       mode, loss=tf.cast(advanced, tf.float32), train_op=advanced.op)
 
 
-@pytest.mark.parametrize('devices', [None, ['/cpu:0', '/cpu:1']])
-def test_step_that_the_model_advances_counts_communications(behavior, devices):
+def _elastic(devices):
   strategy = elastic_average_strategy.ElasticAverageStrategy(
       communication_period=2, moving_rate=0.5)
   if devices:
@@ -43,7 +42,13 @@ def test_step_that_the_model_advances_counts_communications(behavior, devices):
         cluster_resolver=(
             tf.distribute.cluster_resolver.TFConfigClusterResolver()),
         compute_devices=devices)
-  worker = strategy_worker.StrategyWorker(strategy, beside_optimizers)
+  return strategy
+
+
+@pytest.mark.parametrize('devices', [None, ['/cpu:0', '/cpu:1']])
+def test_step_that_the_model_advances_counts_communications(behavior, devices):
+  worker = strategy_worker.StrategyWorker(
+      _elastic(devices), beside_optimizers)
   # The gradient is 1 on each device, and they are summed. Centre and copy meet.
   moved = 0.5 * len(devices or '1')
   for step in range(1, 5):
@@ -54,6 +59,28 @@ def test_step_that_the_model_advances_counts_communications(behavior, devices):
     for name in 'ab':
       assert worker.center(name) == 1 - moved * communications
       assert worker.value(name) == 1 - moved * (communications + step % 2)
+
+
+@pytest.mark.parametrize('devices', [None, ['/cpu:0', '/cpu:1']])
+def test_a_warm_start_reaches_shared_variables(behavior, devices, tmp_path):
+  """TensorFlow's wrapper of several devices would keep the initialiser."""
+  del behavior
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('count', initializer=7)
+    tf1.train.create_global_step()
+    session.run(tf1.global_variables_initializer())
+    session.run(tf1.train.get_global_step().assign(3))
+    path = tf1.train.Saver().save(session, str(tmp_path / 'old'))
+  with tf.Graph().as_default(), tf1.Session() as session:
+    with _elastic(devices).scope():
+      tf1.train.create_global_step()
+      tf1.get_variable('count', initializer=1, trainable=False)
+    tf1.train.warm_start(path, ['.*'])
+    session.run(tf1.global_variables_initializer())
+    assert session.run([tf1.train.get_global_step().read_value(), *(
+        v.read_value() for v in tf1.global_variables() if 'count' in v.name
+    )]) == [3, 7]
+
 
 
 def test_one_device_gets_its_part_of_the_input(behavior):

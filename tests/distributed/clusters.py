@@ -31,6 +31,18 @@ def addresses(*tasks):
                           for port in ports.pick_free(len(tasks))]))
 
 
+def configs_of(*tasks, **others):
+  """Returns a TF_CONFIG for each task, as `job-index`; the cluster has all."""
+  at, cluster = addresses(*tasks), {}
+  for task in tasks:
+    cluster.setdefault(task.partition('-')[0], []).append(at[task])
+  cluster.pop('evaluator', None)
+  return {task: {'cluster': cluster, **others,
+                 'task': {'type': task.partition('-')[0],
+                          'index': int(task.partition('-')[2])}}
+          for task in tasks}
+
+
 def run(directory, configs, foreign=(), program=(str(PROGRAM),), **settings):
   """Runs a process for each value of TF_CONFIG; all must end well.
 

@@ -14,6 +14,7 @@ import os
 import pathlib
 import signal
 import sys
+import threading
 import time
 
 import tensorflow as tf
@@ -193,6 +194,23 @@ class _FirstValueHook(tf1.train.SessionRunHook):
       path.write_text(str(run_context.session.run(self._variable)))
 
 
+class _TogetherHook(tf1.train.SessionRunHook):
+  """Runs ops that wait for each other: each needs a thread of the server."""
+
+  def __init__(self, task, number):
+    self._device = f'/job:{task.name.replace("-", "/task:")}/device:CPU:0'
+    self._number = number
+
+  def begin(self):
+    barrier = threading.Barrier(self._number)
+    with tf1.device(self._device):
+      self._ops = [tf1.py_func(lambda: barrier.wait(LIMIT_SECONDS), [],
+                               tf.int64).op for _ in range(self._number)]
+
+  def after_create_session(self, session, coord):
+    session.run(self._ops)
+
+
 def _early_stopping(estimator, count_hook):
   """As programs write it, after a number of steps of the task's own."""
   settings = count_hook.task.settings
@@ -212,6 +230,11 @@ def _early_stopping(estimator, count_hook):
 def main(settings):
   """Runs this process's part."""
   task = _Task(settings)
+  threads = settings.get('threads')
+  if settings.get('graphs_alone'):
+    tf1.disable_eager_execution()
+  if settings.get('early'):
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
   form, is_evaluator = settings['form'], task.name.startswith('evaluator')
   strategy = STRATEGIES[form]() if form in STRATEGIES else None
   config = {'train_distribute': strategy}
@@ -223,6 +246,8 @@ def main(settings):
           str(task.directory / 'model'), **({} if later else config),
           save_checkpoints_steps=settings.get('save_steps', 10**6),
           keep_checkpoint_max=settings.get('keep', 5),
+          session_config=threads and tf1.ConfigProto(
+              inter_op_parallelism_threads=threads, allow_soft_placement=True),
           experimental_max_worker_delay_secs=0).replace(**later),
       params={'form': form, 'rate': settings.get('rate', 1.0),
               'save_steps': settings.get('save_steps', 10**6),
@@ -231,7 +256,8 @@ def main(settings):
   count_hook = _CountHook(task)
   hooks = [] if is_evaluator else [
       *_early_stopping(estimator, count_hook), count_hook,
-      *([_FirstValueHook(task)] if 'writes' in settings else [])]
+      *([_FirstValueHook(task)] if 'writes' in settings else []),
+      *([_TogetherHook(task, threads)] if threads else [])]
   tfplugin.estimator.train_and_evaluate(
       estimator,
       tf1.estimator.TrainSpec(task.input_fn, settings.get('max_steps'), hooks),

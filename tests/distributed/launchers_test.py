@@ -5,6 +5,8 @@
 The program is that of `ends_test.py`; each of its steps is in the checkpoint.
 """
 
+import os
+
 import pytest
 import tensorflow as tf
 
@@ -20,18 +22,6 @@ STRATEGIES = ['elastic_strategy', 'drop_stale_strategy', 'clip_strategy']
 LATER = {'worker-0': {'batches': 40, 'after': ['chief-0']}}
 
 
-def _configs(*tasks, **others):
-  """Returns a TF_CONFIG for each task, as `job-index`; the cluster has all."""
-  at, cluster = clusters.addresses(*tasks), {}
-  for task in tasks:
-    cluster.setdefault(task.partition('-')[0], []).append(at[task])
-  cluster.pop('evaluator', None)
-  return {task: {'cluster': cluster, **others,
-                 'task': {'type': task.partition('-')[0],
-                          'index': int(task.partition('-')[2])}}
-          for task in tasks}
-
-
 def _exports(directory):
   return list((directory / 'model/export/last').glob('*/saved_model.pb'))
 
@@ -40,7 +30,7 @@ def _exports(directory):
 @pytest.mark.parametrize('form', STRATEGIES)
 def test_an_evaluator_whose_cluster_is_itself_alone(form, tmp_path):
   """TonY gives it a cluster of its own, as no other task is to know it."""
-  configs = _configs('ps-0', 'chief-0', 'worker-0', 'evaluator-0')
+  configs = clusters.configs_of('ps-0', 'chief-0', 'worker-0', 'evaluator-0')
   configs['evaluator-0']['cluster'] = {'evaluator': ['algo-4:2222']}
   clusters.run(tmp_path, configs, form=form, batches=20, **LATER)
   clusters.check(tmp_path, 60)
@@ -51,8 +41,9 @@ def test_an_evaluator_whose_cluster_is_itself_alone(form, tmp_path):
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_master_evaluates_and_exports(form, tmp_path):
   """CloudML starts no evaluator beside a master."""
-  clusters.run(tmp_path, _configs('ps-0', 'master-0', 'worker-0'), form=form,
-               batches=20, max_steps=60, **{
+  clusters.run(tmp_path, clusters.configs_of(
+      'ps-0', 'master-0', 'worker-0'), form=form, batches=20,
+               max_steps=60, **{
                    'worker-0': {'batches': 40, 'after': ['master-0']}})
   clusters.check(tmp_path, 60)
   assert len(_exports(tmp_path)) == 1
@@ -64,7 +55,7 @@ def test_a_master_evaluates_and_exports(form, tmp_path):
 def test_a_finished_run_is_started_again(form, tmp_path):
   """A platform restarts a whole job, whose last task it had lost."""
   for _ in range(2):
-    clusters.run(tmp_path, _configs(
+    clusters.run(tmp_path, clusters.configs_of(
         'ps-0', 'chief-0', 'worker-0', 'evaluator-0'), form=form, batches=20,
                  max_steps=30, **{'worker-0': {'batches': 10, 'after': [
                      'chief-0']}})
@@ -75,7 +66,7 @@ def test_a_finished_run_is_started_again(form, tmp_path):
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_chief_that_does_more_afterwards_keeps_nobody(form, tmp_path):
   """It compares models, or sends them away; the others' machines are free."""
-  clusters.run(tmp_path, _configs(
+  clusters.run(tmp_path, clusters.configs_of(
       'ps-0', 'worker-0', 'evaluator-0', 'chief-0'), form=form, batches=20,
                **{**LATER, 'chief-0': {'afterwards_secs': 20}})
   clusters.check(tmp_path, 60)
@@ -95,7 +86,8 @@ def test_a_chief_that_does_more_afterwards_keeps_nobody(form, tmp_path):
 def test_a_task_without_data(form_and_tasks, tmp_path):
   """One file for two tasks, each of which takes its share of the files."""
   form, empty, other = form_and_tasks
-  clusters.run(tmp_path, _configs('ps-0', 'chief-0', 'worker-0'), form=form,
+  clusters.run(tmp_path, clusters.configs_of(
+      'ps-0', 'chief-0', 'worker-0'), form=form,
                **{empty: {'batches': 0}, other: {'batches': 30}})
   clusters.check(tmp_path, 30)
 
@@ -104,7 +96,7 @@ def test_a_task_without_data(form_and_tasks, tmp_path):
 @pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
 def test_a_metric_of_the_evaluator_stops_all(form, tmp_path):
   """`stop_if_no_decrease_hook` in chief and worker, as each has the hook."""
-  clusters.run(tmp_path, _configs(
+  clusters.run(tmp_path, clusters.configs_of(
       'ps-0', 'chief-0', 'worker-0', 'evaluator-0'), form=form, save_steps=20,
                rate=0.0, secs=0.01, stop_without_decrease=40)
   newest = tf.train.load_checkpoint(str(tmp_path / 'model'))
@@ -117,8 +109,9 @@ def test_a_metric_of_the_evaluator_stops_all(form, tmp_path):
 @pytest.mark.parametrize('form', STRATEGIES)
 def test_a_config_gets_its_strategy_later(form, tmp_path):
   """`config.replace(train_distribute=...)`, of a flag."""
-  clusters.run(tmp_path, _configs('ps-0', 'chief-0', 'worker-0'), form=form,
-               batches=20, replaced=True, **LATER)
+  clusters.run(tmp_path, clusters.configs_of(
+      'ps-0', 'chief-0', 'worker-0'), form=form, batches=20,
+               replaced=True, **LATER)
   clusters.check(tmp_path, 60)
 
 
@@ -128,8 +121,9 @@ def test_a_config_gets_its_strategy_later(form, tmp_path):
 def test_a_synchronous_task_that_has_less_data(fewer, more, tmp_path):
   """A step needs all: the one with more data says what is missing, and ends."""
   with pytest.raises(AssertionError) as error:
-    clusters.run(tmp_path, _configs(fewer, more), form='cross_shard_strategy',
-                 batches=30, **{fewer: {'batches': 20}})
+    clusters.run(tmp_path, clusters.configs_of(fewer, more),
+                 form='cross_shard_strategy', batches=30,
+                 **{fewer: {'batches': 20}})
   name, status, log = error.value.args[0]
   assert (name, status) == (more, lost_peers.EXIT_STATUS)
   assert fewer.replace('-', ':') in log
@@ -141,7 +135,7 @@ def test_a_synchronous_task_that_has_less_data(fewer, more, tmp_path):
 @pytest.mark.parametrize('form', ['drop_stale', 'clip', 'elastic'])
 def test_a_loop_that_each_task_leaves_by_itself(form, tmp_path):
   """No Estimator, and nobody waits: the chief saves when it leaves the loop."""
-  clusters.run(tmp_path, _configs('ps-0', 'chief-0', 'worker-0'),
+  clusters.run(tmp_path, clusters.configs_of('ps-0', 'chief-0', 'worker-0'),
                foreign=['ps-0'], program=(str(clusters.LOOP_PROGRAM),),
                form=form)
   made = sum(int(path.read_text()) for path in tmp_path.glob('*.made'))
@@ -158,7 +152,7 @@ def test_a_master_that_is_among_the_workers_too(form, tmp_path):
 
   The chief waits 3 s without a step of the missing worker.
   """
-  configs = _configs('ps-0', 'master-0', 'worker-0', 'worker-1')
+  configs = clusters.configs_of('ps-0', 'master-0', 'worker-0', 'worker-1')
   del configs['worker-0']
   for config in configs.values():
     cluster = config['cluster']
@@ -169,3 +163,27 @@ def test_a_master_that_is_among_the_workers_too(form, tmp_path):
   clusters.check(tmp_path, 60)
   log = (tmp_path / 'master-0.log').read_text()
   assert 'worker:0' in log and 'worker:1 has' not in log
+
+
+# More than TensorFlow would have by itself.
+_THREADS = (os.cpu_count() or 1) + 3
+
+
+@pytest.mark.sampled(9)
+@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+def test_threads_of_the_configuration_are_those_of_the_server(form, tmp_path):
+  clusters.run(tmp_path, clusters.configs_of('ps-0', 'chief-0', 'worker-0'),
+               form=form, threads=_THREADS, batches=20, **LATER)
+  clusters.check(tmp_path, 60)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize('how', ['graphs_alone', 'early'])
+@pytest.mark.parametrize('form', ['cross_shard_strategy'])
+def test_so_are_those_of_shards_where_the_server_starts_later(
+    form, how, tmp_path):
+  """As the warning says that comes without: `server_options_test.py`."""
+  clusters.run(tmp_path, clusters.configs_of('chief-0', 'worker-0'), form=form,
+               threads=_THREADS, batches=20, **{how: True})
+  newest = tf.train.load_checkpoint(str(tmp_path / 'model'))
+  assert newest.get_tensor('global_step') == 20

@@ -40,10 +40,13 @@ STRATEGIES = {
     'tower_strategy': lambda: distribute.TowerStrategy(_DEVICES),
     'one_shard': lambda: distribute.CrossShardStrategy(_DEVICES[:1]),
     'cross_shard_strategy': lambda: distribute.CrossShardStrategy(_DEVICES),
+    'clip_cross_shard': lambda: _clipping(
+        distribute.CrossShardStrategy(_DEVICES)),
 }
 FORMS = [*DECORATORS, *STRATEGIES]
 # Those that take two batches in a step.
-OF_TWO_BATCHES = ['elastic_devices', 'tower_strategy', 'cross_shard_strategy']
+OF_TWO_BATCHES = ['elastic_devices', 'tower_strategy', 'cross_shard_strategy',
+                  'clip_cross_shard']
 
 
 def _clipping(base):

@@ -26,6 +26,7 @@ from tfplugin._tf_internals.estimators import first_of_ends
 from tfplugin._tf_internals.estimators import inputs_through
 from tfplugin._tf_internals.estimators import mend_early_stopping
 from tfplugin._tf_internals.estimators import number_of_tpu_shards
+from tfplugin._tf_internals.estimators import saving_without_summaries
 from tfplugin._tf_internals.estimators import servers_and_sessions_through
 from tfplugin._tf_internals.estimators import servers_with
 from tfplugin._tf_internals.estimators import start_at_once
@@ -124,6 +125,7 @@ from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
 from tfplugin._tf_internals.strategies import converted_as_here
 from tfplugin._tf_internals.strategies import copy_of_replica_context
 from tfplugin._tf_internals.strategies import function_around
+from tfplugin._tf_internals.strategies import has_started_server
 from tfplugin._tf_internals.strategies import index_in_cluster
 from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
@@ -139,6 +141,7 @@ from tfplugin._tf_internals.strategies import per_replica
 from tfplugin._tf_internals.strategies import python_function_of
 from tfplugin._tf_internals.strategies import regroup
 from tfplugin._tf_internals.strategies import select_replica
+from tfplugin._tf_internals.strategies import StartedVariable
 from tfplugin._tf_internals.strategies import strategy_with_mixins
 from tfplugin._tf_internals.strategies import SyncOnReadVariable
 from tfplugin._tf_internals.strategies import take_numbered_tasks
@@ -174,6 +177,7 @@ __all__ = (
     'ParameterServerStrategyExtended',
     'Place',
     'ResourceVariable',
+    'StartedVariable',
     'SyncOnReadVariable',
     'VARIABLE_STORE_KEY',
     'Write',
@@ -204,6 +208,7 @@ __all__ = (
     'graph_element',
     'identity_gradient',
     'implements_updates',
+    'has_started_server',
     'index_in_cluster',
     'index_of_copy',
     'initialize_from',
@@ -269,6 +274,7 @@ __all__ = (
     'restart_layer_names',
     'save_slice_info_of',
     'saveables_of_copies',
+    'saving_without_summaries',
     'select_replica',
     'set_save_slice_info',
     'split_of',

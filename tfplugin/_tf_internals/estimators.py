@@ -33,6 +33,9 @@ from tensorflow.python.training import session_manager
 
 tf1 = tf.compat.v1
 
+# Processes that save together count steps, not seconds, as TensorFlow does.
+_STEPS_PER_SAVE = 1000
+
 
 def number_of_tpu_shards() -> Optional[int]:
   """Returns the number of shards of the current `tpu_shard_context`, or None.
@@ -101,17 +104,51 @@ def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
   a Scaffold or an Estimator come before or after a caller's hooks, so no hook
   can be first. Estimator makes its session by a function in a private module.
   """
+  first = tf1.train.SessionRunHook()
+  first.end = act
+
+  def put_first(arguments):
+    # Which of the two comes first depends on the kind of cluster.
+    for name in ('hooks', 'chief_only_hooks'):
+      arguments[name] = [first, *(arguments.get(name) or ())]
+
+  with _training_sessions_through(put_first):
+    yield
+
+
+@contextlib.contextmanager
+def saving_without_summaries(directory: str) -> Iterator[None]:
+  """Makes a process of several synchronous ones save in any case.
+
+  Such a process makes the hook that saves only together with the hook of
+  summaries, so a program without summaries would save nothing. All processes
+  save, since what is saved may be a sum over them; `directory` is for this one.
+  """
+
+  def save_always(arguments):
+    steps = arguments.get('save_checkpoint_steps') or (
+        _STEPS_PER_SAVE if arguments.get('save_checkpoint_secs') else None)
+    if steps and not arguments.get('save_summaries_steps'):
+      arguments['hooks'] = [
+          *(arguments.get('hooks') or ()), tf1.train.CheckpointSaverHook(
+              directory, save_steps=steps, scaffold=arguments['scaffold'],
+              save_graph_def=arguments['save_graph_def'])]
+
+  with _training_sessions_through(save_always):
+    yield
+
+
+@contextlib.contextmanager
+def _training_sessions_through(change: Callable[[dict], None]
+                              ) -> Iterator[None]:
+  """Lets `change` edit the arguments of an Estimator's training session."""
   training = sys.modules[tf.estimator.Estimator.__module__].training
   original = training.MonitoredTrainingSession
   signature = inspect.signature(original)
-  first = tf.compat.v1.train.SessionRunHook()
-  first.end = act
 
   def make(*args, **kwargs):
     bound = signature.bind(*args, **kwargs)
-    # Which of the two comes first depends on the kind of cluster.
-    for name in ('hooks', 'chief_only_hooks'):
-      bound.arguments[name] = [first, *(bound.arguments.get(name) or ())]
+    change(bound.arguments)
     return original(*bound.args, **bound.kwargs)
 
   training.MonitoredTrainingSession = make

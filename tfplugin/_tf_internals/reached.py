@@ -30,7 +30,8 @@ NAMES = {
     f'{_DISTRIBUTE}.collective_all_reduce_strategy':
         'CollectiveAllReduceExtended',
     f'{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended':
-        '_id_in_cluster _num_replicas_in_sync _use_merge_call',
+        '_id_in_cluster _num_replicas_in_sync _std_server_started '
+        '_use_merge_call',
     f'{_DISTRIBUTE}.distribute_lib.ReplicaContextBase': '_thread_context',
     f'{_DISTRIBUTE}.distribute_lib.StrategyBase': '_extended',
     f'{_DISTRIBUTE}.distribute_lib.StrategyExtendedV2':
@@ -61,7 +62,7 @@ NAMES = {
     f'{_DISTRIBUTE}.values':
         'DistributedVarOp MirroredVariable PerReplica SyncOnReadVariable',
     f'{_DISTRIBUTE}.values.DistributedVariable':
-        '_get _get_on_device_or_primary _primary _update',
+        '_get _get_on_device_or_primary _initializer_op _primary _update',
     f'{_DISTRIBUTE}.values.DistributedValues': '_primary',
     f'{_KERAS}.layers.BatchNormalization':
         '_calculate_mean_and_var',
@@ -213,6 +214,7 @@ OVERRIDES = {
         '_update_replica': 'self update_fn value kwargs',
     },
     f'{_DISTRIBUTE}.values.SyncOnReadVariable': {'_get_cross_replica': 'self'},
+    f'{_VARIABLES}.BaseResourceVariable': {'_initializer_op': ''},
     f'{_VARIABLES}.ResourceVariable': {'_initializer_op': ''},
     'tensorflow.python.ops.variables.Variable': {
         '_gather_saveables_for_checkpoint': 'self',

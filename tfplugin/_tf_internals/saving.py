@@ -167,6 +167,10 @@ class _MirroredSlice:
     return values.DistributedVarOp(op.name, op.graph, op.traceback,
                                    op_types.REFERENCE)
 
+
+class _SliceableVariable:
+  """A mixin in front of the class of a variable of several devices."""
+
   @property
   def initializer(self):
     """The initialiser of all copies, or of a warm start.
@@ -176,10 +180,6 @@ class _MirroredSlice:
     """
     own = self._initializer_op
     return super().initializer if own is None else own
-
-
-class _SliceableVariable:
-  """A mixin in front of the class of a variable of several devices."""
 
   def _set_save_slice_info(self, save_slice_info):
     super()._set_save_slice_info(save_slice_info)

@@ -9,6 +9,7 @@ import functools
 import weakref
 from collections.abc import Sequence
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -48,6 +49,23 @@ from tensorflow.python.distribute.ps_values import (
 )
 
 tf1 = tf.compat.v1
+
+
+class StartedVariable(AggregatingVariable):
+  """A variable that several devices share, which a warm start reaches.
+
+  A warm start replaces the initialiser of the variable that it finds.
+  TensorFlow runs the initialiser of the variable inside.
+  """
+
+  @property
+  def _initializer_op(self):
+    return self.get()._initializer_op
+
+  @_initializer_op.setter
+  def _initializer_op(self, op):
+    self.get()._initializer_op = op
+
 
 # A variable with a component per device; optimizers know how to update it.
 MirroredVariable = values.MirroredVariable
@@ -132,6 +150,15 @@ def is_disagreement(error: RuntimeError) -> bool:
   The `error` of a call for each replica has no class of its own.
   """
   return 'merge_call' in str(error) and 'different number' in str(error)
+
+
+def has_started_server(strategy: Optional[tf.distribute.Strategy]) -> bool:
+  """Returns whether a strategy has started the server of its process.
+
+  A strategy of several synchronous processes does so in eager mode.
+  """
+  return getattr(getattr(strategy, 'extended', None), '_std_server_started',
+                 False)
 
 
 def index_in_cluster(extended: tf.distribute.StrategyExtended) -> int:

@@ -49,14 +49,17 @@ class ParameterServerExtended(packed_steps.PackedSteps,
     if is_global_step(kwargs):
       return self._create_global_step(next_creator, **kwargs)
     if not is_local(kwargs):
-      return super()._create_variable(next_creator, **kwargs)
+      variable = super()._create_variable(next_creator, **kwargs)
+      if type(variable) is _tf_internals.AggregatingVariable:
+        variable.__class__ = _tf_internals.StartedVariable
+      return variable
     with self._on_worker():
       return self._create_var_creator(next_creator, **kwargs)(**kwargs)
 
   def _create_global_step(self, next_creator, **kwargs):
     """Wraps the step, as TensorFlow does where there are several devices."""
     collections, kwargs['collections'] = kwargs['collections'], []
-    step = _tf_internals.AggregatingVariable(
+    step = _tf_internals.StartedVariable(
         self._container_strategy(),
         unwrapped(super()._create_variable(next_creator, **kwargs)),
         tf.VariableAggregation.ONLY_FIRST_REPLICA)

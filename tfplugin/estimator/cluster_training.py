@@ -121,12 +121,10 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     TimeoutError: a wait reached its limit; the message names the awaited task.
     RuntimeError: another run uses the model_dir, another process listens on the
       task's port, or this process has run the task before: beside parameter
-      servers a process can do one run.
+      servers a process can do one run. Or TensorFlow cannot place a condition.
     ValueError: no checkpoint of the model_dir is whole and finite.
     OSError: the disk stayed full.
     KeyboardInterrupt, SystemExit: a signal ended it; see StopInOrderHook.
-    RuntimeError: TensorFlow cannot place a condition that reads a variable of a
-      parameter server; the message has the remedies.
 
   Example:
     >>> import tfplugin.estimator
@@ -244,7 +242,7 @@ def _enter_limits(
   stack.enter_context(_tf_internals.inputs_through(
       estimator, untuned_inputs.untuned))
   stack.enter_context(_tf_internals.servers_with(
-      server_options.of_session(estimator.config.session_config)))
+      server_options.of_run(estimator.config)))
   stack.enter_context(joining.entered(task, estimator))
   stack.enter_context(placement.conditions_explained())
   stack.enter_context(time_limit.start_limited_to(start_limit_secs))
@@ -269,9 +267,9 @@ def _evaluated(
 
 def _first_hooks(
     task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
-    start_limit_secs: float,
-    contact_limit_secs: Optional[float], still_limit_secs: float,
-    stack: contextlib.ExitStack) -> list[tf1.train.SessionRunHook]:
+    start_limit_secs: float, contact_limit_secs: Optional[float],
+    still_limit_secs: float, stack: contextlib.ExitStack
+) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that wait for tasks, to begin before the user's."""
   if not task.trains or task.is_alone:
     return []
@@ -279,6 +277,9 @@ def _first_hooks(
     hook = lost_peers.LostPeersHook(task, start_limit_secs, contact_limit_secs)
     stack.callback(hook.release)
     stack.push(hook.explain)
+    stack.enter_context(_tf_internals.saving_without_summaries(os.path.join(
+        config.model_dir,
+        '' if task.is_chief else f'tmp_{task.job}_{task.index}')))
     return [hook]
   hooks = [keep_contact_hook.KeepContactHook(
       config, contact_limit_secs, still_limit_secs),
@@ -290,8 +291,7 @@ def _first_hooks(
 
 def _last_hooks(
     task: cluster_task.ClusterTask, estimator: tf.estimator.Estimator,
-    max_steps: Optional[int],
-    stop: stop_in_order_hook.StopInOrderHook,
+    max_steps: Optional[int], stop: stop_in_order_hook.StopInOrderHook,
     report: report_finished_hook.ReportFinishedHook,
 ) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that report steps, to begin after the user's."""

@@ -73,3 +73,21 @@ def test_threads_and_rpc_options_reach_every_server(
   assert config.inter_op_parallelism_threads == 3
   assert config.intra_op_parallelism_threads == 2
   assert config.rpc_options.compression_algorithm == 'gzip'
+
+
+@pytest.mark.parametrize('set_threads, is_warned', [(None, True), (3, False)])
+def test_settings_that_come_too_late_are_named(
+    set_threads, is_warned, monkeypatch, caplog):
+  """A strategy of several processes starts the server when it is made."""
+  strategy = distribute.CrossShardStrategy(['/cpu:0'])
+  strategy.extended._std_server_started = True
+  if set_threads:
+    monkeypatch.setitem(server_options._THREADS, 'inter_op_parallelism_threads',
+                        lambda: set_threads)
+  server_options.of_run(tf.estimator.RunConfig(
+      session_config=tf1.ConfigProto(
+          inter_op_parallelism_threads=3, device_count={'CPU': 2}),
+      train_distribute=strategy))
+  assert ('Received: inter_op_parallelism_threads=3. Call' in
+          caplog.text) == is_warned
+  assert 'device_count' not in caplog.text

@@ -8,6 +8,8 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
+
 tf1 = tf.compat.v1
 
 # Without the device filters: the server would add them to the filters of every
@@ -15,6 +17,39 @@ tf1 = tf.compat.v1
 _FIELDS = ('device_count', 'gpu_options', 'inter_op_parallelism_threads',
            'intra_op_parallelism_threads', 'rpc_options',
            'session_inter_op_thread_pool', 'use_per_session_threads')
+
+
+# By these a program sets the same before a strategy starts the server.
+_THREADS = {
+    'inter_op_parallelism_threads': (
+        tf.config.threading.get_inter_op_parallelism_threads),
+    'intra_op_parallelism_threads': (
+        tf.config.threading.get_intra_op_parallelism_threads),
+}
+
+
+def of_run(config: tf.estimator.RunConfig) -> tf1.ConfigProto:
+  """Returns the settings of a server; warns of those that come too late.
+
+  In eager mode a strategy of several synchronous processes starts the server
+  when it is made, before there is a RunConfig.
+  """
+  options = of_session(config.session_config)
+  if _tf_internals.has_started_server(config.train_distribute):
+    late = [(field.name, value) for field, value in options.ListFields()
+            # Of the devices that the strategy has found.
+            if field.name not in ('device_count', 'gpu_options') and
+            _THREADS.get(field.name, lambda: None)() != value]
+    if late:
+      tf1.logging.warning(
+          '`session_config` of the RunConfig comes too late for the server of '
+          'this task, which the strategy has started. Received: %s. Call `tf.'
+          'compat.v1.disable_eager_execution()` at the start of the program: '
+          'then the server starts later, with all settings. Or set the numbers '
+          'of threads by `tf.config.threading` before you create the strategy.',
+          ', '.join(f'{name}={" ".join(str(value).split())}'
+                    for name, value in late))
+  return options
 
 
 def of_session(session_config: Optional[tf1.ConfigProto]) -> tf1.ConfigProto:
