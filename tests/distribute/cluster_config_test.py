@@ -26,8 +26,12 @@ def test_what_is_encoded_is_decoded():
 @pytest.mark.parametrize('value', [
     '', ' ', '{}', '{"environment": "cloud"}',
     '{"task": {"type": "worker", "index": 0}}'])
-def test_without_a_cluster_there_is_no_task(value):
+def test_without_a_cluster_there_is_no_task(value, monkeypatch):
   assert cluster_config.decode(value) == ({}, None)
+  # A strategy leaves a value that TensorFlow can parse.
+  monkeypatch.setenv('TF_CONFIG', value)
+  cluster_config.rewrite()
+  assert tf.estimator.RunConfig().is_chief
 
 
 def test_the_evaluator_is_in_no_cluster():
@@ -50,6 +54,13 @@ def test_the_evaluator_is_in_no_cluster():
      '`cluster`.*must map each job'),
     (json.dumps({'cluster': {'ps': ['localhost']}, 'task': {'type': 'ps'}}),
      'address "host:port"'),
+    # Of a list of hosts that a program has split at its commas.
+    (json.dumps({'cluster': {'worker': ['a:1', ' b:1'], 'ps': ['c:1']},
+                 'task': {'type': 'ps'}}), "address.*Received: ' b:1' in"),
+    (json.dumps({'cluster': {'chief': ['a:1', 'b:1'], 'ps': ['c:1']},
+                 'task': {'type': 'ps'}}), 'one .*Received: chief:0, chief:1'),
+    (json.dumps({'cluster': {**CLUSTER, 'master': ['a:1']},
+                 'task': {'type': 'ps'}}), 'Received: chief:0, master:0'),
     (json.dumps({'cluster': {'worker': {'x': 'a:1'}, 'ps': ['b:1']},
                  'task': {'type': 'ps'}}), 'of one by index'),
     (json.dumps({'cluster': {'worker': {'3': 'a:1'}, 'ps': ['b:1']},

@@ -119,6 +119,12 @@ def interpret(value: str) -> Reading:
         *notes, f'{task.name} is the only task: one process trains alone.'),
                    task)
   _check_addresses(jobs, value)
+  chiefs = [t.name for t in trainers if t.type in ('chief', 'master')]
+  if len(chiefs) > 1:
+    raise ValueError(
+        '`cluster` in `TF_CONFIG` must have at most one `chief` or `master`, '
+        f'which initialises and saves. Received: {", ".join(chiefs)}. Make the '
+        'others a `worker`.')
   return Reading(jobs, task, (*notes, *_explained(jobs, task, trainers)))
 
 
@@ -190,6 +196,8 @@ def rewrite() -> None:
     original = _original()
     os.environ[VARIABLE] = _as_strategies_read(value, cluster, task)
     _readings[os.environ[VARIABLE]] = original
+  else:
+    os.environ.pop(VARIABLE, None)  # TensorFlow would parse an empty value.
 
 
 def is_rewritten() -> bool:
@@ -271,7 +279,9 @@ def _check_addresses(jobs: Cluster, value: str) -> None:
   for addresses in jobs.values():
     for address in (addresses.values() if isinstance(addresses, dict) else
                     addresses):
-      if not address.rpartition(':')[2].isdigit():
+      # TensorFlow would wait without end for a host with a space in its name.
+      if not address.rpartition(':')[2].isdigit() or (
+          any(character.isspace() for character in address)):
         raise ValueError(
             '`cluster` in `TF_CONFIG` must give each task an address '
             f'"host:port". Received: {address!r} in {value!r}. {_REMEDY}')
