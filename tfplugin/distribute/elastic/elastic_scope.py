@@ -44,6 +44,7 @@ class ElasticScope:
 
   Attributes:
     worker_device: The device that the local variables are on.
+    statistics: `'average'` or `'shared'`, see `role_of`.
     state: The variables that optimizers made, on the worker, and that would be
       saved without elastic averaging. Counters of one worker would not.
     has_statistics: Whether an optimizer has been applied. A later variable that
@@ -58,13 +59,12 @@ class ElasticScope:
                saves_state: bool = False):
     """Prepares one graph.
 
-    An empty `worker_device` is the session's own. `statistics` is `'average'`
-    or `'shared'`, see `role_of`. `saves_state` says whether this worker's
-    optimizer state is saved.
+    An empty `worker_device` is the session's own. `saves_state` says whether
+    this worker's optimizer state is saved.
     """
     self.worker_device = worker_device
     self._saves_state = saves_state
-    self._statistics = statistics
+    self.statistics = statistics
     self.has_statistics = False
     self._pairs = {}
     self.state = []
@@ -156,7 +156,7 @@ class ElasticScope:
       return self._create_state(next_creator, **kwargs)
     if maker is not None:
       return next_creator(**kwargs)
-    role = elastic_variables.role_of(kwargs, self._statistics)
+    role = elastic_variables.role_of(kwargs, self.statistics)
     if role is elastic_variables.Role.LOCAL:
       with placement.only_on(self.worker_device):
         return next_creator(**kwargs)
