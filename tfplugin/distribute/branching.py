@@ -92,3 +92,15 @@ def here() -> tuple:
 def is_reference(variable: tf.Variable) -> bool:
   """Returns whether `variable` is a reference variable, not a resource."""
   return variable.dtype != variable.dtype.base_dtype
+
+
+def read_rows(variable: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
+  """Returns the current rows of a variable, after the control dependencies.
+
+  `tf.gather` of a reference variable reads the same tensor as the model. With a
+  `caching_device` on the worker, that is a copy from before an update of the
+  same step. `variable` has rank 1 or more, `ids` are integers `[num_ids]`, and
+  the rows are `[num_ids, ...]`.
+  """
+  return tf.gather(variable.read_value() if is_reference(variable)
+                   else variable, ids)

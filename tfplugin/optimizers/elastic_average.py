@@ -14,7 +14,6 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic import elastic_saving
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic.values import set_values
@@ -310,7 +309,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return elastic_start.ElasticInitialization(
         self, task_index, time_limit_secs, is_chief=is_chief)
 
-  def swapping_saver(self, var_list: elastic_saving.VarList = None,
+  def swapping_saver(self, var_list: elastic_pairs.VarList = None,
                      name: Optional[str] = 'swapping_saver',
                      **saver_kwargs) -> tf1.train.Saver:
     """Returns a Saver of the centre, under the model's own names.
@@ -333,8 +332,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       # `getter.scope()` sees parts of variables before they are marked so.
       elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
-      var_list = elastic_saving.all_variables(pairs, self._getter.state)
-    return tf1.train.Saver(elastic_saving.swapped(pairs, var_list),
+      var_list = elastic_pairs.all_variables(pairs, self._getter.state)
+    return tf1.train.Saver(elastic_pairs.swapped(pairs, var_list),
                            name=name, **saver_kwargs)
 
   def optimizer_state(self) -> dict:

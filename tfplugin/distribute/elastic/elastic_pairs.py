@@ -1,19 +1,23 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Averaged variable: its copies, its centre, and the worker's state of it."""
+"""Averaged variable: its copies, centre and worker state, and its saving."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Optional
+from typing import Union
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import placement
-from tfplugin.distribute.variables import row_reads
+from tfplugin.distribute.variables import saved_names
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
@@ -117,7 +121,7 @@ def read(variable: tf.Variable, rows: Optional[tf.Tensor] = None) -> tf.Tensor:
   """Returns a variable, or some `rows` of it, read on the variable's device."""
   with placement.only_on(variable.device):
     return (variable.read_value() if rows is None else
-            row_reads.gather(variable, rows))
+            branching.read_rows(variable, rows))
 
 
 def write(variable: tf.Variable, how: str, value: tf.Tensor,
@@ -132,3 +136,43 @@ def write(variable: tf.Variable, how: str, value: tf.Tensor,
       return getattr(variable, f'scatter_{how}')(tf.IndexedSlices(value, rows))
     assign = 'assign' if how == 'update' else f'assign_{how}'
     return getattr(variable, assign)(value, read_value=False, **kwargs)
+
+
+VarList = Union[Iterable, Mapping, None]
+
+
+def all_variables(pairs: Sequence[Pair],
+                  optimizer_state: Iterable[tf.Variable]) -> list:
+  """Returns the variables that a Saver would hold without elastic averaging.
+
+  These are the local copies, the optimizer's state, every global variable that
+  is not a centre, e.g. the global step, and the graph's saveable objects.
+  """
+  averaged = [pair.local for pair in pairs]
+  centers = {pair.center.ref() for pair in pairs}
+  found = {variable.ref(): variable for variable in (
+      *averaged, *optimizer_state, *tf1.global_variables())
+      if variable.ref() not in centers}
+  return [*found.values(),
+          *tf1.get_collection(tf1.GraphKeys.SAVEABLE_OBJECTS)]
+
+
+def swapped(pairs: Sequence[Pair],
+            var_list: Union[Iterable, Mapping]) -> dict:
+  """Returns the variables for a Saver, by name: centres in place of copies.
+
+  Variables are compared by identity, never by name. A variable without a
+  centre, and a centre itself, are saved under their own names. A partitioned
+  variable becomes the list of its parts. The names of a mapping `var_list` are
+  kept.
+  """
+  if not isinstance(var_list, Mapping):
+    var_list = saved_names.by_name(var_list)
+  centers = {pair.local.ref(): pair.center for pair in pairs}
+
+  def swap(value):
+    if isinstance(value, tf.Variable):
+      return centers.get(_tf_internals.own_variable(value).ref(), value)
+    return [swap(p) for p in value] if isinstance(value, Iterable) else value
+
+  return {name: swap(value) for name, value in var_list.items()}

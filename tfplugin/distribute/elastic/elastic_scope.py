@@ -24,7 +24,6 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.variables import context_value
-from tfplugin.distribute.variables import shared_variables
 from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import elastic
 
@@ -139,7 +138,7 @@ class ElasticScope:
       yield
 
   def _create_state(self, next_creator: Callable, **kwargs):
-    if shared_variables.is_shared():
+    if context_value.is_shared.get():
       return next_creator(**kwargs)
     collections = kwargs.get('collections') or ()
     if not self._saves_state:  # Then the worker initialises it again.

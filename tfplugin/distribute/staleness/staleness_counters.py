@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
-from tfplugin.distribute.variables import shared_variables
+from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import staleness as staleness_ops
 
@@ -95,7 +95,7 @@ class StalenessCounters:
     with tf.init_scope():
       prefix, counter_name = _free_names(self._name)
       with tf1.name_scope(None), _beside(global_step), \
-          shared_variables.shared():
+          context_value.is_shared.being(True):
         stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
       device = '' if tf.distribute.has_strategy() else worker_device
       counters = Counters(

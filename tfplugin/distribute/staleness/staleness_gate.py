@@ -14,7 +14,6 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.staleness import step_order
-from tfplugin.distribute.staleness import step_reading
 from tfplugin.distribute.updates import finite_updates
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
@@ -71,8 +70,8 @@ class StalenessGate:
                        'provided for any variable. Received: none')
     orders = reading is None
     if orders:
-      reading = step_reading.read_step_before_forward(step, gradients)
-    second = step_reading.read_step_after(step, gradients)
+      reading = step_order.read_step_before_forward(step, gradients)
+    second = step_order.read_step_after(step, gradients)
     if orders:
       step_order.keep_own_writes_out(reading, second)
     staleness = staleness_ops.staleness_of(reading, second)
@@ -108,7 +107,7 @@ class OneDecision(StalenessGate):
     """Returns the first decision, checked for these gradients."""
     if self.accepted_here is None:
       return super().decide(step, gradients, reading, names)
-    step_reading.order_before_forward(self.decision.reading, gradients)
+    step_order.order_before_forward(self.decision.reading, gradients)
     return self._judged(self.decision, gradients, names)
 
   @property
