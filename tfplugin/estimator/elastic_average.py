@@ -14,7 +14,6 @@ from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
@@ -184,14 +183,10 @@ def _first_hooks(scope: elastic_scope.CopyScope,
   signal = first_values.create_signal(
       scope.pairs[0].center.device, task.is_chief,
       is_awaited=not scope.settings.synchronous) if task.num_ps else None
-  if task.is_chief:
-    return [first_values.FirstValues(
-        scope.pairs, scope.exchange.local_step.device, signal)]
-  if scope.settings.synchronous:
-    return [first_values.FollowFirstValues(
-        scope.pairs, signal, task.training_tasks[0],
-        time_limit.start_limit_secs())]
-  return []
+  waits = signal is not None and scope.settings.synchronous
+  return first_values.hooks_of(
+      scope.pairs, scope.exchange.local_step.device, signal, task.is_chief,
+      task.training_tasks[0] if waits else None)
 
 
 def _task_of(config: Any, num_worker: Optional[int],

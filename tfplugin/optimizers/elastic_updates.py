@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
@@ -49,10 +50,16 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
         return self._exchange.finite.apply(
             self, grads_and_vars, global_step, name, self._exchange.start,
             **more)
-    return self._scope.apply(
-        self._exchange, super().apply_gradients, grads_and_vars,
-        global_step, self._rho, name=name,
-        skip_gradients_aggregation=skip_gradients_aggregation)
+    grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
+                      for gradient, variable in grads_and_vars]
+    self._exchange.add(*self._scope.pairs_of(
+        [v for g, v in grads_and_vars if g is not None]))
+    self._scope.has_statistics = True
+    adjusted = self._exchange.adjusted(grads_and_vars, self._rho)
+    with self._scope.local_state():
+      return super().apply_gradients(
+          adjusted, self._exchange.counts(global_step), name,
+          skip_gradients_aggregation)
 
   def _create_slots(self, var_list):
     with self._scope.local_state():

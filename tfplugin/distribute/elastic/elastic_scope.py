@@ -8,14 +8,12 @@ import contextlib
 import functools
 from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
 from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_exchange
@@ -25,7 +23,6 @@ from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import variable_arguments
-from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
@@ -92,25 +89,6 @@ class ElasticScope:
           f'Received: {unknown}. {self._remedy}, or leave them out by '
           '`var_list`.')
     return [self.pair_of(variable) for variable in flat]
-
-  def apply(self, exchange: elastic_exchange.Exchange,
-            apply_gradients: Callable, grads_and_vars: types.GradsAndVars,
-            global_step: Optional[tf.Variable], rho: elastic.Rate,
-            **kwargs: Any):
-    """Applies gradients to the copies, in a step that `exchange` ends.
-
-    `apply_gradients`, of the wrapped optimizer, advances `global_step` unless
-    exchanges are counted. It gets the `kwargs`, too. A ValueError names
-    variables that were made outside this scope.
-    """
-    grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
-                      for gradient, variable in grads_and_vars]
-    exchange.add(*self.pairs_of(
-        [v for g, v in grads_and_vars if g is not None]))
-    self.has_statistics = True
-    adjusted = exchange.adjusted(grads_and_vars, rho)
-    with self.local_state():
-      return apply_gradients(adjusted, exchange.counts(global_step), **kwargs)
 
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:

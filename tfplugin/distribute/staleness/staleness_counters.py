@@ -82,7 +82,6 @@ class StalenessCounters:
     self._counts_nonfinite = counts_nonfinite
     self._name = name
     self._of_graph = per_graph.PerGraph()
-    self._eager = None
 
   def create(self, global_step: tf.Variable, worker_device: str = '') -> None:
     """Creates the counters unless this graph has them.
@@ -90,20 +89,15 @@ class StalenessCounters:
     `stale_counter` is placed beside `global_step`, and the local counters on
     `worker_device`; empty means the session's own.
     """
-    if self._find() is not None:
-      return
-    with tf.init_scope():
-      prefix, counter_name = _free_names(self._name)
-      with tf1.name_scope(None), _beside(global_step), \
-          context_value.is_shared.being(True):
-        stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
-      device = '' if tf.distribute.has_strategy() else worker_device
-      counters = Counters(
-          stale_counter, prefix, device, self._counts_nonfinite)
-      if tf.executing_eagerly():
-        self._eager = counters
-      else:
-        self._of_graph[tf1.get_default_graph()] = counters
+    self._of_graph.here(lambda: self._made(global_step, worker_device))
+
+  def _made(self, global_step, worker_device) -> Counters:
+    prefix, counter_name = _free_names(self._name)
+    with tf1.name_scope(None), _beside(global_step), \
+        context_value.is_shared.being(True):
+      stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
+    device = '' if tf.distribute.has_strategy() else worker_device
+    return Counters(stale_counter, prefix, device, self._counts_nonfinite)
 
   def exist_here(self) -> bool:
     """Returns whether the current graph has counters of this instance.
@@ -111,11 +105,11 @@ class StalenessCounters:
     If each replica makes its own optimizer, as a model_fn does, the first one
     applies for all, and the others have no counters.
     """
-    return self._find() is not None
+    return self._of_graph.here() is not None
 
   def here(self) -> Counters:
     """Returns the current graph's counters; raises RuntimeError without any."""
-    counters = self._find()
+    counters = self._of_graph.here()
     if counters is None:
       raise RuntimeError('The counters were read before apply_gradients() was '
                          'called in this graph; call `minimize()` first.')
@@ -123,7 +117,7 @@ class StalenessCounters:
 
   def variables(self) -> list[tf.Variable]:
     """Returns the variables of the current graph; none before `create`."""
-    counters = self._find()
+    counters = self._of_graph.here()
     if counters is None:
       return []
     local = (counters.num_dropped, counters.num_applied, counters.num_nonfinite)
@@ -161,12 +155,6 @@ class StalenessCounters:
     if counters.num_nonfinite is not None:
       ops.append(counters.num_nonfinite.increment(nonfinite))
     return ops
-
-  def _find(self) -> Optional[Counters]:
-    with tf.init_scope():
-      if tf.executing_eagerly():
-        return self._eager
-      return self._of_graph.get(tf1.get_default_graph())
 
 
 def _free_names(name: str) -> tuple[str, str]:

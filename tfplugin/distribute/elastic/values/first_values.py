@@ -127,13 +127,13 @@ class FollowFirstValues(tf1.train.SessionRunHook):
   """
 
   def __init__(self, pairs: Sequence[elastic_pairs.Pair], signal: tf.Variable,
-               chief: str, time_limit_secs: float):
+               chief: str):
     """Adds the ops; all variables must exist.
 
     `signal` is the variable of `create_signal`, `chief` the chief's task name.
     """
     self._chief = chief
-    self._time_limit_secs = time_limit_secs
+    self._time_limit_secs = time_limit.start_limit_secs()
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
       self._is_signalled = tf1.is_variable_initialized(signal)
       self._to_copies = [_assign(pair.copies, pair.center, pair)
@@ -149,6 +149,15 @@ class FollowFirstValues(tf1.train.SessionRunHook):
     wait_for_signal(session, self._is_signalled, 'This worker', self._chief,
                     self._time_limit_secs)
     session.run(self._to_copies)
+
+
+def hooks_of(pairs: Sequence[elastic_pairs.Pair], device: str,
+             signal: Optional[tf.Variable], is_chief: bool,
+             chief: Optional[str]) -> list:
+  """Returns the hooks of a worker on `device` that may wait for `chief`."""
+  if is_chief:
+    return [FirstValues(pairs, device, signal)]
+  return [FollowFirstValues(pairs, signal, chief)] if chief else []
 
 
 def wait_for_signal(session: tf1.Session, is_signalled: tf.Tensor, who: str,
