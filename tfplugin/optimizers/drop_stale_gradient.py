@@ -260,10 +260,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   def _apply_locked(self, step: tf.Variable, grads_and_vars: list,
                     apply: update_lock.UpdateFn) -> tf.Operation:
-    """Runs `apply` under the lock, and then updates this worker's counters.
-
-    These are on the worker, and the lock does not cover them.
-    """
+    """Runs `apply` under the lock, then updates the worker's own counters."""
     update = update_lock.run_locked(
         step, grads_and_vars, apply, f'{self.get_name()}/mutex')
     decision = self._gate.decision

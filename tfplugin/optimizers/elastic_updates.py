@@ -26,11 +26,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
   def __init__(self, optimizer: tf1.train.Optimizer,
                scope: elastic_scope.ElasticScope,
                exchange: elastic_exchange.Exchange, rho: elastic.Rate):
-    """Wraps `optimizer`, which must be no `SyncReplicasOptimizer`.
-
-    `scope` has made the copies, `exchange` ends the step, and `rho` is the
-    strength of the penalty that is still to be added.
-    """
+    """Wraps `optimizer`; `rho` is the penalty that is still to be added."""
     if isinstance(optimizer, tf1.train.SyncReplicasOptimizer):
       elastic_settings.refuse_synchronous(optimizer.get_name())
     super().__init__(optimizer, False, optimizer.get_name())

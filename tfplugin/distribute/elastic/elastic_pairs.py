@@ -91,11 +91,7 @@ class Pair:
 
 def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
               rho: elastic.Rate) -> types.Gradient:
-  """Returns `gradient` plus the gradient of the exploration penalty.
-
-  A `gradient` of None stands for 0. A statistic has no penalty; with the number
-  0 as `rho` there is none either.
-  """
+  """Returns `gradient`, None for 0, plus that of the exploration penalty."""
   pair.keep_local_center(rho)
   if pair.local_center is None or not elastic.is_penalty(rho):
     return gradient
@@ -106,10 +102,7 @@ def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
 
 def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,
                  exchange_dtype: Optional[str]) -> list[tf.Variable]:
-  """Returns the worker's variables beside the copies, as far as they exist.
-
-  A penalty (`rho`) needs views of centres, and int8 needs feedbacks.
-  """
+  """Returns the worker's variables beside the copies, as far as they exist."""
   views = [pair.local_center for pair in pairs if elastic.is_penalty(rho)]
   feedbacks = [pair.feedback for pair in pairs
                if exchange_dtype == wire_types.INT8]
@@ -126,11 +119,7 @@ def read(variable: tf.Variable, rows: Optional[tf.Tensor] = None) -> tf.Tensor:
 
 def write(variable: tf.Variable, how: str, value: tf.Tensor,
           rows: Optional[tf.Tensor] = None, **kwargs):
-  """Assigns to a variable, or to some `rows` of it, on the variable's device.
-
-  `how` is `'add'`, `'sub'` or `'update'`. `kwargs` are for the assignment of a
-  whole variable.
-  """
+  """Assigns as `how`, 'add', 'sub' or 'update', on the variable's device."""
   with placement.only_on(variable.device):
     if rows is not None:
       return getattr(variable, f'scatter_{how}')(tf.IndexedSlices(value, rows))
@@ -143,11 +132,7 @@ VarList = Union[Iterable, Mapping, None]
 
 def all_variables(pairs: Sequence[Pair],
                   optimizer_state: Iterable[tf.Variable]) -> list:
-  """Returns the variables that a Saver would hold without elastic averaging.
-
-  These are the local copies, the optimizer's state, every global variable that
-  is not a centre, e.g. the global step, and the graph's saveable objects.
-  """
+  """Returns the variables that a Saver would hold without elastic averaging."""
   averaged = [pair.local for pair in pairs]
   centers = {pair.center.ref() for pair in pairs}
   found = {variable.ref(): variable for variable in (

@@ -53,11 +53,7 @@ class ElasticScope:
 
   def __init__(self, worker_device: str, statistics: str,
                saves_state: bool = False):
-    """Prepares one graph.
-
-    An empty `worker_device` is the session's own. `saves_state` says whether
-    this worker's optimizer state is saved.
-    """
+    """Prepares one graph; an empty device is the session's own."""
     self.worker_device = worker_device
     self._saves_state = saves_state
     self.statistics = statistics
@@ -76,10 +72,7 @@ class ElasticScope:
     return self._pairs.get(local.ref())
 
   def pairs_of(self, var_list: Iterable) -> list[elastic_pairs.Pair]:
-    """Returns the `Pair` of each variable, whole or partitioned, to be trained.
-
-    A ValueError names the variables that were made outside this scope.
-    """
+    """Returns the `Pair` of each variable; a ValueError names others."""
     flat = [_tf_internals.own_variable(part) for item in var_list
             for part in _tf_internals.parts_of(item)]
     unknown = [v.name for v in flat if self.pair_of(v) is None]

@@ -241,10 +241,7 @@ class ElasticSettings(ElasticOptions):
 
   def rho_for(self, optimizer: tf1.train.Optimizer,
               num_worker: int) -> elastic.Rate:
-    """Returns the penalty's strength; by default moving_rate / learning_rate.
-
-    Raises a ValueError if `optimizer` has no learning rate, or 0.
-    """
+    """Returns the strength of the penalty, by default moving_rate / rate."""
     if self.rho is not None:
       return self.rho
     moving_rate = self.rate(num_worker)

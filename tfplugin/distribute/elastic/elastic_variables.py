@@ -116,10 +116,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
   """
 
   def __init__(self, center: tf.Variable, **kwargs):
-    """Makes the copy, initialised from the centre.
-
-    `kwargs` are arguments of `tf.Variable`, without a name or an initial value.
-    """
+    """Makes the copy from the centre, with `kwargs` of `tf.Variable`."""
     self._center = None
     super().__init__(
         initial_value=center.read_value(),
@@ -145,10 +142,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
 
   @property
   def initial_value(self):
-    """The centre's initial value, which is available before the centre is.
-
-    A moving average starts from it.
-    """
+    """The centre's initial value, from which a moving average starts."""
     return self._center.initial_value
 
   def initialized_value(self):

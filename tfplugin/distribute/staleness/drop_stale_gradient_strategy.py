@@ -101,10 +101,7 @@ class _Counters(staleness_counters.WorkerCounters):
   """The numbers of applied and of dropped steps of this worker."""
 
   def count_dropped(self, fresh: tf.Tensor, is_first: bool) -> list:
-    """Returns the ops that count a drop.
-
-    Only the first optimizer's drop counts as a stale step.
-    """
+    """Returns the ops that count a drop; the first optimizer counts stale."""
     if self.num_nonfinite is None:
       return [self.num_dropped.increment()] if is_first else []
     stale = [self.num_dropped.increment(tf.logical_not(fresh))]

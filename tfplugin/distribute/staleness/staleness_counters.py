@@ -84,11 +84,7 @@ class StalenessCounters:
     self._of_graph = per_graph.PerGraph()
 
   def create(self, global_step: tf.Variable, worker_device: str = '') -> None:
-    """Creates the counters unless this graph has them.
-
-    `stale_counter` is placed beside `global_step`, and the local counters on
-    `worker_device`; empty means the session's own.
-    """
+    """Creates the counters beside the step and on the worker, once."""
     self._of_graph.here(lambda: self._made(global_step, worker_device))
 
   def _made(self, global_step, worker_device) -> Counters:
@@ -129,10 +125,7 @@ class StalenessCounters:
     return [self.here().num_applied.increment()]
 
   def count_dropped(self, fresh: tf.Tensor) -> list:
-    """Returns the ops that count a dropped gradient.
-
-    If it is `fresh`, it was dropped because it is not finite.
-    """
+    """Returns the ops that count a drop; a `fresh` gradient was not finite."""
     return self.count_stale(fresh) + self._count_own_drop(
         tf.logical_not(fresh), fresh)
 

@@ -47,10 +47,7 @@ class StalenessGate:
 
   def __init__(self, max_staleness: staleness_ops.Bound,
                on_nonfinite: str = nonfinite.APPLY):
-    """Stores the bound, the largest staleness that is applied.
-
-    `on_nonfinite` is the policy for gradients with a NaN or an infinity.
-    """
+    """Stores the largest staleness that is applied, and the policy for NaNs."""
     self._max_staleness = max_staleness
     self._on_nonfinite = nonfinite.check_policy(on_nonfinite)
     self.decision: Optional[Decision] = None
@@ -112,10 +109,7 @@ class OneDecision(StalenessGate):
 
   @property
   def accepted_here(self) -> Optional[tf.Tensor]:
-    """The decision that new ops can use, or None before it.
-
-    A decision in a branch of `tf.cond` holds in that branch.
-    """
+    """The decision that the current branch can use, or None before it."""
     if self.decision is None or not _tf_internals.is_usable_here(
         self.decision.accepted):
       return None

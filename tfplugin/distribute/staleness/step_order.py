@@ -95,10 +95,7 @@ def step_of(reading: tf.Tensor) -> tf.Operation:
 
 def _outside_branches(reading: tf.Tensor, needed: _Operations,
                       writes: _Operations) -> _Operations:
-  """Returns `writes`, with a branch's output op for a write inside it.
-
-  `reading` is outside the branches. `writes` and the result are among `needed`.
-  """
+  """Returns `writes`, with a branch's output op for a write inside it."""
   inside = {op for op in needed
             if not _tf_internals.can_precede(op, reading.op)}
   exits = {op for op in needed - inside
@@ -182,12 +179,7 @@ def _waits_for_lock(operations: _Operations) -> bool:
 def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
               by_data: bool = False,
               until: Container[tf.Operation] = ()) -> _Operations:
-  """Returns `operations`, of one graph, and all that run before them.
-
-  If `at` is in a loop of control flow v1, earlier iterations of that loop are
-  left out. `by_data` leaves out control inputs. Sources of ops in `until` are
-  left out.
-  """
+  """Returns `operations` and their ancestors, in the iteration of `at`."""
   return graph_order.upstream(
       operations, of_values=by_data,
       stop=lambda op: op in until or _tf_internals.repeats_loop_of(op, at))
@@ -195,11 +187,7 @@ def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
 
 def _downstream(operations: _Operations, among: _Operations,
                 at: tf.Operation) -> _Operations:
-  """Returns `operations` and all ops of `among` that wait for one of them.
-
-  `among` is a result of `_upstream`, and includes `operations`. `at` is as for
-  `_upstream`.
-  """
+  """Returns `operations` and the ops of `among` that wait for one of them."""
   users = collections.defaultdict(list)
   for op in among:
     if not _tf_internals.repeats_loop_of(op, at):
@@ -215,11 +203,7 @@ def _downstream(operations: _Operations, among: _Operations,
 
 
 def read_step(global_step: tf.Variable) -> tf.Tensor:
-  """Returns the value of `global_step` after the current dependencies.
-
-  The scalar has the step's dtype. In a graph it is the output of the reading
-  op.
-  """
+  """Returns the value of `global_step` after the current dependencies."""
   if tf.executing_eagerly():
     return tf.identity(global_step.read_value())
   if global_step.dtype != global_step.dtype.base_dtype:
@@ -252,11 +236,7 @@ def read_step_before_forward(
 
 def order_before_forward(reading: tf.Tensor,
                          gradients: Sequence[types.Gradient]) -> None:
-  """Makes the work that `gradients` need wait for `reading`.
-
-  The reading is the result of `read_step_before_forward` for other gradients of
-  the same step.
-  """
+  """Makes the work that `gradients` need wait for an earlier `reading`."""
   order_after(reading, [t.op for t in tensors_of(gradients)])
 
 

@@ -31,10 +31,7 @@ def is_metric(kwargs: dict[str, Any]) -> bool:
 
 
 def is_streaming(kwargs: dict[str, Any]) -> bool:
-  """Returns whether the arguments are for a metric, or for a local variable.
-
-  A local variable may accumulate a metric.
-  """
+  """Returns whether the arguments are for a metric, or for a local variable."""
   keys = tf1.GraphKeys
   collections = set(kwargs.get('collections') or ())
   return bool({keys.METRIC_VARIABLES, keys.LOCAL_VARIABLES} & collections) or (

@@ -44,10 +44,7 @@ class OverlappedExchange(separate_run.SeparateRun):
   is_awaited = False
 
   def __init__(self, device: str):
-    """Makes the queues and a flag on `device`, the worker's.
-
-    If `device` is empty, the session chooses the device.
-    """
+    """Makes the queues and a flag on the worker's `device`."""
     super().__init__(device, _SCOPE)
     self._snapshots = {}
     self._in_flight = worker_variables.create(

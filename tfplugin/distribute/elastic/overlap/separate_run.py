@@ -59,10 +59,7 @@ class SeparateRun:
   is_awaited = True
 
   def __init__(self, device: str, scope: str = 'elastic_exchange'):
-    """Makes the queues on `device`, the worker's, with names in `scope`.
-
-    If `device` is empty, the session chooses the device.
-    """
+    """Makes the queues on the worker's `device`, with names in `scope`."""
     self._device = device
     self._redirections, self._session = [], lambda: None
     self.refused = refused_runs.RefusedRuns(device)
@@ -89,10 +86,7 @@ class SeparateRun:
     self._redirections = []
 
   def claim(self, session: tf1.Session) -> bool:
-    """Returns whether this is the first call for `session`.
-
-    A session may have two hooks that would make the runs.
-    """
+    """Returns whether no other hook has claimed the `session`."""
     known, self._session = self._session(), weakref.ref(session)
     return known is not session
 
@@ -170,11 +164,7 @@ class SeparateRun:
 
 
 def is_useful(pairs: Iterable[elastic_pairs.Pair]) -> bool:
-  """Returns whether an exchange of `pairs` can be, and should be, separate.
-
-  An exchange within one task sends no messages. A step in a branch, a loop or a
-  function cannot have parts outside of it.
-  """
+  """Returns whether an exchange sends messages, and is not in a branch."""
   if tf.executing_eagerly() or tf.inside_function() or (
       branching.here()[1] is not None):
     return False

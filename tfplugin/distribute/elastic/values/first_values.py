@@ -40,11 +40,7 @@ class FirstValues(tf1.train.SessionRunHook):
 
   def __init__(self, pairs: Sequence[elastic_pairs.Pair], device: str,
                signal: Optional[tf.Variable] = None):
-    """Adds the ops; all variables must exist.
-
-    `device` is the worker's. In a cluster `signal` is the variable of
-    `create_signal`.
-    """
+    """Adds the ops on the worker; all variables must exist."""
     self._pairs = list(pairs)
     self._signal = signal
     self._is_due = False
@@ -76,10 +72,7 @@ class FirstValues(tf1.train.SessionRunHook):
     return [self._before] if self._pairs else []
 
   def begin(self) -> None:
-    """Removes the initialiser of the signal, which would release others early.
-
-    `after_create_session` runs it.
-    """
+    """Leaves the initialiser of the signal to `after_create_session`."""
     initializers = tf1.get_collection_ref(tf1.GraphKeys.TABLE_INITIALIZERS)
     if self._signal is not None and self._signal.initializer in initializers:
       initializers.remove(self._signal.initializer)
@@ -128,10 +121,7 @@ class FollowFirstValues(tf1.train.SessionRunHook):
 
   def __init__(self, pairs: Sequence[elastic_pairs.Pair], signal: tf.Variable,
                chief: str):
-    """Adds the ops; all variables must exist.
-
-    `signal` is the variable of `create_signal`, `chief` the chief's task name.
-    """
+    """Adds the ops; all variables must exist."""
     self._chief = chief
     self._time_limit_secs = time_limit.start_limit_secs()
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
@@ -162,11 +152,7 @@ def hooks_of(pairs: Sequence[elastic_pairs.Pair], device: str,
 
 def wait_for_signal(session: tf1.Session, is_signalled: tf.Tensor, who: str,
                     chief: str, time_limit_secs: float) -> None:
-  """Waits until the chief's hooks have written; warns at the time limit.
-
-  `is_signalled` says whether the variable of `create_signal` has a value. `who`
-  waits for `chief`: both are names for messages.
-  """
+  """Waits until the chief's hooks have written; warns at the time limit."""
   patience = time_limit.Patience(who, time_limit_secs)
   try:
     while not session.run(is_signalled):
