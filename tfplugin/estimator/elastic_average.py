@@ -18,7 +18,7 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
-from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -170,7 +170,7 @@ def _train(call: model_fn_lib.ModelFnCall,
       v for optimizer in interception.wrappers for v in optimizer.variables())]
   return spec._replace(
       train_op=train_op, training_hooks=(
-          *spec.training_hooks, *exchange_threads.hooks_of(scope.exchange),
+          *spec.training_hooks, *separate_run.hooks_of(scope.exchange.runs),
           *first),
       scaffold=spec.scaffold and _scaffold(
           spec.scaffold, scope, added,

@@ -17,8 +17,8 @@ from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import start_barrier
-from tfplugin.distribute.elastic.overlap import exchange_threads
-from tfplugin.distribute.elastic.values import hand_values
+from tfplugin.distribute.elastic.overlap import separate_run
+from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import prompt_start
@@ -120,7 +120,7 @@ def scaffold_for_centers(own: tf1.train.Scaffold,
       init_fn=init_fn_for_centers(own.init_fn, pairs))
 
 
-class ElasticInitialization(exchange_threads.ExchangeThreads):
+class ElasticInitialization(separate_run.ExchangeThreads):
   """Hook that starts a worker from the centre whenever it gets a session.
 
   So a worker that starts late, or restarts, begins where the others are. With a
@@ -150,7 +150,7 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
     self._task_index = task_index
     self._time_limit_secs = time_limit_secs
     self._waits = bool(task_index and not is_chief)
-    self._first = hand_values.HandValues(task_index, not self._waits)
+    self._first = first_values.HandValues(task_index, not self._waits)
 
   def begin(self) -> None:
     """Adds the ops, before the graph is finalized."""

@@ -19,7 +19,7 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
@@ -173,7 +173,7 @@ class ElasticSteps(met_updates.MetUpdates):
     pairs = exchange.pairs
     changed = {'train_op': exchange.end(
         self._local_results(result.train_op), self._states.here(set))[0]}
-    hooks = exchange_threads.hooks_of(exchange)
+    hooks = separate_run.hooks_of(exchange.runs)
     if hasattr(result, 'training_hooks'):
       hooks = (*hooks, *self._first_hooks(exchange, pairs))
     if self.experimental_should_init and hasattr(result, 'scaffold'):
