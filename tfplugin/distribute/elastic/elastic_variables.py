@@ -15,7 +15,6 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
@@ -43,9 +42,9 @@ def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
   of a Keras metric, types that have no average, and with `statistics='shared'`
   the model's non-trainable variables. ELASTIC: the rest.
   """
-  if parameter_server_base.is_global_step(kwargs):
+  if variable_arguments.is_global_step(kwargs):
     return Role.SHARED
-  if parameter_server_base.is_local(kwargs):
+  if variable_arguments.is_local(kwargs):
     return Role.LOCAL
   if (kwargs.get('colocate_with') is not None or
       _tf_internals.is_made_by_optimizer()):
