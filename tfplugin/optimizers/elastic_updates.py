@@ -40,12 +40,10 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
     """See base class."""
     if self._is_looking:
       self._is_looking = False
-      more = ({'skip_gradients_aggregation': True}
-              if skip_gradients_aggregation else {})
       with self._scope.local_state():
         return self._exchange.finite.apply(
             self, grads_and_vars, global_step, name, self._exchange.start,
-            **more)
+            skip_gradients_aggregation=skip_gradients_aggregation)
     grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
                       for gradient, variable in grads_and_vars]
     self._exchange.add(*self._scope.pairs_of(
