@@ -29,11 +29,7 @@ tf1 = tf.compat.v1
 def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
          false_fn: Callable[[], tf.Tensor],
          updated: Iterable[tf.Variable]) -> tf.Tensor:
-  """Returns `true_fn()` where `should` is true, else `false_fn()`.
-
-  `updated` lists the variables that a branch updates: resource or reference
-  variables, also of a strategy.
-  """
+  """Returns `true_fn()` where `should` is true, else `false_fn()`."""
   if not (tf1.control_flow_v2_enabled() and any(map(is_reference, updated))):
     return tf.cond(should, true_fn, false_fn)
   tf1.disable_control_flow_v2()

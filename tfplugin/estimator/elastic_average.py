@@ -191,11 +191,7 @@ def _first_hooks(scope: elastic_scope.CopyScope,
 
 def _task_of(config: Any, num_worker: Optional[int],
              ) -> cluster_task.ClusterTask:
-  """Returns the task that builds the model; a single process without a config.
-
-  Raises ValueError if workers have no parameter server, or if the cluster has
-  more workers than `num_worker`.
-  """
+  """Returns the task that builds the model, of a cluster that can do it."""
   task = cluster_task.from_config(config)
   if not task.is_alone and not task.num_ps:
     raise ValueError(
@@ -226,11 +222,7 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
 def _check_honoured(interception: optimizer_interception.Interception,
                     scope: elastic_scope.CopyScope,
                     settings: elastic_settings.ElasticSettings) -> None:
-  """Raises ValueError unless a model_fn's own elastic averaging covers it all.
-
-  `scope` has made the variables that the model_fn's getter did not make. A
-  setting of the decorator without effect is refused, too.
-  """
+  """Raises unless a model_fn's own elastic averaging covers all of it."""
   settings.check_unused(
       'of `elastic_average`, as the model_fn makes its own '
       'ElasticAverageOptimizer', 'Pass it to that optimizer')
