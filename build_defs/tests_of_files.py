@@ -44,8 +44,6 @@ _WHOLE = {
 }
 # A file, or folder, and tests of the code that uses it.
 _USERS = {
-    'tfplugin/distribute/elastic/values/first_values.py': (
-        'tests/distribute/elastic/values/hand_values_test.py',),
     'tfplugin/distribute/elastic/elastic_settings.py': (
         'tests/distribute/elastic/elastic_exchange_test.py',),
     'tfplugin/distribute/shards/': (

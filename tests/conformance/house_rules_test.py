@@ -120,7 +120,7 @@ _NO_TOOL = 'Nothing of the core imports a tool'
      [_ORDER, _NO_TOOL]),
     ('faults/acts.py', 'from tfplugin.bin import ports', [_ORDER]),
     ('bell.py', '', [_ORDER]),
-    ('distribute/clipping/variable_update.py',
+    ('distribute/clipping/clip_rules.py',
      'from tfplugin.distribute.staleness import update_lock',
      ['A wrapper does not need another one']),
     ('__init__.py', 'from tfplugin.testing import devices',

@@ -40,8 +40,6 @@ _TESTED_BY = {
         'tests/hooks/checkpoint_guard_hook_test.py',
     'tfplugin/distribute/clipping/clipping_extended.py':
         'tests/distribute/clipping/variable_clipping_strategy_test.py',
-    'tfplugin/distribute/staleness/drop_stale_gradient_extended.py':
-        'tests/distribute/staleness/drop_stale_gradient_strategy_test.py',
     'tfplugin/distribute/elastic/elastic_scope.py':
         'tests/optimizers/elastic_custom_getter_test.py',
     'tfplugin/optimizers/elastic_updates.py':

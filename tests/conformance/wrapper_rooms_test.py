@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that no wrapper imports another one: shared code has its own place."""
+"""Checks that no wrapper imports another one, and that walks are short."""
 # BUILD data: //:sources
 
 from __future__ import annotations
@@ -8,6 +8,9 @@ from __future__ import annotations
 import pathlib
 from typing import Optional
 
+import pytest
+
+from build_defs import gradient_walks
 from build_defs import import_graph
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
@@ -75,3 +78,23 @@ def test_what_is_allowed_is_needed():
 def test_every_room_has_files():
   assert not [start for starts in _ROOMS.values() for start in starts
               if not any(file.startswith(start) for file in _files())]
+
+
+# The files, and the pairs that call each other in both directions, through
+# which a step is built. Must not grow.
+_LONGEST = {'clip': (16, 5), 'drop_stale': (23, 9), 'elastic_average': (33, 9)}
+
+
+@pytest.mark.parametrize('wrapper', _LONGEST)
+def test_a_step_is_built_through_few_files(wrapper):
+  walk = gradient_walks.walk_of(wrapper)
+  files, pairs = _LONGEST[wrapper]
+  assert len(walk.files) <= files, walk.files
+  assert len(walk.pairs) <= pairs, walk.pairs
+
+
+def test_a_walk_counts_calls_between_files():
+  walk = gradient_walks.Walk()
+  walk.calls.update([('a.py', 'b.py'), ('b.py', 'a.py'), ('b.py', 'c.py')])
+  assert walk.files == ['a.py', 'b.py', 'c.py']
+  assert walk.pairs == [('a.py', 'b.py')]

@@ -8,6 +8,7 @@ from tfplugin.distribute.clipping.variable_clipping_strategy import (
 from tfplugin.distribute.elastic.elastic_average_strategy import (
   ElasticAverageStrategy,
 )
+from tfplugin.distribute.elastic.elastic_settings import ElasticOptions
 from tfplugin.distribute.packed.packed_parameter_server_strategy import (
   PackedParameterServerStrategy,
 )
@@ -22,6 +23,7 @@ __all__ = (
     'CrossShardStrategy',
     'DropStaleGradientStrategy',
     'ElasticAverageStrategy',
+    'ElasticOptions',
     'PackedParameterServerStrategy',
     'TowerStrategy',
     'VariableClippingStrategy',

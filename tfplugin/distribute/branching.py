@@ -29,11 +29,7 @@ tf1 = tf.compat.v1
 def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
          false_fn: Callable[[], tf.Tensor],
          updated: Iterable[tf.Variable]) -> tf.Tensor:
-  """Returns `true_fn()` where `should` is true, else `false_fn()`.
-
-  `updated` lists the variables that a branch updates: resource or reference
-  variables, also of a strategy.
-  """
+  """Returns `true_fn()` where `should` is true, else `false_fn()`."""
   if not (tf1.control_flow_v2_enabled() and any(map(is_reference, updated))):
     return tf.cond(should, true_fn, false_fn)
   tf1.disable_control_flow_v2()
@@ -92,3 +88,15 @@ def here() -> tuple:
 def is_reference(variable: tf.Variable) -> bool:
   """Returns whether `variable` is a reference variable, not a resource."""
   return variable.dtype != variable.dtype.base_dtype
+
+
+def read_rows(variable: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
+  """Returns the current rows of a variable, after the control dependencies.
+
+  `tf.gather` of a reference variable reads the same tensor as the model. With a
+  `caching_device` on the worker, that is a copy from before an update of the
+  same step. `variable` has rank 1 or more, `ids` are integers `[num_ids]`, and
+  the rows are `[num_ids, ...]`.
+  """
+  return tf.gather(variable.read_value() if is_reference(variable)
+                   else variable, ids)

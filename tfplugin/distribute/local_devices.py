@@ -23,10 +23,7 @@ def local_devices() -> list[str]:
 
 
 def devices_of(kind: str) -> list[str]:
-  """Returns this process's logical devices, without initialising them.
-
-  `kind` is `'CPU'` or `'GPU'`.
-  """
+  """Returns this process's logical devices, without initialising them."""
   count = 0
   for device in tf.config.get_visible_devices(kind):
     configurations = tf.config.get_logical_device_configuration(device)

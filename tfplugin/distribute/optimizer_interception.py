@@ -67,10 +67,7 @@ class Interception:
 
   @contextlib.contextmanager
   def active(self) -> Iterator[None]:
-    """Intercepts every optimizer that is applied inside it.
-
-    Raises RuntimeError in the cross-replica context of a strategy.
-    """
+    """Intercepts every optimizer that is applied inside it."""
     if tf.distribute.in_cross_replica_context():
       raise RuntimeError(
           'Optimizers can be wrapped where a model is built, in a replica '
@@ -83,10 +80,7 @@ class Interception:
 
   def apply(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
             *args: Any, **kwargs: Any):
-    """Applies gradients with the wrapper of `optimizer`.
-
-    `apply_gradients` is the optimizer's own bound method.
-    """
+    """Applies gradients with the wrapper of `optimizer`."""
     if not self._only(optimizer):
       with _as_innermost(self._outer):
         return apply_gradients(*args, **kwargs)
@@ -107,11 +101,7 @@ class Interception:
 
 
 def interceptable(apply_gradients: Callable) -> Callable:
-  """Returns `apply_gradients`, intercepted before the optimizer inside.
-
-  `apply_gradients` is the method of a class of wrappers. The interception then
-  applies the whole wrapper.
-  """
+  """Returns `apply_gradients`, intercepted before the optimizer inside."""
 
   @functools.wraps(apply_gradients)
   def apply(self, *args, **kwargs):

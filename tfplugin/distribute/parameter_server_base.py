@@ -19,6 +19,7 @@ from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.sessions import prompt_start
+from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -46,9 +47,9 @@ class ParameterServerExtended(packed_steps.PackedSteps,
         self._cluster_spec, self._task_type, self._task_id)
 
   def _create_variable(self, next_creator, **kwargs):
-    if is_global_step(kwargs):
+    if variable_arguments.is_global_step(kwargs):
       return self._create_global_step(next_creator, **kwargs)
-    if not is_local(kwargs):
+    if not variable_arguments.is_local(kwargs):
       variable = super()._create_variable(next_creator, **kwargs)
       if type(variable) is _tf_internals.AggregatingVariable:
         variable.__class__ = _tf_internals.StartedVariable
@@ -137,18 +138,6 @@ def refuse_eager(name: str, remedy: str) -> None:
         'need a session. Received: a call in eager mode. Use it through an '
         'Estimator, `RunConfig(train_distribute=...)`, or build inside '
         f'`with tf.Graph().as_default()`; {remedy}.')
-
-
-def is_local(kwargs: dict[str, Any]) -> bool:
-  """Returns whether a variable creator's arguments ask for a local variable."""
-  collections = kwargs.get('collections') or ()
-  return (tf1.GraphKeys.LOCAL_VARIABLES in collections or
-          tf1.GraphKeys.METRIC_VARIABLES in collections)
-
-
-def is_global_step(kwargs: dict[str, Any]) -> bool:
-  """Returns whether a variable creator's arguments ask for the global step."""
-  return tf1.GraphKeys.GLOBAL_STEP in (kwargs.get('collections') or ())
 
 
 def unwrapped(variable: tf.Variable) -> tf.Variable:

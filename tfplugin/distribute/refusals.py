@@ -99,10 +99,7 @@ def _check_is_instance(called_on: Any) -> None:
 
 
 def _mend_early_stopping() -> None:
-  """Makes `tf.estimator.experimental.stop_if_...` accept tfplugin's strategies.
-
-  It does nothing while Estimator is not loaded.
-  """
+  """Makes `stop_if_...` of Estimator accept tfplugin's strategies."""
   if _ESTIMATOR in sys.modules:
     _tf_internals.mend_early_stopping(_may_stop_alone, _is_chief)
 

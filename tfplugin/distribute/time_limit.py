@@ -54,11 +54,7 @@ class Patience:
     self._start = self._said = time.monotonic()
 
   def check(self, whom: str, remedy: str) -> None:
-    """Raises TimeoutError once the limit is reached; to be called repeatedly.
-
-    `whom` names the task or thing that is waited for; `remedy` ends the
-    message.
-    """
+    """Raises TimeoutError once the limit is reached; call it repeatedly."""
     now = time.monotonic()
     if self._limit_secs is not None and now - self._start > self._limit_secs:
       raise TimeoutError(

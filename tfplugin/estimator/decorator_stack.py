@@ -76,11 +76,7 @@ def refusal(above: str, below: str) -> Optional[str]:
 
 
 def check(above: str, below: Sequence[str]) -> None:
-  """Raises ValueError unless a decorator may be put above others.
-
-  An empty name goes with all. The message names both decorators, and the order
-  that works.
-  """
+  """Raises ValueError unless a decorator may be put above others."""
   for other in below:
     message = refusal(above, other)
     if message:

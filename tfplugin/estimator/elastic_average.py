@@ -14,12 +14,11 @@ from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
-from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -34,19 +33,9 @@ tf1 = tf.compat.v1
 def elastic_average(
     model_fn: Optional[types.ModelFn] = None,
     *,
-    num_worker: Optional[int] = None,
-    communication_period: int = 10,
-    moving_rate: Optional[float] = None,
-    rho: Optional[float] = 0.0,
-    synchronous: bool = False,
-    update_order: str = 'gradient_first',
-    count_steps: Optional[str] = None,
-    statistics: str = 'average',
+    options: Optional[elastic_settings.ElasticOptions] = None,
     use_locking: bool = True,
-    on_nonfinite: str = 'apply',
-    exchange_dtype: Optional[str] = None,
-    overlap: bool = False,
-    sparse_exchange: bool = False,
+    **settings: Any,
 ) -> types.ModelFn:
   """Returns a model_fn that trains with elastic averaging.
 
@@ -90,36 +79,11 @@ def elastic_average(
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
       returned: `@elastic_average`, `@elastic_average(rho=0.1)`.
-    num_worker: How many workers share the centre, the chief included. None: as
-      many as the RunConfig has; where workers may join, those present.
-    communication_period: Local steps from one exchange to the next.
-    moving_rate: The share of the difference that moves, in [0, 1]. None:
-      0.9 / communication_period / num_worker.
-    rho: The strength of the exploration penalty; 0.0 for none. None:
-      moving_rate / learning rate, the default of the optimizer.
-    synchronous: Whether all workers start together.
-    update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
-    count_steps: The unit of `global_step`: `'communications'` (exchanges) or
-      `'local'` steps. None: exchanges, with a warning of the number of local
-      steps.
-    statistics: The handling of floating point variables that are not trained
-      and that the step writes from data: `'average'` or `'shared'`. A variable
-      that only a hook or another program sets is shared with the exchanges. One
-      that the step writes, but not from data, such as a counter, is each
-      worker's own.
+    options: `tfplugin.distribute.ElasticOptions`: all settings, in the place of
+      keywords.
     use_locking: As for the optimizer. The centre, a resource variable, is
       updated under a lock in any case.
-    on_nonfinite: The policy for gradients and exchanged values with a NaN or an
-      infinity: `'apply'`, `'drop'` or `'raise'`; see the optimizer.
-    exchange_dtype: A smaller type, in which values cross the network:
-      `'float16'`, `'bfloat16'` or `'int8'`; None: the variable's type.
-      docs/exchange.md has the rules.
-    overlap: Whether an exchange runs beside the next steps, in a thread of the
-      session. The difference then uses the copy as it was when the exchange
-      began. docs/exchange.md has the rule and its bound.
-    sparse_exchange: Whether a variable with sparse gradients exchanges only the
-      rows that this worker's gradients touched since its last exchange; needs
-      rho=0.0. `tfplugin.distribute.ElasticAverageStrategy` has details.
+    **settings: Fields of `ElasticOptions`, e.g. `communication_period`.
 
   Returns:
     A model_fn with the same signature.
@@ -163,16 +127,11 @@ def elastic_average(
     Zhang, Choromanska and LeCun. Deep learning with Elastic Averaging SGD.
     NeurIPS 2015. https://arxiv.org/abs/1412.6651
   """
-  settings = elastic_settings.ElasticSettings.with_counted_steps(
-      count_steps, num_worker=num_worker,
-      communication_period=communication_period, moving_rate=moving_rate,
-      rho=rho, synchronous=bool(synchronous), update_order=update_order,
-      statistics=statistics, on_nonfinite=on_nonfinite,
-      exchange_dtype=exchange_dtype, overlap=overlap,
-      sparse_exchange=sparse_exchange)
   del use_locking  # A resource variable always is updated under one.
   return model_fn_lib.decorate_training(
-      model_fn, functools.partial(_train, settings=settings),
+      model_fn, functools.partial(
+          _train, settings=elastic_settings.ElasticSettings.of(
+              elastic_average, options, settings)),
       decorator_stack.ELASTIC)
 
 
@@ -211,7 +170,7 @@ def _train(call: model_fn_lib.ModelFnCall,
       v for optimizer in interception.wrappers for v in optimizer.variables())]
   return spec._replace(
       train_op=train_op, training_hooks=(
-          *spec.training_hooks, *exchange_threads.hooks_of(scope.exchange),
+          *spec.training_hooks, *separate_run.hooks_of(scope.exchange.runs),
           *first),
       scaffold=spec.scaffold and _scaffold(
           spec.scaffold, scope, added,
@@ -224,23 +183,15 @@ def _first_hooks(scope: elastic_scope.CopyScope,
   signal = first_values.create_signal(
       scope.pairs[0].center.device, task.is_chief,
       is_awaited=not scope.settings.synchronous) if task.num_ps else None
-  if task.is_chief:
-    return [first_values.FirstValues(
-        scope.pairs, scope.exchange.local_step.device, signal)]
-  if scope.settings.synchronous:
-    return [first_values.FollowFirstValues(
-        scope.pairs, signal, task.training_tasks[0],
-        time_limit.start_limit_secs())]
-  return []
+  waits = signal is not None and scope.settings.synchronous
+  return first_values.hooks_of(
+      scope.pairs, scope.exchange.local_step.device, signal, task.is_chief,
+      task.training_tasks[0] if waits else None)
 
 
 def _task_of(config: Any, num_worker: Optional[int],
              ) -> cluster_task.ClusterTask:
-  """Returns the task that builds the model; a single process without a config.
-
-  Raises ValueError if workers have no parameter server, or if the cluster has
-  more workers than `num_worker`.
-  """
+  """Returns the task that builds the model, of a cluster that can do it."""
   task = cluster_task.from_config(config)
   if not task.is_alone and not task.num_ps:
     raise ValueError(
@@ -271,11 +222,7 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
 def _check_honoured(interception: optimizer_interception.Interception,
                     scope: elastic_scope.CopyScope,
                     settings: elastic_settings.ElasticSettings) -> None:
-  """Raises ValueError unless a model_fn's own elastic averaging covers it all.
-
-  `scope` has made the variables that the model_fn's getter did not make. A
-  setting of the decorator without effect is refused, too.
-  """
+  """Raises unless a model_fn's own elastic averaging covers all of it."""
   settings.check_unused(
       'of `elastic_average`, as the model_fn makes its own '
       'ElasticAverageOptimizer', 'Pass it to that optimizer')

@@ -148,10 +148,7 @@ def _with_all(signature: inspect.Signature,
 
 
 def _own(spec: Any) -> Any:
-  """Returns a copy of the spec, as the model_fn may keep the original.
-
-  An object that is no spec is returned as it is: the caller raises.
-  """
+  """Returns a copy of the spec, as the model_fn may keep the original."""
   return spec._replace() if hasattr(spec, '_replace') else spec
 
 

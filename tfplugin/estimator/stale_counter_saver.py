@@ -28,10 +28,7 @@ class StaleCounterSaver(tf1.train.Saver):
   """
 
   def __init__(self, counters: Iterable[tf.Variable], **kwargs: Any):
-    """Prepares to save all variables that the graph has when it is built.
-
-    `counters` are the variables that a checkpoint may lack, if they are saved.
-    """
+    """Prepares to save all variables; a checkpoint may lack the `counters`."""
     self._counters = {counter.op.name: counter for counter in counters}
     self._others: Optional[tf1.train.Saver] = None
     super().__init__(defer_build=True, **kwargs)

@@ -41,11 +41,7 @@ def check_spec(spec: Any, decorator: str) -> None:
 def intercepted(call: Callable[[], Any],
                 interception: optimizer_interception.Interception,
                 decorator: str, wrapper: str) -> Any:
-  """Returns the spec of a model_fn that is built inside an interception.
-
-  Raises if the spec is incomplete, or if no optimizer was intercepted.
-  `decorator` is for messages; `wrapper` is as for `check_applied`.
-  """
+  """Returns the spec of a model_fn that is built inside an interception."""
   with interception.active():
     spec = call()
   check_spec(spec, decorator)
@@ -75,10 +71,7 @@ def pack_reads(spec: Any) -> None:
 
 
 def check_no_strategy(decorator: str, remedy: str = '') -> None:
-  """Raises RuntimeError inside a tf.distribute strategy.
-
-  The message ends with `remedy`, another way out.
-  """
+  """Raises RuntimeError inside a tf.distribute strategy."""
   if tf.distribute.has_strategy():
     raise RuntimeError(
         f'`{decorator}` must not be used inside a tf.distribute strategy. '
@@ -88,10 +81,7 @@ def check_no_strategy(decorator: str, remedy: str = '') -> None:
 
 def check_applied(interception: optimizer_interception.Interception,
                   decorator: str, wrapper: str) -> None:
-  """Raises ValueError unless an optimizer of the model_fn was intercepted.
-
-  `wrapper` is an expression, for the message, that wraps an optimizer by hand.
-  """
+  """Raises ValueError unless an optimizer of the model_fn was intercepted."""
   if interception.wrappers or interception.honoured:
     return
   raise ValueError(

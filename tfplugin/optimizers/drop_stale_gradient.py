@@ -15,7 +15,7 @@ from tfplugin.distribute import conditional_update
 from tfplugin.distribute import update_lock
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
-from tfplugin.distribute.staleness import step_reading
+from tfplugin.distribute.staleness import step_order
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 from tfplugin.optimizers import wrapper
@@ -208,7 +208,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
       step = wrapper.minimized_step()
       step = tf1.train.get_global_step() if step is None else step
       self._eager_readings[threading.get_ident()] = (
-          None if step is None else step_reading.read_step(step))
+          None if step is None else step_order.read_step(step))
     return super().compute_gradients(loss, *args, **kwargs)
 
   def apply_gradients(self,
@@ -260,10 +260,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   def _apply_locked(self, step: tf.Variable, grads_and_vars: list,
                     apply: update_lock.UpdateFn) -> tf.Operation:
-    """Runs `apply` under the lock, and then updates this worker's counters.
-
-    These are on the worker, and the lock does not cover them.
-    """
+    """Runs `apply` under the lock, then updates the worker's own counters."""
     update = update_lock.run_locked(
         step, grads_and_vars, apply, f'{self.get_name()}/mutex')
     decision = self._gate.decision

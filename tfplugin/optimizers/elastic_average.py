@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 from typing import Optional
 from typing import Union
 
@@ -13,7 +14,6 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic import elastic_saving
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic.values import set_values
@@ -117,37 +117,25 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       synchronous: bool = False,
       name: str = 'ElasticAverageOptimizer',
       *,
-      update_order: str = 'gradient_first',
-      count_steps: str = 'communications',
-      on_nonfinite: str = 'apply',
-      exchange_dtype: Optional[str] = None,
-      overlap: bool = False,
-      sparse_exchange: bool = False):
+      options: Optional[elastic_settings.ElasticOptions] = None,
+      **settings: Any):
     """Wraps `opt`.
 
     Args:
       opt: The v1 optimizer that trains the local copies.
       num_worker: How many workers share the centre, the chief included.
-      ea_custom_getter: The getter that the model's variables are made with.
-      communication_period: Local steps from one exchange to the next.
-      moving_rate: The share of the difference that moves, in [0, 1]. None:
-        BETA / communication_period / num_worker.
-      rho: The strength of the penalty. None: moving_rate / learning rate of
-        `opt`; see the class for the choice.
+      ea_custom_getter: The getter that the model's variables are made with. It
+        has the `statistics`.
+      communication_period: See `tfplugin.distribute.ElasticOptions`.
+      moving_rate: See `ElasticOptions`.
+      rho: See `ElasticOptions`, and the class for the choice.
       use_locking: Whether the centre is updated under a lock.
-      synchronous: Whether all workers start together.
+      synchronous: See `ElasticOptions`.
       name: Names ops.
-      update_order: `'gradient_first'`, or the paper's `'elastic_first'`.
-      count_steps: The unit of `global_step`: `'communications'` or `'local'`.
-      on_nonfinite: The policy for gradients and exchanged values with a NaN.
-        `'apply'` uses them; `'drop'` changes and counts nothing but the local
-        `elastic_average/num_nonfinite`; `'raise'` is an error with worker, step
-        and variables. The last two need `update_order='gradient_first'`.
-      exchange_dtype: A smaller type, in which values cross the network:
-        `'float16'`, `'bfloat16'`, `'int8'`. See docs/exchange.md.
-      overlap: Whether the hook runs exchanges beside the next steps.
-      sparse_exchange: Whether an embedding exchanges only the rows that
-        gradients touched; needs rho=0.0. See docs/exchange.md.
+      options: All settings, in the place of keywords. Its `num_worker` and
+        `statistics` must be those of this call and the getter.
+      **settings: Other fields of `ElasticOptions`; by default
+        count_steps='communications'.
 
     Raises:
       TypeError: an argument is of the wrong type.
@@ -161,11 +149,18 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
           '`ea_custom_getter` must be an ElasticAverageCustomGetter. Received: '
           f'{ea_custom_getter!r}. Pass the getter that made the variables.')
     elastic_settings.check('num_worker', num_worker)
-    self._settings = elastic_settings.ElasticSettings(
-        num_worker, communication_period, moving_rate, rho, bool(synchronous),
-        update_order, count_steps, sparse_exchange=sparse_exchange,
-        on_nonfinite=on_nonfinite, exchange_dtype=exchange_dtype,
-        overlap=overlap)
+    own = {'num_worker': num_worker, 'statistics': ea_custom_getter.statistics}
+    self._settings = elastic_settings.ElasticSettings.of(
+        ElasticAverageOptimizer, options, dict(
+            settings, communication_period=communication_period,
+            moving_rate=moving_rate, rho=rho, synchronous=bool(synchronous)),
+        count_steps='communications', **own)
+    for argument, value in own.items():
+      if getattr(self._settings, argument) != value:
+        raise ValueError(
+            f'`{argument}` must be {value!r}, as of the optimizer and its '
+            f'getter. Received: {getattr(self._settings, argument)!r}. Pass '
+            'the same value to both.')
     elastic_custom_getter.check_context()
     self._getter = ea_custom_getter
     self._rho = self._settings.rho_for(opt, num_worker)
@@ -314,7 +309,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return elastic_start.ElasticInitialization(
         self, task_index, time_limit_secs, is_chief=is_chief)
 
-  def swapping_saver(self, var_list: elastic_saving.VarList = None,
+  def swapping_saver(self, var_list: elastic_pairs.VarList = None,
                      name: Optional[str] = 'swapping_saver',
                      **saver_kwargs) -> tf1.train.Saver:
     """Returns a Saver of the centre, under the model's own names.
@@ -337,8 +332,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       # `getter.scope()` sees parts of variables before they are marked so.
       elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
-      var_list = elastic_saving.all_variables(pairs, self._getter.state)
-    return tf1.train.Saver(elastic_saving.swapped(pairs, var_list),
+      var_list = elastic_pairs.all_variables(pairs, self._getter.state)
+    return tf1.train.Saver(elastic_pairs.swapped(pairs, var_list),
                            name=name, **saver_kwargs)
 
   def optimizer_state(self) -> dict:

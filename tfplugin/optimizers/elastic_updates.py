@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
@@ -25,11 +26,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
   def __init__(self, optimizer: tf1.train.Optimizer,
                scope: elastic_scope.ElasticScope,
                exchange: elastic_exchange.Exchange, rho: elastic.Rate):
-    """Wraps `optimizer`, which must be no `SyncReplicasOptimizer`.
-
-    `scope` has made the copies, `exchange` ends the step, and `rho` is the
-    strength of the penalty that is still to be added.
-    """
+    """Wraps `optimizer`; `rho` is the penalty that is still to be added."""
     if isinstance(optimizer, tf1.train.SyncReplicasOptimizer):
       elastic_settings.refuse_synchronous(optimizer.get_name())
     super().__init__(optimizer, False, optimizer.get_name())
@@ -43,16 +40,20 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
     """See base class."""
     if self._is_looking:
       self._is_looking = False
-      more = ({'skip_gradients_aggregation': True}
-              if skip_gradients_aggregation else {})
       with self._scope.local_state():
         return self._exchange.finite.apply(
             self, grads_and_vars, global_step, name, self._exchange.start,
-            **more)
-    return self._scope.apply(
-        self._exchange, super().apply_gradients, grads_and_vars,
-        global_step, self._rho, name=name,
-        skip_gradients_aggregation=skip_gradients_aggregation)
+            skip_gradients_aggregation=skip_gradients_aggregation)
+    grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
+                      for gradient, variable in grads_and_vars]
+    self._exchange.add(*self._scope.pairs_of(
+        [v for g, v in grads_and_vars if g is not None]))
+    self._scope.has_statistics = True
+    adjusted = self._exchange.adjusted(grads_and_vars, self._rho)
+    with self._scope.local_state():
+      return super().apply_gradients(
+          adjusted, self._exchange.counts(global_step), name,
+          skip_gradients_aggregation)
 
   def _create_slots(self, var_list):
     with self._scope.local_state():

@@ -39,10 +39,7 @@ def minimized_step() -> Optional[tf.Variable]:
 
 
 def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
-  """Raises TypeError unless `opt` is an instance of a v1 optimizer.
-
-  `argument` is its name in the message.
-  """
+  """Raises TypeError unless `opt` is an instance of a v1 optimizer."""
   if isinstance(opt, tf1.train.Optimizer):
     return
   remedy = 'Pass e.g. `tf.compat.v1.train.AdamOptimizer(1e-3)`.'

@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of ElasticAverageStrategy, on in-process clusters and in Estimators."""
 
-import inspect
 import threading
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-import tfplugin
 from tests.helpers import strategy_worker
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.testing import clusters
@@ -331,16 +329,6 @@ def test_a_tensor_is_refused_as_moving_rate():
   with pytest.raises(TypeError, match='moving_rate'):
     elastic_average_strategy.ElasticAverageStrategy(
         moving_rate=tf.constant(0.5))
-
-
-def test_settings_have_the_words_of_the_optimizer():
-  strategy, optimizer = (
-      inspect.signature(kind).parameters
-      for kind in (elastic_average_strategy.ElasticAverageStrategy,
-                   tfplugin.ElasticAverageOptimizer))
-  for name in ('communication_period', 'moving_rate', 'synchronous',
-               'update_order'):  # elastic_settings_test.py: count_steps
-    assert strategy[name].default == optimizer[name].default
 
 
 def test_scope_in_eager_mode_raises_with_remedy():

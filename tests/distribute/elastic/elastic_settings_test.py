@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import inspect
+import dataclasses
 
 import numpy as np
 import pytest
@@ -49,9 +49,59 @@ def test_how_many_steps_max_steps_is_is_said_at_the_start(caplog, make):
 
 
 def test_by_default_communications_are_counted_as_by_the_optimizer():
-  counted = inspect.signature(tfplugin.ElasticAverageOptimizer).parameters[
-      'count_steps'].default
-  assert Settings.with_counted_steps(None).count_steps == counted
+  assert Settings().count_steps == 'communications'
+
+
+def _optimizer(**kwargs):
+  with tf.Graph().as_default():
+    return tfplugin.ElasticAverageOptimizer(
+        tf1.train.GradientDescentOptimizer(0.5), 2,
+        tfplugin.ElasticAverageCustomGetter('', statistics='shared'), **kwargs)
+
+
+FORMS = [
+    _optimizer, distribute.ElasticAverageStrategy,
+    lambda **kwargs: estimator.elastic_average(
+        lambda features, labels, mode: None, **kwargs)]
+# The optimizer has these itself.
+OPTIONS = distribute.ElasticOptions(
+    num_worker=2, statistics='shared', communication_period=3, rho=0.25)
+
+
+@pytest.mark.parametrize('make', FORMS)
+@pytest.mark.parametrize('keywords, error, words', [
+    ({'overlap': True}, ValueError, '`options` must hold all.*and overlap'),
+    ({'communication_period': 5}, ValueError, 'and communication_period.*Make'),
+    ({'options': {'rho': 0.0}}, TypeError, '`options` must be an ElasticOptio'),
+    ({'period': 5}, (TypeError, ValueError), 'period')])
+def test_options_exclude_keywords(make, keywords, error, words):
+  make(options=OPTIONS)
+  with pytest.raises(error, match=words):
+    make(**{'options': OPTIONS, **keywords})
+
+
+@pytest.mark.parametrize('make', FORMS)
+def test_each_form_takes_each_option(make):
+  for field in dataclasses.fields(OPTIONS):
+    value = getattr(OPTIONS, field.name)
+    if make is not _optimizer or field.name != 'num_worker':
+      make(**{field.name: value})
+  with pytest.raises(TypeError, match="argument 'period'"):
+    make(period=5)
+
+
+def test_options_are_handed_on_whole():
+  assert _optimizer(options=OPTIONS)._settings == Settings(**vars(OPTIONS))
+  strategy = distribute.ElasticAverageStrategy(options=OPTIONS)
+  assert strategy.extended._settings == Settings(**vars(OPTIONS))
+
+
+@pytest.mark.parametrize('argument, value', [
+    ('num_worker', 3), ('statistics', 'average')])
+def test_the_optimizer_and_its_options_agree(argument, value):
+  with pytest.raises(ValueError, match=(
+      f'`{argument}` must be .*getter. Received: {value!r}')):
+    _optimizer(options=dataclasses.replace(OPTIONS, **{argument: value}))
 
 
 def test_numpy_integers_are_integers():
@@ -140,15 +190,16 @@ def test_rate_is_the_users_or_the_default():
   assert Settings(moving_rate=0.5).rate(4) == 0.5
   # .9 / 3 / 4, and with the number of workers that the user says.
   assert Settings(communication_period=3).rate(4) == pytest.approx(0.075)
-  assert Settings(2, communication_period=3).rate(4) == pytest.approx(0.15)
+  assert Settings(
+      num_worker=2, communication_period=3).rate(4) == pytest.approx(0.15)
   assert Settings(moving_rate=0.0).rate(4) == 0.0
   tensor = tf.constant(0.25)
   assert Settings(moving_rate=tensor).rate(4) is tensor
 
 
 @pytest.mark.parametrize('argument', [
-    'communication_period', 'synchronous', 'update_order', 'count_steps',
-    'statistics', 'sparse_exchange'])
+    'communication_period', 'synchronous', 'update_order', 'statistics',
+    'sparse_exchange'])
 def test_only_a_rate_may_be_a_tensor_and_only_some_are_optional(argument):
   with tf.Graph().as_default():
     for value in (None, tf.constant(1)):

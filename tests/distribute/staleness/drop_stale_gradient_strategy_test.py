@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tests.helpers import strategy_worker
 from tfplugin.distribute import parameter_server_base
-from tfplugin.distribute.staleness import drop_stale_gradient_extended
 from tfplugin.distribute.staleness import drop_stale_gradient_strategy
 from tfplugin.testing import clusters
 
@@ -334,7 +333,7 @@ def test_what_is_not_finite_is_counted_where_it_is_dropped(
 
 
 def test_an_update_inside_another_leaves_the_outer_one_behind_the_gate():
-  gates = drop_stale_gradient_extended._Gates()
+  gates = drop_stale_gradient_strategy._Gates()
   with gates.passing():
     with gates.passing():
       assert gates.is_passing

@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.staleness import step_order
-from tfplugin.distribute.staleness import step_reading
 
 tf1 = tf.compat.v1
 
@@ -28,7 +27,7 @@ def _waits_for(op, other):
 
 def test_each_kind_of_work_waits_and_its_handles_do_not(behavior):
   with tf.Graph().as_default():
-    reading = step_reading.read_step(_step())
+    reading = step_order.read_step(_step())
     queue = tf.queue.FIFOQueue(1, tf.float32, shapes=[[]])
     iterator = tf1.data.make_one_shot_iterator(
         tf.data.Dataset.from_tensors(1.0))
@@ -47,7 +46,7 @@ def test_each_kind_of_work_waits_and_its_handles_do_not(behavior):
 
 def test_what_needs_nothing_waits_by_itself(behavior):
   with tf.Graph().as_default():
-    reading = step_reading.read_step(_step())
+    reading = step_order.read_step(_step())
     constant = tf.constant(1.0)
     step_order.order_after(reading, [constant.op])
     assert constant.op.control_inputs == [reading.op]
@@ -56,7 +55,7 @@ def test_what_needs_nothing_waits_by_itself(behavior):
 def test_a_loop_inside_the_model_waits_at_its_entrance(behavior):
   with tf.Graph().as_default():
     step = _step()
-    reading = step_reading.read_step(step)
+    reading = step_order.read_step(step)
     v = tf1.get_variable('v', initializer=2.0)
     _, product = tf.while_loop(
         lambda i, _: i < 3, lambda i, x: (i + 1, x * v), [0, 1.0])
@@ -79,7 +78,7 @@ def test_a_write_before_all_work_precedes_the_reading(behavior, in_branch):
         lambda: tf.zeros([], tf.int64))
     with tf.control_dependencies([write]):
       gradient = v * 2.0
-    reading = step_reading.read_step_before_forward(step, [gradient])
+    reading = step_order.read_step_before_forward(step, [gradient])
     with tf1.Session() as session:
       session.run(tf1.global_variables_initializer())
       assert session.run([reading, gradient]) == [1, 2.0]
@@ -94,14 +93,14 @@ def test_a_write_between_work_and_gradient_follows_the_reading(behavior):
       write = tf1.assign_add(step, 1)
     with tf.control_dependencies([write]):
       gradient = tf.identity(value)
-    reading = step_reading.read_step_before_forward(step, [gradient])
+    reading = step_order.read_step_before_forward(step, [gradient])
     with tf1.Session() as session:
       session.run(tf1.global_variables_initializer())
       assert session.run([reading, gradient]) == [0, 2.0]
 
 
 def _readings(step):
-  first, second = step_reading.read_step(step), step_reading.read_step(step)
+  first, second = step_order.read_step(step), step_order.read_step(step)
   step_order.keep_own_writes_out(first, second)
   return first, second
 
@@ -138,9 +137,9 @@ def test_a_write_that_the_reading_waits_for_closes_no_cycle(behavior):
   with tf.Graph().as_default():
     step = _step()
     write = tf1.assign_add(step, 1).op
-    first = step_reading.read_step(step)
+    first = step_order.read_step(step)
     with tf.control_dependencies([write]):
-      second = step_reading.read_step(step)
+      second = step_order.read_step(step)
     step_order.keep_own_writes_out(first, second)
     both = tf.group(second, write)
     with tf1.Session() as session:
@@ -156,8 +155,8 @@ def test_two_that_hold_a_lock_do_not_wait_for_each_other(behavior):
     with tf.control_dependencies([tf.raw_ops.MutexLock(mutex=mutex)]):
       write = tf1.assign_add(step, 1).op
     with tf.control_dependencies([tf.raw_ops.MutexLock(mutex=mutex)]):
-      second = step_reading.read_step(step)
-    step_order.keep_own_writes_out(step_reading.read_step(step), second)
+      second = step_order.read_step(step)
+    step_order.keep_own_writes_out(step_order.read_step(step), second)
     tf.group(second, write)
     assert second.op not in write.control_inputs
 
@@ -165,11 +164,11 @@ def test_two_that_hold_a_lock_do_not_wait_for_each_other(behavior):
 def test_a_write_runs_in_steps_that_skip_the_branch_of_the_reading(behavior):
   with tf.Graph().as_default():
     step = _step()
-    first = step_reading.read_step(step)
+    first = step_order.read_step(step)
     take = tf1.placeholder(tf.bool, [])
 
     def branch():
-      second = step_reading.read_step(step)
+      second = step_order.read_step(step)
       step_order.keep_own_writes_out(first, second)
       return tf.identity(second) - first
 
@@ -186,10 +185,10 @@ def test_a_write_waits_for_the_branch_of_the_reading(behavior):
   # Of control flow v2 it is a graph of its own: writes wait for its call.
   with tf.Graph().as_default():
     step = _step()
-    first = step_reading.read_step(step)
+    first = step_order.read_step(step)
 
     def branch():
-      second = step_reading.read_step(step)
+      second = step_order.read_step(step)
       step_order.keep_own_writes_out(first, second)
       return tf.identity(second) - first
 

@@ -33,3 +33,10 @@ def test_is_trainable(kwargs, expected):
 def test_is_streaming(kwargs, expected):
   assert variable_arguments.is_streaming(
       {'name': 'v', **kwargs}) == expected
+
+
+def test_the_global_step_is_global():
+  kwargs = {'collections': [tf1.GraphKeys.GLOBAL_STEP]}
+  assert variable_arguments.is_global_step(kwargs)
+  assert not variable_arguments.is_local(kwargs)
+  assert not variable_arguments.is_global_step({'collections': None})

@@ -9,7 +9,9 @@ the variable that it reads or writes.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from collections.abc import Sequence
+from typing import Callable
 from typing import NamedTuple
 from typing import Optional
 
@@ -17,12 +19,13 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import row_rewriting
-from tfplugin.distribute.updates import calls_by_shape
-from tfplugin.distribute.variables import row_reads
 from tfplugin.ops import norm_clipping
 
 tf1 = tf.compat.v1
+
+_functions = per_graph.PerGraph()
 
 # The change of an update, for messages.
 AUDITED = 'clips variables after their updates'
@@ -79,7 +82,7 @@ def clip(parts: Sequence[tf.Variable], axes: Sequence[int],
       return _clip_all(variable, bound)
     return _clip_rows(variable, bound, ids)
 
-  counts = calls_by_shape.call(
+  counts = call_by_shape(
       (tuple(axes), fixed), clip_one, variable,
       None if 0 in axes else ids, varying)
   return ClipResult(tf.group(*counts), *counts)
@@ -119,7 +122,7 @@ def _writes_rows(variable: tf.Variable, axes: Sequence[int]) -> bool:
 def _clip_rows(variable: tf.Variable, bound: norm_clipping.NormBound,
                ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns the counts, once the rows at `ids` are clipped."""
-  rows = row_reads.gather(variable, ids)
+  rows = branching.read_rows(variable, ids)
   norms = bound.norms(rows)
   exceeds = bound.exceeds(norms, rows.dtype)
   positions = tf.where(_any_slice(exceeds))[:, 0]
@@ -178,3 +181,37 @@ def _done(assignment) -> tf.Tensor:
     return tf.constant(True)
   with tf.control_dependencies([getattr(assignment, 'op', assignment)]):
     return tf.constant(True)
+
+
+def call_by_shape(key: Hashable, fn: Callable[..., tuple[tf.Tensor, ...]],
+                  variable: tf.Variable, *inputs: Optional[tf.Tensor],
+                  ) -> tuple[tf.Tensor, ...]:
+  """Returns `fn(variable, *inputs)`, built once for all variables of a shape.
+
+  A condition takes milliseconds to build. A graph has it once for each shape,
+  and one call for each variable, which TensorFlow replaces by its ops. `fn` is
+  the same function wherever `key` is equal. It uses no other tensors than its
+  arguments and its results. Its writes happen before its results are there.
+  Reference variables, eager execution, functions and XLA have the ops
+  themselves.
+
+  Example:
+    >>> v = tf.Variable([1.0, 2.0])
+    >>> float(call_by_shape('sum', lambda v: (tf.reduce_sum(v),), v)[0])
+    3.0
+  """
+  with tf.init_scope():
+    is_eager = tf.executing_eagerly()
+  with _tf_internals.colocate_with(variable):
+    if (is_eager or branching.is_reference(variable) or
+        _tf_internals.is_compiled()):
+      return fn(variable, *inputs)
+    functions = _functions.here(dict)
+    if key not in functions:
+      functions[key] = tf.function(fn, autograph=False)
+    # TensorFlow builds a function again for other devices.
+    with tf.device(None), _tf_internals.colocate_with(
+        None, ignore_existing=True):
+      concrete = functions[key].get_concrete_function(variable, *inputs)
+    # Consumers wait for results, as the call counts as run before its ops have.
+    return tuple(map(tf.identity, concrete(variable, *inputs)))

@@ -100,11 +100,7 @@ def check_rows(rows: str) -> None:
 
 def resolve(rules: Sequence[Rule],
             variables: Sequence[tf.Variable]) -> dict[Any, tuple[int, ...]]:
-  """Returns a dict from `own_variable(variable).ref()` to normalised dims.
-
-  `variables` are the candidates, perhaps with repeats. Raises ValueError if a
-  rule selects nothing, two rules disagree, or dims do not fit.
-  """
+  """Returns normalised dims by `own_variable(variable).ref()`."""
   resolved = {}
   variables = unique(variables)
   for rule in rules:
@@ -123,10 +119,7 @@ def resolve(rules: Sequence[Rule],
 
 def selected(rules: Sequence[Rule],
              variables: Sequence[tf.Variable]) -> list[tf.Variable]:
-  """Returns the trainable `variables` that the parsed rules select.
-
-  Raises ValueError if a rule selects none.
-  """
+  """Returns the `variables` that rules select; each must select one."""
   dims = resolve(rules, variables)
   return [variable for variable in variables if variable.ref() in dims]
 

@@ -45,21 +45,13 @@ class ClippingState:
     self._in_step = {_tf_internals.own_variable(v).ref() for v in variables}
 
   def incomplete(self) -> list[tf.Variable]:
-    """Returns updated variables whose group awaits another part; forgets them.
-
-    Only updates without `begin_updates`, by Keras, wait for every part.
-    """
+    """Returns and forgets variables whose group awaits another part."""
     waiting = [ref.deref() for ref, updates in self._updated.items() if updates]
     self._updated.clear()
     return waiting
 
   def dims_of(self, variable: tf.Variable, rules):
-    """Returns the dims that `variable` is clipped along, or None.
-
-    `variable` is one that an optimizer updates, without Keras' cast. Raises
-    ValueError if a rule selects nothing, if it selects a variable outside of
-    `trained`, or if dims do not fit.
-    """
+    """Returns the dims that `variable` is clipped along, or None."""
     if variable.ref() not in self._known:
       trained = [reference() for reference in self.trained]
       trained = [v for v in trained if v is not None]

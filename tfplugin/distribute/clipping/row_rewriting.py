@@ -18,7 +18,6 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin.distribute import branching
-from tfplugin.distribute.variables import row_reads
 
 tf1 = tf.compat.v1
 
@@ -45,7 +44,7 @@ def rewrite_rows(variable: tf.Variable, positions: tf.Tensor,
 
   def rewritten(positions):
     return _after(tf1.scatter_update(
-        variable, positions, rewrite(row_reads.gather(variable, positions))))
+        variable, positions, rewrite(branching.read_rows(variable, positions))))
 
   if (variable.shape[0] or np.inf) <= rows_per_block:
     # One block at most: a loop would take longer to build than all other ops.

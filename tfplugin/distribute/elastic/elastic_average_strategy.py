@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from typing import Optional
 
 import tensorflow as tf
@@ -69,40 +70,10 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
   Args:
     cluster_resolver: A `tf.distribute.cluster_resolver.ClusterResolver`; None
       reads `TF_CONFIG`.
-    num_worker: The number of workers, for the default moving rate. None counts
-      chief and workers of the cluster; where workers may join, those present.
-    communication_period: Local steps from one exchange to the next.
-    moving_rate: The share of the difference that moves, in [0, 1]. None means
-      0.9 / communication_period / num_worker.
-    rho: The weight of the exploration penalty, rho / 2 * |local - c|^2, where c
-      is the centre that the worker saw last. It acts on the gradients; the
-      reported loss does not include it. With 0, no c is kept.
-    synchronous: Whether workers wait for each other before their first step.
-    update_order: `'gradient_first'`, or `'elastic_first'` for the rule as
-      published, whose difference uses the values before the gradient step.
-    count_steps: The steps that global_step counts: `'communications'`
-      (exchanges) or `'local'`. None: exchanges, with a warning that says how
-      many local steps they make.
-    statistics: `'average'` or `'shared'`, see above.
-    sparse_exchange: Whether a variable with sparse gradients exchanges only the
-      rows that this worker's gradients touched since its last exchange. A row
-      that a worker does not touch keeps its value on that worker, also while
-      the centre moves, and catches up once touched. Rows that an optimizer
-      moves without a gradient, as Adam does, count as not touched.
-    on_nonfinite: The treatment of gradients, and of differences in an exchange,
-      with a NaN or an infinity. `'apply'` uses them like any other. `'drop'`
-      changes neither copies nor centre, and the step does not count. `'raise'`
-      raises an error that names the worker, its step and the variables. The
-      devices of a process decide together. Drops are counted in the local
-      `elastic_average/num_nonfinite` and shown as `elastic_average/nonfinite`.
-    exchange_dtype: The type in which values cross the network, where that is
-      smaller than theirs: `'float16'`, `'bfloat16'` or `'int8'`; None: the type
-      of the values. docs/exchange.md has the rules.
-    overlap: Whether an exchange runs concurrently with the steps that follow
-      it, in a thread of the session. The difference uses the copy as it was
-      when the exchange began. docs/exchange.md has the rule and its bound.
+    options: `ElasticOptions`: all settings, in the place of keywords.
     devices: Without a cluster: the devices that each train a copy. None takes
       the GPUs of this process if there are two or more, else one device.
+    **settings: Fields of `ElasticOptions`, e.g. `communication_period`.
 
   Raises:
     TypeError: An argument has the wrong type.
@@ -146,26 +117,11 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
       cluster_resolver: Optional[
           tf.distribute.cluster_resolver.ClusterResolver] = None,
       *,
-      num_worker: Optional[int] = None,
-      communication_period: int = 10,
-      moving_rate: Optional[float] = None,
-      rho: float = 0.0,
-      synchronous: bool = False,
-      update_order: str = 'gradient_first',
-      count_steps: Optional[str] = None,
-      statistics: str = 'average',
-      sparse_exchange: bool = False,
-      on_nonfinite: str = 'apply',
-      exchange_dtype: Optional[str] = None,
-      overlap: bool = False,
-      devices: Optional[Sequence[str]] = None):
-    settings = elastic_settings.ElasticSettings.with_counted_steps(
-        count_steps, num_worker=num_worker,
-        communication_period=communication_period, moving_rate=moving_rate,
-        rho=rho, synchronous=synchronous, update_order=update_order,
-        statistics=statistics, sparse_exchange=sparse_exchange,
-        on_nonfinite=on_nonfinite, exchange_dtype=exchange_dtype,
-        overlap=overlap)
+      options: Optional[elastic_settings.ElasticOptions] = None,
+      devices: Optional[Sequence[str]] = None,
+      **settings: Any):
+    settings = elastic_settings.ElasticSettings.of(
+        ElasticAverageStrategy, options, settings)
     resolver = parameter_server_base.resolver_or_default(cluster_resolver)
     devices = _local_devices(devices, resolver)
     settings.check_of_strategy(is_replicated=bool(devices))

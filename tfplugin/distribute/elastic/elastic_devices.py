@@ -127,10 +127,7 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
       return super()._update(var, fn, args, kwargs, group)
 
   def _average_once(self, var, pair, fn, args, kwargs, group):
-    """Updates a moving average on the centre and copies its value.
-
-    A moving average counts its updates: there must be one for all devices.
-    """
+    """Updates a moving average once, as it counts its updates."""
     updated = fn(pair.center, *_tf_internals.select_replica(0, args),
                  **_tf_internals.select_replica(0, kwargs))
     with tf.control_dependencies([tf.convert_to_tensor(updated)]):

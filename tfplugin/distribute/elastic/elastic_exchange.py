@@ -65,11 +65,7 @@ class Exchange:
   def __init__(self, settings: elastic_settings.ElasticSettings,
                num_worker: int, local_step: tf.Variable,
                use_locking: bool = True):
-    """Starts with no variable, at the beginning of a step.
-
-    `num_worker` is for the default moving rate. With `use_locking` centres are
-    updated under a lock.
-    """
+    """Begins a step without variables; `num_worker` is for the default rate."""
     self.local_step = local_step
     self._settings = settings
     self._num_worker = num_worker
@@ -136,10 +132,7 @@ class Exchange:
 
   def end(self, train_ops: Sequence, state: Collection[str],
           ) -> tuple[tf.Operation, list[tf.Variable]]:
-    """Ends a whole step; returns its op, and variables to be initialised.
-
-    `state` has the names of optimizers' variables, for the log.
-    """
+    """Ends a step; returns its op and uninitialised variables; logs `state`."""
     unaveraged = set_values.of_step(self.pairs, train_ops, self.inputs)
     values = set_values.SetValues(
         unaveraged, self.local_step.device, self.runs)
@@ -221,11 +214,7 @@ class Exchange:
     return None
 
   def count(self, step: tf.Variable, advance: Callable[[], Any]) -> None:
-    """Makes the exchange of the step advance `step`, by calling `advance`.
-
-    A RuntimeError is raised if optimizers in different branches ask for it: a
-    step may take only one of the branches.
-    """
+    """Makes the exchange advance `step`; all calls are in one branch."""
     here = branching.here()
     if self.counters and here != self._counts_in:
       raise RuntimeError(
@@ -264,10 +253,7 @@ class Exchange:
                       name=name)
 
   def _communicate(self, pairs, counters=(), is_counted=True):
-    """Returns the exchange of `pairs`, if it is due: an op or a tensor.
-
-    Variables that have been exchanged in this step are left out.
-    """
+    """Returns the exchange, if due, of `pairs` without one in this step."""
     pairs = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
     self._moved.update(pairs)
     if not (pairs or counters):
@@ -337,10 +323,7 @@ def _written(pairs, counters) -> list[tf.Variable]:
 
 
 def after(value: Any, operations: Sequence) -> Any:
-  """Returns `value`, available only once `operations` have run.
-
-  `value` is a tensor, `tf.IndexedSlices`, an operation, or None.
-  """
+  """Returns `value`, available only once `operations` have run."""
   with tf1.control_dependencies(operations):
     if value is None or isinstance(value, tf.Operation):
       return value and tf.no_op()

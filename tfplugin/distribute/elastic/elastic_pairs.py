@@ -1,19 +1,23 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Averaged variable: its copies, its centre, and the worker's state of it."""
+"""Averaged variable: its copies, centre and worker state, and its saving."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Optional
+from typing import Union
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import placement
-from tfplugin.distribute.variables import row_reads
+from tfplugin.distribute.variables import saved_names
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
@@ -87,11 +91,7 @@ class Pair:
 
 def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
               rho: elastic.Rate) -> types.Gradient:
-  """Returns `gradient` plus the gradient of the exploration penalty.
-
-  A `gradient` of None stands for 0. A statistic has no penalty; with the number
-  0 as `rho` there is none either.
-  """
+  """Returns `gradient`, None for 0, plus that of the exploration penalty."""
   pair.keep_local_center(rho)
   if pair.local_center is None or not elastic.is_penalty(rho):
     return gradient
@@ -102,10 +102,7 @@ def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
 
 def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,
                  exchange_dtype: Optional[str]) -> list[tf.Variable]:
-  """Returns the worker's variables beside the copies, as far as they exist.
-
-  A penalty (`rho`) needs views of centres, and int8 needs feedbacks.
-  """
+  """Returns the worker's variables beside the copies, as far as they exist."""
   views = [pair.local_center for pair in pairs if elastic.is_penalty(rho)]
   feedbacks = [pair.feedback for pair in pairs
                if exchange_dtype == wire_types.INT8]
@@ -117,18 +114,50 @@ def read(variable: tf.Variable, rows: Optional[tf.Tensor] = None) -> tf.Tensor:
   """Returns a variable, or some `rows` of it, read on the variable's device."""
   with placement.only_on(variable.device):
     return (variable.read_value() if rows is None else
-            row_reads.gather(variable, rows))
+            branching.read_rows(variable, rows))
 
 
 def write(variable: tf.Variable, how: str, value: tf.Tensor,
           rows: Optional[tf.Tensor] = None, **kwargs):
-  """Assigns to a variable, or to some `rows` of it, on the variable's device.
-
-  `how` is `'add'`, `'sub'` or `'update'`. `kwargs` are for the assignment of a
-  whole variable.
-  """
+  """Assigns as `how`, 'add', 'sub' or 'update', on the variable's device."""
   with placement.only_on(variable.device):
     if rows is not None:
       return getattr(variable, f'scatter_{how}')(tf.IndexedSlices(value, rows))
     assign = 'assign' if how == 'update' else f'assign_{how}'
     return getattr(variable, assign)(value, read_value=False, **kwargs)
+
+
+VarList = Union[Iterable, Mapping, None]
+
+
+def all_variables(pairs: Sequence[Pair],
+                  optimizer_state: Iterable[tf.Variable]) -> list:
+  """Returns the variables that a Saver would hold without elastic averaging."""
+  averaged = [pair.local for pair in pairs]
+  centers = {pair.center.ref() for pair in pairs}
+  found = {variable.ref(): variable for variable in (
+      *averaged, *optimizer_state, *tf1.global_variables())
+      if variable.ref() not in centers}
+  return [*found.values(),
+          *tf1.get_collection(tf1.GraphKeys.SAVEABLE_OBJECTS)]
+
+
+def swapped(pairs: Sequence[Pair],
+            var_list: Union[Iterable, Mapping]) -> dict:
+  """Returns the variables for a Saver, by name: centres in place of copies.
+
+  Variables are compared by identity, never by name. A variable without a
+  centre, and a centre itself, are saved under their own names. A partitioned
+  variable becomes the list of its parts. The names of a mapping `var_list` are
+  kept.
+  """
+  if not isinstance(var_list, Mapping):
+    var_list = saved_names.by_name(var_list)
+  centers = {pair.local.ref(): pair.center for pair in pairs}
+
+  def swap(value):
+    if isinstance(value, tf.Variable):
+      return centers.get(_tf_internals.own_variable(value).ref(), value)
+    return [swap(p) for p in value] if isinstance(value, Iterable) else value
+
+  return {name: swap(value) for name, value in var_list.items()}

@@ -8,14 +8,12 @@ import contextlib
 import functools
 from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
 from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_exchange
@@ -24,9 +22,7 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.variables import context_value
-from tfplugin.distribute.variables import shared_variables
 from tfplugin.distribute.variables import variable_arguments
-from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
@@ -44,6 +40,7 @@ class ElasticScope:
 
   Attributes:
     worker_device: The device that the local variables are on.
+    statistics: `'average'` or `'shared'`, see `role_of`.
     state: The variables that optimizers made, on the worker, and that would be
       saved without elastic averaging. Counters of one worker would not.
     has_statistics: Whether an optimizer has been applied. A later variable that
@@ -56,15 +53,10 @@ class ElasticScope:
 
   def __init__(self, worker_device: str, statistics: str,
                saves_state: bool = False):
-    """Prepares one graph.
-
-    An empty `worker_device` is the session's own. `statistics` is `'average'`
-    or `'shared'`, see `role_of`. `saves_state` says whether this worker's
-    optimizer state is saved.
-    """
+    """Prepares one graph; an empty device is the session's own."""
     self.worker_device = worker_device
     self._saves_state = saves_state
-    self._statistics = statistics
+    self.statistics = statistics
     self.has_statistics = False
     self._pairs = {}
     self.state = []
@@ -80,10 +72,7 @@ class ElasticScope:
     return self._pairs.get(local.ref())
 
   def pairs_of(self, var_list: Iterable) -> list[elastic_pairs.Pair]:
-    """Returns the `Pair` of each variable, whole or partitioned, to be trained.
-
-    A ValueError names the variables that were made outside this scope.
-    """
+    """Returns the `Pair` of each variable; a ValueError names others."""
     flat = [_tf_internals.own_variable(part) for item in var_list
             for part in _tf_internals.parts_of(item)]
     unknown = [v.name for v in flat if self.pair_of(v) is None]
@@ -93,25 +82,6 @@ class ElasticScope:
           f'Received: {unknown}. {self._remedy}, or leave them out by '
           '`var_list`.')
     return [self.pair_of(variable) for variable in flat]
-
-  def apply(self, exchange: elastic_exchange.Exchange,
-            apply_gradients: Callable, grads_and_vars: types.GradsAndVars,
-            global_step: Optional[tf.Variable], rho: elastic.Rate,
-            **kwargs: Any):
-    """Applies gradients to the copies, in a step that `exchange` ends.
-
-    `apply_gradients`, of the wrapped optimizer, advances `global_step` unless
-    exchanges are counted. It gets the `kwargs`, too. A ValueError names
-    variables that were made outside this scope.
-    """
-    grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
-                      for gradient, variable in grads_and_vars]
-    exchange.add(*self.pairs_of(
-        [v for g, v in grads_and_vars if g is not None]))
-    self.has_statistics = True
-    adjusted = exchange.adjusted(grads_and_vars, rho)
-    with self.local_state():
-      return apply_gradients(adjusted, exchange.counts(global_step), **kwargs)
 
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:
@@ -139,7 +109,7 @@ class ElasticScope:
       yield
 
   def _create_state(self, next_creator: Callable, **kwargs):
-    if shared_variables.is_shared():
+    if context_value.is_shared.get():
       return next_creator(**kwargs)
     collections = kwargs.get('collections') or ()
     if not self._saves_state:  # Then the worker initialises it again.
@@ -156,7 +126,7 @@ class ElasticScope:
       return self._create_state(next_creator, **kwargs)
     if maker is not None:
       return next_creator(**kwargs)
-    role = elastic_variables.role_of(kwargs, self._statistics)
+    role = elastic_variables.role_of(kwargs, self.statistics)
     if role is elastic_variables.Role.LOCAL:
       with placement.only_on(self.worker_device):
         return next_creator(**kwargs)

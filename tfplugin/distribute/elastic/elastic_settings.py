@@ -1,14 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of elastic averaging: their allowed values and defaults."""
+"""Settings of elastic averaging: checks, defaults and consequences."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import numbers
+import sys
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -50,7 +54,8 @@ _RULES = {
                        'None exchanges variables in their own types.'),
 }
 # Settings that may be None, whose defaults are decided later.
-_OPTIONAL = ('num_worker', 'moving_rate', 'rho', 'exchange_dtype')
+_OPTIONAL = ('num_worker', 'moving_rate', 'rho', 'count_steps',
+             'exchange_dtype')
 
 
 def check(argument: str, value: Any) -> None:
@@ -63,26 +68,62 @@ def check(argument: str, value: Any) -> None:
         f'`{argument}` must be {words}. Received: {value!r}. {remedy}')
 
 
-@dataclasses.dataclass(frozen=True)
-class ElasticSettings:
-  """Settings of an elastic optimizer, decorator or strategy.
+@dataclasses.dataclass(
+    frozen=True, **({'kw_only': True} if sys.version_info >= (3, 10) else {}))
+class ElasticOptions:
+  """Settings of elastic averaging, for optimizer, decorator and strategy.
 
-  Values of a wrong type raise a TypeError. A ValueError is raised for values
-  that are out of range, or that exclude each other.
+  Each form takes the fields as keywords, or all of them as `options`. A value
+  is checked here. Pass fields by name.
 
   Attributes:
-    num_worker: The number of workers; None until the cluster is known.
+    num_worker: How many workers share the centre, the chief included. None: the
+      chief and workers of the cluster; where workers may join, those present.
     communication_period: Local steps from one exchange to the next.
-    moving_rate: The share of the difference that moves, a number in [0, 1] or a
-      tensor; None: the default of `ops.elastic`.
-    rho: The strength of the exploration penalty, a number or a tensor; 0: none;
-      None: the default of the optimizer.
-    synchronous: Whether the workers wait for each other before they start.
-    sparse_exchange: Whether to exchange only touched embedding rows.
-    on_nonfinite: The treatment of gradients, and of differences from the
-      centre, with a NaN or an infinity.
-    exchange_dtype: The type in which values cross the network; None: their own.
-    overlap: Whether an exchange runs concurrently with the next steps.
+    moving_rate: The share of the difference that moves, in [0, 1]. None:
+      0.9 / communication_period / num_worker. The optimizer takes a tensor,
+      too.
+    rho: The strength of the exploration penalty, rho / 2 * |local - c|^2, where
+      c is the centre that the worker received last. It acts on the gradients;
+      the reported loss does not include it. With 0.0 no c is kept. None:
+      moving_rate / learning rate, which a strategy does not know.
+    synchronous: Whether the workers start together.
+    update_order: `'gradient_first'`, or the paper's `'elastic_first'`, whose
+      difference uses the values before the gradient step.
+    count_steps: The unit of `global_step`: `'communications'` (exchanges) or
+      `'local'` steps. None: exchanges, with a warning of the number of local
+      steps.
+    statistics: The handling of floating point variables that are not trained
+      and that the step writes from data: `'average'`, or `'shared'` for one
+      variable on a parameter server, which every worker updates.
+    sparse_exchange: Whether a variable with sparse gradients exchanges only the
+      rows that this worker's gradients touched since its last exchange. A row
+      that a worker does not touch keeps its value on that worker, also while
+      the centre moves, and catches up once touched. Rows that an optimizer
+      moves without a gradient, as Adam does, count as not touched. It needs
+      rho=0.0.
+    on_nonfinite: The policy for gradients and exchanged differences with a NaN
+      or an infinity. `'apply'` uses them. `'drop'` changes neither copies nor
+      centre, and the step does not count: it advances only the local
+      `elastic_average/num_nonfinite`, shown as `elastic_average/nonfinite`.
+      `'raise'` is an error with worker, step and variables. The devices of a
+      process decide together.
+    exchange_dtype: A smaller type, in which values cross the network:
+      `'float16'`, `'bfloat16'` or `'int8'`; None: the type of the variable.
+      docs/exchange.md has the rules.
+    overlap: Whether an exchange runs beside the next steps, in a thread of the
+      session. The difference then uses the copy as it was when the exchange
+      began. docs/exchange.md has the rule and its bound.
+
+  Raises:
+    TypeError: A value has the wrong type.
+    ValueError: A value is out of range, or excludes another.
+
+  Example:
+    >>> options = tfplugin.distribute.ElasticOptions(
+    ...     communication_period=4, count_steps='local')
+    >>> tfplugin.distribute.ElasticAverageStrategy(options=options).num_worker
+    1
   """
 
   num_worker: Optional[int] = None
@@ -91,7 +132,7 @@ class ElasticSettings:
   rho: Optional[elastic.Rate] = 0.0
   synchronous: bool = False
   update_order: str = 'gradient_first'
-  count_steps: str = 'communications'
+  count_steps: Optional[str] = None
   statistics: str = 'average'
   sparse_exchange: bool = False
   on_nonfinite: str = 'apply'
@@ -99,6 +140,7 @@ class ElasticSettings:
   overlap: bool = False
 
   def __post_init__(self):
+    """Checks the values, and warns if none says how `global_step` counts."""
     for field in dataclasses.fields(self):
       argument, value = field.name, getattr(self, field.name)
       is_tensor = (argument in ('moving_rate', 'rho') and tf.is_tensor(value))
@@ -112,6 +154,15 @@ class ElasticSettings:
       raise ValueError(
           '`rho` must be 0.0 with sparse_exchange=True: a penalty pulls at all '
           f'rows, in every step. Received: {self.rho!r}. Pass 0.0.')
+    if self.count_steps is None:
+      object.__setattr__(self, 'count_steps', 'communications')
+      if self.communication_period > 1:
+        tf1.logging.warning(
+            'global_step counts exchanges: with communication_period=%d '
+            'max_steps=100,000 makes %s local steps, and schedules that follow '
+            "global_step stretch likewise. Pass count_steps='local' to count "
+            "every step, or count_steps='communications' to keep this.",
+            self.communication_period, f'{100_000*self.communication_period:,}')
 
   def _check_overlap(self):
     for argument, value, is_fine, why, remedy in (
@@ -130,40 +181,44 @@ class ElasticSettings:
             f'`{argument}` cannot have this value with overlap=True: {why}. '
             f'Received: {value!r}. {remedy}.')
 
-  @classmethod
-  def with_counted_steps(cls, count_steps: Optional[str],
-                         **settings: Any) -> ElasticSettings:
-    """Returns the settings; `count_steps` None means to count exchanges.
 
-    None also warns, where a global step is several local ones.
+class ElasticSettings(ElasticOptions):
+  """Options with their consequences, as the package uses them."""
+
+  @classmethod
+  def of(cls, form: Callable, options: Optional[ElasticOptions],
+         keywords: Mapping[str, Any], **defaults: Any) -> ElasticSettings:
+    """Returns the `options` of a form, or those that its `keywords` make.
+
+    With `options`, each of the `keywords` must be the default of `form`'s.
+    `defaults` are for keywords that are left out.
     """
-    made = cls(count_steps='communications' if count_steps is None
-               else count_steps, **settings)
-    period = made.communication_period
-    if count_steps is None and period > 1:
-      tf1.logging.warning(
-          'global_step counts exchanges: with communication_period=%d '
-          'max_steps=100,000 makes %s local steps, and schedules that follow '
-          "global_step stretch likewise. Pass count_steps='local' to count "
-          "every step, or count_steps='communications' to keep this.", period,
-          f'{100_000 * period:,}')
-    return made
+    if options is None:
+      return cls(**{**defaults, **keywords})
+    if not isinstance(options, ElasticOptions):
+      raise TypeError('`options` must be an ElasticOptions. Received: '
+                      f'{options!r}. Pass e.g. ElasticOptions(rho=0.1).')
+    parameters = inspect.signature(form).parameters
+    given = [name for name, value in keywords.items()
+             if name not in parameters or value is not parameters[name].default]
+    if given:
+      raise ValueError(
+          '`options` must hold all settings of elastic averaging. Received: '
+          f'`options` and {", ".join(given)}. Make them fields of `options`.')
+    return cls(**vars(options))
 
   @property
   def has_parts(self) -> bool:
     """True if large variables are sent in parts.
 
     A part is a message, also in a step that is not due. So this is true only
-    where every run of a graph exchanges, except runs that apply no gradients.
+    where every run that applies gradients exchanges.
     """
     return self.overlap or self.communication_period == 1
 
   @property
   def follows_workers(self) -> bool:
-    """Whether the moving rate follows the number of workers that are present.
-
-    It does by default in a run that workers may join.
-    """
+    """Whether the rate follows the number of workers that are present."""
     return (self.moving_rate is None and self.num_worker is None and
             membership.read().is_open)
 
@@ -174,11 +229,7 @@ class ElasticSettings:
         self.moving_rate)
 
   def rate(self, num_worker: int) -> elastic.Rate:
-    """Returns the moving rate among `num_worker` workers.
-
-    It is a number, or a tensor of the current graph where it follows the number
-    of workers.
-    """
+    """Returns the moving rate: a number, or a tensor of the current graph."""
     if self.moving_rate is not None:
       return self.moving_rate
     if self.follows_workers:
@@ -190,11 +241,7 @@ class ElasticSettings:
 
   def rho_for(self, optimizer: tf1.train.Optimizer,
               num_worker: int) -> elastic.Rate:
-    """Returns the penalty's strength; by default moving_rate / learning_rate.
-
-    A wrapper has the learning rate of the wrapped optimizer. A ValueError is
-    raised if `optimizer` has no learning rate, or 0.
-    """
+    """Returns the strength of the penalty, by default moving_rate / rate."""
     if self.rho is not None:
       return self.rho
     moving_rate = self.rate(num_worker)
@@ -222,10 +269,7 @@ class ElasticSettings:
           'the base method.')
 
   def check_has_hooks(self, result: Any) -> None:
-    """Raises a ValueError for `overlap`, which needs an EstimatorSpec's hooks.
-
-    `result` is the value that a function returned instead.
-    """
+    """Raises a ValueError for `overlap`, as `result` has no hooks."""
     if self.overlap:
       raise ValueError(
           '`overlap` must be False where the function that a strategy runs '
@@ -245,10 +289,7 @@ class ElasticSettings:
           f'{", ".join(names)}. Leave it out.')
 
   def check_unused(self, where: str, remedy: str) -> None:
-    """Raises a ValueError for a network setting that would have no effect.
-
-    `where` and `remedy` are for the message.
-    """
+    """Raises a ValueError for a network setting that would have no effect."""
     for argument, unused in (('exchange_dtype', None), ('overlap', False)):
       value = getattr(self, argument)
       if value is not unused:
@@ -256,10 +297,7 @@ class ElasticSettings:
                          f'Received: {value!r}. {remedy}.')
 
   def check_of_strategy(self, is_replicated: bool) -> None:
-    """Raises for settings that an optimizer takes and a strategy does not.
-
-    `is_replicated` is true for the devices of one process.
-    """
+    """Raises for settings that an optimizer takes and a strategy does not."""
     if self.sparse_exchange and is_replicated:
       raise ValueError(
           '`sparse_exchange` must be False between the devices of one process, '
@@ -286,10 +324,7 @@ def refuse_accumulators() -> None:
 
 
 def refuse_synchronous(received: str) -> None:
-  """Raises, always, the RuntimeError about a `SyncReplicasOptimizer`.
-
-  `received` is the evidence of it, for the message.
-  """
+  """Raises the RuntimeError about a `SyncReplicasOptimizer`, `received`."""
   raise RuntimeError(
       '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '
       'elastic averaging, where each worker trains its own copy: it would wait '

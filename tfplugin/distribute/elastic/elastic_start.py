@@ -17,8 +17,8 @@ from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import start_barrier
-from tfplugin.distribute.elastic.overlap import exchange_threads
-from tfplugin.distribute.elastic.values import hand_values
+from tfplugin.distribute.elastic.overlap import separate_run
+from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import prompt_start
@@ -34,10 +34,7 @@ DEFAULT_TIME_LIMIT_SECS = 300.0
 
 def check_start(task_index: int, num_worker: int,
                 time_limit_secs: float) -> None:
-  """Raises a TypeError or a ValueError unless a worker can start so.
-
-  The chief is one of the `num_worker` workers.
-  """
+  """Raises unless the worker, of which the chief is one, can start so."""
   elastic_settings.check('task_index', task_index)
   if not 0 <= task_index < num_worker:
     raise ValueError(
@@ -48,11 +45,7 @@ def check_start(task_index: int, num_worker: int,
 
 def barrier_of(settings: elastic_settings.ElasticSettings, num_workers: int,
                server: str) -> Optional[start_barrier.StartBarrier]:
-  """Returns the barrier of a synchronous start, or None.
-
-  `num_workers` applies where the settings do not say. `server` is a device that
-  all workers share.
-  """
+  """Returns the barrier of a synchronous start on a shared device, or None."""
   if not settings.synchronous:
     return None
   membership.refuse('elastic averaging with synchronous=True')
@@ -63,11 +56,7 @@ def create_local_step(
     device: str, settings: Optional[elastic_settings.ElasticSettings] = None,
     task: Optional[cluster_task.ClusterTask] = None, server: str = '',
 ) -> tf.Variable:
-  """Makes a worker's step counter, which starts when the worker may start.
-
-  Without `settings` the worker does not wait for the others. `server` is a
-  device that all workers share.
-  """
+  """Makes the step counter; with `settings` it waits for the other workers."""
 
   def start():
     barrier = settings and barrier_of(settings, task.num_workers, server)
@@ -80,11 +69,7 @@ def create_local_step(
 
 
 def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:
-  """Sets the centres to the values that a warm start gave the copies.
-
-  For copies that do not know their centres. Must be called before the ops that
-  initialise variables are made.
-  """
+  """Sets centres to a warm start's values; call it before initialising ops."""
   for pair in pairs:
     if pair.local.initializer is not pair.initializer:
       _tf_internals.initialize_from(pair.center, pair.local.initializer)
@@ -135,7 +120,7 @@ def scaffold_for_centers(own: tf1.train.Scaffold,
       init_fn=init_fn_for_centers(own.init_fn, pairs))
 
 
-class ElasticInitialization(exchange_threads.ExchangeThreads):
+class ElasticInitialization(separate_run.ExchangeThreads):
   """Hook that starts a worker from the centre whenever it gets a session.
 
   So a worker that starts late, or restarts, begins where the others are. With a
@@ -165,7 +150,7 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
     self._task_index = task_index
     self._time_limit_secs = time_limit_secs
     self._waits = bool(task_index and not is_chief)
-    self._first = hand_values.HandValues(task_index, not self._waits)
+    self._first = first_values.HandValues(task_index, not self._waits)
 
   def begin(self) -> None:
     """Adds the ops, before the graph is finalized."""
@@ -186,11 +171,7 @@ class ElasticInitialization(exchange_threads.ExchangeThreads):
 
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:
-    """Copies the centre, and waits for the others if asked to.
-
-    Raises:
-      TimeoutError: The others did not start in time; the message names them.
-    """
+    """Copies the centre; a TimeoutError names workers that did not start."""
     self._first.before_start(session, self._time_limit_secs)
     session.run(self._init_op)
     self._first.after_start(session)

@@ -14,13 +14,12 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
-from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
@@ -174,7 +173,7 @@ class ElasticSteps(met_updates.MetUpdates):
     pairs = exchange.pairs
     changed = {'train_op': exchange.end(
         self._local_results(result.train_op), self._states.here(set))[0]}
-    hooks = exchange_threads.hooks_of(exchange)
+    hooks = separate_run.hooks_of(exchange.runs)
     if hasattr(result, 'training_hooks'):
       hooks = (*hooks, *self._first_hooks(exchange, pairs))
     if self.experimental_should_init and hasattr(result, 'scaffold'):
@@ -190,14 +189,11 @@ class ElasticSteps(met_updates.MetUpdates):
   def _first_hooks(self, exchange, pairs) -> list:
     """Returns the hook for values that are written before the first step."""
     signal = self._signals.here()
-    if self.experimental_should_init:
-      return [first_values.FirstValues(
-          pairs, exchange.local_step.device, signal)]
-    if signal is not None and self._settings.synchronous:
-      return [first_values.FollowFirstValues(
-          pairs, signal, self.task.training_tasks[0],
-          time_limit.start_limit_secs())]
-    return []
+    waits = signal is not None and self._settings.synchronous
+    return first_values.hooks_of(
+        pairs, exchange.local_step.device, signal,
+        self.experimental_should_init,
+        self.task.training_tasks[0] if waits else None)
 
   def _end_results(self, exchange, result):
     """Returns `result`, in which the trained values wait for the step's end."""

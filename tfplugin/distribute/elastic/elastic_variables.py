@@ -15,7 +15,6 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
@@ -43,9 +42,9 @@ def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
   of a Keras metric, types that have no average, and with `statistics='shared'`
   the model's non-trainable variables. ELASTIC: the rest.
   """
-  if parameter_server_base.is_global_step(kwargs):
+  if variable_arguments.is_global_step(kwargs):
     return Role.SHARED
-  if parameter_server_base.is_local(kwargs):
+  if variable_arguments.is_local(kwargs):
     return Role.LOCAL
   if (kwargs.get('colocate_with') is not None or
       _tf_internals.is_made_by_optimizer()):
@@ -116,10 +115,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
   """
 
   def __init__(self, center: tf.Variable, **kwargs):
-    """Makes the copy, initialised from the centre.
-
-    `kwargs` are arguments of `tf.Variable`, without a name or an initial value.
-    """
+    """Makes the copy from the centre, with `kwargs` of `tf.Variable`."""
     self._center = None
     super().__init__(
         initial_value=center.read_value(),
@@ -145,10 +141,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
 
   @property
   def initial_value(self):
-    """The centre's initial value, which is available before the centre is.
-
-    A moving average starts from it.
-    """
+    """The centre's initial value, from which a moving average starts."""
     return self._center.initial_value
 
   def initialized_value(self):

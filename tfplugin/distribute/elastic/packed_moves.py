@@ -38,11 +38,7 @@ def differences_of(
     pairs: Sequence[elastic_pairs.Pair], moving_rate: elastic.Rate,
     wire: Optional[pair_moves.Wire] = None, has_parts: bool = False,
 ) -> list[pair_moves.Differences]:
-  """Returns `pair_moves.differences_of` for several variables.
-
-  With `has_parts` large variables are sent in parts. If `wire` is None, values
-  are sent in the variables' types.
-  """
+  """Returns `pair_moves.differences_of` for several variables."""
   seen = _seen_of(pairs, wire, _limits(pairs, wire) if has_parts else {})
   arrived = _carried([each.sent for each in seen], [
       _way_to_worker(pair) for pair in pairs])
@@ -119,10 +115,7 @@ def _way_to_worker(pair) -> packing.Way:
 def _carried(values: Sequence[Optional[Sequence[tf.Tensor]]],
              ways: Sequence[packing.Way],
              ) -> list[Optional[Sequence[tf.Tensor]]]:
-  """Returns `values` at their destinations; small ones are packed.
-
-  Each of `values` is sent in parts, or None where nothing is sent.
-  """
+  """Returns `values`, in parts or None, where they go; small ones packed."""
   whole = packing.carried(
       [parts[0] if parts is not None and len(parts) == 1 else None
        for parts in values], ways)

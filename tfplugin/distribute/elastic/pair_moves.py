@@ -66,10 +66,7 @@ class Differences(NamedTuple):
 
 def seen_of(pair: elastic_pairs.Pair, wire: Optional[Wire] = None,
             sizes: Optional[Sequence[int]] = None) -> Seen:
-  """Returns the centre's value, at the centre's device.
-
-  `sizes`, as in `Seen`, requires one copy and an exchange of all rows.
-  """
+  """Returns the centre's value, at the centre's device."""
   rows = _touched_rows(pair)
   with placement.only_on(pair.center.device):
     parts = _parted(elastic_pairs.read(pair.center, rows), sizes)
@@ -207,10 +204,7 @@ def _arriving(pair: elastic_pairs.Pair, differences: Differences) -> tf.Tensor:
 
 def _parted(value: tf.Tensor,
             sizes: Optional[Sequence[int]]) -> Sequence[tf.Tensor]:
-  """Returns `value` in parts of `sizes` values; `[value]` if that is None.
-
-  A split of the first dimension makes no copy.
-  """
+  """Returns `value` in parts of `sizes`, without a copy; None: one part."""
   return [value] if sizes is None else tf.split(tf.reshape(value, [-1]), sizes)
 
 

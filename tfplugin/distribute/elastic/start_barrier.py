@@ -44,11 +44,7 @@ class StartBarrier:
   """
 
   def __init__(self, num_tasks: int, device: str):
-    """Describes the queues; they exist once a session uses them.
-
-    `device` is the same for all tasks, on a parameter server. Other tasks would
-    not see the queues of a worker.
-    """
+    """Describes the queues on a parameter server's device."""
     self._device = device
     with placement.only_on(device), tf1.control_dependencies(None):
       self._queues = [
@@ -98,10 +94,7 @@ class StartBarrier:
 
 def wait_until(look: Callable, task_index: int,
                time_limit_secs: float) -> None:
-  """Waits until all values of `look()`, a `StartBarrier.arrived()`, are true.
-
-  At the limit it raises a TimeoutError that names the missing tasks.
-  """
+  """Waits until `look()` is all true; a TimeoutError names missing tasks."""
   patience = time_limit.Patience(_name(task_index), time_limit_secs)
   arrived = look()
   if all(arrived):

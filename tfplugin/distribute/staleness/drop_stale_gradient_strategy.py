@@ -4,14 +4,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+from collections.abc import Iterator
 from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
+from tfplugin import types
+from tfplugin.distribute import branching
+from tfplugin.distribute import conditional_update
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
-from tfplugin.distribute.staleness import drop_stale_gradient_extended
+from tfplugin.distribute import per_graph
+from tfplugin.distribute.staleness import staleness_counters
+from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
+
+tf1 = tf.compat.v1
 
 
 class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
@@ -75,7 +87,7 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
       on_nonfinite: str = nonfinite.APPLY):
     self._staleness = staleness_ops.check_max_staleness(staleness)
     super().__init__(
-        drop_stale_gradient_extended.DropStaleGradientExtended(
+        DropStaleGradientExtended(
             self, parameter_server_base.resolver_or_default(cluster_resolver),
             self._staleness, nonfinite.check_policy(on_nonfinite)))
 
@@ -83,3 +95,168 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
   def staleness(self) -> int:
     """The largest staleness that is applied."""
     return self._staleness
+
+
+class _Counters(staleness_counters.WorkerCounters):
+  """The numbers of applied and of dropped steps of this worker."""
+
+  def count_dropped(self, fresh: tf.Tensor, is_first: bool) -> list:
+    """Returns the ops that count a drop; the first optimizer counts stale."""
+    if self.num_nonfinite is None:
+      return [self.num_dropped.increment()] if is_first else []
+    stale = [self.num_dropped.increment(tf.logical_not(fresh))]
+    return [*stale * is_first, self.num_nonfinite.increment(fresh)]
+
+
+@dataclasses.dataclass
+class _Gates:
+  """The gates of one graph.
+
+  `by_replica` has one gate for all optimizers of a replica. `is_passing` is set
+  while an optimizer is applied behind a gate. `counters` is None before the
+  first update.
+  """
+
+  by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
+      default_factory=dict)
+  is_passing: bool = False
+  counts_nonfinite: bool = False
+  counters: Optional[_Counters] = None
+
+  def count(self) -> None:
+    """Makes the counters of the graph."""
+    self.counters = self.counters or _Counters(
+        'stale_gradients', counts_nonfinite=self.counts_nonfinite)
+
+  @contextlib.contextmanager
+  def passing(self) -> Iterator[None]:
+    """Marks updates inside it as being behind a gate."""
+    before, self.is_passing = self.is_passing, True
+    try:
+      yield
+    finally:
+      self.is_passing = before
+
+  def accepted(self) -> Optional[tf.Tensor]:
+    """Returns the replicas' decision in the current graph, None before it."""
+    decisions = [gate.accepted_here for gate in self.by_replica.values()]
+    if not decisions or any(decision is None for decision in decisions):
+      return None
+    return tf.reduce_all(tf.stack(decisions))
+
+
+class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
+  """Extended class with each optimizer of a replica behind the replica's gate.
+
+  Optimizers are intercepted as by a decorator. An update is made where all
+  replicas agree. The model's own updates of the global step call `_update`, and
+  wait for the same decision.
+  """
+
+  def __init__(self, container_strategy, cluster_resolver, max_staleness: int,
+               on_nonfinite: str):
+    """Reads the cluster; an empty one is a single process."""
+    super().__init__(container_strategy, cluster_resolver=cluster_resolver)
+    self._max_staleness = max_staleness
+    self._on_nonfinite = on_nonfinite
+    self._gates_of_graph = per_graph.PerGraph()
+
+  def _gates(self) -> _Gates:
+    return self._gates_of_graph.here(lambda: _Gates(
+        counts_nonfinite=self._on_nonfinite == nonfinite.DROP))
+
+  def _call_for_each_replica(self, fn, args, kwargs):
+    gates = self._gates()
+    if gates.is_passing:
+      return super()._call_for_each_replica(fn, args, kwargs)
+
+    def gated(*args, **kwargs):
+      replica = tf.get_static_value(
+          tf.distribute.get_replica_context().replica_id_in_sync_group)
+      gate = gates.by_replica.setdefault(
+          int(replica), staleness_gate.OneDecision(
+              self._max_staleness, self._on_nonfinite))
+      with optimizer_interception.Interception(
+          lambda optimizer: _Gated(optimizer, gate, gates), _Gated).active():
+        return fn(*args, **kwargs)
+
+    return super()._call_for_each_replica(
+        branching.with_merges_in_branches(self._container_strategy(), gated),
+        args, kwargs)
+
+  def _update(self, var, fn, args, kwargs, group):
+    parameter_server_base.refuse_keras_step(fn, self._container_strategy())
+    update = super()._update
+    gates = self._gates()
+    variable = parameter_server_base.unwrapped(var)
+    if gates.is_passing or variable is not parameter_server_base.global_step():
+      return update(var, fn, args, kwargs, group)
+    # The model itself advances the step.
+    with self._on_worker():
+      accepted = gates.accepted()
+    if accepted is None:
+      return update(var, fn, args, kwargs, group)
+    result = _tf_internals.read_after(variable, _update_if(
+        accepted, lambda: update(var, fn, args, kwargs, group=False)))
+    return result if group else (result,)
+
+  def _passes_rule(self, fn):
+    return self._gates().is_passing and super()._passes_rule(fn)
+
+  def _step_is_built(self, result):
+    super()._step_is_built(result)
+    self.refuse_unseen(
+        result, tf1.trainable_variables(), staleness_gate.AUDITED)
+
+  def _finish_step(self, spec):
+    counters = self._gates().counters
+    if counters is not None:
+      with self._on_worker():
+        counters.summarize('stale_gradients/dropped_fraction',
+                           'stale_gradients/nonfinite')
+    return spec
+
+
+class _Gated:
+  """An optimizer behind the gate of its replica."""
+
+  def __init__(self, optimizer: tf1.train.Optimizer,
+               gate: staleness_gate.OneDecision, gates: _Gates):
+    self._optimizer = optimizer
+    self._gate = gate
+    self._gates = gates
+
+  def apply_gradients(self, grads_and_vars: types.GradsAndVars,
+                      global_step: Optional[tf.Variable] = None,
+                      name: Optional[str] = None, **kwargs):
+    """Applies the gradients unless they are stale."""
+    grads_and_vars = list(grads_and_vars)
+    step = parameter_server_base.global_step()
+    if step is None:
+      raise RuntimeError(
+          'DropStaleGradientStrategy measures staleness in global steps, and '
+          'this graph has no global step. Call '
+          '`tf.compat.v1.train.get_or_create_global_step()` in the scope of '
+          'the strategy before the model is built.')
+    is_first = self._gate.accepted_here is None
+    if is_first:  # One count for each decision.
+      kwargs.update(
+          prepare=self._gates.count,
+          on_apply=lambda: [self._gates.counters.num_applied.increment()])
+    decision = self._gate.decide(
+        step, [g for g, _ in grads_and_vars if g is not None],
+        names=[v.name for g, v in grads_and_vars if g is not None])
+    kwargs.update(on_skip=lambda: self._gates.counters.count_dropped(
+        decision.fresh, is_first))
+    with self._gates.passing():
+      return conditional_update.apply_gradients_if(
+          decision.accepted, self._optimizer, grads_and_vars, global_step,
+          name, **kwargs)
+
+
+def _update_if(accepted: tf.Tensor, make_update) -> tf.Operation:
+  def apply():
+    with tf1.control_dependencies(tf.nest.flatten(make_update())):
+      return tf.constant(True)
+
+  return tf.group(tf1.cond(accepted, apply, lambda: tf.constant(False)))

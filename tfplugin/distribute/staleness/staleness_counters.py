@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
-from tfplugin.distribute.variables import shared_variables
+from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import staleness as staleness_ops
 
@@ -82,28 +82,18 @@ class StalenessCounters:
     self._counts_nonfinite = counts_nonfinite
     self._name = name
     self._of_graph = per_graph.PerGraph()
-    self._eager = None
 
   def create(self, global_step: tf.Variable, worker_device: str = '') -> None:
-    """Creates the counters unless this graph has them.
+    """Creates the counters beside the step and on the worker, once."""
+    self._of_graph.here(lambda: self._made(global_step, worker_device))
 
-    `stale_counter` is placed beside `global_step`, and the local counters on
-    `worker_device`; empty means the session's own.
-    """
-    if self._find() is not None:
-      return
-    with tf.init_scope():
-      prefix, counter_name = _free_names(self._name)
-      with tf1.name_scope(None), _beside(global_step), \
-          shared_variables.shared():
-        stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
-      device = '' if tf.distribute.has_strategy() else worker_device
-      counters = Counters(
-          stale_counter, prefix, device, self._counts_nonfinite)
-      if tf.executing_eagerly():
-        self._eager = counters
-      else:
-        self._of_graph[tf1.get_default_graph()] = counters
+  def _made(self, global_step, worker_device) -> Counters:
+    prefix, counter_name = _free_names(self._name)
+    with tf1.name_scope(None), _beside(global_step), \
+        context_value.is_shared.being(True):
+      stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
+    device = '' if tf.distribute.has_strategy() else worker_device
+    return Counters(stale_counter, prefix, device, self._counts_nonfinite)
 
   def exist_here(self) -> bool:
     """Returns whether the current graph has counters of this instance.
@@ -111,11 +101,11 @@ class StalenessCounters:
     If each replica makes its own optimizer, as a model_fn does, the first one
     applies for all, and the others have no counters.
     """
-    return self._find() is not None
+    return self._of_graph.here() is not None
 
   def here(self) -> Counters:
     """Returns the current graph's counters; raises RuntimeError without any."""
-    counters = self._find()
+    counters = self._of_graph.here()
     if counters is None:
       raise RuntimeError('The counters were read before apply_gradients() was '
                          'called in this graph; call `minimize()` first.')
@@ -123,7 +113,7 @@ class StalenessCounters:
 
   def variables(self) -> list[tf.Variable]:
     """Returns the variables of the current graph; none before `create`."""
-    counters = self._find()
+    counters = self._of_graph.here()
     if counters is None:
       return []
     local = (counters.num_dropped, counters.num_applied, counters.num_nonfinite)
@@ -135,10 +125,7 @@ class StalenessCounters:
     return [self.here().num_applied.increment()]
 
   def count_dropped(self, fresh: tf.Tensor) -> list:
-    """Returns the ops that count a dropped gradient.
-
-    If it is `fresh`, it was dropped because it is not finite.
-    """
+    """Returns the ops that count a drop; a `fresh` gradient was not finite."""
     return self.count_stale(fresh) + self._count_own_drop(
         tf.logical_not(fresh), fresh)
 
@@ -161,12 +148,6 @@ class StalenessCounters:
     if counters.num_nonfinite is not None:
       ops.append(counters.num_nonfinite.increment(nonfinite))
     return ops
-
-  def _find(self) -> Optional[Counters]:
-    with tf.init_scope():
-      if tf.executing_eagerly():
-        return self._eager
-      return self._of_graph.get(tf1.get_default_graph())
 
 
 def _free_names(name: str) -> tuple[str, str]:

@@ -14,7 +14,6 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.staleness import step_order
-from tfplugin.distribute.staleness import step_reading
 from tfplugin.distribute.updates import finite_updates
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
@@ -48,10 +47,7 @@ class StalenessGate:
 
   def __init__(self, max_staleness: staleness_ops.Bound,
                on_nonfinite: str = nonfinite.APPLY):
-    """Stores the bound, the largest staleness that is applied.
-
-    `on_nonfinite` is the policy for gradients with a NaN or an infinity.
-    """
+    """Stores the largest staleness that is applied, and the policy for NaNs."""
     self._max_staleness = max_staleness
     self._on_nonfinite = nonfinite.check_policy(on_nonfinite)
     self.decision: Optional[Decision] = None
@@ -71,8 +67,8 @@ class StalenessGate:
                        'provided for any variable. Received: none')
     orders = reading is None
     if orders:
-      reading = step_reading.read_step_before_forward(step, gradients)
-    second = step_reading.read_step_after(step, gradients)
+      reading = step_order.read_step_before_forward(step, gradients)
+    second = step_order.read_step_after(step, gradients)
     if orders:
       step_order.keep_own_writes_out(reading, second)
     staleness = staleness_ops.staleness_of(reading, second)
@@ -108,15 +104,12 @@ class OneDecision(StalenessGate):
     """Returns the first decision, checked for these gradients."""
     if self.accepted_here is None:
       return super().decide(step, gradients, reading, names)
-    step_reading.order_before_forward(self.decision.reading, gradients)
+    step_order.order_before_forward(self.decision.reading, gradients)
     return self._judged(self.decision, gradients, names)
 
   @property
   def accepted_here(self) -> Optional[tf.Tensor]:
-    """The decision that new ops can use, or None before it.
-
-    A decision in a branch of `tf.cond` holds in that branch.
-    """
+    """The decision that the current branch can use, or None before it."""
     if self.decision is None or not _tf_internals.is_usable_here(
         self.decision.accepted):
       return None

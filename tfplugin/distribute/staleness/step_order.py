@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Order of a graph's ops around the readings of the step.
+"""Readings of the step, and the order of a graph's ops around them.
 
   own writes first -> reading -> the model's work -> decision -> own writes
 
@@ -15,12 +15,14 @@ from __future__ import annotations
 import collections
 from collections.abc import Container
 from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin import types
 from tfplugin.distribute import graph_order
 
 _Operations = set[tf.Operation]
@@ -93,10 +95,7 @@ def step_of(reading: tf.Tensor) -> tf.Operation:
 
 def _outside_branches(reading: tf.Tensor, needed: _Operations,
                       writes: _Operations) -> _Operations:
-  """Returns `writes`, with a branch's output op for a write inside it.
-
-  `reading` is outside the branches. `writes` and the result are among `needed`.
-  """
+  """Returns `writes`, with a branch's output op for a write inside it."""
   inside = {op for op in needed
             if not _tf_internals.can_precede(op, reading.op)}
   exits = {op for op in needed - inside
@@ -180,12 +179,7 @@ def _waits_for_lock(operations: _Operations) -> bool:
 def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
               by_data: bool = False,
               until: Container[tf.Operation] = ()) -> _Operations:
-  """Returns `operations`, of one graph, and all that run before them.
-
-  If `at` is in a loop of control flow v1, earlier iterations of that loop are
-  left out. `by_data` leaves out control inputs. Sources of ops in `until` are
-  left out.
-  """
+  """Returns `operations` and their ancestors, in the iteration of `at`."""
   return graph_order.upstream(
       operations, of_values=by_data,
       stop=lambda op: op in until or _tf_internals.repeats_loop_of(op, at))
@@ -193,11 +187,7 @@ def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
 
 def _downstream(operations: _Operations, among: _Operations,
                 at: tf.Operation) -> _Operations:
-  """Returns `operations` and all ops of `among` that wait for one of them.
-
-  `among` is a result of `_upstream`, and includes `operations`. `at` is as for
-  `_upstream`.
-  """
+  """Returns `operations` and the ops of `among` that wait for one of them."""
   users = collections.defaultdict(list)
   for op in among:
     if not _tf_internals.repeats_loop_of(op, at):
@@ -210,3 +200,62 @@ def _downstream(operations: _Operations, among: _Operations,
     found |= new
     pending.extend(new)
   return found
+
+
+def read_step(global_step: tf.Variable) -> tf.Tensor:
+  """Returns the value of `global_step` after the current dependencies."""
+  if tf.executing_eagerly():
+    return tf.identity(global_step.read_value())
+  if global_step.dtype != global_step.dtype.base_dtype:
+    with _tf_internals.colocate_with(global_step):
+      # An identity of a ref is an alias: the value would change with the step.
+      return tf.raw_ops.DeepCopy(x=global_step.read_value())
+  # `read_value()` ends in an identity on the caller's device. Waiting for that
+  # on a parameter server costs a round trip.
+  with _tf_internals.colocate_with(global_step):
+    return tf.raw_ops.ReadVariableOp(
+        resource=global_step.handle, dtype=global_step.dtype)
+
+
+def read_step_before_forward(
+    global_step: tf.Variable,
+    gradients: Sequence[types.Gradient]) -> tf.Tensor:
+  """Returns the step before the model began its work, in a graph.
+
+  All work that the gradients need waits for the reading. The
+  reading waits for no work, so gradients that were made under control
+  dependencies do not form a cycle. It is made outside the branches of
+  `tf.cond`: with accumulated gradients, the model that added the last ones is
+  outside.
+  """
+  with _tf_internals.outside_branches():
+    reading = read_step(global_step)
+  order_before_forward(reading, gradients)
+  return reading
+
+
+def order_before_forward(reading: tf.Tensor,
+                         gradients: Sequence[types.Gradient]) -> None:
+  """Makes the work that `gradients` need wait for an earlier `reading`."""
+  order_after(reading, [t.op for t in tensors_of(gradients)])
+
+
+def read_step_after(global_step: tf.Variable,
+                    gradients: Sequence[types.Gradient]) -> tf.Tensor:
+  """Returns the step after all of `gradients` are computed."""
+  with tf.control_dependencies(tensors_of(gradients)):
+    # One edge to the step's device instead of one per gradient.
+    computed = tf.no_op(name='gradients_computed')
+  with tf.control_dependencies([computed] if computed else []):
+    return read_step(global_step)
+
+
+def tensors_of(gradients: Sequence[types.Gradient]) -> list[tf.Tensor]:
+  """Returns the tensors of `gradients`: of a sparse one, values and indices."""
+  tensors = []
+  for gradient in gradients:
+    if isinstance(gradient, tf.IndexedSlices):
+      tensors += [gradient.values, gradient.indices]
+    elif gradient is not None:
+      tensors.append(tf.convert_to_tensor(gradient))
+  return tensors

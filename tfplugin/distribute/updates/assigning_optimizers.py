@@ -95,10 +95,7 @@ class OnEachCopy:
 
   @contextlib.contextmanager
   def _making_state(self, strategy, owners, index: int) -> Iterator[None]:
-    """Makes every variable inside it as a slot, for the copy number `index`.
-
-    `owners` are tuples of a copy and its variable. State is named after these.
-    """
+    """Makes every variable inside it as a slot of its owner, for a copy."""
 
     def create(next_creator, **kwargs):
       name = kwargs.get('name') or 'Variable'
@@ -132,10 +129,7 @@ def _store(store: Optional[Sequence]) -> Iterator[None]:
 
 
 def copies_of(strategy, variable: tf.Variable) -> Sequence[tf.Variable]:
-  """Returns the copies of `variable` in this process, without wrappers.
-
-  The strategy need not be the one that made the variable.
-  """
+  """Returns the copies of a variable of any strategy in this process."""
   if isinstance(variable, _tf_internals.AggregatingVariable):
     variable = variable.get()
   return strategy.experimental_local_results(variable)

@@ -55,11 +55,7 @@ class FiniteUpdates:
   """
 
   def __init__(self, on_nonfinite: str, name: str, device: str = ''):
-    """Prepares the updates; the counter, an int64 local variable, comes later.
-
-    `on_nonfinite` is `'apply'`, `'drop'` or `'raise'`. `name` is the counter's.
-    `device` is the worker's; empty means the session's own.
-    """
+    """Prepares updates on the worker's device, with a counter of that name."""
     self.on_nonfinite = on_nonfinite
     self.num_nonfinite: Optional[worker_variables.WorkerCounter] = None
     self._name = name
@@ -74,10 +70,7 @@ class FiniteUpdates:
             grads_and_vars: types.GradsAndVars,
             global_step: Optional[tf.Variable], name: Optional[str],
             step: tf.Tensor, **kwargs: Any):
-    """Runs `optimizer.apply_gradients` where the gradients are finite.
-
-    `step` is for the error only.
-    """
+    """Runs `optimizer.apply_gradients` where the gradients are finite."""
     grads_and_vars = list(grads_and_vars)
     known = [(g, v) for g, v in grads_and_vars if g is not None]
     if not (self.is_asked and known):

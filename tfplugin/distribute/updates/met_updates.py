@@ -56,11 +56,7 @@ class MetUpdates:
 
   def unseen_updates(self, result: Any, variables,
                      ) -> Iterator[tuple[tf.Variable, tf.Operation]]:
-    """Yields variables of a step, and the unaudited ops that write them.
-
-    `result` is the return value of the step's function, for each replica.
-    `variables` are the ones that the rule is for.
-    """
+    """Yields variables of a step, and the unaudited ops that write them."""
     strategy = self._container_strategy()
     train_op = None
     if not tf.inside_function():
@@ -73,20 +69,13 @@ class MetUpdates:
           yield variable, op
 
   def refuse_unseen(self, result: Any, variables, rule: str) -> None:
-    """Raises ValueError if a step writes one of `variables` outside the rule.
-
-    `result` is the return value of the step's function, for each replica.
-    `rule` says how updates are changed, for the message.
-    """
+    """Raises ValueError if a step writes `variables` outside the rule."""
     for variable, operation in self.unseen_updates(result, variables):
       raise update_audit.refusal(
           self._container_strategy().described_as, variable, operation, rule)
 
   def _step_is_built(self, result: Any) -> None:
-    """Takes a whole step, with its `result` per replica, as it is built.
-
-    A strategy raises here if the step bypasses its rule.
-    """
+    """Raises if the step with this `result` bypasses the strategy's rule."""
 
   def _passes_rule(self, fn) -> bool:
     """Returns whether the rule handles updates by `fn`: not assignments."""
@@ -100,11 +89,7 @@ class MetUpdates:
       return super()._update(var, fn, args, kwargs, group)
 
   def call_for_each_replica(self, fn, args=(), kwargs=None):
-    """Runs `fn` in each replica; a `tf.function` becomes one around them all.
-
-    The replicas' common ops then belong to the function, and the step can be
-    audited.
-    """
+    """Runs `fn` in each replica; a `tf.function` is made around them all."""
     plain = _tf_internals.python_function_of(fn)
     if plain is fn or not tf1.executing_eagerly_outside_functions():
       return super().call_for_each_replica(plain, args, kwargs)
@@ -135,10 +120,7 @@ class MetUpdates:
 
   @contextlib.contextmanager
   def in_step(self, is_step: bool = True) -> Iterator[bool]:
-    """Yields whether a call is a whole step, and not a part of one.
-
-    `is_step` says whether the code inside belongs to a step at all.
-    """
+    """Yields whether a call, if it belongs to a step, is a whole one."""
     is_part, self._is_in_step = self._is_in_step, is_step
     try:
       yield not is_part

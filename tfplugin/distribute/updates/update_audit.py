@@ -50,11 +50,7 @@ class UpdateAudit:
           self._passed.setdefault(write.op.graph, set()).add(write.op.name)
 
   def unseen(self, train_op, variable: tf.Variable) -> Iterator[tf.Operation]:
-    """Yields the unaudited ops of a train step that write `variable`.
-
-    `train_op` has the ops and tensors that end the step; None means all of the
-    graph.
-    """
+    """Yields the unaudited ops of a step, or graph, that write `variable`."""
     writes = [write for write in _tf_internals.writes_of(
         variable, tf1.get_default_graph())
               if write.op is not variable.initializer and
@@ -67,11 +63,7 @@ class UpdateAudit:
 
   def check(self, caller: str, train_op, variables: Iterable[tf.Variable],
             rule: str) -> None:
-    """Raises ValueError if a train step writes a variable outside the rule.
-
-    `caller`, the decorator, and `rule`, the change of an update, are for the
-    message. `train_op` has the ops and tensors that end the step.
-    """
+    """Raises ValueError if a train step writes a variable outside the rule."""
     for variable in variables:
       for operation in self.unseen(train_op, variable):
         raise refusal(caller, variable, operation, rule)
@@ -83,11 +75,7 @@ OF_RULES = UpdateAudit()
 
 def refusal(caller: str, variable: tf.Variable, operation: tf.Operation,
             rule: str) -> ValueError:
-  """Returns the error for an update that bypasses a rule.
-
-  `caller` is the decorator or strategy, and `rule` says how updates are
-  changed.
-  """
+  """Returns the error of `caller` for an update that bypasses its `rule`."""
   return ValueError(
       f'{caller} {rule}, so that every update of a trained variable must be '
       'made by `apply_gradients` of a `tf.compat.v1.train.Optimizer`. '

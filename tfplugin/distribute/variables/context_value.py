@@ -38,3 +38,8 @@ class ContextValue:
       yield
     finally:
       self._value.reset(token)
+
+
+# Whether the variables that are made now are shared by all workers. A wrapper
+# that keeps the inner optimizer's state on the worker leaves these as they are.
+is_shared = ContextValue(False)

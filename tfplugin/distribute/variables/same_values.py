@@ -53,20 +53,14 @@ class Copies:
 
 
 def declare(values: Sequence[Any]) -> None:
-  """Declares that the values of several replicas are the same.
-
-  A value is a tensor, `tf.IndexedSlices` or op of each replica.
-  """
+  """Declares that the values of several replicas are the same."""
   for parts in zip(*(tf.nest.flatten(value, expand_composites=True)
                      for value in values)):
     Copies(parts)
 
 
 def stand_for(tensor: tf.Tensor, common: tf.Tensor) -> None:
-  """Declares that a replica's `tensor` equals `common`, which all share.
-
-  `common` is one tensor, or a declared tensor of the same replica.
-  """
+  """Declares that a replica's `tensor` equals `common`, which all share."""
   setattr(tensor, _MARK, getattr(common, _MARK, None) or Copies([common]))
 
 

@@ -31,14 +31,20 @@ def is_metric(kwargs: dict[str, Any]) -> bool:
 
 
 def is_streaming(kwargs: dict[str, Any]) -> bool:
-  """Returns whether the arguments are for a metric, or for a local variable.
+  """Returns whether the arguments are for a metric, or for a local variable."""
+  return is_local(kwargs) or _is_sum(kwargs)
 
-  A local variable may accumulate a metric.
-  """
-  keys = tf1.GraphKeys
-  collections = set(kwargs.get('collections') or ())
-  return bool({keys.METRIC_VARIABLES, keys.LOCAL_VARIABLES} & collections) or (
-      _is_sum(kwargs))
+
+def is_local(kwargs: dict[str, Any]) -> bool:
+  """Returns whether a creator's arguments ask for a local variable."""
+  collections = kwargs.get('collections') or ()
+  return (tf1.GraphKeys.LOCAL_VARIABLES in collections or
+          tf1.GraphKeys.METRIC_VARIABLES in collections)
+
+
+def is_global_step(kwargs: dict[str, Any]) -> bool:
+  """Returns whether a creator's arguments ask for the global step."""
+  return tf1.GraphKeys.GLOBAL_STEP in (kwargs.get('collections') or ())
 
 
 def _is_sum(kwargs: dict[str, Any]) -> bool:

@@ -67,10 +67,7 @@ class WorkerCounter:
   """
 
   def __init__(self, name: str, device: str = ''):
-    """Creates the variable under its full name, without outer scopes.
-
-    `device` is the worker's; empty means the session's own.
-    """
+    """Creates the variable under its full name, on the worker's `device`."""
     self.variable = create(
         lambda: tf.zeros([], tf.int64), name, device)
 

@@ -19,7 +19,7 @@ from tests.optimizers import elastic_graphs
 from tfplugin import estimator
 from tfplugin.bin import ports
 from tfplugin.distribute.elastic import elastic_average_strategy
-from tfplugin.distribute.elastic.overlap import exchange_threads
+from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
@@ -333,7 +333,7 @@ def test_a_count_by_a_value_of_the_step_stays_a_part_of_it(chief):
 
   with tf.Graph().as_default():
     spec = _of_strategy(counting)
-  assert not any(isinstance(hook, exchange_threads.ExchangeThreads)
+  assert not any(isinstance(hook, separate_run.ExchangeThreads)
                  for hook in spec.training_hooks)
 
 

@@ -44,10 +44,7 @@ class OverlappedExchange(separate_run.SeparateRun):
   is_awaited = False
 
   def __init__(self, device: str):
-    """Makes the queues and a flag on `device`, the worker's.
-
-    If `device` is empty, the session chooses the device.
-    """
+    """Makes the queues and a flag on the worker's `device`."""
     super().__init__(device, _SCOPE)
     self._snapshots = {}
     self._in_flight = worker_variables.create(
@@ -122,10 +119,11 @@ class OverlappedExchange(separate_run.SeparateRun):
 
   def _take(self, pairs, snapshots):
     with update_audit.OF_RULES.passing([pair.local for pair in pairs]):
-      moves = [elastic_pairs.write(pair.local, 'sub', _value(snapshot.local))
+      moves = [elastic_pairs.write(
+          pair.local, 'sub', elastic_pairs.read(snapshot.local))
                for pair, snapshot in zip(pairs, snapshots)]
     moves += [elastic_pairs.write(pair.local_center, 'update',
-                                  _value(snapshot.local_center))
+                                  elastic_pairs.read(snapshot.local_center))
               for pair, snapshot in zip(pairs, snapshots)
               if pair.local_center is not None]
     with tf1.control_dependencies([
@@ -136,7 +134,7 @@ class OverlappedExchange(separate_run.SeparateRun):
   def _begin(self, pairs, snapshots, step):
     served = self.check_served(_UNSERVED)
     with tf1.control_dependencies([served]):
-      taken = [elastic_pairs.write(of, 'update', _value(variable))
+      taken = [elastic_pairs.write(of, 'update', elastic_pairs.read(variable))
                for pair, snapshot in zip(pairs, snapshots)
                for variable, of in ((pair.local, snapshot.local),
                                     (pair.local_center, snapshot.local_center))
@@ -146,8 +144,3 @@ class OverlappedExchange(separate_run.SeparateRun):
       begun = self.begin(step)
     with tf1.control_dependencies([begun]):
       return tf.constant(True)
-
-
-def _value(variable: tf.Variable) -> tf.Tensor:
-  with placement.only_on(variable.device):
-    return variable.read_value()

@@ -155,10 +155,7 @@ class SetValues:
   """Exchange of variables without an average."""
 
   def __init__(self, unaveraged: Unaveraged, device: str, runs: list):
-    """Adds, on `device`, a fingerprint of each value that was seen last.
-
-    `runs` gets the exchange, if it can be a session run of its own.
-    """
+    """Adds fingerprints of the values seen last; `runs` gets the exchange."""
     self.unaveraged = unaveraged
     self.pairs = unaveraged.pairs
     self._device, self._runs = device, runs
@@ -241,12 +238,7 @@ def _taken(pair, seen) -> tf.Tensor:
 
 def describe(pairs: Sequence[elastic_pairs.Pair],
              unaveraged: Unaveraged, state: Collection[str]) -> str:
-  """Returns a log line that lists the variables of each kind.
-
-  `pairs` are the averaged ones. `state` has the names of optimizers' variables.
-  They are on the worker, also the chief's, which are global variables because
-  they are saved.
-  """
+  """Returns a log line of the variables of each kind; `state` is local."""
   every = [*pairs, *unaveraged.pairs]
   centers = {pair.center.op.name for pair in every}
   kinds = {

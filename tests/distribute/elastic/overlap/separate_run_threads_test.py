@@ -16,7 +16,6 @@ from tests.helpers import decorated_models
 from tests.optimizers import elastic_graphs
 from tfplugin import estimator
 from tfplugin.distribute.elastic import elastic_average_strategy
-from tfplugin.distribute.elastic.overlap import exchange_threads
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.sessions import refused_runs
@@ -175,7 +174,7 @@ def test_a_session_that_recovers_does_so_here_too():
   with tf.Graph().as_default():
     exchange, step = LostOnce(), tf.constant(1)
     with tf1.train.MonitoredSession(
-        hooks=[exchange_threads.ExchangeThreads([exchange])]) as session:
+        hooks=[separate_run.ExchangeThreads([exchange])]) as session:
       while exchange.runs < 2:
         session.run(step)
       assert len(_threads()) == 1
@@ -222,7 +221,7 @@ def test_a_server_that_is_lost_at_the_end_is_missed_only_by_overlap():
     for is_awaited in (True, False):
       exchange = LostOnce()
       exchange.is_awaited = is_awaited
-      hook = exchange_threads.ExchangeThreads([exchange])
+      hook = separate_run.ExchangeThreads([exchange])
       hook.after_create_session(session, tf.train.Coordinator())
       for thread in _threads():
         thread.join(60)
@@ -273,7 +272,7 @@ def test_a_second_step_of_the_graph_is_refused():
   steps = _run_twice(True)
   # The other hook is of values that are written before the first step.
   assert [type(hook) for hook in next(steps).training_hooks] == [
-      exchange_threads.ExchangeThreads, first_values.FirstValues]
+      separate_run.ExchangeThreads, first_values.FirstValues]
   with pytest.raises(RuntimeError, match='several training steps in one graph'):
     next(steps)
 

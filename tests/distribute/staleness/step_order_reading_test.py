@@ -4,7 +4,7 @@
 
 import tensorflow as tf
 
-from tfplugin.distribute.staleness import step_reading
+from tfplugin.distribute.staleness import step_order
 
 tf1 = tf.compat.v1
 
@@ -13,7 +13,7 @@ def test_reading_does_not_follow_the_variable(behavior):
   # An alias of a ref's buffer would show 5.
   with tf.Graph().as_default():
     step = tf1.train.get_or_create_global_step()
-    reading = step_reading.read_step(step)
+    reading = step_order.read_step(step)
     with tf.control_dependencies([reading]):
       advance = tf1.assign_add(step, 5)
     with tf.control_dependencies([advance]):
@@ -29,7 +29,7 @@ def test_reading_sits_beside_the_step(behavior):
     with tf1.device('/job:ps/task:0'):
       step = tf1.train.get_or_create_global_step()
     with tf1.device('/job:worker/task:0'):
-      reading = step_reading.read_step(step)
+      reading = step_order.read_step(step)
     assert reading.device == '/job:ps/task:0'
 
 
@@ -37,7 +37,7 @@ def test_reading_after_waits_for_the_gradients(behavior):
   with tf.Graph().as_default():
     step = tf1.train.get_or_create_global_step()
     gradient = tf.cast(tf1.assign_add(step, 3), tf.float32)
-    reading = step_reading.read_step_after(step, [gradient, None])
+    reading = step_order.read_step_after(step, [gradient, None])
     with tf1.Session() as session:
       session.run(tf1.global_variables_initializer())
       assert session.run(reading) == 3
@@ -49,14 +49,14 @@ def test_reading_before_leaves_control_dependencies(behavior):
     w = tf1.get_variable('w', initializer=1.0)
     gradient = tf.gradients(w * w, w)[0]
     with tf.control_dependencies([tf1.assign_add(step, 1)]):
-      reading = step_reading.read_step_before_forward(step, [gradient])
+      reading = step_order.read_step_before_forward(step, [gradient])
     assert not reading.op.control_inputs
 
 
 def test_tensors_of_gradients_of_every_kind():
   sparse = tf.IndexedSlices(tf.constant([[2.]]), tf.constant([1]))
   dense = tf.constant(1.)
-  tensors = step_reading.tensors_of([sparse, None, dense])
+  tensors = step_order.tensors_of([sparse, None, dense])
   assert [id(t) for t in tensors] == [
       id(sparse.values), id(sparse.indices), id(dense)]
-  assert step_reading.tensors_of([None]) == []
+  assert step_order.tensors_of([None]) == []

@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.updates import calls_by_shape
+from tfplugin.distribute.clipping import clip
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
@@ -29,7 +29,7 @@ def test_it_is_built_once_for_each_shape(behavior):
     variables = [tf1.get_variable(f'v{i}', initializer=tf.ones([1 + i % 2]),
                                   use_resource=True) for i in range(6)]
     with tf1.device('/cpu:0'):
-      sums = [calls_by_shape.call('double', _doubled(built), variable,
+      sums = [clip.call_by_shape('double', _doubled(built), variable,
                                   tf.constant(1.0)) for variable in variables]
     assert sorted(built) == [[1], [2]]
     assert all(op.type != 'AssignAddVariableOp' for op in
@@ -46,7 +46,7 @@ def test_who_waits_for_a_result_waits_for_the_write(behavior):
     variable = tf1.get_variable('v', initializer=1.0, use_resource=True)
     read = variable.read_value()
     with tf.control_dependencies([read]):
-      result, = calls_by_shape.call(
+      result, = clip.call_by_shape(
           'double', _doubled([]), variable, tf.constant(1.0))
     with tf.control_dependencies([result]):
       later = variable.read_value()
@@ -63,7 +63,7 @@ def test_elsewhere_the_ops_are_built_themselves(kind):
     with tf.Graph().as_default():
       variables = [tf1.get_variable(f'v{i}', initializer=[1.0],
                                     use_resource=False) for i in range(2)]
-      sums = [calls_by_shape.call('double', _doubled(built), variable, 1.0)
+      sums = [clip.call_by_shape('double', _doubled(built), variable, 1.0)
               for variable in variables]
       with tf1.Session() as session:
         session.run(tf1.global_variables_initializer())
@@ -72,7 +72,7 @@ def test_elsewhere_the_ops_are_built_themselves(kind):
     variables = [tf.Variable([1.0]) for _ in range(2)]
 
     def step():
-      return [calls_by_shape.call('double', _doubled(built), variable,
+      return [clip.call_by_shape('double', _doubled(built), variable,
                                   tf.constant(1.0))[0]
               for variable in variables]
 
@@ -89,7 +89,7 @@ def test_it_runs_beside_the_variable(behavior):
     with tf1.device('/job:ps/task:0'):
       variable = tf1.get_variable('v', initializer=[1.0], use_resource=True)
     with tf1.device('/job:worker/task:0'):
-      result = calls_by_shape.call(
+      result = clip.call_by_shape(
           'double', _doubled([]), variable, tf.constant(1.0))
     metadata = tf1.RunMetadata()
     with cluster.session(0, graph) as session:

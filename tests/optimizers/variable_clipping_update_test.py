@@ -5,7 +5,7 @@
 import numpy as np
 import tensorflow as tf
 
-from tfplugin.distribute.clipping import variable_update
+from tfplugin.optimizers import variable_clipping
 
 tf1 = tf.compat.v1
 
@@ -22,9 +22,9 @@ def test_update_comes_after_and_learns_the_touched_rows(behavior):
     b = tf1.get_variable('b', initializer=[1.0])
     first = tf.group(tf1.assign_add(a, [1.0]), tf1.assign_add(b, [2.0]))
     sparse = tf.IndexedSlices(tf.ones([1]), tf.constant([0]))
-    operations = variable_update.update_after(first, [
-        variable_update.VariableUpdate([a], [tf.ones([1])], double),
-        variable_update.VariableUpdate([b], [sparse], double)])
+    operations = variable_clipping.update_after(first, [
+        variable_clipping.VariableUpdate([a], [tf.ones([1])], double),
+        variable_clipping.VariableUpdate([b], [sparse], double)])
     with tf1.Session() as session:
       session.run(tf1.global_variables_initializer())
       session.run(operations)
@@ -52,8 +52,8 @@ def test_every_copy_is_updated_with_the_rows_of_all_replicas():
       replica = tf.distribute.get_replica_context().replica_id_in_sync_group
       gradient = tf.IndexedSlices(
           tf.ones([1]), tf.reshape(tf.cast(replica, tf.int32), [1]))
-      variable_update.update_after(None, [
-          variable_update.VariableUpdate([v], [gradient], mark)])
+      variable_clipping.update_after(None, [
+          variable_clipping.VariableUpdate([v], [gradient], mark)])
 
     strategy.run(replica_step)
 
@@ -70,7 +70,7 @@ def test_rows_of_several_gradients_are_touched_and_a_dense_one_touches_all():
     del variables
     seen.append(None if ids is None else ids.numpy().tolist())
 
-  variable_update.update_after(None, [
-      variable_update.VariableUpdate([tf.Variable([1.0])], gradients, look)
+  variable_clipping.update_after(None, [
+      variable_clipping.VariableUpdate([tf.Variable([1.0])], gradients, look)
       for gradients in ([sparse, sparse], [sparse, tf.ones([1])])])
   assert seen == [[0, 0], None]
