@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The old names are of modules that exist; contrib/install_test.py uses them."""
+"""The old names are of modules that exist; install_test.py uses them."""
 # BUILD deps: //tfplugin:everything
 
 from __future__ import annotations
