@@ -91,7 +91,9 @@ class Walk:
 
 
 def _is_ours(frame) -> bool:
-  return frame.f_code.co_filename.startswith(_ROOT)
+  # `compat` stands for modules of TensorFlow, on some of its releases.
+  file = frame.f_code.co_filename
+  return file.startswith(_ROOT) and not file.startswith(f'{_ROOT}compat/')
 
 
 def _file(frame) -> str:
