@@ -20,7 +20,7 @@ from tfplugin.bin.processes import local_cluster
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),
               pytest.mark.timeout(240)]
 
-_STEPS = 120
+_STEPS = 200
 # No checkpoint after the one at the start.
 _NEVER = 10**6
 
@@ -55,8 +55,9 @@ def test_elastic_averaging_continues_from_the_chiefs_copies(tmp_path, form):
   for name in ('weight_0', 'weight_1'):
     np.testing.assert_allclose(_saved(tmp_path, name), program.TARGET, atol=1.5)
   tasks = json.loads((tmp_path / 'logs/summary.json').read_text())['tasks']
+  # A chief at its end restarts with a parameter server that it lost.
   assert {task['task']: task['restarts'] for task in tasks
-          if task['restarts']} == {'ps:0': 1, 'ps:1': 1}
+          if task['task'].startswith('ps')} == {'ps:0': 1, 'ps:1': 1}
 
 
 def test_one_that_is_lost_for_good_is_named_and_the_run_goes_on_without(
