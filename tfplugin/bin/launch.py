@@ -95,8 +95,11 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_integer('max_restarts', 3, 'How many times each task may '
                              'be restarted.'),
         flags.DEFINE_float('restart_delay_secs', 1.0, 'Seconds before the '
-                           'first restart of a task; doubled for each further '
-                           'one.'),
+                           'second restart of a task; the first comes at once. '
+                           'Doubled for each further one.'),
+        flags.DEFINE_bool('spare', False, 'Keeps one more process, which has '
+                          'imported TensorFlow, for the next task that '
+                          'restarts.'),
         flags.DEFINE_bool('keep_going', True, 'Whether the run continues '
                           'without a worker that is lost for good, as '
                           'asynchronous training can.'),
@@ -144,7 +147,7 @@ _COMMANDS = command_line.CommandLine((
     )),
 ), (
     command_line.Need(('live',), '--model_dir', lambda v: v['model_dir']),
-    command_line.Need(('max_restarts', 'restart_delay_secs'),
+    command_line.Need(('max_restarts', 'restart_delay_secs', 'spare'),
                       '--restart=on_failure or always',
                       lambda v: v['restart'] != 'never'),
     command_line.Need(('evaluator_limit_secs',), '--evaluator',

@@ -14,6 +14,8 @@ It guards the graph that the chief, or a single process, trains:
 * A chief that restarts, or makes a new session, restores no checkpoint over
   live parameter servers: their state is newer than the newest checkpoint. It
   restores only the variables that were lost with its process.
+* A parameter server that restarts takes averaged variables from the chief's
+  copies, if there are any; see `lost_variables`.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from tfplugin import _tf_internals
 from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import finite_state
 from tfplugin.checkpoints import last_saves
+from tfplugin.checkpoints import lost_variables
 from tfplugin.checkpoints import own_variables
 from tfplugin.events import event_log
 
@@ -75,6 +78,16 @@ class TrainingGuard:
                      if of_servers else None)
     self._own = own_variables.OwnVariables(own)
     self._step = tf1.train.get_global_step()
+    self._lost = lost_variables.LostVariables(of_servers, self._step)
+
+  @property
+  def step_of_each_run(self) -> Optional[tf.Variable]:
+    """The global step, if each step is to fetch it; None otherwise."""
+    return self._step if self._lost.has_copies else None
+
+  def end_step(self, step: int) -> None:
+    """Takes the fetched global step."""
+    self._lost.last_step = int(step)
 
   def save(self, save: Callable[..., str], saver: tf1.train.Saver,
            session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
@@ -134,6 +147,7 @@ class TrainingGuard:
       # The session is new because a parameter server died while it wrote.
       checkpoint_files.remove_left_behind(model_dir)
     if self._missing is None or not self._is_alive(arguments):
+      self._lost.last_step = None
       return prepare(**arguments)
     state = model_dir and tf1.train.get_checkpoint_state(model_dir)
     if saver and state:
@@ -193,7 +207,9 @@ class TrainingGuard:
     # No limit: a large state takes long, and TensorFlow has no limit either.
     with tf1.Session(arguments['master'],
                      config=arguments.get('config')) as session:
-      if session.run(self._missing).size:
+      missing = [name.decode() for name in session.run(self._missing)]
+      if missing and not self._lost.give_back(
+          self._who, session, missing, arguments.get('checkpoint_dir')):
         return False
       self._own.restore(self._who, session, arguments)
       names = self._finite.not_finite(session)

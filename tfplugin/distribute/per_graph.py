@@ -99,6 +99,7 @@ class TrainingGraph:
     awaited: The variables, beside global ones, that the chief initialises
       before workers begin.
     unlisted: The variables that start beside the local ones.
+    copies: Each averaged centre and this worker's copy, by the centre's op.
   """
 
   def __init__(self):
@@ -107,6 +108,7 @@ class TrainingGraph:
     self.counted_workers: Optional[int] = None
     self.awaited: list[tf.Variable] = []
     self.unlisted: list[tf.Variable] = []
+    self.copies: dict[str, tuple[tf.Variable, tf.Variable]] = {}
     self._figures: dict[str, list[tuple]] = {}
 
   def add_count(self, variable: tf.Variable, name: str, every: int = 1) -> None:

@@ -39,6 +39,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   * A save that finds a full disk is tried again, up to a limit.
   * A chief that restarts beside live parameter servers restores nothing over
     their newer state, and saves that state at once.
+  * Under elastic averaging a parameter server that restarts continues from the
+    chief's copies, and no checkpoint is restored.
   * Closing a session takes 5 seconds at most; otherwise it may take a minute.
   * Listeners are called at each save, whichever Saver writes it. In a cluster
     with a strategy, TensorFlow's own train_and_evaluate drops them.
@@ -115,11 +117,20 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     guarded_graphs.put(self._guard)
     guarded_graphs.in_place_of_close(closing.close_in_time)
 
+  def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
+    """Fetches the global step, where a lost server may need it."""
+    # Estimator's hook that saves reads it in each step of the chief, too.
+    del run_context
+    step = self._guard and self._guard.step_of_each_run
+    return None if step is None else tf1.train.SessionRunArgs(step)
+
   def after_run(self, run_context, run_values) -> None:
     """Ends the training if a listener has asked for it."""
-    del run_values
-    if self._guard is not None and self._guard.is_to_stop:
-      run_context.request_stop()
+    if self._guard is not None:
+      if run_values.results is not None:
+        self._guard.end_step(run_values.results)
+      if self._guard.is_to_stop:
+        run_context.request_stop()
 
   def before_end(self, session: tf1.Session) -> None:
     """Waits for the others' last steps; call it before any hook ends.

@@ -182,7 +182,7 @@ def test_those_without_a_ps_start_again_together(tmp_path):
   with local_cluster.LocalCluster(
       tmp_path, policy=_policy(is_together=True)) as cluster:
     chief = _start(cluster, CHIEF, 'import time; time.sleep(120)')
-    chief._command[-1] = chief_code
+    chief.command[-1] = chief_code
     worker = _start(cluster, WORKER, worker_code)
     cluster.wait(timeout=_LIMIT)
   assert (chief.status, chief.num_restarts) == (0, 1)

@@ -59,7 +59,8 @@ class LaunchOptions:
     ps_limit_secs: For a parameter server to end by itself after the others.
       Most programs' never do.
     restart: See `restarts.parse`.
-    restart_delay_secs: Before the first restart; doubled for each further one.
+    restart_delay_secs: Before a second restart; doubled for each further one.
+    spare: Whether a spare process is kept for the next task that restarts.
     model_dir: The program's model_dir, where its events are. Other runs are
       kept out of it. None: not known.
     steps: The global step at which the program ends, from which a terminal
@@ -96,6 +97,7 @@ class LaunchOptions:
   restart: str = restarts.NEVER
   max_restarts: int = 3
   restart_delay_secs: float = 1.0
+  spare: bool = False
   model_dir: Optional[str] = None
   steps: Optional[int] = None
   stall_limit: float = 0.0
@@ -272,7 +274,7 @@ class LaunchOptions:
     """Returns the restart rules."""
     return restarts.RestartPolicy(
         restarts.parse(self.restart), self.max_restarts,
-        self.restart_delay_secs,
+        self.restart_delay_secs, self.spare,
         is_together=not self.ps and self.num_workers > 0)
 
 

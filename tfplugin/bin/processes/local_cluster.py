@@ -29,12 +29,15 @@ from tfplugin.bin.processes import guard
 from tfplugin.bin.processes import interrupts
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role as role_lib
+from tfplugin.bin.processes import spare as spare_lib
 from tfplugin.distribute import cluster_config
 
 _GUARD = pathlib.Path(__file__).with_name('guard.py')
 _POLL_SECS = 0.1
 # Enough for the kernel to end a process.
 _KILL_LIMIT_SECS = 30.0
+# A spare is started when no task has started for so long: it takes CPU time.
+_SPARE_AFTER_SECS = 10.0
 _TRAINING = ('chief', 'worker')
 # Jobs whose failure does not end the run.
 _SPARED = ('worker', 'evaluator')
@@ -99,6 +102,7 @@ class LocalCluster:
     self._meeting_port = str(ports.pick_free(1)[0])
     self._mark = uuid.uuid4().hex
     self._guard: Optional[subprocess.Popen] = None
+    self._spare: Optional[spare_lib.Spare] = None
     self._interrupts = interrupts.Interrupts()
     self.roles: list[role_lib.Role] = []
     self.lost: list[role_lib.Role] = []
@@ -196,8 +200,20 @@ class LocalCluster:
       self._handle_end(role)
     for role in self.roles:
       if role.restart_at is not None and role.restart_at <= time.monotonic():
-        role.restart()
+        role.restart(self._spare)
         self._tell_guard('watch', role)
+    if self._policy.has_spare:
+      self._keep_spare()
+
+  def _keep_spare(self) -> None:
+    """Starts a spare if there is none, unless tasks have just started."""
+    if self._spare is not None and not self._spare.is_used:
+      return
+    self._spare = None
+    roles = [role for role in self.roles if spare_lib.can_run(role.command)]
+    if roles and all(role.age > _SPARE_AFTER_SECS for role in self.roles):
+      role = min(roles, key=lambda role: role.task.type != 'ps')
+      self._spare = spare_lib.Spare(role.command, role.environment)
 
   def end(self, grace_secs: Optional[float] = None) -> None:
     """Ends every process that still runs, and its children.
@@ -207,6 +223,8 @@ class LocalCluster:
     cluster's value). Another signal to this process cuts the time short.
     """
     grace_secs = self._grace_secs if grace_secs is None else grace_secs
+    if self._spare is not None:
+      self._spare.end()
     seen = self._interrupts.count
     for is_ps in (False, True):
       roles = [r for r in self.roles if (r.task.type == 'ps') is is_ps]
@@ -273,6 +291,13 @@ class LocalCluster:
       first_failure += f'\n\nLater {failure}'
     if len(alike) > 1:
       first_failure += f'\n{", ".join(alike)} ended alike.'
+    num_ps = sum(r.task.type == 'ps' for r in self.roles)
+    if role.task.type == 'ps' and role.num_restarts and num_ps > 1:
+      first_failure += (
+          f'\n{role.task.name} has restarted {role.num_restarts} times, and '
+          'does not restart again. To continue from the newest checkpoint, '
+          'repeat the command; to continue without this parameter server, '
+          f'repeat it with --ps={num_ps - 1}.')
     return first_failure
 
   def _restart(self, role: role_lib.Role, delay: float) -> None:

@@ -81,9 +81,10 @@ class RestartPolicy:
   Attributes:
     rules: The policy of each job; see `parse`.
     max_restarts: The limit for each task.
-    delay_secs: Seconds before the first restart of a task. Each further one
-      waits twice as long, at most a minute, until a process of it has lived for
-      a minute.
+    delay_secs: Seconds before the second restart of a task; the first comes at
+      once. Each further one waits twice as long, at most a minute, until a
+      process of it has lived for a minute.
+    has_spare: Whether a spare process is kept for the next task that restarts.
     is_together: Whether the training tasks restart together. Without a
       parameter server they have to, because they hold the variables themselves.
   """
@@ -92,6 +93,7 @@ class RestartPolicy:
       default_factory=lambda: parse(NEVER))
   max_restarts: int = 3
   delay_secs: float = 1.0
+  has_spare: bool = False
   is_together: bool = False
 
   def __post_init__(self):
@@ -106,10 +108,9 @@ class RestartPolicy:
 
   def longest_delay(self, job: str) -> float:
     """Returns the longest restart delay of a job's tasks in seconds."""
-    if self.rules[job] == NEVER or not self.max_restarts:
+    if self.rules[job] == NEVER:
       return 0.0
-    num_doublings = min(self.max_restarts - 1, 60)
-    return min(self.delay_secs * 2**num_doublings, _LONGEST_DELAY_SECS)
+    return self._delay_after(self.max_restarts - 1)
 
   def delay(self, job: str, status: int, num_restarts: int,
             num_in_a_row: Optional[int] = None) -> Optional[float]:
@@ -123,5 +124,10 @@ class RestartPolicy:
     if (status == 0 or policy == NEVER or num_restarts >= self.max_restarts or
         policy == ON_FAILURE and is_permanent(status)):
       return None
-    return min(self.delay_secs * 2**min(num_in_a_row, 60),
+    return self._delay_after(num_in_a_row)
+
+  def _delay_after(self, num_in_a_row: int) -> float:
+    if num_in_a_row < 1:
+      return 0.0
+    return min(self.delay_secs * 2**min(num_in_a_row - 1, 60),
                _LONGEST_DELAY_SECS)

@@ -17,6 +17,7 @@ from typing import Optional
 
 from tfplugin.bin.processes import log_tails
 from tfplugin.bin.processes import restarts
+from tfplugin.bin.processes import spare as spare_lib
 from tfplugin.distribute import cluster_config
 
 _POLL_SECS = 0.05
@@ -41,6 +42,8 @@ class Role:
 
   Attributes:
     address: The address of its server; empty without one.
+    command: The command of its process.
+    environment: The complete environment of its process.
     log_start: The byte of the log at which the output of this process begins.
     status: The exit status; None while it runs, negative after a signal.
     pid: The id of the current or last process.
@@ -62,19 +65,20 @@ class Role:
     self.log_path = log_path
     self.num_restarts = self.num_in_a_row = 0
     self.reasons: list[str] = []
-    self._command = list(command)
-    self._environment = dict(environment)
+    self.command = list(command)
+    self.environment = dict(environment)
     self._cpus = cpus
     self._start()
 
-  def _start(self) -> None:
+  def _start(self, spare: Optional[spare_lib.Spare] = None) -> None:
     self.status: Optional[int] = None
     self.restart_at: Optional[float] = None
     with open(self.log_path, 'a') as log, _running_on(self._cpus):
       self.log_start = log.tell()
-      self._process = subprocess.Popen(
-          self._command,
-          env=self._environment,
+      self._process = spare and self._cpus is None and spare.become(
+          self.command, self.environment, self.log_path) or subprocess.Popen(
+          self.command,
+          env=self.environment,
           stdin=subprocess.DEVNULL,
           stdout=log,
           stderr=subprocess.STDOUT,
@@ -87,11 +91,16 @@ class Role:
     """True if the process runs or waits for its restart."""
     return self.status is None or self.restart_at is not None
 
-  def restart(self) -> None:
-    """Starts the process again."""
+  @property
+  def age(self) -> float:
+    """The seconds since the start of the current or last process."""
+    return time.monotonic() - self._started_at
+
+  def restart(self, spare: Optional[spare_lib.Spare] = None) -> None:
+    """Starts the process again, by a spare if it fits."""
     self.num_restarts += 1
     self.num_in_a_row += 1
-    self._start()
+    self._start(spare)
 
   def poll(self) -> Optional[int]:
     """Returns the exit status, or None while the process runs.
@@ -106,7 +115,7 @@ class Role:
     if ended is not None:
       self.signal(signal.SIGKILL)
       self.status = self._process.wait()
-      if time.monotonic() - self._started_at >= restarts.WELL_SECS:
+      if self.age >= restarts.WELL_SECS:
         self.num_in_a_row = 0
     return self.status
 

@@ -126,9 +126,10 @@ class Exchange:
     self._pairs.update({copy.ref(): pair for pair in pairs
                         for copy in pair.copies})
     for pair in pairs if self._is_in_graph else ():
+      notes = per_graph.of(self.local_step.graph)
+      notes.copies[pair.center.op.name] = pair.center, pair.local
       if pair.trainable:
-        per_graph.of(self.local_step.graph).add_figure(
-            per_graph.DISTANCE, pair.local, pair.center)
+        notes.add_figure(per_graph.DISTANCE, pair.local, pair.center)
 
   def end(self, train_ops: Sequence, state: Collection[str],
           ) -> tuple[tf.Operation, list[tf.Variable]]:
