@@ -140,3 +140,30 @@ def test_one_directory_is_taken():
 def test_a_period_is_a_number_of_steps(capsys, period):
   with pytest.raises(app.UsageError, match=f"--periods .* '{period}'"):
     _lines(capsys, periods=[period])
+
+
+def _write_events(run_dir, rate):
+  with event_log.recording(str(run_dir), 'chief:0'):
+    event_log.write('training', step=1, num_steps=1, steps_per_sec=rate)
+
+
+def test_a_run_without_a_rate_is_named(tmp_path):
+  _write_events(tmp_path, 0.0)
+  with pytest.raises(ValueError, match='steps per second.*--step_ms'):
+    plan.read_size(tmp_path)
+
+
+def test_a_run_without_a_graph_is_named(tmp_path):
+  _write_events(tmp_path, 1.0)
+  with pytest.raises(ValueError, match=r'no checkpoint.*--model_mb'):
+    plan.read_size(tmp_path)
+
+
+def test_a_graph_without_trained_variables_is_named(tmp_path):
+  _write_events(tmp_path, 1.0)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('state', [7], trainable=False)
+    session.run(tf1.global_variables_initializer())
+    tf1.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 10)
+  with pytest.raises(ValueError, match='no trained variable'):
+    plan.read_size(tmp_path)

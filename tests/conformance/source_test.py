@@ -45,7 +45,6 @@ _TESTED_BY = {
     'tfplugin/optimizers/elastic_updates.py':
         'tests/distribute/updates/on_nonfinite_test.py',
     'tfplugin/report/panel.py': 'tests/report/page_test.py',
-    'tfplugin/report/timeline_panel.py': 'tests/report/page_test.py',
     'tfplugin/testing/contract_models.py':
         'tests/conformance/contract_test.py',
     'tfplugin/testing/optimizer_contract.py':

@@ -85,3 +85,23 @@ def test_each_name_is_written_somewhere():
   written = set(re.findall(
       r"(?:\.write|\bwrite|\.span|\bspan)\(\s*'(\w+)'", sources))
   assert written >= set(record.NAMES)
+
+
+@pytest.mark.parametrize('step, saved_step, text', [
+    (None, None, 'stopped on request'),
+    (2240, None, 'stopped on request at step 2,240'),
+    (2240, 2239, 'stopped on request at step 2,240, saved model.ckpt-2239, the '
+     'same command continues')])
+def test_what_is_known_is_told(step, saved_step, text):
+  assert record.describe_stop(step, saved_step) == text
+
+
+@pytest.mark.parametrize('name, details, text', [
+    ('ended', {}, 'finished'),
+    ('stopped', {'step': 7, 'saved_step': 6}, 'stopped on request at step 7, '
+     'saved model.ckpt-6, the same command continues'),
+    ('dying', {'error': 'ValueError', 'message': 'why\nand more'},
+     'failed: ValueError: why')])
+def test_each_last_event_is_an_end(name, details, text):
+  event = record.Event(0.0, 1, 'chief:0', name, 'instant', details)
+  assert record.describe_end(event) == text

@@ -14,7 +14,6 @@ from tfplugin.events import event_files
 from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.faults import acts
-from tfplugin.faults import environment
 from tfplugin.faults import fault_hook
 from tfplugin.faults import language
 
@@ -36,7 +35,7 @@ def _train(tmp_path, faults='', steps=4, run='run', monkeypatch=None,
     return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
 
   monkeypatch.setenv(process.FAULTS_VARIABLE, faults)
-  monkeypatch.setenv(environment.RUN_VARIABLE, run)
+  monkeypatch.setenv(language.RUN_VARIABLE, run)
   config = tf.estimator.RunConfig(str(tmp_path), save_checkpoints_steps=2,
                                   **kwargs)
   estimator.train_and_evaluate(

@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from tfplugin.events import process
 from tfplugin.faults import language
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
@@ -96,3 +97,36 @@ def test_the_page_has_the_kinds_and_phases():
   # Each example is of the language.
   for text in re.findall(r"--inject='([^']*)'", page):
     language.parse(text)
+
+
+def test_variables_come_back(monkeypatch):
+  variables = language.variables('kill worker:0 at step 3')
+  for name, value in variables.items():
+    monkeypatch.setenv(name, value)
+  faults, run = language.read_environment()
+  assert faults == language.parse('kill worker:0 at step 3')
+  assert run == variables[language.RUN_VARIABLE]
+  # Another run is another one.
+  assert language.variables('kill worker:0 at step 3') != variables
+
+
+def test_no_faults_are_no_variables(monkeypatch):
+  assert language.variables(' ') == {}
+  monkeypatch.delenv(process.FAULTS_VARIABLE, raising=False)
+  assert language.read_environment()[0] == ()
+
+
+def test_a_bad_text_is_refused_before_anything_starts():
+  with pytest.raises(ValueError, match='A fault must be like'):
+    language.variables('kill them')
+
+
+@pytest.mark.parametrize('task', ['worker:2', 'ps:1', 'evaluator:0', 'chief:1'])
+def test_a_task_that_the_run_does_not_have_is_refused(task):
+  language.check_tasks('', 0, 0, False)
+  language.check_tasks('kill chief:0 at step 1; kill worker:1 at step 1; '
+                       'kill ps:0 at step 1', 2, 1, False)
+  text = f'kill {task} at step 1'
+  with pytest.raises(ValueError, match=(
+      f'chief:0, worker:0, worker:1, ps:0. Received: "{text}"')):
+    language.check_tasks(text, 2, 1, False)

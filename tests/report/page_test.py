@@ -11,7 +11,7 @@ import pytest
 from tests.report import hand_written
 from tfplugin.report import page
 from tfplugin.report import panel
-from tfplugin.report import timeline_panel
+from tfplugin.report import timeline
 from tfplugin.report import writing
 from tfplugin.report.reading import run_data
 
@@ -148,7 +148,7 @@ def test_how_a_run_ended(tmp_path, last, outcome):
 
 
 def test_bars_are_where_the_states_were(chaos):
-  plot, = timeline_panel.draw(chaos['timeline']).figures
+  plot, = timeline.draw(chaos['timeline']).figures
   dead, = (trace for trace in plot.data if trace.name == 'dead')
   assert (dead.y, dead.base, dead.x) == (('worker:0',), (13,), (7,))
   fault, = (trace for trace in plot.data if trace.name == 'fault')
@@ -163,7 +163,7 @@ def test_many_short_saves_become_one_bar_and_deaths_stay(tmp_path):
       tmp_path, hand_written.event(9998.5, 'chief:0', 'dying'),
       hand_written.event(9998.6, 'chief:0', 'starting', 'begin', pid=2),
       hand_written.event(10000, 'chief:0', 'ended', pid=2))
-  plot, = timeline_panel.draw(_report(tmp_path)['timeline']).figures
+  plot, = timeline.draw(_report(tmp_path)['timeline']).figures
   shown = {trace.name: len(trace.x) for trace in plot.data}
   assert shown['dead'] == 1
   assert sum(shown.values()) < 3000

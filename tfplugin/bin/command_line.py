@@ -23,8 +23,8 @@ from typing import Optional
 from absl import app
 from absl import flags
 
-from tfplugin.events import last_words
 from tfplugin.events import process
+from tfplugin.events import record
 from tfplugin.events import wrapper_names
 
 # The widest line of --help; a narrower terminal has narrower lines.
@@ -238,7 +238,7 @@ def failures_shown() -> Iterator[None]:
   except app.UsageError as e:
     _end_of_usage(str(e))
   except KeyboardInterrupt as e:
-    text = str(e) or last_words.STOPPED
+    text = str(e) or record.STOPPED
     print(f'{text[0].upper()}{text[1:]}.', file=sys.stderr)
     sys.exit(_INTERRUPTED)
   except (ValueError, RuntimeError, OSError) as e:

@@ -23,8 +23,7 @@ from tfplugin.bin.launches import compose
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
-from tfplugin.bin.launches import starts as starts_lib
-from tfplugin.bin.launches import yaml_text
+from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
@@ -63,14 +62,14 @@ def launch(options: launch_options.LaunchOptions,
   layout = options.layout()
   output.check_shown(options.show, [task.name for task in layout.tasks])
   settings = options.task_settings()
-  starts = starts_lib.make(layout.tasks, options.command, settings,
-                           options.inject)
+  starts = task_settings.make_starts(layout.tasks, options.command, settings,
+                                     options.inject)
   if options.manifest:
     for line in _manifest(options, starts):
       say(line)
     return
   if options.dry_run:
-    for line in starts_lib.describe(layout, starts):
+    for line in task_settings.describe_starts(layout, starts):
       say(line)
     return
   settings.check_cpus(layout.own)
@@ -114,17 +113,17 @@ def is_colored(options: launch_options.LaunchOptions) -> bool:
 
 
 def _manifest(options: launch_options.LaunchOptions,
-              starts: Sequence[starts_lib.Start]) -> list[str]:
+              starts: Sequence[task_settings.Start]) -> list[str]:
   """Returns the lines of the requested manifest."""
   make = {manifests.KUBERNETES: manifests.kubernetes,
           manifests.TF_JOB: manifests.tf_job,
           manifests.COMPOSE: compose.compose}[options.manifest]
-  documents = map(yaml_text.dump, make(starts, options.pods()))
+  documents = map(manifests.to_yaml, make(starts, options.pods()))
   return '---\n'.join(documents).splitlines()
 
 
 def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
-         run: supervision.SupervisedRun, starts: Sequence[starts_lib.Start],
+         run: supervision.SupervisedRun, starts: Sequence[task_settings.Start],
          display: Union[live_display.Lines, live_display.LiveDisplay]) -> None:
   lines: list[str] = []
   shown = output.TaskOutput(lines.append, options.show, options.grep,
@@ -178,7 +177,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
 
 def _describe_start(options: launch_options.LaunchOptions,
                     layout: layouts.Layout,
-                    starts: Sequence[starts_lib.Start]) -> Iterator[str]:
+                    starts: Sequence[task_settings.Start]) -> Iterator[str]:
   names = ', '.join(start.task.name for start in starts)
   yield f'Started {names}; their logs are in {options.logs_dir}'
   if options.max_workers:

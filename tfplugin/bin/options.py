@@ -18,7 +18,7 @@ from tfplugin.bin import techniques
 from tfplugin.bin.processes import restarts
 from tfplugin.events import event_files
 from tfplugin.events import wrapper_names
-from tfplugin.faults import environment
+from tfplugin.faults import language
 
 # Settings that do not change the learnt model.
 _OF_A_SESSION = ('model_dir', 'evaluator', 'steps', 'start_limit_secs',
@@ -202,7 +202,7 @@ class TrainOptions:
                          f'Received: {value!r}')
     _check_at_least('max_restarts', self.max_restarts, 0)
     restarts.parse(self.restart)
-    environment.check(self.inject, self.workers, self.ps, self.evaluator)
+    language.check_tasks(self.inject, self.workers, self.ps, self.evaluator)
     if self.moving_rate is not None and not 0 <= self.moving_rate <= 1:
       raise ValueError('`moving_rate` must be in [0, 1]. Received: '
                        f'{self.moving_rate!r}')

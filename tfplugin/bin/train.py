@@ -29,7 +29,7 @@ from tfplugin.bin import techniques
 from tfplugin.bin import train_lib
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import run_result
-from tfplugin.events import last_words
+from tfplugin.events import record
 
 _int, _float, _bool = (flags.DEFINE_integer, flags.DEFINE_float,
                        flags.DEFINE_bool)
@@ -176,7 +176,7 @@ def _model_dir_named(model_dir: Optional[str]) -> Iterator[None]:
     yield
   except KeyboardInterrupt as e:
     if model_dir:
-      e.args = (str(e).replace(last_words.CONTINUES, 'the same command with '
+      e.args = (str(e).replace(record.CONTINUES, 'the same command with '
                                f'--model_dir={model_dir} continues'),)
     raise
 

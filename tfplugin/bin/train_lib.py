@@ -31,7 +31,7 @@ from tfplugin.bin.results import progress as progress_lib
 from tfplugin.bin.results import run_result
 from tfplugin.distribute import cluster_config
 from tfplugin.events import event_files
-from tfplugin.faults import environment
+from tfplugin.faults import language
 
 # Enough for a ps to see the end of the work and to leave.
 _PS_LIMIT_SECS = 15.0
@@ -112,7 +112,7 @@ def _run_cluster(options: options_lib.TrainOptions,
   command = [sys.executable, '-m', 'tfplugin.bin.role', settings]
   run = supervision.SupervisedRun(_supervision(options, session), cluster,
                                   tasks, progress.say)
-  variables = {**_environment(), **environment.variables(options.inject)}
+  variables = {**_environment(), **language.variables(options.inject)}
   with run:
     for task in tasks:
       run.start(task, command, variables)

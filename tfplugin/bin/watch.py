@@ -29,7 +29,6 @@ from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
 from tfplugin.events import event_files
-from tfplugin.events import last_words
 from tfplugin.events import record
 
 HEADINGS = ('task', 'step', 'steps/s', 'figures', 'state')
@@ -159,7 +158,7 @@ def _figures(state: task_states.State) -> str:
 def _does(state: task_states.State, now: float) -> str:
   if state.last is None or state.last.name not in record.LAST_WORDS:
     return state.describe(now)
-  return last_words.describe(state.last)
+  return record.describe_end(state.last)
 
 
 def main(argv: list[str]) -> None:

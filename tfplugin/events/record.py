@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Record of an event: a line of JSON."""
+"""Record of an event: a line of JSON; and the end of a task in words."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ NAMES = ('starting', 'coming_back', 'waiting', 'training', 'sampling',
          'injecting', 'stopped', 'dying', 'ended')
 # A process writes no event after one of these.
 LAST_WORDS = ('stopped', 'dying', 'ended')
+STOPPED = 'stopped on request'
+CONTINUES = 'the same command continues'
 # The keys that every line has.
 _COMMON = ('version', 'time', 'pid', 'task', 'name', 'kind', 'session')
 
@@ -94,3 +96,30 @@ def decode(line: bytes) -> Optional[Event]:
     raise ValueError(f'A line must have {e}. Received: {line[:80]!r}') from e
   common.pop('version')
   return Event(**common, details=fields)
+
+
+def describe_stop(step: Optional[int], saved_step: Optional[int]) -> str:
+  """Returns the message that a training stopped on request.
+
+  `step` is the global step, `saved_step` the step of the last checkpoint; None
+  if unknown.
+
+  Example:
+    >>> describe_stop(2240, 2239)
+    'stopped on request at step 2,240, saved model.ckpt-2239, the same command \
+continues'
+  """
+  text = STOPPED if step is None else f'{STOPPED} at step {step:,}'
+  if saved_step is None:
+    return text
+  return f'{text}, saved model.ckpt-{saved_step}, {CONTINUES}'
+
+
+def describe_end(event: Event) -> str:
+  """Returns how a task ended, given its last event."""
+  if event.name == 'ended':
+    return 'finished'
+  if event.name == 'stopped':
+    return describe_stop(event.step, event.details.get('saved_step'))
+  message = str(event.details.get('message', '')).split('\n')[0]
+  return f'failed: {event.details.get("error")}: {message}'

@@ -19,7 +19,6 @@ from tfplugin.events import event_files
 from tfplugin.events import event_log
 from tfplugin.events import record
 from tfplugin.faults import acts
-from tfplugin.faults import environment
 from tfplugin.faults import language
 
 tf1 = tf.compat.v1
@@ -190,5 +189,5 @@ def _later(bring: Callable[[], None], wait: Callable[..., None],
 
 def hooks() -> list[FaultHook]:
   """Returns the hook that this task needs; none in a run without faults."""
-  faults, run = environment.read()
+  faults, run = language.read_environment()
   return [FaultHook(faults, event_log.current(), run)] if faults else []

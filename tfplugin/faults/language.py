@@ -11,14 +11,19 @@
     phase   = "before the first step" | "at step" number | "at the end"
             | ( "while saving" | "while exchanging" ) [ "after step" number ]
 
-docs/faults.md explains each.
+docs/faults.md explains each. Two environment variables give the tasks of a run
+their faults.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import uuid
 from typing import Optional
+
+from tfplugin.events import process
 
 START = 'before the first step'
 STEP = 'at step'
@@ -30,6 +35,8 @@ PHASES = (START, STEP, SAVING, EXCHANGING, END)
 JOBS = ('chief', 'worker', 'ps', 'evaluator')
 # The jobs that train and count steps; the chief injects for the others.
 TRAINING_JOBS = ('chief', 'worker')
+# Each fault occurs once in a run, also if its task restarts.
+RUN_VARIABLE = 'TFPLUGIN_FAULTS_RUN'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,3 +198,44 @@ def _parse_fault(words: _Words) -> Fault:
 def _listed(names) -> str:
   *most, last = names
   return f'{", ".join(most)} or {last}'
+
+
+def variables(faults: str) -> dict[str, str]:
+  """Returns the environment variables that give a run its faults.
+
+  Args:
+    faults: See `parse`; empty: none.
+
+  Raises:
+    ValueError: the text is not of the language.
+  """
+  if not faults.strip():
+    return {}
+  parse(faults)
+  return {process.FAULTS_VARIABLE: faults, RUN_VARIABLE: uuid.uuid4().hex}
+
+
+def check_tasks(faults: str, num_workers: int, num_ps: int,
+          has_evaluator: bool) -> None:
+  """Raises ValueError unless each fault names a task of the run.
+
+  There is one chief, beside `num_workers` workers. `faults` may be empty.
+  """
+  sizes = {'chief': 1, 'worker': num_workers, 'ps': num_ps,
+           'evaluator': int(has_evaluator)}
+  tasks = [f'{job}:{i}' for job, size in sizes.items() for i in range(size)]
+  for fault in parse(faults) if faults.strip() else ():
+    if fault.task not in tasks:
+      raise ValueError(
+          f'A fault must be of a task of the run: {", ".join(tasks)}. '
+          f'Received: "{fault}". Name one of these, or start more tasks.')
+
+
+def read_environment() -> tuple[tuple[Fault, ...], str]:
+  """Returns the faults of this process's run, and the run's name.
+
+  Raises ValueError if the variable's text is not of the language.
+  """
+  text = os.environ.get(process.FAULTS_VARIABLE, '')
+  faults = parse(text) if text.strip() else ()
+  return faults, os.environ.get(RUN_VARIABLE, '')

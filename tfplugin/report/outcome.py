@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
-from tfplugin.events import last_words
 from tfplugin.events import record
 from tfplugin.report.reading import run_data
 from tfplugin.report.reading import scalars
@@ -92,7 +91,7 @@ def _outcome(events: Sequence[record.Event], step: Optional[int],
   names = {e.name for e in last.values()}
   if 'stopped' in names:
     saved = [e.details.get('saved_step') for e in last.values()]
-    return last_words.stopped(
+    return record.describe_stop(
         step, max((s for s in saved if s is not None), default=None))
   at = '' if step is None else f' at step {step:,}'
   if names == {'ended'}:

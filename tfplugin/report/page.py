@@ -19,12 +19,12 @@ from tfplugin.report import panel as panel_lib
 from tfplugin.report import settings
 from tfplugin.report import speed
 from tfplugin.report import staleness
-from tfplugin.report import timeline_panel
+from tfplugin.report import timeline
 from tfplugin.report import traffic
 
 # The panel of each section, in the order of the page.
 PANELS = {
-    'timeline': timeline_panel.draw,
+    'timeline': timeline.draw,
     'speed': speed.draw,
     'staleness': staleness.draw,
     'elastic': elastic.draw,

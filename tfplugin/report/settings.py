@@ -8,7 +8,7 @@ import collections
 from collections.abc import Mapping
 from typing import Any
 
-from tfplugin.events import last_words
+from tfplugin.events import record
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
 
@@ -78,7 +78,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   ]
   notes = list(section['missing'])
   if section['error']:
-    is_stop = section['error'].startswith(last_words.STOPPED)
+    is_stop = section['error'].startswith(record.STOPPED)
     notes.insert(0, f'The run was {section["error"]}.' if is_stop else
                  f'The run failed: {section["error"]}')
   if section['num_lines_of_other_versions']:

@@ -9,9 +9,9 @@ environment. docs/faults.md has the language.
 """
 
 from tfplugin.faults.acts import InjectedError
-from tfplugin.faults.environment import variables
 from tfplugin.faults.language import Fault
 from tfplugin.faults.language import parse
+from tfplugin.faults.language import variables
 
 __all__ = (
     'Fault',

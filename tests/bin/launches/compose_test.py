@@ -6,7 +6,6 @@ import pytest
 
 from tfplugin.bin.launches import compose
 from tfplugin.bin.launches import manifests
-from tfplugin.bin.launches import starts
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
@@ -19,8 +18,8 @@ def _document(claim='runs=/runs', claim_size='', resources=(), **settings):
       restarts.parse('chief=never,ps=always,worker=on_failure,evaluator=never'),
       max_restarts=4)
   document, = compose.compose(
-      starts.make(tasks, ('python', 'a.py', '$HOME'),
-                  task_settings.parse(**settings), ''),
+      task_settings.make_starts(tasks, ('python', 'a.py', '$HOME'),
+                                task_settings.parse(**settings), ''),
       manifests.make_pods('mnist', 'me/program:1', policy, 30.0, claim,
                           claim_size, resources))
   return document

@@ -1,16 +1,15 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
 """Tests of manifests, against the schemas of Kubernetes and Kubeflow."""
-
 # BUILD data: //testdata
 
 import json
 import pathlib
+import textwrap
 
 import pytest
 
 from tfplugin.bin.launches import manifests
-from tfplugin.bin.launches import starts
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
@@ -21,13 +20,20 @@ _SCHEMAS = json.loads((
 _PYTHON_TYPES = {'string': str, 'number': float, 'integer': int,
                  'boolean': bool, 'object': dict, 'array': list}
 _RULES = 'chief=never,ps=always,worker=on_failure,evaluator=on_failure'
+_DOCUMENT = {
+    'kind': 'Job', 'name': 'a-b.c/d', 'text': '{"a": $(B)}\n\tü',
+    'none': 'null',
+    'No': 'no', 'number': '12', 'count': 12, 'sure': True, 'empty': {},
+    'list': ['python', '-c', 'print(1)'], 'codes': [1, 2], 'nothing': [],
+    'deep': {'items': [{'a': {'b': 1}, 'c': [{'d': 'e f'}]}, {'g': False}]},
+    'key with: colon': '', '- x': '#'}
 
 
 def _starts(faults='', **settings):
   tasks = cluster_config.tasks_of(
       {'ps': ['', ''], 'chief': [''], 'worker': ['', '', '']}, True)
-  return starts.make(tasks, ('python', 'a.py'), task_settings.parse(**settings),
-                     faults)
+  return task_settings.make_starts(
+      tasks, ('python', 'a.py'), task_settings.parse(**settings), faults)
 
 
 def _pods(claim='runs=/runs', claim_size='', resources=()):
@@ -242,3 +248,35 @@ def test_nobody_else_reaches_the_tasks():
 def test_what_kubernetes_would_not_take_is_refused(name, image, claim, message):
   with pytest.raises(ValueError, match=message):
     manifests.make_pods(name, image, restarts.RestartPolicy(), 30.0, claim)
+
+
+def test_as_written_by_hand():
+  # In YAML 1.1 `no` is a truth value, `null` nothing, `12` a number.
+  assert manifests.to_yaml(_DOCUMENT) == textwrap.dedent('''\
+      kind: Job
+      name: a-b.c/d
+      text: "{\\"a\\": $(B)}\\n\\tü"
+      none: "null"
+      "No": "no"
+      number: "12"
+      count: 12
+      sure: true
+      empty: {}
+      list: ["python", "-c", "print(1)"]
+      codes: [1, 2]
+      nothing: []
+      deep:
+        items:
+        - a:
+            b: 1
+          c:
+          - d: "e f"
+        - g: false
+      "key with: colon": ""
+      "- x": "#"
+      ''')
+
+
+def test_a_reader_of_yaml_finds_what_was_written():
+  yaml = pytest.importorskip('yaml', reason='PyYAML is not installed.')
+  assert yaml.safe_load(manifests.to_yaml(_DOCUMENT)) == _DOCUMENT

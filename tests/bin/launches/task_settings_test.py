@@ -94,3 +94,30 @@ def test_a_task_that_is_not_there_is_refused(setting):
 def test_tasks_that_are_there_are_not_refused():
   task_settings.parse(command=['all=a', 'worker:1=b'], env=['ps=A=1'],
                       cpus=['chief:0=0']).check([_PS, _CHIEF, *_WORKERS])
+
+
+def test_each_task_has_its_own_or_that_of_all():
+  found = task_settings.make_starts(
+      [_PS, _CHIEF], ('a', 'b'), task_settings.parse(
+          ['ps=c d'], ['all=A=1', 'chief=A=2'], ['ps=0']), '')
+  assert found == [(_PS, ('c', 'd'), {'A': '1'}, (0,)),
+                   (_CHIEF, ('a', 'b'), {'A': '2'}, None)]
+
+
+def test_faults_are_of_one_run():
+  found = task_settings.make_starts(
+      [_PS, _CHIEF], ('a',), task_settings.parse(), 'kill chief:0 at step 1')
+  assert found[0].variables == found[1].variables
+  assert found[0].variables['TFPLUGIN_FAULTS'] == 'kill chief:0 at step 1'
+
+
+def test_a_task_without_a_program_is_refused():
+  with pytest.raises(ValueError, match='`command` must.*none for chief:0.*all'):
+    task_settings.make_starts([_PS, _CHIEF], (),
+                              task_settings.parse(['ps=a']), '')
+
+
+def test_starts_refuse_a_task_that_is_not_there():
+  with pytest.raises(ValueError, match='`env` must name tasks or jobs'):
+    task_settings.make_starts([_PS], ('a',),
+                              task_settings.parse(env=['worker=A=1']), '')

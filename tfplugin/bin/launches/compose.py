@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfplugin.bin.launches import manifests
-from tfplugin.bin.launches import starts as starts_lib
+from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
 
@@ -22,7 +22,7 @@ _UNITS = {'': 1.0, 'm': 1e-3, **{unit: 1000.0**(power + 1)
              for power, unit in enumerate('KMGTPE')}}
 
 
-def compose(starts: Sequence[starts_lib.Start],
+def compose(starts: Sequence[task_settings.Start],
             pods: manifests.Pods) -> list[dict[str, Any]]:
   """Returns the file, with a service for each task.
 
@@ -51,7 +51,7 @@ def _service_name(task: cluster_config.Task) -> str:
   return f'{task.type}-{task.index}'
 
 
-def _service(start: starts_lib.Start, cluster: Mapping[str, Sequence[str]],
+def _service(start: task_settings.Start, cluster: Mapping[str, Sequence[str]],
              pods: manifests.Pods) -> dict[str, Any]:
   variables = {'TF_CONFIG': cluster_config.encode(cluster, start.task),
                **start.variables}

@@ -21,7 +21,7 @@ from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute.sessions import membership
-from tfplugin.faults import environment
+from tfplugin.faults import language
 
 _LAST_PORT = 65535
 _PYTHON = re.compile(r'python[\d.]*')
@@ -139,8 +139,8 @@ class LaunchOptions:
     self._check_steps()
     self._check_places()
     self.policy()
-    environment.check(self.inject, self.num_workers, self.ps,
-                      self.evaluator)
+    language.check_tasks(self.inject, self.num_workers, self.ps,
+                         self.evaluator)
     output.TaskOutput(print, pattern=self.grep)
     self._check_commands()
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The manifests that run the tasks on Kubernetes, as plain data.
+"""The manifests that run the tasks on Kubernetes: plain data, and its YAML.
 
 Without an operator each job of the cluster is an Indexed Job. A headless
 Service publishes its pods' names, `<run>-<job>-<index>`, and each pod's index
@@ -9,15 +9,17 @@ completes its TF_CONFIG. This needs Kubernetes 1.29 or later.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import types
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
-from tfplugin.bin.launches import starts as starts_lib
+from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
 
@@ -48,6 +50,10 @@ GPU = 'nvidia.com/gpu'
 _QUANTITY = re.compile(r'\d+(\.\d+)?(m|[kMGTPE]|[KMGTPE]i)?')
 # Pods' names, which contain this one, have 63 characters at most.
 _NAME = re.compile(r'[a-z]([-a-z0-9]{0,38}[a-z0-9])?')
+# Strings without quotes: neither a number nor a word that some YAML parsers
+# read as a boolean or null.
+_PLAIN = re.compile(r'(?!(y|n|yes|no|on|off|true|false|null)$)[a-z][\w./-]*',
+                    re.IGNORECASE | re.ASCII)
 
 
 class Pods(NamedTuple):
@@ -137,7 +143,7 @@ def _resources(text: str) -> tuple[str, dict[str, str]]:
   return who, amounts
 
 
-def kubernetes(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
+def kubernetes(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
   """Returns the manifests for Kubernetes without an operator.
 
   They are a headless Service, a claim if it is to be created, and a
@@ -158,7 +164,7 @@ def kubernetes(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
           *(_job(job, members, cluster, pods) for job, members in jobs.items())]
 
 
-def tf_job(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
+def tf_job(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
   """Returns Kubeflow's TFJob v1, whose operator writes TF_CONFIG.
 
   A claim follows if it is to be created, and a NetworkPolicy that keeps others
@@ -179,9 +185,9 @@ def tf_job(starts: Sequence[starts_lib.Start], pods: Pods) -> list[dict]:
       'tfReplicaSpecs': specs}), *_claims(pods), _network_policy(pods)]
 
 
-def _by_job(starts: Sequence[starts_lib.Start]
-           ) -> dict[str, list[starts_lib.Start]]:
-  jobs: dict[str, list[starts_lib.Start]] = {}
+def _by_job(starts: Sequence[task_settings.Start]
+           ) -> dict[str, list[task_settings.Start]]:
+  jobs: dict[str, list[task_settings.Start]] = {}
   for start in starts:
     jobs.setdefault(start.task.type, []).append(start)
     if start[1:] != jobs[start.task.type][0][1:]:
@@ -192,7 +198,7 @@ def _by_job(starts: Sequence[starts_lib.Start]
   return jobs
 
 
-def _job(job: str, members: Sequence[starts_lib.Start],
+def _job(job: str, members: Sequence[task_settings.Start],
          cluster: Mapping[str, Sequence[str]], pods: Pods) -> dict:
   config = cluster_config.encode(cluster, cluster_config.Task(job, 0))
   variables = [
@@ -228,7 +234,7 @@ def worth_another_try() -> list[int]:
           status in _SIGNALED and not restarts.is_permanent(128 - status)]
 
 
-def _container(name: str, start: starts_lib.Start,
+def _container(name: str, start: task_settings.Start,
                variables: Sequence[Mapping[str, Any]], pods: Pods) -> dict:
   container = {
       'name': name,
@@ -285,3 +291,41 @@ def _object(version: str, kind: str, name: str, pods: Pods,
 
 def _labels(pods: Pods) -> dict[str, str]:
   return {_LABEL: pods.name}
+
+
+def to_yaml(document: Mapping[str, Any]) -> str:
+  """Returns a document as YAML, with a newline at the end.
+
+  It consists of mappings, lists, strings, integers and booleans. An empty
+  mapping or list is written as such.
+
+  Example:
+    >>> document = {'a': {'b': [{'c': 'x y', 'd': 1}], 'e': [1, 2]}}
+    >>> print(to_yaml(document), end='')
+    a:
+      b:
+      - c: "x y"
+        d: 1
+      e: [1, 2]
+  """
+  return '\n'.join(_lines(document)) + '\n'
+
+
+def _lines(mapping: Mapping[str, Any]) -> Iterator[str]:
+  for key, value in mapping.items():
+    if isinstance(value, Mapping) and value:
+      yield f'{_inline(key)}:'
+      yield from ('  ' + line for line in _lines(value))
+    elif isinstance(value, list) and any(isinstance(v, Mapping) for v in value):
+      yield f'{_inline(key)}:'
+      for item in value:
+        for number, line in enumerate(_lines(item)):
+          yield ('  ' if number else '- ') + line
+    else:
+      yield f'{_inline(key)}: {_inline(value)}'
+
+
+def _inline(value: Any) -> str:
+  if isinstance(value, str) and _PLAIN.fullmatch(value):
+    return value
+  return json.dumps(value, ensure_ascii=False)

@@ -14,7 +14,6 @@ from typing import Union
 
 from tfplugin.bin.processes import status as status_lib
 from tfplugin.events import event_files
-from tfplugin.events import last_words
 from tfplugin.events import record
 
 _TELL_FIGURES = ('training', 'exchanging', 'dropping')
@@ -106,7 +105,8 @@ def describe_stop(states: Mapping[str, State]) -> str:
   steps = [event.step for event in stops if event.step is not None]
   saved = [event.details['saved_step'] for event in stops
            if event.details.get('saved_step') is not None]
-  return last_words.stopped(max(steps, default=None), max(saved, default=None))
+  return record.describe_stop(max(steps, default=None),
+                              max(saved, default=None))
 
 
 class TaskStates:

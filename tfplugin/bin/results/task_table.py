@@ -11,7 +11,6 @@ from typing import Optional
 
 from tfplugin.bin.processes import status as status_lib
 from tfplugin.bin.processes import task_states
-from tfplugin.events import last_words
 from tfplugin.events import record
 
 # A training task writes an event every 5 s; after this time three are missing.
@@ -149,7 +148,7 @@ def _does(task: str, state: task_states.State, now: float) -> str:
   if last.name == 'ended':
     return 'done'
   if last.name in record.LAST_WORDS:
-    return last_words.describe(last)
+    return record.describe_end(last)
   serves = _SERVES.get(task.partition(':')[0])
   # It serves the tasks whose end it waits for.
   if serves and last.name in ('starting', 'waiting') and (
