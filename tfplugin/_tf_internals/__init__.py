@@ -103,6 +103,7 @@ from tfplugin._tf_internals.rows.op_copies import is_beside_variable
 from tfplugin._tf_internals.rows.op_copies import is_part_of_branch
 from tfplugin._tf_internals.rows.op_copies import replace_control_inputs
 from tfplugin._tf_internals.rows.op_copies import start_of_branch
+from tfplugin._tf_internals.rows.open_sizes import sizes_as_ops
 from tfplugin._tf_internals.rows.row_ops import aligns_rows
 from tfplugin._tf_internals.rows.row_ops import gives_rows
 from tfplugin._tf_internals.rows.row_ops import has_moments
@@ -113,7 +114,6 @@ from tfplugin._tf_internals.rows.row_ops import is_size
 from tfplugin._tf_internals.rows.row_ops import keeps_rows_apart
 from tfplugin._tf_internals.rows.row_ops import reads_only
 from tfplugin._tf_internals.rows.row_ops import Rows
-from tfplugin._tf_internals.rows.row_ops import static_size
 from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
 from tfplugin._tf_internals.saving import save_slice_info_of
@@ -277,11 +277,11 @@ __all__ = (
     'saving_without_summaries',
     'select_replica',
     'set_save_slice_info',
+    'sizes_as_ops',
     'split_of',
     'servers_and_sessions_through',
     'servers_with',
     'start_at_once',
-    'static_size',
     'strategy_divides_loss',
     'summaries_of_all',
     'summarized_value',

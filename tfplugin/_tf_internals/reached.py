@@ -93,6 +93,8 @@ NAMES = {
     'tensorflow.python.ops.control_flow_util': 'GraphOrParentsInXlaContext',
     'tensorflow.python.ops.control_flow_v2_func_graphs':
         'CondBranchFuncGraph WhileBodyFuncGraph',
+    'tensorflow.python.ops.array_ops':
+        'array_like_impl ones_like_impl shape_internal size_internal',
     'tensorflow.python.ops.gradients_util': '_GradientsHelper',
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',

@@ -218,3 +218,26 @@ def test_a_branch_inside_another_leaves_the_outer_device_alone():
       assert extended.only == 1
     assert extended.only == 0
   assert extended.only is None
+
+
+@pytest.mark.parametrize('strategy', STRATEGIES)
+def test_a_metric_at_k_has_one_set_of_variables(behavior, strategy):
+  """Their names are absolute, with the scope of the replica."""
+  values = np.float32([[1, 3, 2], [3, 2, 1], [2, 1, 3], [1, 2, 3]])
+  labels = np.int64([[0], [1], [2], [0]])  # Two of four are among the best two.
+
+  def measure():
+    here = 2 * tf.distribute.get_replica_context().replica_id_in_sync_group
+    return tf1.metrics.recall_at_k(
+        tf.constant(labels)[here:here + 2], tf.constant(values)[here:here + 2],
+        2)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    made = STRATEGIES[strategy]()
+    with made.scope():
+      recall, updates = made.run(measure)
+    session.run(tf1.local_variables_initializer())
+    session.run(made.experimental_local_results(updates))
+    assert set(session.run(made.experimental_local_results(recall))) == {0.5}
+    assert not [v.op.name for v in tf1.local_variables()
+                if 'replica_1/' in v.op.name]

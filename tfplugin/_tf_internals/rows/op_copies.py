@@ -80,10 +80,7 @@ def start_of_branch(op: tf.Operation) -> Optional[tf.Tensor]:
 
 
 def can_be_called_again(op: tf.Operation) -> bool:
-  """Returns whether `op` runs functions without state, and no loop.
-
-  An op in a function may depend on a static number of rows.
-  """
+  """Returns whether `op` runs functions without state, and no loop."""
   return op_types.calls_functions(op) and 'While' not in op.type and not any(
       'While' in inner.type or inner.op_def.is_stateful and not (
           inner.type.startswith('ReadVariable') or

@@ -12,7 +12,6 @@ it, and the names of ops are not public either.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -89,8 +88,6 @@ _MIXED_ALONG = frozenset("""
 _SOURCES = frozenset("""
     IteratorGetNext Placeholder PlaceholderWithDefault QueueDequeueV2
     QueueDequeueManyV2 QueueDequeueUpToV2""".split())
-# The names of the constants of `tf.shape` and `tf.size` for static shapes.
-_STATIC_SIZE = re.compile(r'(^|/)(Shape|Size)(_\d+)?$')
 
 _SIZES = frozenset(('Shape', 'ShapeN', 'Size'))
 _BATCH_NORM = frozenset(
@@ -151,16 +148,6 @@ def aligns_rows(op: tf.Operation) -> bool:
 def is_size(op: tf.Operation) -> bool:
   """Returns whether `op` only returns the size of its input."""
   return op.type in _SIZES
-
-
-def static_size(op: tf.Operation) -> list[int]:
-  """Returns the sizes that `op` holds; [] if it is no static size.
-
-  The size of a static shape is a constant, and only its name shows it.
-  """
-  if op.type != 'Const' or not _STATIC_SIZE.search(op.name):
-    return []
-  return [int(size) for size in tf.get_static_value(op.outputs[0]).ravel()]
 
 
 def gives_rows(op: tf.Operation) -> bool:

@@ -178,7 +178,8 @@ class GroupReduction(met_updates.MetUpdates):
     """Builds `fn` in each shard, and checks its writes."""
     run = self._run
     with _tf_internals.gradients_noted(_is_in_replica, run.gradients.add), (
-        _tf_internals.summaries_of_all(_is_in_replica)):
+        _tf_internals.summaries_of_all(_is_in_replica)), (
+            _tf_internals.sizes_as_ops(run.has_rows)):
       result = super()._call_for_each_replica(
           run.around(self._reporting(fn)), args, kwargs)
     run.branches.check_conditions()

@@ -202,7 +202,7 @@ def _is_constant(tensor: tf.Tensor) -> bool:
   """Returns whether `tensor` depends on no loss and no rows."""
   return all(
       _tf_internals.reduction_of(last) in _NOT_REDUCED and not (
-          _tf_internals.static_size(last.op) or (
+          _tf_internals.is_size(last.op) or (
               last.dtype != tf.resource and
               _tf_internals.gives_rows(last.op))) for last in _behind(tensor))
 

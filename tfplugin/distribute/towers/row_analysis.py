@@ -168,9 +168,8 @@ class RowAnalysis:
         shape.is_fully_defined() and shape.num_elements() < 64
         for shape in whole)
     made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
-    if is_small and made is not None and [
-        output.shape.as_list() for output in made.outputs] == [
-            shape.as_list() for shape in whole]:
+    if is_small and made is not None and whole == [
+        output.shape for output in made.outputs]:
       self._keep(op, Plan(inputs, modes), made)
       self._sizes.update(output.ref() for output in op.outputs)
 

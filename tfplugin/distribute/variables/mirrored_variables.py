@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -26,6 +28,8 @@ class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
   * TensorFlow lists the copies of a `tf.Variable` beside their variable.
     So checkpoints get a `<name>/replica_1` that checkpoints of one device lack.
     Here such a variable is listed once, like a variable of `get_variable`.
+  * TensorFlow finds a copy by its name, but not by an absolute name, such as
+    those of `tf.metrics.recall_at_k`. These have the scope of a replica.
   * TensorFlow ignores partitioners. Slots can be named after the parts of a
     variable, and then differ from those on one device. Here it is partitioned.
   * A session can fetch the results of `strategy.run`. The hooks of
@@ -97,6 +101,8 @@ class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
 
   def _call_for_each_replica(self, fn, args, kwargs):
     self._check_is_together()
+    if _is_graph():
+      fn = _naming_as_first(fn)
     result = super()._call_for_each_replica(fn, args, kwargs)
     # Estimator itself unpacks an EstimatorSpec.
     if _is_graph() and not hasattr(result, 'train_op'):
@@ -133,6 +139,31 @@ def is_unlisted(kwargs: dict[str, Any]) -> bool:
   beside = kwargs.get('colocate_with')
   has_copies = beside is None or _tf_internals.is_distributed_variable(beside)
   return has_copies and 'collections' not in kwargs and _is_graph()
+
+
+def _naming_as_first(fn: Callable) -> Callable:
+  """Returns `fn`, which makes variables in the name scope of the first replica.
+
+  It must be called for each replica in turn.
+  """
+  scopes, fn = [], _tf_internals.converted_as_here(fn)
+
+  @functools.wraps(fn)
+  @tf.autograph.experimental.do_not_convert
+  def call(*args, **kwargs):
+    scope = tf.get_current_name_scope()
+    scopes.append(scope)
+
+    def create(next_creator, **arguments):
+      name = arguments.get('name')
+      if name and scope and name.startswith(f'{scope}/'):
+        arguments['name'] = f'{scopes[0]}{name[len(scope):]}'.lstrip('/')
+      return next_creator(**arguments)
+
+    with tf.variable_creator_scope(create):
+      return fn(*args, **kwargs)
+
+  return call
 
 
 def _unlisting(next_creator):

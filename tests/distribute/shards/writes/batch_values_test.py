@@ -151,6 +151,58 @@ def test_what_cannot_be_made_again_is_refused(form, update, told):
         _variable, collections=LOCAL)}, FOUR, True)
 
 
+# Of a tensor with a static shape, TensorFlow makes constants of these.
+COUNTS = {
+    'ones_like': lambda v, x: v.assign(
+        tf.reduce_sum(x) / tf.reduce_sum(tf.ones_like(x))),
+    'ones_like_v1': lambda v, x: v.assign(
+        tf.reduce_sum(x) / tf.reduce_sum(tf1.ones_like(x, optimize=True))),
+    'of_another_dtype': lambda v, x: v.assign(
+        tf.reduce_sum(x) / tf.reduce_sum(
+            tf.ones_like(tf.cast(x, tf.int32), tf.float32))),
+    'zeros_like': lambda v, x: v.assign(
+        tf.reduce_mean(tf.concat([x, tf.zeros_like(x)], 0))),
+    'zeros_like_v1': lambda v, x: v.assign(
+        tf.reduce_mean(tf.concat([x, tf1.zeros_like(x)], 0))),
+    'size': lambda v, x: v.assign(
+        tf.reduce_sum(x) / tf.cast(tf.size(x), tf.float32)),
+    'counted': lambda v, x: v.assign(tf.reduce_sum(tf.ones_like(x))),
+    'in_a_branch': lambda v, x: v.assign(tf.cond(
+        tf.reduce_sum(x) > 9.0, lambda: tf.reduce_sum(tf.ones_like(x)),
+        lambda: 7.0)),
+    'filled': lambda v, x: v.assign(tf.reduce_sum(
+        tf.where(x > 2.0, x, tf.fill(tf.shape(x), 5.0)))),
+    'positions': lambda v, x: v.assign(tf.reduce_sum(
+        x * tf.range(_rows(x)))),
+}
+
+
+@pytest.mark.parametrize('form', SHARDS)
+def test_what_counts_static_rows_counts_those_of_all(behavior, form):
+  make = {'v': functools.partial(_variable, collections=LOCAL)}
+  found, expected = (_train(each, COUNTS, make, FOUR, True)
+                     for each in (form, 'one_device'))
+  for name, (value,) in expected.items():
+    assert found[name] == pytest.approx(
+        [value] * len(found[name]), rel=1e-5), name
+
+
+@pytest.mark.parametrize('form', SHARDS)
+def test_the_remedy_for_a_static_number_of_rows(behavior, form):
+  def positions(v, x):
+    number = tf.compat.dimension_value(x.shape[0])
+    return v.assign(tf.reduce_sum(x * tf.range(tf.cast(
+        _rows(x) if number is None else number, tf.float32))))
+
+  make = {'v': functools.partial(_variable, collections=LOCAL)}
+  with pytest.raises(ValueError, match=(
+      'Mul .*static number of rows, leave that open: batch without '
+      '`drop_remainder=True`')):
+    _train(form, {'v': positions}, make, FOUR, True)
+  found = _train(form, {'v': positions}, make, FOUR, False)['v/v']
+  assert found == [0 + 2 + 20 + 90] * len(found)
+
+
 @pytest.mark.parametrize('form', SHARDS)
 def test_the_remedy_is_written(behavior, form):
   """What a refusal recommends."""
@@ -267,7 +319,11 @@ def test_functions_that_scatter_do_so_for_all_rows(
     (lambda v, x: v.assign(tf.reduce_sum(x) * (1.0 / int(x.shape[0]))), True),
     (lambda v, x: v.assign(tf.reduce_sum(x) / _rows(x)), False),
     (lambda v, x: v.assign(tf.reduce_sum(x) / 7.0), False),
-], ids=['divided', 'times', 'counted', 'another'])
+    (lambda v, x: v.assign(tf.reduce_sum(x) / tf.reduce_sum(
+        tf.ones([int(x.shape[0])]))), True),
+    (lambda v, x: v.assign(tf.reduce_sum(tf.ones([int(x.shape[0])]))), True),
+    (lambda v, x: v.assign(tf.reduce_sum(x[:, None, None], [0, 1, 2])), False),
+], ids=['divided', 'times', 'counted', 'another', 'ones', 'ones_alone', 'axes'])
 def test_rows_as_a_python_number_are_told(update, is_told, caplog):
   with caplog.at_level('WARNING', 'tensorflow'):
     _train(next(iter(SHARDS)), {'own': update}, {

@@ -93,6 +93,11 @@ class ShardRun:
 
     return build
 
+  def has_rows(self, value: Any) -> bool:
+    """Returns whether `value` depends on the rows of the current shard."""
+    return current() is self and tf.is_symbolic_tensor(value) and self.values[
+        tf.distribute.get_replica_context().tfplugin_shard].is_of_rows(value)
+
   def warn_of_own_change(self, gradient: Any) -> None:
     """Warns once if a shard changes a gradient before it is summed.
 

@@ -10,7 +10,9 @@ any number is as on one device, and the same in all shards.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import Union
@@ -19,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.towers import row_analysis
 from tfplugin.distribute.variables import same_values
@@ -32,8 +35,22 @@ Gather = Callable[[tf.Tensor, int], tf.Tensor]
 Value = Union[tf.Tensor, tf.IndexedSlices]
 
 
+_OPEN = (
+    'The op does not fit the rows of all shards. If it was made for a static '
+    'number of rows, leave that open: batch without `drop_remainder=True`.')
+
+
 class UnknownValueError(ValueError):
-  """Error about a number of a shard whose batch value is not known."""
+  """Error about a number of a shard whose batch value is not known.
+
+  Attributes:
+    remedy: A remedy, or ''.
+  """
+
+  def __init__(self, message: str, remedy: str = ''):
+    """See class."""
+    super().__init__(message)
+    self.remedy = remedy
 
 
 class BatchValues:
@@ -55,7 +72,7 @@ class BatchValues:
         *(tf.nest.flatten(batch[i]) for i in (shard, shard - 1)))
               if tf.is_tensor(leaf) and (
                   leaf is not other or len(batch) == 1)]
-    self._graph, self._is_own = graph, is_own
+    self._graph, self._shard, self._is_own = graph, shard, is_own
     self._dense = [leaf for leaf in leaves if isinstance(leaf, tf.Tensor) and
                    leaf.shape.rank]
     self._composites = [leaf for leaf in leaves
@@ -64,7 +81,7 @@ class BatchValues:
         leaves, expand_composites=True)}
     sizes = [tf.compat.dimension_value(leaf.shape[0]) for leaf in self._dense]
     self.num_rows = next((size for size in sizes if size is not None), None)
-    self._without, self._pure = set(), {}
+    self._with, self._without, self._pure = set(self._leaves), set(), {}
     self._analysis, self._added = None, set()
 
   def is_of_rows(self, value: Any) -> bool:
@@ -72,39 +89,37 @@ class BatchValues:
     return any(self._reaches(t) for t in tf.nest.flatten(
         value, expand_composites=True) if tf.is_symbolic_tensor(t))
 
-  def of_all(self, value: Value, gather: Gather, num_shards: int) -> Value:
+  def of_all(self, value: Value, gather: Gather) -> Value:
     """Returns the batch value of `value`, which depends on the shard's rows.
 
     `gather` is called in the same order in each shard. An UnknownValueError is
     raised if the batch value is not known.
     """
     if isinstance(value, tf.IndexedSlices):
-      values, indices = (self.of_all(each, gather, num_shards)
+      values, indices = (self.of_all(each, gather)
                          for each in (value.values, value.indices))
       return tf.IndexedSlices(values, indices, value.dense_shape)
     order = {op: i for i, op in enumerate(self._graph.get_operations())}
     if value.graph is not self._graph:
       raise _unknown(value.op)
     self._analyse(value, order)
-    whole, ops = self._gathered(value, gather, num_shards)
+    whole, ops = self._gathered(value, gather)
+    self.warn_of_counts({*ops, *graph_order.upstream([
+        t.op for t in whole.values() if t.ref() in whole], of_values=True)})
     for op in _behind_inputs(sorted(ops, key=order.get)):
-      self._warn_of_rows_as_float(op)
       with tf.control_dependencies(self._order_of_copy(op, whole)):
         whole.update(zip((t.ref() for t in op.outputs),
-                         self._copies(op, whole, num_shards)))
+                         self._copies(op, whole)))
     return whole[value.ref()]
 
-  def _copies(self, op: tf.Operation, whole: dict,
-              num_shards: int) -> Sequence[tf.Tensor]:
+  def _copies(self, op: tf.Operation, whole: dict) -> Sequence[tf.Tensor]:
     """Returns the outputs of `op` for all rows, from its inputs for them."""
-    if self._counts(op):
-      return [_times(op.outputs[0], num_shards)]
     try:
       return _tf_internals.copy_op(
           self._graph, op, [whole[t.ref()] for t in op.inputs],
           'of_batch').outputs
     except ValueError as error:
-      raise _unknown(op) from error
+      raise _unknown(op, _OPEN) from error
 
   def _order_of_copy(self, op: tf.Operation, whole: dict) -> list:
     """Returns the ops that a copy of `op` in a branch of v1 waits for."""
@@ -116,20 +131,20 @@ class BatchValues:
         other for other in op.control_inputs
         if not _tf_internals.is_part_of_branch(other))]
 
-  def _warn_of_rows_as_float(self, op: tf.Operation) -> None:
-    """Warns of a constant factor that may be the shard's number of rows."""
-    if self.num_rows is None or self.num_rows < 2:
+  def warn_of_counts(self, ops: Collection[tf.Operation]) -> None:
+    """Warns of a constant that `ops` read and that may count the rows."""
+    if self._shard or (self.num_rows or 0) < 2:
       return
-    for tensor in op.inputs:
-      if tensor.dtype.is_floating and tensor.shape.rank == 0:
-        value = tf.get_static_value(tensor)
-        if value is not None and any(np.isclose(value, number, rtol=1e-6)
-                                     for number in (self.num_rows,
-                                                    1 / self.num_rows)):
+    for op in itertools.chain(ops, *map(_tf_internals.ops_of_bodies, ops)):
+      for tensor in op.inputs:
+        value = None if tensor.op.inputs else tf.get_static_value(tensor)
+        if value is not None and _may_count(value, self.num_rows) and not (
+            _may_be_axes(value, op)):
           tf1.logging.warning(
-              '%s reads the constant %g, and a shard has %d rows. The op is '
-              'computed with the rows of all shards, the constant stays. If it '
-              'counts rows, use `tf.shape(x)[0]` in its place.', op.name, value,
+              '%s reads the constant %s, and a shard has %d rows. The op '
+              'counts for the rows of all shards, the constant stays. If it '
+              'counts rows, use `tf.shape(x)[0]` or `tf.ones_like(x)` in its '
+              'place.', op.name, np.array2string(value, threshold=8),
               self.num_rows)
 
   def _reaches(self, tensor: tf.Tensor) -> bool:
@@ -138,29 +153,21 @@ class BatchValues:
       last = pending.pop()
       if last.ref() in seen or last.ref() in self._without:
         continue
-      if last.ref() in self._leaves:
+      if last.ref() in self._with:
+        self._with.add(tensor.ref())
         return True
       seen.add(last.ref())
       if same_values.is_declared(last) or not self._is_made_here(last.op):
         continue
-      sources = _tf_internals.sources_of(last)
       # A fed value is the same for all shards.
-      is_given = _tf_internals.gives_rows(last.op) and last.op.inputs
-      if is_given or self._counts(last.op):
+      if _tf_internals.gives_rows(last.op) and last.op.inputs:
         return True
-      pending += sources
+      pending += _tf_internals.sources_of(last)
     self._without |= seen
     return False
 
   def _is_made_here(self, op: tf.Operation) -> bool:
     return op.graph is not self._graph or self._is_own(op)
-
-  def _counts(self, op: tf.Operation) -> bool:
-    """Returns whether `op` holds the static size of rows."""
-    sizes = _tf_internals.static_size(op)
-    return bool(sizes) and self.num_rows is not None and (
-        sizes[0] == self.num_rows or len(sizes) == 1 and not (
-            sizes[0] % self.num_rows) and sizes[0] > 0)
 
   def _analyse(self, value: tf.Tensor, order: dict) -> None:
     """Finds the row-wise ops behind `value`."""
@@ -181,8 +188,8 @@ class BatchValues:
     return any(t.ref() not in self._leaves and self._reaches(t)
                for t in op.outputs)
 
-  def _gathered(self, value: tf.Tensor, gather: Gather, num_shards: int,
-                ) -> tuple[dict, set[tf.Operation]]:
+  def _gathered(self, value: tf.Tensor,
+                gather: Gather) -> tuple[dict, set[tf.Operation]]:
     """Returns the ops behind `value`, after their inputs of all shards."""
     whole, ops, pending = {}, set(), [value]
     while pending:
@@ -195,8 +202,6 @@ class BatchValues:
       elif self._is_pure(tensor):
         whole[tensor.ref()] = gather(
             tensor, self._analysis.rows[tensor.ref()].axis)
-      elif start is None and self._counts(tensor.op):
-        whole[tensor.ref()] = _times(tensor, num_shards)
       elif tensor.ref() in self._leaves or not self._can_be_copied(tensor.op):
         raise _unknown(tensor.op)
       else:
@@ -205,7 +210,7 @@ class BatchValues:
     return whole, ops
 
   def _can_be_copied(self, op: tf.Operation) -> bool:
-    if self.num_rows is None and _tf_internals.can_be_called_again(op):
+    if _tf_internals.can_be_called_again(op):
       return True
     if _tf_internals.is_part_of_branch(op):
       return not op.op_def.is_stateful or _tf_internals.reads_only(op)
@@ -256,15 +261,23 @@ def _behind_inputs(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
   return list(found)
 
 
-def _times(size: tf.Tensor, num_shards: int) -> tf.Tensor:
-  """Returns a static size of all shards, which have equally many rows."""
-  value = tf.get_static_value(size)
-  return tf.constant(np.concatenate([value[:1] * num_shards, value[1:]])
-                     if value.ndim else value * num_shards, size.dtype)
+def _may_count(value: Any, num_rows: int) -> bool:
+  """Returns whether a constant has `num_rows`, or as many rows."""
+  if np.ndim(value) and (np.ndim(value) > 1 or value.dtype.kind not in 'iu'):
+    return num_rows in value.shape
+  return value.dtype.kind in 'fiu' and any(
+      np.isclose(value, number, rtol=1e-6).any()
+      for number in (num_rows, 1 / num_rows))
 
 
-def _unknown(op: tf.Operation) -> UnknownValueError:
-  return UnknownValueError(f'{op.type} ({op.name})')
+def _may_be_axes(value: Any, op: tf.Operation) -> bool:
+  return value.dtype.kind == 'i' and all(
+      t.shape.rank is None or np.max(value, initial=0) < t.shape.rank
+      for t in list(op.inputs)[:1])
+
+
+def _unknown(op: tf.Operation, remedy: str = '') -> UnknownValueError:
+  return UnknownValueError(f'{op.type} ({op.name})', remedy)
 
 
 def rows_of(record: op_record.OpRecord, batch: Sequence[Any],

@@ -34,7 +34,7 @@ def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
     try:
       _tf_internals.redirect_input(
           op, list(op.inputs).index(value),
-          own.of_all(value, gather, len(group)))
+          own.of_all(value, gather))
     except batch_values.UnknownValueError:
       left.append(op.name)
   if left:

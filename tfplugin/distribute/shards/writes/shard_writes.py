@@ -26,6 +26,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards.building import shard_run
@@ -109,6 +110,8 @@ class BatchWrites:
       return _mean(value) if self.tfplugin_is_mean else self._of_batch(
           own, method, value, of_gradients)
     agreed_writes.check_no_count(self, method, value, own.num_rows)
+    own.warn_of_counts(graph_order.upstream(
+        graph_order.operations_of([value]), of_values=True))
     return self._of_no_rows(method, value)
 
   def _of_no_rows(self, method: str, value: Any) -> Any:
@@ -129,9 +132,10 @@ class BatchWrites:
     try:
       if of_gradients:
         raise batch_values.UnknownValueError('a value made of gradients')
-      return own.of_all(value, _gather, _group_size())
+      return own.of_all(value, _gather)
     except batch_values.UnknownValueError as error:
-      raise agreed_writes.unknown(self, method, error) from error
+      raise agreed_writes.unknown(
+          self, method, error, error.remedy) from error
 
 
 def _group_size() -> int:

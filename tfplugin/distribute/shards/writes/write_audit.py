@@ -26,6 +26,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import agreed_writes
@@ -70,13 +71,16 @@ def settle(run: shard_run.ShardRun, group: Sequence[int], *,
       if own.is_of_rows(first) and not of_gradients:
         if not is_alone:
           raise batch_values.UnknownValueError(first.name)
-        return own.of_all(first, gather, len(group))
+        return own.of_all(first, gather)
       if not is_alone and not same_values.are_same(values):
         raise batch_values.UnknownValueError(first.name)
     except batch_values.UnknownValueError as error:
-      raise agreed_writes.unknown(variable, method, error) from error
+      raise agreed_writes.unknown(
+          variable, method, error, error.remedy) from error
     if not of_gradients:
       agreed_writes.check_no_count(variable, method, first, own.num_rows)
+      own.warn_of_counts(graph_order.upstream(
+          graph_order.operations_of([first]), of_values=True))
     return agreed_writes.one_value(variable, method, values, group)
 
   PlainWrites(run.record, one_value, first_alone).settle(others)
