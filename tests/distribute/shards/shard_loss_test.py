@@ -100,12 +100,11 @@ def _of_strategy(make_loss, strategy=None, **kwargs):
   with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
     tf1.train.create_global_step()
 
-    def replica():
-      index = tf.distribute.get_replica_context().replica_id_in_sync_group
-      x = tf.gather(tf.constant(X.reshape([2, 2])), index)
-      return _model_fn(make_loss)(x, None, 'train')
-
-    spec = strategy.run(replica)
+    spec = strategy.extended.call_for_each_replica(
+        _model_fn(make_loss), args=(
+            strategy.experimental_distribute_values_from_function(
+                lambda context: tf.constant(X.reshape([2, 2])[
+                    context.replica_id_in_sync_group])), None, 'train'))
     # As Estimator reports it.
     loss = tf.add_n(strategy.experimental_local_results(spec.loss))
     train_op = tf.group(strategy.experimental_local_results(spec.train_op))

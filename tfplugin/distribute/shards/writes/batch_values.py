@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import Union
@@ -104,8 +104,8 @@ class BatchValues:
       raise _unknown(value.op)
     self._analyse(value, order)
     whole, ops = self._gathered(value, gather)
-    self.warn_of_counts({*ops, *graph_order.upstream([
-        t.op for t in whole.values() if t.ref() in whole], of_values=True)})
+    self.warn_of_counts(
+        [t for t in whole.values() if t.ref() in whole], ops)
     for op in _behind_inputs(sorted(ops, key=order.get)):
       with tf.control_dependencies(self._order_of_copy(op, whole)):
         whole.update(zip((t.ref() for t in op.outputs),
@@ -131,10 +131,17 @@ class BatchValues:
         other for other in op.control_inputs
         if not _tf_internals.is_part_of_branch(other))]
 
-  def warn_of_counts(self, ops: Collection[tf.Operation]) -> None:
-    """Warns of a constant that `ops` read and that may count the rows."""
+  def warn_of_counts(self, value: Any,
+                     ops: Iterable[tf.Operation] = ()) -> None:
+    """Warns of a constant that may count the rows of a shard.
+
+    It may be behind the tensors of `value`, or an input of `ops`.
+    """
     if self._shard or (self.num_rows or 0) < 2:
       return
+    ops = {*ops, *graph_order.upstream([
+        t.op for t in tf.nest.flatten(value, expand_composites=True)
+        if tf.is_symbolic_tensor(t)], of_values=True)}
     for op in itertools.chain(ops, *map(_tf_internals.ops_of_bodies, ops)):
       for tensor in op.inputs:
         value = None if tensor.op.inputs else tf.get_static_value(tensor)

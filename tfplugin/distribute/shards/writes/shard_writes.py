@@ -26,7 +26,6 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import graph_order
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards.building import shard_run
@@ -110,8 +109,7 @@ class BatchWrites:
       return _mean(value) if self.tfplugin_is_mean else self._of_batch(
           own, method, value, of_gradients)
     agreed_writes.check_no_count(self, method, value, own.num_rows)
-    own.warn_of_counts(graph_order.upstream(
-        graph_order.operations_of([value]), of_values=True))
+    own.warn_of_counts(value)
     return self._of_no_rows(method, value)
 
   def _of_no_rows(self, method: str, value: Any) -> Any:

@@ -26,7 +26,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import graph_order
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import agreed_writes
@@ -79,8 +78,7 @@ def settle(run: shard_run.ShardRun, group: Sequence[int], *,
           variable, method, error, error.remedy) from error
     if not of_gradients:
       agreed_writes.check_no_count(variable, method, first, own.num_rows)
-      own.warn_of_counts(graph_order.upstream(
-          graph_order.operations_of([first]), of_values=True))
+      own.warn_of_counts(first)
     return agreed_writes.one_value(variable, method, values, group)
 
   PlainWrites(run.record, one_value, first_alone).settle(others)
@@ -140,11 +138,11 @@ class PlainWrites:
 
   def _groups(self, variable: tf.Tensor, order: dict) -> list[_Group]:
     writes = [write for write in _tf_internals.writes_through(variable)
-              if not (self.record.has_passed(write.op) or
-                      _tf_internals.initializes(write.op, variable))]
+              if not self.record.has_passed(write.op)]
     writes.sort(key=lambda write: order[write.root])
     by_shard = [[write for write in writes
-                 if self.record.is_own(shard, write.root)]
+                 if self.record.is_own(shard, write.root) and not (
+                     _tf_internals.initializes(write.op, variable))]
                 for shard in range(self.record.num_shards)]
     if len({tuple(write.op.type for write in own) for own in by_shard}) > 1:
       raise _refusal(variable, next(own for own in by_shard if own)[0].op)
