@@ -50,17 +50,16 @@ class FirstValues(tf1.train.SessionRunHook):
       return
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
       self._before = worker_variables.create(
-          lambda: _prints([pair.local.initializer.inputs[1]
-                           for pair in self._pairs]),
+          lambda: set_values.prints_of([
+              pair.local.initializer.inputs[1] for pair in self._pairs]),
           'elastic_average/first_values', device, is_listed=False)
       # A user's own local_init_op may leave it uninitialised.
       self._has_before = tf1.is_variable_initialized(self._before)
       self._read_before = self._before.read_value()
       with placement.only_on(device):
-        self._prints_of_copies = [
-            _prints([copy.read_value() for copy in pair.copies])
-            for pair in self._pairs]
-        self._prints_of_centers = _prints(
+        self._prints_of_copies = set_values.prints_of(
+            [copy.read_value() for pair in self._pairs for copy in pair.copies])
+        self._prints_of_centers = set_values.prints_of(
             [pair.center.read_value() for pair in self._pairs])
       self._to_center = [
           _assign([pair.center, *pair.copies[1:]], pair.local, pair)
@@ -100,7 +99,7 @@ class FirstValues(tf1.train.SessionRunHook):
     copies, centers = session.run(
         [self._prints_of_copies, self._prints_of_centers])
     todo = []
-    for i, (own, center) in enumerate(zip(copies, centers)):
+    for i, (own, center) in enumerate(zip(self._by_pair(copies), centers)):
       if not (own == center).all():
         is_written = self._last is not None and not np.array_equal(
             own[0], self._last[i])
@@ -110,7 +109,13 @@ class FirstValues(tf1.train.SessionRunHook):
 
   def note(self, session: tf1.Session) -> None:
     """Stores fingerprints of the copies, to detect later writes."""
-    self._last = [own[0] for own in session.run(self._prints_of_copies)]
+    self._last = [own[0] for own in self._by_pair(
+        session.run(self._prints_of_copies))]
+
+  def _by_pair(self, prints: np.ndarray) -> list[np.ndarray]:
+    """Returns the fingerprints of the copies of each pair."""
+    ends = np.cumsum([len(pair.copies) for pair in self._pairs])
+    return np.split(prints, ends[:-1])
 
 
 class FollowFirstValues(tf1.train.SessionRunHook):
@@ -180,10 +185,6 @@ def create_signal(server: str, is_chief: bool,
   elif is_awaited:
     per_graph.current().awaited.append(signal)
   return signal
-
-
-def _prints(values: Sequence[tf.Tensor]) -> tf.Tensor:
-  return tf.stack([set_values.print_of(value) for value in values])
 
 
 def _assign(variables: Sequence[tf.Variable], value: tf.Variable,
