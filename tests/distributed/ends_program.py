@@ -316,14 +316,16 @@ def main(settings):
       *_early_stopping(estimator, count_hook), count_hook,
       *([_FirstValueHook(task)] if 'writes' in settings else []),
       *([_TogetherHook(task, threads)] if threads else [])]
-  tfplugin.estimator.train_and_evaluate(
-      estimator,
-      tf1.estimator.TrainSpec(task.input_fn, settings.get('max_steps'), hooks),
-      tf1.estimator.EvalSpec(
-          lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])), steps=1,
-          start_delay_secs=0, throttle_secs=0,
-          exporters=tf1.estimator.FinalExporter('last', _serving_input_fn)),
-      **settings.get('limits', {}))
+  for _ in range(settings.get('calls', 1)):
+    tfplugin.estimator.train_and_evaluate(
+        estimator,
+        tf1.estimator.TrainSpec(
+            task.input_fn, settings.get('max_steps'), hooks),
+        tf1.estimator.EvalSpec(
+            lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])), steps=1,
+            start_delay_secs=0, throttle_secs=0,
+            exporters=tf1.estimator.FinalExporter('last', _serving_input_fn)),
+        **settings.get('limits', {}))
   (task.directory / f'{task.name}.trained').touch()
   time.sleep(task.settings.get('afterwards_secs', 0))
   (task.directory / f'{task.name}.ended').touch()

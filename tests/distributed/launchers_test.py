@@ -164,6 +164,19 @@ def test_a_master_that_is_among_the_workers_too(form, tmp_path):
   assert 'worker:0' in log and 'worker:1 has' not in log
 
 
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
+def test_a_second_training_in_a_process_is_refused(form, tmp_path):
+  """A program that trains, changes the data, and trains on."""
+  with pytest.raises(AssertionError) as error:
+    clusters.run(tmp_path, clusters.configs_of('ps-0', 'chief-0'), form=form,
+                 batches=3, calls=2)
+  name, status, log = error.value.args[0]
+  assert (name, status) == ('ps-0', 1)
+  assert 'must call `train_and_evaluate` once' in log
+  assert 'Start the program of every task again' in log
+
+
 # More than TensorFlow would have by itself.
 _THREADS = (os.cpu_count() or 1) + 3
 
