@@ -203,16 +203,17 @@ class _FirstValueHook(tf1.train.SessionRunHook):
 class _TogetherHook(tf1.train.SessionRunHook):
   """Runs ops that wait for each other: each needs a thread of its server.
 
-  On a parameter server, which is another process, each op writes more than its
-  pipe holds. The pipes are read when all of them have something.
+  On a parameter server, which is another process, each op of the chief writes
+  more than its pipe holds. The pipes are read when all of them have something.
   """
 
   def __init__(self, task, number):
     self._device = f'/job:{task.name.replace("-", "/task:")}/device:CPU:0'
     self._number = number
     has_ps = 'ps' in json.loads(os.environ['TF_CONFIG'])['cluster']
-    self._pipes = [str(task.directory / f'{task.name}.pipe{index}')
-                   for index in range(number if has_ps else 0)]
+    # Ops of two tasks would take threads from each other.
+    self._pipes = [str(task.directory / f'pipe{index}') for index in range(
+        number if has_ps and task.name == 'chief-0' else 0)]
 
   def begin(self):
     barrier = threading.Barrier(self._number)
