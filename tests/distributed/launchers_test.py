@@ -131,6 +131,19 @@ def test_a_synchronous_task_that_has_less_data(fewer, more, tmp_path):
 
 
 @pytest.mark.sampled(3)
+@pytest.mark.parametrize('stopping', [
+    ['chief-0', 'worker-0'], ['chief-0'], ['worker-0']], ids='-'.join)
+def test_early_stopping_of_one_synchronous_task_stops_all(stopping, tmp_path):
+  """TensorFlow's hook adds the wishes of all tasks up, in each step."""
+  clusters.run(tmp_path, clusters.configs_of('chief-0', 'worker-0'),
+               form='cross_shard_strategy', stop_early_after=10**6,
+               **{task: {'stop_early_after': 20} for task in stopping})
+  made = {int(path.read_text()) for path in tmp_path.glob('*.made')}
+  newest = tf.train.load_checkpoint(str(tmp_path / 'model'))
+  assert made == {newest.get_tensor('global_step')} and 20 <= min(made) <= 22
+
+
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', ['drop_stale', 'clip', 'elastic'])
 def test_a_loop_that_each_task_leaves_by_itself(form, tmp_path):
   """No Estimator, and nobody waits: the chief saves when it leaves the loop."""
