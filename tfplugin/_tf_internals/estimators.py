@@ -287,11 +287,11 @@ def mend_early_stopping(takes: Callable[[Any, Optional[float]], bool],
   """Makes `make_early_stopping_hook` work with asynchronous strategies.
 
   `takes` gets a strategy and `run_every_secs`, and returns whether it is such a
-  strategy; `is_chief`, whether a RunConfig is the chief's. Estimator treats every strategy as a
-  MultiWorkerMirroredStrategy: it tests a generator, which is always true, in
-  place of `any`. The hook for that strategy refuses seconds and sums over
-  replicas. The hooks for a chief and for other tasks, made without a strategy,
-  are private.
+  strategy; `is_chief`, whether a RunConfig is the chief's. Estimator treats
+  every strategy as a MultiWorkerMirroredStrategy: it tests a generator, which
+  is always true, in place of `any`. The hook for that strategy refuses seconds
+  and sums over replicas. The hooks for a chief and for other tasks, made
+  without a strategy, are private.
   """
   public = tf.estimator.experimental
   original = public.make_early_stopping_hook
