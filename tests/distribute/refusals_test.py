@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of nested strategies, Keras in graphs and early stopping under them."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -141,6 +143,23 @@ def test_a_stop_is_one(name, tmp_path):
   estimator.train(_input_fn, [hook])
   assert not answers
   assert estimator.get_variable_value('global_step') < 10
+
+
+@pytest.mark.parametrize('job', ['chief', 'worker'])
+def test_processes_that_step_together_ask_by_steps(job, tmp_path, monkeypatch):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {'chief': ['127.0.0.1:1'], 'worker': ['127.0.0.1:2']},
+      'task': {'type': job, 'index': 0}}))
+  make = tf.estimator.experimental.stop_if_no_decrease_hook
+  with tf.Graph().as_default():  # Without a server of its own.
+    estimator = tf.estimator.Estimator(
+        _model_fn, str(tmp_path), tf.estimator.RunConfig(
+            train_distribute=distribute.CrossShardStrategy(['/cpu:0'])))
+    with pytest.raises(ValueError, match=(
+        'under CrossShardStrategy: .* Received: 60. Pass .*_every_steps=100')):
+      make(estimator, 'loss', 1000, str(tmp_path))
+    assert make(estimator, 'loss', 1000, str(tmp_path), run_every_secs=None,
+                run_every_steps=100)
 
 
 def test_without_a_strategy_nothing_changes(tmp_path):

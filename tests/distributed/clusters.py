@@ -19,6 +19,12 @@ from tfplugin.bin import ports
 
 PROGRAM = pathlib.Path(__file__).with_name('ends_program.py')
 LOOP_PROGRAM = pathlib.Path(__file__).with_name('loop_program.py')
+# Forms of `ends_program.py` that train with parameter servers.
+DECORATORS = ['elastic', 'drop_stale', 'clip', 'towers', 'cross_shard',
+              'optimizer', 'clip_optimizer', 'elastic_optimizer']
+STRATEGIES = ['elastic_strategy', 'drop_stale_strategy', 'clip_strategy',
+              'packed_strategy']
+FORMS = DECORATORS + STRATEGIES
 LIMIT_SECONDS = 90
 SERVER = ('import json, os, sys; import tensorflow as tf; '
           'tf.distribute.Server(json.loads(os.environ["TF_CONFIG"])["cluster"],'

@@ -9,9 +9,11 @@ steps it has.
   python ends_program.py <settings, as JSON>
 """
 
+import functools
 import json
 import os
 import pathlib
+import select
 import signal
 import sys
 import threading
@@ -26,6 +28,9 @@ from tfplugin import hooks as hooks_lib
 
 tf1 = tf.compat.v1
 LIMIT_SECONDS = 60
+# Of a run with a number of `threads`.
+INTRA_OP_THREADS = 3
+COMPRESSION = 'gzip'
 
 _ELASTIC = {'communication_period': 1, 'moving_rate': 0.25}
 DECORATORS = {
@@ -45,6 +50,7 @@ STRATEGIES = {
             synchronous=True, **_ELASTIC)),
     'drop_stale_strategy': lambda: (
         tfplugin.distribute.DropStaleGradientStrategy(staleness=10**6)),
+    'packed_strategy': tfplugin.distribute.PackedParameterServerStrategy,
     'clip_strategy': lambda: _clipping(
         tfplugin.distribute.DropStaleGradientStrategy(staleness=10**6)),
     'clip_mirrored_strategy': lambda: _clipping(
@@ -195,20 +201,69 @@ class _FirstValueHook(tf1.train.SessionRunHook):
 
 
 class _TogetherHook(tf1.train.SessionRunHook):
-  """Runs ops that wait for each other: each needs a thread of the server."""
+  """Runs ops that wait for each other: each needs a thread of its server.
+
+  On a parameter server, which is another process, each op of the chief writes
+  more than its pipe holds. The pipes are read when all of them have something.
+  """
 
   def __init__(self, task, number):
     self._device = f'/job:{task.name.replace("-", "/task:")}/device:CPU:0'
     self._number = number
+    has_ps = 'ps' in json.loads(os.environ['TF_CONFIG'])['cluster']
+    # Ops of two tasks would take threads from each other.
+    self._pipes = [str(task.directory / f'pipe{index}') for index in range(
+        number if has_ps and task.name == 'chief-0' else 0)]
 
   def begin(self):
     barrier = threading.Barrier(self._number)
     with tf1.device(self._device):
       self._ops = [tf1.py_func(lambda: barrier.wait(LIMIT_SECONDS), [],
                                tf.int64).op for _ in range(self._number)]
+    with tf1.device('/job:ps/task:0/device:CPU:0'):
+      self._writes = [tf.io.write_file(path, 'x' * 2**18)
+                      for path in self._pipes]
 
   def after_create_session(self, session, coord):
     session.run(self._ops)
+    if self._pipes:
+      self._write_together(session)
+
+  def _write_together(self, session):
+    for path in self._pipes:
+      os.mkfifo(path)
+    ends = [os.open(path, os.O_RDONLY | os.O_NONBLOCK) for path in self._pipes]
+    reader = threading.Thread(target=self._read_all, args=(ends,))
+    reader.start()
+    session.run(self._writes)  # Fails if the pipes are closed before.
+    reader.join()
+
+  def _read_all(self, ends):
+    deadline = time.time() + LIMIT_SECONDS
+    while len(select.select(ends, [], [], LIMIT_SECONDS)[0]) < len(ends):
+      if time.time() > deadline:
+        break
+      time.sleep(0.01)
+    else:
+      for end in ends:
+        os.set_blocking(end, True)
+        while os.read(end, 2**18):
+          pass
+    for end in ends:
+      os.close(end)
+
+
+def _note_server(path):
+  """Writes to `path` with which settings the server of this task is made."""
+  make = tf.distribute.Server.__init__
+
+  @functools.wraps(make)
+  def make_and_note(self, *args, **kwargs):
+    make(self, *args, **kwargs)
+    config = self.server_def.default_session_config
+    path.write_bytes(config.SerializeToString())
+
+  tf.distribute.Server.__init__ = make_and_note
 
 
 def _early_stopping(estimator, count_hook):
@@ -231,6 +286,8 @@ def main(settings):
   """Runs this process's part."""
   task = _Task(settings)
   threads = settings.get('threads')
+  if threads:
+    _note_server(task.directory / f'{task.name}.server')
   if settings.get('graphs_alone'):
     tf1.disable_eager_execution()
   if settings.get('early'):
@@ -247,7 +304,9 @@ def main(settings):
           save_checkpoints_steps=settings.get('save_steps', 10**6),
           keep_checkpoint_max=settings.get('keep', 5),
           session_config=threads and tf1.ConfigProto(
-              inter_op_parallelism_threads=threads, allow_soft_placement=True),
+              inter_op_parallelism_threads=threads, allow_soft_placement=True,
+              intra_op_parallelism_threads=INTRA_OP_THREADS,
+              rpc_options={'compression_algorithm': COMPRESSION}),
           experimental_max_worker_delay_secs=0).replace(**later),
       params={'form': form, 'rate': settings.get('rate', 1.0),
               'save_steps': settings.get('save_steps', 10**6),
@@ -258,14 +317,16 @@ def main(settings):
       *_early_stopping(estimator, count_hook), count_hook,
       *([_FirstValueHook(task)] if 'writes' in settings else []),
       *([_TogetherHook(task, threads)] if threads else [])]
-  tfplugin.estimator.train_and_evaluate(
-      estimator,
-      tf1.estimator.TrainSpec(task.input_fn, settings.get('max_steps'), hooks),
-      tf1.estimator.EvalSpec(
-          lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])), steps=1,
-          start_delay_secs=0, throttle_secs=0,
-          exporters=tf1.estimator.FinalExporter('last', _serving_input_fn)),
-      **settings.get('limits', {}))
+  for _ in range(settings.get('calls', 1)):
+    tfplugin.estimator.train_and_evaluate(
+        estimator,
+        tf1.estimator.TrainSpec(
+            task.input_fn, settings.get('max_steps'), hooks),
+        tf1.estimator.EvalSpec(
+            lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])), steps=1,
+            start_delay_secs=0, throttle_secs=0,
+            exporters=tf1.estimator.FinalExporter('last', _serving_input_fn)),
+        **settings.get('limits', {}))
   (task.directory / f'{task.name}.trained').touch()
   time.sleep(task.settings.get('afterwards_secs', 0))
   (task.directory / f'{task.name}.ended').touch()

@@ -8,12 +8,12 @@ Each task's program writes how many steps it made. The last checkpoint has all.
 import functools
 import json
 import os
-import pathlib
 import sys
 
 import pytest
 import tensorflow as tf
 
+from tests.distributed import clusters
 from tfplugin.bin import launch_lib
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.processes import supervision
@@ -21,19 +21,14 @@ from tfplugin.bin.processes import supervision
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),
               pytest.mark.timeout(180)]
 
-PROGRAM = pathlib.Path(__file__).with_name('ends_program.py')
-FORMS = ['elastic', 'elastic_strategy', 'drop_stale', 'drop_stale_strategy',
-         'clip', 'clip_strategy', 'optimizer', 'clip_optimizer',
-         'elastic_optimizer']
-
 
 def _launch(directory, monkeypatch, evaluator=False, **settings):
   """Runs the cluster."""
-  root = str(PROGRAM.parents[2])
+  root = str(clusters.PROGRAM.parents[2])
   monkeypatch.setenv(
       'PYTHONPATH', os.pathsep.join([root, os.environ.get('PYTHONPATH', '')]))
   launch_lib.launch(launch_options.LaunchOptions(
-      command=(sys.executable, str(PROGRAM),
+      command=(sys.executable, str(clusters.PROGRAM),
                json.dumps({'directory': str(directory), **settings})),
       model_dir=str(directory / 'model'), logs_dir=str(directory / 'logs'),
       workers=1, ps=1, evaluator=evaluator))
@@ -54,8 +49,8 @@ def _check_last_checkpoint(directory, num_steps):
   return reader.get_tensor('w')
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_the_input_of_the_chief_ends_first(form, tmp_path, monkeypatch):
   made = _run(tmp_path, monkeypatch, form=form, **{
       'chief-0': {'batches': 20},
@@ -66,9 +61,9 @@ def test_the_input_of_the_chief_ends_first(form, tmp_path, monkeypatch):
     assert w == -220
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('form', [
-    form for form in FORMS if form != 'elastic_optimizer'])
+    form for form in clusters.FORMS if form != 'elastic_optimizer'])
 def test_a_saver_hook_of_the_model_saves_the_last_steps(
     form, tmp_path, monkeypatch):
   """One of the chief's own takes the place of the Estimator's."""
@@ -79,8 +74,8 @@ def test_a_saver_hook_of_the_model_saves_the_last_steps(
   _check_last_checkpoint(tmp_path, 80)
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_a_worker_that_steps_is_not_given_up(form, tmp_path, monkeypatch):
   """The chief gives up after 3 s without a step; these take 12 s."""
   made = _run(tmp_path, monkeypatch, form=form,
@@ -92,8 +87,8 @@ def test_a_worker_that_steps_is_not_given_up(form, tmp_path, monkeypatch):
   _check_last_checkpoint(tmp_path, 105)
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_a_hook_stops_the_chief_alone(form, tmp_path, monkeypatch):
   made = _run(tmp_path, monkeypatch, form=form, evaluator=True, **{
       'chief-0': {'stop_after': 20},
@@ -106,8 +101,8 @@ def test_a_hook_stops_the_chief_alone(form, tmp_path, monkeypatch):
   assert served.get_tensor('w') == w
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_estimators_early_stopping_stops_all(form, tmp_path, monkeypatch):
   """The chief asks after 20 steps of its own; the worker may make few more."""
   chief, worker = _run(tmp_path, monkeypatch, form=form, **{
@@ -117,8 +112,8 @@ def test_estimators_early_stopping_stops_all(form, tmp_path, monkeypatch):
   _check_last_checkpoint(tmp_path, chief + worker)
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_the_last_checkpoint_has_the_step_of_its_name(
     form, tmp_path, monkeypatch):
   made = _run(tmp_path, monkeypatch, form=form, max_steps=120, evaluator=True,
@@ -132,7 +127,7 @@ def test_the_last_checkpoint_has_the_step_of_its_name(
   assert served.get_tensor('w') == w
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize('form', [
     'elastic', 'elastic_strategy', 'elastic_optimizer', 'elastic_together',
     'elastic_strategy_together'])
@@ -145,8 +140,8 @@ def test_a_worker_begins_with_what_a_hook_of_the_chief_writes(
   assert 2.0 < float((tmp_path / 'worker-0.first').read_text()) <= 5.0
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_a_worker_that_hangs_holds_up_no_run(form, tmp_path, monkeypatch):
   """Its process is stopped in its step 10, and never continues.
 

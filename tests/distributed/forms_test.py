@@ -13,13 +13,9 @@ from tests.distributed import clusters
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),
               pytest.mark.timeout(150)]
 
-DECORATORS = ['elastic', 'drop_stale', 'clip', 'optimizer', 'clip_optimizer',
-              'elastic_optimizer']
-STRATEGIES = ['elastic_strategy', 'drop_stale_strategy', 'clip_strategy']
 # Those without parameter servers; the last one has several hosts, too.
 LOCAL_STRATEGIES = ['tower_strategy', 'clip_mirrored_strategy',
                     'cross_shard_strategy']
-LOCAL = ['towers', 'cross_shard', *LOCAL_STRATEGIES]
 # As a launcher that starts the server of each task itself, in its process.
 WITH_SERVER = f'''
 import json, os, runpy, sys
@@ -34,8 +30,8 @@ runpy.run_path(sys.argv[0], run_name='__main__')
 '''
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize('form', STRATEGIES)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('form', clusters.STRATEGIES)
 def test_without_a_chief_the_first_worker_is_it(form, tmp_path):
   """TonY, and programs by hand; the ps is one of the platform's."""
   at = clusters.addresses('w0', 'w1', 'ps')
@@ -49,8 +45,8 @@ def test_without_a_chief_the_first_worker_is_it(form, tmp_path):
   clusters.check(tmp_path, 60)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize('form', STRATEGIES)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('form', clusters.STRATEGIES)
 def test_without_a_chief_ps_and_evaluator_end(form, tmp_path):
   """Kubeflow without a `Chief` replica."""
   at = clusters.addresses('w0', 'w1', 'ps')
@@ -65,8 +61,8 @@ def test_without_a_chief_ps_and_evaluator_end(form, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_a_master_is_the_chief(form, tmp_path):
   """CloudML and SageMaker, which write more keys than TensorFlow reads."""
   at = clusters.addresses('master', 'worker', 'ps')
@@ -81,7 +77,7 @@ def test_a_master_is_the_chief(form, tmp_path):
 
 
 @pytest.mark.sampled(12)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL)
+@pytest.mark.parametrize('form', clusters.FORMS + LOCAL_STRATEGIES)
 @pytest.mark.parametrize('config', [
     {'cluster': {'chief': ['localhost']},
      'task': {'type': 'chief', 'index': '0'}, 'environment': 'cloud'},
@@ -96,7 +92,7 @@ def test_one_replica_trains_as_without_a_cluster(form, config, tmp_path):
 
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize('max_steps', [20, 100], ids=['steps', 'input'])
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES + LOCAL)
+@pytest.mark.parametrize('form', clusters.FORMS + LOCAL_STRATEGIES)
 def test_a_chief_alone_may_have_an_evaluator(form, max_steps, tmp_path):
   """Kubeflow and Vertex, one replica; `max_steps` or the input ends it."""
   at = clusters.addresses('chief', 'evaluator')
@@ -111,8 +107,8 @@ def test_a_chief_alone_may_have_an_evaluator(form, max_steps, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_jobs_that_do_not_train_are_left_out(form, tmp_path):
   """Kubeflow's evaluator in the cluster, TonY's notebook and TensorBoard."""
   at = clusters.addresses('chief', 'worker', 'ps', 'evaluator')
@@ -127,8 +123,8 @@ def test_jobs_that_do_not_train_are_left_out(form, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_workers_have_the_numbers_that_they_are_given(form, tmp_path):
   """Kubeflow's dynamic workers."""
   at = clusters.addresses('chief', 'worker', 'ps')
@@ -142,8 +138,8 @@ def test_workers_have_the_numbers_that_they_are_given(form, tmp_path):
   clusters.check(tmp_path, 60)
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_servers_that_a_launcher_has_started_are_used(form, tmp_path):
   """tf-yarn's `"environment": "google"`."""
   at = clusters.addresses('chief', 'worker', 'ps')

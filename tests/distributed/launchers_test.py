@@ -11,14 +11,13 @@ import pytest
 import tensorflow as tf
 
 from tests.distributed import clusters
+from tests.distributed import ends_program
 from tfplugin.hooks.endings import lost_peers
 
+tf1 = tf.compat.v1
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),
               pytest.mark.timeout(200)]
 
-DECORATORS = ['elastic', 'drop_stale', 'clip', 'optimizer', 'clip_optimizer',
-              'elastic_optimizer']
-STRATEGIES = ['elastic_strategy', 'drop_stale_strategy', 'clip_strategy']
 LATER = {'worker-0': {'batches': 40, 'after': ['chief-0']}}
 
 
@@ -26,8 +25,8 @@ def _exports(directory):
   return list((directory / 'model/export/last').glob('*/saved_model.pb'))
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', STRATEGIES)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.STRATEGIES)
 def test_an_evaluator_whose_cluster_is_itself_alone(form, tmp_path):
   """TonY gives it a cluster of its own, as no other task is to know it."""
   configs = clusters.configs_of('ps-0', 'chief-0', 'worker-0', 'evaluator-0')
@@ -37,8 +36,8 @@ def test_an_evaluator_whose_cluster_is_itself_alone(form, tmp_path):
   assert len(_exports(tmp_path)) == 1
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_a_master_evaluates_and_exports(form, tmp_path):
   """CloudML starts no evaluator beside a master."""
   clusters.run(tmp_path, clusters.configs_of(
@@ -50,8 +49,8 @@ def test_a_master_evaluates_and_exports(form, tmp_path):
   assert list((tmp_path / 'model/eval').glob('events*'))
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_a_finished_run_is_started_again(form, tmp_path):
   """A platform restarts a whole job, whose last task it had lost."""
   for _ in range(2):
@@ -62,8 +61,8 @@ def test_a_finished_run_is_started_again(form, tmp_path):
     clusters.check(tmp_path, 30)
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_a_chief_that_does_more_afterwards_keeps_nobody(form, tmp_path):
   """It compares models, or sends them away; the others' machines are free."""
   clusters.run(tmp_path, clusters.configs_of(
@@ -78,9 +77,9 @@ def test_a_chief_that_does_more_afterwards_keeps_nobody(form, tmp_path):
   assert ended['chief-0'] > began_more + 19
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize('form_and_tasks', [
-    (form, *tasks) for form in DECORATORS + STRATEGIES
+    (form, *tasks) for form in clusters.FORMS
     for tasks in (('chief-0', 'worker-0'), ('worker-0', 'chief-0'))],
                          ids='-'.join)
 def test_a_task_without_data(form_and_tasks, tmp_path):
@@ -92,8 +91,8 @@ def test_a_task_without_data(form_and_tasks, tmp_path):
   clusters.check(tmp_path, 30)
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_a_metric_of_the_evaluator_stops_all(form, tmp_path):
   """`stop_if_no_decrease_hook` in chief and worker, as each has the hook."""
   clusters.run(tmp_path, clusters.configs_of(
@@ -105,8 +104,8 @@ def test_a_metric_of_the_evaluator_stops_all(form, tmp_path):
       int(path.read_text()) for path in tmp_path.glob('*.made'))
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', STRATEGIES)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.STRATEGIES)
 def test_a_config_gets_its_strategy_later(form, tmp_path):
   """`config.replace(train_distribute=...)`, of a flag."""
   clusters.run(tmp_path, clusters.configs_of(
@@ -132,6 +131,19 @@ def test_a_synchronous_task_that_has_less_data(fewer, more, tmp_path):
 
 
 @pytest.mark.sampled(3)
+@pytest.mark.parametrize('stopping', [
+    ['chief-0', 'worker-0'], ['chief-0'], ['worker-0']], ids='-'.join)
+def test_early_stopping_of_one_synchronous_task_stops_all(stopping, tmp_path):
+  """TensorFlow's hook adds the wishes of all tasks up, in each step."""
+  clusters.run(tmp_path, clusters.configs_of('chief-0', 'worker-0'),
+               form='cross_shard_strategy', stop_early_after=10**6,
+               **{task: {'stop_early_after': 20} for task in stopping})
+  made = {int(path.read_text()) for path in tmp_path.glob('*.made')}
+  newest = tf.train.load_checkpoint(str(tmp_path / 'model'))
+  assert made == {newest.get_tensor('global_step')} and 20 <= min(made) <= 22
+
+
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize('form', ['drop_stale', 'clip', 'elastic'])
 def test_a_loop_that_each_task_leaves_by_itself(form, tmp_path):
   """No Estimator, and nobody waits: the chief saves when it leaves the loop."""
@@ -145,8 +157,8 @@ def test_a_loop_that_each_task_leaves_by_itself(form, tmp_path):
     assert abs(reader.get_tensor('w') + reader.get_tensor('global_step')) <= 1
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_a_master_that_is_among_the_workers_too(form, tmp_path):
   """Its address stands twice: nobody starts `worker:0`, and its port is open.
 
@@ -165,16 +177,37 @@ def test_a_master_that_is_among_the_workers_too(form, tmp_path):
   assert 'worker:0' in log and 'worker:1 has' not in log
 
 
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
+def test_a_second_training_in_a_process_is_refused(form, tmp_path):
+  """A program that trains, changes the data, and trains on."""
+  with pytest.raises(AssertionError) as error:
+    clusters.run(tmp_path, clusters.configs_of('ps-0', 'chief-0'), form=form,
+                 batches=3, calls=2)
+  name, status, log = error.value.args[0]
+  assert (name, status) == ('ps-0', 1)
+  assert 'must call `train_and_evaluate` once' in log
+  assert 'Start the program of every task again' in log
+
+
 # More than TensorFlow would have by itself.
 _THREADS = (os.cpu_count() or 1) + 3
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize('form', DECORATORS + STRATEGIES)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
 def test_threads_of_the_configuration_are_those_of_the_server(form, tmp_path):
-  clusters.run(tmp_path, clusters.configs_of('ps-0', 'chief-0', 'worker-0'),
-               form=form, threads=_THREADS, batches=20, **LATER)
+  """That many ops of each task's server run at the same time."""
+  tasks = 'ps-0', 'chief-0', 'worker-0'
+  clusters.run(tmp_path, clusters.configs_of(*tasks), form=form,
+               threads=_THREADS, batches=20, **LATER)
   clusters.check(tmp_path, 60)
+  for task in tasks:
+    made = tf1.ConfigProto.FromString(
+        (tmp_path / f'{task}.server').read_bytes())
+    assert made.inter_op_parallelism_threads == _THREADS
+    assert made.intra_op_parallelism_threads == ends_program.INTRA_OP_THREADS
+    assert made.rpc_options.compression_algorithm == ends_program.COMPRESSION
 
 
 @pytest.mark.sampled(2)

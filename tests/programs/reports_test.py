@@ -9,27 +9,66 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tests.helpers import wrapper_forms
+from tfplugin import hooks
 from tfplugin.estimator import cluster_training
 
 tf1 = tf.compat.v1
 
 FORMS = wrapper_forms.FORMS
-# Those with one copy on a worker.
-ELASTIC = ['elastic', 'elastic_strategy']
+ELASTIC = ['elastic', 'elastic_strategy', 'elastic_devices',
+           'elastic_optimizer']
 _estimator = wrapper_forms.estimator
 _input_fn = wrapper_forms.input_fn()
 _minimize = wrapper_forms.minimize
 
 
-def _pair(steps, step, start=0.0, written=lambda w, number: w):
-  """A copy and a centre after steps that write and then communicate."""
-  copy = center = start
+def _center(form, steps, step, written=lambda w, number: w):
+  """The centre after steps that write and communicate, from 0."""
+  copy = center = 0.0
+  by_hand = form == 'elastic_optimizer'  # What follows an optimizer is later.
   for number in range(1, steps + 1):
-    copy = written(step(copy), number)
+    copy = step(copy) if by_hand else written(step(copy), number)
     difference = wrapper_forms.MOVING_RATE * (copy - center)
-    copy, center = copy - difference, center + difference
-  return copy, center
+    copy -= difference
+    center += difference * (2 if form == 'elastic_devices' else 1)
+    copy = written(copy, number) if by_hand else copy
+  return center
+
+
+def _by_hand(model_fn, model_dir):
+  """Puts an ElasticAverageOptimizer into a model_fn, as in ends_program.py."""
+
+  def with_optimizer(features, labels, mode):
+    getter = tfplugin.ElasticAverageCustomGetter('')
+    made = []
+
+    def minimize(loss, rate):
+      made.append(tfplugin.ElasticAverageOptimizer(
+          tf1.train.GradientDescentOptimizer(rate), 1, getter,
+          communication_period=1, moving_rate=wrapper_forms.MOVING_RATE,
+          rho=0.0))
+      return made[0].minimize(loss, tf1.train.get_global_step())
+
+    with getter.scope():
+      spec = model_fn(features, labels, mode, minimize)
+    saver = made[0].swapping_saver()
+    return spec._replace(
+        scaffold=tf1.train.Scaffold(saver=saver),
+        training_hooks=[made[0].make_session_run_hook(True, 0)],
+        training_chief_hooks=[hooks.ElasticCheckpointHook(
+            made[0], str(model_dir), saver, save_steps=10**6)])
+
+  return with_optimizer
+
+
+def _elastic_estimator(form, model_fn, model_dir):
+  """Returns an Estimator; `model_fn` is handed the function that minimizes."""
+  if form == 'elastic_optimizer':
+    return _estimator('', _by_hand(model_fn, model_dir), model_dir)
+  return _estimator(form, lambda features, labels, mode: model_fn(
+      features, labels, mode, _minimize), model_dir)
 
 
 @pytest.mark.sampled(8)
@@ -75,47 +114,64 @@ def test_a_target_network_is_averaged_as_the_copy_that_follows(
   """The step copies the trained variable in each second step."""
   del behavior
 
-  def model_fn(features, labels, mode):
+  def model_fn(features, labels, mode, minimize):
     del labels
     w = tf1.get_variable('w', initializer=0.0)
     target = tf1.get_variable('target', initializer=0.0, trainable=False)
-    with tf1.control_dependencies([_minimize(w * tf.reduce_mean(features),
-                                             1.0)]):
+    with tf1.control_dependencies([
+        minimize(w * tf.reduce_mean(features), 1.0)]):
       follow = tf.cond(
           tf.equal(tf1.train.get_global_step().read_value() % 2, 0),
           lambda: tf.group(target.assign(w.read_value())), tf.no_op)
     return tf1.estimator.EstimatorSpec(
         mode, loss=w * 1.0, train_op=tf.group(follow))
 
-  estimator = _estimator(form, model_fn, tmp_path)
+  estimator = _elastic_estimator(form, model_fn, tmp_path)
   estimator.train(_input_fn, max_steps=4)
   copies = []
-  _, center = _pair(4, lambda w: w - 1.0,
-                    written=lambda w, number: copies.append(w) or w)
+  center = _center(form, 4, lambda w: w - 1.0,
+                   written=lambda w, number: copies.append(w) or w)
   np.testing.assert_allclose(
       estimator.get_variable_value('w'), center, rtol=1e-6)
-  _, target = _pair(4, lambda t: t, written=lambda t, number: (
-      t if number % 2 else copies[number - 1]))
+  # By hand the target is no statistic: its last value is shared, in step 3.
+  target = copies[1] if form == 'elastic_optimizer' else _center(
+      form, 4, lambda t: t, written=lambda t, number: (
+          t if number % 2 else copies[number - 1]))
   np.testing.assert_allclose(
       estimator.get_variable_value('target'), target, rtol=1e-6)
 
 
-@pytest.mark.parametrize('form', [*ELASTIC, 'elastic_devices'])
-def test_weights_that_the_step_clips_stay_in_range(form, tmp_path, behavior):
+def _clipped(w):
+  return tf.clip_by_value(w, -0.5, 0.5)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize('constraint', [None, _clipped])
+@pytest.mark.parametrize('form', ELASTIC)
+def test_weights_that_the_step_clips_stay_in_range(
+    form, constraint, tmp_path, behavior):
   """A critic's; the centre lies between clipped copies."""
   del behavior
 
-  def model_fn(features, labels, mode):
+  def model_fn(features, labels, mode, minimize):
     del labels
-    w = tf1.get_variable('w', initializer=0.0)
-    with tf1.control_dependencies([
-        _minimize(w * tf.reduce_mean(features), 0.125)]):
-      clip = tf.group(w.assign(tf.clip_by_value(w.read_value(), -0.5, 0.5)))
+    w = tf1.get_variable('w', initializer=0.0, constraint=constraint)
+    update = minimize(w * tf.reduce_mean(features), 0.125)
+    with tf1.control_dependencies([update]):
+      clip = update if constraint else tf.group(
+          w.assign(_clipped(w.read_value())))
     return tf1.estimator.EstimatorSpec(mode, loss=w * 1.0, train_op=clip)
 
-  estimator = _estimator(form, model_fn, tmp_path)
+  estimator = _elastic_estimator(form, model_fn, tmp_path)
   estimator.train(_input_fn, max_steps=30)
-  assert -0.5 <= estimator.get_variable_value('w') < -0.375
+  w = estimator.get_variable_value('w')
+  if form != 'elastic_optimizer' or constraint:
+    assert -0.5 <= w < -0.375
+  else:
+    np.testing.assert_allclose(w, _center(
+        form, 30, lambda w: w - 0.125,
+        written=lambda w, number: max(w, -0.5)), rtol=1e-5)
+    assert w < -0.5  # The centre has the values before they are clipped.
 
 
 def _constant_loss(features, labels, mode):

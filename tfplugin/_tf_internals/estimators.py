@@ -282,31 +282,32 @@ def untuned_inputs() -> Iterator[None]:
 
 
 @functools.cache
-def mend_early_stopping(takes: Callable[[Any], bool],
+def mend_early_stopping(takes: Callable[[Any, Optional[float]], bool],
                         is_chief: Callable[[Any], bool]) -> None:
   """Makes `make_early_stopping_hook` work with asynchronous strategies.
 
-  `takes` returns whether a strategy is such a one; `is_chief`, whether a
-  RunConfig is the chief's. Estimator treats every strategy as a
-  MultiWorkerMirroredStrategy: it tests a generator, which is always true, in
-  place of `any`. The hook for that strategy refuses seconds and sums over
-  replicas. The hooks for a chief and for other tasks, made without a strategy,
-  are private.
+  `takes` gets a strategy and `run_every_secs`, and returns whether it is such a
+  strategy; `is_chief`, whether a RunConfig is the chief's. Estimator treats
+  every strategy as a MultiWorkerMirroredStrategy: it tests a generator, which
+  is always true, in place of `any`. The hook for that strategy refuses seconds
+  and sums over replicas. The hooks for a chief and for other tasks, made
+  without a strategy, are private.
   """
   public = tf.estimator.experimental
   original = public.make_early_stopping_hook
   module = sys.modules[original.__module__]
 
   @functools.wraps(original)
-  def make_early_stopping_hook(estimator, *args, **kwargs):
+  def make_early_stopping_hook(estimator, should_stop_fn, run_every_secs=60,
+                               run_every_steps=None):
     config = getattr(estimator, 'config', None)
     if isinstance(config, tf.estimator.RunConfig) and takes(
-        config.train_distribute):
+        config.train_distribute, run_every_secs):
       # The property returns a copy.
       config._is_chief, config._train_distribute = is_chief(config), None
       estimator = copy.copy(estimator)
       estimator._config = config
-    return original(estimator, *args, **kwargs)
+    return original(estimator, should_stop_fn, run_every_secs, run_every_steps)
 
   module.make_early_stopping_hook = make_early_stopping_hook
   public.make_early_stopping_hook = make_early_stopping_hook

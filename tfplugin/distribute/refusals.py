@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from typing import Any
+from typing import Optional
 
 import tensorflow as tf
 
@@ -104,13 +105,24 @@ def _mend_early_stopping() -> None:
     _tf_internals.mend_early_stopping(_may_stop_alone, _is_chief)
 
 
-def _may_stop_alone(strategy: Any) -> bool:
-  """Returns whether a strategy's chief may stop without the other processes."""
+def _may_stop_alone(strategy: Any, run_every_secs: Optional[float]) -> bool:
+  """Returns whether a strategy's chief may stop without the other processes.
+
+  Without parameter servers, all processes of a cluster stop at the same step. A
+  ValueError is raised if they would ask at different ones, by seconds.
+  """
   if not hasattr(strategy, 'described_as'):
     return False
   task = cluster_task.from_environment()
-  # Without parameter servers, all processes of a cluster stop at the same step.
-  return task.is_alone or bool(task.num_ps)
+  if task.is_alone or task.num_ps:
+    return True
+  if run_every_secs:
+    raise ValueError(
+        '`run_every_secs` must be None where several processes make each step '
+        f'together, as under {strategy.described_as}: all must ask in the same '
+        f'step. Received: {run_every_secs!r}. Pass `run_every_secs=None, '
+        'run_every_steps=100`, for example.')
+  return False
 
 
 def _is_chief(config: tf.estimator.RunConfig) -> bool:
