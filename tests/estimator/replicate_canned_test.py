@@ -20,7 +20,10 @@ _WORDS = np.array([['a', ''], ['b', 'c'], ['a', 'c'], ['', 'b'], ['b', 'd'],
 _LABELS = (_ROWS.sum(axis=1) > 0).astype(np.int64)
 _NUMERIC = [tf.feature_column.numeric_column('x', (4,))]
 _SPARSE = [tf.feature_column.categorical_column_with_hash_bucket('words', 8)]
-_EMBEDDED = [tf.feature_column.embedding_column(_SPARSE[0], 3)]
+# Vectors of ids, whose number the column reads from their shape.
+_IDS = np.arange(7) % 5
+_EMBEDDED = [tf.feature_column.embedding_column(
+    tf.feature_column.categorical_column_with_identity('ids', 6), 3)]
 _MEAN = tf1.losses.Reduction.SUM_OVER_BATCH_SIZE
 
 _CANNED = {
@@ -47,12 +50,11 @@ _CANNED = {
 def _input_fn():
   # Batches of 5 and 2 rows.
   return tf1.data.Dataset.from_tensor_slices(
-      ({'x': _ROWS, 'words': _WORDS}, _LABELS)).batch(5)
+      ({'x': _ROWS, 'words': _WORDS, 'ids': _IDS}, _LABELS)).batch(5)
 
 
 def _serving_input_fn():
-  features = {'x': tf1.placeholder(tf.float32, [None, 4]),
-              'words': tf1.placeholder(tf.string, [None, 2])}
+  features = {'ids': tf1.placeholder(tf.int64, [None])}
   return tf1.estimator.export.ServingInputReceiver(features, features)
 
 
@@ -61,10 +63,9 @@ def _served(path, signature):
   with tf.Graph().as_default(), tf1.Session() as session:
     loaded = tf1.saved_model.load(session, ['serve'], path)
     served = loaded.signature_def[signature]
-    given = {'x': _ROWS, 'words': _WORDS}
     return session.run(
         {name: tensor.name for name, tensor in served.outputs.items()},
-        {tensor.name: given[name] for name, tensor in served.inputs.items()})
+        {served.inputs['ids'].name: _IDS})
 
 
 def _assert_same(found, expected):
