@@ -130,8 +130,8 @@ def main(argv):
                   max_steps=_STEPS.value)
   metrics = estimator.evaluate(
       make_input_fn(split.test, _BATCH_SIZE.value, False))
-  logging.info('real images seem real: %.3f, drawn ones: %.3f',
-               metrics['real_seems_real'], metrics['fake_seems_real'])
+  print(f"real images seem real: {metrics['real_seems_real']:.3f}, "
+        f"drawn ones: {metrics['fake_seems_real']:.3f}")
 
 
 if __name__ == '__main__':

@@ -112,10 +112,10 @@ def main(argv):
                   max_steps=_STEPS.value)
   metrics = estimator.evaluate(
       make_input_fn(split.test, _BATCH_SIZE.value, False))
-  logging.info('accuracy: %.4f', metrics['accuracy'])
+  print(f"accuracy: {metrics['accuracy']:.4f}")
   path = estimator.export_saved_model(f'{_MODEL_DIR.value}/export',
                                       serving_input_fn)
-  logging.info('exported to: %s', path.decode())
+  print(f'exported to: {path.decode()}')
 
 
 if __name__ == '__main__':

@@ -220,7 +220,7 @@ def main(argv):
   metrics = estimator.evaluate(
       make_input_fn(features, False),
       steps=len(features['words']) // _BATCH_SIZE.value)
-  logging.info('hidden words guessed: %.4f', metrics['accuracy'])
+  print(f"hidden words guessed: {metrics['accuracy']:.4f}")
 
 
 if __name__ == '__main__':

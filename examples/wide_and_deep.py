@@ -149,7 +149,7 @@ def main(argv):
       tf.estimator.EvalSpec(make_input_fn(_BATCH_SIZE.value, False), steps=None,
                             start_delay_secs=0, throttle_secs=1))
   if metrics:  # A single process; in a cluster the evaluator logs them.
-    logging.info('metrics: %s', metrics)
+    print(f'metrics: {metrics}')
 
 
 if __name__ == '__main__':

@@ -103,7 +103,7 @@ def test_with_a_tpu_the_estimator_takes_any_number_of_shards(tmp_path):
 def test_what_differs_from_the_run_before_is_said(tmp_path, caplog):
   options = train_tpu_lib.TpuOptions(
       model_dir=str(tmp_path), train_steps=1, train_batch_size=4)
-  with caplog.at_level('WARNING', logger='absl'):
+  with caplog.at_level('WARNING', logger='tensorflow'):
     for settings, said in (({}, ''), ({'train_steps': 2}, ''), (
         {'train_steps': 3, 'learning_rate': 0.5, 'train_batch_size': 8},
         'train_batch_size=8 (was 4), learning_rate=0.5 (was 0.002)')):
@@ -122,7 +122,7 @@ def test_settings_that_an_earlier_version_did_not_have_are_no_difference(
   path.write_text('[{"train_steps": 1, "learning_rate": 0.5, "gone": 3}]')
   options = train_tpu_lib.TpuOptions(
       model_dir=str(tmp_path), train_steps=1, train_batch_size=4)
-  with caplog.at_level('WARNING', logger='absl'):
+  with caplog.at_level('WARNING', logger='tensorflow'):
     train_tpu_lib.train(options)
   assert ['settings: learning_rate=0.002 (was 0.5). ' in r.getMessage()
           for r in caplog.records

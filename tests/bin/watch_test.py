@@ -96,6 +96,18 @@ def test_a_terminal_has_a_table_that_fits(tmp_path, width, heading):
   assert lines[2].startswith('chief:0   200') and lines[2].endswith('done')
 
 
+def test_the_last_table_has_the_whole_end(tmp_path):
+  hand_written.write_events(tmp_path, event(
+      5, 'chief:0', 'stopped', signal='SIGTERM', step=7, saved_step=7))
+  out = io.StringIO()
+  watch.follow_live(watch.Watch(str(tmp_path)), console.Console(
+      file=out, force_terminal=True, width=40, color_system=None))
+  _, _, first, *others = out.getvalue().split('\033[2K')[-1].splitlines()
+  said = ' '.join([first.removeprefix('chief:0'), *others]).split()
+  assert ('stopped on request at step 7, saved model.ckpt-7, the same command '
+          'continues') in ' '.join(said)
+
+
 def test_the_last_step_is_that_of_the_settings(tmp_path):
   hand_written.write_chaos_run(tmp_path)
   shown = watch.Watch(str(tmp_path))

@@ -95,6 +95,12 @@ def test_training_loads_the_tool_for_faults_where_there_are_some():
   assert 'tfplugin.faults.fault_hook' in added
 
 
+def test_the_root_logger_is_the_users():
+  # With a handler of its own each line of TensorFlow would come twice.
+  _modules_that_tfplugin_adds(
+      _TRAINING + '\nimport logging\nassert not logging.getLogger().handlers')
+
+
 def _names_for_type_checkers() -> dict[str, str]:
   """Returns the modules of the names that only a type checker imports."""
   source = pathlib.Path(tfplugin.__file__).read_text('utf-8')

@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 _README = _ROOT / 'README.md'
@@ -48,9 +49,11 @@ def _environment() -> dict:
           'PYTHONPATH': os.pathsep.join([str(_ROOT), *filter(None, sys.path)])}
 
 
-def _run(arguments: list, directory) -> subprocess.CompletedProcess:
+def _run(arguments: list, directory, **variables
+         ) -> subprocess.CompletedProcess:
   return subprocess.run(
-      [sys.executable, *arguments], cwd=directory, env=_environment(),
+      [sys.executable, *arguments], cwd=directory,
+      env={**_environment(), **variables},
       capture_output=True, text=True, timeout=200, check=False)
 
 
@@ -79,6 +82,19 @@ def test_python_blocks_run_one_after_the_other(tmp_path):
   program.write_text('\n'.join(blocks), encoding='utf-8')
   result = _run([str(program)], tmp_path)
   assert result.returncode == 0, result.stderr
+
+
+def test_the_first_program_prints_what_the_page_says(tmp_path):
+  name, level, lines = 'first.py', '1', 'seven'
+  assert f'`TF_CPP_MIN_LOG_LEVEL={level} python {name}`' in _text()
+  assert f'{lines} lines about the machine' in _text()
+  program, = (block for block in _blocks('python') if 'model_fn(' in block)
+  (tmp_path / name).write_text(program, encoding='utf-8')
+  result = _run([name], tmp_path, TF_CPP_MIN_LOG_LEVEL=level)
+  shown = re.search(r'^print.*# (\S+)$', program, re.M).group(1)
+  assert result.stdout == shown + '\n'
+  others = result.stderr.splitlines()
+  assert len(others) <= (0 if tf.__version__.startswith('2.15.') else 7), others
 
 
 @pytest.mark.usefixtures('forking')

@@ -14,6 +14,7 @@ import functools
 import importlib
 import inspect
 import json
+import operator
 import os
 import pathlib
 import re
@@ -180,3 +181,21 @@ def test_document_holds_the_tables():
 
 if __name__ == '__main__':
   _DOCUMENT.write_text(_written(_DOCUMENT.read_text()))
+
+
+@pytest.mark.parametrize('path, name, value', [
+    ('estimator.python.estimator.replicate_model_fn', 'replicate_model_fn',
+     tfplugin.replicate_model_fn),
+    ('opt.python.training.elastic_average_optimizer', 'GLOBAL_VARIABLE_NAME',
+     'global_center_variable'),
+    ('tpu.python.tpu.tpu_optimizer', 'CrossShardOptimizer',
+     tfplugin.CrossShardOptimizer)])
+def test_the_files_of_1_15_are_attributes(path, name, value):
+  assert operator.attrgetter(f'{path}.{name}')(contrib) == value
+
+
+def test_another_file_is_refused_with_the_place_of_the_names():
+  with pytest.raises(AttributeError, match=(
+      'no `contrib.estimator.python.estimator.extenders`.*'
+      '`contrib.estimator`')):
+    _ = contrib.estimator.python.estimator.extenders

@@ -157,3 +157,24 @@ def test_rule_that_selects_nothing_names_what_is_near():
                              rules={'weigth': 0}, max_norm=1.0)
   with pytest.raises(ValueError, match='`rules`.*(?s:.*)weight'):
     decorated_models.train(decorated)
+
+
+def test_the_bound_may_be_a_tensor(behavior):
+  with tf.Graph().as_default():
+    step = tf1.train.create_global_step()
+    bound = tf1.placeholder(tf.float32, [])
+    spec = decorated_models.call(
+        _decorated(decorated_models.regression(
+            make_optimizer=lambda: tf1.train.GradientDescentOptimizer(0.0)),
+                   bound), TRAIN, *map(np.float32, decorated_models.first_batch(
+                       )))
+    weight, _ = tf1.trainable_variables()
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      for value, norm in ((9.0, 0.3125**0.5), (0.25, 0.25)):
+        session.run(spec.train_op, {bound: value})
+        # The direction of [0.5, -0.25] stays.
+        np.testing.assert_allclose(
+            session.run(weight), [[norm * 0.8**0.5], [-norm * 0.2**0.5]],
+            rtol=1e-6)
+      assert session.run(step) == 2

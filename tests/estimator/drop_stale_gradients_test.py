@@ -240,3 +240,23 @@ def test_a_model_fn_advances_the_step_by_itself(behavior, when):
       for _ in range(5):
         session.run(spec.train_op)
       assert session.run([*tf1.trainable_variables(), step]) == [32.0, 5]
+
+
+def test_the_bound_may_be_a_tensor(behavior):
+  with tf.Graph().as_default():
+    step = tf1.train.create_global_step()
+    bound = tf1.placeholder(tf.int32, [])
+    spec = decorated_models.call(
+        drop_stale_gradients(decorated_models.regression(), staleness=bound),
+        TRAIN, *map(np.float32, decorated_models.first_batch()))
+    weight, _ = tf1.trainable_variables()
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      start = session.run(weight)
+      # Nobody overtakes: the staleness is 0.
+      session.run(spec.train_op, {bound: -1})
+      np.testing.assert_array_equal(session.run(weight), start)
+      assert session.run(step) == 0
+      session.run(spec.train_op, {bound: 0})
+      assert (session.run(weight) != start).all()
+      assert session.run(step) == 1

@@ -20,11 +20,17 @@ _WORDS = np.array([['a', ''], ['b', 'c'], ['a', 'c'], ['', 'b'], ['b', 'd'],
 _LABELS = (_ROWS.sum(axis=1) > 0).astype(np.int64)
 _NUMERIC = [tf.feature_column.numeric_column('x', (4,))]
 _SPARSE = [tf.feature_column.categorical_column_with_hash_bucket('words', 8)]
+# Vectors of ids, whose number the column reads from their shape.
+_IDS = np.arange(7) % 5
+_EMBEDDED = [tf.feature_column.embedding_column(
+    tf.feature_column.categorical_column_with_identity('ids', 6), 3)]
 _MEAN = tf1.losses.Reduction.SUM_OVER_BATCH_SIZE
 
 _CANNED = {
     'DNNClassifier': lambda **kwargs: tf1.estimator.DNNClassifier(
         [3], _NUMERIC, batch_norm=True, loss_reduction=_MEAN, **kwargs),
+    'embedding column': lambda **kwargs: tf1.estimator.DNNClassifier(
+        [3], _EMBEDDED, n_classes=3, **kwargs),
     'LinearClassifier': lambda **kwargs: tf1.estimator.LinearClassifier(
         _NUMERIC + _SPARSE, loss_reduction=_MEAN, **kwargs),
     'DNNLinearCombinedClassifier': lambda **kwargs: (
@@ -44,7 +50,22 @@ _CANNED = {
 def _input_fn():
   # Batches of 5 and 2 rows.
   return tf1.data.Dataset.from_tensor_slices(
-      ({'x': _ROWS, 'words': _WORDS}, _LABELS)).batch(5)
+      ({'x': _ROWS, 'words': _WORDS, 'ids': _IDS}, _LABELS)).batch(5)
+
+
+def _serving_input_fn():
+  features = {'ids': tf1.placeholder(tf.int64, [None])}
+  return tf1.estimator.export.ServingInputReceiver(features, features)
+
+
+def _served(path, signature):
+  """Returns the outputs of an export for all rows, by name."""
+  with tf.Graph().as_default(), tf1.Session() as session:
+    loaded = tf1.saved_model.load(session, ['serve'], path)
+    served = loaded.signature_def[signature]
+    return session.run(
+        {name: tensor.name for name, tensor in served.outputs.items()},
+        {served.inputs['ids'].name: _IDS})
 
 
 def _assert_same(found, expected):
@@ -76,3 +97,28 @@ def test_canned_model_fn_equals_one_device(canned, tmp_path):
         for key in rows[0] if key in ('logits', 'predictions')}))
   for found, expected in zip(results[1], results[0]):
     _assert_same(found, expected)
+
+
+def test_predictions_and_export_of_an_embedding_equal_one_device(
+    behavior, tmp_path):
+  plain = _CANNED['embedding column'](model_dir=str(tmp_path / 'model'))
+  plain.train(_input_fn, steps=1)
+  towers = tf1.estimator.Estimator(
+      tfplugin.replicate_model_fn(
+          plain.model_fn, devices=['/cpu:0', '/cpu:1']), plain.model_dir)
+  found, expected = (list(estimator.predict(_input_fn))
+                     for estimator in (towers, plain))
+  assert len(found) == len(expected) == 7
+  for row, same in zip(found, expected):
+    assert row.pop('classes') == same.pop('classes')
+    assert list(row.pop('all_classes')) == list(same.pop('all_classes'))
+    _assert_same(row, same)
+  paths = [
+      estimator.export_saved_model(str(tmp_path / name), _serving_input_fn)
+      for name, estimator in (('plain', plain), ('towers', towers))]
+  expected, found = (_served(path, 'predict') for path in paths)
+  assert found['classes'].tolist() == expected['classes'].tolist()
+  assert found['all_classes'].tolist() == [[b'0', b'1', b'2']] * 7
+  for name in ('logits', 'probabilities', 'class_ids', 'all_class_ids'):
+    assert len(found[name]) == 7
+    np.testing.assert_allclose(found[name], expected[name], rtol=1e-5)

@@ -248,13 +248,13 @@ def test_cross_replica_context_is_refused():
 @pytest.mark.parametrize('num_replicas', [1, 2])
 def test_replicas_of_a_strategy_are_not_warned_of(
     behavior, caplog, num_replicas):
-  caplog.set_level(std_logging.WARNING, logger='absl')
+  caplog.set_level(std_logging.WARNING, logger='tensorflow')
   _train(_mirrored(num_replicas), _minimize())
   assert 'one shard' not in caplog.text
 
 
 def test_one_shard_without_context_warns_once(behavior, caplog):
-  caplog.set_level(std_logging.WARNING, logger='absl')
+  caplog.set_level(std_logging.WARNING, logger='tensorflow')
   with tf.Graph().as_default():
     optimizer = cross_shard.CrossShardOptimizer(SGD(1.0))
     weight = tf1.get_variable('weight', initializer=1.0)

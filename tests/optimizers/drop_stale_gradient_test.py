@@ -330,3 +330,16 @@ def test_the_summary_counts_the_stale_among_all_steps(behavior):
     ratio, = [value.simple_value for value in written.value
               if value.tag == 'Gradient_staleness_percentage']
     assert ratio == 0.5
+
+
+def test_the_bound_may_be_a_tensor(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    bound = tf1.placeholder(tf.int64, [])
+    w = tf1.get_variable('w', initializer=1.0)
+    step = tf1.train.create_global_step()
+    gradient = _overtaken(w * 1.0, step, 2)
+    train = Optimizer(_sgd(), bound).apply_gradients([(gradient, w)], step)
+    session.run(tf1.global_variables_initializer())
+    for value, steps, want in ((1, 2, 1.0), (2, 5, 0.5)):
+      session.run(train, {bound: value})
+      assert session.run([step, w]) == [steps, want]

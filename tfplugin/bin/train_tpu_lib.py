@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from absl import logging
 
 from tfplugin.bin import checkpoints
 from tfplugin.bin import datasets
@@ -140,9 +139,10 @@ def _tell_differences(options: TpuOptions) -> None:
              if name in before and name not in _OF_A_SESSION
              and before[name] != now[name]]
   if changed:
-    logging.warning('The training in %s continues with other settings: %s. To '
-                    'train separately choose another --model_dir.',
-                    options.model_dir, ', '.join(changed))
+    tf1.logging.warning(
+        'The training in %s continues with other settings: %s. To train '
+        'separately choose another --model_dir.', options.model_dir,
+        ', '.join(changed))
   if not known or before != now:
     path.write_text(json.dumps([*known, now], indent=2) + '\n')
 

@@ -9,7 +9,7 @@ _TPU = 'tensorflow_estimator.python.estimator.tpu'
 APIS = ('tensorflow', 'tensorflow.compat.v1')
 
 # Files of contrib that programs import, and the modules with their names.
-_FILES = {
+FILES = {
     'estimator.python.estimator.replicate_model_fn': f'{_REAL}.estimator',
     'opt.python.training.drop_stale_gradient_optimizer': f'{_REAL}.opt',
     'opt.python.training.elastic_average_optimizer': f'{_REAL}.opt',
@@ -29,8 +29,8 @@ ALIASES = {
     # The packages of the files.
     **{f'{_NAME}.{file.rsplit(".", depth)[0]}':
            f'{_REAL}.{file.partition(".")[0]}'
-       for file in _FILES for depth in (1, 2, 3)},
-    **{f'{_NAME}.{file}': real for file, real in _FILES.items()},
+       for file in FILES for depth in (1, 2, 3)},
+    **{f'{_NAME}.{file}': real for file, real in FILES.items()},
     **{f'tensorflow_estimator.{_REPLICATE.rsplit(".", depth)[0]}':
            f'{_REAL}.estimator' for depth in (2, 3)},
     f'tensorflow_estimator.{_REPLICATE}': f'{_REAL}.estimator',

@@ -15,10 +15,11 @@ from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
-from absl import logging
 from tensorflow.python.distribute import distribute_coordinator
 from tensorflow.python.distribute import distribute_coordinator_context
 from tensorflow.python.distribute import multi_worker_util
+
+tf1 = tf.compat.v1
 
 _CHIEF, _EVALUATOR, _PS, _WORKER = 'chief', 'evaluator', 'ps', 'worker'
 _INDEPENDENT = distribute_coordinator.CoordinatorMode.INDEPENDENT_WORKER
@@ -50,15 +51,16 @@ def init_run_config(config: Any, tf_config: dict) -> None:
   else:
     config._init_distributed_setting_from_environment_var(tf_config)
     config._maybe_overwrite_session_config_for_distributed_training()
-  logging.info('RunConfig: distribute coordinator mode %s.',
-               config._distribute_coordinator_mode)
+  tf1.logging.info('RunConfig: distribute coordinator mode %s.',
+                   config._distribute_coordinator_mode)
 
 
 def should_run_distribute_coordinator(config: Any) -> bool:
   """Returns whether `train_and_evaluate` runs on the coordinator."""
   mode = getattr(config, '_distribute_coordinator_mode', None)
   if mode in (_STANDALONE, _INDEPENDENT) and not config.cluster_spec:
-    logging.warning('There is no cluster: `train_and_evaluate` runs locally.')
+    tf1.logging.warning(
+        'There is no cluster: `train_and_evaluate` runs locally.')
   return mode in (_STANDALONE, _INDEPENDENT) and bool(config.cluster_spec)
 
 

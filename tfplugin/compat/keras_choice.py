@@ -14,13 +14,13 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import logging
 import os
 import sys
 import types
 from collections.abc import Iterator
 from typing import Optional
 
-from absl import logging
 from tensorflow.python.autograph.core import config
 from tensorflow.python.util import lazy_loader
 
@@ -70,7 +70,8 @@ def choose() -> None:
   reason = reason_against()
   if reason:
     raise ImportError(reason)
-  logging.info('Estimator is loaded: `tf.keras` is tf-keras from now on.')
+  logging.getLogger('tensorflow').info(
+      'Estimator is loaded: `tf.keras` is tf-keras from now on.')
   with _variable_set():
     for loader in _loaders():
       if not loader._tfll_initialized:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from absl import logging
+
+tf1 = tf.compat.v1
 
 
 def _refuse(variable: str, value: str) -> None:
@@ -46,7 +47,7 @@ class GracefulShutdownHook(tf.compat.v1.train.SessionRunHook):
   def __init__(self, checkpoint_prefix: str, saver: Any = None,
                on_shutdown_hooks: Any = None):
     del checkpoint_prefix, saver, on_shutdown_hooks
-    logging.warning(
+    tf1.logging.warning(
         'TensorFlow %s has no graceful shutdown of TPU workers: a preempted '
         'one ends this training without a last checkpoint. '
         'TF_TPU_GRACEFUL_SHUTDOWN_MODE= (empty) silences this.', tf.__version__)

@@ -6,11 +6,31 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from tfplugin.compat import contrib_aliases
+
+
+@dataclasses.dataclass(frozen=True)
+class _OldFolder:
+  """A folder of contrib's source files, such as `opt.python`."""
+
+  path: str
+
+  def __getattr__(self, name: str) -> Any:
+    path = f'{self.path}.{name}'
+    if path in contrib_aliases.FILES:
+      return importlib.import_module(contrib_aliases.FILES[path])
+    if any(file.startswith(f'{path}.') for file in contrib_aliases.FILES):
+      return _OldFolder(path)
+    raise AttributeError(
+        f'tfplugin has no `contrib.{path}`. The public names of the file are '
+        f'in `contrib.{path.partition(".")[0]}`.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +86,8 @@ class OldNames:
     if name in self.gone:
       raise AttributeError(f'`{self.module}.{name}` ended with TensorFlow '
                            f'1.15. Instead: {self.gone[name]}.')
+    if name == 'python':
+      return _OldFolder(f'{self.module.partition(".")[2]}.python')
     names = ', '.join(f'{self.module}.{held}' for held in self.held)
     raise AttributeError(f'tfplugin has no `{self.module}.{name}`. '
                          f'It holds {names}.')

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import logging
 import os
 import pathlib
 import time
@@ -20,8 +21,6 @@ from collections.abc import Mapping
 from typing import Any
 from typing import Optional
 from typing import Union
-
-from absl import logging
 
 from tfplugin.events import event_files
 from tfplugin.events import process
@@ -164,9 +163,9 @@ class EventLog:
 
   def _warn(self, why: Optional[str]) -> None:
     if self._model_dir and not self._has_warned:
-      logging.warning('The events of %s cannot be written to %s: %s. Training '
-                      'continues without them.', self.task, self._model_dir,
-                      why)
+      logging.getLogger('tensorflow').warning(
+          'The events of %s cannot be written to %s: %s. Training continues '
+          'without them.', self.task, self._model_dir, why)
     self._has_warned = True
 
 

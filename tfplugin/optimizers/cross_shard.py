@@ -9,7 +9,6 @@ from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
-from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin import types
@@ -206,7 +205,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     if (isinstance(shards, shards_here.OneShard) and
         not self._has_warned and not tf.distribute.has_strategy()):
       self._has_warned = True
-      logging.warning(
+      tf1.logging.warning(
           'CrossShardOptimizer runs on one shard: there is no '
           'tpu_shard_context and no tf.distribute strategy around it, and '
           'Horovod has not been initialised with several processes.')

@@ -90,8 +90,10 @@ def test_sparse_update_clips_the_rows_it_names(behavior, base):
       worker.value('table'), [[0, 1], [6, 8], [.1, .2]], rtol=1e-6)
 
 
-def test_predicate_selects_by_name(behavior):
-  worker = train(BASES['ps'](), {(lambda name: name == 'other'): [1]})
+@pytest.mark.parametrize('make_bound', [float, tf.constant])
+def test_predicate_selects_by_name(behavior, make_bound):
+  worker = train(BASES['ps'](), {(lambda name: name == 'other'): [1]},
+                 max_norm=make_bound(1.0))
   np.testing.assert_allclose(
       worker.value('other'), [[0.5**0.5, 0.5**0.5]], rtol=1e-6)
 

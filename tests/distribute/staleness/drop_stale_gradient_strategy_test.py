@@ -98,8 +98,9 @@ def overtake(staleness, overtaken_by, make_optimizer=sgd):
   return fast, slow, before
 
 
-def test_gradient_at_the_bound_is_applied(behavior):
-  fast, slow, before = overtake(staleness=3, overtaken_by=3)
+@pytest.mark.parametrize('make_bound', [int, tf.constant])
+def test_gradient_at_the_bound_is_applied(behavior, make_bound):
+  fast, slow, before = overtake(staleness=make_bound(3), overtaken_by=3)
   # Three halvings; then the gradient of the value 1 that was read first.
   assert before.tolist() == [0.125, 0.125]
   assert fast.value('w').tolist() == [0.125 - 0.5, 0.125 - 0.5]

@@ -58,7 +58,7 @@ def test_rows_of_different_length_are_filled_up():
 
 @pytest.mark.parametrize('values, warns', (((1., 1.), False), ((1., 2.), True)))
 def test_of_scalars_the_first_one_is_used(values, warns, caplog):
-  with tf.Graph().as_default(), caplog.at_level(logging.WARNING, 'absl'):
+  with tf.Graph().as_default(), caplog.at_level(logging.WARNING, 'tensorflow'):
     batch = joined_batches.join(
         [(tf.constant([3.]), tf.constant(value)) for value in values])
     assert tf.get_static_value(batch.values[1]) == 1.

@@ -63,7 +63,7 @@ def test_ops_that_are_not_split_are_told_of(caplog):
     return tf.estimator.EstimatorSpec('eval', loss=tf.reduce_sum(
         tf.tensor_scatter_nd_add(v, tf.cast(x > 1, tf.int32), x)))
 
-  with tf.Graph().as_default(), caplog.at_level(logging.WARNING, 'absl'):
+  with tf.Graph().as_default(), caplog.at_level(logging.WARNING, 'tensorflow'):
     _build(use)
   assert 'run once' in caplog.text
   assert 'TensorScatterAdd (TensorScatterAdd)' in caplog.text

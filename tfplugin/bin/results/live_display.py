@@ -131,7 +131,8 @@ class LiveDisplay:
     # next line, and `rich` would erase everything one line too low.
     margin = [] if is_last else ['']
     self._live.update(console.Group(
-        bar, task_table.draw(lines, width, room), *margin), refresh=True)
+        bar, task_table.draw(lines, width, room, wraps=is_last), *margin),
+                      refresh=True)
 
   def _draw_bar(self, step: int, width: int):
     bar, = self._bar.tasks

@@ -61,11 +61,12 @@ def step_of(lines: Sequence[Line]) -> int:
   return max((int(line.numbers['step'] or 0) for line in lines), default=0)
 
 
-def draw(lines: Sequence[Line], width: int, height: int):
+def draw(lines: Sequence[Line], width: int, height: int, wraps: bool = False):
   """Returns a table of `rich`, at most `width` columns by `height` lines.
 
   Numbers that do not fit are left out, the least important first. Tasks that do
-  not fit are counted.
+  not fit are counted. With `wraps` a long state has further lines, beyond
+  `height`; without, its end is left out.
   """
   from rich import table as table_lib
   from rich import text
@@ -83,9 +84,10 @@ def draw(lines: Sequence[Line], width: int, height: int):
   # The line that counts the others needs room, too.
   shown = lines if len(lines) <= room else lines[:room - 1]
   for line in shown:
-    cells = [line.task, *(line.numbers.get(h, '') for h in headings), line.does]
+    cells = [line.task, *(line.numbers.get(h, '') for h in headings)]
     table.add_row(*(text.Text(cell, no_wrap=True, overflow='ellipsis')
-                    for cell in cells))
+                    for cell in cells),
+                  text.Text(line.does, no_wrap=not wraps, overflow='ellipsis'))
   if len(shown) < len(lines):
     table.add_row(f'{len(lines) - len(shown)} more')
   return table

@@ -21,13 +21,14 @@ from typing import Any
 from typing import Optional
 
 import tensorflow as tf
-from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
+
+tf1 = tf.compat.v1
 
 _MEAN = tf.distribute.ReduceOp.MEAN
 _REPORT_SECS = 30.0
@@ -168,7 +169,7 @@ def _wait_for(name: str, host: str, port: int) -> None:
             f'{_LIMIT_SECS:.0f} s. See its log.') from error
       if now - reported > _REPORT_SECS:
         reported = now
-        logging.info('Waiting for %s on port %d of %s, %.0f s so far.',
+        tf1.logging.info('Waiting for %s on port %d of %s, %.0f s so far.',
                      name, port, host, now - begin)
       time.sleep(0.1)
 

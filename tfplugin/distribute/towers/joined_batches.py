@@ -11,9 +11,10 @@ from typing import Optional
 from typing import Union
 
 import tensorflow as tf
-from absl import logging
 
 from tfplugin.ops import row_padding
+
+tf1 = tf.compat.v1
 
 Rows = Union[int, tf.Tensor]
 
@@ -103,7 +104,7 @@ def _made_of(batch: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
 def _first(scalars: Sequence[tf.Tensor]) -> tf.Tensor:
   values = [tf.get_static_value(scalar) for scalar in scalars]
   if None in values or len({value.item() for value in values}) > 1:
-    logging.warning(
+    tf1.logging.warning(
         'The batches of %s towers are one batch: of the scalar %s in them the '
         'first one is used. Give it the dimension of the batch to have the '
         'value of each.', len(scalars), scalars[0].name)

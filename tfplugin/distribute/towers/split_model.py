@@ -12,7 +12,6 @@ from typing import Any
 from typing import Callable
 
 import tensorflow as tf
-from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import split_graph
@@ -76,7 +75,7 @@ def _export_output(output: Any, whole: Callable[[Any], Any]) -> Any:
 def _warn_of_unsplit(split: split_graph.SplitGraph) -> None:
   names = list(split.unsplit)
   if names:
-    logging.warning(
+    tf1.logging.warning(
         'Ops that are not known to compute each row by itself, and ops that '
         'depend on them, run once, on the first device, for the rows of all '
         'towers. The numbers are right. %s of them use a variable, the first '

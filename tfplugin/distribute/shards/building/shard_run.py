@@ -18,7 +18,6 @@ from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
-from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import all_reduce
@@ -109,7 +108,7 @@ class ShardRun:
     op = self.gradients.changed_by(gradient)
     if op is not None:
       self._has_warned = True
-      logging.warning(_OWN_CHANGE, op.name, op.type)
+      tf1.logging.warning(_OWN_CHANGE, op.name, op.type)
 
   def disagreement(self) -> RuntimeError:
     """Returns the error for shards that wait in different calls."""

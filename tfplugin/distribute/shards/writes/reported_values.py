@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-from absl import logging
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import batch_values
+
+tf1 = tf.compat.v1
 
 
 def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
@@ -38,7 +39,7 @@ def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
     except batch_values.UnknownValueError:
       left.append(op.name)
   if left:
-    logging.warning(
+    tf1.logging.warning(
         'Summaries and named tensors that cannot be recomputed for the rows '
         'of all shards show the first of %s: %s.',
         len(run.batch), ', '.join(left))
@@ -53,7 +54,7 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
   behind = graph_order.upstream([total.op])
   if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
       losses[0].op):
-    logging.warning(
+    tf1.logging.warning(
         'The tensor `loss` of the model_fn is the loss of the first of %s '
         'shards; the loss of the batch is `%s`. Name the loss by '
         "`tf.identity(loss, name='loss')`, which becomes the loss of the "
