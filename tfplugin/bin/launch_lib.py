@@ -145,24 +145,22 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
         task_table.make_lines(run.states, time.time(), ends=run.ends),
         steps=task_states.goal(run.states))
 
-  def look():
-    show()
-    if others is not None:
-      others.look()
-
-  def is_over():
-    # Parameter servers and an evaluator may end by themselves, too.
-    return (others is None or others.have_ended() or
-            not any(role.is_running for role in run.cluster.roles))
-
+  trained_at = time.monotonic()
   try:
-    run.wait(spare=('ps', 'evaluator'), while_waiting=look, is_over=is_over)
-    try:
-      run.wait(while_waiting=show, timeout=options.evaluator_limit_secs)
-    except TimeoutError:
-      display.say('The evaluator was still running '
-                  f'{options.evaluator_limit_secs:g} s after the other tasks; '
-                  'it is stopped now.')
+    for running in run.rounds():
+      show()
+      if others is not None:
+        others.look()
+      if running & {'chief', 'worker'} or (
+          others is not None and not others.have_ended()):
+        trained_at = time.monotonic()
+      elif 'evaluator' not in running:
+        break
+      elif time.monotonic() - trained_at > options.evaluator_limit_secs:
+        display.say('The evaluator was still running '
+                    f'{options.evaluator_limit_secs:g} s after the other '
+                    'tasks; it is stopped now.')
+        break
     run.cluster.wait_for_ps(options.ps_limit_secs)
   except KeyboardInterrupt:
     display.stop()

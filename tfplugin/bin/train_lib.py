@@ -116,7 +116,10 @@ def _run_cluster(options: options_lib.TrainOptions,
   with run:
     for task in tasks:
       run.start(task, command, variables)
-    run.wait(while_waiting=lambda: progress.update(run.states, run.ends))
+    for running in run.rounds():
+      progress.update(run.states, run.ends)
+      if running <= {'ps'}:
+        break
     if not run.cluster.wait_for_ps(_PS_LIMIT_SECS):
       progress.say('A parameter server was still running after '
                    f'{_PS_LIMIT_SECS:g} s; it is stopped now.')
