@@ -86,7 +86,7 @@ def launch(options: launch_options.LaunchOptions,
         _settings(options, layout, session), layout.cluster, layout.tasks,
         display.say)
     # Called after the processes have ended, even by an error.
-    stack.callback(lambda: _show_summary(run, say))
+    stack.callback(lambda: list(map(say, run_summary.table(run.summary))))
     stack.push(functools.partial(_report_left, layout))
     stack.enter_context(display)
     stack.enter_context(run)
@@ -216,12 +216,6 @@ def _settings(options: launch_options.LaunchOptions, layout: layouts.Layout,
       grace_secs=options.grace_secs,
       is_fenced=not layout.who,
       tf_config=layout.tf_config)
-
-
-def _show_summary(run: supervision.SupervisedRun,
-                  say: Callable[[str], None]) -> None:
-  for line in run_summary.table(run.summary):
-    say(line)
 
 
 class Elsewhere:
