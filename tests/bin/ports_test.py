@@ -5,10 +5,8 @@
 import socket
 
 import pytest
-import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.distribute import cluster_task
 
 
 def test_a_cluster_has_a_port_of_its_own_for_each_task():
@@ -18,27 +16,6 @@ def test_a_cluster_has_a_port_of_its_own_for_each_task():
   addresses = [a for job in cluster.values() for a in job]
   assert len(set(addresses)) == 6
   assert all(a.startswith('127.0.0.1:') for a in addresses)
-
-
-@pytest.mark.parametrize('listener', ['127.0.0.1', '127.0.0.2', ''])
-def test_an_occupied_port_is_refused_and_its_task_named(listener):
-  # A server of TensorFlow listens on every address of its machine.
-  with socket.create_server((listener, 0)) as server:
-    address = f'127.0.0.1:{server.getsockname()[1]}'
-    cluster = tf.train.ClusterSpec({'chief': [address], 'ps': ['a:1']})
-    chief = cluster_task.ClusterTask(cluster, 'chief')
-    with pytest.raises(RuntimeError, match=f'port of chief:0.*{address}'):
-      ports.check_own_port(chief)
-    # The evaluator has no server.
-    ports.check_own_port(cluster_task.ClusterTask(cluster, 'evaluator'))
-  ports.check_own_port(chief)
-
-
-def test_a_task_without_others_starts_no_server_and_needs_no_port():
-  with socket.create_server(('127.0.0.1', 0)) as server:
-    address = f'127.0.0.1:{server.getsockname()[1]}'
-    ports.check_own_port(cluster_task.ClusterTask(
-        tf.train.ClusterSpec({'chief': [address]}), 'chief'))
 
 
 @pytest.mark.parametrize('address', ['127.0.0.1', 'localhost', '127.0.0.2'])

@@ -34,8 +34,6 @@ _NO_TEST = {
 # Parts of something that is tested as a whole: the test that reaches them. A
 # test of their own, at the mirrored path, is better.
 _TESTED_BY = {
-    'tfplugin/checkpoints/own_variables.py':
-        'tests/hooks/checkpoint_guard_hook_test.py',
     'tfplugin/checkpoints/training_guard.py':
         'tests/hooks/checkpoint_guard_hook_test.py',
     'tfplugin/distribute/clipping/clipping_extended.py':

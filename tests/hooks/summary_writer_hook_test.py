@@ -14,6 +14,8 @@ tf1 = tf.compat.v1
 
 class _StepHook(summary_writer_hook.SummaryWriterHook):
 
+  optimizer_class = object
+
   def scalars(self):
     return {'constant': tf.constant(7.0)}
 
@@ -22,7 +24,7 @@ def test_writes_every_n_steps_and_at_the_end(behavior, tmp_path):
   with tf.Graph().as_default():
     step = tf1.train.get_or_create_global_step()
     advance = tf1.assign_add(step, 1)
-    hook = _StepHook(str(tmp_path), every_n_steps=4)
+    hook = _StepHook(None, str(tmp_path), every_n_steps=4)
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       for _ in range(6):
         session.run(advance)
@@ -40,15 +42,15 @@ def test_writes_every_n_steps_and_at_the_end(behavior, tmp_path):
 def test_no_global_step_is_a_clear_error(tmp_path):
   with tf.Graph().as_default():
     with pytest.raises(RuntimeError, match='global step'):
-      _StepHook(str(tmp_path)).begin()
+      _StepHook(None, str(tmp_path)).begin()
 
 
 def test_a_period_below_one_is_refused():
   with pytest.raises(ValueError, match='`every_n_steps` must .*Received: 0'):
-    _StepHook('', every_n_steps=0)
+    _StepHook(None, '', every_n_steps=0)
 
 
 @pytest.mark.parametrize('period', [None, 1.5, '3', True])
 def test_a_period_is_an_integer(period):
   with pytest.raises(TypeError, match='`every_n_steps` must be an integer'):
-    _StepHook('', every_n_steps=period)
+    _StepHook(None, '', every_n_steps=period)

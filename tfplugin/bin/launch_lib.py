@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Optional
-from typing import Union
 
 import tensorflow as tf
 
@@ -29,7 +28,6 @@ from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
-from tfplugin.bin.results import task_table
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.hooks import finish_board
@@ -88,7 +86,7 @@ def launch(options: launch_options.LaunchOptions,
         _settings(options, layout, session), layout.cluster, layout.tasks,
         display.say)
     # Called after the processes have ended, even by an error.
-    stack.callback(lambda: _show_summary(run, say))
+    stack.callback(lambda: list(map(say, run_summary.table(run.summary))))
     stack.push(functools.partial(_report_left, layout))
     stack.enter_context(display)
     stack.enter_context(run)
@@ -124,7 +122,7 @@ def _manifest(options: launch_options.LaunchOptions,
 
 def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
          run: supervision.SupervisedRun, starts: Sequence[task_settings.Start],
-         display: Union[live_display.Lines, live_display.LiveDisplay]) -> None:
+         display: live_display.Display) -> None:
   lines: list[str] = []
   shown = output.TaskOutput(lines.append, options.show, options.grep,
                             is_colored(options), options.hide)
@@ -141,28 +139,11 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
     shown.show(is_all)
     display.say(*lines)
     lines.clear()
-    display.update(
-        task_table.make_lines(run.states, time.time(), ends=run.ends),
-        steps=task_states.goal(run.states))
-
-  def look():
-    show()
-    if others is not None:
-      others.look()
-
-  def is_over():
-    # Parameter servers and an evaluator may end by themselves, too.
-    return (others is None or others.have_ended() or
-            not any(role.is_running for role in run.cluster.roles))
+    display.update(run.states, run.ends, steps=task_states.goal(run.states))
 
   try:
-    run.wait(spare=('ps', 'evaluator'), while_waiting=look, is_over=is_over)
-    try:
-      run.wait(while_waiting=show, timeout=options.evaluator_limit_secs)
-    except TimeoutError:
-      display.say('The evaluator was still running '
-                  f'{options.evaluator_limit_secs:g} s after the other tasks; '
-                  'it is stopped now.')
+    for _ in _rounds(run, others, options.evaluator_limit_secs, display.say):
+      show()
     run.cluster.wait_for_ps(options.ps_limit_secs)
   except KeyboardInterrupt:
     display.stop()
@@ -173,6 +154,27 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
   finally:
     display.stop()
     show(is_all=True)
+
+
+def _rounds(run: supervision.SupervisedRun, others: Optional[Elsewhere],
+            evaluator_limit_secs: float,
+            say: Callable[[str], None]) -> Iterator[None]:
+  """Yields as long as a task trains or evaluates; then come the servers."""
+  trained_at = time.monotonic()
+  for running in run.rounds():
+    yield
+    if others is not None:
+      others.look()
+    if running & {'chief', 'worker'} or (
+        others is not None and not others.have_ended()):
+      trained_at = time.monotonic()
+    elif 'evaluator' not in running:
+      return
+    elif time.monotonic() - trained_at > evaluator_limit_secs:
+      say('The evaluator was still running '
+          f'{evaluator_limit_secs:g} s after the other tasks; it is stopped '
+          'now.')
+      return
 
 
 def _describe_start(options: launch_options.LaunchOptions,
@@ -214,12 +216,6 @@ def _settings(options: launch_options.LaunchOptions, layout: layouts.Layout,
       grace_secs=options.grace_secs,
       is_fenced=not layout.who,
       tf_config=layout.tf_config)
-
-
-def _show_summary(run: supervision.SupervisedRun,
-                  say: Callable[[str], None]) -> None:
-  for line in run_summary.table(run.summary):
-    say(line)
 
 
 class Elsewhere:

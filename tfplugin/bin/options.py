@@ -30,35 +30,8 @@ _OF_A_SESSION = ('model_dir', 'evaluator', 'steps', 'start_limit_secs',
 class TrainOptions:
   """The settings of one run of the main job.
 
-  None for `steps`, `batch_size`, `optimizer` or `learning_rate` is the default
-  of the model.
-
-  Attributes:
-    wrapper: One of `techniques.TECHNIQUES`, around the model_fn. None:
-      elastic_average, or none with a strategy.
-    strategy: One of them, under which the plain model_fn runs.
-    workers: Workers besides the chief, which trains too. None: 1, or 0 for a
-      technique of one process.
-    ps: Parameter servers. None: 1 if there are workers or the technique needs
-      one.
-    steps: The global step to train to.
-    batch_size: Rows per step of each worker.
-    data_file: Empty: the data that come with tfplugin.
-    communication_period: Elastic: local steps between two exchanges.
-    moving_rate: Elastic: the share of the difference that moves. None: 0.9 /
-      communication_period / number of training processes.
-    rho: Elastic: the strength of the penalty in the loss. None: moving_rate /
-      learning_rate, the old default, which doubles the force.
-    synchronous: Elastic: whether all start together.
-    staleness: Drop stale: how many steps behind a gradient may be.
-    max_norm: Clipping: the largest L2 norm of a row.
-    devices: Tower, cross shard: the number of logical CPU devices.
-    start_limit_secs: How long a worker waits for the chief's start.
-    finish_limit_secs: How long the chief waits for the workers' end.
-    restart: The tasks that restart after a failure; see `restarts.parse`.
-    stall_limit: The longest time without a step in seconds; 0: no limit.
-    inject: Faults for the tasks; see docs/faults.md.
-    grace_secs: For the last checkpoint of a task that is to end.
+  A field is the value of the flag of `train.py` of the same name, which has its
+  description. None stands for a default that follows from other fields.
   """
 
   model_dir: str

@@ -22,7 +22,6 @@ import os
 import statistics
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 from typing import Optional
 from typing import Union
 
@@ -105,11 +104,7 @@ def main(argv: list[str]) -> None:
 
 def _with_run(run_dir: str, values: dict) -> dict:
   """Returns `values` with the numbers of a run in place of missing ones."""
-  size = read_size(run_dir)
-  of_run = {'model_mb': size.model_bytes / 1e6,
-            'largest_mb': size.largest_bytes / 1e6,
-            'step_ms': size.step_secs * 1e3,
-            'workers': size.num_workers, 'ps': size.num_ps}
+  of_run = read_size(run_dir)
   if values['model_mb'] is not None:
     del of_run['largest_mb']
   missing = {name: value for name, value in of_run.items()
@@ -224,25 +219,11 @@ def predictions(cluster: network_times.Cluster, periods: list[int],
   return groups
 
 
-class TrainingSize(NamedTuple):
-  """The numbers of a run.
+def read_size(run_dir: Union[str, os.PathLike]) -> dict[str, float]:
+  """Returns the flags that a run's events and its newest checkpoint tell.
 
-  `model_bytes` is the size of all trained variables, `largest_bytes` the size
-  of the largest one. `step_secs` is the median time of a worker's step,
-  exchanges included. `num_workers` counts the tasks that train.
-  """
-
-  model_bytes: int
-  largest_bytes: int
-  step_secs: float
-  num_workers: int
-  num_ps: int
-
-
-def read_size(run_dir: Union[str, os.PathLike]) -> TrainingSize:
-  """Reads the events and the newest checkpoint's graph of a run.
-
-  Raises ValueError if one of them is missing.
+  The step is the median of the workers', exchanges included. Raises ValueError
+  if the events or the checkpoint's graph are missing.
   """
   run = run_data.read(run_dir)
   rates = [event.details['steps_per_sec'] for event in run.reading.events
@@ -254,8 +235,9 @@ def read_size(run_dir: Union[str, os.PathLike]) -> TrainingSize:
         'for half a minute, or give --step_ms and --model_mb.')
   sizes = _sizes(run_dir)
   jobs = [task.partition(':')[0] for task in run.events_of]
-  return TrainingSize(sum(sizes), max(sizes), 1 / statistics.median(rates),
-                      len(run.training_tasks), max(1, jobs.count('ps')))
+  return {'model_mb': sum(sizes) / 1e6, 'largest_mb': max(sizes) / 1e6,
+          'step_ms': 1e3 / statistics.median(rates),
+          'workers': len(run.training_tasks), 'ps': max(1, jobs.count('ps'))}
 
 
 def _sizes(run_dir) -> list[int]:

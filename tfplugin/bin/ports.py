@@ -8,8 +8,6 @@ import contextlib
 import random
 import socket
 
-from tfplugin.distribute import cluster_task
-
 # Below the range from which Linux takes ports for outgoing connections. No such
 # connection can take a port between its choice and the server's start.
 _PORTS = range(20000, 32000)
@@ -82,13 +80,9 @@ def make_cluster(num_workers: int, num_ps: int,
   }
 
 
-def check_own_port(task: cluster_task.ClusterTask) -> None:
-  """Raises `RuntimeError` if the port of `task`'s server is occupied."""
-  if task.is_alone or task.job == 'evaluator':
-    return  # It has no server.
-  address = task.cluster_spec.task_address(task.job, task.index)
+def check_free(name: str, address: str, remedy: str) -> None:
+  """Raises `RuntimeError` if the port of the task `name` is occupied."""
   if not is_free(int(address.rpartition(':')[2])):
     raise RuntimeError(
-        f'The port of {task.name} in `TF_CONFIG` must be free. Received: '
-        f'{address!r}, where another process listens. End that '
-        'process, or give the task another port in every `TF_CONFIG`.')
+        f'The port of {name} must be free. Received: {address!r}, where '
+        f'another process listens. End that process, {remedy}.')

@@ -32,7 +32,7 @@ def main(argv: list[str]) -> None:
   """
   if len(argv) != 2:
     raise SystemExit(f'{_USAGE}. Received: {argv[1:]}')
-  ports.check_own_port(cluster_task.from_environment())
+  check_port(cluster_task.from_environment())
   tf.get_logger().setLevel('INFO')
   options = options_lib.load(argv[1])
   parts = experiment.make_experiment(options)
@@ -42,6 +42,15 @@ def main(argv: list[str]) -> None:
       parts.eval_spec,
       start_limit_secs=options.start_limit_secs,
       finish_limit_secs=options.finish_limit_secs)
+
+
+def check_port(task: cluster_task.ClusterTask) -> None:
+  """Raises `RuntimeError` if the port of `task`'s server is occupied."""
+  if not task.is_alone and task.job != 'evaluator':  # It has a server.
+    ports.check_free(
+        f'{task.name} in `TF_CONFIG`',
+        task.cluster_spec.task_address(task.job, task.index),
+        'or give the task another port in every `TF_CONFIG`')
 
 
 if __name__ == '__main__':

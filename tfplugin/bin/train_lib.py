@@ -27,7 +27,7 @@ from tfplugin.bin import run_files
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
-from tfplugin.bin.results import progress as progress_lib
+from tfplugin.bin.results import live_display
 from tfplugin.bin.results import run_result
 from tfplugin.distribute import cluster_config
 from tfplugin.events import event_files
@@ -62,13 +62,15 @@ def train(options: options_lib.TrainOptions,
   with run_files.reserved(options.model_dir) as session:
     options.save(session)
     start = time.time()
-    with progress_lib.Progress(options.steps, terminal) as progress:
-      _tell_differences(options, earlier, progress.say)
+    with (live_display.LiveDisplay(terminal, options.steps) if terminal else
+          live_display.ProgressLines(functools.partial(print, flush=True),
+                                     options.steps)) as display:
+      _tell_differences(options, earlier, display.say)
       if is_done:
-        progress.say(f'The checkpoint is at step {first_step}, and --steps is '
-                     f'{options.steps}: it is only evaluated. To train further '
-                     'choose larger --steps.')
-      run = _run_cluster(options, cluster, tasks, progress, session)
+        display.say(f'The checkpoint is at step {first_step}, and --steps is '
+                    f'{options.steps}: it is only evaluated. To train further '
+                    'choose larger --steps.')
+      run = _run_cluster(options, cluster, tasks, display, session)
     wall_secs = time.time() - start
     roles = {task.name: run.states[task.name].status for task in tasks
              if task.type in ('chief', 'worker')}
@@ -105,21 +107,24 @@ def check_installed() -> None:
 def _run_cluster(options: options_lib.TrainOptions,
                  cluster: Mapping[str, list[str]],
                  tasks: Sequence[cluster_config.Task],
-                 progress: progress_lib.Progress,
+                 display: live_display.Display,
                  session: int) -> supervision.SupervisedRun:
   """Runs the processes until they end."""
   settings = str(pathlib.Path(options.model_dir) / event_files.OPTIONS_NAME)
   command = [sys.executable, '-m', 'tfplugin.bin.role', settings]
   run = supervision.SupervisedRun(_supervision(options, session), cluster,
-                                  tasks, progress.say)
+                                  tasks, display.say)
   variables = {**_environment(), **language.variables(options.inject)}
   with run:
     for task in tasks:
       run.start(task, command, variables)
-    run.wait(while_waiting=lambda: progress.update(run.states, run.ends))
+    for running in run.rounds():
+      display.update(run.states, run.ends)
+      if running <= {'ps'}:
+        break
     if not run.cluster.wait_for_ps(_PS_LIMIT_SECS):
-      progress.say('A parameter server was still running after '
-                   f'{_PS_LIMIT_SECS:g} s; it is stopped now.')
+      display.say('A parameter server was still running after '
+                  f'{_PS_LIMIT_SECS:g} s; it is stopped now.')
   return run
 
 

@@ -31,16 +31,7 @@ _OF_A_SESSION = ('model_dir', 'train_steps', 'eval_batch_size',
 
 @dataclasses.dataclass(frozen=True)
 class TpuOptions:
-  """The settings of one run.
-
-  Attributes:
-    master: The TPU's gRPC address; empty without a TPU.
-    iterations_per_loop: Steps of a TPU between two returns to the host.
-    train_batch_size: Rows of a step over all shards, as `eval_batch_size`.
-    train_steps: The global step to train to.
-    learning_rate: The rate of Adam.
-    data_file: The user's own digits; empty: the file that comes with tfplugin.
-  """
+  """The settings of one run; the flags of `train_tpu.py` describe them."""
 
   model_dir: str
   use_tpu: bool = False

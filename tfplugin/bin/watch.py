@@ -27,7 +27,6 @@ from absl import flags
 from tfplugin.bin import command_line
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
-from tfplugin.bin.results import task_table
 from tfplugin.events import event_files
 from tfplugin.events import record
 
@@ -121,9 +120,7 @@ def follow_live(watch: Watch, terminal) -> None:
     while True:
       watch.update()
       is_last = is_over(watch.states)
-      shown.update(
-          task_table.make_lines(watch.states, time.time()), is_last,
-          watch.steps)
+      shown.update(watch.states, is_last=is_last, steps=watch.steps)
       if is_last:
         return
       time.sleep(_LIVE_EVERY_SECS)

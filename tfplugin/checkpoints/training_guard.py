@@ -35,7 +35,6 @@ from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import finite_state
 from tfplugin.checkpoints import last_saves
 from tfplugin.checkpoints import lost_variables
-from tfplugin.checkpoints import own_variables
 from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
@@ -73,10 +72,10 @@ class TrainingGuard:
     variables = tf1.global_variables()
     self._num_variables = len(variables)
     self._finite = finite_state.FiniteState(variables)
-    of_servers, own = own_variables.split(variables if has_servers else [])
+    of_servers, own = lost_variables.split(variables if has_servers else [])
     self._missing = (tf1.report_uninitialized_variables(of_servers)
                      if of_servers else None)
-    self._own = own_variables.OwnVariables(own)
+    self._own = lost_variables.OwnVariables(own)
     self._step = tf1.train.get_global_step()
     self._lost = lost_variables.LostVariables(of_servers, self._step)
 

@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names by which programs import Estimator, and Estimator its modules.
 
-Estimator is loaded at the first use of a name, after the choice of Keras.
+Estimator is loaded at the first use of a name, after the choice of Keras. From
+then on it refuses Keras 3 in a model_fn: its variables cannot be restored.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.util import tf_export
 
+from tfplugin import _tf_internals
 from tfplugin.compat import keras_choice
-from tfplugin.compat import keras_refusals
 from tfplugin.compat import module_aliases
 
 _API_NAME = 'estimator'
@@ -54,6 +57,18 @@ KERAS_ALIASES = {
     for module, api in _APIS.items()}
 # The module behind `tf.keras` if it is Keras 3.
 _KERAS_3 = 'keras._tf_keras.keras'
+# The module of its classes, in every TensorFlow without Estimator.
+_KERAS_3_SOURCE = 'keras.src.'
+_REMEDY = (
+    'Use `tf.keras` with tf-keras (`pip install tf-keras`, and no '
+    'TF_USE_LEGACY_KERAS=0)')
+_KERAS_3_VARIABLE = (
+    'A model_fn must not use Keras 3, whose variables are named anew in every '
+    'graph: a checkpoint would not be found again. Received: a variable {name} '
+    f'of Keras 3. {_REMEDY}, or `tf.compat.v1.get_variable`.')
+_KERAS_3_MODEL = (
+    '`keras_model` must be a model of Keras 2. Received: {model!r} of Keras 3. '
+    f'{_REMEDY}.')
 
 
 def restore() -> None:
@@ -65,7 +80,7 @@ def restore() -> None:
     return
   module_aliases.AliasFinder({**ALIASES, **KERAS_ALIASES}, {
       _TRAINING: _prepare,
-      _EMBEDDING: keras_refusals.install,
+      _EMBEDDING: _refuse_keras_3,
       **dict.fromkeys(KERAS_ALIASES, keras_choice.choose_for_models),
   }).install()
   for name in _APIS:
@@ -114,3 +129,38 @@ def _add_api_name() -> None:
                         (tf_export.API_ATTRS_V1, '_v1')):
     table[_API_NAME] = row(f'_{_API_NAME}_api_names{suffix}',
                            f'_{_API_NAME}_api_constants{suffix}')
+
+
+def _refuse_keras_3() -> None:
+  """Makes every Estimator refuse Keras 3; Estimator must be loaded.
+
+  All model_fns, and all models of `model_to_estimator`, go through two private
+  functions of Estimator. No public place sees them all.
+  """
+  estimator = importlib.import_module(f'{_ESTIMATOR}.estimator').Estimator
+  keras_lib = importlib.import_module(f'{_ESTIMATOR}.keras_lib')
+  if hasattr(keras_lib._assert_valid_model, '__wrapped__'):
+    return
+  call, check = estimator._call_model_fn, keras_lib._assert_valid_model
+
+  @functools.wraps(call)
+  def call_with_refusal(*args: Any, **kwargs: Any) -> Any:
+    with tf.variable_creator_scope(_refuse_variable):
+      return call(*args, **kwargs)
+
+  @functools.wraps(check)
+  def check_with_refusal(model: Any, *args: Any, **kwargs: Any) -> None:
+    if any(base.__module__.startswith(_KERAS_3_SOURCE)
+           for base in type(model).__mro__):
+      raise TypeError(_KERAS_3_MODEL.format(model=model))
+    check(model, *args, **kwargs)
+
+  estimator._call_model_fn = call_with_refusal
+  keras_lib._assert_valid_model = check_with_refusal
+
+
+def _refuse_variable(next_creator: Any, **kwargs: Any) -> tf.Variable:
+  """Creates a variable; raises ValueError if Keras 3 asks for it."""
+  if _tf_internals.is_asked_by_keras_3():
+    raise ValueError(_KERAS_3_VARIABLE.format(name=repr(kwargs.get('name'))))
+  return next_creator(**kwargs)

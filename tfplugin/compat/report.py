@@ -52,11 +52,13 @@ def lines(with_private_names: bool = False) -> list[str]:
       'devices: ' + ', '.join(
           device.name for device in tf.config.list_physical_devices()),
       f'Estimator: {_estimator()}',
-      f'TPU embeddings and graceful shutdown of TPUEstimator: {_tpu()}',
+      'TPU embeddings and graceful shutdown of TPUEstimator: ' + (
+          'yes' if _is_last() else 'no: TensorFlow 2.16 dropped them'),
       f'tf.summary of TensorFlow 2: {_summaries()}',
       *(f'{what}: {_extra(name, packages)}'
         for name, (what, packages) in _EXTRAS.items()),
-      *([f'private names of TensorFlow: {_private_names()}']
+      *(['private names of TensorFlow: ' + (
+          '; '.join(reached.moved()) or 'all are there')]
         if with_private_names else []),
   ]
 
@@ -93,10 +95,6 @@ def _estimator() -> str:
   return f'no: {reason}' if reason else 'yes'
 
 
-def _tpu() -> str:
-  return 'yes' if _is_last() else 'no: TensorFlow 2.16 dropped them'
-
-
 def _summaries() -> str:
   is_there = importlib.util.find_spec('tensorboard') is not None
   return 'yes' if is_there else 'no: `pip install tensorboard`'
@@ -106,8 +104,3 @@ def _extra(name: str, packages: tuple[str, ...]) -> str:
   """Returns whether an extra's packages are installed, or the remedy."""
   are_there = all(map(importlib.util.find_spec, packages))
   return 'yes' if are_there else f"no: `pip install 'tfplugin[{name}]'`"
-
-
-def _private_names() -> str:
-  moved = reached.moved()
-  return '; '.join(moved) if moved else 'all are there'

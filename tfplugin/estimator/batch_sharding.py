@@ -14,6 +14,7 @@ from typing import Union
 
 import tensorflow as tf
 
+from tfplugin.ops import row_padding
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
@@ -165,21 +166,13 @@ def _num_rows(leaves: Sequence[Any]) -> Rows:
   static = _static_rows(leaves)
   if static is not None:
     return static
-  counts = [_dynamic_rows(leaf) for leaf in leaves]
+  counts = [row_padding.num_rows(leaf) for leaf in leaves]
   with tf.control_dependencies([
       tf.debugging.assert_equal(
           count, counts[0],
           message='Every tensor of a batch must have the same first dimension.')
       for count in counts[1:]]):
     return tf.identity(counts[0])
-
-
-def _dynamic_rows(leaf: Any) -> tf.Tensor:
-  if isinstance(leaf, tf.SparseTensor):
-    return leaf.dense_shape[0]
-  if isinstance(leaf, tf.RaggedTensor):
-    return tf.cast(leaf.nrows(), tf.int64)
-  return tf.shape(leaf, out_type=tf.int64)[0]
 
 
 def _slice(leaf: Any, begin: Rows, size: Rows) -> Any:

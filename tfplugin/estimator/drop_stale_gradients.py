@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import stale_counter_saver
 from tfplugin.estimator import training_spec
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
@@ -109,7 +109,7 @@ def drop_stale_gradients(
     if not isinstance(spec, tf.estimator.EstimatorSpec):
       return spec  # The spec of TPUEstimator, which makes its scaffold later.
     optimizers = [*interception.wrappers, *interception.honoured]
-    return stale_counter_saver.with_counters(
+    return staleness_counters.with_saver(
         _with_local_counters(spec, optimizers), call.config, optimizers)
 
   return model_fn_lib.decorate_training(

@@ -4,22 +4,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
 import functools
 import inspect
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import Optional
 
+import tensorflow as tf
+
 from tfplugin import types
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute.packed import packing
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.estimator import decorator_stack
-from tfplugin.estimator import training_spec
 
 # The decorators whose steps read parameter servers in few messages.
 _PACKING = frozenset((decorator_stack.CLIP, decorator_stack.DROP_STALE))
+_is_inside = contextvars.ContextVar('_is_inside', default=False)
 _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
 
 
@@ -85,11 +91,11 @@ def decorate(model_fn: types.ModelFn,
     if takes_all:
       arguments = {**_needed(signature, is_method), **arguments}
     owner = arguments.pop(names[0]) if is_method else None
-    with training_spec.outermost() as is_outermost:
+    with _outermost() as is_outermost:
       spec = _own(run(ModelFnCall(model_fn, given['mode'], arguments, owner,
                                   given['config'])))
     if is_outermost and _PACKING.intersection([name, *inner]):
-      training_spec.pack_reads(spec)
+      _pack_reads(spec)
     return spec
 
   if hasattr(model_fn, '__name__'):
@@ -97,6 +103,27 @@ def decorate(model_fn: types.ModelFn,
   decorated.__signature__ = shown
   decorator_stack.mark(decorated, (name, *inner) if name else inner)
   return decorated
+
+
+@contextlib.contextmanager
+def _outermost() -> Iterator[bool]:
+  """Yields whether no other decorator builds a step around the code inside."""
+  token = _is_inside.set(True)
+  try:
+    yield token.old_value is not True
+  finally:
+    _is_inside.reset(token)
+
+
+def _pack_reads(spec: Any) -> None:
+  """Packs what the finished step of a model_fn reads of parameter servers.
+
+  A strategy that calls the model_fn packs for itself. TPUEstimator may build
+  its step in a function, and trains without parameter servers.
+  """
+  if (isinstance(spec, tf.estimator.EstimatorSpec) and
+      spec.train_op is not None and not tf.distribute.has_strategy()):
+    packing.pack_reads(spec)
 
 
 def decorate_training(model_fn: Optional[types.ModelFn],

@@ -4,9 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -15,11 +12,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute.packed import packing
 
 tf1 = tf.compat.v1
-
-_is_inside = contextvars.ContextVar('_is_inside', default=False)
 
 
 def check_spec(spec: Any, decorator: str) -> None:
@@ -47,27 +41,6 @@ def intercepted(call: Callable[[], Any],
   check_spec(spec, decorator)
   check_applied(interception, decorator, wrapper)
   return spec
-
-
-@contextlib.contextmanager
-def outermost() -> Iterator[bool]:
-  """Yields whether no other decorator builds a step around the code inside."""
-  token = _is_inside.set(True)
-  try:
-    yield token.old_value is not True
-  finally:
-    _is_inside.reset(token)
-
-
-def pack_reads(spec: Any) -> None:
-  """Packs what the finished step of a model_fn reads of parameter servers.
-
-  A strategy that calls the model_fn packs for itself. TPUEstimator may build
-  its step in a function, and trains without parameter servers.
-  """
-  if (isinstance(spec, tf.estimator.EstimatorSpec) and
-      spec.train_op is not None and not tf.distribute.has_strategy()):
-    packing.pack_reads(spec)
 
 
 def check_no_strategy(decorator: str, remedy: str = '') -> None:

@@ -32,27 +32,7 @@ class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
     ```
   """
 
-  def __init__(self,
-               optimizer: variable_clipping.VariableClippingOptimizer,
-               output_dir: str,
-               every_n_steps: int = 100):
-    """Stores the optimizer to watch.
-
-    Args:
-      optimizer: It must apply gradients in this graph before the session
-        starts.
-      output_dir: The directory of the event files.
-      every_n_steps: Global steps between two points.
-
-    Raises:
-      TypeError: `optimizer` is of another type.
-      ValueError: `every_n_steps` is less than 1.
-    """
-    if not isinstance(optimizer, variable_clipping.VariableClippingOptimizer):
-      raise TypeError('`optimizer` must be a `VariableClippingOptimizer`. '
-                      f'Received: {optimizer!r}')
-    super().__init__(output_dir, every_n_steps)
-    self._optimizer = optimizer
+  optimizer_class = variable_clipping.VariableClippingOptimizer
 
   def scalars(self) -> dict[str, tf.Tensor]:
     """See base class."""

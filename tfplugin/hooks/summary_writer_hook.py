@@ -15,15 +15,29 @@ tf1 = tf.compat.v1
 class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
   """Fetches scalars with the training step and writes them for TensorBoard.
 
-  A subclass names the scalars. The scalars of the last step are always written.
+  A subclass names the scalars, and the class of the optimizer that has them.
+  The scalars of the last step are always written.
   """
 
-  def __init__(self, output_dir: str, every_n_steps: int = 100):
-    """Prepares a writer with a point every `every_n_steps` global steps.
+  optimizer_class: type[tf1.train.Optimizer]
 
-    Raises TypeError unless `every_n_steps` is an integer, and ValueError if it
-    is less than 1.
+  def __init__(self, optimizer: tf1.train.Optimizer, output_dir: str,
+               every_n_steps: int = 100):
+    """Stores the optimizer to watch.
+
+    Args:
+      optimizer: It must apply gradients in this graph before the session
+        starts.
+      output_dir: The directory of the event files.
+      every_n_steps: Global steps between two points.
+
+    Raises:
+      TypeError: `optimizer` or `every_n_steps` is of another type.
+      ValueError: `every_n_steps` is less than 1.
     """
+    if not isinstance(optimizer, self.optimizer_class):
+      raise TypeError(f'`optimizer` must be a `{self.optimizer_class.__name__}`'
+                      f'. Received: {optimizer!r}')
     if isinstance(every_n_steps, bool) or not isinstance(
         every_n_steps, numbers.Integral):
       raise TypeError('`every_n_steps` must be an integer. '
@@ -31,6 +45,7 @@ class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
     if every_n_steps < 1:
       raise ValueError('`every_n_steps` must be at least 1. '
                        f'Received: {every_n_steps!r}')
+    self._optimizer = optimizer
     self._output_dir = output_dir
     self._timer = tf1.train.SecondOrStepTimer(every_steps=every_n_steps)
     self._writer = None

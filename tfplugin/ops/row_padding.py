@@ -1,11 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Padding of rows of different length to one length."""
+"""Number of rows of a batch, and padding of rows of different length."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -28,3 +29,12 @@ def fill_up(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
     full.set_shape([leaf.shape[0], *([None] * (leaf.shape.rank - 1))])
     filled.append(full)
   return filled
+
+
+def num_rows(leaf: Any) -> tf.Tensor:
+  """Returns the first size of a tensor, also a sparse or a ragged one."""
+  if isinstance(leaf, tf.SparseTensor):
+    return leaf.dense_shape[0]
+  if isinstance(leaf, tf.RaggedTensor):
+    return tf.cast(leaf.nrows(), tf.int64)
+  return tf.shape(leaf, out_type=tf.int64)[0]

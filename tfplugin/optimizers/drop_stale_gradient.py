@@ -247,8 +247,9 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
       return conditional_update.apply_gradients_if(
           decision.accepted, self._optimizer, grads_and_vars, global_step,
           name or self.get_name(),
-          prepare=lambda: self._counters.create(step, here),
-          on_apply=on_apply, on_skip=lambda: on_skip(decision.fresh), **extra)
+          prepare=functools.partial(self._counters.create, step, here),
+          on_apply=on_apply,
+          on_skip=functools.partial(on_skip, decision.fresh), **extra)
 
     if self._use_locking and update_lock.is_possible():
       update = self._apply_locked(step, grads_and_vars, functools.partial(

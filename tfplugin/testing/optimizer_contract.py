@@ -5,7 +5,9 @@
 A wrapper with settings under which its rule does nothing must behave as the
 optimizer that it wraps: the same weights bit for bit, the same slots, names and
 checkpoints. Each check builds one small graph with the bare optimizer and one
-with the wrapper and compares. Use the functions, or the mixin:
+with the wrapper and compares. It takes `wrapping`, which says how the optimizer
+is wrapped, and `make_optimizer`, which makes the optimizer inside. Use the
+functions, or the mixin:
 
   class MyWrapperTest(optimizer_contract.OptimizerContract):
     wrapping = optimizer_contract.Wrapping(
@@ -192,23 +194,13 @@ def _check_same(wrapping: Wrapping, make_optimizer: MakeOptimizer,
 
 def check_equals_bare(wrapping: Wrapping,
                       make_optimizer: MakeOptimizer) -> None:
-  """Checks that weights, slots, variables and global step are the bare ones.
-
-  Args:
-    wrapping: How the optimizer is wrapped.
-    make_optimizer: Makes the optimizer inside.
-  """
+  """Checks that weights, slots, variables and global step are the bare ones."""
   _check_same(wrapping, make_optimizer, minimize)
 
 
 def check_without_global_step(wrapping: Wrapping,
                               make_optimizer: MakeOptimizer) -> None:
-  """Checks that `global_step=None` trains and keeps the graph's global step.
-
-  Args:
-    wrapping: How the optimizer is wrapped.
-    make_optimizer: Makes the optimizer inside.
-  """
+  """Checks that `global_step=None` trains and keeps the graph's global step."""
   _check_same(wrapping, make_optimizer, _minimize_without_step)
 
 
@@ -219,12 +211,7 @@ def _minimize_without_step(optimizer, model, step):
 
 def check_apply_without_compute(wrapping: Wrapping,
                                 make_optimizer: MakeOptimizer) -> None:
-  """Checks gradients of `tf.gradients`, without `compute_gradients`; one None.
-
-  Args:
-    wrapping: How the optimizer is wrapped.
-    make_optimizer: Makes the optimizer inside.
-  """
+  """Checks gradients of `tf.gradients` alone, of which one is None."""
   _check_same(wrapping, make_optimizer, _apply_own_gradients)
 
 
@@ -237,12 +224,7 @@ def _apply_own_gradients(optimizer, model, step):
 
 def check_second_apply(wrapping: Wrapping,
                        make_optimizer: MakeOptimizer) -> None:
-  """Checks one optimizer with two losses: two train ops in one graph.
-
-  Args:
-    wrapping: How the optimizer is wrapped.
-    make_optimizer: Makes the optimizer inside.
-  """
+  """Checks one optimizer with two losses: two train ops in one graph."""
   _check_same(wrapping, make_optimizer, _train_in_halves)
 
 
@@ -257,12 +239,7 @@ def _train_in_halves(optimizer, model, step):
 
 def check_no_gradients_raises(wrapping: Wrapping,
                               make_optimizer: MakeOptimizer) -> None:
-  """Checks that an empty list, and a list of only None, is a ValueError.
-
-  Args:
-    wrapping: How the optimizer is wrapped.
-    make_optimizer: Makes the optimizer inside.
-  """
+  """Checks that an empty list, and a list of only None, is a ValueError."""
 
   def build(optimizer, model, step):
     for pairs in ([], [(None, v) for v in model.variables]):

@@ -54,7 +54,9 @@ def test_what_became_of_each_task(tmp_path):
     for job, code in codes.items():
       cluster.start(cluster_config.Task(job, 0),
                     [sys.executable, '-c', code], {})
-    cluster.wait(timeout=60)
+    for running in cluster.rounds():
+      if running == {'ps'}:
+        break
   states = {f'{job}:0': task_states.State() for job in codes}
   states['chief:0'].step = 7
   assert run_summary.summarize(cluster, states) == [

@@ -4,6 +4,7 @@
 
 import json
 import sys
+import time
 
 import pytest
 
@@ -38,7 +39,9 @@ def _run(tmp_path, codes, **settings):
     with run:
       for task, code in zip(tasks, codes.values()):
         run.start(task, [sys.executable, '-c', *code], {})
-      run.wait(timeout=_LIMIT)
+      deadline = time.monotonic() + _LIMIT
+      for running in run.rounds():
+        assert time.monotonic() < deadline, running
   except local_cluster.RoleError as e:
     return run, said, e
   return run, said, None

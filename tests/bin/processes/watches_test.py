@@ -60,18 +60,18 @@ def _run(tmp_path, policy, stop=None):
       os.kill(cluster.roles[stop].pid, signal.SIGSTOP)
     watch = watches.StallWatch(states, 0.3, policy, said.append)
 
-    def look():
-      states.update()
-      watch.look(cluster)
-      # A start takes longer than the limit: one stall is enough.
-      if any(role.num_restarts for role in cluster.roles):
-        watch.look = lambda cluster: None
-        if stop is not None:
-          for role in cluster.roles:
-            role.signal(signal.SIGTERM)
-
+    deadline = time.monotonic() + _LIMIT
     try:
-      cluster.wait(while_waiting=look, timeout=_LIMIT)
+      for running in cluster.rounds():
+        assert time.monotonic() < deadline, running
+        states.update()
+        watch.look(cluster)
+        # A start takes longer than the limit: one stall is enough.
+        if any(role.num_restarts for role in cluster.roles):
+          watch.look = lambda cluster: None
+          if stop is not None:
+            for role in cluster.roles:
+              role.signal(signal.SIGTERM)
     except (watches.StallError, local_cluster.RoleError) as e:
       return cluster.roles, said, e
   return cluster.roles, said, None

@@ -11,8 +11,8 @@ import sys
 import pytest
 from rich import console
 
+from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
-from tfplugin.bin.results import task_table
 
 
 def _terminal(width=80, height=20):
@@ -20,9 +20,8 @@ def _terminal(width=80, height=20):
                          height=height, color_system=None)
 
 
-def _lines(step, count=1):
-  return [task_table.Line(f'worker:{i}', {'step': str(step)}, 'training')
-          for i in range(count)]
+def _states(step, count=1):
+  return {f'worker:{i}': task_states.State(step=step) for i in range(count)}
 
 
 def _frames(terminal):
@@ -47,7 +46,7 @@ def _show(terminal, steps, *told):
   clock = _Clock()
   with live_display.LiveDisplay(terminal, steps, clock=clock) as display:
     for clock.now, step in told:
-      display.update(_lines(step))
+      display.update(_states(step))
   return _frames(terminal)
 
 
@@ -78,7 +77,7 @@ def test_an_end_that_is_told_later_gives_the_time_left():
   with live_display.LiveDisplay(terminal, clock=clock) as display:
     for step, steps in enumerate((None, 50, 50, 60)):
       clock.now = float(step)
-      display.update(_lines(10 * step), steps=steps)
+      display.update(_states(10 * step), steps=steps)
   bars = [frame[0] for frame in _frames(terminal)]
   assert re.fullmatch('step 0 .* 0:00:00 so far', bars[0])
   assert re.fullmatch('step 10/50 .* -:--:-- left', bars[1])
@@ -95,18 +94,18 @@ def test_it_is_drawn_twice_a_second_but_for_the_last():
   with live_display.LiveDisplay(terminal, 100, is_kept=True,
                                 clock=clock) as display:
     for step, clock.now in enumerate((0.0, 0.4, 0.5, 0.6)):
-      display.update(_lines(step))
-    display.update(_lines(50), is_last=True)
+      display.update(_states(step))
+    display.update(_states(50), is_last=True)
   steps = [re.match(r'step (\d+)/', frame[0]).group(1)
            for frame in _frames(terminal)]
   # And once more when it ends.
   assert steps == ['0', '2', '50', '50']
 
 
-def test_many_tasks_leave_half_of_the_terminal_to_the_lines():
+def test_many_tasks_leave_half_of_the_terminal_to_the_states():
   terminal = _terminal(height=20)
   with live_display.LiveDisplay(terminal) as display:
-    display.update(_lines(1, 50))
+    display.update(_states(1, 50))
   frame = _frames(terminal)[0]
   # The bar; the heading, eight tasks and the count of the others.
   assert len(frame) == 12 and frame[-2:] == ['42 more', '']
@@ -117,9 +116,9 @@ def test_lines_are_as_they_were_said():
   with live_display.LiveDisplay(terminal) as display:
     display.say()
     display.say('[bold] :smile: ' + 'x' * 30, '', '\033[31mred\033[0m 1.5')
-    display.update(_lines(3))
+    display.update(_states(3))
     display.say('below')
-  display.update(_lines(4))
+  display.update(_states(4))
   display.say('after')
   text = terminal.file.getvalue()
   # Not broken here: who copies it from the terminal gets one line.
@@ -133,7 +132,7 @@ def test_lines_alone_are_said_one_by_one():
   said = []
   with live_display.Lines(said.append) as display:
     display.say('a', 'b')
-    display.update(_lines(3))
+    display.update(_states(3))
     display.stop()
   assert said == ['a', 'b']
 
@@ -160,7 +159,7 @@ def test_what_a_terminal_is(monkeypatch, variables, is_found):
     os.close(descriptor)
 
 
-def test_a_terminal_of_ascii_gets_lines(monkeypatch):
+def test_a_terminal_of_ascii_gets_states(monkeypatch):
   ours, theirs = pty.openpty()
   monkeypatch.setenv('TERM', 'xterm')
   with open(theirs, 'w', encoding='ascii') as stream:

@@ -42,41 +42,10 @@ _NOT_IN_JOINS = ('workers', 'max_workers', 'ps', 'evaluator', 'bind', 'hosts',
 class LaunchOptions:
   """The settings of a launch.
 
-  Attributes:
-    command: For every task without a command in `commands`.
-    workers: Workers besides the chief. None: 1; with `hosts` as many as make
-      one training task on each; with `slurm` the tasks that are left.
-    max_workers: How many workers, besides the chief, may train at the same time
-      if others join; None: none may join.
-    join: The address of a parameter server of the run that this launch joins
-      with one worker; empty: it starts a run.
-    bind: The address of this machine at which the tasks listen; None: loopback.
-    hosts: The machines of the run; empty: this one.
-    slurm: Whether Slurm has started this process for one task of the run.
-    host: This machine's name in `hosts`; empty: found by its name or address.
-    port: The first port of a run on several machines.
-    evaluator_limit_secs: For the evaluator, after the others have ended.
-    ps_limit_secs: For a parameter server to end by itself after the others.
-      Most programs' never do.
-    restart: See `restarts.parse`.
-    restart_delay_secs: Before a second restart; doubled for each further one.
-    spare: Whether a spare process is kept for the next task that restarts.
-    model_dir: The program's model_dir, where its events are. Other runs are
-      kept out of it. None: not known.
-    steps: The global step at which the program ends, from which a terminal
-      shows the time left; None: not known.
-    stall_limit: The longest time without a step in seconds; 0: no limit.
-    grace_secs: For the last checkpoint of a task that is to end.
-    show: The tasks or jobs whose output is shown, or 'all'.
-    grep: A regular expression; only lines in which it is found are shown.
-    hide: The lines that are counted instead of shown; one of `output.HIDDEN`.
-    color: 'auto', 'always' or 'never'.
-    commands: Of some tasks, as `env` and `cpus`; see `task_settings.parse`.
-    inject: Faults for the tasks; see docs/faults.md.
-    manifest: The form of a manifest to show, of `manifests.FORMS`; empty: none.
-    claim: A volume's claim in the manifest, as `claim_size` and `resources`;
-      see `manifests.make_pods`.
-    dry_run: Whether the launch only shows the TF_CONFIG of each task.
+  A field is the value of the flag of `launch.py` of the same name, which has
+  its description; `--workers` sets `max_workers`, too, and `--command` sets
+  `commands`. `command` is the program of every task without one of its own.
+  None stands for a flag that the user did not give.
   """
 
   command: tuple[str, ...]

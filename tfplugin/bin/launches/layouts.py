@@ -61,14 +61,10 @@ class Layout(NamedTuple):
   def check_ports(self) -> None:
     """Raises `RuntimeError` if a port of this launch's tasks is occupied."""
     for task in self.own:
-      if task.type not in self.cluster:
-        continue
-      address = self.cluster[task.type][task.index]
-      if not ports.is_free(int(address.rpartition(':')[2])):
-        raise RuntimeError(
-            f'The port of {task.name} must be free. Received: {address!r}, '
-            'where another process listens. End that process, which may be of '
-            'an earlier run, or take another `port` on every machine.')
+      if task.type in self.cluster:
+        ports.check_free(
+            task.name, self.cluster[task.type][task.index], 'which may be of '
+            'an earlier run, or take another `port` on every machine')
 
 
 def on_this_machine(num_workers: int, num_ps: int, has_evaluator: bool,

@@ -18,6 +18,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -57,7 +58,7 @@ class LocalCluster:
   """The processes of one cluster; a context manager that leaves none behind.
 
   Inside the context SIGINT (Ctrl-C), SIGTERM and SIGHUP become a
-  `KeyboardInterrupt` of the next `check` or `wait`. No signal can fall between
+  `KeyboardInterrupt` of the next `check`. No signal can fall between
   the start of a process and its registration.
 
   Attributes:
@@ -73,7 +74,8 @@ class LocalCluster:
     >>> command = [sys.executable, '-c', 'print("trained")']
     >>> with local_cluster.LocalCluster(tempfile.mkdtemp()) as cluster:
     ...   role = cluster.start(cluster_config.Task('chief', 0), command, {})
-    ...   cluster.wait(timeout=30)
+    ...   for running in cluster.rounds():
+    ...     pass
     >>> role.status, role.log_path.read_text().split()
     (0, ['trained'])
   """
@@ -148,35 +150,19 @@ class LocalCluster:
     self._tell_guard('watch', role)
     return role
 
-  def wait(self, *,
-           spare: Sequence[str] = ('ps',),
-           while_waiting: Callable[[], None] = lambda: None,
-           is_over: Callable[[], bool] = lambda: True,
-           timeout: Optional[float] = None) -> None:
-    """Waits until the roles have ended, except for the job types in `spare`.
+  def rounds(self) -> Iterator[set[str]]:
+    """Yields the jobs of running roles ten times a second, until none runs.
 
     The policy may restart a role that fails. Otherwise the run continues
     without a worker, because training is asynchronous, and without an
     evaluator. The failure of any other role raises `RoleError` with the last
-    lines of its log.
-
-    `while_waiting` is called ten times a second. `is_over` is asked as often
-    once the roles have ended, and may extend the wait. After `timeout` seconds
-    (None: no limit) a `TimeoutError` names the running roles. A signal raises
-    `KeyboardInterrupt`.
+    lines of its log. A signal raises `KeyboardInterrupt`.
     """
-    start = time.monotonic()
-    while True:
+    running = None
+    while running != set():
       self.check()
-      while_waiting()
-      running = [r.task.name for r in self.roles
-                 if r.task.type not in spare and r.is_running]
-      if not running and is_over():
-        return
-      if timeout is not None and time.monotonic() - start > timeout:
-        raise TimeoutError(
-            f'The cluster must be done in {timeout:g} s. Still running: '
-            f'{", ".join(running)}. Their logs are in {self._log_dir}.')
+      running = {role.task.type for role in self.roles if role.is_running}
+      yield running
       time.sleep(_POLL_SECS)
 
   def wait_for_ps(self, timeout: float) -> bool:
@@ -189,7 +175,7 @@ class LocalCluster:
                 if role.task.type == 'ps'])
 
   def check(self) -> None:
-    """Checks and handles each process once; raises as `wait` does."""
+    """Checks and handles each process once; raises as `rounds` does."""
     self._interrupts.raise_if_any()
     if self._guard.poll() is not None:
       self._start_guard()

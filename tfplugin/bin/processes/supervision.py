@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -141,16 +142,13 @@ class SupervisedRun:
       environment = {**environment, event_log.SESSION_VARIABLE: str(session)}
     return self.cluster.start(task, command, self._addresses, environment, cpus)
 
-  def wait(self, *, while_waiting: Callable[[], None] = lambda: None,
-           **kwargs) -> None:
-    """Waits as `LocalCluster.wait` does, which raises the same errors.
+  def rounds(self) -> Iterator[set[str]]:
+    """Yields as `LocalCluster.rounds` does; raises the same errors.
 
     A stalled run raises `StallError`, too. A worker that hangs after the others
     have ended is ended, and is lost.
     """
-
-    def look():
-      while_waiting()
+    for running in self.cluster.rounds():
       self._restrict_servers()
       self._states.update()
       self._stalls.look(self.cluster)
@@ -158,8 +156,7 @@ class SupervisedRun:
         if not self._settings.keep_going:
           self.cluster.failed = role
           raise local_cluster.RoleError(role.describe_failure())
-
-    self.cluster.wait(while_waiting=look, **kwargs)
+      yield running
 
   def _restrict_servers(self) -> None:
     addresses = [role.address for role in self.cluster.roles

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A bar and a table of the tasks below a program's lines, on a terminal."""
+"""Display of a run: lines alone, or a bar and a table below them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ import importlib.util
 import sys
 import time
 from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Optional
+from typing import Union
 
+from tfplugin.bin.processes import status
+from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import task_table
 
 _EVERY_SECS = 0.5
+# A log file or a pipe gets a line of progress at this interval.
+_PLAIN_EVERY_SECS = 10.0
+_RATE_WINDOW_SECS = 3.0
 # A bar of fewer columns has no words.
 _WIDE = 60
 
@@ -55,9 +61,62 @@ class Lines:
     for line in lines:
       self._say(line)
 
-  def update(self, lines: Sequence[task_table.Line], is_last: bool = False,
+  def update(self, states: Mapping[str, task_states.State],
+             ends: Optional[Mapping[str, str]] = None, is_last: bool = False,
              steps: Optional[int] = None) -> None:
     """Does nothing."""
+
+
+class ProgressLines(Lines):
+  """Substitute for `LiveDisplay` with a line of progress now and then."""
+
+  def __init__(self, say: Callable[[str], None], steps: int):
+    """Shows nothing yet; `steps` is the global step at which the run ends."""
+    super().__init__(say)
+    self._steps = steps
+    self._history: list[tuple[float, int]] = []
+    self._last_said = time.monotonic()
+
+  def update(self, states: Mapping[str, task_states.State],
+             *unused_args, **unused_kwargs) -> None:
+    """Shows the newest figures every ten seconds."""
+    known = {name: state.status for name, state in states.items()
+             if state.status is not None}
+    newest = max(known.values(), key=lambda s: s.time, default=None)
+    if newest is not None:
+      self._history.append((newest.time, newest.global_step))
+    rate = self._rate()
+    if time.monotonic() - self._last_said >= _PLAIN_EVERY_SECS:
+      self._last_said = time.monotonic()
+      self.say(progress_line(known, self._steps, rate))
+
+  def _rate(self) -> float:
+    """Returns the global steps per second of the last few seconds."""
+    while (len(self._history) > 2 and
+           self._history[-1][0] - self._history[1][0] > _RATE_WINDOW_SECS):
+      self._history.pop(0)
+    if len(self._history) < 2:
+      return 0.0
+    first_time, first_step = self._history[0]
+    time_, step = self._history[-1]
+    return (step - first_step) / max(time_ - first_time, 1e-3)
+
+
+def progress_line(statuses: Mapping[str, status.Status], steps: int,
+                  rate: float) -> str:
+  """Returns the progress line, with `rate` in global steps per second.
+
+  `statuses` has the training roles that made a step; `steps` is the last step.
+  """
+  if not statuses:
+    return 'starting: no step yet'
+  newest = max(statuses.values(), key=lambda s: s.time)
+  step = min(max(s.global_step for s in statuses.values()), steps)
+  parts = [f'step {step}/{steps}', f'{rate:.0f} steps/s',
+           f'loss {newest.loss:.4f}']
+  combined = status.combine(statuses.values())
+  parts += [f'{name} {value:.6g}' for name, value in combined.items()]
+  return ' | '.join(parts)
 
 
 class LiveDisplay:
@@ -108,12 +167,14 @@ class LiveDisplay:
       said = text.Text('\n').join(map(text.Text.from_ansi, lines))
       self._terminal.print(said, soft_wrap=True)
 
-  def update(self, lines: Sequence[task_table.Line],
-             is_last: bool = False, steps: Optional[int] = None) -> None:
-    """Shows the newest lines of the tasks, at most twice a second.
+  def update(self, states: Mapping[str, task_states.State],
+             ends: Optional[Mapping[str, str]] = None, is_last: bool = False,
+             steps: Optional[int] = None) -> None:
+    """Shows the newest states of the tasks, at most twice a second.
 
-    `is_last` shows them in any case. `steps` is the global step at which the
-    run ends, if it was not known before.
+    `ends` has, by name, the ends of tasks that do not run. `is_last` shows the
+    states in any case. `steps` is the global step at which the run ends, if it
+    was not known before.
     """
     from rich import console
     is_due = is_last or self._clock() >= self._next
@@ -123,6 +184,7 @@ class LiveDisplay:
     if self._steps is None and steps is not None:
       self._steps = steps
       self._bar = _make_bar(self._terminal, steps, self._clock)
+    lines = task_table.make_lines(states, time.time(), ends)
     width, height = self._terminal.size
     bar = self._draw_bar(task_table.step_of(lines), width)
     # The program's lines have the other half.
@@ -160,3 +222,6 @@ def _make_bar(terminal, steps: Optional[int], clock: Callable[[], float]):
       console=terminal, get_time=clock, expand=True)
   bar.add_task('', total=steps, rate='', word='')
   return bar
+
+
+Display = Union[Lines, LiveDisplay]

@@ -18,6 +18,7 @@ import functools
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -55,15 +56,26 @@ def carried(values: Sequence[Optional[tf.Tensor]],
   Small ones with the same way and type are packed. The others, also None and
   `tf.IndexedSlices`, are returned as they are: TensorFlow sends them.
   """
+  return _in_packs(values, ways, _packed, lambda value: (
+      _is_packable(value) and (value.dtype,)))
+
+
+def _in_packs(values: Sequence[Any], ways: Sequence[Way], send: Callable,
+              key_of: Callable[[Any], Any]) -> list[Any]:
+  """Returns `values`, of which packs of one key and one way are sent by `send`.
+
+  A value without a key, and a pack of one value, stay as they are.
+  """
   result, packs = list(values), {}
   for index, (value, way) in enumerate(zip(values, ways)):
-    if _is_packable(value) and is_remote(*way):
-      packs.setdefault((value.dtype, *way), []).append(index)
+    key = key_of(value)
+    if key and is_remote(*way):
+      packs.setdefault((key, *way), []).append(index)
   for (_, *way), pack in packs.items():
     if len(pack) > 1:
-      parts = _packed([values[index] for index in pack], *way)
-      for index, part in zip(pack, parts):
-        result[index] = part
+      arrived = send([values[index] for index in pack], *way)
+      for index, value in zip(pack, arrived):
+        result[index] = value
   return result
 
 
@@ -216,17 +228,8 @@ def _slices_carried(values: Sequence[Any], ways: Sequence[Way]) -> list[Any]:
 
   Slices with the same way and types share two messages: indices and values.
   """
-  result, packs = list(values), {}
-  for index, (value, way) in enumerate(zip(values, ways)):
-    if _are_packable_slices(value) and is_remote(*way):
-      packs.setdefault((value.dtype, value.indices.dtype, *way), []).append(
-          index)
-  for (_, _, *way), pack in packs.items():
-    if len(pack) > 1:
-      arrived = _slices_sent_together([values[index] for index in pack], *way)
-      for index, value in zip(pack, arrived):
-        result[index] = value
-  return result
+  return _in_packs(values, ways, _slices_sent_together, lambda value: (
+      _are_packable_slices(value) and (value.dtype, value.indices.dtype)))
 
 
 def _slices_sent_together(slices: Sequence[tf.IndexedSlices], source: str,

@@ -1,9 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Counters of a wrapper that drops gradients, per graph."""
+"""Counters of a wrapper that drops gradients, per graph, and their saver."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 from typing import Optional
 
 import tensorflow as tf
@@ -11,15 +14,16 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.variables import context_value
+from tfplugin.distribute.variables import saved_names
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
 
 # Checkpoints contain this name.
-STALE_COUNTER = 'stale_counter'
+_STALE_COUNTER = 'stale_counter'
 # The last parts of the counters' names.
-NAMES = (STALE_COUNTER, 'num_dropped', 'num_applied')
+_NAMES = (_STALE_COUNTER, 'num_dropped', 'num_applied')
 
 
 class WorkerCounters:
@@ -153,15 +157,15 @@ class StalenessCounters:
 def _free_names(name: str) -> tuple[str, str]:
   """Returns a prefix, and the name of stale_counter, not used in this graph."""
   scope = tf1.get_variable_scope().name
-  first = f'{scope}/{STALE_COUNTER}' if scope else STALE_COUNTER
+  first = f'{scope}/{_STALE_COUNTER}' if scope else _STALE_COUNTER
   if tf.executing_eagerly():
     return name, first
   used = {v.op.name for v in tf1.global_variables() + tf1.local_variables()}
   prefix, suffix = name, 0
-  while f'{prefix}/num_applied' in used or f'{prefix}/{STALE_COUNTER}' in used:
+  while f'{prefix}/num_applied' in used or f'{prefix}/{_STALE_COUNTER}' in used:
     suffix += 1
     prefix = f'{name}_{suffix}'
-  return prefix, first if first not in used else f'{prefix}/{STALE_COUNTER}'
+  return prefix, first if first not in used else f'{prefix}/{_STALE_COUNTER}'
 
 
 def _beside(step: tf.Variable):
@@ -169,3 +173,73 @@ def _beside(step: tf.Variable):
   if tf.distribute.has_strategy():
     return tf.distribute.get_strategy().extended.colocate_vars_with(step)
   return _tf_internals.colocate_with(step)
+
+
+class StaleCounterSaver(tf1.train.Saver):
+  """Saver that starts a counter at 0 if the checkpoint lacks it.
+
+  `stale_counter` is in checkpoints, as it was with `tf.contrib`. A checkpoint
+  of a program without the wrapper lacks it, and a `Saver` restores all or
+  nothing. This one is made before the graph is complete; a Scaffold calls
+  `build` later.
+  """
+
+  def __init__(self, counters: Iterable[tf.Variable], **kwargs: Any):
+    """Prepares to save all variables; a checkpoint may lack the `counters`."""
+    self._counters = {counter.op.name: counter for counter in counters}
+    self._others: Optional[tf1.train.Saver] = None
+    super().__init__(defer_build=True, **kwargs)
+
+  def build(self) -> None:
+    """Makes the ops; see the base class."""
+    super().build()
+    if self._others is not None:
+      return
+    everything = saved_names.by_name(
+        [*tf1.global_variables(),
+         *tf1.get_collection(tf1.GraphKeys.SAVEABLE_OBJECTS)])
+    self._saved_counters = {name: counter
+                            for name, counter in self._counters.items()
+                            if name in everything}
+    self._others = tf1.train.Saver(
+        {name: value for name, value in everything.items()
+         if name not in self._counters},
+        sharded=True, name='restore_all_but_counters')
+
+  def restore(self, sess: tf1.Session, save_path: str) -> None:
+    """Restores everything that the checkpoint has; see the base class."""
+    self._others.restore(sess, save_path)
+    reader = tf1.train.load_checkpoint(save_path)
+    for name, counter in self._saved_counters.items():
+      counter.load(reader.get_tensor(name) if reader.has_tensor(name) else 0,
+                   sess)
+
+
+def with_saver(spec: Any, config: Any,
+                  optimizers: Sequence[tf1.train.Optimizer]) -> Any:
+  """Returns `spec`, able to restore a checkpoint that has no stale_counter.
+
+  The result is `spec` itself unless the newest checkpoint has none. A Saver of
+  the model_fn is kept, and restores in its own way. `config` may be None.
+  `optimizers` are the applied optimizers, or their wrappers.
+  """
+  if (config is None or not config.model_dir or spec.scaffold.saver or
+      tf1.get_collection(tf1.GraphKeys.SAVERS)):
+    return spec
+  checkpoint = tf1.train.latest_checkpoint(config.model_dir)
+  if checkpoint is None or any(
+      _last_name(name) == _STALE_COUNTER
+      for name, _ in tf1.train.list_variables(checkpoint)):
+    return spec
+  saver = StaleCounterSaver(
+      [v for optimizer in optimizers for v in optimizer.variables()
+       if _last_name(v.op.name) in _NAMES],
+      sharded=True, save_relative_paths=True,
+      max_to_keep=config.keep_checkpoint_max,
+      keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours)
+  return spec._replace(scaffold=tf1.train.Scaffold(
+      saver=saver, copy_from_scaffold=spec.scaffold))
+
+
+def _last_name(name: str) -> str:
+  return name.rpartition('/')[2]

@@ -114,13 +114,7 @@ def _first(scalars: Sequence[tf.Tensor]) -> tf.Tensor:
 def _num_rows(leaf: Any) -> Rows:
   rank = leaf.shape.rank
   rows = tf.compat.dimension_value(leaf.shape[0]) if rank else None
-  if rows is not None:
-    return rows
-  if isinstance(leaf, tf.SparseTensor):
-    return leaf.dense_shape[0]
-  if isinstance(leaf, tf.RaggedTensor):
-    return tf.cast(leaf.nrows(), tf.int64)
-  return tf.shape(leaf, out_type=tf.int64)[0]
+  return row_padding.num_rows(leaf) if rows is None else rows
 
 
 def _rows_of_all(by_leaf: Sequence[Sequence[Rows]]) -> Sequence[Rows]:

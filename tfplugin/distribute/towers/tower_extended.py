@@ -68,7 +68,8 @@ class TowerExtended(untuned_inputs.UntunedInputs,
     self._depth += 1
     try:
       with tf1.device(self._compute_devices[0]), (
-          _tf_internals.keras_means_of_losses(_is_in_one_replica)):
+          _tf_internals.keras_means_of_losses(lambda: isinstance(
+              tf.distribute.get_replica_context(), OneReplica))):
         return self._call_once(fn, args, kwargs, batches)
     finally:
       self._depth -= 1
@@ -156,10 +157,6 @@ class OneReplica(tf.distribute.ReplicaContext):
     """Returns `value`."""
     del reduce_op, options
     return value
-
-
-def _is_in_one_replica() -> bool:
-  return isinstance(tf.distribute.get_replica_context(), OneReplica)
 
 
 def _check_is_alone(task: cluster_task.ClusterTask) -> None:

@@ -87,7 +87,8 @@ class Board:
     self._end = self._changed(
         lambda held: in_state(held, self._numbers))
     self._count = present_workers.write(self._most)
-    self._arrive = self._changed(_next_arrival)
+    self._arrive = self._changed(
+        lambda held: in_state(held, _NUM_STATES + PRESENT))
     self._claim = self._changed(self._claimed)
     # TensorFlow has no table from text to text: the text is the only key.
     self._publish = self._cluster.insert(
@@ -192,10 +193,6 @@ class Board:
       tf1.logging.info('No answer from %s: %s', self._name, e.message)
       self.close()
       return None
-
-
-def _next_arrival(held: tf.Tensor) -> tf.Tensor:
-  return in_state(held, _NUM_STATES + PRESENT)
 
 
 class _Table:

@@ -8,7 +8,7 @@ from rich import console
 
 from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
-from tfplugin.bin.results import progress
+from tfplugin.bin.results import live_display
 
 
 def _status(time, step, loss, **kwargs):
@@ -23,7 +23,7 @@ def _state(*args):
 
 
 def test_before_the_first_step():
-  assert progress.make_line({}, 100, 0.0) == 'starting: no step yet'
+  assert live_display.progress_line({}, 100, 0.0) == 'starting: no step yet'
 
 
 def test_the_line_has_step_speed_loss_and_the_wrapper():
@@ -31,17 +31,17 @@ def test_the_line_has_step_speed_loss_and_the_wrapper():
       'chief:0': _status(5.0, 40, 0.25, counts={'dropped': 3, 'applied': 20}),
       'worker:0': _status(6.0, 39, 0.125, counts={'dropped': 1, 'applied': 19}),
   }
-  assert progress.make_line(statuses, 100, 12.4) == (
+  assert live_display.progress_line(statuses, 100, 12.4) == (
       'step 40/100 | 12 steps/s | loss 0.1250 | dropped 4 | applied 39')
 
 
 def test_a_step_beyond_the_last_is_not_shown():
-  assert 'step 100/100' in progress.make_line(
+  assert 'step 100/100' in live_display.progress_line(
       {'chief:0': _status(1.0, 102, 1.0)}, 100, 1.0)
 
 
 def test_the_rate_is_that_of_the_last_seconds(capsys):
-  shown = progress.Progress(1000)
+  shown = live_display.ProgressLines(print, 1000)
   with shown:
     for second in range(10):
       # 10 steps a second at first, 100 from the fifth second on.
@@ -56,7 +56,7 @@ def test_a_terminal_has_a_table_below_what_stays():
   out = io.StringIO()
   terminal = console.Console(file=out, force_terminal=True, width=60,
                              color_system=None)
-  with progress.Progress(1000, terminal) as shown:
+  with live_display.LiveDisplay(terminal, 1000) as shown:
     shown.update({'chief:0': _state(5.0, 40, 0.25)}, {})
     shown.say('said')
   first, *_, last = out.getvalue().split('\033[2K')

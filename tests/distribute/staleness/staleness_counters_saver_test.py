@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import tfplugin
 import tfplugin.estimator
-from tfplugin.estimator import stale_counter_saver
+from tfplugin.distribute.staleness import staleness_counters
 
 tf1 = tf.compat.v1
 
@@ -109,7 +109,7 @@ def test_a_counter_is_restored_where_there_is_one(behavior, tmp_path):
   with tf.Graph().as_default(), tf1.Session() as session:
     counter = tf1.get_variable('stale_counter', initializer=0.0)
     weight = tf1.get_variable('weight', initializer=1.0)
-    saver = stale_counter_saver.StaleCounterSaver([counter])
+    saver = staleness_counters.StaleCounterSaver([counter])
     saver.build()
     whole = str(tmp_path / 'whole')
     without = tf1.train.Saver([weight])
@@ -143,7 +143,7 @@ def test_each_device_restores_its_own_variables():
     for task in range(2):
       with tf1.device(f'/job:ps/task:{task}'):
         tf1.get_variable(f'v{task}', initializer=1.0)
-    stale_counter_saver.StaleCounterSaver([], sharded=True).build()
+    staleness_counters.StaleCounterSaver([], sharded=True).build()
     restored = [op for op in graph.get_operations() if op.type == 'RestoreV2'
                 and op.name.startswith('restore_all_but_counters')]
     assert sorted(op.device[:15] for op in restored) == [
