@@ -14,6 +14,7 @@ import tensorflow as tf
 
 import tfplugin
 from tests.distribute.shards.writes import write_forms
+from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
 KEYS = tf1.GraphKeys
@@ -331,3 +332,26 @@ def test_rows_as_a_python_number_are_told(update, is_told, caplog):
   told = [r.getMessage() for r in caplog.records
           if 'tf.shape(x)[0]' in r.getMessage()]
   assert bool(told) == is_told
+
+
+@pytest.mark.parametrize('form', ('cross_shard',))
+def test_the_search_for_rows_grows_with_the_model(form, monkeypatch):
+  """Not with its square: each size in a layer asks whether it counts rows."""
+  calls = []
+  sources_of = _tf_internals.sources_of
+  monkeypatch.setattr(_tf_internals, 'sources_of', lambda tensor: (
+      calls.append(tensor) or sources_of(tensor)))
+
+  def count(layers):
+    def deep(v, x):
+      for _ in range(layers):
+        x = x + tf.ones_like(x)
+      return v.assign(tf.reduce_sum(x))
+
+    calls.clear()
+    found = _train(form, {'v': deep}, {'in': functools.partial(
+        _variable, collections=LOCAL)}, FOUR, False, steps=1)['in/v']
+    assert found == [FOUR.sum() + layers * len(FOUR)]
+    return len(calls)
+
+  assert count(40) < 2.5 * count(20)
