@@ -17,14 +17,12 @@ from tests.distribute.shards.writes import write_forms
 from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
+_train, _variable, _rows = (
+    write_forms.train, write_forms.variable, write_forms.rows)
 KEYS = tf1.GraphKeys
 FORMS, SHARDS = write_forms.FORMS, write_forms.SHARDS
 CPUS, FIVE, FOUR = write_forms.CPUS, write_forms.FIVE, write_forms.FOUR
 LOCAL, GLOBAL = [KEYS.LOCAL_VARIABLES], [KEYS.GLOBAL_VARIABLES]
-
-
-def _rows(x):
-  return tf.cast(tf.shape(x)[0], tf.float32)
 
 
 UPDATES = {
@@ -52,37 +50,6 @@ def _expected(x):
       'subtracted_mean': -2 * mean, 'added_sum': 2 * x.sum(),
       'added_rows': 2.0 * len(x), 'mean': mean, 'sum': x.sum(), 'decay': decay,
       'decay_by_difference': decay, 'next': 2.0, 'weight': 6.0}
-
-
-def _train(form, updates, make_variables, x, static, steps=2):
-  """Returns what is written, of each device, by `<way to make it>/<update>`."""
-  def model_fn(features, labels, mode):
-    del labels
-    w = tf1.get_variable('w', initializer=3.0)
-    loss = tf.reduce_mean(w * features)
-    train_op = tf1.train.GradientDescentOptimizer(0.0).minimize(loss)
-    written = [update(make(f'{scope}/{name}'), features)
-               for scope, make in make_variables.items()
-               for name, update in updates.items()]
-    return tf.estimator.EstimatorSpec(
-        mode, loss=loss, train_op=tf.group(train_op, *written))
-
-  with tf.Graph().as_default(), tf1.Session() as session:
-    rows = tf.constant(x) if static else tf1.placeholder(tf.float32, [None])
-    train_op = FORMS[form](model_fn, rows, static)
-    session.run([tf1.global_variables_initializer(),
-                 tf1.local_variables_initializer()])
-    for _ in range(steps):
-      session.run(train_op, {} if static else {rows: x})
-    return {v.op.name: session.run([
-        copy.read_value() for copy in getattr(v, 'values', [v])])
-            for v in [*tf1.local_variables(), *tf1.global_variables()]
-            if v.op.name.split('/')[0] in make_variables}
-
-
-def _variable(name, collections, **kwargs):
-  return tf1.get_variable(name, initializer=0.0, trainable=False,
-                          collections=collections, **kwargs)
 
 
 @pytest.mark.sampled(3)
@@ -152,58 +119,6 @@ def test_what_cannot_be_made_again_is_refused(form, update, told):
         _variable, collections=LOCAL)}, FOUR, True)
 
 
-# Of a tensor with a static shape, TensorFlow makes constants of these.
-COUNTS = {
-    'ones_like': lambda v, x: v.assign(
-        tf.reduce_sum(x) / tf.reduce_sum(tf.ones_like(x))),
-    'ones_like_v1': lambda v, x: v.assign(
-        tf.reduce_sum(x) / tf.reduce_sum(tf1.ones_like(x, optimize=True))),
-    'of_another_dtype': lambda v, x: v.assign(
-        tf.reduce_sum(x) / tf.reduce_sum(
-            tf.ones_like(tf.cast(x, tf.int32), tf.float32))),
-    'zeros_like': lambda v, x: v.assign(
-        tf.reduce_mean(tf.concat([x, tf.zeros_like(x)], 0))),
-    'zeros_like_v1': lambda v, x: v.assign(
-        tf.reduce_mean(tf.concat([x, tf1.zeros_like(x)], 0))),
-    'size': lambda v, x: v.assign(
-        tf.reduce_sum(x) / tf.cast(tf.size(x), tf.float32)),
-    'counted': lambda v, x: v.assign(tf.reduce_sum(tf.ones_like(x))),
-    'in_a_branch': lambda v, x: v.assign(tf.cond(
-        tf.reduce_sum(x) > 9.0, lambda: tf.reduce_sum(tf.ones_like(x)),
-        lambda: 7.0)),
-    'filled': lambda v, x: v.assign(tf.reduce_sum(
-        tf.where(x > 2.0, x, tf.fill(tf.shape(x), 5.0)))),
-    'positions': lambda v, x: v.assign(tf.reduce_sum(
-        x * tf.range(_rows(x)))),
-}
-
-
-@pytest.mark.parametrize('form', SHARDS)
-def test_what_counts_static_rows_counts_those_of_all(behavior, form):
-  make = {'v': functools.partial(_variable, collections=LOCAL)}
-  found, expected = (_train(each, COUNTS, make, FOUR, True)
-                     for each in (form, 'one_device'))
-  for name, (value,) in expected.items():
-    assert found[name] == pytest.approx(
-        [value] * len(found[name]), rel=1e-5), name
-
-
-@pytest.mark.parametrize('form', SHARDS)
-def test_the_remedy_for_a_static_number_of_rows(behavior, form):
-  def positions(v, x):
-    number = tf.compat.dimension_value(x.shape[0])
-    return v.assign(tf.reduce_sum(x * tf.range(tf.cast(
-        _rows(x) if number is None else number, tf.float32))))
-
-  make = {'v': functools.partial(_variable, collections=LOCAL)}
-  with pytest.raises(ValueError, match=(
-      'Mul .*static number of rows, leave that open: batch without '
-      '`drop_remainder=True`')):
-    _train(form, {'v': positions}, make, FOUR, True)
-  found = _train(form, {'v': positions}, make, FOUR, False)['v/v']
-  assert found == [0 + 2 + 20 + 90] * len(found)
-
-
 @pytest.mark.parametrize('form', SHARDS)
 def test_the_remedy_is_written(behavior, form):
   """What a refusal recommends."""
@@ -271,21 +186,6 @@ def test_integers_and_rows(behavior, form):
   assert found['in/rows'][0].tolist() == [1, 2, 10, 30]
 
 
-@pytest.mark.parametrize('count', [
-    lambda x: 1.0, lambda x: float(x.shape[0])], ids=('one', 'rows'))
-@pytest.mark.parametrize('form', SHARDS)
-def test_one_that_may_be_a_row_is_refused(form, count):
-  # One device adds 1 or 2: who is asked tells nothing.
-  def train(add):
-    return _train(form, {'v': add}, {'written': functools.partial(
-        _variable, collections=LOCAL)}, np.float32([3, 5]), True)
-
-  with pytest.raises(ValueError, match='the constant 1, which is the number of '
-                     r'rows.*Count rows by `tf.shape\(x\)\[0\]`'):
-    train(lambda v, x: v.assign_add(count(x)))
-  assert set(train(lambda v, x: v.assign_add(_rows(x)))['written/v']) == {4.0}
-
-
 @pytest.mark.parametrize('form', ('cross_shard',))
 def test_a_vector_as_long_as_the_rows_of_a_tower(behavior, form):
   def train(update):
@@ -313,25 +213,6 @@ def test_functions_that_scatter_do_so_for_all_rows(
   found, expected = (_train(each, {'v': count}, make, FOUR, False)['in/v'][0]
                      for each in (form, 'one_device'))
   np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize('update, is_told', [
-    (lambda v, x: v.assign(tf.reduce_sum(x) / int(x.shape[0])), True),
-    (lambda v, x: v.assign(tf.reduce_sum(x) * (1.0 / int(x.shape[0]))), True),
-    (lambda v, x: v.assign(tf.reduce_sum(x) / _rows(x)), False),
-    (lambda v, x: v.assign(tf.reduce_sum(x) / 7.0), False),
-    (lambda v, x: v.assign(tf.reduce_sum(x) / tf.reduce_sum(
-        tf.ones([int(x.shape[0])]))), True),
-    (lambda v, x: v.assign(tf.reduce_sum(tf.ones([int(x.shape[0])]))), True),
-    (lambda v, x: v.assign(tf.reduce_sum(x[:, None, None], [0, 1, 2])), False),
-], ids=['divided', 'times', 'counted', 'another', 'ones', 'ones_alone', 'axes'])
-def test_rows_as_a_python_number_are_told(update, is_told, caplog):
-  with caplog.at_level('WARNING', 'tensorflow'):
-    _train(next(iter(SHARDS)), {'own': update}, {
-        'saved': functools.partial(_variable, collections=GLOBAL)}, FOUR, True)
-  told = [r.getMessage() for r in caplog.records
-          if 'tf.shape(x)[0]' in r.getMessage()]
-  assert bool(told) == is_told
 
 
 @pytest.mark.parametrize('form', ('cross_shard',))

@@ -64,3 +64,38 @@ FORMS = {
         _by_strategy, cross_shard_strategy.CrossShardStrategy),
 }
 SHARDS = ('cross_shard', 'ShardedTPUEstimator', 'CrossShardStrategy')
+
+
+def train(form, updates, make_variables, x, static, steps=2):
+  """Returns what is written, of each device, by `<way to make it>/<update>`."""
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=3.0)
+    loss = tf.reduce_mean(w * features)
+    train_op = tf1.train.GradientDescentOptimizer(0.0).minimize(loss)
+    written = [update(make(f'{scope}/{name}'), features)
+               for scope, make in make_variables.items()
+               for name, update in updates.items()]
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf.group(train_op, *written))
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    rows = tf.constant(x) if static else tf1.placeholder(tf.float32, [None])
+    train_op = FORMS[form](model_fn, rows, static)
+    session.run([tf1.global_variables_initializer(),
+                 tf1.local_variables_initializer()])
+    for _ in range(steps):
+      session.run(train_op, {} if static else {rows: x})
+    return {v.op.name: session.run([
+        copy.read_value() for copy in getattr(v, 'values', [v])])
+            for v in [*tf1.local_variables(), *tf1.global_variables()]
+            if v.op.name.split('/')[0] in make_variables}
+
+
+def variable(name, collections, **kwargs):
+  return tf1.get_variable(name, initializer=0.0, trainable=False,
+                          collections=collections, **kwargs)
+
+
+def rows(x):
+  return tf.cast(tf.shape(x)[0], tf.float32)
