@@ -155,6 +155,13 @@ def test_every_call_of_an_overridden_method_is_of_a_known_one():
   assert not calls - known
 
 
+def _replaced(tree):
+  """The names `owner.member` that `replaced(owner, member=...)` replaces."""
+  return [(ast.unparse(node.args[0]), keyword.arg) for node in ast.walk(tree)
+          if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+              'replaced') for keyword in node.keywords]
+
+
 def _imports(folder=_INTERNALS):
   imported = set()
   for tree in _trees(folder):
@@ -171,6 +178,8 @@ def _imports(folder=_INTERNALS):
         (modules[node.value.id], node.attr) for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         and node.value.id in modules}
+    imported |= {(modules[owner], name) for owner, name in _replaced(tree)
+                 if owner in modules}
   return imported
 
 
@@ -216,6 +225,7 @@ def _attributes():
   names, own = set(), {
       '_copies', '_class', '_gradient_op_type', '_output_shapes', '_XlaCompile'}
   for tree in _trees():
+    names.update(name for _, name in _replaced(tree))
     for node in ast.walk(tree):
       if isinstance(node, ast.FunctionDef):
         own.add(node.name)

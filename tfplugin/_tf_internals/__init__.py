@@ -33,8 +33,6 @@ from tfplugin._tf_internals.estimators import start_at_once
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
 from tfplugin._tf_internals.estimators import user_init_fn
-from tfplugin._tf_internals.gradients import gradients_noted
-from tfplugin._tf_internals.gradients import gradients_through
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_of
 from tfplugin._tf_internals.graphs import branch_or_loop
@@ -67,7 +65,6 @@ from tfplugin._tf_internals.losses import MEAN_OF_REPLICAS
 from tfplugin._tf_internals.losses import reduction_of
 from tfplugin._tf_internals.losses import reported_value
 from tfplugin._tf_internals.losses import strategy_divides_loss
-from tfplugin._tf_internals.losses import summaries_of_all
 from tfplugin._tf_internals.losses import summarized_value
 from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import begins_work
@@ -96,6 +93,11 @@ from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
+from tfplugin._tf_internals.replacing import gradients_noted
+from tfplugin._tf_internals.replacing import gradients_through
+from tfplugin._tf_internals.replacing import seeds_by_replica
+from tfplugin._tf_internals.replacing import sizes_as_ops
+from tfplugin._tf_internals.replacing import summaries_of_all
 from tfplugin._tf_internals.rows.op_copies import can_be_called_again
 from tfplugin._tf_internals.rows.op_copies import can_be_copied
 from tfplugin._tf_internals.rows.op_copies import copy_op
@@ -103,7 +105,6 @@ from tfplugin._tf_internals.rows.op_copies import is_beside_variable
 from tfplugin._tf_internals.rows.op_copies import is_part_of_branch
 from tfplugin._tf_internals.rows.op_copies import replace_control_inputs
 from tfplugin._tf_internals.rows.op_copies import start_of_branch
-from tfplugin._tf_internals.rows.open_sizes import sizes_as_ops
 from tfplugin._tf_internals.rows.row_ops import aligns_rows
 from tfplugin._tf_internals.rows.row_ops import gives_rows
 from tfplugin._tf_internals.rows.row_ops import has_moments
@@ -277,6 +278,7 @@ __all__ = (
     'saving_without_summaries',
     'select_replica',
     'set_save_slice_info',
+    'seeds_by_replica',
     'sizes_as_ops',
     'split_of',
     'servers_and_sessions_through',

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
-import threading
 import types
 from collections.abc import Iterator
 from typing import Callable
@@ -16,9 +15,8 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin._tf_internals import op_types
+from tfplugin._tf_internals import replacing
 
-# Held while methods of a class of Keras are replaced.
-_LOCK = threading.RLock()
 # Since TensorFlow 2.16 `keras` is Keras 3, and Keras 2 has another name.
 _NAMES = ('tf_keras', 'keras')
 _FRAMES = 40  # Between a variable's creator and the layer that asks for it.
@@ -52,7 +50,6 @@ def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
   `mean_loss_denominator`.
   """
   with contextlib.ExitStack() as stack:
-    stack.enter_context(_LOCK)
     for kind in loss_classes():
       stack.enter_context(_means_noted(kind, applies) if _is_keras_3(
           kind.__module__) else _means_by_default(kind, applies))
@@ -62,19 +59,16 @@ def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
 @contextlib.contextmanager
 def _means_noted(base: type, applies: Callable[[], bool]) -> Iterator[None]:
   """Marks the results of Keras 3's losses as means, their default."""
-  call = base.__call__
+  def noting(call):
+    def call_and_note(loss, *args, **kwargs):
+      result = call(loss, *args, **kwargs)
+      if applies() and tf.is_symbolic_tensor(result):
+        op_types.note_mean(result)
+      return result
+    return call_and_note
 
-  def call_and_note(loss, *args, **kwargs):
-    result = call(loss, *args, **kwargs)
-    if applies() and tf.is_symbolic_tensor(result):
-      op_types.note_mean(result)
-    return result
-
-  base.__call__ = call_and_note
-  try:
+  with replacing.replaced(base, __call__=noting):
     yield
-  finally:
-    base.__call__ = call
 
 
 @contextlib.contextmanager
@@ -82,19 +76,17 @@ def _means_by_default(base: type, applies: Callable[[], bool],
                       ) -> Iterator[None]:
   """Makes losses of Keras 2 means; a private method decides."""
   reduction = keras_2().losses.Reduction
-  decide = base._get_reduction
 
-  def decide_with(loss):
-    if not applies():
-      return decide(loss)
-    return (reduction.SUM_OVER_BATCH_SIZE if loss.reduction == reduction.AUTO
-            else loss.reduction)
+  def deciding(decide):
+    def decide_with(loss):
+      if not applies():
+        return decide(loss)
+      return (reduction.SUM_OVER_BATCH_SIZE if loss.reduction == reduction.AUTO
+              else loss.reduction)
+    return decide_with
 
-  base._get_reduction = decide_with
-  try:
+  with replacing.replaced(base, _get_reduction=deciding):
     yield
-  finally:
-    base._get_reduction = decide
 
 
 @contextlib.contextmanager
@@ -111,20 +103,17 @@ def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
     return
   # The base of all batch normalisation in Keras and `tf.layers`.
   base = keras.layers.BatchNormalization.__base__
-  calculate = base._calculate_mean_and_var
 
-  def calculate_with(layer, *args, **kwargs):
-    if getattr(layer, 'synchronized', False):  # Of the whole batch.
-      return calculate(layer, *args, **kwargs)
-    with note():
-      return calculate(layer, *args, **kwargs)
+  def noting(calculate):
+    def calculate_with(layer, *args, **kwargs):
+      if getattr(layer, 'synchronized', False):  # Of the whole batch.
+        return calculate(layer, *args, **kwargs)
+      with note():
+        return calculate(layer, *args, **kwargs)
+    return calculate_with
 
-  with _LOCK:
-    base._calculate_mean_and_var = calculate_with
-    try:
-      yield
-    finally:
-      base._calculate_mean_and_var = calculate
+  with replacing.replaced(base, _calculate_mean_and_var=noting):
+    yield
 
 
 def keras_module_of(fn: Callable) -> Optional[str]:

@@ -16,9 +16,6 @@ import tensorflow as tf
 # How TensorFlow scales the loss of a replica.
 from tensorflow.python.distribute import distribute_utils
 
-# Whether a replica makes summaries; see `summaries_of_all`.
-from tensorflow.python.distribute import summary_op_util
-
 # Each reduced loss of `tf.compat.v1.losses` calls its `add_loss`.
 from tensorflow.python.ops.losses import util as losses_util
 
@@ -105,23 +102,6 @@ def strategy_divides_loss() -> bool:
   """
   return (distribute_utils.get_loss_reduction() ==
           tf.distribute.ReduceOp.MEAN)
-
-
-@contextlib.contextmanager
-def summaries_of_all(applies: Callable[[], bool]) -> Iterator[None]:
-  """Makes `tf.compat.v1.summary` write summaries in all replicas.
-
-  By default only the first replica makes them, and the others' values are lost.
-  A private function decides. It is replaced for a while, for all threads; hence
-  the lock, and `applies`, which returns whether the current thread takes part.
-  """
-  skip = summary_op_util.skip_summary
-  with _LOCK:
-    summary_op_util.skip_summary = lambda: not applies() and skip()
-    try:
-      yield
-    finally:
-      summary_op_util.skip_summary = skip
 
 
 def summarized_value(op: tf.Operation) -> Optional[tf.Tensor]:

@@ -81,6 +81,7 @@ NAMES = {
     'tensorflow.python.framework.auto_control_deps_utils':
         'READ_ONLY_RESOURCE_INPUTS_ATTR',
     'tensorflow.python.framework.func_graph': 'FuncGraph',
+    'tensorflow.python.framework.random_seed': 'get_seed',
     'tensorflow.python.framework.ops': '_as_graph_element colocate_with',
     'tensorflow.python.framework.ops.Graph':
         '_collections _create_op_helper _current_control_dependencies '

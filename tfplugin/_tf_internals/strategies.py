@@ -50,7 +50,6 @@ from tensorflow.python.distribute.ps_values import (
 
 tf1 = tf.compat.v1
 
-
 class StartedVariable(AggregatingVariable):
   """A variable that several devices share, which a warm start reaches.
 

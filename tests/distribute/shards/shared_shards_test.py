@@ -214,3 +214,12 @@ def test_gradients_are_summed_over_a_group_or_averaged(behavior, group, total):
     session.run(tf1.global_variables_initializer())
     session.run(first)
     assert session.run(tf1.global_variables()[0]) == -total
+
+
+def test_a_seed_draws_other_numbers_in_each_shard(behavior):
+  strategy = shared_shards.SharedShards(['/cpu:0'] * 2)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, drawn = strategy.build(
+        lambda shard: tf.nn.dropout(tf.ones([50]), 0.5, seed=1))
+    first, second = session.run(drawn)
+    assert (first != second).sum() > 10

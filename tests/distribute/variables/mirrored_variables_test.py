@@ -220,6 +220,24 @@ def test_a_branch_inside_another_leaves_the_outer_device_alone():
   assert extended.only is None
 
 
+@pytest.mark.parametrize('strategy', ['cross_shard', 'elastic'])
+@pytest.mark.parametrize('draw', [
+    lambda x: tf.nn.dropout(x, 0.5, seed=1),
+    lambda x: tf.random.uniform(tf.shape(x), seed=2),
+    lambda x: tf.keras.layers.Dropout(0.5, seed=3)(x, training=True)],
+    ids=['dropout', 'uniform', 'keras'])
+def test_a_seed_draws_other_numbers_in_each_replica(behavior, strategy, draw):
+  """So that no two rows of a batch share a mask, as on one device."""
+  with tf.Graph().as_default(), tf1.Session() as session:
+    made = STRATEGIES[strategy]()
+    with made.scope():
+      drawn = made.run(lambda: draw(tf.ones([50])))
+    expected = draw(tf.ones([50]))
+    first, second = session.run(made.experimental_local_results(drawn))
+    np.testing.assert_array_equal(first, session.run(expected))
+    assert (first != second).sum() > 10
+
+
 @pytest.mark.parametrize('strategy', STRATEGIES)
 def test_a_metric_at_k_has_one_set_of_variables(behavior, strategy):
   """Their names are absolute, with the scope of the replica."""

@@ -142,7 +142,8 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
   def _call_for_each_replica(self, fn, args, kwargs):
     if _tf_internals.is_keras_inference(fn):
       fn = _reads_centers.being(True)(fn)  # Uses the centre.
-    return super()._call_for_each_replica(fn, args, kwargs)
+    with _tf_internals.seeds_by_replica():
+      return super()._call_for_each_replica(fn, args, kwargs)
 
   def _end_step(self, exchange, result):
     result = super()._end_step(exchange, result)
