@@ -76,6 +76,11 @@ def test_a_size_reads_its_tensor(name):
   assert (False, shape) == _read(SIZES[name], lambda _: False)
 
 
+def test_contexts_may_be_nested():
+  with replacing.sizes_as_ops(lambda _: True):
+    assert _read(tf1.shape, lambda _: False)[0]
+
+
 def test_afterwards_all_is_as_before():
   with pytest.raises(KeyError), replacing.sizes_as_ops(lambda _: True):
     raise KeyError

@@ -146,20 +146,26 @@ def sizes_as_ops(applies: Callable[[Any], bool]) -> Iterator[None]:
   counts. `applies` returns whether a tensor has rows. The public functions have
   no such argument. Those behind them are replaced for a while.
   """
-  by_input, by_tensor = (functools.partial(
-      functools.partial, _size, applies, name) for name in ('input', 'tensor'))
+  by_input, by_tensor = (functools.partial(_reading, applies, name)
+                         for name in ('input', 'tensor'))
   with replaced(array_ops, shape_internal=by_input, size_internal=by_input,
                 ones_like_impl=by_tensor, array_like_impl=by_tensor):
     yield
 
 
-def _size(applies: Callable[[Any], bool], argument: str, function: Callable,
-          *args: Any, **kwargs: Any) -> Any:
-  """Returns the result of `function`, an op where `applies` returns True."""
-  bound = inspect.signature(function).bind(*args, **kwargs)
-  if applies(bound.arguments[argument]):
-    bound.arguments['optimize'] = False
-  return function(*bound.args, **bound.kwargs)
+def _reading(applies: Callable[[Any], bool], argument: str,
+             function: Callable) -> Callable:
+  """Returns `function`, with an op as its result where `applies` is True."""
+  signature = inspect.signature(function)
+
+  @functools.wraps(function)  # An inner context reads the signature.
+  def size(*args, **kwargs):
+    bound = signature.bind(*args, **kwargs)
+    if applies(bound.arguments[argument]):
+      bound.arguments['optimize'] = False
+    return function(*bound.args, **bound.kwargs)
+
+  return size
 
 
 @contextlib.contextmanager
