@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command lines of every program: help, wrong flags, and their errors."""
 
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 import pytest
 from absl import flags
@@ -158,6 +160,25 @@ def test_arguments_are_named_as_users_type_them(capsys):
   assert first == 'Error: --rows must be more than `columns`.'
   assert second == 'Error: --rows is in use.'
   del flags.FLAGS.rows
+
+
+@pytest.mark.parametrize('imports_first', [True, False])
+def test_a_message_of_tensorflow_is_shown_once(tmp_path, imports_first):
+  path = tmp_path / 'program.py'
+  path.write_text(textwrap.dedent(f'''
+      from tfplugin.bin import command_line
+      def main(argv):
+        import tensorflow as tf
+        tf.compat.v1.logging.warning('once')
+      if {imports_first}:
+        import tensorflow as tf
+        tf.get_logger()
+      command_line.CommandLine(()).run(main)'''))
+  ended = subprocess.run(
+      [sys.executable, str(path)], cwd=_ROOT, capture_output=True, text=True,
+      timeout=120, env={**os.environ, 'PYTHONPATH': str(_ROOT)})
+  assert ended.returncode == 0
+  assert ended.stderr.count('once') == 1
 
 
 def test_a_defect_keeps_its_traceback():

@@ -22,9 +22,9 @@ def test_a_run_that_is_over_is_shown_once(tmp_path, capsys):
   hand_written.write_chaos_run(tmp_path)
   watch.main(['program', str(tmp_path)])
   assert capsys.readouterr().out.splitlines() == [
-      'task      step  steps/s  figures        state',
-      'chief:0   200   6.0      0.0% dropped   finished',
-      'worker:0  200   2.0      25.0% dropped  finished']
+      'task      step  steps/s  figures                     state',
+      'chief:0   200   6.0      staleness 1, dropped 0.0%   finished',
+      'worker:0  200   2.0      staleness 1, dropped 25.0%  finished']
 
 
 def test_a_run_that_goes_on_is_shown_once_if_asked(tmp_path, capsys):
@@ -50,7 +50,7 @@ def test_rows_follow_the_events(tmp_path):
             distance=0.25))
   shown = watch.Watch(str(tmp_path))
   assert watch.rows(shown.states, START + 8) == [
-      ('chief:0', '51', '10.0', '5 exchanges, distance 0.25',
+      ('chief:0', '51', '10.0', 'distance 0.25, exchanges 5',
        'is training, step 51; its last event came 3 s ago')]
   hand_written.write_events(
       tmp_path, event(9, 'worker:0', 'dying', error='ValueError',
@@ -134,10 +134,10 @@ def test_a_program_of_ones_own_has_no_settings(tmp_path):
 
 
 @pytest.mark.parametrize('details, told', [
-    (dict(num_dropped=1, num_applied=3, staleness=2), '25.0% dropped, '
-     'staleness 2'),
+    (dict(num_dropped=1, num_applied=3, staleness=2), 'staleness 2, '
+     'dropped 25.0%'),
     (dict(num_dropped=0, num_applied=0), ''),
-    (dict(num_exchanges=7), '7 exchanges')])
+    (dict(num_exchanges=7), 'exchanges 7')])
 def test_what_a_wrapper_tells(tmp_path, details, told):
   hand_written.write_events(
       tmp_path, event(0, 'chief:0', 'dropping', step=1, **details))

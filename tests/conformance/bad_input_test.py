@@ -81,7 +81,7 @@ def test_wrong_optimizer_type(behavior, name, make_opt, remedy):
     (_elastic, {'communication_period': 0}, ValueError, '`communication_per'),
     (_elastic, {'communication_period': 2.5}, TypeError, '`communication_per'),
     (_elastic, {'num_worker': 0}, ValueError, '`num_worker`'),
-    (_elastic, {'num_worker': '2'}, TypeError, '`num_worker`'),
+    (_elastic, {'num_worker': '2'}, TypeError, '`num_worker`.*without quotes'),
     (_elastic, {'moving_rate': 1.01}, ValueError, r'`moving_rate`.*\[0, 1\]'),
     (_elastic, {'moving_rate': -0.01}, ValueError, r'`moving_rate`.*\[0, 1\]'),
     (_drop_stale, {'staleness': 1.5}, TypeError, '`staleness`.*integer'),

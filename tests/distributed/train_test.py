@@ -58,6 +58,7 @@ def test_the_default_job_learns(elastic):
 def test_the_default_job_leaves_its_files(elastic):
   options, result = elastic
   assert result.files['checkpoint'].startswith(options.model_dir)
+  assert result.files['report'] == f'tfplugin-report {options.model_dir}'
   figure = pathlib.Path(result.files['curves'])
   assert figure.read_bytes().startswith(b'\x89PNG')
   logs = sorted(p.name for p in run_files.log_dir(options.model_dir).iterdir())

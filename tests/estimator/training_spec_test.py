@@ -96,6 +96,20 @@ def test_train_op_of_no_optimizer(name):
   _refuses(name, model_fn, ValueError, 'must apply gradients')
 
 
+@pytest.mark.parametrize('name', NEED_OPTIMIZERS)
+def test_a_keras_optimizer_is_named_with_its_remedy(name):
+  def model_fn(features, labels, mode):
+    w = tf1.get_variable('weight', initializer=[[0.5], [-0.25]])
+    loss = tf.reduce_sum(features @ w - labels)
+    optimizer = tf.keras.optimizers.legacy.SGD(0.1)
+    train_op = optimizer.apply_gradients(
+        [(gradient, w) for gradient in tf.gradients(loss, w)])
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+  _refuses(name, model_fn, ValueError,
+           'such as a Keras optimizer. Use e.g. `tf.compat.v1.train.Adam')
+
+
 @pytest.mark.parametrize('model_fn, error, match', (
     (3, TypeError, '`model_fn` must be a function'),
     (lambda labels: None, ValueError, 'must take `features`'),

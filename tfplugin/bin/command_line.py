@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import logging
 import os
 import re
 import shutil
@@ -115,6 +116,10 @@ class CommandLine:
         ('helpfull', None, lambda: self.help_lines(text, is_full=True)),
         ('version', None, _version_lines)):
       flags.DEFINE_flag(_ShowFlag(name, short, show))
+    # absl gives the root logger a handler. TensorFlow's logger may have its own
+    # by now: then each of its lines would be shown twice.
+    tensorflow = logging.getLogger('tensorflow')
+    tensorflow.propagate = not tensorflow.handlers
     app.run(failures_shown()(main), flags_parser=_parse)
 
   def help_lines(self, text: str, is_full: bool) -> Iterator[str]:

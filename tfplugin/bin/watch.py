@@ -27,6 +27,7 @@ from absl import flags
 from tfplugin.bin import command_line
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
+from tfplugin.bin.results import task_table
 from tfplugin.events import event_files
 from tfplugin.events import record
 
@@ -139,17 +140,7 @@ def _rate(state: task_states.State) -> str:
 
 
 def _figures(state: task_states.State) -> str:
-  """Returns the counts of a wrapper, and its figures."""
-  details, texts = state.details, []
-  dropped = details.get('num_dropped')
-  made = (dropped or 0) + details.get('num_applied', 0)
-  if made:
-    texts.append(f'{dropped / made:.1%} dropped')
-  if 'num_exchanges' in details:
-    texts.append(f'{details["num_exchanges"]} exchanges')
-  texts += [f'{name} {details[name]:.3g}' for name in ('staleness', 'distance')
-           if name in details]
-  return ', '.join(texts)
+  return ', '.join(map(' '.join, task_table.figures_of(state).items()))
 
 
 def _does(state: task_states.State, now: float) -> str:

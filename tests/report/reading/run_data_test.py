@@ -54,12 +54,16 @@ W1122 18:55:53.123456 139 hook.py:12] slow disk
 W1122 18:55:54.123456 139 hook.py:12] slow disk
 WARNING:tensorflow:From a.py: f is deprecated and will be removed
 ERROR:tensorflow:no session
+WARNING:tensorflow:=====
+WARNING:tensorflow:step 4 after step 3
+WARNING:tensorflow:step 19 after step 19
+WARNING:tensorflow:step 20 after step 20
 2026-11-22 19:02:25.422060: W tensorflow/core/x.cc:182] no GPU
     W is not the beginning of this line
 ''')
   assert run_data.read_warnings(tmp_path) == [
-      ('worker:1', 'slow disk', 2), ('worker:1', 'no session', 1),
-      ('worker:1', 'no GPU', 1)]
+      ('worker:1', 'step 4 after step 3', 3), ('worker:1', 'slow disk', 2),
+      ('worker:1', 'no session', 1), ('worker:1', 'no GPU', 1)]
 
 
 def test_a_run_without_logs_has_no_warnings(tmp_path):

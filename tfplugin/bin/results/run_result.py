@@ -79,6 +79,7 @@ def read_result(options: options_lib.TrainOptions,
       files={
           'checkpoint': tf.train.latest_checkpoint(options.model_dir),
           'TensorBoard': f'tensorboard --logdir {options.model_dir}',
+          'report': f'tfplugin-report {options.model_dir}',
           'logs': str(run_files.log_dir(options.model_dir)),
           'summary': str(run_summary.path_in(options.model_dir)),
           'curves': str(draw_curves(options.model_dir, options.title)),

@@ -61,6 +61,17 @@ def step_of(lines: Sequence[Line]) -> int:
   return max((int(line.numbers['step'] or 0) for line in lines), default=0)
 
 
+def figures_of(state: task_states.State) -> dict[str, str]:
+  """Returns the newest figures and counts of a wrapper by their headings."""
+  figures = {name: state.details[name] for name in _FIGURES
+             if name in state.details}
+  if state.status is not None:
+    figures.update((_HEADINGS.get(name, name), value)
+                   for name, value in state.status.figures.items())
+  return {**{name: f'{value:.3g}' for name, value in figures.items()},
+          **_counted({**state.details, **_counts(state.status)})}
+
+
 def draw(lines: Sequence[Line], width: int, height: int, wraps: bool = False):
   """Returns a table of `rich`, at most `width` columns by `height` lines.
 
@@ -115,13 +126,7 @@ def _numbers(state: task_states.State) -> dict[str, str]:
     step = status.global_step
   told = {'step': '' if step is None else str(step),
           'steps/s': '' if rate is None else f'{rate:.1f}'}
-  figures = {name: state.details[name] for name in _FIGURES
-             if name in state.details}
-  if status is not None:
-    figures.update((_HEADINGS.get(name, name), value)
-                   for name, value in status.figures.items())
-  told.update((name, f'{value:.3g}') for name, value in figures.items())
-  told.update(_counted({**state.details, **_counts(status)}))
+  told.update(figures_of(state))
   if status is not None:
     told['loss'] = f'{status.loss:.4f}'
   return told

@@ -32,6 +32,7 @@ _TRAINING_JOBS = ('chief', 'worker', 'master')
 _LINE = re.compile(r'^(?:[WE]\d{4} [\d:.]+\s+\d+ [^\]]*\] |'
                    r'(?:WARNING|ERROR):\w+:|'
                    r'\d{4}-\d\d-\d\d [\d:.]+: [WE] \S+\] )(.*)')
+_LETTER, _NUMBER = re.compile('[a-zA-Z]'), re.compile(r'\d+')
 # The part at the end of each log that is read.
 _TAIL_BYTES = 4 << 20
 _MAX_CHARS = 300
@@ -159,16 +160,20 @@ class Warning(NamedTuple):  # noqa: A001 (it is what a run calls it)
 def read_warnings(run_dir: Union[str, os.PathLike]) -> list[Warning]:
   """Returns the warnings of `logs/<task>.log`, the most frequent first.
 
-  Warnings of deprecation are left out: they are for the author of the model.
+  Warnings that differ in numbers alone are one. Warnings of deprecation are
+  left out: they are for the author of the model.
   """
-  counts = collections.Counter()
+  counts, texts = collections.Counter(), {}
   for path in sorted(pathlib.Path(run_dir, 'logs').glob('*-*.log')):
     job, _, index = path.stem.rpartition('-')
     with open(path, 'rb') as file:
       file.seek(max(path.stat().st_size - _TAIL_BYTES, 0))
       lines = file.read().decode(errors='replace').splitlines()
-    counts.update((f'{job}:{index}', match[1][:_MAX_CHARS])
-                  for match in map(_LINE.match, lines)
-                  if match and 'deprecated' not in match[1])
-  return [Warning(task, text, count) for (task, text), count
-          in counts.most_common(_MAX_WARNINGS)]
+    for match in map(_LINE.match, lines):
+      # A line without a letter only separates others.
+      if match and _LETTER.search(match[1]) and 'deprecated' not in match[1]:
+        kind = f'{job}:{index}', _NUMBER.sub('0', match[1])
+        texts.setdefault(kind, match[1][:_MAX_CHARS])
+        counts[kind] += 1
+  return [Warning(kind[0], texts[kind], count)
+          for kind, count in counts.most_common(_MAX_WARNINGS)]
