@@ -23,8 +23,8 @@ def test_a_run_that_is_over_is_shown_once(tmp_path, capsys):
   watch.main(['program', str(tmp_path)])
   assert capsys.readouterr().out.splitlines() == [
       'task      step  steps/s  figures                     state',
-      'chief:0   200   6.0      staleness 1, dropped 0.0%   finished',
-      'worker:0  200   2.0      staleness 1, dropped 25.0%  finished']
+      'chief:0   200   6.0      staleness 1, dropped 0.0%   done',
+      'worker:0  200   2.0      staleness 1, dropped 25.0%  done']
 
 
 def test_a_run_that_goes_on_is_shown_once_if_asked(tmp_path, capsys):

@@ -97,7 +97,7 @@ def test_what_is_known_is_told(step, saved_step, text):
 
 
 @pytest.mark.parametrize('name, details, text', [
-    ('ended', {}, 'finished'),
+    ('ended', {}, 'done'),
     ('stopped', {'step': 7, 'saved_step': 6}, 'stopped on request at step 7, '
      'saved model.ckpt-6, the same command continues'),
     ('dying', {'error': 'ValueError', 'message': 'why\nand more'},

@@ -118,7 +118,7 @@ continues'
 def describe_end(event: Event) -> str:
   """Returns how a task ended, given its last event."""
   if event.name == 'ended':
-    return 'finished'
+    return 'done'
   if event.name == 'stopped':
     return describe_stop(event.step, event.details.get('saved_step'))
   message = str(event.details.get('message', '')).split('\n')[0]

@@ -33,6 +33,8 @@ STATES = (STARTING, WAITING, TRAINING, SAVING, SERVING, ENDING, AWAY, DEAD,
 
 # `training` is reported once in 5 s: a task without three reports is silent.
 SILENT_SECS = 15.0
+_OF_KILLS = ('A killed task is shown as dead from its last event on, which is '
+             'at most 5 s before the kill. ')
 # A longer time without a living task is a pause between two runs.
 BETWEEN_RUNS_SECS = 120.0
 _MARKS = {'injecting': 'fault', 'saving': 'checkpoint', 'dying': 'error',
@@ -259,7 +261,7 @@ def _text(kind: str, event: record.Event) -> str:
       'error': f'{details.get("error")}: {details.get("message", "")[:200]}',
       'restart': f'new {details.get("what")}',
       'stop': f'asked to stop by {details.get("signal")}',
-      'end': 'finished',
+      'end': 'done',
       'join': f'{details.get("worker")} is present',
       'leave': f'{details.get("worker")} is no longer present',
   }[kind]
@@ -280,15 +282,15 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   for state in section['states']:
     _add_bars(plot, state,
               [(task, span) for task, span in drawn if span['state'] == state])
+  has_kills = any(span['state'] == DEAD for _, span in drawn)
   for kind in _SYMBOLS:
     _add_marks(plot, kind, [
         (task, mark) for task, told in tasks.items()
         for mark in _apart(told['marks'], kind, pixel)])
   return panel.Panel(
       'Timeline of the tasks',
-      'A killed task is shown as dead from its last event on, which is at most '
-      '5 s before the kill. Parameter servers and evaluators write no events '
-      'while they serve.',
+      f'{_OF_KILLS if has_kills else ""}Parameter servers and evaluators write '
+      'no events while they serve.',
       [panel.Number('wall time, s', 'timeline/wall_secs', section['wall_secs'],
                     ',.1f')],
       [plot], missing=section['missing'])

@@ -152,8 +152,6 @@ def _does(task: str, state: task_states.State, now: float) -> str:
   last = state.last
   if last is None:
     return 'no events yet'
-  if last.name == 'ended':
-    return 'done'
   if last.name in record.LAST_WORDS:
     return record.describe_end(last)
   serves = _SERVES.get(task.partition(':')[0])
