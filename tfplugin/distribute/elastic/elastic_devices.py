@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import tensorflow as tf
 
 from tfplugin import _tf_internals
@@ -142,7 +144,10 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
   def _call_for_each_replica(self, fn, args, kwargs):
     if _tf_internals.is_keras_inference(fn):
       fn = _reads_centers.being(True)(fn)  # Uses the centre.
-    with _tf_internals.seeds_by_replica():
+    # A replica's thread that calls replicas again must not wait for the first
+    # call, which waits for it.
+    with contextlib.nullcontext() if self._is_in_step else (
+        _tf_internals.seeds_by_replica()):
       return super()._call_for_each_replica(fn, args, kwargs)
 
   def _end_step(self, exchange, result):
