@@ -2,11 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the real TensorFlow: where a branch is, and what it captured."""
 
+import contextlib
+
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
+
+
+@contextlib.contextmanager
+def _control_flow(*, is_v2):
+  choose = (tf1.disable_control_flow_v2, tf1.enable_control_flow_v2)
+  was_v2 = tf1.control_flow_v2_enabled()
+  choose[is_v2]()
+  try:
+    yield
+  finally:
+    choose[was_v2]()
 
 
 def _in_branch(pred, fn):
@@ -47,22 +60,13 @@ def test_branches_of_v2_are_known_two_deep_in_one_of_v1():
 
   def branch():
     places.append(_tf_internals.Place())
-    tf1.enable_control_flow_v2()
-    try:
+    with _control_flow(is_v2=True):
       places.append(_nested(tf.constant(True), tf.constant(False),
                             _tf_internals.Place))
-    finally:
-      tf1.disable_control_flow_v2()
     return tf.zeros([])
 
-  was_enabled = tf1.control_flow_v2_enabled()
-  tf1.disable_control_flow_v2()
-  try:
-    with tf.Graph().as_default():
-      tf.cond(tf1.placeholder(tf.bool, []), branch, lambda: tf.ones([]))
-  finally:
-    if was_enabled:
-      tf1.enable_control_flow_v2()
+  with _control_flow(is_v2=False), tf.Graph().as_default():
+    tf.cond(tf1.placeholder(tf.bool, []), branch, lambda: tf.ones([]))
   of_v1, of_v2 = places
   assert of_v1.context is not None and of_v2.graph is not of_v1.graph
   assert of_v2.is_branch_of(of_v1)
@@ -155,6 +159,30 @@ def test_a_loop_and_its_condition(behavior):
     condition, = _tf_internals.conditions_of(ops[0])
     assert condition.dtype == tf.bool
     assert not _tf_internals.is_in_loop(last.op)
+
+
+def test_inputs_of_a_loop_while_its_gradient_is_built():
+  sizes = []
+
+  @tf.custom_gradient
+  def sine(x):
+    def gradient(upstream):
+      result = upstream * tf.cos(x)  # Gives the loop's body another input.
+      body = x.graph
+      sizes.append((len(_tf_internals.call_of(body).inputs), len(body.inputs)))
+      for inside in body.inputs:
+        sources = _tf_internals.sources_of(inside)
+        assert {source.dtype for source in sources} == {inside.dtype}
+      return result
+    return tf.sin(x), gradient
+
+  with _control_flow(is_v2=True), tf.Graph().as_default():
+    start = tf1.placeholder(tf.float32, [])
+    _, last = tf.while_loop(
+        lambda i, _: i < 3, lambda i, x: (i + 1, sine(x)), [0, start])
+    tf.gradients(last, start)
+  (of_op, of_body), = sizes
+  assert of_op < of_body
 
 
 def test_the_op_that_runs_a_function():

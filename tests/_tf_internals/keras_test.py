@@ -11,8 +11,13 @@ import pytest
 import tensorflow as tf
 
 from tests._tf_internals import recording
+from tfplugin import distribute
+from tfplugin import estimator as estimator_lib
 from tfplugin._tf_internals import keras
 from tfplugin._tf_internals import strategies
+from tfplugin.testing import devices
+
+tf1 = tf.compat.v1
 
 _X = np.arange(8, dtype=np.float32).reshape(4, 2)
 _Y = _X[:, :1]
@@ -76,7 +81,7 @@ def test_the_update_of_a_keras_optimizer_is_from_keras(optimizer):
 
 
 def test_the_update_of_a_v1_optimizer_is_not_from_keras():
-  for fn in _updates(tf.compat.v1.train.GradientDescentOptimizer):
+  for fn in _updates(tf1.train.GradientDescentOptimizer):
     assert keras.keras_module_of(fn) is None
 
 
@@ -107,3 +112,46 @@ def test_batch_norm_tells_where_it_computes_its_moments():
   assert seen == [True]
   layer(tf.constant([[3.0], [5.0]]), training=True)
   assert seen == [True]
+
+
+def _layers_after_updates(features, labels, mode):
+  """Makes a layer after an update that depends on rows, and after a step."""
+  mean = tf1.get_variable('mean', initializer=0.0, trainable=False)
+  step = tf1.train.get_global_step()
+  hidden = tf.keras.layers.Dense(3)(features)
+  with tf.control_dependencies([mean.assign(tf.reduce_mean(hidden))]):
+    hidden = tf.keras.layers.Dense(2)(hidden)
+  first = tf.reduce_mean((hidden - labels) ** 2)
+  train_op = tf1.train.AdagradOptimizer(0.1).minimize(first)
+  with tf.control_dependencies([train_op]):
+    output = tf.keras.layers.Dense(1)(tf.stop_gradient(hidden))
+  loss = tf.reduce_mean((output - labels) ** 2)
+  return tf.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=tf1.train.AdagradOptimizer(
+          0.1, name='second').minimize(loss, step))
+
+
+@pytest.mark.parametrize('decorator, strategy', [
+    (estimator_lib.replicate_model_fn, None),
+    (estimator_lib.cross_shard, None),
+    (None, distribute.CrossShardStrategy),
+    (None, distribute.TowerStrategy),
+    (None, distribute.ElasticAverageStrategy)])
+def test_layers_have_the_names_of_one_device(
+    behavior, decorator, strategy, tmp_path):
+  cpus = devices.make_logical_cpus(2)
+  estimator = tf.estimator.Estimator(
+      _layers_after_updates if decorator is None else decorator(
+          _layers_after_updates, devices=cpus), str(tmp_path),
+      tf.estimator.RunConfig(
+          train_distribute=strategy and strategy(devices=cpus)))
+
+  def input_fn():
+    return tf.data.Dataset.from_tensors((_X, _Y)).repeat()
+
+  estimator.train(input_fn, steps=1)
+  # One device finds the values by its names.
+  assert estimator.evaluate(input_fn, steps=1)['global_step'] == 1
+  names = [name for name in estimator.get_variable_names()
+           if name.endswith('kernel')]
+  assert names == ['dense/kernel', 'dense_1/kernel', 'dense_2/kernel']

@@ -20,6 +20,7 @@ import textwrap
 import tfplugin
 from tfplugin import _tf_internals
 from tfplugin import compat
+from tfplugin._tf_internals import keras
 from tfplugin._tf_internals import reached
 from tfplugin._tf_internals import saving
 from tfplugin.distribute.clipping import clipping_extended
@@ -192,7 +193,9 @@ def test_the_imports_are_listed():
              '_NewCheckpointListenerForEvaluate'),
             ('tensorflow_estimator.python.estimator.training',
              '_TrainingExecutor'),
-            ('tensorflow.python.tpu.tpu_function', 'tpu_shard_context')}
+            ('tensorflow.python.tpu.tpu_function', 'tpu_shard_context'),
+            (f'{keras.keras_2().__name__}.src.backend',
+             'get_default_graph_uid_map')}
   assert _listed(_MODULES) == _imports() | others
 
 

@@ -57,7 +57,7 @@ from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_3_module_of
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
-from tfplugin._tf_internals.keras import restart_layer_names
+from tfplugin._tf_internals.keras import layer_names_by_replica
 from tfplugin._tf_internals.losses import last_reduction
 from tfplugin._tf_internals.losses import losses_as_they_are
 from tfplugin._tf_internals.losses import losses_scaled
@@ -242,6 +242,7 @@ __all__ = (
     'losses_as_they_are',
     'losses_scaled',
     'keras_module_of',
+    'layer_names_by_replica',
     'learning_rate_of',
     'make_fetchable',
     'list_checkpoint',
@@ -272,7 +273,6 @@ __all__ = (
     'refuses_nothing',
     'regroup',
     'repeats_loop_of',
-    'restart_layer_names',
     'save_slice_info_of',
     'saveables_of_copies',
     'saving_without_summaries',

@@ -103,13 +103,17 @@ def sources_of(tensor: tf.Tensor) -> list[tf.Tensor]:
             tensor.op._get_control_flow_context())
         if context.pivot is not None and context.pivot.op is not tensor.op]
   call = call_of(graph)
-  if call is None:  # The calling op does not exist yet.
+  is_loop = call is not None and call.type in ('While', 'StatelessWhile')
+  # A branch has a condition before the inputs. A loop whose gradient is being
+  # built has more inputs in its body than its op, which TensorFlow makes again.
+  place = index if call is None or is_loop else (
+      len(call.inputs) - len(inputs) + index)
+  if call is None or place >= len(call.inputs):
     return [outside for outside, inside in graph.captures
             if inside is tensor and tf.is_symbolic_tensor(outside)]
   repeated = [other.outputs[index] for other in op_types.functions_of(call)
-              if call.type in ('While', 'StatelessWhile') and
-              len(other.outputs) == len(inputs)]
-  return [call.inputs[len(call.inputs) - len(inputs) + index], *repeated]
+              if is_loop and len(other.outputs) == len(inputs)]
+  return [call.inputs[place], *repeated]
 
 
 def _conditions(graph: tf.Graph, context: Optional[object]) -> list[tf.Tensor]:

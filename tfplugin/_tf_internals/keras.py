@@ -1,10 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions of Keras, its batch normalisation, and its functions."""
+"""Reductions of Keras, its batch normalisation, layer names, functions."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import importlib
 import inspect
 import sys
 import types
@@ -152,14 +154,35 @@ def _is_keras_3(module: str) -> bool:
       sys.modules['keras'].__version__.startswith('2.'))
 
 
-def restart_layer_names() -> None:
-  """Makes Keras name the next layer as the first one of its graph.
+@contextlib.contextmanager
+def layer_names_by_replica() -> Iterator[None]:
+  """Makes Keras number the layers of each replica as if there were no other.
 
-  `tf.keras` has a function for it; see `keras_2`.
+  By default it numbers the layers of a graph, in the order in which replicas
+  happen to make them. A private function has the numbers. It is replaced for a
+  while, for all threads. Afterwards the numbers are those of one replica.
   """
   keras = keras_2()
-  if keras is not None:
-    keras.backend.reset_uids()
+  if keras is None:
+    yield
+    return
+  backend = importlib.import_module(f'{keras.__name__}.src.backend')
+  graph, numbers = tf.compat.v1.get_default_graph(), (
+      backend.get_default_graph_uid_map())
+  before, own = dict(numbers), {}
+
+  def by_replica(get_numbers):
+    def get_own_numbers():
+      context = tf.distribute.get_replica_context()
+      if context is None or tf.compat.v1.get_default_graph() is not graph:
+        return get_numbers()
+      return own.setdefault(context, collections.defaultdict(int, before))
+    return get_own_numbers
+
+  with replacing.replaced(backend, get_default_graph_uid_map=by_replica):
+    yield
+  for first in list(own.values())[:1]:
+    numbers.update(first)
 
 
 def is_keras_inference(fn: Callable) -> bool:

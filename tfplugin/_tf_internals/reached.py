@@ -66,6 +66,7 @@ NAMES = {
     f'{_DISTRIBUTE}.values.DistributedValues': '_primary',
     f'{_KERAS}.layers.BatchNormalization':
         '_calculate_mean_and_var',
+    f'{_KERAS}.src.backend': 'get_default_graph_uid_map',
     f'{_KERAS}.src.mixed_precision.autocast_variable.AutoCastVariable':
         '_variable',
     f'{_KERAS}.losses.Loss': '_get_reduction',

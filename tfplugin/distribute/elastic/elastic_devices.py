@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import tensorflow as tf
 
 from tfplugin import _tf_internals
@@ -146,8 +144,10 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
       fn = _reads_centers.being(True)(fn)  # Uses the centre.
     # A replica's thread that calls replicas again must not wait for the first
     # call, which waits for it.
-    with contextlib.nullcontext() if self._is_in_step else (
-        _tf_internals.seeds_by_replica()):
+    if self._is_in_step:
+      return super()._call_for_each_replica(fn, args, kwargs)
+    with _tf_internals.seeds_by_replica(), (
+        _tf_internals.layer_names_by_replica()):
       return super()._call_for_each_replica(fn, args, kwargs)
 
   def _end_step(self, exchange, result):

@@ -180,7 +180,8 @@ class GroupReduction(met_updates.MetUpdates):
     with _tf_internals.gradients_noted(_is_in_replica, run.gradients.add), (
         _tf_internals.summaries_of_all(_is_in_replica)), (
             _tf_internals.sizes_as_ops(run.has_rows)), (
-                _tf_internals.seeds_by_replica()):
+                _tf_internals.seeds_by_replica()), (
+                    _tf_internals.layer_names_by_replica()):
       result = super()._call_for_each_replica(
           run.around(self._reporting(fn)), args, kwargs)
     run.branches.check_conditions()

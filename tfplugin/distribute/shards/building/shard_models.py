@@ -67,8 +67,6 @@ class ShardModels:
   def enter(self, shard: int, stack: contextlib.ExitStack) -> None:
     """Enters the scopes and the device of `shard`, in its replica context."""
     tf.distribute.get_replica_context().tower = shard
-    if shard:
-      _tf_internals.restart_layer_names()
     known = _tf_internals.device_functions()
     if not all(function in known for function in self._outer_devices):
       for function in (*self._outer_devices, self._devices[shard]):
