@@ -82,3 +82,35 @@ def test_accumulated_gradients_are_those_of_one_device(behavior, towers):
   np.testing.assert_allclose(expected[:3], [[.5, .5], [.6, .6], [.6, .6]])
   np.testing.assert_allclose(weights, expected, rtol=1e-6)
   assert names == expected_names
+
+
+def _synchronized(features, labels, mode):
+  """Collects the gradients of the only worker in an accumulator and a queue."""
+  del labels
+  w = tf1.get_variable('w', initializer=3.0)
+  loss = tf.reduce_mean(w * features)
+  optimizer = tf1.train.SyncReplicasOptimizer(
+      tf1.train.GradientDescentOptimizer(0.1), 1, 1)
+  return tf.estimator.EstimatorSpec(
+      mode, loss=loss,
+      train_op=optimizer.minimize(loss, tf1.train.get_global_step()),
+      training_hooks=[optimizer.make_session_run_hook(True)])
+
+
+# The session's end cancels the thread that waits for the next gradient.
+@pytest.mark.filterwarnings('ignore:Exception in thread QueueRunnerThread')
+def test_sync_replicas_optimizer_trains_in_towers(behavior):
+  model_fn = tfplugin.replicate_model_fn(_synchronized, devices=['/cpu:0'] * 2)
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    spec = model_fn(tf.constant([0.0, 1.0, 2.0, 3.0]), None, 'train')
+    [w] = tf1.trainable_variables()
+    with tf1.train.MonitoredSession(
+        hooks=spec.training_hooks, stop_grace_period_secs=1) as session:
+      for _ in range(100):
+        session.run(spec.train_op)
+        if session.run(step) >= 3:
+          break
+      moves = (3 - session.run(w)) / 0.15  # The gradient is the mean, 1.5.
+  assert moves >= 2.999
+  np.testing.assert_allclose(moves, round(moves), rtol=1e-5)

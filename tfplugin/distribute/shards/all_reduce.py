@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import weighted_sum
 
@@ -111,7 +112,8 @@ def _reduce(context, value: Summand) -> Summand:
     same_values.declare(strategy.experimental_local_results(total))
     return total
 
-  return context.merge_call(merge, args=(value,))
+  return context.merge_call(
+      branch_calls.labelled('a sum over shards', merge), args=(value,))
 
 
 def _sum_over_group(context, x: Summand, group_assignment: list[list[int]],

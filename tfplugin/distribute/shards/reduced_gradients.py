@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute.variables import branch_calls
 
 tf1 = tf.compat.v1
 
@@ -69,7 +70,9 @@ def apply_reduced_gradients(
     return _tf_internals.distributed_apply(
         optimizer, _ReducedStrategy(strategy), pairs, global_step, name)
 
-  return tf.distribute.get_replica_context().merge_call(apply, args=(pairs,))
+  return tf.distribute.get_replica_context().merge_call(
+      branch_calls.labelled(f'{optimizer.get_name()}.apply_gradients', apply),
+      args=(pairs,))
 
 
 def _check_copies(strategy: tf.distribute.Strategy, variable) -> None:

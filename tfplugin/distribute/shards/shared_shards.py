@@ -25,6 +25,7 @@ from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
+from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import weighted_sum
@@ -141,7 +142,8 @@ class SharedExtended(cross_shard_extended.GroupReduction,
           [values[shard] for shard in group], [1.0] * len(group))
 
     return tf.distribute.get_replica_context().merge_call(
-        merge, args=(gradient,))
+        branch_calls.labelled('the sum of a gradient over shards', merge),
+        args=(gradient,))
 
   def build(self, fn: Callable[[int], Any], batch: Sequence[Any],
             ) -> tuple[shard_run.ShardRun, list[Any]]:

@@ -101,10 +101,18 @@ class Branches:
             f'{label} in a branch, on conditions that may differ'))
 
 
+def labelled(label: str, fn: Callable) -> Callable:
+  """Returns `fn`; messages about its merge call say `label`."""
+  fn.tfplugin_label = label
+  return fn
+
+
 def label_of(fn: Callable, args: tuple) -> str:
   """Returns a name of a merge call, equal in all replicas that agree."""
   # `merge_call` wraps the function by AutoGraph.
   fn = inspect.unwrap(fn)
+  if hasattr(fn, 'tfplugin_label'):
+    return fn.tfplugin_label
   owner = getattr(fn, '__self__', None)
   if isinstance(owner, tf1.train.Optimizer) and args:
     names = ', '.join(variable.name for _, variable in args[0])

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfplugin import estimator as estimator_lib
 from tfplugin.distribute.shards import shared_shards
+from tfplugin.testing import devices
+from tfplugin.testing import one_device
 
 tf1 = tf.compat.v1
 
@@ -57,3 +60,41 @@ def test_branches_of_the_shards_own_are_refused(behavior, build, received):
       rf'GradientDescent.apply_gradients of \[w:0\] in a branch, {received}.*'
       'or make the call in every step'):
     _build(build)
+
+
+def _slow_weights(is_result):
+  """Lookahead: every second step, weights meet their slow copies half-way."""
+  def model_fn(features, labels, mode):
+    del labels
+    fast = tf1.get_variable('fast', initializer=[1.0, 2.0])
+    slow = tf1.get_variable('slow', initializer=[0.0, 0.0], trainable=False)
+    loss = tf.reduce_mean(tf.reduce_sum(fast * features, 1))
+    step = tf1.train.get_global_step()
+    train_op = tf1.train.GradientDescentOptimizer(0.5).minimize(loss, step)
+
+    def meet():
+      new = slow + 0.5 * (fast - slow)
+      written = slow.assign(new)
+      with tf.control_dependencies([written]):
+        return tf.group(fast.assign(written if is_result else new))
+
+    with tf.control_dependencies([train_op]):
+      train_op = tf.cond(tf.equal(step.read_value() % 2, 0), meet, tf.no_op)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+  return model_fn
+
+
+def test_a_write_in_a_branch_gets_no_result_of_another(behavior):
+  def check(is_result):
+    one_device.assert_equals_one_device(
+        _slow_weights(is_result), lambda: tf.data.Dataset.from_tensors(
+            (np.float32([[1, 2], [3, 5]]), ())).repeat(),
+        decorator=estimator_lib.cross_shard(
+            devices=devices.make_logical_cpus(2)), steps=4, modes=['train'])
+
+  with pytest.raises(RuntimeError, match=(
+      '`assign` of `fast:0` in a branch of shards must not be given the result '
+      'of an earlier write.*Give it the value that was written')):
+    check(is_result=True)
+  check(is_result=False)

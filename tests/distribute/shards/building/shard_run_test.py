@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin.distribute.shards import shared_shards
 
 tf1 = tf.compat.v1
@@ -117,7 +118,17 @@ def _different_optimizers(shard):
   make(.1).minimize(w * w)
 
 
+def _different_calls(shard):
+  a = tf1.get_variable('a', [], initializer=tf1.initializers.zeros())
+  if shard:
+    tfplugin.cross_replica_sum(a + 0.0)
+  else:
+    a.assign(1.0)
+
+
 @pytest.mark.parametrize('fn, match', (
+    (_different_calls,
+     'shard 0 is at `assign` of `a:0`; shard 1 is at a sum over shards'),
     # contrib trained nothing, silently.
     (_different_number_of_updates, 'shard 0 is at GradientDescent.*; '
      'shard 1 is at its end'),

@@ -31,8 +31,15 @@ from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import agreed_writes
 from tfplugin.distribute.shards.writes import batch_values
+from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import weighted_sum
+
+_RESULT_OF_WRITE = (
+    '{} in a branch of shards must not be given the result of an earlier write '
+    'there, which only the first shard makes. Received: {!r}. Give it the value '
+    'that was written, as in `new = a + delta`, `a.assign(new)`, '
+    '`b.assign(new)`.')
 
 
 def use_batch_values(variable: tf.Variable,
@@ -94,8 +101,13 @@ class BatchWrites:
     context, run = tf.distribute.get_replica_context(), shard_run.current()
     if run is None or context.strategy.num_shards == 1:
       return value
+    label = f'`{method}` of `{self.name}`'
     if run.branches.is_here():
-      context.merge_call(_nothing, args=(value,))  # It compares the values.
+      if isinstance(value, tf.Operation):
+        raise RuntimeError(_RESULT_OF_WRITE.format(label, value))
+      context.merge_call(  # It compares the values.
+          branch_calls.labelled(label, functools.partial(_nothing)),
+          args=(value,))
       return value
     if run.branches.outside != _tf_internals.Place():
       return value  # In a loop replicas cannot synchronize; it is audited.
@@ -117,8 +129,9 @@ class BatchWrites:
     if self._is_mean_of(method):
       return _mean(value)
     if self.tfplugin_copies is None:
-      tf.distribute.get_replica_context().merge_call(
-          functools.partial(_check_same, self, method), args=(value,))
+      tf.distribute.get_replica_context().merge_call(branch_calls.labelled(
+          f'`{method}` of `{self.name}`',
+          functools.partial(_check_same, self, method)), args=(value,))
     return value
 
   def _is_mean_of(self, method: str) -> bool:
