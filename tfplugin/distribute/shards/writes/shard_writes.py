@@ -36,9 +36,9 @@ from tfplugin.distribute.variables import same_values
 from tfplugin.ops import weighted_sum
 
 _RESULT_OF_WRITE = (
-    '{} in a branch of shards must not be given the result of an earlier write '
-    'there, which only the first shard makes. Received: {!r}. Give it the value '
-    'that was written, as in `new = a + delta`, `a.assign(new)`, '
+    '{} in a branch of shards must not be given the result of an earlier '
+    'write there, which only the first shard makes. Received: {!r}. Give it '
+    'the value that was written, as in `new = a + delta`, `a.assign(new)`, '
     '`b.assign(new)`.')
 
 
