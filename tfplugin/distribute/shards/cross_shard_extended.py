@@ -306,10 +306,18 @@ class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
   def __init__(self, strategy: tf.distribute.Strategy,
                devices: Sequence[str]):
     self._devices_of_worker = tuple(devices)
-    super().__init__(
-        strategy, cluster_resolver=None,
-        communication_options=tf.distribute.experimental.CommunicationOptions(
-            bytes_per_pack=_BYTES_PER_PACK))
+    try:
+      super().__init__(
+          strategy, cluster_resolver=None, communication_options=(
+              tf.distribute.experimental.CommunicationOptions(
+                  bytes_per_pack=_BYTES_PER_PACK)))
+    except RuntimeError as e:
+      if 'at program startup' not in str(e):
+        raise
+      raise RuntimeError(
+          '`CrossShardStrategy` of several processes must be created before '
+          f'the program creates a model, a variable or a tensor. Received: {e}.'
+          ' Create it at the start of the program.') from e
 
   def _initialize_local_devices(self, cluster_resolver, worker_device):
     del cluster_resolver
