@@ -316,8 +316,9 @@ class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
         raise
       raise RuntimeError(
           '`CrossShardStrategy` of several processes must be created before '
-          f'the program creates a model, a variable or a tensor. Received: {e}.'
-          ' Create it at the start of the program.') from e
+          'the program creates a model, a variable or a tensor. Received: one '
+          'that is created later. Create it at the start of the program.'
+      ) from e
 
   def _initialize_local_devices(self, cluster_resolver, worker_device):
     del cluster_resolver
