@@ -71,6 +71,16 @@ def test_replicas_that_differ_in_merge_calls_disagree():
   assert not strategies.is_disagreement(RuntimeError('merge_call'))
 
 
+def test_collectives_after_the_first_op_are_late(monkeypatch):
+  monkeypatch.setenv('TF_CONFIG', '{"cluster": {"worker": ["a:1", "b:1"]}, '
+                     '"task": {"type": "worker", "index": 0}}')
+  tf.constant(1.0)
+  with pytest.raises(RuntimeError) as info:
+    tf.distribute.MultiWorkerMirroredStrategy()
+  assert strategies.is_late(info.value)
+  assert not strategies.is_late(RuntimeError('collective'))
+
+
 def test_a_worker_of_several_knows_its_index():
   alone = tf.distribute.MultiWorkerMirroredStrategy()
   assert strategies.index_in_cluster(alone.extended) == 0

@@ -50,6 +50,10 @@ def test_the_evaluator_is_in_no_cluster():
      r'\(ps:0, chief:0, evaluator:0\). Received: ps:1'),
     (json.dumps({'cluster': CLUSTER, 'task': {'type': 'worker', 'index': 0}}),
      'Received: worker:0'),
+    # Two would write the same evaluations and exports.
+    (json.dumps({'cluster': {**CLUSTER, 'evaluator': ['e:1', 'f:1']},
+                 'task': {'type': 'evaluator', 'index': 1}}),
+     'evaluator:0.. Received: evaluator:1'),
     (json.dumps({'cluster': {'ps': 'localhost:1'}, 'task': {'type': 'ps'}}),
      '`cluster`.*must map each job'),
     (json.dumps({'cluster': {'ps': ['localhost']}, 'task': {'type': 'ps'}}),
@@ -68,6 +72,11 @@ def test_the_evaluator_is_in_no_cluster():
      r'\(ps:0, worker:3, evaluator:0\). Received: worker:0'),
     (json.dumps({'task': {'type': 'ps', 'index': 0}}),
      'must have the cluster of its `task`'),
+    # Each of the tasks would train alone, in the same model_dir.
+    *((json.dumps({'sparseCluster': {'worker': workers, 'ps': ['b:1']},
+                   'task': {'type': job, 'index': 0}}),
+       'as `cluster`, not as `sparseCluster`.*`enableDynamicWorker: true`')
+      for job, workers in (('chief', {}), ('worker', {'0': 'a:1'}))),
 ])
 def test_a_bad_value_is_refused(value, message):
   with pytest.raises(ValueError, match=message):
@@ -132,7 +141,7 @@ FORMS = {
     'CloudML: no cluster, a trial': (
         {'cluster': {}, 'task': {'trial': '1'}}, {}, None, 'no cluster'),
     'nothing': ({'cluster': {}, 'task': {}}, {}, None, 'no cluster'),
-    'Kubeflow: dynamic workers': (
+    'a sparse ClusterSpec': (
         {'cluster': {'worker': {'3': 'd:1'}, 'chief': ['a:1'], 'ps': ['c:1']},
          'task': {'type': 'worker', 'index': 3}},
         {'worker': {3: 'd:1'}, 'chief': ['a:1'], 'ps': ['c:1']}, 'worker:3',
@@ -262,4 +271,14 @@ def test_shards_refuse_a_cluster_that_they_cannot_connect(
   monkeypatch.setenv('TF_CONFIG', json.dumps({
       'cluster': cluster, 'task': {'type': 'worker', 'index': index}}))
   with pytest.raises(ValueError, match=message):
+    distribute.CrossShardStrategy(['/cpu:0'])
+
+
+def test_shards_of_several_processes_are_created_before_a_model(monkeypatch):
+  """A program whose Keras model is built before its configuration."""
+  monkeypatch.setenv('TF_CONFIG', cluster_config.encode(
+      {'worker': ['127.0.0.1:1', '127.0.0.1:2']},
+      cluster_config.Task('worker', 0)))
+  tf.constant(1.0)
+  with pytest.raises(RuntimeError, match='before .*Create it at the start'):
     distribute.CrossShardStrategy(['/cpu:0'])

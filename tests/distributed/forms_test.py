@@ -126,7 +126,7 @@ def test_jobs_that_do_not_train_are_left_out(form, tmp_path):
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize('form', clusters.FORMS)
 def test_workers_have_the_numbers_that_they_are_given(form, tmp_path):
-  """Kubeflow's dynamic workers."""
+  """A sparse ClusterSpec, which names a worker by its number."""
   at = clusters.addresses('chief', 'worker', 'ps')
   cluster = {'chief': [at['chief']], 'worker': {'3': at['worker']},
              'ps': [at['ps']]}

@@ -140,6 +140,28 @@ def test_a_checkpoint_that_is_deleted_is_no_failure(
   assert _exported(chief) == [5.0]
 
 
+def test_a_checkpoint_that_is_saved_between_two_looks_may_be_deleted(
+    tmp_path, monkeypatch):
+  """Its deletion is noticed although there was none at the first look."""
+  chief = _Chief(tmp_path, monkeypatch)
+  shutil.rmtree(chief.model_dir)
+  newest, acts = tf.estimator.Estimator.latest_checkpoint, [
+      lambda: chief.save(3)]
+
+  def newest_before_the_chief_saves(self):
+    found = newest(self)
+    if acts:
+      acts.pop()()
+    return found
+
+  monkeypatch.setattr(tf.estimator.Estimator, 'latest_checkpoint',
+                      newest_before_the_chief_saves)
+  _evaluate(chief, [lambda: chief.save(5), chief.report],
+            tf.estimator.FinalExporter('e', _receive))
+  assert _steps_evaluated(chief) == [5]
+  assert _exported(chief) == [5.0]
+
+
 class _SlowExporter(tf.estimator.FinalExporter):
   """While it exports for the first time the chief saves anew."""
 

@@ -131,6 +131,7 @@ from tfplugin._tf_internals.strategies import index_in_cluster
 from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
+from tfplugin._tf_internals.strategies import is_late
 from tfplugin._tf_internals.strategies import is_mirrored
 from tfplugin._tf_internals.strategies import is_moving_average
 from tfplugin._tf_internals.strategies import is_variable_assignment
@@ -220,6 +221,7 @@ __all__ = (
     'run_with_global_initializers',
     'is_compiled',
     'is_disagreement',
+    'is_late',
     'is_distributed_variable',
     'is_mirrored',
     'is_moving_average',

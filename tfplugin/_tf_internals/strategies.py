@@ -151,6 +151,14 @@ def is_disagreement(error: RuntimeError) -> bool:
   return 'merge_call' in str(error) and 'different number' in str(error)
 
 
+def is_late(error: RuntimeError) -> bool:
+  """Returns whether a strategy's collectives are set up after the first op.
+
+  The `error` has no class of its own.
+  """
+  return 'at program startup' in str(error)
+
+
 def has_started_server(strategy: Optional[tf.distribute.Strategy]) -> bool:
   """Returns whether a strategy has started the server of its process.
 

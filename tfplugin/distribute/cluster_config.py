@@ -109,7 +109,7 @@ def interpret(value: str) -> Reading:
         *notes, 'This is an evaluator that does not know the cluster: it ends '
                 'when the chief has reported its end in the model_dir.'))
   if not jobs:
-    _check_alone(config.get('task') or {}, value)
+    _check_alone(config, value)
     return Reading({}, None, (*notes, 'There is no cluster: one process trains '
                                       'alone.'))
   task = _checked_task(config.get('task'), jobs, value)
@@ -287,8 +287,16 @@ def _check_addresses(jobs: Cluster, value: str) -> None:
             f'"host:port". Received: {address!r} in {value!r}. {_REMEDY}')
 
 
-def _check_alone(task: Any, value: str) -> None:
-  """Raises ValueError unless `task` may be a task without a cluster."""
+def _check_alone(config: dict[str, Any], value: str) -> None:
+  """Raises ValueError unless the task may be one without a cluster."""
+  for key, other in config.items():
+    if isinstance(other, dict) and set(other) & set(JOBS) and key != 'cluster':
+      raise ValueError(
+          f'`TF_CONFIG` must have its cluster as `cluster`, not as `{key}`: '
+          f'the task would train alone. Received: {value!r}. Kubeflow writes '
+          '`sparseCluster`, which lacks the other tasks, for '
+          '`enableDynamicWorker: true`; leave that out.')
+  task = config.get('task') or {}
   if not (isinstance(task, dict) and
           task.get('type', 'worker') in _ALONE_JOBS and
           str(task.get('index', 0)) == '0'):
@@ -303,8 +311,9 @@ def _checked_task(task: Any, jobs: Cluster, value: str) -> Task:
     raise ValueError('`TF_CONFIG` must say which `task` this process is, by '
                      f'`type` and `index`. Received: {value!r}. {_REMEDY}')
   found = Task(task['type'], int(task.get('index', 0)))
-  if found.type != 'evaluator' and found not in tasks_of(jobs, False):
-    known = ', '.join(t.name for t in tasks_of(jobs, evaluator=True))
+  tasks = tasks_of(jobs, evaluator=True)
+  if found not in tasks:
+    known = ', '.join(t.name for t in tasks)
     raise ValueError('`task` in `TF_CONFIG` must be one of the cluster '
                      f'({known}). Received: {found.name}.')
   return found

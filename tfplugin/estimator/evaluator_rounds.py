@@ -42,13 +42,16 @@ class EvaluatorRounds:
   def evaluate(self, estimator: tf.estimator.Estimator,
                once: Callable[[], Any]) -> Any:
     """Evaluates and exports by `once`, again if its checkpoint was deleted."""
+    latest_checkpoint = estimator.latest_checkpoint
     while True:
       # In this order: the last checkpoint is written before the end of the run
       # is known.
       is_last = self._watch.is_complete()
       for exporter in self._exporters:
         exporter.is_last = is_last
-      checkpoint = estimator.latest_checkpoint()
+      checkpoint = latest_checkpoint()
+      # TensorFlow asks again, and the chief may have saved in between.
+      estimator.latest_checkpoint = lambda newest=checkpoint: newest
       try:
         result = once()
       except (ValueError, tf.errors.OpError) as error:
@@ -61,6 +64,8 @@ class EvaluatorRounds:
         for exporter in self._exporters:
           exporter.remove_unfinished()
         continue
+      finally:
+        estimator.latest_checkpoint = latest_checkpoint
       if result[0].metrics:
         self._watch.evaluated(result[0].metrics[tf1.GraphKeys.GLOBAL_STEP])
       return result

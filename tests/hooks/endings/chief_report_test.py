@@ -4,6 +4,7 @@
 
 import pathlib
 
+import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
@@ -56,3 +57,12 @@ def test_a_chief_that_has_gone_is_no_more_waited_for(tmp_path, caplog):
   while watch.goes_on():
     pass
   assert 'evaluator:0 waited 0.1 s for a sign of chief:0' in caplog.text
+
+
+def test_a_chief_that_has_gone_without_a_checkpoint_is_an_error(tmp_path):
+  """The directory of each task is on a disk of its own."""
+  watch = _watch(tmp_path, 0.1)
+  with pytest.raises(TimeoutError, match=(
+      f'for a sign of chief:0.*no checkpoint.*{tmp_path.name}.*share')):
+    while watch.goes_on():
+      pass

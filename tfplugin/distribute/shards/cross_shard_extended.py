@@ -307,10 +307,19 @@ class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
   def __init__(self, strategy: tf.distribute.Strategy,
                devices: Sequence[str]):
     self._devices_of_worker = tuple(devices)
-    super().__init__(
-        strategy, cluster_resolver=None,
-        communication_options=tf.distribute.experimental.CommunicationOptions(
-            bytes_per_pack=_BYTES_PER_PACK))
+    try:
+      super().__init__(
+          strategy, cluster_resolver=None, communication_options=(
+              tf.distribute.experimental.CommunicationOptions(
+                  bytes_per_pack=_BYTES_PER_PACK)))
+    except RuntimeError as error:
+      if not _tf_internals.is_late(error):
+        raise
+      raise RuntimeError(
+          '`CrossShardStrategy` of several processes must be created before '
+          'the program creates a model, a variable or a tensor. Received: one '
+          'that is created later. Create it at the start of the program.'
+      ) from error
 
   def _initialize_local_devices(self, cluster_resolver, worker_device):
     del cluster_resolver

@@ -85,7 +85,8 @@ class Watch:
   def goes_on(self) -> bool:
     """Returns whether to evaluate again: False after the last checkpoint.
 
-    Call it before each evaluation of the newest checkpoint.
+    Call it before each evaluation of the newest checkpoint. Raises TimeoutError
+    if the chief has gone and there never was a checkpoint.
     """
     newest = tf1.train.latest_checkpoint(self._model_dir)
     goes_on = not (self._is_over and newest == self._last_seen)
@@ -99,6 +100,11 @@ class Watch:
     try:
       self._contact.check()
     except TimeoutError as error:
+      if tf1.train.latest_checkpoint(self._model_dir) is None:
+        raise TimeoutError(
+            f'{error} There is no checkpoint in `model_dir`, '
+            f'{self._model_dir}: chief and evaluator must have one on a disk '
+            'that they share.') from error
       tf1.logging.warning('%s The newest checkpoint is evaluated.', error)
       return True
     return False
