@@ -31,8 +31,8 @@ _FRAME = re.compile(r'  File "')
 _INSTALLED = re.compile(r'[/\\](?:site|dist)-packages[/\\]|' + re.escape(
     str(pathlib.Path(__file__).parents[2])))
 
-# Warnings about code that works. The line after _INSTRUCTIONS has the remedy. The
-# line after Python's own warning is the source, two spaces deeper.
+# Warnings about code that works. The line after _INSTRUCTIONS has the remedy.
+# The line after Python's own warning is the source, two spaces deeper.
 _DEPRECATED = re.compile(r'is deprecated|DeprecationWarning|will be removed in')
 _INSTRUCTIONS = 'Instructions for updating:'
 _PYTHON_WARNING = re.compile(r':\d+: \w*Warning: ')
