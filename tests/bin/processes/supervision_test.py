@@ -74,7 +74,8 @@ def test_a_lost_worker_is_reported_to_servers_that_live(
                       lambda cluster, name, **unused: reported.append(name))
   _, said, error = _run(tmp_path, {
       'worker': ['raise SystemExit(3)'],
-      'ps': ['raise SystemExit(3)' if ps_ends else 'import time; time.sleep(2)']})
+      'ps': ['raise SystemExit(3)' if ps_ends else
+             'import time; time.sleep(2)']})
   assert 'ended with status 3; the run continues' in said[0]
   assert (error is not None) is ps_ends
   assert reported == ['worker:0'] * is_reported
@@ -82,8 +83,8 @@ def test_a_lost_worker_is_reported_to_servers_that_live(
 
 def test_a_model_dir_that_no_task_wrote_to_is_said(tmp_path):
   _, said, _ = _run(tmp_path, {'chief': ['pass']})
-  assert said == [f'No task wrote events to --model_dir={tmp_path}: the program '
-                  'has another directory, or writes no events.']
+  assert said == [f'No task wrote events to --model_dir={tmp_path}: the '
+                  'program has another directory, or writes no events.']
 
 
 def test_a_run_that_does_not_go_on_without_its_worker(tmp_path):

@@ -112,8 +112,9 @@ class SupervisedRun:
     if self._settings.model_dir and any(
         task.status == 'done' for task in self.summary) and not any(
             state.last for state in self._states.states.values()):
-      self._say(f'No task wrote events to --model_dir={self._settings.model_dir}'
-                ': the program has another directory, or writes no events.')
+      self._say('No task wrote events to '
+                f'--model_dir={self._settings.model_dir}: the program has '
+                'another directory, or writes no events.')
     why = None if error is None else str(error) or type(error).__name__
     try:
       run_summary.write(self._settings.summary_path, self.summary, why)
