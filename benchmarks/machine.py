@@ -39,6 +39,7 @@ def sentence(found: Mapping[str, Any]) -> str:
   return (f'{found["machine"]}, {found["cores"]} cores, Linux '
           f'{found["kernel"]}, TensorFlow {found["tensorflow"]}, Python '
           f'{found["python"]}, commit {found["commit"]}; load before '
+          'the run '
           f'{found["load_before"]:.1f}.')
 
 

@@ -212,7 +212,8 @@ def _table(rows: Sequence[Row], results: page_part.Results) -> Iterator[str]:
       shown.append((row.what, [
           page_part.with_spread(every), row.aim and f'{row.aim:g}',
           row.aim and ('yes' if is_met else 'no')]))
-  yield from page_part.table('what', ['measured', 'aim', 'met'], shown)
+  yield from page_part.table('comparison', ['measured', 'aim', 'reached'],
+                            shown)
 
 
 _NOT_YET = 'Not measured yet: `make bench` writes this part.'

@@ -52,7 +52,8 @@ def lines(results: page_part.Results) -> Iterator[str]:
                 'the least and the largest. Busy: the part of the time in '
                 'which the processors work for the workers and the server.')
     yield from page_part.table(
-        'ratio', ['measured', 'aim', 'met', 'busy', 'busy, the other'], rows)
+        'ratio',
+        ['measured', 'aim', 'reached', 'busy', 'busy, the other'], rows)
 
 
 def _busy(results, name):

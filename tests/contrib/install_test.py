@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 
 import pytest
+import tensorflow as tf
 
 from tests.compat import fresh_processes
 from tfplugin import contrib
@@ -61,10 +63,18 @@ assert tf.contrib.opt.LOCAL_VARIABLE_NAME == 'local_center_variable'
 
 @pytest.mark.parametrize('name, words', [
     ('slim', 'pip install tf-slim'), ('layers', 'tf.compat.v1.layers'),
+    ('cluster_resolver', 'tf.compat.v1.distribute.cluster_resolver'),
     ('seq2seq', 'https://www.tensorflow.org/guide/migrate')])
 def test_what_replaces_another_module_is_named(name, words):
   with pytest.raises(AttributeError, match=re.escape(words)):
     getattr(contrib, name)
+
+
+def test_places_that_replace_other_modules_are_there():
+  places = re.findall(r'`tf\.([\w.]+)`', ' '.join(contrib._ELSEWHERE.values()))
+  assert len(places) == 8
+  for place in places:
+    assert operator.attrgetter(place)(tf)
 
 
 def test_what_contrib_has_no_more_is_refused():

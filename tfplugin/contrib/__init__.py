@@ -57,12 +57,17 @@ __all__ = (
 )
 
 
-# docs/start/move_from_contrib.md has a table of their functions.
-_TF_SLIM = 'the package tf-slim has it (pip install tf-slim, import tf_slim)'
+_TF_SLIM = ('the package tf-slim has it (pip install tf-slim, import tf_slim); '
+            'docs/start/move_from_contrib.md has a table of the functions')
 _ELSEWHERE = {
+    'cluster_resolver': 'it is `tf.compat.v1.distribute.cluster_resolver` now',
     'framework': f'`tf.compat.v1.train` has the global step; {_TF_SLIM}',
     'layers': f'`tf.compat.v1.layers` is near to it; or {_TF_SLIM}',
+    'lookup': '`tf.compat.v1.lookup` is near to it',
+    'metrics': '`tf.compat.v1.metrics` is near to it',
+    'rnn': '`tf.compat.v1.nn.rnn_cell` and `tf.compat.v1.nn` are near to it',
     'slim': _TF_SLIM,
+    'summary': '`tf.compat.v2.summary` is near to it',
 }
 
 

@@ -93,11 +93,13 @@ def test_a_bad_pattern_is_refused():
 
 _DEPRECATED = (b'WARNING:tensorflow:From a.py:3: f (from b) is deprecated and '
                b'will be removed in a future version.\n'
-               b'Instructions for updating:\nUse g instead.\n')
+               b'Instructions for updating:\nUse g instead.\n'
+               b'a.py:4: UserWarning: `h` is deprecated.\n  x = h()\n'
+               b'  ours\n')
 
 
 def test_lines_about_deprecation_are_counted(tmp_path):
-  for hide, num_hidden in ((output.DEPRECATIONS, 6), ('nothing', 0)):
+  for hide, num_hidden in ((output.DEPRECATIONS, 10), ('nothing', 0)):
     said, follower, roles = _follow(tmp_path, hide=hide)
     for role in roles[:2]:
       role.write(_DEPRECATED + b'step 1\n')
@@ -107,7 +109,7 @@ def test_lines_about_deprecation_are_counted(tmp_path):
     wanted = (f'{num_hidden} lines about deprecation were not shown; '
               '--hide=nothing')
     assert [wanted in line for line in told] == [True] * bool(num_hidden)
-    assert len(said) - len(told) == 8 - num_hidden
+    assert len(said) - len(told) == 14 - num_hidden
     assert [line for line in said if 'step 1' in line] == [
         'chief:0| step 1', 'worker:0| step 1']
 

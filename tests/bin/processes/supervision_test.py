@@ -65,6 +65,28 @@ def test_a_run_that_goes_on_without_its_worker(tmp_path):
   assert _written(tmp_path)['error'] is None
 
 
+@pytest.mark.parametrize('ps_ends, is_reported', [(True, False), (False, True)])
+def test_a_lost_worker_is_reported_to_servers_that_live(
+    tmp_path, monkeypatch, ps_ends, is_reported):
+  reported = []
+  monkeypatch.setattr(supervision, '_REPORT_AFTER_SECS', 1.0)
+  monkeypatch.setattr(supervision.finish_board, 'report_finished',
+                      lambda cluster, name, **unused: reported.append(name))
+  _, said, error = _run(tmp_path, {
+      'worker': ['raise SystemExit(3)'],
+      'ps': ['raise SystemExit(3)' if ps_ends else
+             'import time; time.sleep(2)']})
+  assert 'ended with status 3; the run continues' in said[0]
+  assert (error is not None) is ps_ends
+  assert reported == ['worker:0'] * is_reported
+
+
+def test_a_model_dir_that_no_task_wrote_to_is_said(tmp_path):
+  _, said, _ = _run(tmp_path, {'chief': ['pass']})
+  assert said == [f'No task wrote events to --model_dir={tmp_path}: the '
+                  'program has another directory, or writes no events.']
+
+
 def test_a_run_that_does_not_go_on_without_its_worker(tmp_path):
   run, said, error = _run(
       tmp_path, {'chief': ['import time; time.sleep(120)'],
@@ -83,8 +105,8 @@ def test_a_restart_is_told(tmp_path):
       tmp_path, {'chief': [code]}, policy=restarts.RestartPolicy(
           restarts.parse('on_failure')))
   assert error is None
-  assert said == ['chief:0 was ended by SIGKILL; it restarts in 0 s (1 of'
-                  f' 3). Its log: {tmp_path}/logs/chief-0.log']
+  assert said[:1] == ['chief:0 was ended by SIGKILL; it restarts in 0 s (1 of'
+                      f' 3). Its log: {tmp_path}/logs/chief-0.log']
   assert (run.summary[0].status, run.summary[0].restarts) == ('done', 1)
 
 
@@ -102,7 +124,7 @@ def test_a_summary_that_cannot_be_written_is_no_error(tmp_path):
   (tmp_path / 'summary.json').mkdir()
   _, said, error = _run(tmp_path, {'chief': ['pass']})
   assert error is None
-  assert said == ['The summary cannot be written: Is a directory.']
+  assert said[1:] == ['The summary cannot be written: Is a directory.']
 
 
 def test_the_cause_of_another_error_is_written(tmp_path):

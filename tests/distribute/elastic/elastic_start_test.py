@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
 
@@ -22,14 +23,16 @@ tf1 = tf.compat.v1
 class _Worker:
   """A worker that trains f(x) = sum(x) from 4."""
 
-  def __init__(self, cluster, index, time_limit_secs=30.0, rho=0.0, **kwargs):
+  def __init__(self, cluster, index, time_limit_secs=30.0, rho=0.0,
+               step_device='', **kwargs):
     self.cluster, self.index, self.graph = cluster, index, tf.Graph()
     with self.graph.as_default(), tf1.device(cluster.device_setter(index)):
       getter = elastic_custom_getter.ElasticAverageCustomGetter(
           f'/job:worker/task:{index}')
       with getter.scope():
         self.x = tf1.get_variable('x', initializer=[4.0, 4.0])
-      step = tf1.train.create_global_step()
+      with tf1.device(step_device):
+        step = tf1.train.create_global_step()
       self.optimizer = elastic_average.ElasticAverageOptimizer(
           tf1.train.GradientDescentOptimizer(1.0), 2, getter,
           communication_period=1, moving_rate=0.5, rho=rho, **kwargs)
@@ -66,6 +69,23 @@ def test_late_and_restarted_workers_start_from_the_center(behavior):
         np.testing.assert_array_equal(x, center)
         assert x[0] <= 3.0
         other.run(worker.train)
+
+
+@pytest.mark.parametrize('device, where', [
+    ('/job:worker/task:1', '/job:worker/task:1'), (None, 'no device')])
+def test_a_step_that_nobody_initialises_is_refused(device, where, behavior):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=2, num_ps=1)
+  with pytest.raises(ValueError, match=f'global_step, on {where}.*outside of'):
+    _Worker(cluster, 1, step_device=device).session()
+
+
+def test_an_op_that_nobody_runs_is_not_made(caplog):
+  cluster = clusters.in_process_cluster(num_workers=1, num_ps=1)
+  with _Worker(cluster, 0).session():
+    pass
+  gc.collect()
+  assert 'Object was never used' not in caplog.text
 
 
 def test_penalty_starts_at_the_center(behavior):

@@ -31,22 +31,30 @@ _FRAME = re.compile(r'  File "')
 _INSTALLED = re.compile(r'[/\\](?:site|dist)-packages[/\\]|' + re.escape(
     str(pathlib.Path(__file__).parents[2])))
 
-# Warnings about code that works; the line after _INSTRUCTIONS has the remedy.
+# Warnings about code that works. The line after _INSTRUCTIONS has the remedy.
+# The line after Python's own warning is the source, two spaces deeper.
 _DEPRECATED = re.compile(r'is deprecated|DeprecationWarning|will be removed in')
 _INSTRUCTIONS = 'Instructions for updating:'
+_PYTHON_WARNING = re.compile(r':\d+: \w*Warning: ')
 
 
 class Deprecations:
-  """Filter for lines about deprecation; an instruction has two lines."""
+  """Filter for lines about deprecation; some of them have a second line."""
 
   def __init__(self):
-    self._is_instruction = False
+    # The beginning of a line that belongs to the last one.
+    self._second: Optional[str] = None
 
   def has(self, line: str) -> bool:
     """Returns whether the next line is about deprecation."""
-    found = (self._is_instruction or _INSTRUCTIONS in line or
+    is_second = self._second is not None and line.startswith(self._second)
+    found = (is_second or _INSTRUCTIONS in line or
              _DEPRECATED.search(line) is not None)
-    self._is_instruction = line.strip() == _INSTRUCTIONS
+    self._second = None
+    if line.strip() == _INSTRUCTIONS:
+      self._second = ''
+    elif found and _PYTHON_WARNING.search(line):
+      self._second = '  '
     return found
 
 

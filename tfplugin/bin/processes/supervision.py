@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -26,6 +27,8 @@ from tfplugin.distribute import cluster_config
 from tfplugin.events import event_log
 from tfplugin.events import record
 from tfplugin.hooks import finish_board
+
+_REPORT_AFTER_SECS = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +76,8 @@ class SupervisedRun:
     `addresses` is the cluster of the tasks; empty for a process alone.
     """
     self.summary: list[run_summary.TaskSummary] = []
+    # When each worker was lost that the parameter servers know nothing of.
+    self._unreported: dict[str, float] = {}
     self._settings = settings
     self._addresses = addresses
     self._say = say
@@ -104,6 +109,12 @@ class SupervisedRun:
       error.args = (task_states.describe_stop(self._states.states),)
     self.summary = run_summary.summarize(self.cluster, self._states.states,
                                          is_stopped)
+    if self._settings.model_dir and any(
+        task.status == 'done' for task in self.summary) and not any(
+            state.last for state in self._states.states.values()):
+      self._say('No task wrote events to '
+                f'--model_dir={self._settings.model_dir}: the program has '
+                'another directory, or writes no events.')
     why = None if error is None else str(error) or type(error).__name__
     try:
       run_summary.write(self._settings.summary_path, self.summary, why)
@@ -150,6 +161,7 @@ class SupervisedRun:
     """
     for running in self.cluster.rounds():
       self._restrict_servers()
+      self._report_lost()
       self._states.update()
       self._stalls.look(self.cluster)
       for role in self._left_behind.look(self.cluster):
@@ -178,6 +190,19 @@ class SupervisedRun:
     self._say(f'{role.task.name} {role.describe_end()}; the run continues '
               f'without it. Its log: {role.log_path}')
     if is_worker:
-      # Otherwise the chief would wait for the worker's last step.
-      finish_board.report_finished(tf.train.ClusterSpec(dict(self._addresses)),
-                                   role.task.name, time_limit_secs=5.0)
+      self._unreported[role.task.name] = time.monotonic()
+
+  def _report_lost(self) -> None:
+    """Reports lost workers; the chief would wait for their last step.
+
+    Parameter servers of this launcher have time to end: with a fault of the
+    program they fail like the worker, and nobody would answer.
+    """
+    has_ps = any(role.task.type == 'ps' for role in self.cluster.roles)
+    delay = _REPORT_AFTER_SECS if has_ps else 0.0
+    for name, lost_at in list(self._unreported.items()):
+      if time.monotonic() - lost_at >= delay:
+        del self._unreported[name]
+        finish_board.report_finished(
+            tf.train.ClusterSpec(dict(self._addresses)), name,
+            time_limit_secs=5.0)

@@ -156,6 +156,8 @@ class ElasticInitialization(separate_run.ExchangeThreads):
     """Adds the ops, before the graph is finalized."""
     super().begin()
     self._init_op, barrier, pairs = self._optimizer.start_from_center()
+    if self._waits:
+      prompt_start.check_chief_initializes(pairs[0].local.device)
     self._first.begin(pairs, pairs[0].local.device)
     unaveraged = set_values.merged([
         values.unaveraged for values in self._optimizer.unaveraged])

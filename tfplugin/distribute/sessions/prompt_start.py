@@ -46,6 +46,26 @@ def add_ready_op(chief: str) -> None:
           tasks=lambda missing: [chief]))
 
 
+def check_chief_initializes(device: str) -> None:
+  """Raises ValueError for a global variable of a worker that is not the chief.
+
+  The worker's session waits until each global variable has a value, but runs no
+  initialiser. `device` is the worker's. TensorFlow puts a variable without a
+  job there, too.
+  """
+  worker = tf.DeviceSpec.from_string(device)
+  for variable in tf1.global_variables():
+    spec = tf.DeviceSpec.from_string(variable.device)
+    if worker.job and (spec.job is None or (spec.job, spec.task) == (
+        worker.job, worker.task)):
+      raise ValueError(
+          'Global variables must be on parameter servers: no task initialises '
+          f'one on a worker. Received: {variable.op.name}, on '
+          f'{variable.device or "no device"}. Create it inside '
+          '`tf.train.replica_device_setter`, and outside of `tf.device` with a '
+          'worker.')
+
+
 def _uninitialized(variables: Sequence[tf.Variable]) -> tf.Tensor:
   """Returns the names of the variables that have no value, for a loop, too."""
   have_values = tf.stack([_has_value(variable) for variable in variables])

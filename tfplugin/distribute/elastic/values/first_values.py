@@ -218,7 +218,8 @@ class HandValues:
     if server and server != device:
       signal = create_signal(
           server, self._is_chief, is_awaited=False)
-      self._is_signalled = tf1.is_variable_initialized(signal)
+      if not self._is_chief:
+        self._is_signalled = tf1.is_variable_initialized(signal)
     if self._is_chief:
       self._values = FirstValues(pairs, device, signal)
       self._values.begin()
