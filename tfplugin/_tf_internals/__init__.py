@@ -135,6 +135,7 @@ from tfplugin._tf_internals.strategies import is_late
 from tfplugin._tf_internals.strategies import is_mirrored
 from tfplugin._tf_internals.strategies import is_moving_average
 from tfplugin._tf_internals.strategies import is_variable_assignment
+from tfplugin._tf_internals.strategies import is_write
 from tfplugin._tf_internals.strategies import make_fetchable
 from tfplugin._tf_internals.strategies import MirroredExtended
 from tfplugin._tf_internals.strategies import MirroredVariable
@@ -238,6 +239,7 @@ __all__ = (
     'is_usable_here',
     'is_variable',
     'is_variable_assignment',
+    'is_write',
     'keras_3_module_of',
     'keras_means_of_losses',
     'last_reduction',

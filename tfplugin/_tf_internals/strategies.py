@@ -134,6 +134,15 @@ def is_variable_assignment(fn: Callable) -> bool:
                             'tensorflow.python.training.moving_averages'))
 
 
+def is_write(fn: Callable) -> bool:
+  """Returns whether `fn` of a merge call writes to a strategy's variable.
+
+  TensorFlow's function has no public name.
+  """
+  module = getattr(fn, '__module__', None)
+  return module == 'tensorflow.python.distribute.values'
+
+
 def is_moving_average(fn: Callable) -> bool:
   """Returns whether `fn` updates a moving average, which may count updates.
 

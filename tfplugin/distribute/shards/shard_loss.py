@@ -150,8 +150,10 @@ def _sums(loss: tf.Tensor) -> list:
       raise ValueError(
           'A loss of shards that is made from a loss with `Reduction.SUM` must '
           'be a sum of losses, each times a constant. Received: '
-          f'`{loss.name}`, made of `{term.name}` by {term.op.type}. Build it '
-          'of losses with another reduction.')
+          f'`{loss.name}`, made of `{term.name}` by {term.op.type}. Use '
+          '`tfplugin.replicate_model_fn`, which computes it for all rows; or '
+          'build it of losses with another reduction, and each shard computes '
+          'it for its own rows.')
     pending += [(part, coefficient * factor) for part, factor in parts]
   return terms
 

@@ -113,6 +113,8 @@ def label_of(fn: Callable, args: tuple) -> str:
   fn = inspect.unwrap(fn)
   if hasattr(fn, 'tfplugin_label'):
     return fn.tfplugin_label
+  if _tf_internals.is_write(fn):
+    return 'a write to a variable'
   owner = getattr(fn, '__self__', None)
   if isinstance(owner, tf1.train.Optimizer) and args:
     names = ', '.join(variable.name for _, variable in args[0])

@@ -192,10 +192,16 @@ def _carry(v, x):
     v.assign(total)
 
 
-@pytest.mark.parametrize('write', [_add_rows, _add_ones, _carry])
-def test_a_loop_of_a_function_is_refused(write):
-  with pytest.raises(ValueError, match='(?s)rows of one shard.*ON_READ'):
+@pytest.mark.parametrize('write, remedied, expected', [
+    (_add_rows, lambda v, x: v.assign_add(tf.reduce_sum(x)), 2 * X.sum()),
+    (_add_ones, lambda v, x: v.assign_add(tf.math.ceil(tf.reduce_max(x))),
+     2 * np.ceil(X.max())),
+    (_carry, lambda v, x: v.assign(3 * tf.reduce_sum(x)), 3 * X.sum())])
+def test_a_loop_of_a_function_is_refused(write, remedied, expected):
+  with pytest.raises(ValueError, match=(
+      '(?s)rows of one shard.*Use the methods of the variable, outside of')):
     _in_function(write)
+  assert _in_function(remedied) == pytest.approx([expected] * 2)
 
 
 def test_a_maximum_in_a_function():

@@ -86,6 +86,7 @@ def unknown(variable: tf.Variable, method: str, what: Any,
       'in common, gradients, or a number computed from the rows by ops that '
       f'can be recomputed for all rows. Received: {what}, for '
       f'`{variable.name}`, made without an `aggregation`. ' + (
-          remedy or 'Make it the same in all shards by '
-          '`tfplugin.cross_replica_sum`, which sums over them, before it is '
-          'written.'))
+          remedy or 'Make it the same in all shards before it is written: '
+          '`tfplugin.cross_replica_sum(s)` is the sum over all rows of a sum '
+          '`s` over the rows of a shard, and a mean is such a sum divided by '
+          '`tfplugin.cross_replica_sum(tf.cast(tf.shape(x)[0], s.dtype))`.'))

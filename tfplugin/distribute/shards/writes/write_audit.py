@@ -102,9 +102,7 @@ def _copy_refusal(variable: tf.Variable, op: tf.Operation) -> ValueError:
       f'writes `{variable.name}` with a value, or on a condition, computed '
       'from the rows of one shard. Use the methods of the variable, outside of '
       '`tf.cond`, `tf.while_loop` and `tf.function`, where they make it the '
-      'value of all shards; or give each shard its own value, by '
-      '`synchronization=tf.VariableSynchronization.ON_READ` and an '
-      '`aggregation`.')
+      'value of all shards.')
 
 
 @dataclasses.dataclass(frozen=True)
