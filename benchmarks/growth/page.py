@@ -105,7 +105,7 @@ def _shown(every):
 
 
 PART = page_part.PagePart(
-    'growth', 'How cost grows',
+    'growth', 'Growth of cost',
     'Not measured yet: `make bench-growth` writes this part.', _lines)
 # By the page of the wrapper: the part whose curves it shows.
 _CURVES = {'variable_clipping': 'rows', 'drop_stale_gradients': 'workers_1',
@@ -115,7 +115,7 @@ _CURVES = {'variable_clipping': 'rows', 'drop_stale_gradients': 'workers_1',
 def _curves(name: str, results: Results) -> Iterator[str]:
   part = next(part for part in cells.PARTS if part.name == name)
   if name in results['parts']:
-    yield (f'{part.text} [Speed](../speed.md#how-cost-grows) has the formulas '
+    yield (f'{part.text} [Speed](../speed.md#growth-of-cost) has the formulas '
            'and the machine.')
     yield ''
     yield f'![{part.title}: {part.unit}](../{picture(part)})'

@@ -55,15 +55,15 @@ def cross_shard(
   the first shard. Here variables are made once, and equal that checkpoint: they
   follow the group of shard 0.
 
-  Mean losses of `tf.compat.v1.losses` divide by a shard's share of the count of
-  the whole batch (of its group). MEAN is therefore the mean of the batch,
+  Mean losses of `tf.compat.v1.losses` divide by the count of the whole batch
+  (or group) over the number of shards. MEAN is therefore the mean of the batch,
   weights included.
 
   The scale is applied where an optimizer computes gradients. Gradients of
   `tf.gradients` belong to one shard and are summed. A change in between
   (clipping, say) acts on one shard, as on TPU, and a warning names its op.
   Gradients that the model_fn has summed by `tfplugin.cross_replica_sum` are
-  applied as they are: sum them first to clip those of the whole batch.
+  applied as they are: sum them first to clip the gradients of the whole batch.
 
   A loss that was built with `Reduction.SUM` is a sum over the batch. It is
   summed, alone and as a term of the minimised loss; only the ops of that loss
@@ -79,12 +79,12 @@ def cross_shard(
 
   Gradients that are accumulated over steps in a variable, with `assign_add` and
   without an `aggregation`, are the gradients of all shards. The variable gets
-  the mean over the group of shard 0, and may be applied in a branch of
+  the mean over the group of shard 0. It may be applied in a branch of
   `tf.cond`. Any other write to such a variable has the value of one device with
   the rows of the group, computed again from them. A value that cannot be
   computed again (at random, in a loop) must be the same in all shards, or is
-  refused. Summaries, and named values that no other op uses, are
-  of all rows, too.
+  refused. Summaries, and named values that no other op uses, are of all rows,
+  too.
 
   Variables are made once; checkpoints have the names of one device. The loss is
   the mean over the shards, or the sum with SUM (of several groups: the mean of
@@ -111,9 +111,9 @@ def cross_shard(
     ValueError: Another `reduction`; groups that do not fit the devices; the
       model_fn does not take `features`; a decorator below this one cannot be
       there. When called: no loss, no train_op, specs that differ between
-      shards, or a batch that the shards do not divide. (Where its size is not
-      static, the step raises `InvalidArgumentError`.) Or another use of a loss
-      with `Reduction.SUM` than in a sum with others.
+      shards, or a number of rows that is no multiple of the number of shards.
+      (Where its size is not static, the step raises `InvalidArgumentError`.) Or
+      a loss with `Reduction.SUM` that is used other than as a term of a sum.
     RuntimeError: When called: inside another strategy, or shards that make
       different variables, losses or calls of an optimizer.
 

@@ -50,14 +50,15 @@ def replicate_model_fn(
 ) -> types.ModelFn:
   """Returns a model_fn that splits each batch over several devices.
 
-  The batch is split along its first dimension, and the model_fn is computed on
-  each device (a *tower*). All towers share one set of variables, and each
-  variable is updated once. Loss, gradients, metrics, predictions and exports
-  are as on one device with the whole batch. That holds for every batch size:
-  not divisible by the number of towers, smaller than it, or not known before
-  the step. The model_fn stays as it is, with a plain `tf.compat.v1.train`
-  optimizer or a `tfplugin.TowerOptimizer`. Checkpoints have the names of one
-  device and work in both directions.
+  The batch is split along its first dimension, one part for each device (a
+  *tower*). Ops that compute each row by itself run in each tower. All towers
+  share one set of variables, and each variable is updated once. Loss,
+  gradients, metrics, predictions and exports are as on one device with the
+  whole batch. That holds for every batch size: not divisible by the number of
+  towers, smaller than it, or not known before the step. The model_fn stays as
+  it is, with a plain `tf.compat.v1.train` optimizer or a
+  `tfplugin.TowerOptimizer`. Checkpoints have the names of one device. Training
+  on one device can continue from them, and the other way round.
 
   Rules:
     * The model_fn is built once, for the whole batch, on the first device. Ops

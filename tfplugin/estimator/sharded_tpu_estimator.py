@@ -25,7 +25,7 @@ _InputPipelineConfig = tf1.estimator.tpu.InputPipelineConfig
 
 
 class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
-  """A TPUEstimator that has its shards without a TPU, too.
+  """TPUEstimator that also has shards without a TPU.
 
   TPUEstimator with `use_tpu=False` runs one device with the whole batch. Code
   for a shard, such as a CrossShardOptimizer or batch sizes, first runs on a

@@ -25,25 +25,24 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
                           tf1.tpu.CrossShardOptimizer):
   """Wrapper that sums or averages the shards' gradients as it applies them.
 
-  For a model that computes on several shards of a batch and trains as one
-  computation. A shard is a shard of a TPU, a replica of a `tf.distribute`
-  strategy, a shard of `cross_shard` or `ShardedTPUEstimator`, or a process of a
-  `horovodrun`. The rule, for a group of n shards with losses loss[1] ..
-  loss[n]:
+  For synchronous training on shards of a batch. A shard is a core of a TPU, a
+  replica of a `tf.distribute` strategy, a shard of `cross_shard` or
+  `ShardedTPUEstimator`, or a process of a `horovodrun`. The rule, for a group
+  of n shards with losses loss[1] .. loss[n]:
 
     compute_gradients:  gradient[i] = d loss[i] / d variable * scale
     apply_gradients:    gradient = sum over i of gradient[i]
     scale = 1 / n with MEAN, 1 with SUM
 
-  The scaling belongs to `compute_gradients`: gradients that come from
-  `tf.gradients` and go to `apply_gradients` are summed. Under an Estimator a
-  strategy divides the loss by the number of replicas itself; the wrapper
-  accounts for that division. `reduction` means the same everywhere.
+  The scaling belongs to `compute_gradients`: gradients of `tf.gradients` that
+  go to `apply_gradients` are summed, not scaled. Under an Estimator a strategy
+  divides the loss by the number of replicas itself; the wrapper accounts for
+  that division. `reduction` means the same everywhere.
 
   Towers are not shards: the towers of `replicate_model_fn` are one computation,
   whose gradients already belong to the whole batch. They are not scaled or
-  summed again. The shards of `ShardedTPUEstimator` share their variables. These
-  follow the group of shard 0, as the checkpoint of a TPU does.
+  summed again. The shards of `ShardedTPUEstimator` share their variables. With
+  groups these follow the group of shard 0, as the checkpoint of a TPU does.
 
   In a `horovodrun`, after `hvd.init()`, each process is a shard and Horovod's
   all-reduce sums. The program makes the variables start equal, with

@@ -38,13 +38,15 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
     staleness = global_step when applying - global_step when the step began
     staleness <= bound:  the wrapped optimizer applies, global_step advances
-    staleness >  bound:  nothing changes but the counters
+    staleness >  bound:  the optimizer changes nothing, only counters advance
 
   Each worker, in each step:
     1. reads global_step before its forward pass reads any variable, data or
        random number;
     2. computes the loss and the gradients;
     3. reads global_step again once every gradient is there, and decides.
+
+  The model's own assignments also happen in a dropped step.
 
   A worker's own step is not staleness. Another write of global_step in the
   train op, such as `global_step.assign(global_step + 1)`, comes before 1 or
@@ -54,9 +56,9 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
   The guarantee: at step 3 the gradient is at most `staleness` updates late.
   Without a lock other workers may apply between the decision and the update: of
   p workers at most p - 1 further updates. With `use_locking=True` decision and
-  update are one. A mutex beside global_step is held from the second reading to
-  the end of the update. The bound is then exact among the workers that lock,
-  and their updates are serialised.
+  update are one atomic action. A mutex beside global_step is held from the
+  second reading to the end of the update. The bound is then exact among the
+  workers that lock, and their updates are serialised.
 
   Several instances in one graph decide separately. One does not count the
   other's step if both updates are in one train op. With `use_locking=True` it

@@ -60,15 +60,16 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   Variables created, besides the getter's:
     local_step: int64, [], local. This worker's steps. Each further instance or
-      call of `apply_gradients`, which may run alone, has a local_step_1.
+      call of `apply_gradients` has its own, such as local_step_1.
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
     exchange_feedback/<name>: likewise; only with `exchange_dtype='int8'`.
     elastic_overlap/...: a snapshot of each copy; only with `overlap`.
     touched_rows: bool, one for each row, local; only with `sparse_exchange`.
-  The wrapped optimizer's are local, under the names that they have without it.
+  Variables of the wrapped optimizer are local, and keep their names.
 
-  Supported: any v1 optimizer; dense and sparse gradients; parts of variables;
-  float16, 32, 64; batch norm; instances. Elsewhere: `ElasticAverageStrategy`.
+  Supported: any v1 optimizer; dense and sparse gradients; partitioned
+  variables; float16, 32, 64; batch norm; several instances; graphs.
+  Elsewhere: `ElasticAverageStrategy`.
 
   Differences from tf.contrib:
     * `rho=None` works with every v1 optimizer that has a learning rate, and the
@@ -219,7 +220,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       grads_and_vars: Pairs; variables without a gradient are not averaged.
-      global_step: Advanced with each exchange or step: `count_steps`.
+      global_step: Advanced by each exchange, or by each step: `count_steps`.
       name: Names the returned op, which makes the step.
       skip_gradients_aggregation: For the wrapped optimizer.
 

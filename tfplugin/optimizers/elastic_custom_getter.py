@@ -39,10 +39,11 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     <name>: on the worker, in LOCAL_VARIABLES and TRAINABLE_VARIABLES.
     global_center_variable/<name>: where the variable itself would have been,
       in GLOBAL_VARIABLES.
-  A floating point variable that is not trained, such as the moving mean of a
-  batch normalization, gets a centre, too: it is local, and the optimizer
-  averages it at each exchange. With `statistics='shared'` it stays one variable
-  on a parameter server.
+
+  A floating point variable that is not trained, such as a moving mean, gets a
+  centre, too: it is local, and takes part in each exchange. The optimizer
+  averages it if the step writes it from data. With `statistics='shared'` it
+  stays one variable on a parameter server.
 
   Every integer variable, such as the global step, stays one variable there. So
   does a variable that is made after the first `apply_gradients`, such as the

@@ -87,7 +87,7 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
 
   @staticmethod
   def has_been_used() -> bool:
-    """Returns whether one was used in the default graph."""
+    """Returns whether a TowerOptimizer was used in the default graph."""
     return tf1.get_default_graph() in _graphs
 
   def compute_gradients(self, loss: types.LossLike, *args, **kwargs,
@@ -95,7 +95,7 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
     """Computes the gradients of the whole batch; see the base class.
 
     Args:
-      loss: The tower's scalar loss.
+      loss: The scalar loss.
       *args: As in `tf.compat.v1.train.Optimizer.compute_gradients`.
       **kwargs: Likewise.
 

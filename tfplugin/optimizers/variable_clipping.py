@@ -40,14 +40,14 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
   clipped. The cost does not depend on the table's size. An optimizer like Adam
   or Momentum also moves rows outside the batch (SGD, Adagrad, Ftrl do not).
   Such rows may leave the ball until they next occur in a batch. `rows='all'`
-  checks all rows after every step, at the cost of one pass over the table, and
-  leaves none outside.
+  checks all rows after every step, and leaves none outside. It reads the whole
+  table in every step.
 
-  On parameter servers the clip reads and writes beside the variable, after the
-  update. For the rows that it writes, an update of another worker between read
-  and write is lost. A later update may leave a row outside until its own clip,
-  which follows at once. With `use_locking=True` update and clip are one among
-  the workers that lock.
+  On parameter servers the clip runs on the variable's server, after the update.
+  For the rows that it writes, an update of another worker between read and
+  write is lost. A later update may leave a row outside until its own clip,
+  which follows at once. With `use_locking=True` update and clip are one atomic
+  action among the workers that lock.
 
   Variables created: none.
 

@@ -39,7 +39,7 @@ class VariableClippingStrategy(refusals.OneStrategy):
   values are.
 
   With asynchronous workers the clip follows the worker's own update. Another
-  worker's update may come between the two, and is followed by another clip.
+  worker's update may come between the two. That worker's own clip follows it.
 
   Args:
     base_strategy: Any `tf.distribute.Strategy`, v1 or v2.

@@ -52,7 +52,7 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
 
   Checking and applying are not one atomic action, so two workers may pass the
   check together. An applied gradient can then exceed the bound by the number of
-  updates in flight, at most one per other worker.
+  updates that happen meanwhile, at most one per other worker.
 
   Args:
     cluster_resolver: A `tf.distribute.cluster_resolver.ClusterResolver`; None

@@ -39,11 +39,11 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
   that compute each row separately are repeated in each tower. All other ops run
   once, on the rows of all towers. So a function passed to `run` has one
   replica, whose batch holds the rows of all towers, and returns one value for
-  them. Rows of different length are padded with zeros. Of a scalar in the
-  batches the first is used, with a warning if they may differ. Batch
-  normalisation normalises within a tower and weights moving statistics by rows.
-  `tf.keras.layers.BatchNormalization(synchronized=True)` normalises over all
-  towers.
+  them. Rows of different length are padded with zeros. If the batches have a
+  scalar, the scalar of the first batch is used. A warning names scalars that
+  may differ. Batch normalisation normalises within a tower and weights moving
+  statistics by rows. `tf.keras.layers.BatchNormalization(synchronized=True)`
+  normalises over all towers.
 
   In eager execution, and in a `tf.function` there, each tower is a replica.
   Gradients are summed as in TensorFlow's strategies. `Model.fit` uses the mean
