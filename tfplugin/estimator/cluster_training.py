@@ -74,8 +74,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       `SyncReplicasOptimizer` a worker may wait for the chief's session to end.
     chief: warns of a worker that has neither reported nor made a step in that
       time, and reports in its place: the training is complete without it.
-    chief: warns where the default moving rate of elastic averaging counts
-      absent workers.
+    chief: warns if the default moving rate counts absent workers.
     chief and worker: name the awaited task while a parameter server is down,
       and continue after a step that TensorFlow would wait for without end
       (`tfplugin.hooks.RefusedStepHook`).
@@ -127,6 +126,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     KeyboardInterrupt, SystemExit: a signal ended it; see StopInOrderHook.
 
   Example:
+    >>> import tensorflow as tf
     >>> import tfplugin.estimator
     >>> def model_fn(features, labels, mode):
     ...   w = tf.compat.v1.get_variable('w', initializer=0.0)

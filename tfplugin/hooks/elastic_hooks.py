@@ -30,11 +30,14 @@ class ElasticAverageHook(elastic_start.ElasticInitialization):
       start within the limit; the message names them.
 
   Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
+    >>> from tfplugin import hooks
     >>> with tf.Graph().as_default():
     ...   getter = tfplugin.ElasticAverageCustomGetter('')
     ...   optimizer = tfplugin.ElasticAverageOptimizer(
     ...       tf.compat.v1.train.GradientDescentOptimizer(0.1), 1, getter)
-    ...   hook = ElasticAverageHook(optimizer, task_index=0)
+    ...   hook = hooks.ElasticAverageHook(optimizer, task_index=0)
   """
 
 
@@ -54,6 +57,8 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
   `global_center_variable/<name>` alone, a name that no evaluation reads.
 
   Example, a whole model_fn for a cluster or a single process:
+    >>> import tensorflow as tf
+    >>> import tfplugin
     >>> from tfplugin import hooks
     >>> def model_fn(features, labels, mode, params, config):
     ...   if mode != tf.estimator.ModeKeys.TRAIN:  # Nothing elastic here.
@@ -167,6 +172,9 @@ class ElasticDistanceHook(tf1.train.SummarySaverHook):
   or out of the stable range. Each write reads the whole centre once.
 
   Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
+    >>> from tfplugin import hooks
     >>> with tf.Graph().as_default():
     ...   _ = tf.compat.v1.train.create_global_step()
     ...   getter = tfplugin.ElasticAverageCustomGetter('')
@@ -174,7 +182,8 @@ class ElasticDistanceHook(tf1.train.SummarySaverHook):
     ...     w = tf.Variable([3.0, 4.0])
     ...   optimizer = tfplugin.ElasticAverageOptimizer(
     ...       tf.compat.v1.train.GradientDescentOptimizer(0.1), 1, getter)
-    ...   hook = ElasticDistanceHook(optimizer, 'a_model_dir', save_steps=50)
+    ...   hook = hooks.ElasticDistanceHook(
+    ...       optimizer, 'a_model_dir', save_steps=50)
   """
 
   def __init__(self, optimizer: elastic_average.ElasticAverageOptimizer,

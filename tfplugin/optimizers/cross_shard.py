@@ -68,11 +68,13 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
       checked there.
 
   Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
     >>> strategy = tf.distribute.MirroredStrategy(
     ...     ['CPU:0', 'CPU:1'], tf.distribute.ReductionToOneDevice())
     >>> with strategy.scope():
     ...   weight = tf.Variable(1.0)
-    >>> optimizer = CrossShardOptimizer(
+    >>> optimizer = tfplugin.CrossShardOptimizer(
     ...     tf.compat.v1.train.GradientDescentOptimizer(0.1))
     >>> @tf.function
     ... def step():

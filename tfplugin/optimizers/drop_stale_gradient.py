@@ -99,10 +99,12 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
       `variables()` includes the wrapped optimizer's.
 
   Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
     >>> with tf.Graph().as_default():
     ...   step = tf.compat.v1.train.get_or_create_global_step()
     ...   w = tf.compat.v1.get_variable('w', initializer=3.0)
-    ...   optimizer = DropStaleGradientOptimizer(
+    ...   optimizer = tfplugin.DropStaleGradientOptimizer(
     ...       tf.compat.v1.train.GradientDescentOptimizer(0.5), staleness=8)
     ...   train_op = optimizer.minimize(w * w, global_step=step)
     ...   with tf.compat.v1.Session() as session:

@@ -83,11 +83,13 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   `tfplugin.hooks.ElasticCheckpointHook` shows a whole model_fn for a cluster.
 
   Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
     >>> with tf.Graph().as_default():
     ...   getter = tfplugin.ElasticAverageCustomGetter('')
     ...   with tf.compat.v1.variable_scope('', custom_getter=getter):
     ...     w = tf.compat.v1.get_variable('w', initializer=4.0)
-    ...   optimizer = ElasticAverageOptimizer(
+    ...   optimizer = tfplugin.ElasticAverageOptimizer(
     ...       tf.compat.v1.train.GradientDescentOptimizer(0.5), 1, getter,
     ...       communication_period=1, moving_rate=0.5, rho=0.0)
     ...   train_op = optimizer.minimize(w * w / 2)

@@ -67,8 +67,10 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
       warm start; contrib's did not, and the copy lost it without a message.
 
   Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
     >>> with tf.Graph().as_default():
-    ...   getter = ElasticAverageCustomGetter('/job:worker/task:0')
+    ...   getter = tfplugin.ElasticAverageCustomGetter('/job:worker/task:0')
     ...   with tf.compat.v1.variable_scope('', custom_getter=getter):
     ...     w = tf.compat.v1.get_variable('w', [2])
     ...   [v.op.name for v in tf.compat.v1.global_variables()]

@@ -70,11 +70,13 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     * `variables()` returns the wrapped optimizer's.
 
   Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
     >>> with tf.Graph().as_default():
     ...   table = tf.compat.v1.get_variable(
     ...       'table', initializer=[[6.0, 8.0], [0.3, 0.4]])
     ...   loss = tf.reduce_sum(tf.gather(table, [0, 0]))
-    ...   optimizer = VariableClippingOptimizer(
+    ...   optimizer = tfplugin.VariableClippingOptimizer(
     ...       tf.compat.v1.train.GradientDescentOptimizer(0.0),
     ...       {'table': 1}, max_norm=2.0)
     ...   train_op = optimizer.minimize(loss)

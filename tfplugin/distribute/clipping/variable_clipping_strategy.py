@@ -57,6 +57,8 @@ class VariableClippingStrategy(refusals.OneStrategy):
       the scope; or dims do not fit a variable.
 
   Example:
+  >>> import tensorflow as tf
+  >>> import tfplugin.distribute
   >>> strategy = tfplugin.distribute.VariableClippingStrategy(
   ...     tf.distribute.OneDeviceStrategy('/cpu:0'), {'kernel': 0}, 1.0)
   >>> with strategy.scope():

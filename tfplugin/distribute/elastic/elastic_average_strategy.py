@@ -80,6 +80,7 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
     ValueError: An argument is out of range, or the cluster has no `ps`.
 
   Example:
+  >>> import tfplugin.distribute
   >>> strategy = tfplugin.distribute.ElasticAverageStrategy(
   ...     communication_period=4)
   >>> strategy.num_worker

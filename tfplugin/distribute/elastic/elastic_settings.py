@@ -120,6 +120,7 @@ class ElasticOptions:
     ValueError: A value is out of range, or excludes another.
 
   Example:
+    >>> import tfplugin.distribute
     >>> options = tfplugin.distribute.ElasticOptions(
     ...     communication_period=4, count_steps='local')
     >>> tfplugin.distribute.ElasticAverageStrategy(options=options).num_worker

@@ -37,6 +37,8 @@ class PackedParameterServerStrategy(
     ValueError: The cluster has no `ps`, or `TF_CONFIG` is wrong.
 
   Example:
+  >>> import tensorflow as tf
+  >>> import tfplugin.distribute
   >>> strategy = tfplugin.distribute.PackedParameterServerStrategy()
   >>> config = tf.estimator.RunConfig(train_distribute=strategy)
   """

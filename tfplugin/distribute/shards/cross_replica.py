@@ -54,11 +54,13 @@ def cross_replica_sum(
     RuntimeError: Called in the cross-replica context of a strategy.
 
   Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
     >>> strategy = tf.distribute.MirroredStrategy(
     ...     ['CPU:0', 'CPU:1'], tf.distribute.ReductionToOneDevice())
     >>> def shard():
     ...   index = tf.distribute.get_replica_context().replica_id_in_sync_group
-    ...   return cross_replica_sum(tf.cast(index, tf.float32) + 1.0)
+    ...   return tfplugin.cross_replica_sum(tf.cast(index, tf.float32) + 1.0)
     >>> [float(y) for y in
     ...  strategy.experimental_local_results(strategy.run(shard))]
     [3.0, 3.0]

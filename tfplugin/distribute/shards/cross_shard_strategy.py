@@ -78,7 +78,9 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
   were not available.
 
   Example:
-    >>> strategy = CrossShardStrategy(['CPU:0', 'CPU:1'])
+    >>> import tensorflow as tf
+    >>> import tfplugin.distribute
+    >>> strategy = tfplugin.distribute.CrossShardStrategy(['CPU:0', 'CPU:1'])
     >>> with strategy.scope():
     ...   weight = tf.Variable(1.0)
     >>> sgd = tf.compat.v1.train.GradientDescentOptimizer(0.1)

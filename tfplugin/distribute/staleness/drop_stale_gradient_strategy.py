@@ -70,6 +70,7 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
       cluster has no `ps`.
 
   Example:
+  >>> import tfplugin.distribute
   >>> strategy = tfplugin.distribute.DropStaleGradientStrategy(staleness=4)
   >>> strategy.staleness
   4
