@@ -92,7 +92,7 @@ def test_the_same_value_is_written(behavior):
 def test_another_value_of_each_shard_is_refused(behavior, method, write, dtype):
   with pytest.raises(ValueError, match=(
       f'`{method}` in several shards.*Received: values of {dtype.name} .*for '
-      '`v:0`, made without.*`tfplugin.cross_replica_sum`')):
+      '`v:0`, made without.*`tfplugin.cross_replica_sum')):
     _write(write, dtype=dtype)
 
 
