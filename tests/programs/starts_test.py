@@ -72,6 +72,16 @@ def _settings(path, names='body/.*'):
   return tf.estimator.WarmStartSettings(path, vars_to_warm_start=names)
 
 
+_MAPS = {'init_from_checkpoint': {'body/table': 'body/table'},
+         'scope': {'body/': 'body/'}}
+
+
+def _start(how, path):
+  """Returns the `start` of a model_fn."""
+  return (lambda: tf1.train.init_from_checkpoint(path, _MAPS[how])) if (
+      how in _MAPS) else lambda: None
+
+
 @pytest.mark.sampled(28)
 @pytest.mark.parametrize('how', [
     'settings', 'init_from_checkpoint', 'scope', 'hook'])
@@ -80,12 +90,9 @@ def _settings(path, names='body/.*'):
 def test_a_table_starts_from_another_programs_checkpoint(
     form, parts, how, pretrained, tmp_path, behavior):
   del behavior
-  maps = {'init_from_checkpoint': {'body/table': 'body/table'},
-          'scope': {'body/': 'body/'}}
-  start = (lambda: tf1.train.init_from_checkpoint(pretrained, maps[how])) if (
-      how in maps) else lambda: None
   estimator = _estimator(
-      form, _model_fn(parts=parts, start=start), tmp_path / 'model',
+      form, _model_fn(parts=parts, start=_start(how, pretrained)),
+      tmp_path / 'model',
       warm_start_from=_settings(pretrained) if how == 'settings' else None)
   estimator.train(_input_fn(), max_steps=2,
                   hooks=[_WarmStart(pretrained)] if how == 'hook' else [])
@@ -94,17 +101,21 @@ def test_a_table_starts_from_another_programs_checkpoint(
   assert estimator.get_variable_value('head/w') == 2.0
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(28)
+@pytest.mark.parametrize('how', ['settings', 'init_from_checkpoint', 'scope'])
+@pytest.mark.parametrize('parts', [None, 2], ids=['whole', 'parts'])
 @pytest.mark.parametrize('form', FORMS)
 def test_a_warm_start_is_not_made_again_when_a_training_goes_on(
-    form, pretrained, tmp_path, behavior):
+    form, parts, how, pretrained, tmp_path, behavior):
   """The same program is started again, with its arguments."""
   del behavior
   values = []
   for max_steps in (2, 4):
     estimator = _estimator(
-        form, _model_fn(rate=1.0), tmp_path / 'model',
-        warm_start_from=_settings(pretrained))
+        form, _model_fn(
+            rate=1.0, parts=parts, start=_start(how, pretrained)),
+        tmp_path / 'model',
+        warm_start_from=_settings(pretrained) if how == 'settings' else None)
     estimator.train(_input_fn(), max_steps=max_steps)
     values.append(estimator.get_variable_value('body/table'))
   assert estimator.get_variable_value('global_step') == 4

@@ -153,6 +153,7 @@ from tfplugin._tf_internals.variables import copy_of_variable_store
 from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_like
+from tfplugin._tf_internals.variables import initialize_with
 from tfplugin._tf_internals.variables import is_constant_or_read
 from tfplugin._tf_internals.variables import OneCopyExtended
 from tfplugin._tf_internals.variables import own_variable
@@ -216,6 +217,7 @@ __all__ = (
     'index_of_copy',
     'initialize_from',
     'initialize_like',
+    'initialize_with',
     'initializes',
     'inputs_through',
     'is_constant_or_read',

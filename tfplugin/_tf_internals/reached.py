@@ -209,6 +209,7 @@ OVERRIDES = {
         },
     f'{_DISTRIBUTE}.values.DistributedVariable': {
         '_get_replica': 'self replica_id',
+        '_initializer_op': '',
         '_set_save_slice_info': 'self save_slice_info',
         '_update_cross_replica': 'self update_fn value kwargs',
     },

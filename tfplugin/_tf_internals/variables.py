@@ -53,11 +53,18 @@ def initialize_like(variable: tf.Variable, handle: tf.Tensor, initializer,
 def initialize_from(variable: tf.Variable, initializer) -> None:
   """Makes `variable` start from the value that `initializer` assigns.
 
-  `initializer` is another variable's assignment, in a graph that is not
-  finalized. A warm start also replaces an initialiser through the private
-  attribute, as no public API does.
+  `initializer` is another variable's assignment.
   """
-  value = getattr(initializer, 'op', initializer).inputs[1]
+  initialize_with(
+      variable, getattr(initializer, 'op', initializer).inputs[1])
+
+
+def initialize_with(variable: tf.Variable, value: tf.Tensor) -> None:
+  """Makes `variable` start from `value`, in a graph that is not finalized.
+
+  A warm start also replaces an initialiser through the private attribute, as no
+  public API does.
+  """
   with tf1.device(variable.device), tf1.control_dependencies(None):
     variable._initializer_op = variable.assign(value, read_value=False)
 
