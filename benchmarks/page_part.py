@@ -28,7 +28,7 @@ class PagePart:
 
   def __init__(self, name: str, title: str, not_yet: str,
                lines: Callable[[Results], Iterable[str]],
-               page: pathlib.Path = PAGE):
+               page: pathlib.Path = PAGE, part: str = ''):
     """Says what the part is.
 
     Args:
@@ -37,11 +37,13 @@ class PagePart:
       not_yet: What it says without the file.
       lines: Makes its lines of the results.
       page: Where it is.
+      part: Its name, where a page has several of one file.
     """
     self.page = page
     file = f'benchmarks/results/{name}.json'
     self.results = machine.ROOT / file
-    self._marks = (f'<!-- From {file}: begin -->', f'<!-- From {file}: end -->')
+    name = ', '.join(filter(None, [file, part]))
+    self._marks = (f'<!-- From {name}: begin -->', f'<!-- From {name}: end -->')
     self.not_yet = not_yet
     self._title, self._lines = title, lines
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import pathlib
 import statistics
 
@@ -14,12 +16,13 @@ from benchmarks.network import cells
 from benchmarks.network import figures
 from benchmarks.network import page
 
-_INCHES_OF_LINK, _DOTS_PER_INCH = (3.6, 3.6), 100
+# The column of a page is 750 pixels wide: two links stand beside each other.
+_INCHES_OF_LINK, _DOTS_PER_INCH, _BESIDE = (3.75, 2.9), 100, 2
 
 
 def write(results: page_part.Results,
           directory: pathlib.Path = page_part.PAGE.parent) -> None:
-  """Writes the picture: a link beside the other.
+  """Writes the picture: two links beside each other.
 
   Args:
     results: What `make bench-network` wrote.
@@ -29,13 +32,17 @@ def write(results: page_part.Results,
   from matplotlib import pyplot
   links = [link for link in cells.LINKS if link.name in results['links']]
   width, height = _INCHES_OF_LINK
+  rows = math.ceil(len(links) / _BESIDE)
   figure, every = pyplot.subplots(
-      1, len(links), figsize=(width * len(links), height),
+      rows, _BESIDE, figsize=(width * _BESIDE, height * rows),
       layout='constrained', squeeze=False)
-  for axes, link in zip(every[0], links):
-    _draw(axes, results, link)
-  every[0][0].set_ylabel('steps per second of a worker')
-  handles = {label: handle for axes in every[0] for handle, label in zip(
+  for axes, link in itertools.zip_longest(every.flat, links):
+    if link is None:
+      axes.remove()
+    else:
+      _draw(axes, results, link)
+  figure.supylabel('steps per second of a worker', fontsize='medium')
+  handles = {label: handle for axes in figure.axes for handle, label in zip(
       *axes.get_legend_handles_labels())}
   figure.legend(handles.values(), handles.keys(), loc='outside lower center',
                 ncols=4, fontsize='small')
@@ -52,7 +59,7 @@ def _draw(axes, results, link):
     rate = figures.rate(results, link, name)
     if rate:
       axes.axhline(rate, color='gray', linestyle=style, linewidth=1, label=name)
-  for exchange in cells.EXCHANGES:
+  for color, exchange in enumerate(cells.EXCHANGES):
     found = {period: every for period in cells.PERIODS for every in [
         figures.rounds(results, link, cells.elastic(period, exchange).name)]
              if every}
@@ -61,7 +68,7 @@ def _draw(axes, results, link):
               [max(every) - m for m, every in zip(middle, found.values())]]
     if found:
       axes.errorbar(list(found), middle, spread, marker='o', markersize=3,
-                    capsize=2, linewidth=1, label=exchange)
+                    capsize=2, linewidth=1, label=exchange, color=f'C{color}')
   axes.set(title=link.name, xlabel='communication period', xscale='log',
            yscale='log')
   axes.set_xticks(cells.PERIODS, [str(period) for period in cells.PERIODS])

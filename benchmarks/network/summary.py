@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Two tables of README.md: steps per second on a network, towers and shards.
+"""Two tables of README.md, on a network and on one host, and one of speed.md.
 
 usage: python -m benchmarks.network.summary
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
+from benchmarks import losses
 from benchmarks import machine
 from benchmarks import page_part
 from benchmarks import rows
@@ -26,6 +27,9 @@ _CELLS = {
     'elastic, period 10, overlap, int8':
         "the same with `overlap=True, exchange_dtype='int8'`",
 }
+# The rows of the losses that have the exchanges of these.
+_EXCHANGES = {'elastic, period 10, plain': 'plain',
+              'elastic, period 10, overlap, int8': 'overlap, int8'}
 _ON_ONE_HOST = {
     'towers, 2 devices, MLP: step time / MirroredStrategy':
         '`TowerStrategy`, MLP',
@@ -39,16 +43,32 @@ _ON_ONE_HOST = {
 }
 
 
-def _network(results: figures.Results) -> Iterator[str]:
+def _rates(results: figures.Results) -> dict[str, float]:
   link, = (each for each in cells.LINKS if each.name == _LINK)
-  size = results['model_bytes'] / 1e6
+  return {name: figures.rate(results, link, name) for name in _CELLS}
+
+
+def _network(results: figures.Results) -> Iterator[str]:
   yield (f'Two workers and a parameter server on links of 1 Gbit/s, a model '
-         f'of {size:.2f} MB:')
+         f'of {results["model_bytes"] / 1e6:.2f} MB:')
   yield ''
   yield '| training | steps/s of each worker |'
   yield '|---|---|'
-  for name, text in _CELLS.items():
-    yield f'| {text} | {figures.rate(results, link, name):.1f} |'
+  for name, rate in _rates(results).items():
+    yield f'| {_CELLS[name]} | {rate:.1f} |'
+
+
+def _with_losses(results: figures.Results) -> Iterator[str]:
+  """What a user wants to know first."""
+  rates, found = _rates(results), losses.PART.read()
+  yield from page_part.table(
+      'training', ['steps/s of each worker', 'times asynchronous SGD',
+                   'loss after 600 steps'],
+      [(_CELLS[name], [
+          f'{rate:.1f}', f'{rate / rates[cells.ASYNC]:.1f}',
+          found and name in _EXCHANGES and
+          f'{statistics.median(found["losses"][_EXCHANGES[name]]):.3f}'])
+       for name, rate in rates.items()])
 
 
 def _one_host(results: page_part.Results) -> Iterator[str]:
@@ -65,11 +85,13 @@ PARTS = (
                        _network, _README),
     page_part.PagePart('rows', '', 'Not measured yet: `make bench`.', _one_host,
                        _README),
+    page_part.PagePart('network', '', 'Not measured yet: `make bench-network`.',
+                       _with_losses, part='with losses'),
 )
 
 
 def write() -> None:
-  """Writes both tables from the results that there are."""
+  """Writes the tables from the results that there are."""
   for part in PARTS:
     part.write()
 

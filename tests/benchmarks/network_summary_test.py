@@ -49,3 +49,16 @@ def test_ratios_are_those_of_the_page_of_speed():
       'cross shard, 2 devices of a process, one')]
   assert list(map(float, _cells(summary.PARTS[1]).values())) == [
       round(figure, 2) for figure in expected]
+
+
+def test_the_first_table_of_the_page_has_ratios_and_losses_of_the_others():
+  rows = [row.split(' | ') for row in re.findall(
+      r'^\| (.*) \|$', summary.PARTS[2].section(summary.PARTS[2].read()),
+      re.M)[1:]]
+  rates = [float(row[1]) for row in rows]
+  for row, rate in zip(rows, rates):
+    assert float(row[2]) == pytest.approx(rate / rates[0], abs=.1)
+  of_page = [re.search(rf'^\| {name} \| ([\d.]+) ', _SPEED[_SPEED.index(
+      '## The loss'):], re.M)[1] for name in ('plain', 'overlap, int8')]
+  assert [row[3] for row in rows] == [
+      '-', '-', *(f'{float(loss):.3f}' for loss in of_page)]

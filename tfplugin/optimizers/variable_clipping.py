@@ -64,7 +64,8 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     * A PartitionedVariable as key is clipped; contrib ignored it.
     * dims may be an int and negative; bad dims and unknown variables raise.
     * A clipped row is written, not subtracted from, and a row within the bound
-      is not written: contrib's difference could exceed the bound by 1.9e-6.
+      is not written: contrib's difference has the rounding error of the value
+      before, and could exceed the bound by as much.
     * Clip ops always sit beside their variable: `colocate_clip_ops_with_vars`
       is accepted and changes nothing.
     * `variables()` returns the wrapped optimizer's.
