@@ -25,20 +25,23 @@ def test_an_evaluator_asks_and_ends(monkeypatch, tmp_path):
        'task': {'type': 'evaluator', 'index': 0}}))
   answers = [True, True, False]
   estimator = tf.estimator.Estimator(lambda features: None, str(tmp_path))
-  rounds = []
+  rounds, waits = [], []
 
   def evaluate(of_round, once):
     rounds.append(of_round)
     return once()
 
-  with _tf_internals.evaluator_asks(lambda: answers.pop(0), evaluate):
+  with _tf_internals.evaluator_asks(
+      lambda: answers.pop(0), evaluate, waits.append):
     # There is no checkpoint: it looks again.
     tf.estimator.train_and_evaluate(
         estimator, tf.estimator.TrainSpec(lambda: None, max_steps=1),
-        tf.estimator.EvalSpec(lambda: None, start_delay_secs=0,
-                              throttle_secs=0))
+        tf.estimator.EvalSpec(lambda: None, start_delay_secs=1800,
+                              throttle_secs=600))
   assert not answers
   assert rounds == [estimator, estimator]
+  assert waits[0] == 1800 and len(waits) == 3
+  assert all(500 < secs <= 600 for secs in waits[1:])
 
 
 def test_saves_are_evaluated_but_for_the_first(tmp_path):

@@ -193,6 +193,7 @@ def test_the_imports_are_listed():
              '_NewCheckpointListenerForEvaluate'),
             ('tensorflow_estimator.python.estimator.training',
              '_TrainingExecutor'),
+            ('tensorflow_estimator.python.estimator.training', 'time'),
             ('tensorflow.python.tpu.tpu_function', 'tpu_shard_context'),
             (f'{keras.keras_2().__name__}.src.backend',
              'get_default_graph_uid_map')}

@@ -324,7 +324,8 @@ def main(settings):
             task.input_fn, settings.get('max_steps'), hooks),
         tf1.estimator.EvalSpec(
             lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])), steps=1,
-            start_delay_secs=0, throttle_secs=0,
+            start_delay_secs=settings.get('start_delay', 0),
+            throttle_secs=settings.get('throttle', 0),
             exporters=tf1.estimator.FinalExporter('last', _serving_input_fn)),
         **settings.get('limits', {}))
   (task.directory / f'{task.name}.trained').touch()

@@ -36,6 +36,19 @@ def test_an_evaluator_whose_cluster_is_itself_alone(form, tmp_path):
   assert len(_exports(tmp_path)) == 1
 
 
+@pytest.mark.sampled(24)
+@pytest.mark.parametrize('wait', ['start_delay', 'throttle'])
+@pytest.mark.parametrize('form', clusters.FORMS)
+def test_an_evaluator_that_waits_ends_with_the_run(form, wait, tmp_path):
+  """Half an hour before the first evaluation, or between two."""
+  clusters.run(tmp_path, clusters.configs_of(
+      'ps-0', 'chief-0', 'worker-0', 'evaluator-0'), form=form, batches=20,
+               **{wait: 1800}, **LATER)
+  clusters.check(tmp_path, 60)
+  assert len(_exports(tmp_path)) == 1
+  assert list((tmp_path / 'model/eval').glob('events*'))
+
+
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize('form', clusters.FORMS)
 def test_a_master_evaluates_and_exports(form, tmp_path):

@@ -58,27 +58,31 @@ def user_init_fn(scaffold: Optional[tf.compat.v1.train.Scaffold],
 @contextlib.contextmanager
 def evaluator_asks(goes_on: Callable[[], bool],
                    evaluate: Callable[[tf.estimator.Estimator,
-                                       Callable[[], Any]], Any]
-                  ) -> Iterator[None]:
-  """Makes evaluators of `tf.estimator.train_and_evaluate` call `goes_on`.
+                                       Callable[[], Any]], Any],
+                   wait: Callable[[float], None]) -> Iterator[None]:
+  """Makes evaluators of `tf.estimator.train_and_evaluate` call functions.
 
   `goes_on` is called before each round; False ends the evaluator. `evaluate` is
   called for each round. Its arguments are the Estimator and a function that
   evaluates and exports the newest checkpoint; it returns that function's
-  result. Estimator uses a listener and an object for these, which are private
-  and no arguments.
+  result. `wait` is called with a number of seconds before the first round and
+  between rounds. Estimator uses a listener, an object and `time.sleep` for
+  these, which are private and no arguments.
   """
   training = sys.modules[tf.estimator.TrainSpec.__module__]
   listener = training._ContinuousEvalListener
   evaluator = training._TrainingExecutor._Evaluator
   before, once = listener.before_eval, evaluator.evaluate_and_export
+  clock = training.time
   listener.before_eval = lambda self: before(self) and goes_on()
   evaluator.evaluate_and_export = lambda self: evaluate(
       self._estimator, functools.partial(once, self))
+  training.time = types.SimpleNamespace(time=clock.time, sleep=wait)
   try:
     yield
   finally:
     listener.before_eval, evaluator.evaluate_and_export = before, once
+    training.time = clock
 
 
 def evaluation_of_saves(

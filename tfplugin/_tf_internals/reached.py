@@ -137,7 +137,7 @@ NAMES = {
     f'{_ESTIMATOR}.tpu.tpu_estimator.TPUEstimator': '_is_input_fn_invoked',
     f'{_ESTIMATOR}.training':
         '_ContinuousEvalListener _NewCheckpointListenerForEvaluate '
-        '_TrainingExecutor',
+        '_TrainingExecutor time',
     f'{_ESTIMATOR}.training._TrainingExecutor': '_Evaluator',
     f'{_ESTIMATOR}.training._TrainingExecutor._Evaluator': '_estimator',
 }

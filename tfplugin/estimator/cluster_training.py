@@ -84,7 +84,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       `LostPeerError`, or with status 75, when one is lost or without data.
     master: is the chief, evaluates and exports, with a strategy, too.
     evaluator: ends when the chief has reported, or does not restart in time,
-      and the newest checkpoint is evaluated.
+      and the newest checkpoint is evaluated. The report ends its waits.
 
   A dataset without `tf.data.AUTOTUNE` is not tuned: the end of a session, and a
   new one after a fault, would wait for the tuning thread. Tasks that train
@@ -261,7 +261,7 @@ def _evaluated(
   event_log.write('starting', record.END)
   stack.push(rounds.finish)
   stack.enter_context(_tf_internals.evaluator_asks(
-      watch.goes_on, rounds.evaluate))
+      watch.goes_on, rounds.evaluate, watch.wait))
   return train_spec._replace(max_steps=None), rounds.eval_spec
 
 

@@ -3,6 +3,7 @@
 """Tests of what ends an evaluator."""
 
 import pathlib
+import threading
 
 import pytest
 import tensorflow as tf
@@ -35,6 +36,16 @@ def test_after_the_report_the_last_checkpoint_is_still_evaluated(tmp_path):
   chief_report.write(str(tmp_path))
   assert watch.goes_on()  # Evaluates 2.
   assert not watch.goes_on()
+
+
+def test_the_report_ends_a_wait(tmp_path):
+  watch = _watch(tmp_path)
+  watch.wait(0.01)  # Nothing is reported.
+  thread = threading.Thread(target=watch.wait, args=(10.0**6,), daemon=True)
+  thread.start()
+  chief_report.write(str(tmp_path))
+  thread.join(60)
+  assert not thread.is_alive()
 
 
 def test_the_report_of_an_earlier_run_says_nothing(tmp_path):

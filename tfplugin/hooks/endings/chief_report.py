@@ -10,6 +10,7 @@ report of the run before.
 from __future__ import annotations
 
 import posixpath
+import time
 import uuid
 from typing import Optional
 
@@ -21,6 +22,8 @@ from tfplugin.hooks.endings import contact
 tf1 = tf.compat.v1
 
 FILE_NAME = 'chief.finished'
+# How often a waiting evaluator looks for the report.
+_POLL_SECS = 1.0
 
 
 def write(model_dir: str) -> None:
@@ -81,6 +84,12 @@ class Watch:
     return self._is_at_max_steps and not (
         self._can_look and
         not contact.unreachable(self._cluster_spec, [self._chief]))
+
+  def wait(self, secs: float) -> None:
+    """Waits `secs` seconds, or until the training's last checkpoint exists."""
+    end = time.monotonic() + secs
+    while time.monotonic() < end and not self.is_complete():
+      time.sleep(max(0.0, min(_POLL_SECS, end - time.monotonic())))
 
   def goes_on(self) -> bool:
     """Returns whether to evaluate again: False after the last checkpoint.
