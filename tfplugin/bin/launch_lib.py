@@ -32,6 +32,7 @@ from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import contact
+from tfplugin.hooks.endings import joined_run
 
 _WARNING = ("TensorFlow's servers have no authentication: run them only on a "
             'private network.')
@@ -57,7 +58,11 @@ def launch(options: launch_options.LaunchOptions,
   step, with the last log lines of the first failure; or if another run is in
   the model_dir. No process is left in any case, `KeyboardInterrupt` included.
   """
-  layout = options.layout()
+  try:
+    layout = options.layout()
+  except joined_run.RunFinished as e:
+    say(str(e))
+    return
   output.check_shown(options.show, [task.name for task in layout.tasks])
   settings = options.task_settings()
   starts = task_settings.make_starts(layout.tasks, options.command, settings,
@@ -132,12 +137,14 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
         {'PYTHONUNBUFFERED': '1', **start.variables}, start.cpus)
     # Lines of an earlier run in the same log are not shown again.
     shown.follow(role)
-  display.say(*_describe_start(options, layout, starts))
+  display.say(f'Started {", ".join(start.task.name for start in starts)}; '
+              f'their logs are in {options.logs_dir}')
   others = _elsewhere(options, layout)
+  invitation = _invitation(options, layout)
 
   def show(is_all: bool = False):
     shown.show(is_all)
-    display.say(*lines)
+    display.say(*lines, *next(invitation, ()))
     lines.clear()
     display.update(run.states, run.ends, steps=task_states.goal(run.states))
 
@@ -177,15 +184,16 @@ def _rounds(run: supervision.SupervisedRun, others: Optional[Elsewhere],
       return
 
 
-def _describe_start(options: launch_options.LaunchOptions,
-                    layout: layouts.Layout,
-                    starts: Sequence[task_settings.Start]) -> Iterator[str]:
-  names = ', '.join(start.task.name for start in starts)
-  yield f'Started {names}; their logs are in {options.logs_dir}'
+def _invitation(options: launch_options.LaunchOptions,
+                layout: layouts.Layout) -> Iterator[Sequence[str]]:
+  """Yields nothing to show until a worker can join, and then the command."""
   if options.max_workers:
-    yield (f'Up to {options.max_workers} workers may train. Another one joins '
+    spec = tf.train.ClusterSpec(dict(layout.cluster))
+    while contact.unreachable(spec, ['ps:0']):
+      yield ()
+    yield [f'Up to {options.max_workers} workers may train. Another one joins '
            f'with: tfplugin-launch --join={layout.cluster["ps"][0]} -- '
-           'python program.py')
+           'python program.py']
 
 
 def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout

@@ -36,6 +36,7 @@ from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.endings import joined_run
 from tfplugin.hooks.endings import last_steps
 from tfplugin.hooks.endings import lost_peers
 from tfplugin.hooks.endings import refused_step_hook
@@ -193,7 +194,11 @@ def _train_and_evaluate(
     if task.job == 'evaluator':
       train_spec, eval_spec = _evaluated(
           config, train_spec, eval_spec, contact_limit_secs, stack)
-    result = _as_tensorflow(estimator, train_spec, eval_spec)
+    try:
+      result = _as_tensorflow(estimator, train_spec, eval_spec)
+    except joined_run.RunFinished as e:
+      tf1.logging.warning('%s', e)
+      return None
     stop.raise_if_stopped()
     # Also for a single chief, which may have an evaluator.
     if task.trains and (task.cluster_spec.jobs or cluster_config.is_set()):

@@ -38,7 +38,8 @@ class Run:
   def join(self):
     """Starts a worker; returns the number of its launch."""
     number = len(self._launches)
-    self._start(number, f'--join={self._address}')
+    self._start(number, f'--join={self._address}',
+                f'--model_dir={self.directory}/model')
     return number
 
   def output(self, name):
@@ -156,6 +157,9 @@ def test_workers_join_leave_and_die_and_no_step_is_lost(start):
   # Its launcher reports it.
   run.wait_for_event('left', 'worker:1')
   assert run.end() == 0
+  late = run.join()
+  assert run.status(late) == 0
+  assert 'The run has finished: there is nothing to' in run.output(late)
   # On a busy machine a slow worker may leave and join once more.
   last = {worker: name for name, worker in run.events()}
   assert last == {'worker:0': 'left', 'worker:1': 'left', 'worker:2': 'joined'}

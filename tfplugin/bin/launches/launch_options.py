@@ -216,7 +216,7 @@ class LaunchOptions:
     task, a `ValueError` is raised.
     """
     if self.join:
-      return joins.layout(self.join)
+      return joins.layout(self.join, self.model_dir)
     layout = self._layout_of_run()
     if self.max_workers is None:
       return layout
