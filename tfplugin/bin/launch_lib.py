@@ -32,7 +32,6 @@ from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import contact
-from tfplugin.hooks.endings import joined_run
 
 _WARNING = ("TensorFlow's servers have no authentication: run them only on a "
             'private network.')
@@ -56,13 +55,10 @@ def launch(options: launch_options.LaunchOptions,
   A `ValueError` is raised if the logs cannot be written, or no task is to be
   shown. A `RuntimeError` is raised if a needed task fails or no task makes a
   step, with the last log lines of the first failure; or if another run is in
-  the model_dir. No process is left in any case, `KeyboardInterrupt` included.
+  the model_dir. A `RunFinishedError` says that there is nothing to join. No
+  process is left in any case, `KeyboardInterrupt` included.
   """
-  try:
-    layout = options.layout()
-  except joined_run.RunFinished as e:
-    say(str(e))
-    return
+  layout = options.layout()
   output.check_shown(options.show, [task.name for task in layout.tasks])
   settings = options.task_settings()
   starts = task_settings.make_starts(layout.tasks, options.command, settings,

@@ -157,7 +157,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   cluster_task.check_first_run(task)
   with evaluation_roles.kept(), event_log.recording(
       config.model_dir, events_hook.task_name(config), cluster=explained), \
-      cluster_task.occupied_port_named(task):
+      cluster_task.occupied_port_named(task), joined_run.nothing_left():
     return _train_and_evaluate(
         task, estimator, train_spec, eval_spec, start_limit_secs,
         finish_limit_secs, contact_limit_secs)
@@ -194,11 +194,7 @@ def _train_and_evaluate(
     if task.job == 'evaluator':
       train_spec, eval_spec = _evaluated(
           config, train_spec, eval_spec, contact_limit_secs, stack)
-    try:
-      result = _as_tensorflow(estimator, train_spec, eval_spec)
-    except joined_run.RunFinished as e:
-      tf1.logging.warning('%s', e)
-      return None
+    result = _as_tensorflow(estimator, train_spec, eval_spec)
     stop.raise_if_stopped()
     # Also for a single chief, which may have an evaluator.
     if task.trains and (task.cluster_spec.jobs or cluster_config.is_set()):
@@ -333,9 +329,8 @@ def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
     chief_report.write(config.model_dir)
 
 
-def _guarded(train_spec: tf.estimator.TrainSpec,
-             config: tf.estimator.RunConfig, task: cluster_task.ClusterTask,
-             others: last_steps.LastSteps,
+def _guarded(train_spec: tf.estimator.TrainSpec, config: tf.estimator.RunConfig,
+             task: cluster_task.ClusterTask, others: last_steps.LastSteps,
              stack: contextlib.ExitStack) -> tf.estimator.TrainSpec:
   """Adds the chief's guard of the checkpoints."""
   stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))

@@ -46,7 +46,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
   Raises:
     TimeoutError: from the making of a session or from a step; the message names
       the missing task.
-    RunFinished: from the same places, in a worker that joins.
+    RunFinishedError: from the same places, in a worker that joins.
 
   Differences from tf.contrib: there was no such hook.
 

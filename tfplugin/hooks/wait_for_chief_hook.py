@@ -36,7 +36,7 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
   Raises:
     TimeoutError: from `begin`, or when a new session is made, at the limit. The
       message names the chief and the variables without a value.
-    RunFinished: from the same places, in a worker that joins too late.
+    RunFinishedError: from the same places, in a worker that joins too late.
 
   Differences from tf.contrib: there was no such hook.
 

@@ -81,7 +81,7 @@ def test_a_fixed_run_and_one_that_has_ended_are_refused(run, monkeypatch):
     joins.layout(cluster['ps'][0])
   _publish(cluster, board, 3)
   board.end(['chief:0'], task_tables.FINISHED)
-  with pytest.raises(joined_run.RunFinished, match='nothing to join'):
+  with pytest.raises(joined_run.RunFinishedError, match='nothing to join'):
     joins.layout(cluster['ps'][0])
 
 
@@ -94,7 +94,7 @@ def test_at_an_address_without_an_answer_the_model_dir_tells_the_end(
                        'has finished, or its parameter server has not started'):
       joins.layout(address, model_dir)
   chief_report.write(str(tmp_path))
-  with pytest.raises(joined_run.RunFinished, match='The run has finished'):
+  with pytest.raises(joined_run.RunFinishedError, match='The run has finished'):
     joins.layout(address, str(tmp_path))
 
 

@@ -38,8 +38,7 @@ class Run:
   def join(self):
     """Starts a worker; returns the number of its launch."""
     number = len(self._launches)
-    self._start(number, f'--join={self._address}',
-                f'--model_dir={self.directory}/model')
+    self._start(number, f'--join={self._address}')
     return number
 
   def output(self, name):
@@ -105,7 +104,8 @@ class Run:
       self._launches[name] = subprocess.Popen(
           [sys.executable, '-m', 'tfplugin.bin.launch', *flags,
            f'--restart={self._restart}',
-           f'--logs_dir={self.directory}/logs-{name}', *self._command],
+           f'--logs_dir={self.directory}/logs-{name}',
+           f'--model_dir={self.directory}/model', *self._command],
           stdout=out, stderr=subprocess.STDOUT,
           env={**os.environ, 'PYTHONPATH': path})
 
@@ -160,6 +160,10 @@ def test_workers_join_leave_and_die_and_no_step_is_lost(start):
   late = run.join()
   assert run.status(late) == 0
   assert 'The run has finished: there is nothing to' in run.output(late)
+  # The last one may write its end after the table was made.
+  for worker, end in ((0, ': SIGTERM'), (1, ': died'), (2, '')):
+    assert re.search(rf'worker:{worker} +joined +0 .* joined \d\d:.*{end}',
+                     run.output('main'))
   # On a busy machine a slow worker may leave and join once more.
   last = {worker: name for name, worker in run.events()}
   assert last == {'worker:0': 'left', 'worker:1': 'left', 'worker:2': 'joined'}

@@ -68,15 +68,15 @@ def check_address(address: str) -> None:
 def layout(address: str, model_dir: Optional[str] = None) -> layouts.Layout:
   """Returns the layout of one worker that joins the run at `address`.
 
-  `address` is a parameter server's. `RunFinished` is raised if the run says
-  that it has finished, or its `model_dir` does and nothing answers. Without a
-  word `RuntimeError` is raised, as if the run takes no further worker.
+  `address` is a parameter server's. `RunFinishedError` is raised if the run
+  says that it has finished, or if nothing answers and its `model_dir` says so.
+  `RuntimeError` is raised if nothing answers, or the run is full.
   """
   try:
     own_host = _own_host(address)
   except RuntimeError:
     if model_dir and chief_report.is_written(model_dir):
-      raise joined_run.RunFinished(joined_run.OVER) from None
+      raise joined_run.RunFinishedError(joined_run.OVER) from None
     raise
   described = _description(address)
   cluster, limit = described['cluster'], described[membership.MAX_WORKERS]
@@ -143,7 +143,7 @@ def _allot(cluster: Mapping[str, list[str]], limit: int) -> int:
       if marks is None:
         break
       if task_tables.state_of(marks.get(first, 0)) == task_tables.FINISHED:
-        raise joined_run.RunFinished(joined_run.OVER)
+        raise joined_run.RunFinishedError(joined_run.OVER)
       index = 1 + max(map(_index, (first, *others, *marks)))
       # Workers of the cluster that have not started yet have a place, too.
       expected = sum(not marks.get(name) for name in others)

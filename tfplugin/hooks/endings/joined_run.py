@@ -8,7 +8,11 @@ when the worker has a session to make.
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
+
+import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute.sessions import membership
@@ -22,14 +26,23 @@ AWAY_SECS = 10.0
 OVER = 'The run has finished: there is nothing to join.'
 
 
-class RunFinished(Exception):
+class RunFinishedError(Exception):
   """Raised in a worker that joins a run whose training has finished."""
+
+
+@contextlib.contextmanager
+def nothing_left() -> Iterator[None]:
+  """Ends the context, with a warning, at a RunFinishedError."""
+  try:
+    yield
+  except RunFinishedError as e:
+    tf.compat.v1.logging.warning('%s', e)
 
 
 def check(task: cluster_task.ClusterTask, model_dir: str) -> None:
   """Returns, in a worker that joins, as soon as one of the others answers.
 
-  Raises RunFinished if none does and the chief has reported its end in the
+  Raises RunFinishedError if none does and the chief has reported its end in the
   `model_dir`. Without a report TimeoutError follows after some seconds. In
   another task it does nothing.
   """
@@ -41,7 +54,7 @@ def check(task: cluster_task.ClusterTask, model_dir: str) -> None:
   deadline = time.monotonic() + AWAY_SECS
   while len(contact.unreachable(spec, others)) == len(others):
     if chief_report.is_written(model_dir):
-      raise RunFinished(OVER)
+      raise RunFinishedError(OVER)
     if time.monotonic() > deadline:
       raise TimeoutError(
           f'{task.name} waited {AWAY_SECS:g} s for a sign of the run that it '
