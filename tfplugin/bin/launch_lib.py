@@ -23,6 +23,7 @@ from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.launches import task_settings
+from tfplugin.bin.launches import yaml_text
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
@@ -117,7 +118,7 @@ def _manifest(options: launch_options.LaunchOptions,
   make = {manifests.KUBERNETES: manifests.kubernetes,
           manifests.TF_JOB: manifests.tf_job,
           manifests.COMPOSE: compose.compose}[options.manifest]
-  documents = map(manifests.to_yaml, make(starts, options.pods()))
+  documents = map(yaml_text.to_yaml, make(starts, options.pods()))
   return '---\n'.join(documents).splitlines()
 
 

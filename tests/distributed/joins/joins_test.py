@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers that join and leave a run of processes, through tfplugin-launch."""
 
-import json
 import os
 import pathlib
 import re
@@ -15,11 +14,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.distributed.joins import joins_program
 from tfplugin import events
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 
-PROGRAM = pathlib.Path(__file__).with_name('joins_program.py')
+PROGRAM = pathlib.Path(joins_program.__file__)
 LIMIT_SECONDS = 120
 
 
@@ -46,11 +46,8 @@ class Run:
 
   def records(self):
     """Returns what each process of the program has written, by task."""
-    found = {}
-    for path in self.directory.glob('*.json'):
-      record = json.loads(path.read_text())
-      found[record['task']] = {**record, 'pid': int(path.suffixes[0][1:])}
-    return found
+    return {record['task']: {**record, 'steps': len(record['steps'])}
+            for record in joins_program.read_records(self.directory)}
 
   def wait(self, look):
     """Returns the first true result of `look`."""
