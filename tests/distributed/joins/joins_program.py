@@ -72,7 +72,7 @@ class RecordHook(tf1.train.SessionRunHook):
   def __init__(self, directory, step_secs, has_values):
     task = json.loads(os.environ['TF_CONFIG'])['task']
     name = f'{task["type"]}-{task["index"]}'
-    self._file = open(  # noqa: SIM115 (until the process ends)
+    self._file = open(
         directory / f'{name}.{os.getpid()}.steps', 'w', encoding='utf-8')
     self._end = directory / 'end'
     self._step_secs = step_secs
