@@ -70,7 +70,7 @@ timed from the start of the process: median, longest. The machine has {cpus}
 CPUs and other work (load average {load:.1f}): the figures are provisional.
 """
 _ROW = ('| `{form}` | {joined} | {left} | {killed} | {num_steps} | '
-        '{goodput:.1%} | {median_secs:.1f}, {longest_secs:.1f} |')
+        '{goodput:.2%} | {median_secs:.1f}, {longest_secs:.1f} |')
 
 
 class Figures(NamedTuple):
