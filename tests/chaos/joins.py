@@ -60,10 +60,10 @@ time, by SIGTERM or SIGKILL, or stays.
 | --- | --- | --- | --- | --- | --- | --- |
 {rows}
 
-Values equal a replay in numpy: each step of plain training is in the variable
-once, and each exchange of elastic averaging follows from the ones before, with
-the rate for the workers present. No task failed, or restarted, or lost its
-session.
+Values equal a replay in numpy. Each step of plain training is in the variable
+once. Each exchange of elastic averaging follows from the ones before, with the
+rate for the workers present. No task failed, or restarted, or lost its session.
+
 Goodput is the share of the time in which those present stepped at their own
 pace: of a step, more than twice the task's median is lost. The first push is
 timed from the start of the process: median, longest. The machine has {cpus}
