@@ -17,6 +17,10 @@ import sys
 VERSIONS = ('v1.29.0', 'v1.37.0')
 # What a manifest of ours is made of; no other definition is kept.
 DEFINITIONS = (
+    'io.k8s.api.apps.v1.Deployment',
+    'io.k8s.api.apps.v1.DeploymentSpec',
+    'io.k8s.api.apps.v1.DeploymentStrategy',
+    'io.k8s.api.apps.v1.RollingUpdateDeployment',
     'io.k8s.api.batch.v1.Job',
     'io.k8s.api.batch.v1.JobSpec',
     'io.k8s.api.batch.v1.PodFailurePolicy',

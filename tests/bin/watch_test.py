@@ -148,3 +148,17 @@ def test_what_a_wrapper_tells(tmp_path, details, told):
 def test_a_directory_without_a_run_is_refused(tmp_path):
   with pytest.raises(ValueError, match='RUN_DIR: no '):
     watch.Watch(str(tmp_path))
+
+
+def test_a_worker_that_joined_and_died_does_not_keep_it_waiting(tmp_path):
+  hand_written.write_events(
+      tmp_path, event(0, 'chief:0', 'joined', worker='worker:3'),
+      event(1, 'worker:3', 'training', step=4), event(5, 'chief:0', 'ended'))
+  shown = watch.Watch(str(tmp_path))
+  assert not watch.is_over(shown.states)
+  hand_written.write_events(
+      tmp_path, event(6, 'chief:0', 'left', worker='worker:3'),
+      event(7, 'chief:0', 'ended'))
+  shown.update()
+  assert watch.is_over(shown.states)
+  assert watch.rows(shown.states, START + 9)[1][-1].endswith('died')

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets workers join and leave one run at random, and checks what it computed.
 
-  python -m tests.chaos.joins [--number 30] [--minutes 10] [--seed 1]
+  python -m tests.chaos.joins [--number 30] [--minutes 10] [--seed 1] [--write]
 
-A chief trains with two parameter servers. `number` workers join at random
-times; each stays for a random time, and then leaves by SIGTERM or is killed.
-Every step adds 1 to the variables, so their values say how many steps reached
-them. The same seed plans the same joins and leaves.
+For plain asynchronous training, and for elastic averaging: a chief trains with
+two parameter servers. `number` workers join at random times; each stays for a
+random time, and then leaves by SIGTERM or is killed. Every step adds 1. Plain
+variables count the steps of all; `elastic_replay` explains those of elastic
+averaging. The same seed plans the same joins and leaves. `--write` tells of it
+in docs/chaos.md.
 """
 
 from __future__ import annotations
@@ -24,24 +26,65 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from tests.chaos import elastic_replay
+from tests.chaos import page
+from tests.distributed.joins import joins_program
 from tfplugin import events
 from tfplugin.bin.launches import joins
 from tfplugin.distribute import cluster_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_PROGRAM = _ROOT / 'tests/distributed/joins/joins_program.py'
+FORMS = ('plain', 'elastic')
 _STEP_SECS = 0.1
 _MAX_WORKERS = 6
 _LIMIT_SECS = 180.0
+_NOTED = 'noted.json'
 # Of a task's median step: a longer one counts as lost beyond it.
 _LONG = 2.0
+
+
+_TEXT = """\
+Written by `python -m tests.chaos.joins {arguments}
+--write`: a chief and two parameter servers on one machine, steps of
+{step:.0f} ms. In {minutes:g} minutes {number} workers are started at random, at
+most {most} at a time: a further one is refused. Each leaves after a random
+time, by SIGTERM or SIGKILL, or stays.
+
+| form | joined | left | killed | steps | goodput | first push, s |
+| --- | --- | --- | --- | --- | --- | --- |
+{rows}
+
+Values equal a replay in numpy. Each step of plain training is in the variable
+once. Each exchange of elastic averaging follows from the ones before, with the
+rate for the workers present. No task failed, or restarted, or lost its session.
+
+Goodput is the share of the time in which those present stepped at their own
+pace: of a step, more than twice the task's median is lost. The first push is
+timed from the start of the process: median, longest. The machine has {cpus}
+CPUs and other work (load average {load:.1f}): the figures are provisional.
+"""
+_ROW = ('| `{form}` | {joined} | {left} | {killed} | {num_steps} | '
+        '{goodput:.2%} | {median_secs:.1f}, {longest_secs:.1f} |')
+
+
+class Figures(NamedTuple):
+  """The figures of a run."""
+
+  num_steps: int
+  trained: int
+  killed: int
+  joined: int
+  left: int
+  goodput: float
+  median_secs: float
+  longest_secs: float
+  load: float
 
 
 class Stay(NamedTuple):
@@ -85,8 +128,10 @@ class Run:
 
   def __init__(self, directory: pathlib.Path, form: str):
     self.directory = directory
-    self._command = [sys.executable, str(_PROGRAM), form, str(directory),
-                     str(_STEP_SECS)]
+    self.killed_at: dict[str, float] = {}
+    self._tasks: dict[int, str] = {}
+    self._command = [sys.executable, joins_program.__file__, form,
+                     str(directory), str(_STEP_SECS)]
     self._out = (directory / 'out').open('w', encoding='utf-8')
     self._main = self._start(
         [sys.executable, '-m', 'tfplugin.bin.launch',
@@ -107,6 +152,7 @@ class Run:
     except RuntimeError as error:
       _say(f'worker {number}: {error}')
       return False
+    self._tasks[number] = layout.own[0].name.replace(':', '-')
     self._workers[number] = self._start(self._command, {
         'TF_CONFIG': cluster_config.encode(layout.cluster, layout.own[0],
                                            layout.tf_config)})
@@ -116,6 +162,8 @@ class Run:
     """Ends a worker."""
     self._workers[number].send_signal(
         signal.SIGKILL if is_killed else signal.SIGTERM)
+    if is_killed:
+      self.killed_at[self._tasks[number]] = time.time()
 
   def end(self) -> None:
     """Ends the run in order; raises if a task that should not have failed."""
@@ -125,18 +173,15 @@ class Run:
       raise RuntimeError(f'The run ended with {status}: {self._shown()}')
 
   def close(self) -> None:
-    """Leaves no process behind."""
+    """Leaves no process behind, and notes what `figures` needs."""
     for process in (*self._workers.values(), self._main):
       if process.poll() is None:
         process.terminate()
     for process in (*self._workers.values(), self._main):
       process.wait(60)
     self._out.close()
-
-  def records(self) -> list[Mapping]:
-    """Returns what the processes of the program have written."""
-    return [json.loads(path.read_text())
-            for path in sorted(self.directory.glob('*.json'))]
+    (self.directory / _NOTED).write_text(json.dumps(
+        {'killed_at': self.killed_at, 'load': os.getloadavg()[2]}))
 
   def _start(self, command, variables):
     return subprocess.Popen(
@@ -165,47 +210,83 @@ def play(run: Run, stays: Sequence[Stay], total_secs: float) -> int:
   return len(here)
 
 
-def check(run: Run, killed: int) -> Mapping[str, float]:
-  """Raises AssertionError for wrong values; returns the figures."""
-  checkpoint = tf.train.load_checkpoint(str(run.directory / 'model'))
-  step = int(checkpoint.get_tensor('global_step'))
-  values = checkpoint.get_tensor('w')
-  records = run.records()
-  noted = sum(record['steps'] for record in records)
-  # A killed worker may have made one step that it did not note.
-  if not (values == step).all() or not 0 <= step - noted <= killed:
-    raise AssertionError(f'w={values}, global_step={step}, noted={noted}, '
-                         f'{killed} killed')
-  late = [record['first_step'] - record['created'] for record in records
-          if record['first_step'] and record['task'] != 'chief-0']
-  seen = [event.name for event in events.read_run(
-      str(run.directory / 'model')).events if event.name in ('joined', 'left')]
-  return {'steps': step, 'not noted': step - noted,
-          'trained': len(late),
-          'first push, s: median': statistics.median(late),
-          'first push, s: longest': max(late), 'joined': seen.count('joined'),
-          'left': seen.count('left'),
-          'goodput': goodput([record['times'] for record in records])}
+def figures(directory: pathlib.Path, form: str) -> Figures:
+  """Returns the figures of a run; raises AssertionError for wrong values."""
+  noted = json.loads((directory / _NOTED).read_text())
+  records = joins_program.read_records(directory)
+  told = events.read_run(str(directory / 'model')).events
+  failed = [event for event in told if event.name in ('dying', 'coming_back')]
+  if failed:
+    raise AssertionError(f'Nobody must fail or restart. Received: {failed}')
+  told = [event for event in told if event.name in ('joined', 'left')]
+  values = tf.train.load_checkpoint(str(directory / 'model'))
+  num_steps = sum(len(record['steps']) for record in records)
+  if form == 'elastic':
+    for value in values.get_tensor('w'):
+      elastic_replay.replay(records, joins_program.PERIOD, noted['killed_at'],
+                            counts_of(told), value)
+  else:
+    step, w = (values.get_tensor(name) for name in ('global_step', 'w'))
+    # A killed worker may have made one step that it did not note.
+    if not (w == step).all() or not (
+        0 <= step - num_steps <= len(noted['killed_at'])):
+      raise AssertionError(f'w={w}, global_step={step}, noted={num_steps}, '
+                           f'{len(noted["killed_at"])} killed')
+  late = [record['steps'][0][1] - record['created'] for record in records
+          if record['task'] != 'chief-0']
+  names = [event.name for event in told]
+  return Figures(
+      num_steps, len(late), len(noted['killed_at']), names.count('joined'),
+      names.count('left'),
+      goodput([[end for _, end, _ in record['steps']] for record in records]),
+      statistics.median(late), max(late), noted['load'])
+
+
+def counts_of(told: Sequence[events.Event]) -> list[elastic_replay.Count]:
+  """Returns how many workers the chief counted, from when on."""
+  counts = [elastic_replay.Count(0.0, 1)]
+  for event in told:
+    counts.append(elastic_replay.Count(
+        event.time, counts[-1].workers + (1 if event.name == 'joined' else -1)))
+  return counts
+
+
+def run_form(directory: pathlib.Path, form: str, stays: Sequence[Stay],
+             total_secs: float) -> None:
+  """Plays the stays in a run of `form`."""
+  directory.mkdir(parents=True)
+  run = Run(directory, form)
+  try:
+    while not joins_program.read_records(directory):
+      time.sleep(0.1)
+    play(run, stays, total_secs)
+    run.end()
+  finally:
+    run.close()
 
 
 def main(arguments: argparse.Namespace) -> int:
   """Plays, checks and shows; returns the exit status."""
   total_secs = arguments.minutes * 60
   stays = plan(arguments.number, total_secs, arguments.seed)
-  with tempfile.TemporaryDirectory() as directory:
-    run = Run(pathlib.Path(directory), arguments.form)
-    try:
-      while not run.records():
-        time.sleep(0.1)
-      num_joined = play(run, stays, total_secs)
-      run.end()
-    finally:
-      run.close()
-    figures = check(run, sum(stay.is_killed for stay in stays))
-  _say(f'seed {arguments.seed}, {arguments.minutes:g} min: {num_joined} of '
-       f'{arguments.number} joined, load {os.getloadavg()[0]:.1f}')
-  for name, value in figures.items():
-    _say(f'  {name}: {value:.4g}')
+  found = {}
+  with tempfile.TemporaryDirectory() as temporary:
+    root = pathlib.Path(arguments.directory or temporary)
+    for form in arguments.forms:
+      if not (root / form).exists():
+        run_form(root / form, form, stays, total_secs)
+      found[form] = figures(root / form, form)
+      _say(f'{form}: {found[form]}')
+  text = _TEXT.format(
+      arguments=f'--number={arguments.number} --minutes={arguments.minutes:g} '
+      f'--seed={arguments.seed}', number=arguments.number,
+      minutes=arguments.minutes, most=_MAX_WORKERS, step=1000 * _STEP_SECS,
+      rows='\n'.join(_ROW.format(form=form, **each._asdict())
+                     for form, each in found.items()),
+      load=max(each.load for each in found.values()), cpus=os.cpu_count())
+  _say(text)
+  if arguments.write:
+    page.PATH.write_text(page.with_joins(page.PATH.read_text(), text))
   return 0
 
 
@@ -218,5 +299,8 @@ if __name__ == '__main__':
   parser.add_argument('--number', type=int, default=30)
   parser.add_argument('--minutes', type=float, default=10.0)
   parser.add_argument('--seed', type=int, default=1)
-  parser.add_argument('--form', default='plain')
+  parser.add_argument('--forms', nargs='*', default=FORMS)
+  parser.add_argument('--directory', help='where runs stay; those in it are '
+                      'read and not played again')
+  parser.add_argument('--write', action='store_true')
   sys.exit(main(parser.parse_args()))

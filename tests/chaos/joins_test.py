@@ -5,6 +5,8 @@
 import pytest
 
 from tests.chaos import joins
+from tests.chaos import page
+from tfplugin import events
 
 
 def test_a_seed_plans_the_same_stays_and_another_one_others():
@@ -23,3 +25,16 @@ def test_goodput_counts_what_is_beyond_twice_the_own_pace():
   # A slower task has its own pace; one with a single step counts nothing.
   assert joins.goodput([[0, 1, 2, 6, 7], [0, 9, 18], [5]]) == pytest.approx(
       (5 + 18) / (7 + 18))
+
+
+def test_the_chief_counts_itself_and_those_who_are_there():
+  told = [events.Event(time, 1, 'chief:0', name, 'instant', {})
+          for time, name in ((5.0, 'joined'), (6.0, 'joined'), (9.0, 'left'))]
+  assert joins.counts_of(told) == [(0.0, 1), (5.0, 2), (6.0, 3), (9.0, 2)]
+
+
+def test_the_page_keeps_what_it_found(monkeypatch, tmp_path):
+  monkeypatch.setattr(page, 'PATH', tmp_path / 'page.md')
+  page.PATH.write_text(page.with_joins('<!-- joins: begin -->\n'
+                                       '<!-- joins: end -->', 'All is well.'))
+  assert page.with_joins(page.render({}), 'All is well.') == page.render({})

@@ -50,6 +50,12 @@ takes {start} in these runs, because TensorFlow is imported already.
 {soak}
 {end}
 
+## Workers that join and leave
+
+{begin_joins}
+{joins}
+{end_joins}
+
 ## Every run
 
 | form | fault | ps | held | others, s | back, s | lost |
@@ -58,6 +64,7 @@ takes {start} in these runs, because TensorFlow is imported already.
 """
 
 _BEGIN, _END = '<!-- make soak: begin -->', '<!-- make soak: end -->'
+_BEGIN_JOINS, _END_JOINS = '<!-- joins: begin -->', '<!-- joins: end -->'
 _NOT_YET = '`make soak` writes it.'
 _Outcomes = Mapping[cells.Cell, Optional[play.Outcome]]
 
@@ -74,6 +81,7 @@ def render(outcomes: _Outcomes) -> str:
   """Returns the page."""
   names = sorted({(cell.kind, cell.role) for cell in outcomes})
   return _TEXT.format(
+      begin_joins=_BEGIN_JOINS, joins=_kept_joins(), end_joins=_END_JOINS,
       begin=_BEGIN, soak=_NOT_YET, end=_END,
       number=len(outcomes), steps=cells.STEPS,
       step_ms=1000 * program.STEP_SECS, save_steps=program.SAVE_STEPS,
@@ -98,6 +106,23 @@ def with_soak(page: str, text: str) -> str:
 def soak_of(page: str) -> str:
   """Returns what `with_soak` put into a page."""
   return page.split(_BEGIN)[1].split(_END)[0]
+
+
+def with_joins(page: str, text: str) -> str:
+  """Returns a page with what `tests.chaos.joins` found; `render` keeps it.
+
+  Args:
+    page: Of `render`.
+    text: What stands between its marks from now on.
+  """
+  before, rest = page.split(_BEGIN_JOINS)
+  return (f'{before}{_BEGIN_JOINS}\n{text.strip()}\n{_END_JOINS}'
+          f'{rest.split(_END_JOINS)[1]}')
+
+
+def _kept_joins() -> str:
+  page = PATH.read_text()
+  return page.split(_BEGIN_JOINS)[1].split(_END_JOINS)[0].strip()
 
 
 def _row_of_kind(kind: str, role: str, outcomes: _Outcomes) -> str:

@@ -164,7 +164,7 @@ def run(num_steps: int, faults: str, directory: pathlib.Path) -> Soaked:
                str(STEP_SECS)),
       logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),
       workers=NUM_WORKERS - 1, ps=NUM_PS, restart='always', max_restarts=10**6,
-      inject=faults, show=('chief',), grep='nothing of it')
+      spare=True, inject=faults, show=('chief',), grep='nothing of it')
   with play.environment():
     launch_lib.launch(options, lambda line: None)
   return _soaked(directory)

@@ -56,7 +56,7 @@ def test_it_waits_before_each_session_of_the_graph(monkeypatch):
   server = tf.distribute.Server(cluster, 'ps', 0)
   waits = []
   monkeypatch.setattr(keep_contact_hook.contact, 'wait_for_servers',
-                      lambda *args: waits.append(args[1:]))
+                      lambda *args: waits.append(args[1:3]))
   with tf.Graph().as_default():
     _hook(monkeypatch, cluster, 'worker', 7.0).begin()
     manager = tf1.train.SessionManager()

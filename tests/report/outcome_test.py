@@ -27,6 +27,9 @@ def _measured(tmp_path, *events):
     ([event(10, 'chief:0', 'ended'),
       event(8, 'worker:0', 'dying', error='ValueError', message='')],
      'finished at step 1,234'),
+    # It was a worker's leave alone.
+    ([event(8, 'worker:0', 'stopped', step=9), event(10, 'chief:0', 'ended')],
+     'finished at step 1,234'),
     ([event(10, 'chief:0', 'dying', error='ValueError', message='')],
      'failed at step 1,234'),
     ([event(10, 'chief:0', 'stopped', step=1234, saved_step=1234)],

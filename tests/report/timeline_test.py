@@ -70,6 +70,21 @@ def test_who_tells_nothing_for_long_is_silent(tmp_path, end, state):
   assert spans[-1][0] == state and spans[-1][2] == end + 5
 
 
+def test_a_worker_that_joined_is_dead_until_the_chief_tells_that_it_left(
+    tmp_path):
+  came = [event(0, 'chief:0', 'joined', worker='worker:0'),
+          event(0, 'worker:0', 'training', 'begin'),
+          event(5, 'worker:0', 'training')]
+  gone = [event(9, 'chief:0', 'left', worker='worker:0'),
+          event(50, 'chief:0', 'ended')]
+  for name in '12':
+    (tmp_path / name).mkdir()
+  assert _spans(tmp_path / '1', *came, *gone) == [
+      ('training', 0, 5), ('dead', 5, 9)]
+  assert _spans(tmp_path / '2', *came, event(6, 'worker:0', 'stopped'),
+                *gone) == [('training', 0, 6)]
+
+
 def test_a_ps_serves_though_it_tells_nothing(tmp_path):
   begin = [event(0, 'ps:0', 'starting', 'begin'),
            event(1, 'ps:0', 'starting', 'end'),

@@ -28,6 +28,7 @@ from tfplugin.bin.launches import manifests
 from tfplugin.bin.processes import output
 from tfplugin.bin.results import live_display
 from tfplugin.distribute import cluster_config
+from tfplugin.hooks.endings import joined_run
 
 # Each flag but `live` and `explain` sets the field of `LaunchOptions` of the
 # same name; `command` sets `commands`.
@@ -174,12 +175,18 @@ def main(argv: list[str]) -> None:
            time.strftime('launch-%Y%m%d-%H%M%S'))
     values['logs_dir'] = f'runs/{run}/logs'
   is_live = values.pop('live')
-  with command_line.errors_of_usage():
-    options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)
-    launch_lib.launch(
-        options, say=lambda line: print(line, file=sys.stdout, flush=True),
-        terminal=live_display.find_terminal(not launch_lib.is_colored(options))
-        if is_live else None)
+
+  def say(line):
+    print(line, file=sys.stdout, flush=True)
+
+  try:
+    with command_line.errors_of_usage():
+      options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)
+      launch_lib.launch(
+          options, say, live_display.find_terminal(
+              not launch_lib.is_colored(options)) if is_live else None)
+  except joined_run.RunFinishedError as e:
+    say(str(e))
 
 
 def run() -> None:

@@ -23,6 +23,7 @@ from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.launches import task_settings
+from tfplugin.bin.launches import yaml_text
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
@@ -55,7 +56,8 @@ def launch(options: launch_options.LaunchOptions,
   A `ValueError` is raised if the logs cannot be written, or no task is to be
   shown. A `RuntimeError` is raised if a needed task fails or no task makes a
   step, with the last log lines of the first failure; or if another run is in
-  the model_dir. No process is left in any case, `KeyboardInterrupt` included.
+  the model_dir. A `RunFinishedError` says that there is nothing to join. No
+  process is left in any case, `KeyboardInterrupt` included.
   """
   layout = options.layout()
   output.check_shown(options.show, [task.name for task in layout.tasks])
@@ -116,7 +118,7 @@ def _manifest(options: launch_options.LaunchOptions,
   make = {manifests.KUBERNETES: manifests.kubernetes,
           manifests.TF_JOB: manifests.tf_job,
           manifests.COMPOSE: compose.compose}[options.manifest]
-  documents = map(manifests.to_yaml, make(starts, options.pods()))
+  documents = map(yaml_text.to_yaml, make(starts, options.pods()))
   return '---\n'.join(documents).splitlines()
 
 
@@ -132,12 +134,14 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
         {'PYTHONUNBUFFERED': '1', **start.variables}, start.cpus)
     # Lines of an earlier run in the same log are not shown again.
     shown.follow(role)
-  display.say(*_describe_start(options, layout, starts))
+  display.say(f'Started {", ".join(start.task.name for start in starts)}; '
+              f'their logs are in {options.logs_dir}')
   others = _elsewhere(options, layout)
+  invitation = _invitation(options, layout)
 
   def show(is_all: bool = False):
     shown.show(is_all)
-    display.say(*lines)
+    display.say(*lines, *next(invitation, ()))
     lines.clear()
     display.update(run.states, run.ends, steps=task_states.goal(run.states))
 
@@ -177,15 +181,16 @@ def _rounds(run: supervision.SupervisedRun, others: Optional[Elsewhere],
       return
 
 
-def _describe_start(options: launch_options.LaunchOptions,
-                    layout: layouts.Layout,
-                    starts: Sequence[task_settings.Start]) -> Iterator[str]:
-  names = ', '.join(start.task.name for start in starts)
-  yield f'Started {names}; their logs are in {options.logs_dir}'
+def _invitation(options: launch_options.LaunchOptions,
+                layout: layouts.Layout) -> Iterator[Sequence[str]]:
+  """Yields nothing to show until a worker can join, and then the command."""
   if options.max_workers:
-    yield (f'Up to {options.max_workers} workers may train. Another one joins '
+    spec = tf.train.ClusterSpec(dict(layout.cluster))
+    while contact.unreachable(spec, ['ps:0']):
+      yield ()
+    yield [f'Up to {options.max_workers} workers may train. Another one joins '
            f'with: tfplugin-launch --join={layout.cluster["ps"][0]} -- '
-           'python program.py')
+           'python program.py']
 
 
 def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout

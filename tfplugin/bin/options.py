@@ -22,8 +22,8 @@ from tfplugin.faults import language
 
 # Settings that do not change the learnt model.
 _OF_A_SESSION = ('model_dir', 'evaluator', 'steps', 'start_limit_secs',
-                 'finish_limit_secs', 'restart', 'max_restarts', 'stall_limit',
-                 'inject', 'grace_secs')
+                 'finish_limit_secs', 'restart', 'max_restarts', 'spare',
+                 'stall_limit', 'inject', 'grace_secs')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +57,7 @@ class TrainOptions:
   finish_limit_secs: float = 120.0
   restart: str = restarts.ON_FAILURE
   max_restarts: int = 3
+  spare: bool = False
   stall_limit: float = 0.0
   inject: str = ''
   grace_secs: float = 30.0

@@ -53,7 +53,8 @@ def _needs() -> list[command_line.Need]:
       *of_wrappers,
       command_line.Need(('evaluator', 'start_limit_secs', 'finish_limit_secs'),
                         'a cluster, e.g. --workers=1 --ps=1', _has_cluster),
-      command_line.Need(('max_restarts',), '--restart=on_failure or always',
+      command_line.Need(('max_restarts', 'spare'),
+                        '--restart=on_failure or always',
                         lambda values: values['restart'] != 'never')]
 
 
@@ -128,6 +129,8 @@ _COMMANDS = command_line.CommandLine((
             'on_failure or always; or by job, e.g. '
             'worker=always,ps=on_failure.'),
         _int('max_restarts', 3, 'How many times each task may be restarted.'),
+        _bool('spare', False, 'Keeps one more process, which has imported '
+              'TensorFlow, for the next task that restarts.'),
         _float('stall_limit', 0.0, 'Seconds without a step of any task after '
                'which the run counts as stalled; 0: never.'),
         _float('grace_secs', 30.0, 'Seconds that tasks have for a last '

@@ -136,7 +136,8 @@ def _supervision(options: options_lib.TrainOptions,
       model_dir=options.model_dir,
       session=session,
       policy=restarts.RestartPolicy(restarts.parse(options.restart),
-                                    options.max_restarts),
+                                    options.max_restarts,
+                                    has_spare=options.spare),
       stall_limit=options.stall_limit,
       grace_secs=options.grace_secs)
 

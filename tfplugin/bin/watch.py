@@ -29,7 +29,6 @@ from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
 from tfplugin.events import event_files
-from tfplugin.events import record
 
 HEADINGS = ('task', 'step', 'steps/s', 'figures', 'state')
 # A log file or a pipe gets lines at this interval.
@@ -51,26 +50,19 @@ class Watch:
   def __init__(self, run_dir: str):
     """Finds the tasks in `run_dir`; raises `ValueError` if there are none."""
     self._run_dir = run_dir
-    self._followed: dict[str, task_states.TaskStates] = {}
+    self._followed = task_states.TaskStates(run_dir, from_start=True)
     self.update()
-    if not self._followed:
+    if not self.states:
       raise event_files.no_events(run_dir)
 
   def update(self) -> None:
     """Reads new events, and finds new tasks."""
-    for path in sorted(event_files.events_dir(self._run_dir).glob('*.jsonl')):
-      task = '{0}:{2}'.format(*path.stem.rpartition('-'))
-      if task not in self._followed:
-        self._followed[task] = task_states.TaskStates(
-            self._run_dir, [task], from_start=True)
-    for followed in self._followed.values():
-      followed.update()
+    self._followed.update()
 
   @property
   def states(self) -> dict[str, task_states.State]:
     """The state of each task."""
-    return {task: followed.states[task]
-            for task, followed in self._followed.items()}
+    return self._followed.states
 
   @property
   def steps(self) -> Optional[int]:
@@ -90,13 +82,14 @@ def rows(states: Mapping[str, task_states.State],
   `now` is in seconds since the epoch.
   """
   return [(task, '' if state.step is None else str(state.step),
-           _rate(state), _figures(state), _does(state, now))
+           _rate(state), _figures(state), state.describe(now))
           for task, state in states.items()]
 
 
 def is_over(states: Mapping[str, task_states.State]) -> bool:
   """Returns whether every training task is done or was stopped."""
-  return all(state.last is not None and state.last.name in ('ended', 'stopped')
+  return all(state.joined is not None and state.end or
+             state.last is not None and state.last.name in ('ended', 'stopped')
              for task, state in states.items()
              if task.partition(':')[0] not in _SERVING)
 
@@ -141,12 +134,6 @@ def _rate(state: task_states.State) -> str:
 
 def _figures(state: task_states.State) -> str:
   return ', '.join(map(' '.join, task_table.figures_of(state).items()))
-
-
-def _does(state: task_states.State, now: float) -> str:
-  if state.last is None or state.last.name not in record.LAST_WORDS:
-    return state.describe(now)
-  return record.describe_end(state.last)
 
 
 def main(argv: list[str]) -> None:

@@ -36,6 +36,7 @@ from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.endings import joined_run
 from tfplugin.hooks.endings import last_steps
 from tfplugin.hooks.endings import lost_peers
 from tfplugin.hooks.endings import refused_step_hook
@@ -156,7 +157,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   cluster_task.check_first_run(task)
   with evaluation_roles.kept(), event_log.recording(
       config.model_dir, events_hook.task_name(config), cluster=explained), \
-      cluster_task.occupied_port_named(task):
+      cluster_task.occupied_port_named(task), joined_run.nothing_left():
     return _train_and_evaluate(
         task, estimator, train_spec, eval_spec, start_limit_secs,
         finish_limit_secs, contact_limit_secs)
@@ -328,9 +329,8 @@ def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
     chief_report.write(config.model_dir)
 
 
-def _guarded(train_spec: tf.estimator.TrainSpec,
-             config: tf.estimator.RunConfig, task: cluster_task.ClusterTask,
-             others: last_steps.LastSteps,
+def _guarded(train_spec: tf.estimator.TrainSpec, config: tf.estimator.RunConfig,
+             task: cluster_task.ClusterTask, others: last_steps.LastSteps,
              stack: contextlib.ExitStack) -> tf.estimator.TrainSpec:
   """Adds the chief's guard of the checkpoints."""
   stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Optional
 
@@ -16,11 +17,11 @@ from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_log
 from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import contact
+from tfplugin.hooks.endings import joined_run
 
 tf1 = tf.compat.v1
 
 _LOOK_SECS = 5.0
-_JOIN_SECS = 60.0
 # A process may take this many times as long to start as a step takes.
 _CLAIM_TIMES = 5
 
@@ -34,6 +35,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
   * Before each session, also after a failure, it waits until the port of every
     parameter server is open. It logs the missing servers at intervals, and
     gives up at the limit. TensorFlow waits without a message.
+  * A worker that joins ends at once if the run has finished meanwhile.
   * A worker whose chief is unreachable up to the limit ends with an error.
     Otherwise it would train on, and no task would save.
   * The chief keeps the reports of workers that have ended, for a parameter
@@ -44,6 +46,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
   Raises:
     TimeoutError: from the making of a session or from a step; the message names
       the missing task.
+    RunFinishedError: from the same places, in a worker that joins.
 
   Differences from tf.contrib: there was no such hook.
 
@@ -74,10 +77,13 @@ class KeepContactHook(tf1.train.SessionRunHook):
     if time_limit_secs is not None:
       time_limit.check(time_limit_secs)
     time_limit.check(still_limit_secs)
+    task = cluster_task.from_config(config)
     self._still_limit_secs = still_limit_secs
     self._is_open = membership.read().is_open
+    self._check_run = functools.partial(joined_run.check, task,
+                                        config.model_dir)
     self._present: set[str] = set()
-    self._task = cluster_task.from_config(config)
+    self._task = task
     self._time_limit_secs = time_limit_secs
     self._lists = self._chief = None
     self._next_look = float('-inf')
@@ -88,11 +94,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
     if not (task.trains and task.num_ps):
       return
     if self._time_limit_secs is not None:
-      # A worker that joins saw the servers a moment ago: they restart soon, or
-      # the run has ended.
-      contact.wait_for_servers(
-          task.cluster_spec, task.name, min(self._time_limit_secs, _JOIN_SECS)
-          if membership.read().joins else self._time_limit_secs)
+      self._wait()
       guarded_graphs.before_start(self._wait)
     if task.is_chief:
       self._lists = finish_board.Lists(task.cluster_spec)
@@ -127,7 +129,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
 
   def _wait(self) -> None:
     contact.wait_for_servers(self._task.cluster_spec, self._task.name,
-                             self._time_limit_secs)
+                             self._time_limit_secs, self._check_run)
 
   def end(self, session: tf1.Session) -> None:
     """Ends the checks."""

@@ -14,6 +14,7 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import joining
 from tfplugin.events import event_log
+from tfplugin.hooks.endings import joined_run
 
 tf1 = tf.compat.v1
 
@@ -35,6 +36,7 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
   Raises:
     TimeoutError: from `begin`, or when a new session is made, at the limit. The
       message names the chief and the variables without a value.
+    RunFinishedError: from the same places, in a worker that joins too late.
 
   Differences from tf.contrib: there was no such hook.
 
@@ -61,6 +63,7 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     time_limit.check(time_limit_secs)
     self._task = cluster_task.from_config(config)
     self._time_limit_secs = time_limit_secs
+    self._model_dir = config.model_dir
     self._chief = ''
 
   def begin(self) -> None:
@@ -82,6 +85,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       missing = self._look()
       if missing is not None and not missing.size:
         return
+      if missing is None:
+        joined_run.check(self._task, self._model_dir)
       patience.check(
           f'{self._chief} to initialise the variables; {_what(missing)}',
           'See its log.')

@@ -89,7 +89,10 @@ def _outcome(events: Sequence[record.Event], step: Optional[int],
   last = {e.task: e for e in events if e.task in tasks} or {
       e.task: e for e in events}
   names = {e.name for e in last.values()}
-  if 'stopped' in names:
+  chief = next((last[task] for task in tasks if task in last),
+               next(iter(last.values())))
+  # A worker that joined may have been stopped alone.
+  if 'stopped' in names and chief.name != 'ended':
     saved = [e.details.get('saved_step') for e in last.values()]
     return record.describe_stop(
         step, max((s for s in saved if s is not None), default=None))
@@ -97,7 +100,6 @@ def _outcome(events: Sequence[record.Event], step: Optional[int],
   if names == {'ended'}:
     return _FINISHED + at
   # The other tasks continue without a worker.
-  chief = next(iter(last.values()))
   if 'dying' in names and (chief.name == 'dying' or len(last) == 1):
     return _FAILED + at
   return (_FINISHED if chief.name == 'ended' else _OPEN) + at

@@ -98,20 +98,19 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 
 def spans_of(run: run_data.RunData) -> dict[str, list[Span]]:
   """Returns the spans of each task."""
-  faults = [e for e in run.reading.events if e.name == 'injecting']
-  spans = {task: _task_spans(task, events, faults, run)
-           for task, events in run.events_of.items()}
-  return _without_pauses(spans)
+  return _without_pauses(
+      {task: _task_spans(task, run) for task in run.events_of})
 
 
-def _task_spans(task: str, events: Sequence[record.Event],
-                faults: Sequence[record.Event],
-                run: run_data.RunData) -> list[Span]:
-  kills = [e.time for e in faults
-           if str(e.details.get('fault')).startswith(f'kill {task} ')]
-  tracker = _Tracker(task, run.start, kills)
-  for event in events:
-    tracker.take(event)
+def _task_spans(task: str, run: run_data.RunData) -> list[Span]:
+  tracker = _Tracker(task, run.start, [
+      e.time for e in run.reading.events if e.name == 'injecting' and
+      str(e.details.get('fault')).startswith(f'kill {task} ')])
+  for event in run.reading.events:
+    # The chief tells that a worker, which joined, has died.
+    if event.task == task or (
+        event.name == 'left' and event.details.get('worker') == task):
+      tracker.take(event)
   return tracker.finish(run.end)
 
 
@@ -133,7 +132,8 @@ class _Tracker:
     """Processes the next event."""
     is_session = (event.name == 'coming_back' and
                   event.details.get('what') == 'session')
-    if self._last is not None and event.pid != self._last.pid:
+    if self._last is not None and (event.pid, event.task) != (
+        self._last.pid, self._last.task):
       self._die(event.time)
       self._has_trained = False
     elif is_session:
@@ -180,7 +180,7 @@ class _Tracker:
         self._open.setdefault('training', event)
 
   def _next(self, event: record.Event) -> tuple:
-    if event.name in ('ended', 'stopped'):
+    if event.name in ('ended', 'stopped', 'left'):
       return None, ()
     if event.name == 'dying':
       return DEAD, ()

@@ -5,10 +5,10 @@
 
 import json
 import pathlib
-import textwrap
 
 import pytest
 
+from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import restarts
@@ -20,13 +20,6 @@ _SCHEMAS = json.loads((
 _PYTHON_TYPES = {'string': str, 'number': float, 'integer': int,
                  'boolean': bool, 'object': dict, 'array': list}
 _RULES = 'chief=never,ps=always,worker=on_failure,evaluator=on_failure'
-_DOCUMENT = {
-    'kind': 'Job', 'name': 'a-b.c/d', 'text': '{"a": $(B)}\n\tü',
-    'none': 'null',
-    'No': 'no', 'number': '12', 'count': 12, 'sure': True, 'empty': {},
-    'list': ['python', '-c', 'print(1)'], 'codes': [1, 2], 'nothing': [],
-    'deep': {'items': [{'a': {'b': 1}, 'c': [{'d': 'e f'}]}, {'g': False}]},
-    'key with: colon': '', '- x': '#'}
 
 
 def _starts(faults='', **settings):
@@ -36,10 +29,10 @@ def _starts(faults='', **settings):
       tasks, ('python', 'a.py'), task_settings.parse(**settings), faults)
 
 
-def _pods(claim='runs=/runs', claim_size='', resources=()):
+def _pods(claim='runs=/runs', claim_size='', resources=(), max_workers=None):
   policy = restarts.RestartPolicy(restarts.parse(_RULES), max_restarts=4)
   return manifests.make_pods('mnist', 'me/program:1', policy, 30.0, claim,
-                             claim_size, resources)
+                             claim_size, resources, max_workers)
 
 
 def _by_name(documents):
@@ -82,7 +75,8 @@ def _problems_of_type(value, schema, path):
 @pytest.mark.parametrize('make', [manifests.kubernetes, manifests.tf_job])
 def test_manifests_are_of_the_published_schema(version, make):
   resources = ['all=cpu=500m,memory=4Gi', 'worker=cpu=4,memory=8Gi,gpu=1']
-  for pods in (_pods(''), _pods(), _pods('runs=/runs', '20Gi', resources)):
+  for pods in (_pods(''), _pods(), _pods('runs=/runs', '20Gi', resources),
+               _pods(max_workers=8)):
     for document in make(_starts(), pods):
       assert not list(_problems(
           document, {'ref': document['kind']}, _SCHEMAS[version],
@@ -250,33 +244,39 @@ def test_what_kubernetes_would_not_take_is_refused(name, image, claim, message):
     manifests.make_pods(name, image, restarts.RestartPolicy(), 30.0, claim)
 
 
-def test_as_written_by_hand():
-  # In YAML 1.1 `no` is a truth value, `null` nothing, `12` a number.
-  assert manifests.to_yaml(_DOCUMENT) == textwrap.dedent('''\
-      kind: Job
-      name: a-b.c/d
-      text: "{\\"a\\": $(B)}\\n\\tü"
-      none: "null"
-      "No": "no"
-      number: "12"
-      count: 12
-      sure: true
-      empty: {}
-      list: ["python", "-c", "print(1)"]
-      codes: [1, 2]
-      nothing: []
-      deep:
-        items:
-        - a:
-            b: 1
-          c:
-          - d: "e f"
-        - g: false
-      "key with: colon": ""
-      "- x": "#"
-      ''')
+def test_workers_that_may_join_are_a_deployment_to_scale():
+  documents = _by_name(manifests.kubernetes(_starts(), _pods(max_workers=8)))
+  assert ('Job', 'mnist-worker') not in documents
+  spec = documents['Deployment', 'mnist-worker']['spec']
+  assert spec['replicas'] == 3
+  template = spec['template']
+  # A pod of a Deployment has the labels that it selects, and the run's.
+  labels = template['metadata']['labels']
+  assert spec['selector']['matchLabels'].items() <= labels.items()
+  assert documents['Service', 'mnist']['spec']['selector'].items() < (
+      labels.items())
+  container, = template['spec']['containers']
+  assert container['command'] == [
+      'tfplugin-launch', '--join=mnist-ps-0.mnist:2222', '--restart=never',
+      '--grace_secs=30', '--', 'python', 'a.py']
+  assert container['env'] == []
+  # The others wait for no worker, and know that some may join.
+  for job in ('ps', 'chief', 'evaluator'):
+    container, = documents['Job', f'mnist-{job}']['spec']['template']['spec'][
+        'containers']
+    config = json.loads(container['env'][1]['value'].replace(
+        '$(TASK_INDEX)', '0'))
+    assert config['max_workers'] == 8 and 'worker' not in config['cluster']
+    # No pod of the Deployment is taken for one of the Jobs'.
+    assert spec['selector']['matchLabels']['tfplugin-job'] == 'worker'
 
 
-def test_a_reader_of_yaml_finds_what_was_written():
-  yaml = pytest.importorskip('yaml', reason='PyYAML is not installed.')
-  assert yaml.safe_load(manifests.to_yaml(_DOCUMENT)) == _DOCUMENT
+@pytest.mark.parametrize('settings', [
+    {'manifest': 'compose'}, {'manifest': 'tfjob'}, {'workers': 0},
+    {'restart': 'never'}])
+def test_a_range_that_a_manifest_cannot_have_is_refused(tmp_path, settings):
+  with pytest.raises(ValueError, match='`workers` with a range needs --mani'):
+    launch_options.LaunchOptions(
+        ('python', 'a.py'), str(tmp_path), **{
+            'manifest': 'kubernetes', 'image': 'i', 'workers': 1,
+            'restart': 'on_failure', 'max_workers': 8, **settings})

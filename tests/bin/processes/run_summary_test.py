@@ -59,10 +59,14 @@ def test_what_became_of_each_task(tmp_path):
         break
   states = {f'{job}:0': task_states.State() for job in codes}
   states['chief:0'].step = 7
+  # Of another launch.
+  states['worker:3'] = task_states.State(joined=0.0, left=0.0, step=6)
+  states['worker:4'] = task_states.State(step=6)  # It is not known to be here.
   assert run_summary.summarize(cluster, states) == [
       ('chief:0', 'done', 0, 0, 7, ()),
       ('worker:0', 'lost', 3, 0, None, ('ended with status 3',)),
-      ('ps:0', 'ended', -15, 0, None, ())]
+      ('ps:0', 'ended', -15, 0, None, ()),
+      ('worker:3', 'joined', None, 0, 6, (states['worker:3'].end,))]
 
 
 def test_several_launches_of_a_run_have_a_summary_each(tmp_path):

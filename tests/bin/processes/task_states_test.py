@@ -79,3 +79,43 @@ def test_without_a_model_dir_nothing_is_known():
   states = task_states.TaskStates(None, ['ps:0'])
   states.update()
   assert states.states['ps:0'].last is None
+
+
+def _at(secs, task, name, **details):
+  return record.Event(secs, 1, task, name, 'instant', details)
+
+
+def test_workers_that_join_are_added_with_when_and_how_they_left(tmp_path):
+  old = event_log.EventLog(tmp_path, 'worker:9')
+  old.write('ended')  # Of an earlier run.
+  states = task_states.TaskStates(tmp_path, ['chief:0'])
+  path = event_files.path_of(tmp_path, 'worker:0')
+
+  def write(task, *told):
+    with open(event_files.path_of(tmp_path, task), 'ab') as file:
+      file.writelines(map(record.encode, told))
+    states.update()
+
+  time_of = {secs: task_states.State(joined=secs).arrival[-8:]
+             for secs in (10.0, 20.0, 30.0)}
+  # The chief's file comes first, whatever the times.
+  write('chief:0', *(_at(10.0, 'chief:0', 'joined', worker=f'worker:{i}')
+                     for i in range(4)))
+  for i in range(4):
+    write(f'worker:{i}', _at(12.0, f'worker:{i}', 'training', step=5))
+  assert list(states.states) == ['chief:0', *(f'worker:{i}' for i in range(4))]
+  assert path.exists() and states.states['worker:0'].end == ''
+  write('worker:0', _at(20.0, 'worker:0', 'stopped', signal='SIGTERM'))
+  write('worker:1', _at(20.0, 'worker:1', 'ended'))
+  write('chief:0', *(_at(30.0, 'chief:0', 'left', worker=f'worker:{i}')
+                     for i in range(4)))
+  came = f'joined {time_of[10.0]}, left'
+  assert [states.states[f'worker:{i}'].end for i in range(4)] == [
+      f'{came} {time_of[20.0]}: SIGTERM', f'{came} {time_of[20.0]}: done',
+      f'{came} {time_of[30.0]}: died', f'{came} {time_of[30.0]}: died']
+  # It was only slow.
+  write('worker:2', _at(40.0, 'worker:2', 'training', step=9))
+  write('chief:0', _at(40.0, 'chief:0', 'joined', worker='worker:2'))
+  state = states.states['worker:2']
+  assert (state.end, state.arrival) == ('', f'joined {time_of[10.0]}')
+  assert states.states['worker:3'].describe(99.0).endswith('died')

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers that join and leave a run of processes, through tfplugin-launch."""
 
-import json
 import os
 import pathlib
 import re
@@ -15,11 +14,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.distributed.joins import joins_program
 from tfplugin import events
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 
-PROGRAM = pathlib.Path(__file__).with_name('joins_program.py')
+PROGRAM = pathlib.Path(joins_program.__file__)
 LIMIT_SECONDS = 120
 
 
@@ -46,11 +46,8 @@ class Run:
 
   def records(self):
     """Returns what each process of the program has written, by task."""
-    found = {}
-    for path in self.directory.glob('*.json'):
-      record = json.loads(path.read_text())
-      found[record['task']] = {**record, 'pid': int(path.suffixes[0][1:])}
-    return found
+    return {record['task']: {**record, 'steps': len(record['steps'])}
+            for record in joins_program.read_records(self.directory)}
 
   def wait(self, look):
     """Returns the first true result of `look`."""
@@ -104,7 +101,8 @@ class Run:
       self._launches[name] = subprocess.Popen(
           [sys.executable, '-m', 'tfplugin.bin.launch', *flags,
            f'--restart={self._restart}',
-           f'--logs_dir={self.directory}/logs-{name}', *self._command],
+           f'--logs_dir={self.directory}/logs-{name}',
+           f'--model_dir={self.directory}/model', *self._command],
           stdout=out, stderr=subprocess.STDOUT,
           env={**os.environ, 'PYTHONPATH': path})
 
@@ -156,6 +154,13 @@ def test_workers_join_leave_and_die_and_no_step_is_lost(start):
   # Its launcher reports it.
   run.wait_for_event('left', 'worker:1')
   assert run.end() == 0
+  late = run.join()
+  assert run.status(late) == 0
+  assert 'The run has finished: there is nothing to' in run.output(late)
+  # The last one may write its end after the table was made.
+  for worker, end in ((0, ': SIGTERM'), (1, ': died'), (2, '')):
+    assert re.search(rf'worker:{worker} +joined +0 .* joined \d\d:.*{end}',
+                     run.output('main'))
   # On a busy machine a slow worker may leave and join once more.
   last = {worker: name for name, worker in run.events()}
   assert last == {'worker:0': 'left', 'worker:1': 'left', 'worker:2': 'joined'}

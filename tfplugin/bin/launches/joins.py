@@ -20,12 +20,12 @@ from tfplugin.bin import ports
 from tfplugin.bin.launches import layouts
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute.sessions import membership
+from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.endings import joined_run
 from tfplugin.hooks.endings import task_tables
 
 _POLL_SECS = 0.2
 _REACH_SECS = 5.0
-# The run may be starting.
-_START_SECS = 60.0
 # Launches that begin at the same time want the same number.
 _ATTEMPTS = 100
 _EXAMPLE = '--join=10.0.0.7:22000'
@@ -65,13 +65,19 @@ def check_address(address: str) -> None:
                      'run shows it as it starts.')
 
 
-def layout(address: str) -> layouts.Layout:
+def layout(address: str, model_dir: Optional[str] = None) -> layouts.Layout:
   """Returns the layout of one worker that joins the run at `address`.
 
-  `address` is a parameter server's. `RuntimeError` is raised if it does not
-  answer, or if the run takes no further worker.
+  `address` is a parameter server's. `RunFinishedError` is raised if the run
+  says that it has finished, or if nothing answers and its `model_dir` says so.
+  `RuntimeError` is raised if nothing answers, or the run is full.
   """
-  own_host = _own_host(address)
+  try:
+    own_host = _own_host(address)
+  except RuntimeError:
+    if model_dir and chief_report.is_written(model_dir):
+      raise joined_run.RunFinishedError(joined_run.OVER) from None
+    raise
   described = _description(address)
   cluster, limit = described['cluster'], described[membership.MAX_WORKERS]
   index = _allot(cluster, limit)
@@ -92,7 +98,7 @@ def layout(address: str) -> layouts.Layout:
 def _own_host(address: str) -> str:
   """Returns the address of this machine at which the run can reach it."""
   host, _, port = address.rpartition(':')
-  deadline = time.monotonic() + _START_SECS
+  deadline = time.monotonic() + joined_run.AWAY_SECS
   while True:
     try:
       with socket.create_connection((host.strip('[]'), int(port)),
@@ -101,9 +107,9 @@ def _own_host(address: str) -> str:
     except OSError as e:
       if time.monotonic() > deadline:
         raise RuntimeError(
-            f'No parameter server answers at --join={address} '
-            f'({e.strerror or e}). Give the address of one of the run, e.g. '
-            f'{_EXAMPLE}; the run shows it as it starts.') from e
+            f'Nothing answers at --join={address} ({e.strerror or e}). The run '
+            'has finished, or its parameter server has not started. Join when '
+            f'the run has shown the address, e.g. {_EXAMPLE}.') from e
     time.sleep(_POLL_SECS)
 
 
@@ -137,8 +143,7 @@ def _allot(cluster: Mapping[str, list[str]], limit: int) -> int:
       if marks is None:
         break
       if task_tables.state_of(marks.get(first, 0)) == task_tables.FINISHED:
-        raise RuntimeError('The run has ended: its chief has finished. There '
-                           'is nothing to join.')
+        raise joined_run.RunFinishedError(joined_run.OVER)
       index = 1 + max(map(_index, (first, *others, *marks)))
       # Workers of the cluster that have not started yet have a place, too.
       expected = sum(not marks.get(name) for name in others)

@@ -29,9 +29,9 @@ _PYTHON = re.compile(r'python[\d.]*')
 _PYTHON_FLAGS = ('-u', '-B', '-O', '-OO', '-E', '-I', '-s', '-S', '-q', '-v')
 _OF_MANIFESTS = ('run_name', 'image', 'claim', 'claim_size', 'resources')
 # Other fields that a manifest uses.
-_IN_MANIFESTS = ('command', 'logs_dir', 'workers', 'ps', 'evaluator', 'restart',
-                 'max_restarts', 'grace_secs', 'commands', 'env', 'inject',
-                 'manifest')
+_IN_MANIFESTS = ('command', 'logs_dir', 'workers', 'max_workers', 'ps',
+                 'evaluator', 'restart', 'max_restarts', 'grace_secs',
+                 'commands', 'env', 'inject', 'manifest')
 # Fields of a run, which a worker that joins does not have.
 _NOT_IN_JOINS = ('workers', 'max_workers', 'ps', 'evaluator', 'bind', 'hosts',
                  'slurm', 'host', 'port', 'keep_going', 'evaluator_limit_secs',
@@ -159,12 +159,20 @@ class LaunchOptions:
                          '--manifest=kubernetes.')
     if self.manifest:
       self.pods()
+    if self.manifest and self.max_workers and (
+        self.manifest != manifests.KUBERNETES or not self.workers or
+        self.policy().rules['worker'] == restarts.NEVER):
+      raise ValueError(
+          '`workers` with a range needs --manifest=kubernetes, a MIN of at '
+          'least 1, and --restart other than never, as Kubernetes restarts '
+          f'such workers. Received: {self.workers}:{self.max_workers} for '
+          f'{self.manifest}. Give a fixed number, or change these.')
 
   def pods(self) -> manifests.Pods:
     """Returns the common settings of a manifest's pods."""
     return manifests.make_pods(self.run_name, self.image, self.policy(),
                                self.grace_secs, self.claim, self.claim_size,
-                               self.resources)
+                               self.resources, self.max_workers)
 
   def _check_places(self) -> None:
     layouts.check_hosts(self.hosts)
@@ -216,7 +224,7 @@ class LaunchOptions:
     task, a `ValueError` is raised.
     """
     if self.join:
-      return joins.layout(self.join)
+      return joins.layout(self.join, self.model_dir)
     layout = self._layout_of_run()
     if self.max_workers is None:
       return layout

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The manifests that run the tasks on Kubernetes: plain data, and its YAML.
+"""The manifests that run the tasks on Kubernetes, as plain data.
 
 Without an operator each job of the cluster is an Indexed Job. A headless
 Service publishes its pods' names, `<run>-<job>-<index>`, and each pod's index
@@ -9,19 +9,19 @@ completes its TF_CONFIG. This needs Kubernetes 1.29 or later.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import types
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
+from typing import Optional
 
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
+from tfplugin.distribute.sessions import membership
 
 KUBERNETES = 'kubernetes'
 TF_JOB = 'tfjob'
@@ -34,6 +34,8 @@ _INDEX = 'TASK_INDEX'
 _INDEX_FIELD = ("metadata.annotations['batch.kubernetes.io/"
                 "job-completion-index']")
 _LABEL = 'tfplugin-run'
+_JOB_LABEL = 'tfplugin-job'
+_NO_LABELS: Mapping[str, str] = types.MappingProxyType({})
 _CONTAINER = 'program'
 # TFJob knows its container and port by these names.
 _TF_JOB_CONTAINER = 'tensorflow'
@@ -50,10 +52,6 @@ GPU = 'nvidia.com/gpu'
 _QUANTITY = re.compile(r'\d+(\.\d+)?(m|[kMGTPE]|[KMGTPE]i)?')
 # Pods' names, which contain this one, have 63 characters at most.
 _NAME = re.compile(r'[a-z]([-a-z0-9]{0,38}[a-z0-9])?')
-# Strings without quotes: neither a number nor a word that some YAML parsers
-# read as a boolean or null.
-_PLAIN = re.compile(r'(?!(y|n|yes|no|on|off|true|false|null)$)[a-z][\w./-]*',
-                    re.IGNORECASE | re.ASCII)
 
 
 class Pods(NamedTuple):
@@ -66,6 +64,8 @@ class Pods(NamedTuple):
     mount: The path of the claim in the containers.
     claim_size: The size of a claim to create; empty: the claim exists.
     resources: Of each container, by job or 'all'.
+    max_workers: How many workers may train where they join; None: a fixed
+      number.
   """
 
   name: str
@@ -76,11 +76,13 @@ class Pods(NamedTuple):
   mount: str = ''
   claim_size: str = ''
   resources: Mapping[str, Mapping[str, str]] = types.MappingProxyType({})
+  max_workers: Optional[int] = None
 
 
 def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
               grace_secs: float, claim: str, claim_size: str = '',
-              resources: Sequence[str] = ()) -> Pods:
+              resources: Sequence[str] = (),
+              max_workers: Optional[int] = None) -> Pods:
   """Returns the settings; raises `ValueError` if Kubernetes would refuse one.
 
   `claim` is e.g. `runs=/runs`, the claim and its path; empty: none.
@@ -112,7 +114,7 @@ def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
                        f'--resources={who}=cpu=4,memory=8Gi')
     amounts[who] = of_job
   return Pods(name, image, policy, math.ceil(grace_secs), claim_name, mount,
-              claim_size, amounts)
+              claim_size, amounts, max_workers)
 
 
 def amounts_of(pods: Pods, job: str) -> Mapping[str, str]:
@@ -148,9 +150,12 @@ def kubernetes(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
 
   They are a headless Service, a claim if it is to be created, and a
   NetworkPolicy that keeps others away. A Job follows for each job of the
-  cluster. Tasks of one job that do not start alike raise `ValueError`.
+  cluster. Workers that may join are a Deployment, for `kubectl scale`: each of
+  its pods joins the run. Tasks of one job that do not start alike raise
+  `ValueError`.
   """
   jobs = _by_job(starts)
+  joining = jobs.pop('worker') if pods.max_workers else []
   cluster = {job: [f'{pods.name}-{job}-{index}.{pods.name}:{_PORT}'
                    for index in range(len(members))]
              for job, members in jobs.items() if job != 'evaluator'}
@@ -161,7 +166,8 @@ def kubernetes(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
       'selector': _labels(pods),
       'ports': [{'name': 'grpc', 'port': _PORT}]})
   return [service, *_claims(pods), _network_policy(pods),
-          *(_job(job, members, cluster, pods) for job, members in jobs.items())]
+          *(_job(job, members, cluster, pods) for job, members in jobs.items()),
+          *([_joining(joining, cluster, pods)] if joining else [])]
 
 
 def tf_job(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
@@ -198,9 +204,26 @@ def _by_job(starts: Sequence[task_settings.Start]
   return jobs
 
 
+def _joining(members: Sequence[task_settings.Start],
+             cluster: Mapping[str, Sequence[str]], pods: Pods) -> dict:
+  """Returns the Deployment of workers, whose numbers the run allots."""
+  start = members[0]._replace(command=[
+      'tfplugin-launch', f'--join={cluster["ps"][0]}',
+      # Kubernetes restarts its pods.
+      f'--restart={restarts.NEVER}', f'--grace_secs={pods.grace_secs}', '--',
+      *members[0].command])
+  return _object('apps/v1', 'Deployment', f'{pods.name}-worker', pods, {
+      'replicas': len(members),
+      'selector': {'matchLabels': {**_labels(pods), _JOB_LABEL: 'worker'}},
+      'template': _template(_container(_CONTAINER, start, [], pods), {}, pods,
+                            {_JOB_LABEL: 'worker'})})
+
+
 def _job(job: str, members: Sequence[task_settings.Start],
          cluster: Mapping[str, Sequence[str]], pods: Pods) -> dict:
-  config = cluster_config.encode(cluster, cluster_config.Task(job, 0))
+  config = cluster_config.encode(
+      cluster, cluster_config.Task(job, 0),
+      {membership.MAX_WORKERS: pods.max_workers} if pods.max_workers else {})
   variables = [
       {'name': _INDEX,
        'valueFrom': {'fieldRef': {'fieldPath': _INDEX_FIELD}}},
@@ -257,13 +280,13 @@ def _verbatim(text: str) -> str:
 
 
 def _template(container: Mapping[str, Any], spec: Mapping[str, Any],
-              pods: Pods) -> dict:
+              pods: Pods, labels: Mapping[str, str] = _NO_LABELS) -> dict:
   spec = {**spec, 'terminationGracePeriodSeconds': pods.grace_secs,
           'containers': [container]}
   if pods.claim:
     spec['volumes'] = [{'name': 'runs', 'persistentVolumeClaim': {
         'claimName': pods.claim}}]
-  return {'metadata': {'labels': _labels(pods)}, 'spec': spec}
+  return {'metadata': {'labels': {**_labels(pods), **labels}}, 'spec': spec}
 
 
 def _claims(pods: Pods) -> list[dict]:
@@ -291,41 +314,3 @@ def _object(version: str, kind: str, name: str, pods: Pods,
 
 def _labels(pods: Pods) -> dict[str, str]:
   return {_LABEL: pods.name}
-
-
-def to_yaml(document: Mapping[str, Any]) -> str:
-  """Returns a document as YAML, with a newline at the end.
-
-  It consists of mappings, lists, strings, integers and booleans. An empty
-  mapping or list is written as such.
-
-  Example:
-    >>> document = {'a': {'b': [{'c': 'x y', 'd': 1}], 'e': [1, 2]}}
-    >>> print(to_yaml(document), end='')
-    a:
-      b:
-      - c: "x y"
-        d: 1
-      e: [1, 2]
-  """
-  return '\n'.join(_lines(document)) + '\n'
-
-
-def _lines(mapping: Mapping[str, Any]) -> Iterator[str]:
-  for key, value in mapping.items():
-    if isinstance(value, Mapping) and value:
-      yield f'{_inline(key)}:'
-      yield from ('  ' + line for line in _lines(value))
-    elif isinstance(value, list) and any(isinstance(v, Mapping) for v in value):
-      yield f'{_inline(key)}:'
-      for item in value:
-        for number, line in enumerate(_lines(item)):
-          yield ('  ' if number else '- ') + line
-    else:
-      yield f'{_inline(key)}: {_inline(value)}'
-
-
-def _inline(value: Any) -> str:
-  if isinstance(value, str) and _PLAIN.fullmatch(value):
-    return value
-  return json.dumps(value, ensure_ascii=False)

@@ -20,6 +20,7 @@ from tfplugin.bin.processes import task_states
 
 FILE_NAME = 'summary.json'
 VERSION = 1
+JOINED = 'joined'
 _HEADINGS = ('task', 'status', 'restarts', 'last step', 'reasons')
 
 
@@ -28,7 +29,8 @@ class TaskSummary(NamedTuple):
 
   Attributes:
     status: 'done', 'failed', 'lost' if the run continued without it, 'stopped'
-      on request, or 'ended' by the launcher for another reason.
+      on request, or 'ended' by the launcher for another reason. 'joined': of
+      another launch; `reasons` has when it came and left, and how.
     exit_status: The exit status of its last process; negative after a signal;
       None without one.
     last_step: The newest global step in its events; None if there is none.
@@ -50,11 +52,17 @@ def summarize(cluster: local_cluster.LocalCluster,
 
   `states` is by task. `is_stopped` says that the run was stopped on request.
   """
-  return [
+  tasks = [
       TaskSummary(role.task.name, _status(role, cluster, is_stopped),
                   role.status, role.num_restarts, states[role.task.name].step,
                   tuple(role.reasons))
       for role in cluster.roles]
+  own = {task.task for task in tasks}
+  return tasks + [
+      TaskSummary(name, JOINED, None, 0, state.step,
+                  (state.end or state.arrival,))
+      for name, state in states.items()
+      if state.joined is not None and name not in own]
 
 
 def _status(role, cluster: local_cluster.LocalCluster,

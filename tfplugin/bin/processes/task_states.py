@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pathlib
 import time
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -28,6 +29,8 @@ class State:
     details: Its newest figures, e.g. `steps_per_sec`, by name.
     open: Begin events without their end events, by name.
     samples: The figures of tfplugin-train, such as the loss.
+    joined: When the chief saw it join a run that workers may join.
+    left: When the chief last saw it leave.
   """
 
   last: Optional[record.Event] = None
@@ -36,6 +39,8 @@ class State:
   details: dict[str, float] = dataclasses.field(default_factory=dict)
   samples: status_lib.Samples = dataclasses.field(
       default_factory=status_lib.Samples)
+  joined: Optional[float] = None
+  left: Optional[float] = None
 
   def take(self, event: record.Event) -> None:
     """Updates the state with the next event of the task."""
@@ -73,11 +78,36 @@ class State:
     name = next(reversed(list(self.open)), self.last.name if self.last else '')
     return 'restarting' if name == 'coming_back' else name
 
+  @property
+  def end(self) -> str:
+    """How the task ended, in words; '' if it has not.
+
+    Of a worker that joined, the words tell when it came and left.
+    """
+    last = self.last
+    has_spoken = last is not None and last.name in record.LAST_WORDS
+    if self.joined is None:
+      return record.describe_end(last) if has_spoken else ''
+    if has_spoken and last.time >= self.joined:
+      how = (last.details.get('signal') if last.name == 'stopped' else
+             record.describe_end(last))
+      return f'{self.arrival}, left {_clock(last.time)}: {how}'
+    if self.left is not None and (last is None or last.time <= self.left):
+      return f'{self.arrival}, left {_clock(self.left)}: died'
+    return ''
+
+  @property
+  def arrival(self) -> str:
+    """When it joined, in words; '' if it did not."""
+    return '' if self.joined is None else f'joined {_clock(self.joined)}'
+
   def describe(self, now: float) -> str:
-    """Returns the activity, e.g. 'waits for chief:0 (12 s)'.
+    """Returns the activity, e.g. 'waits for chief:0 (12 s)', or the end.
 
     `now` is in seconds since the epoch.
     """
+    if self.end:
+      return self.end
     if self.last is None:
       return 'has written no events'
     if self.waits_on:
@@ -117,41 +147,57 @@ class TaskStates:
   """
 
   def __init__(self, model_dir: Union[str, os.PathLike, None],
-               tasks: Iterable[str], from_start: bool = False):
+               tasks: Iterable[str] = (), from_start: bool = False):
     """Skips the events of earlier runs, unless `from_start`.
 
-    Without a `model_dir` all states stay empty.
+    Without a `model_dir` all states stay empty. Further tasks that write events
+    are added to `tasks`: workers join.
     """
     self.states = {task: State() for task in tasks}
     self.moved = time.monotonic()
-    self._paths = {} if model_dir is None else {
-        task: event_files.path_of(model_dir, task) for task in self.states}
-    self._read = {task: 0 if from_start else _size(path)
-                  for task, path in self._paths.items()}
+    self._dir = None if model_dir is None else event_files.events_dir(model_dir)
+    self._read = {} if from_start else {
+        path: _size(path) for path in self._paths()}
 
   def update(self) -> None:
     """Reads the events that were written since the last call."""
-    for task, path in self._paths.items():
-      start, size = self._read[task], _size(path)
+    for path in self._paths():
+      start, size = self._read.get(path, 0), _size(path)
       if size <= start:
         continue
       with open(path, 'rb') as file:
         file.seek(start)
         # The text after the last newline is incomplete.
         text = file.read(size - start).rpartition(b'\n')[0]
-      self._read[task] += len(text) + bool(text)
+      self._read[path] = start + len(text) + bool(text)
       for line in filter(None, text.split(b'\n')):
-        self._take(task, line)
+        self._take(line)
 
-  def _take(self, task: str, line: bytes) -> None:
+  def _paths(self) -> list[pathlib.Path]:
+    return [] if self._dir is None else sorted(self._dir.glob('*.jsonl'))
+
+  def _take(self, line: bytes) -> None:
     try:
       event = record.decode(line)
     except ValueError:  # Cut off when its process was killed.
       return
-    if event is not None:
-      self.states[task].take(event)
-      if event.name == 'training':
-        self.moved = time.monotonic()
+    if event is None:
+      return
+    self._of(event.task).take(event)
+    if event.name == 'training':
+      self.moved = time.monotonic()
+    if event.name == 'joined':
+      worker = self._of(event.details['worker'])
+      worker.joined, worker.left = worker.joined or event.time, None
+    if event.name == 'left':
+      self._of(event.details['worker']).left = event.time
+
+  def _of(self, task: str) -> State:
+    return self.states.setdefault(task, State())
+
+
+def _clock(seconds: float) -> str:
+  return time.strftime('%H:%M:%S', time.localtime(seconds))
 
 
 def _size(path: os.PathLike) -> int:

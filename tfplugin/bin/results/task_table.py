@@ -11,7 +11,6 @@ from typing import Optional
 
 from tfplugin.bin.processes import status as status_lib
 from tfplugin.bin.processes import task_states
-from tfplugin.events import record
 
 # A training task writes an event every 5 s; after this time three are missing.
 SILENT_SECS = 15.0
@@ -150,10 +149,10 @@ def _counted(details: Mapping[str, float]) -> dict[str, str]:
 
 def _does(task: str, state: task_states.State, now: float) -> str:
   last = state.last
+  if state.end:
+    return state.end
   if last is None:
     return 'no events yet'
-  if last.name in record.LAST_WORDS:
-    return record.describe_end(last)
   serves = _SERVES.get(task.partition(':')[0])
   # It serves the tasks whose end it waits for.
   if serves and last.name in ('starting', 'waiting') and (
@@ -163,5 +162,6 @@ def _does(task: str, state: task_states.State, now: float) -> str:
     return state.describe(now)
   secs = now - last.time
   is_silent = secs >= SILENT_SECS and not serves
-  return (f'{state.doing}, silent for {secs:.0f} s' if is_silent
-          else state.doing)
+  return ', '.join(filter(None, (
+      state.doing, state.arrival,
+      f'silent for {secs:.0f} s' if is_silent else '')))

@@ -1,8 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Chief's report for the evaluator, for which no parameter server waits.
+"""Chief's report for tasks for which no parameter server waits.
 
-The report is a file of the model_dir, which both tasks can read. The chief of a
+They are the evaluator, and a worker that joins too late. The report is a file
+of the model_dir, which all can read. The chief of a
 new run deletes it. An evaluator that starts before the chief may still see the
 report of the run before.
 """
@@ -33,11 +34,15 @@ def write(model_dir: str) -> None:
     file.write(f'{uuid.uuid4().hex}\n')
 
 
+def is_written(model_dir: str) -> bool:
+  """Returns whether there is a report; it may be of an earlier run."""
+  return tf.io.gfile.exists(posixpath.join(model_dir, FILE_NAME))
+
+
 def delete(model_dir: str) -> None:
   """Deletes, in the chief, the report of an earlier run, if there is one."""
-  path = posixpath.join(model_dir, FILE_NAME)
-  if tf.io.gfile.exists(path):
-    tf.io.gfile.remove(path)
+  if is_written(model_dir):
+    tf.io.gfile.remove(posixpath.join(model_dir, FILE_NAME))
 
 
 class Watch:
@@ -119,8 +124,8 @@ class Watch:
     return False
 
   def _report(self) -> Optional[str]:
-    path = posixpath.join(self._model_dir, FILE_NAME)
-    if not tf.io.gfile.exists(path):
+    if not is_written(self._model_dir):
       return None
-    with tf.io.gfile.GFile(path) as file:
+    with tf.io.gfile.GFile(
+        posixpath.join(self._model_dir, FILE_NAME)) as file:
       return file.read()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -37,11 +38,13 @@ def unreachable(cluster_spec: tf.train.ClusterSpec,
 
 
 def wait_for_servers(cluster_spec: tf.train.ClusterSpec, who: str,
-                     time_limit_secs: Optional[float]) -> None:
+                     time_limit_secs: Optional[float],
+                     while_waiting: Callable[[], None] = lambda: None) -> None:
   """Waits until every parameter server runs; returns at once without any.
 
   `who` is the waiting task. A limit of None waits without limit. Raises
   TimeoutError at the limit; the message names the missing servers.
+  `while_waiting` is called between two looks.
   """
   servers = ([f'ps:{index}' for index in cluster_spec.task_indices('ps')]
              if 'ps' in cluster_spec.jobs else [])
@@ -52,6 +55,7 @@ def wait_for_servers(cluster_spec: tf.train.ClusterSpec, who: str,
       return
     patience.check(', '.join(away),
                    'Restart the missing tasks, then this task.')
+    while_waiting()
     time.sleep(_POLL_SECS)
 
 
