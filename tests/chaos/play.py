@@ -179,11 +179,15 @@ def _newest(model_dir: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def _check_that_it_came(cell: cells.Cell, directory: pathlib.Path) -> None:
-  """A victim that is to end has been started again."""
+  """A victim that is to end has been started again; none was spared."""
   summary = json.loads((directory / 'logs' / 'summary.json').read_text())
   restarts = {task['task']: task['restarts'] for task in summary['tasks']}
   if cell.killed:
     assert restarts[f'{cell.killed}:0'], summary
+  refused = [event.details['message'] for event in events.read_run(
+      directory / 'model').events if event.name == 'dying' and
+             event.details['message'].startswith('A network can fail')]
+  assert not refused, refused
 
 
 def _check_what_remains(model_dir: pathlib.Path) -> None:
