@@ -31,7 +31,7 @@ ELASTIC = tuple(form for form in FORMS if 'lastic' in form)
 STEPS = 120
 FAULT_STEP = 40
 OUTAGE_SECS = 2.0
-SLOW_SECS = 0.05
+_SECS = {'slow': 0.05, 'clock': -3600.0}
 # Of a slow link, in kB/s, and of a lossy one, in percent.
 STRENGTHS = {'slow_link': 5.0, 'lossy_link': 20.0}
 # Kinds, how many cells they have, and how many of these are among the tests. A
@@ -42,6 +42,7 @@ _GROUPS = (
     (('partition',), 24, 8),
     (('slow_link',), 24, 8),
     (('lossy_link',), 24, 8),
+    (('clock',), 24, 6),
 )
 _ROLES = ('chief', 'worker', 'ps', 'evaluator')
 
@@ -73,7 +74,7 @@ class Cell:
   @property
   def fault(self) -> str:
     """The fault in the language of docs/faults.md."""
-    secs = SLOW_SECS if self.kind == 'slow' else OUTAGE_SECS
+    secs = _SECS.get(self.kind, OUTAGE_SECS)
     has_step = self.phase in (language.STEP, language.SAVING,
                               language.EXCHANGING)
     text = str(language.Fault(

@@ -26,6 +26,7 @@ from tfplugin.checkpoints import model_dir_lock
 from tfplugin.faults import language
 
 PROGRAM = pathlib.Path(program.__file__)
+_LONGEST_SECS = 600.0
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
@@ -188,6 +189,12 @@ def _check_that_it_came(cell: cells.Cell, directory: pathlib.Path) -> None:
       directory / 'model').events if event.name == 'dying' and
              event.details['message'].startswith('A network can fail')]
   assert not refused, refused
+  for task in restarts:  # Also after the host's clock has moved.
+    times = [event.time for event in events.read_file(
+        directory / 'model' / 'events' / f'{task.replace(":", "-")}.jsonl'
+        ).events]
+    assert all(-1.0 < after - before < _LONGEST_SECS
+               for before, after in zip(times, times[1:])), (task, times)
 
 
 def _check_what_remains(model_dir: pathlib.Path) -> None:

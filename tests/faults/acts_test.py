@@ -15,6 +15,7 @@ import time
 import psutil
 import pytest
 
+from tfplugin.events import clock
 from tfplugin.events import event_log
 from tfplugin.faults import acts
 from tfplugin.faults import language
@@ -127,9 +128,9 @@ def test_a_task_that_names_itself_is_found(tmp_path, unnamed, monkeypatch):
 def test_a_process_that_began_at_another_time_is_not_met(
     tmp_path, unnamed, monkeypatch, secs):
   # Long before the event, or after it: the number was another one's.
-  now = time.time()
+  now = clock.now()
   with monkeypatch.context() as patch:
-    patch.setattr(time, 'time', lambda: now - secs)
+    patch.setattr(clock, 'now', lambda: now - secs)
     _tell(tmp_path, 'ps:0', unnamed.pid, patch)
   with pytest.raises(RuntimeError, match='runs on this machine.*ps:0'):
     acts.process_of('ps:0', str(tmp_path))

@@ -32,6 +32,8 @@ _ROOT = pathlib.Path(__file__).absolute().parents[2]
      ('slow_link', 'ps:0', 'at step', 1, 5.0, 100.0)),
     ('lossy_link ps:0 of 2.5 % for 5 s at the end',
      ('lossy_link', 'ps:0', 'at the end', None, 5.0, 2.5)),
+    ('clock chief:0 by -3600 s at step 1',
+     ('clock', 'chief:0', 'at step', 1, -3600.0)),
     ('kill evaluator:0 while exchanging',
      ('kill', 'evaluator:0', 'while exchanging', None, None)),
 ])
@@ -55,7 +57,7 @@ def test_several_faults():
 @pytest.mark.parametrize('text, place, expected', [
     ('hurt worker:0 at step 1',
      '^', 'kill, terminate, stop, cut, fill, raise, slow, nan, damage, '
-     'partition, slow_link or lossy_link'),
+     'partition, slow_link, lossy_link or clock'),
     ('', '^', 'kill, terminate'),
     ('kill', '     ^', 'a task: one of chief, worker, ps or evaluator'),
     ('kill boss:0 at step 1', '     ^', 'a task'),

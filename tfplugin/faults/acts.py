@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Optional
 
 from tfplugin.distribute import cluster_config
+from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.faults import language
 from tfplugin.faults import links
@@ -51,6 +52,12 @@ def send(fault: language.Fault, pid: int) -> None:
         stderr=subprocess.DEVNULL, start_new_session=True)
   os.kill(pid, {'kill': signal.SIGKILL, 'terminate': signal.SIGTERM,
                 'stop': signal.SIGSTOP}[fault.kind])
+
+
+def move_clock(secs: float) -> None:
+  """Moves the clock of this process, as its Python code sees it."""
+  before = time.time
+  time.time = lambda: before() + secs
 
 
 def damage(model_dir: str) -> None:
@@ -94,13 +101,11 @@ def _began_before(pid: int, moment: float) -> bool:
     # numbers before the start of the process, in ticks since the boot.
     state, *numbers = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(
         ')')[2].split()
-    boot = next(line for line in pathlib.Path('/proc/stat').read_text(
-        ).splitlines() if line.startswith('btime '))
-  except (OSError, StopIteration):
+    uptime = float(pathlib.Path('/proc/uptime').read_text().split()[0])
+  except OSError:
     return False
-  began = float(boot.split()[1]) + (
-      int(numbers[18]) / os.sysconf('SC_CLK_TCK'))
-  # The time of the boot is rounded to seconds.
+  began = clock.now() - uptime + int(numbers[18]) / os.sysconf('SC_CLK_TCK')
+  # Both are rounded.
   return state != 'Z' and 0.0 <= moment + 1.0 - began < _START_LIMIT_SECS
 
 

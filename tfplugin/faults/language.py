@@ -6,7 +6,7 @@
     fault   = kind task { amount } phase
     kind    = "kill" | "terminate" | "stop" | "cut" | "fill"
             | "raise" | "slow" | "nan" | "damage"
-            | "partition" | "slow_link" | "lossy_link"
+            | "partition" | "slow_link" | "lossy_link" | "clock"
     task    = job ":" number
     amount  = ( "for" | "by" ) number "s" | "to" number "kB/s" | "of" number "%"
     phase   = "before the first step" | "at step" number | "at the end"
@@ -51,6 +51,7 @@ class Amount:
   unit: str
   meaning: str
   is_time: bool = True
+  pattern: str = r'\d+(\.\d+)?'
 
   def format(self, number: float) -> str:
     """Returns the text of the amount."""
@@ -59,6 +60,7 @@ class Amount:
 
 _FOR = Amount('for', 's', 'seconds')
 _BY = Amount('by', 's', 'seconds')
+_BY_SIGNED = Amount('by', 's', 'seconds', pattern=r'-?\d+(\.\d+)?')
 _TO = Amount('to', 'kB/s', 'kilobytes per second', is_time=False)
 _OF = Amount('of', '%', 'percent', is_time=False)
 
@@ -93,6 +95,7 @@ KINDS = {
     'partition': Kind(amounts=(_FOR,), is_signal=True, jobs=JOBS),
     'slow_link': Kind(amounts=(_TO, _FOR), is_signal=True, jobs=JOBS),
     'lossy_link': Kind(amounts=(_OF, _FOR), is_signal=True, jobs=JOBS),
+    'clock': Kind((START, STEP), amounts=(_BY_SIGNED,)),
 }
 # They last for some seconds; the task that causes them ends them.
 OUTAGES = ('cut', 'fill', 'partition', 'slow_link', 'lossy_link')
@@ -217,7 +220,7 @@ def _parse_fault(words: _Words) -> Fault:
     words.take(f'"{amount.word}" and {amount.meaning}, as '
                f'"{amount.format(5)}"', amount.word)
     numbers['secs' if amount.is_time else 'strength'] = float(
-        words.take(f'a number of {amount.meaning}', r'\d+(\.\d+)?'))
+        words.take(f'a number of {amount.meaning}', amount.pattern))
     words.take(f'"{amount.unit}"', re.escape(amount.unit))
   phase = words.take_phase(rules.phases)
   step = None

@@ -13,9 +13,12 @@ from typing import Optional
 from typing import Union
 
 from tfplugin.bin.processes import status as status_lib
+from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import record
 
+# Clocks of machines agree to this; the rest is the way to the reader.
+_AGREE_SECS = 30.0
 _TELL_FIGURES = ('training', 'exchanging', 'dropping')
 
 
@@ -28,6 +31,7 @@ class State:
     details: Its newest figures, e.g. `steps_per_sec`, by name.
     open: Begin events without their end events, by name.
     samples: The figures of tfplugin-train, such as the loss.
+    ahead_secs: How far the clock of the task's machine is ahead of this one's.
   """
 
   last: Optional[record.Event] = None
@@ -36,6 +40,7 @@ class State:
   details: dict[str, float] = dataclasses.field(default_factory=dict)
   samples: status_lib.Samples = dataclasses.field(
       default_factory=status_lib.Samples)
+  ahead_secs: float = 0.0
 
   def take(self, event: record.Event) -> None:
     """Updates the state with the next event of the task."""
@@ -76,16 +81,20 @@ class State:
   def describe(self, now: float) -> str:
     """Returns the activity, e.g. 'waits for chief:0 (12 s)'.
 
-    `now` is in seconds since the epoch.
+    `now` is a time of `clock`.
     """
     if self.last is None:
       return 'has written no events'
     if self.waits_on:
-      secs = now - self.open['waiting'].time
+      secs = self.secs_since(self.open['waiting'], now)
       return f'waits for {", ".join(self.waits_on)} ({secs:.0f} s)'
     step = '' if self.step is None else f', step {self.step}'
     return (f'is {self.doing}{step}; its last event came '
-            f'{now - self.last.time:.0f} s ago')
+            f'{self.secs_since(self.last, now):.0f} s ago')
+
+  def secs_since(self, event: record.Event, now: float) -> float:
+    """Returns how long ago an event was; `now` is a time of `clock`."""
+    return max(0.0, now + self.ahead_secs - event.time)
 
 
 def goal(states: Mapping[str, State]) -> Optional[int]:
@@ -124,6 +133,7 @@ class TaskStates:
     """
     self.states = {task: State() for task in tasks}
     self.moved = time.monotonic()
+    self._is_live = not from_start
     self._paths = {} if model_dir is None else {
         task: event_files.path_of(model_dir, task) for task in self.states}
     self._read = {task: 0 if from_start else _size(path)
@@ -142,6 +152,14 @@ class TaskStates:
       self._read[task] += len(text) + bool(text)
       for line in filter(None, text.split(b'\n')):
         self._take(task, line)
+      self._compare_clocks(self.states[task])
+    self._is_live = True
+
+  def _compare_clocks(self, state: State) -> None:
+    """Compares a task's clock with this one, by an event of just now."""
+    if self._is_live and state.last is not None:
+      ahead = state.last.time - clock.now()
+      state.ahead_secs = ahead if abs(ahead) > _AGREE_SECS else 0.0
 
   def _take(self, task: str, line: bytes) -> None:
     try:
