@@ -42,7 +42,7 @@ _GROUPS = (
     (('partition',), 24, 8),
     (('slow_link',), 24, 8),
     (('lossy_link',), 24, 8),
-    (('clock',), 24, 6),
+    (('clock',), 24, 9),
 )
 _ROLES = ('chief', 'worker', 'ps', 'evaluator')
 
