@@ -43,6 +43,7 @@ _GROUPS = (
     (('slow_link',), 24, 8),
     (('lossy_link',), 24, 8),
     (('clock',), 24, 9),
+    (('readonly',), 24, 6),
 )
 _ROLES = ('chief', 'worker', 'ps', 'evaluator')
 
@@ -186,7 +187,7 @@ def is_left_to_the_matrix(pair: tuple) -> bool:
     pair: Values of two fields, in the order of the fields.
   """
   return pair[0] in FORMS and (
-      pair[1] in language.OUTAGES or pair[1] == 'damage')
+      pair[1] in (*language.OUTAGES, 'damage', 'readonly'))
 
 
 def _number(text: str) -> int:

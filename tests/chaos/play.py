@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 from typing import Optional
 
 import numpy as np
@@ -199,6 +200,8 @@ def _check_that_it_came(cell: cells.Cell, directory: pathlib.Path) -> None:
 
 def _check_what_remains(model_dir: pathlib.Path) -> None:
   """No process, temporary file or lock; a whole and finite checkpoint."""
+  while not os.access(model_dir, os.W_OK):  # A fault that lasts still.
+    time.sleep(0.05)
   assert not forked_programs.left()
   assert not list(model_dir.glob('*temp*'))
   with model_dir_lock.locked(str(model_dir), 'a test'):

@@ -194,6 +194,20 @@ def _write(process):
   return process.stdout.readline().strip()
 
 
+def test_no_file_is_made_in_a_read_only_directory_until_it_ends(tmp_path):
+  try:
+    acts.make_readonly(str(tmp_path), 0.5)
+  except OSError as e:  # Root in a container without the right to mount.
+    pytest.skip(str(e))
+  with pytest.raises(OSError, match='Read-only file system|Permission denied'):
+    (tmp_path / 'a').write_text('x')
+  deadline = time.monotonic() + _LIMIT
+  while not os.access(tmp_path, os.W_OK):
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+  (tmp_path / 'a').write_text('x')
+
+
 def test_no_file_of_a_full_disk_grows_until_there_is_space(start, tmp_path):
   full, other = start(_WRITER, str(tmp_path / 'full')), start(
       _WRITER, str(tmp_path / 'other'))

@@ -57,7 +57,7 @@ def test_several_faults():
 @pytest.mark.parametrize('text, place, expected', [
     ('hurt worker:0 at step 1',
      '^', 'kill, terminate, stop, cut, fill, raise, slow, nan, damage, '
-     'partition, slow_link, lossy_link or clock'),
+     'partition, slow_link, lossy_link, clock or readonly'),
     ('', '^', 'kill, terminate'),
     ('kill', '     ^', 'a task: one of chief, worker, ps or evaluator'),
     ('kill boss:0 at step 1', '     ^', 'a task'),

@@ -123,7 +123,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       task's port, or this process has run the task before: beside parameter
       servers a process can do one run. Or TensorFlow cannot place a condition.
     ValueError: no checkpoint of the model_dir is whole and finite.
-    OSError: the disk stayed full.
+    OSError: the disk stayed full or read-only.
     KeyboardInterrupt, SystemExit: a signal ended it; see StopInOrderHook.
 
   Example:
@@ -325,7 +325,7 @@ def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
   if not hook.has_reported:
     finish_board.report_finished(task.cluster_spec, task.name)
   if task.is_chief:
-    chief_report.write(config.model_dir)
+    chief_report.write(config.model_dir, finish_limit_secs)
 
 
 def _guarded(train_spec: tf.estimator.TrainSpec,

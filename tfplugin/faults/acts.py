@@ -14,6 +14,7 @@ import os
 import pathlib
 import resource
 import signal
+import stat
 import subprocess
 import threading
 import time
@@ -46,10 +47,7 @@ def send(fault: language.Fault, pid: int) -> None:
     return
   if fault.kind == 'stop':
     # A stopped process cannot wake up by itself.
-    subprocess.Popen(
-        ['sh', '-c', f'sleep {fault.secs:g}; kill -CONT {pid}'],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True)
+    _later(fault.secs, 'kill', '-CONT', str(pid))
   os.kill(pid, {'kill': signal.SIGKILL, 'terminate': signal.SIGTERM,
                 'stop': signal.SIGSTOP}[fault.kind])
 
@@ -58,6 +56,38 @@ def move_clock(secs: float) -> None:
   """Moves the clock of this process, as its Python code sees it."""
   before = time.time
   time.time = lambda: before() + secs
+
+
+def make_readonly(directory: str, secs: float) -> None:
+  """Makes a directory read-only for this user's processes, for some seconds.
+
+  No file can be created in it. The error is `Permission denied`; for root, who
+  may write everywhere, `Read-only file system`. Raises OSError if root may not
+  mount.
+  """
+  mode = os.stat(directory).st_mode
+  os.chmod(directory, mode & ~0o222)
+  undo = ['chmod', f'{stat.S_IMODE(mode):o}', directory]
+  if os.access(directory, os.W_OK):
+    os.chmod(directory, mode)
+    undo = ['umount', '-l', directory]
+    mounted = subprocess.run(['mount', '-o', 'bind,ro', directory, directory],
+                             stderr=subprocess.PIPE, text=True, check=False)
+    if mounted.returncode:
+      raise OSError(
+          'A directory can be made read-only where its user cannot write '
+          f'everywhere, or may mount. Received: {mounted.stderr.strip()}. Use '
+          'another user than root.')
+  # It ends also if this process does not live until then.
+  _later(secs, *undo)
+
+
+def _later(secs: float, *command: str) -> None:
+  """Runs a command after some seconds."""
+  subprocess.Popen(
+      ['sh', '-c', 'sleep "$0"; exec "$@"', f'{secs:g}', *command],
+      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+      stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def damage(model_dir: str) -> None:

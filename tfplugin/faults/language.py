@@ -6,7 +6,7 @@
     fault   = kind task { amount } phase
     kind    = "kill" | "terminate" | "stop" | "cut" | "fill"
             | "raise" | "slow" | "nan" | "damage"
-            | "partition" | "slow_link" | "lossy_link" | "clock"
+            | "partition" | "slow_link" | "lossy_link" | "clock" | "readonly"
     task    = job ":" number
     amount  = ( "for" | "by" ) number "s" | "to" number "kB/s" | "of" number "%"
     phase   = "before the first step" | "at step" number | "at the end"
@@ -96,6 +96,8 @@ KINDS = {
     'slow_link': Kind(amounts=(_TO, _FOR), is_signal=True, jobs=JOBS),
     'lossy_link': Kind(amounts=(_OF, _FOR), is_signal=True, jobs=JOBS),
     'clock': Kind((START, STEP), amounts=(_BY_SIGNED,)),
+    # Only the chief writes to the model_dir.
+    'readonly': Kind(amounts=(_FOR,), jobs=('chief',)),
 }
 # They last for some seconds; the task that causes them ends them.
 OUTAGES = ('cut', 'fill', 'partition', 'slow_link', 'lossy_link')
