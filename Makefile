@@ -56,7 +56,7 @@ lint: venv  ## Checks the rules of the house
 living: venv  ## Runs libraries built on Estimator; writes docs/estimator.md
 	$(PY) -m tests.living.record $(ARGS)
 
-chaos: venv  ## Plays 300 faults in clusters; writes docs/chaos.md
+chaos: venv  ## Plays faults in clusters; writes docs/chaos.md
 	$(PY) -m tests.chaos.record $(ARGS)
 
 soak: venv  ## Half an hour of faults in one run; tells of it in docs/chaos.md

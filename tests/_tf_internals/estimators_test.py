@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin._tf_internals import estimators
+
+tf1 = tf.compat.v1
 
 
 def test_the_number_of_shards_is_that_of_the_context_around():
@@ -106,3 +109,18 @@ def test_inputs_go_through_a_function(tmp_path):
   assert [int(size) for size in read] == [7, 7]
   estimator.train(input_fn)
   assert len(read) == 5
+
+
+def test_a_timer_goes_on_when_the_hosts_clock_is_set_back(monkeypatch):
+  timer = tf1.train.SecondOrStepTimer(every_secs=600)
+  monkeypatch.setattr(time, 'time', lambda: 1e9)
+  now = [1e9]
+  with _tf_internals.timers_by(lambda: now[0]):
+    timer.update_last_triggered_step(1)
+    monkeypatch.setattr(time, 'time', lambda: 1e9 - 3600)
+    now[0] += 599
+    assert not timer.should_trigger_for_step(2)
+    now[0] += 1
+    assert timer.should_trigger_for_step(2)
+  # Without it: not before an hour and ten minutes have gone.
+  assert not timer.should_trigger_for_step(2)

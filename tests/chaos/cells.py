@@ -31,8 +31,20 @@ ELASTIC = tuple(form for form in FORMS if 'lastic' in form)
 STEPS = 120
 FAULT_STEP = 40
 OUTAGE_SECS = 2.0
-SLOW_SECS = 0.05
-_NUM_CELLS, _NUM_TESTED = 300, 72
+_SECS = {'slow': 0.05, 'clock': -3600.0}
+# Of a slow link, in kB/s, and of a lossy one, in percent.
+STRENGTHS = {'slow_link': 5.0, 'lossy_link': 20.0}
+# Kinds, how many cells they have, and how many of these are among the tests. A
+# group that is added leaves the cells of the others as they are.
+_GROUPS = (
+    (('kill', 'terminate', 'stop', 'cut', 'fill', 'raise', 'slow', 'nan',
+      'damage'), 300, 72),
+    (('partition',), 24, 8),
+    (('slow_link',), 24, 8),
+    (('lossy_link',), 24, 8),
+    (('clock',), 24, 9),
+    (('readonly',), 24, 6),
+)
 _ROLES = ('chief', 'worker', 'ps', 'evaluator')
 
 
@@ -63,14 +75,12 @@ class Cell:
   @property
   def fault(self) -> str:
     """The fault in the language of docs/faults.md."""
-    word = language.KINDS[self.kind].amount
-    secs = SLOW_SECS if self.kind == 'slow' else OUTAGE_SECS
-    text = f'{self.kind} {self.role}:0'
-    text += f' {word} {secs:g} s {self.phase}' if word else f' {self.phase}'
-    if self.phase == language.STEP:
-      text += f' {FAULT_STEP}'
-    if self.phase in (language.SAVING, language.EXCHANGING):
-      text += f' {language.AFTER} {FAULT_STEP}'
+    secs = _SECS.get(self.kind, OUTAGE_SECS)
+    has_step = self.phase in (language.STEP, language.SAVING,
+                              language.EXCHANGING)
+    text = str(language.Fault(
+        self.kind, f'{self.role}:0', self.phase, FAULT_STEP if has_step else
+        None, secs, STRENGTHS.get(self.kind)))
     return f'{text}; kill {self.killed}:0 {language.STEP} {FAULT_STEP}' if (
         self.kind == 'damage') else text
 
@@ -122,12 +132,18 @@ def _can_be(form: str, kind: str, role: str, phase: str) -> bool:
 
 def matrix() -> list[Cell]:
   """Returns the cells that `make chaos` plays."""
-  return _chosen(_NUM_CELLS)
+  return sorted(itertools.chain.from_iterable(
+      _chosen(kinds, size) for kinds, size, _ in _GROUPS), key=_name)
 
 
 def sample() -> list[Cell]:
   """Returns the cells among the tests: each two values meet that can."""
-  return _chosen(_NUM_TESTED)
+  return sorted(itertools.chain.from_iterable(
+      _chosen(kinds, size) for kinds, _, size in _GROUPS), key=_name)
+
+
+def _name(cell: Cell) -> str:
+  return cell.name
 
 
 @functools.lru_cache
@@ -144,16 +160,17 @@ def possible() -> tuple[Cell, ...]:
 
 
 @functools.lru_cache
-def _chosen(size: int) -> list[Cell]:
+def _chosen(kinds: tuple[str, ...], size: int) -> tuple[Cell, ...]:
   """Takes the cells with most pairs of values that none before has had."""
-  pool = sorted(possible(), key=lambda cell: _number(cell.name))
+  pool = sorted((cell for cell in possible() if cell.kind in kinds),
+                key=lambda cell: _number(cell.name))
   seen, chosen = set(), []
   while len(chosen) < size:
     best = max(pool, key=lambda cell: len(set(_pairs(cell)) - seen))
     pool.remove(best)
     chosen.append(best)
     seen.update(_pairs(best))
-  return sorted(chosen, key=lambda cell: cell.name)
+  return tuple(chosen)
 
 
 def _pairs(cell: Cell) -> list[tuple]:
@@ -169,7 +186,8 @@ def is_left_to_the_matrix(pair: tuple) -> bool:
   Args:
     pair: Values of two fields, in the order of the fields.
   """
-  return pair[0] in FORMS and pair[1] in ('cut', 'fill', 'damage')
+  return pair[0] in FORMS and (
+      pair[1] in (*language.OUTAGES, 'damage', 'readonly'))
 
 
 def _number(text: str) -> int:

@@ -22,7 +22,7 @@ _FIELDS = [field.name for field in dataclasses.fields(cells.Cell)]
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize('cell', _SAMPLE, ids=lambda cell: cell.name)
 def test_what_holds_after_every_fault(cell, tmp_path, request):
-  if cell.kind == 'cut':
+  if cell.kind in ('cut', 'partition', 'slow_link', 'lossy_link'):
     request.getfixturevalue('filters_allowed')
   play.play(cell, tmp_path)
 
@@ -58,3 +58,10 @@ def test_the_page_is_of_this_matrix():
   for cell in cells.matrix():
     assert f'| {cell.form} | {cell.fault} | {cell.num_ps} |' in text
   assert '**no**' not in text
+
+
+def test_a_page_that_is_read_and_written_again_is_the_same():
+  text = page.PATH.read_text()
+  again = page.with_soak(page.render(page.read(text)), page.soak_of(text))
+  rows = text.split('## Every run')[1]
+  assert again.split('## Every run')[1] == rows

@@ -92,6 +92,27 @@ def render(outcomes: _Outcomes) -> str:
                      for cell in sorted(outcomes, key=lambda c: c.name)))
 
 
+def read(page: str) -> _Outcomes:
+  """Returns what a page tells of the cells of the matrix.
+
+  Args:
+    page: Of `render`.
+  """
+  rows = {tuple(row[:3]): row[3:] for row in (
+      line.strip('| ').split(' | ') for line in page.splitlines())}
+  return {cell: _read_row(rows[key]) for cell in cells.matrix() if (
+      key := (cell.form, cell.fault, str(cell.num_ps))) in rows}
+
+
+def _read_row(row: list[str]) -> Optional[play.Outcome]:
+  if row[0] == '**no**':
+    return None
+  held, *times, lost = row
+  return play.Outcome(
+      *(None if secs == '-' else float(secs) for secs in times), int(lost),
+      stride=0, last_step=0, error='' if held == 'yes' else held)
+
+
 def with_soak(page: str, text: str) -> str:
   """Returns a page with what `make soak` found.
 

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 from typing import Optional
 
 import numpy as np
@@ -26,6 +27,7 @@ from tfplugin.checkpoints import model_dir_lock
 from tfplugin.faults import language
 
 PROGRAM = pathlib.Path(program.__file__)
+_LONGEST_SECS = 600.0
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
@@ -179,15 +181,27 @@ def _newest(model_dir: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def _check_that_it_came(cell: cells.Cell, directory: pathlib.Path) -> None:
-  """A victim that is to end has been started again."""
+  """A victim that is to end has been started again; none was spared."""
   summary = json.loads((directory / 'logs' / 'summary.json').read_text())
   restarts = {task['task']: task['restarts'] for task in summary['tasks']}
   if cell.killed:
     assert restarts[f'{cell.killed}:0'], summary
+  refused = [event.details['message'] for event in events.read_run(
+      directory / 'model').events if event.name == 'dying' and
+             event.details['message'].startswith('A network can fail')]
+  assert not refused, refused
+  for task in restarts:  # Also after the host's clock has moved.
+    times = [event.time for event in events.read_file(
+        directory / 'model' / 'events' / f'{task.replace(":", "-")}.jsonl'
+        ).events]
+    assert all(-1.0 < after - before < _LONGEST_SECS
+               for before, after in zip(times, times[1:])), (task, times)
 
 
 def _check_what_remains(model_dir: pathlib.Path) -> None:
   """No process, temporary file or lock; a whole and finite checkpoint."""
+  while not os.access(model_dir, os.W_OK):  # A fault that lasts still.
+    time.sleep(0.05)
   assert not forked_programs.left()
   assert not list(model_dir.glob('*temp*'))
   with model_dir_lock.locked(str(model_dir), 'a test'):

@@ -20,6 +20,7 @@ import tensorflow as tf
 import tfplugin
 from tfplugin import distribute
 from tfplugin import estimator as estimator_lib
+from tfplugin.events import clock
 
 tf1 = tf.compat.v1
 
@@ -89,7 +90,7 @@ class StepsHook(tf1.train.SessionRunHook):
 
   def after_run(self, run_context, run_values):
     self._waiting += json.dumps(
-        [time.time(), os.getpid(), int(run_values.results)]).encode() + b'\n'
+        [clock.now(), os.getpid(), int(run_values.results)]).encode() + b'\n'
     with contextlib.suppress(OSError):  # A full disk: with the next one.
       os.write(self._file, self._waiting)
       self._waiting = b''

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plays the matrix of faults, and writes docs/chaos.md.
 
-  python -m tests.chaos.record [--words WORD..] [--jobs N]
+  python -m tests.chaos.record [--words WORD.. [--merge]] [--jobs N]
 
 With words only the cells with all of them in their names are played, and the
-page is left as it is.
+page is left as it is. With `--merge` their rows in the page are new, and the
+other rows stay.
 """
 
 from __future__ import annotations
@@ -49,11 +50,12 @@ def main(arguments: argparse.Namespace) -> int:
       failed += outcome is None
       _say(f'{len(outcomes)} of {len(chosen)}: {cell.name}: '
            f'{page.summary(outcome) if outcome else error}')
-  if not arguments.words:
-    text = page.render(outcomes)
-    if page.PATH.exists():  # What `make soak` found stays.
-      text = page.with_soak(text, page.soak_of(page.PATH.read_text()))
-    page.PATH.write_text(text)
+  if arguments.merge or not arguments.words:
+    before = page.PATH.read_text()  # What `make soak` found stays.
+    if arguments.merge:
+      outcomes = {**page.read(before), **outcomes}
+    page.PATH.write_text(page.with_soak(page.render(outcomes),
+                                        page.soak_of(before)))
   _say(f'{failed} of {len(chosen)} failed.')
   return bool(failed)
 
@@ -66,5 +68,6 @@ def _say(line: str) -> None:
 if __name__ == '__main__':
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('--words', nargs='*', default=[])
+  parser.add_argument('--merge', action='store_true')
   parser.add_argument('--jobs', type=int, default=3)
   sys.exit(main(parser.parse_args()))

@@ -107,6 +107,18 @@ def test_a_slow_task_waits_before_its_steps(tmp_path, monkeypatch):
   assert slept.count(0.25) == 2
 
 
+def test_events_do_not_follow_a_clock_that_is_set_back(tmp_path, monkeypatch):
+  monkeypatch.setattr(time, 'time', time.time)  # As before, after the test.
+  before = time.time()
+  _train(tmp_path, 'clock chief:0 by -3600 s at step 2',
+         monkeypatch=monkeypatch)
+  assert time.time() < before - 3000
+  times = [e.time for e in event_files.read_file(
+      event_files.path_of(tmp_path, 'chief:0')).events]
+  assert times == sorted(times)
+  assert before - 60 < times[0] and times[-1] < times[0] + 600
+
+
 def _hook(tmp_path, text, task='chief:0'):
   log = event_log.EventLog(tmp_path, task)
   return fault_hook.FaultHook(language.parse(text), log)

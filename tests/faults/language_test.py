@@ -26,6 +26,14 @@ _ROOT = pathlib.Path(__file__).absolute().parents[2]
     ('nan worker:0 at step 5', ('nan', 'worker:0', 'at step', 5, None)),
     ('kill chief:0 while saving after step 30',
      ('kill', 'chief:0', 'while saving', 30, None)),
+    ('partition ps:0 for 5 s at step 1',
+     ('partition', 'ps:0', 'at step', 1, 5.0)),
+    ('slow_link ps:0 to 100 kB/s for 5 s at step 1',
+     ('slow_link', 'ps:0', 'at step', 1, 5.0, 100.0)),
+    ('lossy_link ps:0 of 2.5 % for 5 s at the end',
+     ('lossy_link', 'ps:0', 'at the end', None, 5.0, 2.5)),
+    ('clock chief:0 by -3600 s at step 1',
+     ('clock', 'chief:0', 'at step', 1, -3600.0)),
     ('kill evaluator:0 while exchanging',
      ('kill', 'evaluator:0', 'while exchanging', None, None)),
 ])
@@ -48,7 +56,8 @@ def test_several_faults():
 # ^ is below the first letter that is wrong.
 @pytest.mark.parametrize('text, place, expected', [
     ('hurt worker:0 at step 1',
-     '^', 'kill, terminate, stop, cut, fill, raise, slow, nan or damage'),
+     '^', 'kill, terminate, stop, cut, fill, raise, slow, nan, damage, '
+     'partition, slow_link, lossy_link, clock or readonly'),
     ('', '^', 'kill, terminate'),
     ('kill', '     ^', 'a task: one of chief, worker, ps or evaluator'),
     ('kill boss:0 at step 1', '     ^', 'a task'),
@@ -65,6 +74,9 @@ def test_several_faults():
     ('stop worker:0 for ever s at step 1',
      '                  ^', 'a number of seconds'),
     ('stop worker:0 for 5 at step 1', '                    ^', '"s"'),
+    ('slow_link ps:0 for 5 s at step 1',
+     '               ^', '"to" and kilobytes per second, as "to 5 kB/s"'),
+    ('slow_link ps:0 to 5 s', '                    ^', '"kB/s"'),
     ('raise worker:0 while exchanging',
      '               ^', '"at the end", "while saving"'),
     ('nan chief:0 while saving', '            ^', '"at step"'),

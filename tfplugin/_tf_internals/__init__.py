@@ -30,6 +30,7 @@ from tfplugin._tf_internals.estimators import saving_without_summaries
 from tfplugin._tf_internals.estimators import servers_and_sessions_through
 from tfplugin._tf_internals.estimators import servers_with
 from tfplugin._tf_internals.estimators import start_at_once
+from tfplugin._tf_internals.estimators import timers_by
 from tfplugin._tf_internals.estimators import tpu_function
 from tfplugin._tf_internals.estimators import untuned_inputs
 from tfplugin._tf_internals.estimators import user_init_fn
@@ -296,6 +297,7 @@ __all__ = (
     'strategy_with_mixins',
     'take_numbered_tasks',
     'takes_lock',
+    'timers_by',
     'tpu_function',
     'untuned_inputs',
     'use_one_copy',

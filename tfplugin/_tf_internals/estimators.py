@@ -27,6 +27,9 @@ from tensorflow.python.distribute import distribute_coordinator
 # How many TPU shards are being built; see `number_of_tpu_shards`.
 from tensorflow.python.tpu import tpu_function as tpu_function
 
+# Has the timer of hooks; see `timers_by`.
+from tensorflow.python.training import basic_session_run_hooks
+
 # Makes the sessions of every MonitoredSession; see
 # `servers_and_sessions_through`.
 from tensorflow.python.training import session_manager
@@ -160,6 +163,26 @@ def _training_sessions_through(change: Callable[[dict], None]
     yield
   finally:
     training.MonitoredTrainingSession = original
+
+
+@contextlib.contextmanager
+def timers_by(clock: Callable[[], float]) -> Iterator[None]:
+  """Makes TensorFlow's timers and time limits read `clock`.
+
+  They read the host's clock, by `time.time` of private modules, and take no
+  other. When that clock is set back by an hour, no checkpoint is saved for an
+  hour.
+  """
+  owners = (basic_session_run_hooks, session_manager,
+            sys.modules[tf.estimator.TrainSpec.__module__])
+  original = owners[0].time
+  for owner in owners:
+    owner.time = types.SimpleNamespace(**{**vars(original), 'time': clock})
+  try:
+    yield
+  finally:
+    for owner in owners:
+      owner.time = original
 
 
 @contextlib.contextmanager

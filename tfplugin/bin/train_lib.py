@@ -10,7 +10,6 @@ import os
 import pathlib
 import sys
 import sysconfig
-import time
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -30,6 +29,7 @@ from tfplugin.bin.processes import supervision
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import run_result
 from tfplugin.distribute import cluster_config
+from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.faults import language
 
@@ -61,7 +61,7 @@ def train(options: options_lib.TrainOptions,
   tasks = _tasks(options, cluster, is_done)
   with run_files.reserved(options.model_dir) as session:
     options.save(session)
-    start = time.time()
+    start = clock.now()
     with (live_display.LiveDisplay(terminal, options.steps) if terminal else
           live_display.ProgressLines(functools.partial(print, flush=True),
                                      options.steps)) as display:
@@ -71,7 +71,7 @@ def train(options: options_lib.TrainOptions,
                     f'{options.steps}: it is only evaluated. To train further '
                     'choose larger --steps.')
       run = _run_cluster(options, cluster, tasks, display, session)
-    wall_secs = time.time() - start
+    wall_secs = clock.now() - start
     roles = {task.name: run.states[task.name].status for task in tasks
              if task.type in ('chief', 'worker')}
     return run_result.read_result(options, roles, run.summary, start,

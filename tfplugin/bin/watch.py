@@ -28,6 +28,7 @@ from tfplugin.bin import command_line
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
+from tfplugin.events import clock
 from tfplugin.events import event_files
 
 HEADINGS = ('task', 'step', 'steps/s', 'figures', 'state')
@@ -101,7 +102,7 @@ def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
   """
   while True:
     watch.update()
-    for line in plain(rows(watch.states, time.time())):
+    for line in plain(rows(watch.states, clock.now())):
       say(line)
     if once or is_over(watch.states):
       return

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import functools
 import posixpath
-import time
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -35,12 +34,11 @@ from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import finite_state
 from tfplugin.checkpoints import last_saves
 from tfplugin.checkpoints import lost_variables
+from tfplugin.checkpoints import refused_writes
 from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
 
-_RETRY_SECS = 1.0
-_SAY_EVERY_SECS = 30.0
 
 
 class TrainingGuard:
@@ -57,9 +55,9 @@ class TrainingGuard:
     """Adds the ops that check the variables.
 
     `who` names the task in messages. `has_servers` says that other processes
-    hold the variables. A save waits `space_limit_secs` seconds for space on a
-    full disk. `last_save` decides when the last checkpoint is saved; None: at
-    the usual time.
+    hold the variables. A save waits `space_limit_secs` seconds for a full
+    disk, or a read-only one. `last_save` decides when the last checkpoint is
+    saved; None: at the usual time.
     """
     self.is_to_stop = False
     self._who = who
@@ -118,7 +116,7 @@ class TrainingGuard:
     newest = saver.last_checkpoints[-1] if saver.last_checkpoints else None
     if self._is_refused(session, newest):
       return newest
-    path = self._with_space(
+    path = self._written(
         lambda: save(saver, session, **{**arguments, 'write_state': False}),
         arguments['save_path'])
     if path is None:
@@ -128,7 +126,7 @@ class TrainingGuard:
       if path not in saver.last_checkpoints:
         tf1.train.remove_checkpoint(path)
       return newest
-    self._with_space(
+    self._written(
         lambda: _tf_internals.list_checkpoint(
             saver, path, arguments.get('latest_filename'),
             arguments.get('meta_graph_suffix', 'meta')),
@@ -222,44 +220,12 @@ class TrainingGuard:
                      'hold; nothing is restored.', self._who, step)
     return True
 
-  def _with_space(self, write: Callable[[], Any], save_path: str) -> Any:
-    """Calls `write`; waits and repeats while the disk is full."""
-    directory = posixpath.dirname(save_path)
-    start = time.monotonic()
-    said = float('-inf')
-    while True:
-      try:
-        return write()
-      # The second means a file that is too large, or the end of an input.
-      except (tf.errors.ResourceExhaustedError,
-              tf.errors.OutOfRangeError) as e:
-        reason = _full_disk(e)
-        if reason is None:
-          raise
-        now = time.monotonic()
-        if now - start > self._space_limit_secs:
-          raise OSError(
-              f'{self._who} waited {self._space_limit_secs:g} s for space to '
-              f'save in {directory}: {reason}. Make room, and start it again.'
-          ) from e
-        if now - said > _SAY_EVERY_SECS:
-          said = now
-          tf1.logging.warning(
-              '%s waits for space to save in %s, %g s at most: %s.', self._who,
-              directory, self._space_limit_secs, reason)
-        checkpoint_files.remove_left_behind(directory)
-        time.sleep(_RETRY_SECS)
+  def _written(self, write: Callable[[], Any], save_path: str) -> Any:
+    """Calls `write`; waits and repeats while the file system refuses."""
+    return refused_writes.written(write, posixpath.dirname(save_path),
+                                  self._who, self._space_limit_secs)
 
 
 def _listed(names: list[str]) -> str:
   more = f' and {len(names) - 5} more' if names[5:] else ''
   return ', '.join(f'`{name}`' for name in names[:5]) + more
-
-
-def _full_disk(error: tf.errors.OpError) -> Optional[str]:
-  """Returns the file system's message if it is about space, or None."""
-  for text in ('No space left on device', 'Disk quota exceeded',
-               'File too large'):
-    if text in error.message:
-      return text
-  return None

@@ -23,6 +23,7 @@ from tfplugin.distribute.sessions import joining
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import server_options
 from tfplugin.estimator import evaluator_rounds
+from tfplugin.events import clock
 from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
@@ -123,7 +124,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       task's port, or this process has run the task before: beside parameter
       servers a process can do one run. Or TensorFlow cannot place a condition.
     ValueError: no checkpoint of the model_dir is whole and finite.
-    OSError: the disk stayed full.
+    OSError: the disk stayed full or read-only.
     KeyboardInterrupt, SystemExit: a signal ended it; see StopInOrderHook.
 
   Example:
@@ -239,14 +240,14 @@ def _with_evaluation(estimator: tf.estimator.Estimator,
 def _enter_limits(
     stack: contextlib.ExitStack, task: cluster_task.ClusterTask,
     estimator: tf.estimator.Estimator, start_limit_secs: float) -> None:
-  """Enters contexts: inputs, the task's server, messages, limit of starts."""
-  stack.enter_context(_tf_internals.inputs_through(
-      estimator, untuned_inputs.untuned))
-  stack.enter_context(_tf_internals.servers_with(
-      server_options.of_run(estimator.config)))
-  stack.enter_context(joining.entered(task, estimator))
-  stack.enter_context(placement.conditions_explained())
-  stack.enter_context(time_limit.start_limited_to(start_limit_secs))
+  """Enters contexts: inputs, timers, the task's server, messages, limits."""
+  for context in (
+      _tf_internals.inputs_through(estimator, untuned_inputs.untuned),
+      _tf_internals.timers_by(clock.now),
+      _tf_internals.servers_with(server_options.of_run(estimator.config)),
+      joining.entered(task, estimator), placement.conditions_explained(),
+      time_limit.start_limited_to(start_limit_secs)):
+    stack.enter_context(context)
 
 
 def _evaluated(
@@ -300,9 +301,8 @@ def _last_hooks(
   sinks = [events_hook.EventsSink(config, max_steps)]
   if task.trains:
     sinks.append(tensorboard_hook.TensorBoardSink(config, estimator.params))
-  hooks = [telemetry_hook.TelemetryHook(*sinks), stop]
-  if task.trains:
-    hooks += _fault_hooks()
+  hooks = [telemetry_hook.TelemetryHook(*sinks), stop,
+           *(_fault_hooks() if task.trains else ())]
   if task.num_ps and task.trains:
     if not task.is_chief:
       hooks.append(report)
@@ -326,7 +326,7 @@ def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
   if not hook.has_reported:
     finish_board.report_finished(task.cluster_spec, task.name)
   if task.is_chief:
-    chief_report.write(config.model_dir)
+    chief_report.write(config.model_dir, finish_limit_secs)
 
 
 def _guarded(train_spec: tf.estimator.TrainSpec, config: tf.estimator.RunConfig,

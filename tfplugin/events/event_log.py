@@ -14,7 +14,6 @@ import contextvars
 import logging
 import os
 import pathlib
-import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from typing import Any
 from typing import Optional
 from typing import Union
 
+from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import process
 from tfplugin.events import record
@@ -82,7 +82,7 @@ class EventLog:
       **details: Values of JSON; `step` is the global step.
     """
     self._note(name, details)
-    event = record.Event(time.time(), self._pid, self.task, name, kind,
+    event = record.Event(clock.now(), self._pid, self.task, name, kind,
                          details, self.session)
     if self.path is None:
       self._warn('it is no directory of this machine')
@@ -212,7 +212,7 @@ def recording(model_dir: Union[str, os.PathLike, None],
       steps = [e.step for e in earlier if e.step is not None]
       log.write('coming_back', what='process',
                 step=steps[-1] if steps else None,
-                away_secs=round(time.time() - earlier[-1].time, 3))
+                away_secs=round(clock.now() - earlier[-1].time, 3))
     log.write('starting', record.BEGIN, **process.describe(), **details)
     yield log
     log.write('ended', step=log.last_step)

@@ -14,19 +14,23 @@ import os
 import pathlib
 import resource
 import signal
+import stat
 import subprocess
 import threading
+import time
 from collections.abc import Callable
+from typing import Optional
 
 from tfplugin.distribute import cluster_config
+from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.faults import language
-from tfplugin.faults import socket_filters
+from tfplugin.faults import links
 
 # From the start of a program until its first event: it imports TensorFlow.
 _START_LIMIT_SECS = 600.0
-# A filter that accepts no byte of a packet.
-_NOTHING = socket_filters.assembled((0x06, 0, 0, 0))
+# A connection that a process opens during an outage is met so much later.
+_RENEW_SECS = 0.02
 
 
 class InjectedError(RuntimeError):
@@ -38,17 +42,52 @@ def send(fault: language.Fault, pid: int) -> None:
 
   Raises OSError if there is no such process, or if the kernel refuses.
   """
-  if fault.kind in ('cut', 'fill'):
-    begin_outage(fault.kind, pid, fault.secs)
+  if fault.kind in language.OUTAGES:
+    begin_outage(fault.kind, pid, fault.secs, fault.strength)
     return
   if fault.kind == 'stop':
     # A stopped process cannot wake up by itself.
-    subprocess.Popen(
-        ['sh', '-c', f'sleep {fault.secs:g}; kill -CONT {pid}'],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True)
+    _later(fault.secs, 'kill', '-CONT', str(pid))
   os.kill(pid, {'kill': signal.SIGKILL, 'terminate': signal.SIGTERM,
                 'stop': signal.SIGSTOP}[fault.kind])
+
+
+def move_clock(secs: float) -> None:
+  """Moves the clock of this process, as its Python code sees it."""
+  before = time.time
+  time.time = lambda: before() + secs
+
+
+def make_readonly(directory: str, secs: float) -> None:
+  """Makes a directory read-only for this user's processes, for some seconds.
+
+  No file can be created in it. The error is `Permission denied`; for root, who
+  may write everywhere, `Read-only file system`. Raises OSError if root may not
+  mount.
+  """
+  mode = os.stat(directory).st_mode
+  os.chmod(directory, mode & ~0o222)
+  undo = ['chmod', f'{stat.S_IMODE(mode):o}', directory]
+  if os.access(directory, os.W_OK):
+    os.chmod(directory, mode)
+    undo = ['umount', '-l', directory]
+    mounted = subprocess.run(['mount', '-o', 'bind,ro', directory, directory],
+                             stderr=subprocess.PIPE, text=True, check=False)
+    if mounted.returncode:
+      raise OSError(
+          'A directory can be made read-only where its user cannot write '
+          f'everywhere, or may mount. Received: {mounted.stderr.strip()}. Use '
+          'another user than root.')
+  # It ends also if this process does not live until then.
+  _later(secs, *undo)
+
+
+def _later(secs: float, *command: str) -> None:
+  """Runs a command after some seconds."""
+  subprocess.Popen(
+      ['sh', '-c', 'sleep "$0"; exec "$@"', f'{secs:g}', *command],
+      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+      stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def damage(model_dir: str) -> None:
@@ -92,13 +131,11 @@ def _began_before(pid: int, moment: float) -> bool:
     # numbers before the start of the process, in ticks since the boot.
     state, *numbers = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(
         ')')[2].split()
-    boot = next(line for line in pathlib.Path('/proc/stat').read_text(
-        ).splitlines() if line.startswith('btime '))
-  except (OSError, StopIteration):
+    uptime = float(pathlib.Path('/proc/uptime').read_text().split()[0])
+  except OSError:
     return False
-  began = float(boot.split()[1]) + (
-      int(numbers[18]) / os.sysconf('SC_CLK_TCK'))
-  # The time of the boot is rounded to seconds.
+  began = clock.now() - uptime + int(numbers[18]) / os.sysconf('SC_CLK_TCK')
+  # Both are rounded.
   return state != 'Z' and 0.0 <= moment + 1.0 - began < _START_LIMIT_SECS
 
 
@@ -129,29 +166,53 @@ def _names_of(pid: int) -> set[str]:
 class Outage:
   """An outage that has begun; a call ends it.
 
-  `timer` is the thread that ends it otherwise.
+  `thread` ends it otherwise.
   """
 
-  def __init__(self, secs: float, undo: Callable[[], None]):
-    """Starts a timer that ends the outage by `undo`."""
+  def __init__(self, secs: float, undo: Callable[[], None],
+               renew: Callable[[], None] = lambda: None):
+    """Starts a thread that ends the outage by `undo`, after some seconds.
+
+    Until then it calls `renew` again and again.
+    """
+    self._end = time.monotonic() + secs
     self._undo = undo
-    self.timer = threading.Timer(secs, undo)
-    self.timer.daemon = True
-    self.timer.start()
+    self._renew = renew
+    self._is_over = threading.Event()
+    self.thread = threading.Thread(target=self._last, daemon=True)
+    self.thread.start()
+
+  def _last(self) -> None:
+    with contextlib.suppress(OSError):  # The process has ended.
+      while not self._is_over.wait(min(_RENEW_SECS, self._left_secs())) and (
+          self._left_secs()):
+        self._renew()
+    self._is_over.wait(self._left_secs())
+    self._undo()
+
+  def _left_secs(self) -> float:
+    return max(0.0, self._end - time.monotonic())
 
   def __call__(self) -> None:
     """Ends the outage now, if it has not ended."""
-    self.timer.cancel()
-    self._undo()
+    self._is_over.set()
+    self.thread.join()
 
 
-def begin_outage(kind: str, pid: int, secs: float) -> Outage:
-  """Begins an outage, `fill` or `cut`, for some seconds.
+def begin_outage(kind: str, pid: int, secs: float,
+                 strength: Optional[float] = None) -> Outage:
+  """Begins an outage for some seconds; `strength` is that of `Fault`.
 
   It ends only if this process lives until then. `pid` may be this process.
   Raises OSError if there is no such process, or if the kernel refuses.
   """
-  return Outage(secs, {'fill': _fill, 'cut': _cut}[kind](pid))
+  if kind == 'fill':
+    return Outage(secs, _fill(pid))
+  changed = links.Links(pid, {
+      'cut': links.cut, 'partition': links.partition,
+      'slow_link': lambda: links.slow(1000 * strength),
+      'lossy_link': lambda: links.lossy(strength)}[kind]())
+  return Outage(secs, changed.undo, changed.renew)
 
 
 def _fill(pid: int) -> Callable[[], None]:
@@ -164,45 +225,3 @@ def _fill(pid: int) -> Callable[[], None]:
       resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
 
   return undo
-
-
-def _cut(pid: int) -> Callable[[], None]:
-  """Blocks incoming packets of the TCP sockets of a process."""
-  known = {entry.inode for entry in socket_filters.entries()}
-  before = {}
-  for inode, number in socket_filters.numbers_of(pid).items():
-    if inode in known and (filter_ := _silence(pid, number)) is not None:
-      before[inode] = filter_
-  if not before:
-    raise OSError('A network can be cut where a process has connections. '
-                  f'Received: process {pid}, which has none.')
-
-  def undo():
-    with contextlib.suppress(OSError):
-      for inode, number in socket_filters.numbers_of(pid).items():
-        if inode in before:
-          with contextlib.suppress(OSError), socket_filters.opened(
-              pid, number) as found:
-            socket_filters.attach(found, before[inode])
-
-  return undo
-
-
-def _silence(pid: int, number: int) -> bytes | None:
-  """Blocks a socket, given by its descriptor in a process.
-
-  The result is its previous filter; None if it was closed meanwhile. Raises
-  OSError if the kernel refuses.
-  """
-  try:
-    with socket_filters.opened(pid, number) as found:
-      filter_ = socket_filters.attached(found)
-      socket_filters.attach(found, _NOTHING)
-      return filter_
-  except PermissionError as e:
-    raise OSError(
-        'A network can be cut where the kernel lets a process set filters on '
-        f'the sockets of another one. Received: {e}, for process {pid}. A '
-        'sandbox may forbid it.') from e
-  except OSError:
-    return None

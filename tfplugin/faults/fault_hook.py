@@ -159,6 +159,10 @@ class FaultHook(tf1.train.SessionRunHook):
       session.run(self._make_nan)
     elif fault.kind == 'raise':
       raise acts.InjectedError(f'Injected fault: {fault}')
+    elif fault.kind == 'clock':
+      acts.move_clock(fault.secs)
+    elif fault.kind == 'readonly':
+      acts.make_readonly(self._model_dir, fault.secs)
     elif fault.kind == 'damage':
       acts.damage(self._model_dir)
     else:

@@ -3,11 +3,12 @@
 """Language of faults, such as 'kill worker:0 at step 120'.
 
     faults  = fault { ";" fault }
-    fault   = kind task [ amount ] phase
+    fault   = kind task { amount } phase
     kind    = "kill" | "terminate" | "stop" | "cut" | "fill"
             | "raise" | "slow" | "nan" | "damage"
+            | "partition" | "slow_link" | "lossy_link" | "clock" | "readonly"
     task    = job ":" number
-    amount  = ( "for" | "by" ) seconds "s"
+    amount  = ( "for" | "by" ) number "s" | "to" number "kB/s" | "of" number "%"
     phase   = "before the first step" | "at step" number | "at the end"
             | ( "while saving" | "while exchanging" ) [ "after step" number ]
 
@@ -40,15 +41,40 @@ RUN_VARIABLE = 'TFPLUGIN_FAULTS_RUN'
 
 
 @dataclasses.dataclass(frozen=True)
+class Amount:
+  """An amount in a fault, such as "for 5 s".
+
+  `is_time`: it is the fault's `secs`, not its `strength`.
+  """
+
+  word: str
+  unit: str
+  meaning: str
+  is_time: bool = True
+  pattern: str = r'\d+(\.\d+)?'
+
+  def format(self, number: float) -> str:
+    """Returns the text of the amount."""
+    return f'{self.word} {number:g} {self.unit}'
+
+
+_FOR = Amount('for', 's', 'seconds')
+_BY = Amount('by', 's', 'seconds')
+_BY_SIGNED = Amount('by', 's', 'seconds', pattern=r'-?\d+(\.\d+)?')
+_TO = Amount('to', 'kB/s', 'kilobytes per second', is_time=False)
+_OF = Amount('of', '%', 'percent', is_time=False)
+
+
+@dataclasses.dataclass(frozen=True)
 class Kind:
   """The rules for one kind of fault.
 
-  `amount` is the word before its seconds; empty: it has none. `is_signal` is
-  whether it acts from outside the process, and so on a task without steps.
+  `amounts` follow the task in a fault. `is_signal` is whether it acts from
+  outside the process, and so on a task without steps.
   """
 
   phases: tuple[str, ...] = PHASES
-  amount: str = ''
+  amounts: tuple[Amount, ...] = ()
   is_signal: bool = False
   jobs: tuple[str, ...] = TRAINING_JOBS
 
@@ -58,15 +84,23 @@ _BETWEEN_STEPS = (START, STEP, END)
 KINDS = {
     'kill': Kind(is_signal=True, jobs=JOBS),
     'terminate': Kind(is_signal=True, jobs=JOBS),
-    'stop': Kind(amount='for', is_signal=True, jobs=JOBS),
-    'cut': Kind(amount='for', is_signal=True, jobs=JOBS),
-    'fill': Kind(amount='for', is_signal=True, jobs=JOBS),
+    'stop': Kind(amounts=(_FOR,), is_signal=True, jobs=JOBS),
+    'cut': Kind(amounts=(_FOR,), is_signal=True, jobs=JOBS),
+    'fill': Kind(amounts=(_FOR,), is_signal=True, jobs=JOBS),
     'raise': Kind((*_BETWEEN_STEPS, SAVING)),
-    'slow': Kind((START, STEP), amount='by'),
+    'slow': Kind((START, STEP), amounts=(_BY,)),
     'nan': Kind(_BETWEEN_STEPS),
     # Only the chief saves.
     'damage': Kind(_BETWEEN_STEPS, jobs=('chief',)),
+    'partition': Kind(amounts=(_FOR,), is_signal=True, jobs=JOBS),
+    'slow_link': Kind(amounts=(_TO, _FOR), is_signal=True, jobs=JOBS),
+    'lossy_link': Kind(amounts=(_OF, _FOR), is_signal=True, jobs=JOBS),
+    'clock': Kind((START, STEP), amounts=(_BY_SIGNED,)),
+    # Only the chief writes to the model_dir.
+    'readonly': Kind(amounts=(_FOR,), jobs=('chief',)),
 }
+# They last for some seconds; the task that causes them ends them.
+OUTAGES = ('cut', 'fill', 'partition', 'slow_link', 'lossy_link')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +113,8 @@ class Fault:
     phase: One of `PHASES`.
     step: With `STEP`: the global step at which it occurs. With `SAVING` and
       `EXCHANGING`: the step after which it may occur, or None.
-    secs: Its duration in seconds, where the kind has an amount.
+    secs: Its duration in seconds, where the kind has one.
+    strength: Its kB/s or percent, where the kind has them.
   """
 
   kind: str
@@ -87,12 +122,13 @@ class Fault:
   phase: str
   step: Optional[int] = None
   secs: Optional[float] = None
+  strength: Optional[float] = None
 
   def __str__(self) -> str:
-    amount = KINDS[self.kind].amount
     parts = [self.kind, self.task]
-    if amount:
-      parts.append(f'{amount} {self.secs:g} s')
+    for amount in KINDS[self.kind].amounts:
+      parts.append(amount.format(
+          self.secs if amount.is_time else self.strength))
     parts.append(self.phase)
     if self.step is not None:
       parts.append(f'{self.step}' if self.phase == STEP else
@@ -181,18 +217,19 @@ def _parse_fault(words: _Words) -> Fault:
   if task.partition(':')[0] not in rules.jobs:
     raise words.error(
         f'a task that can have {kind!r}: {" or ".join(rules.jobs)}', back=1)
-  secs = None
-  if rules.amount:
-    words.take(f'"{rules.amount}" and seconds, as "{rules.amount} 5 s"',
-               rules.amount)
-    secs = float(words.take('a number of seconds', r'\d+(\.\d+)?'))
-    words.take('"s"', 's')
+  numbers = {}
+  for amount in rules.amounts:
+    words.take(f'"{amount.word}" and {amount.meaning}, as '
+               f'"{amount.format(5)}"', amount.word)
+    numbers['secs' if amount.is_time else 'strength'] = float(
+        words.take(f'a number of {amount.meaning}', amount.pattern))
+    words.take(f'"{amount.unit}"', re.escape(amount.unit))
   phase = words.take_phase(rules.phases)
   step = None
   if phase == STEP or phase in (SAVING, EXCHANGING) and words.has(AFTER):
     step = int(words.take('a number', r'\d+'))
   words.check_end()
-  return Fault(kind, task, phase, step, secs)
+  return Fault(kind, task, phase, step, **numbers)
 
 
 def _listed(names) -> str:

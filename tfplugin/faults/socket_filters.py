@@ -22,8 +22,10 @@ from typing import NamedTuple
 _SO_ATTACH_FILTER = 26
 _SO_DETACH_FILTER = 27
 _PIDFD_GETFD = 438
-_LISTENS = '0A'
+_LISTENS, _ESTABLISHED = '0A', '01'
 _TABLES = ('/proc/net/tcp', '/proc/net/tcp6')
+# ::ffff:0:0/96, in this machine's order of bytes.
+_IPV4_IN_IPV6 = '0' * 16 + format(socket.htonl(0xffff), '08X')
 # The kernel accepts no longer program.
 _MOST_INSTRUCTIONS = 4096
 
@@ -33,11 +35,40 @@ _FORMAT = 'HBBI'
 
 
 class Entry(NamedTuple):
-  """A TCP socket in the kernel's table, with its own port."""
+  """A TCP socket in the kernel's table, with both addresses of a connection.
+
+  An address is `ADDRESS:PORT` in hexadecimal digits, as the kernel writes it.
+  """
 
   inode: str
-  port: int
-  listens: bool
+  local: str
+  remote: str
+  state: str
+
+  @property
+  def port(self) -> int:
+    """Its own port."""
+    return int(self.local.rpartition(':')[2], 16)
+
+  @property
+  def listens(self) -> bool:
+    """Whether it waits for connections."""
+    return self.state == _LISTENS
+
+  @property
+  def is_connected(self) -> bool:
+    """Whether both ends have agreed on a connection that is open."""
+    return self.state == _ESTABLISHED
+
+  @property
+  def other_address(self) -> str:
+    """The address of the other end, as people write it."""
+    digits, _, port = self.remote.partition(':')
+    # Words of 32 bits in this machine's order of bytes.
+    numbers = b''.join(struct.pack('=I', int(digits[i:i + 8], 16))
+                       for i in range(0, len(digits), 8))
+    family = socket.AF_INET if len(numbers) == 4 else socket.AF_INET6
+    return f'{socket.inet_ntop(family, numbers)}:{int(port, 16)}'
 
 
 def entries() -> Iterator[Entry]:
@@ -46,8 +77,13 @@ def entries() -> Iterator[Entry]:
     with contextlib.suppress(OSError):
       for line in pathlib.Path(table).read_text().splitlines()[1:]:
         fields = line.split()
-        yield Entry(fields[9], int(fields[1].rpartition(':')[2], 16),
-                    fields[3] == _LISTENS)
+        yield Entry(fields[9], _as_ipv4(fields[1]), _as_ipv4(fields[2]),
+                    fields[3])
+
+
+def _as_ipv4(address: str) -> str:
+  """Returns an address; without what IPv6 puts before one of IPv4."""
+  return address.removeprefix(_IPV4_IN_IPV6)
 
 
 def numbers_of(pid: int) -> dict[str, int]:

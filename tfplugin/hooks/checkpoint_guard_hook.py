@@ -36,7 +36,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     killed save are deleted.
   * A state with a NaN or an infinity is not saved. An error names the variables
     and the step. A training whose last state is not finite ends with an error.
-  * A save that finds a full disk is tried again, up to a limit.
+  * A save that finds a full disk is tried again, up to a limit. So is one that
+    finds the directory of the newest checkpoint read-only.
   * A chief that restarts beside live parameter servers restores nothing over
     their newer state, and saves that state at once.
   * Under elastic averaging a parameter server that restarts continues from the
@@ -51,7 +52,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   Raises:
     ValueError: from `begin`, when there are checkpoints and none is fit.
     RuntimeError: from `end` or the last save, when the last state has a NaN.
-    OSError: from a save, when the disk stays full up to the limit.
+    OSError: from a save, when the disk stays full or read-only up to the limit.
 
   Differences from tf.contrib: there was no such hook.
 
@@ -71,7 +72,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     Args:
       config: The Estimator's configuration, with task and model_dir.
       space_limit_secs: How long a save waits, in seconds, while the disk is
-        full.
+        full or read-only.
       listeners: They are called at each save that is made, and may end the
         training.
       others: The chief's wait before its last save, for a caller that calls

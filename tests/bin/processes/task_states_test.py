@@ -4,7 +4,10 @@
 
 import os
 
+import pytest
+
 from tfplugin.bin.processes import task_states
+from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import event_log
 from tfplugin.events import record
@@ -36,6 +39,30 @@ def test_states_follow_the_events_from_now_on(tmp_path):
   assert worker.describe(worker.last.time + 3) == (
       'is training, step 8; its last event came 3 s ago')
   assert ps.describe(0.0) == 'has written no events'
+
+
+@pytest.mark.parametrize('ahead', [-3600.0, 3600.0])
+def test_the_clock_of_another_machine_may_differ(tmp_path, monkeypatch, ahead):
+  states = task_states.TaskStates(tmp_path, ['worker:0'])
+  now = clock.now()
+  with monkeypatch.context() as there:
+    there.setattr(clock, 'now', lambda: now + ahead)
+    event_log.EventLog(tmp_path, 'worker:0').write('waiting', 'begin',
+                                                   on=['chief:0'])
+  monkeypatch.setattr(clock, 'now', lambda: now)
+  states.update()
+  assert states.states['worker:0'].describe(now + 12) == (
+      'waits for chief:0 (12 s)')
+
+
+def test_a_time_to_come_is_now(tmp_path):
+  log = event_log.EventLog(tmp_path, 'worker:0')
+  log.write('training', step=8)
+  states = task_states.TaskStates(tmp_path, ['worker:0'], from_start=True)
+  states.update()
+  state = states.states['worker:0']
+  assert state.describe(state.last.time - 3600) == (
+      'is training, step 8; its last event came 0 s ago')
 
 
 def test_a_new_process_has_begun_nothing(tmp_path):

@@ -32,6 +32,7 @@ from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role as role_lib
 from tfplugin.bin.processes import spare as spare_lib
 from tfplugin.distribute import cluster_config
+from tfplugin.events import clock
 
 _GUARD = pathlib.Path(__file__).with_name('guard.py')
 _POLL_SECS = 0.1
@@ -134,7 +135,7 @@ class LocalCluster:
     alone, without TF_CONFIG. `cpus` None allows any CPU.
     """
     env = {cluster_config.HOROVOD_PORT_VARIABLE: self._meeting_port,
-           **os.environ, **(environment or {})}
+           **os.environ, **clock.variables(), **(environment or {})}
     env.pop('TF_CONFIG', None)
     if cluster:
       env['TF_CONFIG'] = cluster_config.encode(cluster, task,

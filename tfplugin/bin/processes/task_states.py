@@ -14,9 +14,12 @@ from typing import Optional
 from typing import Union
 
 from tfplugin.bin.processes import status as status_lib
+from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import record
 
+# Clocks of machines agree to this; the rest is the way to the reader.
+_AGREE_SECS = 30.0
 _TELL_FIGURES = ('training', 'exchanging', 'dropping')
 
 
@@ -31,6 +34,7 @@ class State:
     samples: The figures of tfplugin-train, such as the loss.
     joined: When the chief saw it join a run that workers may join.
     left: When the chief last saw it leave.
+    ahead_secs: How far the clock of the task's machine is ahead of this one's.
   """
 
   last: Optional[record.Event] = None
@@ -41,6 +45,7 @@ class State:
       default_factory=status_lib.Samples)
   joined: Optional[float] = None
   left: Optional[float] = None
+  ahead_secs: float = 0.0
 
   def take(self, event: record.Event) -> None:
     """Updates the state with the next event of the task."""
@@ -104,18 +109,22 @@ class State:
   def describe(self, now: float) -> str:
     """Returns the activity, e.g. 'waits for chief:0 (12 s)', or the end.
 
-    `now` is in seconds since the epoch.
+    `now` is a time of `clock`.
     """
     if self.end:
       return self.end
     if self.last is None:
       return 'has written no events'
     if self.waits_on:
-      secs = now - self.open['waiting'].time
+      secs = self.secs_since(self.open['waiting'], now)
       return f'waits for {", ".join(self.waits_on)} ({secs:.0f} s)'
     step = '' if self.step is None else f', step {self.step}'
     return (f'is {self.doing}{step}; its last event came '
-            f'{now - self.last.time:.0f} s ago')
+            f'{self.secs_since(self.last, now):.0f} s ago')
+
+  def secs_since(self, event: record.Event, now: float) -> float:
+    """Returns how long ago an event was; `now` is a time of `clock`."""
+    return max(0.0, now + self.ahead_secs - event.time)
 
 
 def goal(states: Mapping[str, State]) -> Optional[int]:
@@ -155,12 +164,14 @@ class TaskStates:
     """
     self.states = {task: State() for task in tasks}
     self.moved = time.monotonic()
+    self._is_live = not from_start
     self._dir = None if model_dir is None else event_files.events_dir(model_dir)
     self._read = {} if from_start else {
         path: _size(path) for path in self._paths()}
 
   def update(self) -> None:
     """Reads the events that were written since the last call."""
+    told = set()
     for path in self._paths():
       start, size = self._read.get(path, 0), _size(path)
       if size <= start:
@@ -171,18 +182,28 @@ class TaskStates:
         text = file.read(size - start).rpartition(b'\n')[0]
       self._read[path] = start + len(text) + bool(text)
       for line in filter(None, text.split(b'\n')):
-        self._take(line)
+        told.add(self._take(line))
+    for task in told - {None}:
+      self._compare_clocks(self.states[task])
+    self._is_live = True
+
+  def _compare_clocks(self, state: State) -> None:
+    """Compares a task's clock with this one, by an event of just now."""
+    if self._is_live and state.last is not None:
+      ahead = state.last.time - clock.now()
+      state.ahead_secs = ahead if abs(ahead) > _AGREE_SECS else 0.0
 
   def _paths(self) -> list[pathlib.Path]:
     return [] if self._dir is None else sorted(self._dir.glob('*.jsonl'))
 
-  def _take(self, line: bytes) -> None:
+  def _take(self, line: bytes) -> Optional[str]:
+    """Returns the task that wrote the event; None for no event."""
     try:
       event = record.decode(line)
     except ValueError:  # Cut off when its process was killed.
-      return
+      return None
     if event is None:
-      return
+      return None
     self._of(event.task).take(event)
     if event.name == 'training':
       self.moved = time.monotonic()
@@ -191,6 +212,7 @@ class TaskStates:
       worker.joined, worker.left = worker.joined or event.time, None
     if event.name == 'left':
       self._of(event.details['worker']).left = event.time
+    return event.task
 
   def _of(self, task: str) -> State:
     return self.states.setdefault(task, State())

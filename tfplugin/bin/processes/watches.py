@@ -15,6 +15,7 @@ from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role as role_lib
 from tfplugin.bin.processes import task_states
+from tfplugin.events import clock
 from tfplugin.events import process
 from tfplugin.events import record
 
@@ -70,7 +71,7 @@ class StallWatch:
     self._since = time.monotonic()
 
   def _describe(self, role: role_lib.Role) -> str:
-    text = self._states.states[role.task.name].describe(time.time())
+    text = self._states.states[role.task.name].describe(clock.now())
     return f'is stopped by a signal; {text}' if is_stopped(role.pid) else text
 
   def _act(self, cluster: local_cluster.LocalCluster,
@@ -159,7 +160,7 @@ class LeftBehindWatch:
 
   def _end(self, cluster: local_cluster.LocalCluster,
            role: role_lib.Role) -> None:
-    state = self._states.states[role.task.name].describe(time.time())
+    state = self._states.states[role.task.name].describe(clock.now())
     self._say(
         f'{role.task.name} still runs {self._limit_of(role):g} s after the '
         'chief and the parameter servers have ended; it is ended now, and the '

@@ -15,6 +15,7 @@ from typing import Union
 from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import task_table
+from tfplugin.events import clock
 
 _EVERY_SECS = 0.5
 # A log file or a pipe gets a line of progress at this interval.
@@ -184,7 +185,7 @@ class LiveDisplay:
     if self._steps is None and steps is not None:
       self._steps = steps
       self._bar = _make_bar(self._terminal, steps, self._clock)
-    lines = task_table.make_lines(states, time.time(), ends)
+    lines = task_table.make_lines(states, clock.now(), ends)
     width, height = self._terminal.size
     bar = self._draw_bar(task_table.step_of(lines), width)
     # The program's lines have the other half.

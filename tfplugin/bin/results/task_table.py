@@ -160,7 +160,7 @@ def _does(task: str, state: task_states.State, now: float) -> str:
     return serves
   if state.waits_on:
     return state.describe(now)
-  secs = now - last.time
+  secs = state.secs_since(last, now)
   is_silent = secs >= SILENT_SECS and not serves
   return ', '.join(filter(None, (
       state.doing, state.arrival,

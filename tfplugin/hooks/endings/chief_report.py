@@ -17,6 +17,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.checkpoints import refused_writes
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.endings import contact
 
@@ -27,8 +28,16 @@ FILE_NAME = 'chief.finished'
 _POLL_SECS = 1.0
 
 
-def write(model_dir: str) -> None:
-  """Reports, in the chief, that this run's last checkpoint exists."""
+def write(model_dir: str, limit_secs: float = 60.0) -> None:
+  """Reports, in the chief, that this run's last checkpoint exists.
+
+  Waits up to a limit while the directory is full or read-only.
+  """
+  refused_writes.written(lambda: _write(model_dir), model_dir, 'The chief',
+                         limit_secs)
+
+
+def _write(model_dir: str) -> None:
   with tf.io.gfile.GFile(posixpath.join(model_dir, FILE_NAME), 'w') as file:
     # The content differs between runs.
     file.write(f'{uuid.uuid4().hex}\n')

@@ -1,0 +1,189 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of the network between one process and all others.
+
+The kernel's settings of a socket act on what it receives (a filter) or sends (a
+rate). To act in both directions, the sockets at both ends of a connection are
+changed: both must be on this machine, and be of this user. The process is a
+host of its own here: its connections to itself stay as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import pathlib
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any
+from typing import NamedTuple
+
+from tfplugin.faults import socket_filters
+
+_ACCEPT_NOTHING = (0x06, 0, 0, 0)
+_ACCEPT_ALL = (0x06, 0, 0, 0xffffffff)
+# Loads a random number of 32 bits (SKF_AD_OFF + SKF_AD_RANDOM).
+_LOAD_RANDOM = (0x20, 0, 0, 0xfffff000 + 56)
+_JUMP_IF_LESS = 0x35  # Jumps to the second place unless A >= the operand.
+# The same on every machine that TensorFlow supports; a value of 64 bits.
+_SO_MAX_PACING_RATE = 47
+_RATE = 'Q'
+
+
+class Change(NamedTuple):
+  """A change of sockets.
+
+  `apply` changes a socket and returns its setting before; `restore` sets it
+  again. `both_ends`: whether the other ends of connections are changed too.
+  `listeners`: whether sockets that wait for connections are; a connection
+  inherits their setting, and would keep it.
+  """
+
+  apply: Callable[[socket.socket], Any]
+  restore: Callable[[socket.socket, Any], None]
+  both_ends: bool
+  listeners: bool
+
+
+def cut() -> Change:
+  """Returns the change after which a process receives nothing."""
+  return Change(functools.partial(_filter, (_ACCEPT_NOTHING,)),
+                socket_filters.attach, both_ends=False, listeners=True)
+
+
+def partition() -> Change:
+  """Returns the change after which nobody receives anything."""
+  return cut()._replace(both_ends=True)
+
+
+def lossy(percent: float) -> Change:
+  """Returns the change after which a part of the packets is lost at random."""
+  limit = min(round(percent / 100 * 2**32), 2**32 - 1)
+  program = (_LOAD_RANDOM, (_JUMP_IF_LESS, 0, 1, limit), _ACCEPT_ALL,
+             _ACCEPT_NOTHING)
+  return Change(functools.partial(_filter, program), socket_filters.attach,
+                both_ends=True, listeners=False)
+
+
+def slow(bytes_per_sec: float) -> Change:
+  """Returns the change after which each socket sends at a rate at most."""
+  rate = struct.pack(_RATE, max(1, round(bytes_per_sec)))
+  return Change(functools.partial(_pace, rate), _restore_pace,
+                both_ends=True, listeners=False)
+
+
+def _filter(program: tuple[socket_filters.Instruction, ...],
+            found: socket.socket) -> bytes:
+  before = socket_filters.attached(found)
+  socket_filters.attach(found, socket_filters.assembled(*program))
+  return before
+
+
+def _pace(rate: bytes, found: socket.socket) -> bytes:
+  before = found.getsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, len(rate))
+  _restore_pace(found, rate)
+  return before
+
+
+def _restore_pace(found: socket.socket, rate: bytes) -> None:
+  found.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, rate)
+
+
+class Links:
+  """The sockets between a process and others, changed until `undo`."""
+
+  def __init__(self, pid: int, change: Change):
+    """Changes the sockets of a process.
+
+    Raises OSError if there is no such process, if the kernel refuses, or if a
+    connection's other end cannot be changed.
+    """
+    self._pid = pid
+    self._change = change
+    self._before: dict[tuple[int, str], Any] = {}
+    self._done: set[str] = set()
+    try:
+      # What is closed meanwhile is not there the second time.
+      out_of_reach = self._spread() and self._spread()
+      if out_of_reach:
+        raise OSError(
+            'A network can fail in both directions where all connections of '
+            'the task end on this machine, in processes of this user. '
+            f'Received: process {pid}, which is connected to '
+            f'{", ".join(sorted(out_of_reach))}. Use `cut`, which acts on what '
+            'the task receives.')
+    except OSError:
+      self.undo()
+      raise
+
+  def renew(self) -> None:
+    """Changes the connections that were opened meanwhile.
+
+    One that ends on another machine is changed at this end alone. Raises
+    OSError if the process has ended.
+    """
+    self._spread()
+
+  def undo(self) -> None:
+    """Gives the sockets their settings before the change."""
+    numbers: dict[int, dict[str, int]] = {}
+    for (pid, inode), before in self._before.items():
+      with contextlib.suppress(OSError):  # The process has ended.
+        of_pid = numbers.setdefault(pid, {}) or socket_filters.numbers_of(pid)
+        numbers[pid] = of_pid
+        if inode in of_pid:
+          with socket_filters.opened(pid, of_pid[inode]) as found:
+            self._change.restore(found, before)
+
+  def _spread(self) -> set[str]:
+    """Changes what is not changed yet; returns the ends out of reach."""
+    mine = socket_filters.numbers_of(self._pid)
+    entries = list(socket_filters.entries())
+    by_ends = {(entry.local, entry.remote): entry.inode for entry in entries}
+    others = {}
+    for entry in entries:
+      if entry.inode not in mine or entry.inode in self._done or (
+          entry.listens and not self._change.listeners):
+        continue
+      other = by_ends.get((entry.remote, entry.local), '')
+      if other in mine:  # The process talks to itself.
+        self._done.add(entry.inode)
+        continue
+      self._apply(self._pid, mine[entry.inode], entry.inode)
+      if self._change.both_ends and entry.is_connected:
+        others[entry] = other
+    places = _places_of(set(others.values())) if others else {}
+    for entry, other in others.items():
+      if other in places:
+        self._apply(*places[other], other)
+        self._done.add(entry.inode)
+    return {entry.other_address for entry, other in others.items()
+            if other not in places}
+
+  def _apply(self, pid: int, number: int, inode: str) -> None:
+    """Changes a socket once, given by its descriptor; it may be closed."""
+    if (pid, inode) in self._before:
+      return
+    try:
+      with socket_filters.opened(pid, number) as found:
+        self._before[pid, inode] = self._change.apply(found)
+    except PermissionError as e:
+      raise OSError(
+          'A network can fail where the kernel lets a process change the '
+          f'sockets of another one. Received: {e}, for process {pid}. A '
+          'sandbox may forbid it.') from e
+    except OSError:
+      pass
+
+
+def _places_of(inodes: set[str]) -> dict[str, tuple[int, int]]:
+  """Returns a process of this user with each socket, and its descriptor."""
+  found = {}
+  for directory in pathlib.Path('/proc').iterdir():
+    if directory.name.isdigit():
+      with contextlib.suppress(OSError):  # It has ended, or is another user's.
+        pid = int(directory.name)
+        found.update((inode, (pid, number)) for inode, number in
+                     socket_filters.numbers_of(pid).items() if inode in inodes)
+  return found
