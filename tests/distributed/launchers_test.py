@@ -49,13 +49,14 @@ def test_an_evaluator_that_waits_ends_with_the_run(form, wait, tmp_path):
   assert list((tmp_path / 'model/eval').glob('events*'))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
+@pytest.mark.parametrize('max_steps', [60, None])
 @pytest.mark.parametrize('form', clusters.FORMS)
-def test_a_master_evaluates_and_exports(form, tmp_path):
-  """CloudML starts no evaluator beside a master."""
+def test_a_master_evaluates_and_exports(form, max_steps, tmp_path):
+  """CloudML starts no evaluator beside a master. `None`: the input ends."""
   clusters.run(tmp_path, clusters.configs_of(
       'ps-0', 'master-0', 'worker-0'), form=form, batches=20,
-               max_steps=60, **{
+               max_steps=max_steps, **{
                    'worker-0': {'batches': 40, 'after': ['master-0']}})
   clusters.check(tmp_path, 60)
   assert len(_exports(tmp_path)) == 1

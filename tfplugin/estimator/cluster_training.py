@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 from typing import Optional
 
@@ -38,6 +37,7 @@ from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import joined_run
+from tfplugin.hooks.endings import last_exports
 from tfplugin.hooks.endings import last_steps
 from tfplugin.hooks.endings import lost_peers
 from tfplugin.hooks.endings import refused_step_hook
@@ -84,7 +84,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       when the chief does not restart in time.
     chief and worker without a ps, whose steps need every worker: end with
       `LostPeerError`, or with status 75, when one is lost or without data.
-    master: is the chief, evaluates and exports, with a strategy, too.
+    master: is the chief, evaluates and exports, with a strategy, too. There and
+      in a single process exporters also learn of an end before `max_steps`.
     evaluator: ends when the chief has reported, or does not restart in time,
       and the newest checkpoint is evaluated. The report ends its waits.
 
@@ -178,6 +179,7 @@ def _train_and_evaluate(
   stop = stop_in_order_hook.StopInOrderHook()
   report = report_finished_hook.ReportFinishedHook(
       config, unless=stop.has_stopped)
+  exports = last_exports.LastExports(eval_spec)
   last_hooks = _last_hooks(task, estimator, train_spec.max_steps, stop, report)
   with contextlib.ExitStack() as stack:
     hooks = _first_hooks(
@@ -185,7 +187,7 @@ def _train_and_evaluate(
         finish_limit_secs / 2, stack)
     if task.is_chief:
       train_spec = _guarded(
-          _with_evaluation(estimator, train_spec, eval_spec), config, task,
+          _with_evaluation(estimator, train_spec, exports), config, task,
           last_steps.LastSteps(task, train_spec.max_steps,
                                finish_limit_secs / 2, stop.has_stopped), stack)
     train_spec = train_spec._replace(
@@ -193,10 +195,12 @@ def _train_and_evaluate(
     _enter_limits(stack, task, estimator, start_limit_secs)
     stack.callback(stop.release)
     if task.job == 'evaluator':
-      train_spec, eval_spec = _evaluated(
-          config, train_spec, eval_spec, contact_limit_secs, stack)
-    result = _as_tensorflow(estimator, train_spec, eval_spec)
+      train_spec = _evaluated(
+          config, train_spec, exports, contact_limit_secs, stack)
+    result = _as_tensorflow(estimator, train_spec, exports.eval_spec)
     stop.raise_if_stopped()
+    if task.trains:
+      result = exports.finish(result)
     # Also for a single chief, which may have an evaluator.
     if task.trains and (task.cluster_spec.jobs or cluster_config.is_set()):
       _report(task, config, finish_limit_secs, report)
@@ -224,7 +228,7 @@ def _as_tensorflow(estimator: tf.estimator.Estimator,
 
 def _with_evaluation(estimator: tf.estimator.Estimator,
                      train_spec: tf.estimator.TrainSpec,
-                     eval_spec: tf.estimator.EvalSpec):
+                     exports: last_exports.LastExports):
   """Returns `train_spec`; with a strategy, a `master` evaluates its saves.
 
   TensorFlow does so without a strategy. A strategy makes the master a chief.
@@ -234,7 +238,7 @@ def _with_evaluation(estimator: tf.estimator.Estimator,
     return train_spec
   return train_spec._replace(saving_listeners=(
       *train_spec.saving_listeners, _tf_internals.evaluation_of_saves(
-          estimator, eval_spec, train_spec.max_steps)))
+          estimator, exports.eval_spec, train_spec.max_steps)))
 
 
 def _enter_limits(
@@ -252,19 +256,18 @@ def _enter_limits(
 
 def _evaluated(
     config: tf.estimator.RunConfig, train_spec: tf.estimator.TrainSpec,
-    eval_spec: tf.estimator.EvalSpec, contact_limit_secs: Optional[float],
-    stack: contextlib.ExitStack
-) -> tuple[tf.estimator.TrainSpec, tf.estimator.EvalSpec]:
+    exports: last_exports.LastExports, contact_limit_secs: Optional[float],
+    stack: contextlib.ExitStack) -> tf.estimator.TrainSpec:
   """Makes an evaluator end with the last checkpoint of the run."""
   # The RunConfig of an evaluator has no cluster.
   watch = chief_report.Watch(cluster_task.from_environment(), config.model_dir,
                              contact_limit_secs, train_spec.max_steps)
-  rounds = evaluator_rounds.EvaluatorRounds(eval_spec, watch)
+  rounds = evaluator_rounds.EvaluatorRounds(exports, watch)
   event_log.write('starting', record.END)
   stack.push(rounds.finish)
   stack.enter_context(_tf_internals.evaluator_asks(
       watch.goes_on, rounds.evaluate, watch.wait))
-  return train_spec._replace(max_steps=None), rounds.eval_spec
+  return train_spec._replace(max_steps=None)
 
 
 def _first_hooks(
@@ -302,20 +305,12 @@ def _last_hooks(
   if task.trains:
     sinks.append(tensorboard_hook.TensorBoardSink(config, estimator.params))
   hooks = [telemetry_hook.TelemetryHook(*sinks), stop,
-           *(_fault_hooks() if task.trains else ())]
+           *(process.fault_hooks() if task.trains else ())]
   if task.num_ps and task.trains:
     if not task.is_chief:
       hooks.append(report)
     hooks.append(refused_step_hook.RefusedStepHook())
   return hooks
-
-
-def _fault_hooks() -> list[tf1.train.SessionRunHook]:
-  """Returns the hook that injects this task's faults, if there are any."""
-  if not os.environ.get(process.FAULTS_VARIABLE):
-    return []
-  # By its name: only a run with faults loads the tool that injects them.
-  return importlib.import_module('tfplugin.faults.fault_hook').hooks()
 
 
 def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,

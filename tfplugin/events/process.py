@@ -1,13 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Description of a process, and its stacks when a signal requests them.
-
-Its environment may name faults, which only tfplugin.faults reads.
-"""
+"""Description of a process, its stacks on a signal, and its faults."""
 
 from __future__ import annotations
 
 import faulthandler
+import importlib
+import os
 import platform
 import signal
 import sys
@@ -47,3 +46,11 @@ def write_stacks_on_signal() -> None:
   if STACKS_SIGNAL is not None and (
       signal.getsignal(STACKS_SIGNAL) is signal.SIG_DFL):
     faulthandler.register(STACKS_SIGNAL, file=_STDERR)
+
+
+def fault_hooks() -> list[Any]:
+  """Returns the hook that injects the faults of the environment, if any."""
+  if not os.environ.get(FAULTS_VARIABLE):
+    return []
+  # By its name: only a run with faults loads the tool that injects them.
+  return importlib.import_module('tfplugin.faults.fault_hook').hooks()

@@ -1,0 +1,90 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Exports of the last checkpoint of a training, however the training ends.
+
+TensorFlow reports the first checkpoint at `max_steps` as the last one. It may
+lack the last steps of some workers. If an input ends before, TensorFlow reports
+none, and a `FinalExporter` exports nothing.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Any
+from typing import Optional
+
+import tensorflow as tf
+
+# TensorFlow's name for an export until it is complete.
+_UNFINISHED = re.compile(r'temp-\d+/?')
+
+
+class LastExports:
+  """Exporters of one training.
+
+  Attributes:
+    are_last: Whether the checkpoint that is exported next is the last one.
+    eval_spec: The EvalSpec, with exporters that learn of the last checkpoint.
+  """
+
+  def __init__(self, eval_spec: tf.estimator.EvalSpec):
+    self.are_last = False
+    self._exporters = [_Exporter(e, self) for e in eval_spec.exporters]
+    self.eval_spec = eval_spec._replace(exporters=tuple(self._exporters))
+
+  def finish(self, result: Optional[tuple] = None) -> Optional[tuple]:
+    """Lets exporters export the last checkpoint, unless they have done so.
+
+    `result` is that of `tf.estimator.train_and_evaluate`, or None. Returns it
+    with the exports.
+    """
+    for exporter in self._exporters:
+      exporter.finish()
+    if not result or not result[1]:
+      return result
+    return result[0], [exporter.result for exporter in self._exporters]
+
+  def remove_unfinished(self) -> None:
+    """Removes the directories of interrupted exports."""
+    for exporter in self._exporters:
+      exporter.remove_unfinished()
+
+
+class _Exporter:
+  """Exporter that knows whether the checkpoint of this round is the last."""
+
+  def __init__(self, exporter: tf.estimator.Exporter, exports: LastExports):
+    self.result = None
+    self._exporter, self._exports = exporter, exports
+    self._arguments: dict[str, Any] = {}
+    self._has_finished = False
+
+  @property
+  def name(self) -> str:
+    return self._exporter.name
+
+  def export(self, estimator, export_path, checkpoint_path, eval_result,
+             is_the_final_export):
+    self._arguments = {
+        'estimator': estimator, 'export_path': export_path,
+        'checkpoint_path': checkpoint_path, 'eval_result': eval_result}
+    is_last = is_the_final_export or self._exports.are_last
+    self.result = self._exporter.export(
+        **self._arguments, is_the_final_export=is_last)
+    # An exporter that has written need not write the same again.
+    self._has_finished = is_last or self.result is not None
+    return self.result
+
+  def finish(self) -> None:
+    if self._arguments and not self._has_finished:
+      self._has_finished = True
+      self.result = self._exporter.export(
+          **self._arguments, is_the_final_export=True)
+
+  def remove_unfinished(self) -> None:
+    path = self._arguments.get('export_path')
+    if path and tf.io.gfile.isdir(path):
+      for name in tf.io.gfile.listdir(path):
+        if _UNFINISHED.fullmatch(name):
+          tf.io.gfile.rmtree(posixpath.join(path, name.rstrip('/')))
