@@ -53,7 +53,7 @@ def test_the_evaluator_is_in_no_cluster():
     # Two would write the same evaluations and exports.
     (json.dumps({'cluster': {**CLUSTER, 'evaluator': ['e:1', 'f:1']},
                  'task': {'type': 'evaluator', 'index': 1}}),
-     'evaluator:0.. Received: evaluator:1'),
+     'one evaluator.* evaluator:0. Received: evaluator:1'),
     (json.dumps({'cluster': {'ps': 'localhost:1'}, 'task': {'type': 'ps'}}),
      '`cluster`.*must map each job'),
     (json.dumps({'cluster': {'ps': ['localhost']}, 'task': {'type': 'ps'}}),
@@ -61,6 +61,8 @@ def test_the_evaluator_is_in_no_cluster():
     # Of a list of hosts that a program has split at its commas.
     (json.dumps({'cluster': {'worker': ['a:1', ' b:1'], 'ps': ['c:1']},
                  'task': {'type': 'ps'}}), "address.*Received: ' b:1' in"),
+    (json.dumps({'cluster': {'worker': ['grpc://a:1'], 'ps': ['c:1']},
+                 'task': {'type': 'ps'}}), "address.*Received: 'grpc://a:1' in"),
     (json.dumps({'cluster': {'chief': ['a:1', 'b:1'], 'ps': ['c:1']},
                  'task': {'type': 'ps'}}), 'one .*Received: chief:0, chief:1'),
     (json.dumps({'cluster': {**CLUSTER, 'master': ['a:1']},

@@ -279,9 +279,10 @@ def _check_addresses(jobs: Cluster, value: str) -> None:
   for addresses in jobs.values():
     for address in (addresses.values() if isinstance(addresses, dict) else
                     addresses):
-      # TensorFlow would wait without end for a host with a space in its name.
+      # TensorFlow would wait without end for a host with such a name.
       if not address.rpartition(':')[2].isdigit() or (
-          any(character.isspace() for character in address)):
+          any(character.isspace() or character == '/'
+              for character in address)):
         raise ValueError(
             '`cluster` in `TF_CONFIG` must give each task an address '
             f'"host:port". Received: {address!r} in {value!r}. {_REMEDY}')
@@ -312,6 +313,9 @@ def _checked_task(task: Any, jobs: Cluster, value: str) -> Task:
                      f'`type` and `index`. Received: {value!r}. {_REMEDY}')
   found = Task(task['type'], int(task.get('index', 0)))
   tasks = tasks_of(jobs, evaluator=True)
+  if found.type == 'evaluator' and found.index:
+    raise ValueError('A run has one evaluator: `task` in `TF_CONFIG` must be '
+                     f'evaluator:0. Received: {found.name}. Do not start it.')
   if found not in tasks:
     known = ', '.join(t.name for t in tasks)
     raise ValueError('`task` in `TF_CONFIG` must be one of the cluster '
