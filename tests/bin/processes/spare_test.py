@@ -63,6 +63,8 @@ def test_it_becomes_the_next_task_that_restarts(
     assert (spare is not None) is has_spare
     if is_killed:
       os.kill(spare.pid, signal.SIGKILL)
+      # Until it has ended it takes a task, which then restarts once more.
+      os.waitid(os.P_PID, spare.pid, os.WEXITED | os.WNOWAIT)
     os.kill(ps.pid, signal.SIGKILL)
     monkeypatch.setattr(local_cluster, '_SPARE_AFTER_SECS', 300.0)
     _wait_until(cluster, lambda: ps.status == 0)
