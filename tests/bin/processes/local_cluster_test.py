@@ -4,7 +4,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -47,8 +46,8 @@ def _start(cluster, task, code):
   return cluster.start(task, [sys.executable, '-c', code], {})
 
 
-def _wait_until(condition):
-  deadline = time.monotonic() + _LIMIT
+def _wait_until(condition, secs=_LIMIT):
+  deadline = time.monotonic() + secs
   while not condition():
     assert time.monotonic() < deadline
     time.sleep(0.02)
@@ -290,9 +289,8 @@ def test_what_a_role_started_in_another_session_ends_too(tmp_path):
   with local_cluster.LocalCluster(tmp_path) as cluster:
     role = _start(cluster, CHIEF, _WITH_CHILD)
     _wait_until(lambda: 'started' in role.log_path.read_text())
-    children = psutil.Process(role.pid).children()
-    assert len(children) == 1
-  _wait_until(lambda: not _is_alive(children[0].pid))
+    child, = psutil.Process(role.pid).children()
+  _wait_until(lambda: not _is_alive(child.pid))
 
 
 def _guard():
@@ -318,8 +316,9 @@ def test_a_dead_guard_is_replaced_and_knows_the_roles(tmp_path):
     assert _guard().pid != first.pid
 
 
-def _launcher(tmp_path):
-  """Starts a launcher of two roles, one with a child in its own session."""
+@pytest.fixture
+def started(tmp_path):
+  """A launcher of two roles; it imports TensorFlow, maybe from a busy disk."""
   code = textwrap.dedent(f'''
       import sys
       from tfplugin.bin.processes import local_cluster
@@ -330,21 +329,22 @@ def _launcher(tmp_path):
           cluster.start(task, [sys.executable, '-c', code], {{}})
         list(cluster.rounds())
       ''')
-  launcher = subprocess.Popen([sys.executable, '-c', code])
   log = tmp_path / 'chief-0.log'
-  _wait_until(lambda: log.exists() and 'started' in log.read_text())
-  _wait_until(lambda: len(psutil.Process(launcher.pid).children(recursive=True))
-              >= 4)
-  processes = psutil.Process(launcher.pid).children(recursive=True)
-  return launcher, processes
+  with psutil.Popen([sys.executable, '-c', code]) as launcher:
+    try:
+      _wait_until(lambda: log.exists() and 'started' in log.read_text(), 120)
+      _wait_until(lambda: len(launcher.children(recursive=True)) >= 4)
+      yield launcher
+    finally:
+      if launcher.is_running():  # The guard ends the roles.
+        launcher.kill()
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     'number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_no_process_is_left_when_the_launcher_is_ended(tmp_path, number):
-  launcher, processes = _launcher(tmp_path)
-  launcher.send_signal(number)
-  assert launcher.wait(_LIMIT) != 0
-  _, alive = psutil.wait_procs(processes, timeout=_LIMIT)
-  assert not alive
+def test_no_process_is_left_when_the_launcher_is_ended(started, number):
+  processes = started.children(recursive=True)
+  started.send_signal(number)
+  assert started.wait(_LIMIT) != 0
+  assert not psutil.wait_procs(processes, timeout=_LIMIT)[1]
